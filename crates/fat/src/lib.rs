@@ -1,0 +1,2 @@
+//! FAT12/16/32 and exFAT volumes as they lie on flash.
+#![warn(missing_docs)]

@@ -1,0 +1,104 @@
+//! Things that can be probed. A device reads its own clock, so a simulated card in virtual time is just another device.
+
+use crate::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// What a write puts on the medium: named, never a buffer, so that a sample says all there is to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fill {
+    Zeros,
+    Ones,
+    /// Incompressible bytes made from the seed and the position.
+    Random(u64),
+    /// Every sector carries its own address and the seed, so that it can be checked later.
+    Stamp(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    Read,
+    Write(Fill),
+    Discard,
+    Flush,
+}
+
+/// One access: `at` and `len` in bytes, multiples of the logical sector, inside the device. Flush has length 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    pub op: Op,
+    pub at: u64,
+    pub len: u64,
+}
+
+/// When an access began on the device's clock, and how long it took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timed {
+    pub start: Nanos,
+    pub took: Nanos,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Geometry {
+    /// Bytes that can be addressed.
+    pub size: u64,
+    /// Logical sector in bytes: the grain of every access.
+    pub sector: u64,
+    /// Largest request in bytes that reaches the medium in one piece, where known.
+    pub max_request: Option<u64>,
+    /// Where this target begins on the whole disk, in bytes; 0 for a whole disk (Q3).
+    pub offset: u64,
+    /// True where a completed write may still sit in a volatile cache, so that a timed write is followed by a flush.
+    pub write_cache: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// The access leaves the device, the region or the sector grid; nothing was sent.
+    #[error("{0}")]
+    OutOfBounds(String),
+    /// The write budget is used up; nothing was sent.
+    #[error("write budget used up: {0}")]
+    Budget(String),
+    /// The target was not opened for writing.
+    #[error("{0} is open for reading only")]
+    ReadOnly(String),
+    /// The operation does not exist here (discard on a device without it).
+    #[error("not supported by this target: {0}")]
+    Unsupported(String),
+    /// The medium failed.
+    #[error("{op} of {len} bytes at {at} failed: {source}")]
+    Io { op: &'static str, at: u64, len: u64, source: std::io::Error },
+    /// Refused for safety; the text names what is in the way and what to do.
+    #[error("{0}")]
+    Refused(String),
+}
+
+pub type Result<T> = std::result::Result<T, DeviceError>;
+
+/// Something that can be probed.
+pub trait Device {
+    fn geometry(&self) -> &Geometry;
+
+    /// One timed access. Nothing but the access lies inside the timed window.
+    fn access(&mut self, a: Access) -> Result<Timed>;
+
+    /// All accesses in order, at most `depth` in flight. The default keeps one in flight.
+    fn batch(&mut self, all: &[Access], depth: u32) -> Result<Vec<Timed>> {
+        let _ = depth;
+        all.iter().map(|&a| self.access(a)).collect()
+    }
+
+    /// The device's own clock.
+    fn now(&self) -> Nanos;
+
+    /// Lets time pass: sleeps, or advances the virtual clock.
+    fn idle(&mut self, d: Nanos);
+
+    /// Reads bytes, untimed (undo, verification, on-disk structures).
+    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()>;
+
+    /// Writes bytes, untimed (undo).
+    fn store(&mut self, at: u64, from: &[u8]) -> Result<()>;
+}

@@ -1,0 +1,4 @@
+//! nandscope: times a flash card and says what is inside it.
+
+pub mod device;
+pub mod units;

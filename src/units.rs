@@ -1,0 +1,174 @@
+//! Units as people write them: sizes in KiB/MiB (1024), rates in kB/s, MB/s (1000), times in ns to s.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A number of bytes. Prints as KiB/MiB/GiB when exact, parses "4MiB", "4M", "512", "1.5GiB".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+/// Nanoseconds: a point on a device's own clock, or a duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+pub const KIB: u64 = 1 << 10;
+pub const MIB: u64 = 1 << 20;
+pub const GIB: u64 = 1 << 30;
+/// The sector of the SD and MMC world, in bytes.
+pub const SECTOR: u64 = 512;
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let b = self.0;
+        let text = match b {
+            0 => "0 B".to_string(),
+            _ if b >= GIB && b % (GIB / 16) == 0 => scaled(b, GIB, "GiB"),
+            _ if b >= MIB && b % (MIB / 16) == 0 => scaled(b, MIB, "MiB"),
+            _ if b >= KIB && b % (KIB / 2) == 0 => scaled(b, KIB, "KiB"),
+            _ if b >= GIB => format!("{:.2} GiB", b as f64 / GIB as f64),
+            _ if b >= MIB => format!("{:.2} MiB", b as f64 / MIB as f64),
+            _ => format!("{b} B"),
+        };
+        f.pad(&text)
+    }
+}
+
+fn scaled(b: u64, unit: u64, name: &str) -> String {
+    if b.is_multiple_of(unit) { format!("{} {name}", b / unit) } else { format!("{} {name}", b as f64 / unit as f64) }
+}
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    /// "4MiB", "4M", "4m", "512", "512 B", "1.5GiB"; "4MB" is 4 000 000.
+    fn from_str(s: &str) -> Result<Self, String> {
+        let t = s.trim();
+        let split = t.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(t.len());
+        let (digits, unit) = t.split_at(split);
+        let number: f64 = digits.parse().map_err(|_| format!("'{s}' is not a size; write for example 4MiB or 4194304"))?;
+        let factor = match unit.trim().to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "s" => SECTOR,
+            "k" | "kib" => KIB,
+            "m" | "mib" => MIB,
+            "g" | "gib" => GIB,
+            "t" | "tib" => GIB * 1024,
+            "kb" => 1_000,
+            "mb" => 1_000_000,
+            "gb" => 1_000_000_000,
+            "tb" => 1_000_000_000_000,
+            _ => {
+                return Err(format!("'{s}' has the unknown unit '{}'; use KiB, MiB, GiB (1024) or kB, MB, GB (1000)", unit.trim()));
+            }
+        };
+        let bytes = number * factor as f64;
+        if !(0.0..=1e18).contains(&bytes) || bytes.fract() != 0.0 {
+            return Err(format!("'{s}' is not a whole number of bytes below 10^18"));
+        }
+        Ok(Bytes(bytes as u64))
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ns = self.0 as f64;
+        let text = match self.0 {
+            0..1_000 => format!("{} ns", self.0),
+            1_000..1_000_000 => format!("{} µs", three(ns / 1e3)),
+            1_000_000..1_000_000_000 => format!("{} ms", three(ns / 1e6)),
+            _ => format!("{} s", three(ns / 1e9)),
+        };
+        f.pad(&text)
+    }
+}
+
+/// Three significant digits, no exponent.
+pub fn three(x: f64) -> String {
+    match x.abs() {
+        a if a >= 100.0 => format!("{x:.0}"),
+        a if a >= 10.0 => format!("{x:.1}"),
+        _ => format!("{x:.2}"),
+    }
+}
+
+impl Nanos {
+    pub fn from_secs_f64(s: f64) -> Nanos {
+        Nanos((s.max(0.0) * 1e9) as u64)
+    }
+    pub fn secs(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+    pub fn micros(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+    pub fn millis(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+impl std::ops::Add for Nanos {
+    type Output = Nanos;
+    fn add(self, o: Nanos) -> Nanos {
+        Nanos(self.0 + o.0)
+    }
+}
+
+impl std::ops::Sub for Nanos {
+    type Output = Nanos;
+    /// Saturates at zero.
+    fn sub(self, o: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(o.0))
+    }
+}
+
+/// "60s", "2m", "1h", "1.5h", "90".
+pub fn parse_duration(s: &str) -> Result<Nanos, String> {
+    let t = s.trim();
+    let split = t.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(t.len());
+    let (digits, unit) = t.split_at(split);
+    let number: f64 = digits.parse().map_err(|_| format!("'{s}' is not a time; write for example 60s, 5m or 1h"))?;
+    let factor = match unit.trim() {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        u => {
+            return Err(format!("'{s}' has the unknown unit '{u}'; use ms, s, m or h"));
+        }
+    };
+    let secs = number * factor;
+    if !(secs > 0.0 && secs < 1e8) {
+        return Err(format!("'{s}' is not a time between 1 ms and three years"));
+    }
+    Ok(Nanos::from_secs_f64(secs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_and_print() {
+        for (text, bytes) in [("4MiB", 4 << 20), ("4m", 4 << 20), ("512", 512), ("1.5GiB", 3 << 29), ("4MB", 4_000_000), ("8s", 4096)] {
+            assert_eq!(text.parse::<Bytes>().unwrap().0, bytes, "{text}");
+        }
+        for bad in ["", "x", "-1", "4 parsecs", "1.0001", "1e30", "..", "99999999999999999999"] {
+            assert!(bad.parse::<Bytes>().is_err(), "{bad}");
+        }
+        assert_eq!(Bytes(4128 * 1024).to_string(), "4128 KiB");
+        assert_eq!(Bytes(12 << 20).to_string(), "12 MiB");
+        assert_eq!(Bytes(3 << 19).to_string(), "1.5 MiB");
+        assert_eq!(Bytes(513).to_string(), "513 B");
+    }
+
+    #[test]
+    fn times_read_and_print() {
+        assert_eq!(parse_duration("2m").unwrap(), Nanos(120_000_000_000));
+        assert!(parse_duration("0").is_err() && parse_duration("1 week").is_err() && parse_duration("nan").is_err());
+        assert_eq!(Nanos(735_000).to_string(), "735 µs");
+        assert_eq!(Nanos(1_080_000).to_string(), "1.08 ms");
+    }
+}
