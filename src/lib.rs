@@ -1,4 +1,8 @@
 //! nandscope: times a flash card and says what is inside it.
 
 pub mod device;
+pub mod experiment;
+pub mod finding;
+pub mod infer;
+pub mod samples;
 pub mod units;
