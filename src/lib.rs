@@ -1,8 +1,12 @@
 //! nandscope: times a flash card and says what is inside it.
 
+pub mod cli;
 pub mod device;
 pub mod experiment;
 pub mod finding;
+pub mod host;
 pub mod infer;
+pub mod probe;
+pub mod report;
 pub mod samples;
 pub mod units;
