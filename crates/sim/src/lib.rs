@@ -25,6 +25,7 @@ mod ftl;
 mod host;
 pub mod model;
 mod nand;
+pub mod random;
 mod rng;
 mod truth;
 pub mod units;

@@ -390,7 +390,7 @@ impl Model {
     }
 
     /// The model with every default, before a file is read.
-    fn blank() -> Model {
+    pub(crate) fn blank() -> Model {
         let mut m = Model::default();
         m.card.sector = 512;
         m.ftl.page.reserve = 2;
