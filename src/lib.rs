@@ -1,4 +1,5 @@
 //! nandscope: times a flash card and says what is inside it.
+#![deny(unsafe_code)]
 
 pub mod cli;
 pub mod device;

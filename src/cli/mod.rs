@@ -2,10 +2,8 @@
 
 mod cards;
 mod infer;
-mod list;
 mod probe;
 mod report;
-mod undo;
 
 use crate::device::DeviceError;
 use clap::{Parser, Subcommand};
@@ -37,16 +35,12 @@ enum Command {
     Probe(probe::ProbeArgs),
     /// Run one experiment
     Run(probe::RunArgs),
-    /// List block devices and whether they may be probed
-    List(list::ListArgs),
     /// List or show the built-in simulated cards
     Cards(cards::CardsArgs),
     /// Infer again from a saved report
     Infer(infer::InferArgs),
     /// Print a saved report
     Report(report::ReportArgs),
-    /// Put back what an interrupted run overwrote
-    Undo(undo::UndoArgs),
 }
 
 /// Runs the program.
@@ -55,11 +49,9 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Probe(a) => probe::probe(a),
         Command::Run(a) => probe::run(a),
-        Command::List(a) => list::run(a),
         Command::Cards(a) => cards::run(a),
         Command::Infer(a) => infer::run(a),
         Command::Report(a) => report::run(a),
-        Command::Undo(a) => undo::run(a),
     };
     done.unwrap_or_else(|e| {
         // A reader that went away is no error of ours.

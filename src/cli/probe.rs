@@ -126,7 +126,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     let signatures = if write && !simulated { opened.signatures()? } else { vec![] };
     let mut guard = if write {
         let consent = Consent::check(opened.id(), a.consent.as_deref())?;
-        let limits = Limits { region: Some(region.clone()), budget: a.writes.0, undo: if undo { Some(undo::directory()?) } else { None } };
+        let limits = Limits { region: Some(region.clone()), budget: a.writes.0, undo: undo.then(undo::default_dir) };
         opened.writable(&consent, &limits)?
     } else {
         opened.read_only()
