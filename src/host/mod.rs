@@ -1,0 +1,3 @@
+//! What the host knows about a target before anything is timed.
+
+pub mod registers;
