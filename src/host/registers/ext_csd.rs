@@ -251,7 +251,7 @@ impl ExtCsd {
             cache_on: bit(33, 0),
             optimal_read: times(266, 4 * KIB),
             optimal_write: times(265, 4 * KIB),
-            optimal_trim: b(264).filter(|v| (1..=21).contains(v)).map(|v| 4 * KIB << (v - 1)),
+            optimal_trim: b(264).filter(|v| (1..=21).contains(v)).map(|v| (4 * KIB) << (v - 1)),
             queue_depth: bit(308, 0).and_then(|has| if has { b(307).map(|v| (v & 0x1f) + 1) } else { Some(0) }),
             queue_on: bit(15, 0),
             background_operations: bit(502, 0),

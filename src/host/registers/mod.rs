@@ -4,13 +4,18 @@
 //! JEDEC JESD84-B51 (CID, CSD, EXT_CSD chapter 7). Bit numbers below are those of the specifications: bit 0 is the
 //! last bit of the last byte as transmitted and as Linux prints it.
 
+pub mod attributes;
 pub mod cid;
 pub mod csd;
+pub mod dump;
+pub mod erase;
 pub mod ext_csd;
 pub mod ext_csd_text;
 pub mod makers;
 pub mod scr;
 pub mod ssr;
+pub mod sysfs;
+pub mod usb;
 
 use serde::{Deserialize, Serialize};
 
