@@ -294,7 +294,7 @@ mod tests {
         assert!(fake.contains("f3 issue 15") && fake.contains("product name is \"\""), "{fake}");
         assert!(sd("12345641535443002000000145016200").suspicions(TODAY)[0].contains("12 34 56"));
         let pt = sd("03505453553136478012345678010200").suspicions(TODAY);
-        assert!(pt[0].contains("never settled") && pt.len() == 1, "{pt:?}");
+        assert!(pt[0].contains("no answer is known") && pt.len() == 1, "{pt:?}");
         assert!(sd("1b534d30303030301012345678010200").suspicions(TODAY)[0].contains("\"00000\""));
         assert!(sd("03534453553136478012345678028200").suspicions(TODAY)[0].contains("02/2040 lies in the future"));
         assert!(sd("03534453553136478000000000010200").suspicions(TODAY)[0].contains("serial number is 0"));

@@ -80,6 +80,36 @@ pub fn mmc(bytes: u64, capacity: Option<u64>, erase_group: Option<u64>) -> Prefe
     PreferredErase { bytes, is_kernel_guess: Some(true), why }
 }
 
+/// Puts an erase block that was found beside the declared unit, in one sentence. All in bytes.
+pub fn beside(declared: Option<u64>, preferred: Option<&PreferredErase>, found: u64) -> String {
+    let block = Bytes(found);
+    let Some(unit) = declared.filter(|&u| u > 0 && found > 0) else {
+        return match preferred {
+            Some(p) if p.is_kernel_guess == Some(true) => {
+                format!("the card declares no unit to compare with; preferred_erase_size ({}) is only the kernel's guess", Bytes(p.bytes))
+            }
+            Some(p) if p.bytes != found => {
+                format!(
+                    "the card declares no unit to compare with; preferred_erase_size ({}) may be only the kernel's guess",
+                    Bytes(p.bytes)
+                )
+            }
+            _ => "the card declares no unit to compare with".into(),
+        };
+    };
+    let (au, times) = (Bytes(unit), unit.max(found) / unit.min(found));
+    match (unit.is_multiple_of(found), found.is_multiple_of(unit)) {
+        (true, true) => format!("the declared {au} is the erase block found"),
+        (true, false) => {
+            format!("differs: the declared {au} is {times} erase blocks of the {block} found; aligned to it is aligned to both")
+        }
+        (false, true) => {
+            format!("differs: the {block} found is {times} times the declared {au}; aligned to the declared unit is not enough")
+        }
+        (false, false) => format!("differs: neither the declared {au} nor the {block} found is a multiple of the other"),
+    }
+}
+
 /// The oldest year in which a card of this capacity (CSD version 2) can have been made: SDHC came in 2006, SDXC in 2009.
 pub fn too_old_for_capacity(capacity: u64, date: Date) -> Option<&'static str> {
     if capacity > 32 << 30 && date.year < 2009 {
@@ -134,6 +164,18 @@ mod tests {
         assert_eq!(say(8 * MIB, None, None), None);
         assert_eq!(mmc(4 * MIB, big, Some(MIB / 2)).is_kernel_guess, Some(true));
         assert!(mmc(4 * MIB, big, Some(8 * MIB)).why.contains("would give 8 MiB"));
+    }
+
+    #[test]
+    fn declared_beside_found() {
+        let say = |declared: Option<u64>, found| beside(declared.map(|m: u64| m * MIB), None, found * MIB);
+        assert_eq!(say(Some(4), 4), "the declared 4 MiB is the erase block found");
+        assert_eq!(say(Some(4), 2), "differs: the declared 4 MiB is 2 erase blocks of the 2 MiB found; aligned to it is aligned to both");
+        assert!(say(Some(4), 12).contains("12 MiB found is 3 times the declared 4 MiB"));
+        assert!(say(Some(4), 6).contains("neither the declared 4 MiB nor the 6 MiB found"));
+        assert_eq!(say(None, 4), "the card declares no unit to compare with");
+        assert!(beside(None, Some(&sd(4 * MIB, Some(&ssr(0)), Some(4 << 30), None)), 2 * MIB).ends_with("is only the kernel's guess"));
+        assert!(beside(None, Some(&sd(4 * MIB, None, Some(4 << 30), None)), 2 * MIB).ends_with("may be only the kernel's guess"));
     }
 
     #[test]

@@ -92,6 +92,13 @@ fn bad(what: impl Into<String>) -> RegisterError {
 /// Reads an EXT_CSD in any of its forms; which one it is shows from the content.
 pub fn parse(content: &[u8]) -> Result<ExtCsdBytes, RegisterError> {
     let text = std::str::from_utf8(content).ok().filter(|t| !t.chars().any(|c| c.is_control() && !c.is_whitespace()));
+    // mmc prints the firmware version as it is, control characters included.
+    if text.is_none()
+        && content.len() != 512
+        && let Some(bytes) = from_mmc_utils(&String::from_utf8_lossy(content))?
+    {
+        return Ok(bytes);
+    }
     match (text, content.first_chunk::<512>()) {
         (Some(text), _) if !text.trim().is_empty() => parse_text(text),
         (_, Some(bytes)) if content.len() == 512 => Ok(ExtCsdBytes::from(bytes)),
@@ -125,8 +132,11 @@ pub fn from_mmc_utils(text: &str) -> Result<Option<ExtCsdBytes>, RegisterError> 
             let rev = digits.parse().map_err(|_| bad(format!("revision not readable in {:?}", line.trim())))?;
             bytes.set(192, rev);
         } else if let Some(version) = line.trim().strip_prefix("eMMC Firmware Version:") {
-            let padded = version.trim().bytes().chain(std::iter::repeat(0)).take(8);
-            padded.enumerate().for_each(|(i, b)| bytes.set(254 + i, b));
+            let version = version.trim();
+            if !version.is_empty() && version.bytes().all(|b| b.is_ascii_graphic()) {
+                let padded = version.bytes().chain(std::iter::repeat(0)).take(8);
+                padded.enumerate().for_each(|(i, b)| bytes.set(254 + i, b));
+            }
         } else {
             from_line(line, &mut bytes)?;
         }
@@ -331,6 +341,8 @@ mod tests {
         assert_eq!((e.rev, e.cache, e.user_area), (Some(8), Some(512 << 10), Some(0x00e9_0000 * 512)));
         assert_eq!((e.native_sector, e.queue_depth, e.firmware.as_deref()), (Some(4096), Some(16), Some("ABCD12")));
         assert_eq!(e.life_a.map(|l| l.to_string()).as_deref(), Some("10 to 20 % of life used"));
+        let binary = ExtCsd::decode(&parse(b"eMMC Firmware Version: \x07\xff\n [HC_ERASE_GRP_SIZE: 0x01]\n").unwrap());
+        assert_eq!((binary.firmware, binary.erase_group), (None, Some(512 << 10)), "a version that is no text stays unknown");
         let say = |t: &str| parse(t.as_bytes()).unwrap_err().to_string();
         assert_eq!(say("[HC_ERASE_GRP_SIZE: 0x100]"), "EXT_CSD: HC_ERASE_GRP_SIZE: 0x100 does not fit its 1 byte(s)");
         assert_eq!(say("[HC_ERASE_GRP_SIZE: 0xzz]"), "EXT_CSD: HC_ERASE_GRP_SIZE: expected a number, found \"0xzz]\"");

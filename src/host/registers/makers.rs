@@ -86,7 +86,8 @@ pub fn mmc(manfid: u8) -> Option<&'static Maker> {
 pub fn reported(manfid: u8, oemid: u16) -> Option<&'static str> {
     match (manfid, oemid) {
         (0x03, id) if id == oem(b"PT") => Some(
-            "SanDisk's id with OEM id \"PT\" was asked about as a possible counterfeit in 2016 (acassis.wordpress.com) and never settled",
+            "SanDisk's id with OEM id \"PT\" instead of the usual \"SD\" has been asked about as a possible counterfeit \
+             (acassis.wordpress.com; flashbench-results list, December 2015); no answer is known here",
         ),
         (0x12, 0x3456) => Some(
             "manufacturer and OEM id read 12 34 56, which looks like a placeholder; Linux knows such a card, sold as Gigastone, with \

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
     /// Too many or too few bytes.
-    #[error("{register}: expected {expected} bytes ({} hex digits), found {found} bytes", expected * 2)]
+    #[error("{register}: expected {expected} bytes ({} hex digits), found {found} byte{}", expected * 2, if *found == 1 { "" } else { "s" })]
     Length { register: &'static str, expected: usize, found: usize },
     /// An odd number of hex digits.
     #[error("{register}: expected {expected} bytes ({} hex digits), found an odd number of digits ({digits})", expected * 2)]
@@ -211,6 +211,7 @@ mod tests {
     fn bad_hex_names_register_expected_and_found() {
         let say = |t: &str| parse_hex("CSD", t, 16).unwrap_err().to_string();
         assert_eq!(say("40 0e"), "CSD: expected 16 bytes (32 hex digits), found 2 bytes");
+        assert_eq!(say("ff"), "CSD: expected 16 bytes (32 hex digits), found 1 byte");
         assert_eq!(say("400"), "CSD: expected 16 bytes (32 hex digits), found an odd number of digits (3)");
         assert_eq!(say("40 0g"), "CSD: expected 16 bytes (32 hex digits), found 'g', which is not a hex digit");
         assert_eq!(say(" \n"), "CSD: expected 16 bytes (32 hex digits), found nothing");
