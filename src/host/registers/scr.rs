@@ -1,7 +1,7 @@
 //! SCR, the SD configuration register (64 bits): specification version and optional commands.
 //!
 //! Layout: SD Physical Layer 5.6. SCR_STRUCTURE [63:60], SD_SPEC [59:56], DATA_STAT_AFTER_ERASE [55], SD_SECURITY [54:52],
-//! SD_BUS_WIDTHS [51:48], SD_SPEC3 [47], EX_SECURITY [46:43], SD_SPEC4 [42], SD_SPECX [41:38], CMD_SUPPORT [35:32], the rest
+//! SD_BUS_WIDTHS [51:48], SD_SPEC3 [47], EX_SECURITY [46:43], SD_SPEC4 [42], SD_SPECX [41:38], CMD_SUPPORT [36:32], the rest
 //! reserved or for the maker.
 
 use super::{field, flag, hex};
@@ -30,6 +30,8 @@ pub struct Scr {
     pub cmd48_49: bool,
     /// Extension register access, multiple blocks.
     pub cmd58_59: bool,
+    /// Secure receive and send.
+    pub acmd53_54: bool,
     /// The register as hex.
     pub raw: String,
     /// Reserved values met.
@@ -87,6 +89,7 @@ impl Scr {
             cmd23: flag(r, 33),
             cmd48_49: flag(r, 34),
             cmd58_59: flag(r, 35),
+            acmd53_54: flag(r, 36),
             raw: hex(r),
             irregular,
         }
@@ -94,7 +97,13 @@ impl Scr {
 
     /// The optional commands in words.
     pub fn commands(&self) -> String {
-        let all = [(self.cmd20, "CMD20"), (self.cmd23, "CMD23"), (self.cmd48_49, "CMD48/49"), (self.cmd58_59, "CMD58/59")];
+        let all = [
+            (self.cmd20, "CMD20"),
+            (self.cmd23, "CMD23"),
+            (self.cmd48_49, "CMD48/49"),
+            (self.cmd58_59, "CMD58/59"),
+            (self.acmd53_54, "ACMD53/54"),
+        ];
         let has: Vec<&str> = all.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect();
         if has.is_empty() { "none of CMD20, CMD23, CMD48/49, CMD58/59".into() } else { has.join(", ") }
     }
@@ -145,6 +154,7 @@ mod tests {
     fn commands_and_reserved_values() {
         assert_eq!(scr("0235800200000000").commands(), "CMD23");
         assert_eq!(scr("0245854f00000000").commands(), "CMD20, CMD23, CMD48/49, CMD58/59");
+        assert_eq!(scr("0245855f00000000").commands(), "CMD20, CMD23, CMD48/49, CMD58/59, ACMD53/54");
         let s = scr("1211000000000000");
         assert!(s.irregular.iter().any(|t| t.contains("SCR_STRUCTURE is 1")), "{:?}", s.irregular);
         assert!(s.irregular.iter().any(|t| t.contains("SD_BUS_WIDTHS is 0x1")));

@@ -4,7 +4,8 @@
 //! SIZE_OF_PROTECTED_AREA [479:448], SPEED_CLASS [447:440], PERFORMANCE_MOVE [439:432], AU_SIZE [431:428], ERASE_SIZE [423:408],
 //! ERASE_TIMEOUT [407:402], ERASE_OFFSET [401:400], UHS_SPEED_GRADE [399:396], UHS_AU_SIZE [395:392], VIDEO_SPEED_CLASS [391:384],
 //! VSC_AU_SIZE [377:368], SUS_ADDR [367:346], APP_PERF_CLASS [339:336], PERFORMANCE_ENHANCE [335:328] (queue depth in the upper five
-//! bits, then cache, host maintenance, card maintenance), DISCARD_SUPPORT [313], FULE_SUPPORT [312], the rest for the maker.
+//! bits, then cache, host maintenance, card maintenance; this split is not checked against the specification's text),
+//! DISCARD_SUPPORT [313], FULE_SUPPORT [312], the rest for the maker.
 
 use super::{field, flag, hex};
 use crate::units::{KIB, MIB};
@@ -198,7 +199,7 @@ impl Ssr {
             }
         }
         if self.app_class == 2 && !(self.cache && self.queue_depth.is_some()) {
-            found.push("SSR: declares A2, but not the command queue and cache that A2 relies on".into());
+            found.push("SSR: declares A2, but PERFORMANCE_ENHANCE does not show the command queue and cache that A2 relies on".into());
         }
         if self.video_au_mib > 0 && self.au.bytes.is_some_and(|au| !(u64::from(self.video_au_mib) * MIB).is_multiple_of(au)) {
             found.push(format!("SSR: VSC_AU_SIZE of {} MiB is not a multiple of the AU", self.video_au_mib));
