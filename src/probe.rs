@@ -22,7 +22,12 @@ pub struct Plan<'a> {
 
 /// Told as the probe goes on.
 pub enum Event<'a> {
-    Begin { index: usize, of: usize, name: &'static str, question: &'static str },
+    Begin {
+        index: usize,
+        of: usize,
+        name: &'static str,
+        question: &'static str,
+    },
     Progress(Progress<'a>),
     /// A run is complete: everything so far can be saved.
     Done(&'a [Run], &'a Findings),

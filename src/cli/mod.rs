@@ -1,6 +1,7 @@
 //! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety.
 
 mod cards;
+pub mod identify;
 mod infer;
 mod probe;
 mod report;
@@ -37,6 +38,8 @@ enum Command {
     Run(probe::RunArgs),
     /// List or show the built-in simulated cards
     Cards(cards::CardsArgs),
+    /// Decode what a card declares: its registers, live or pasted
+    Identify(identify::IdentifyArgs),
     /// Infer again from a saved report
     Infer(infer::InferArgs),
     /// Print a saved report
@@ -50,6 +53,7 @@ pub fn main() -> ExitCode {
         Command::Probe(a) => probe::probe(a),
         Command::Run(a) => probe::run(a),
         Command::Cards(a) => cards::run(a),
+        Command::Identify(a) => identify::run(a),
         Command::Infer(a) => infer::run(a),
         Command::Report(a) => report::run(a),
     };

@@ -1,7 +1,7 @@
 //! `nandscope probe` and `nandscope run`: says what will be touched, measures, says what was found and what was written.
 
-use super::infer::{output, verdict};
 use super::colour;
+use super::infer::{output, verdict};
 use crate::device::{self, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
 use crate::experiment::{self, Experiment};
 use crate::finding::Findings;

@@ -382,10 +382,15 @@ fn confirmed(run: &Run, cell: &Cell) -> f64 {
     // Every predicted place must be high and every other one low, not only the medians: against the rival that a share of
     // the pairs differs by nothing, because only every other place is a boundary or because there are more of them.
     let scale = (mad(&miss) * 1.3).max(0.004 * median(&miss)).max(1e-3);
-    let d: Vec<f64> = run.trials(cell.id).iter().filter(|t| t.len() == 2).map(|t| {
-        let sign = if t[0].role == PREDICTED { 1.0 } else { -1.0 };
-        sign * (t[0].took.micros() - t[1].took.micros())
-    }).collect();
+    let d: Vec<f64> = run
+        .trials(cell.id)
+        .iter()
+        .filter(|t| t.len() == 2)
+        .map(|t| {
+            let sign = if t[0].role == PREDICTED { 1.0 } else { -1.0 };
+            sign * (t[0].took.micros() - t[1].took.micros())
+        })
+        .collect();
     let clean = 1.0 / (1.0 + (mixed(&d, 0.5, scale).max(mixed(&d, 0.25, scale)) - mixed(&d, 0.0, scale)).exp());
     strength(z) * clean
 }
@@ -451,7 +456,8 @@ impl View {
     /// How far the rows just below rule out a smaller step than this one: 1 when anything a seventh as high would have been seen.
     fn nothing_below(&self, s: &steps::Step) -> f64 {
         let below: Vec<&steps::Row> = self.rows.iter().filter(|r| r.align < s.size).collect();
-        let hidden = below.iter().rev().take(2).map(|r| r.extra.value.max(0.0) + 1.5 * r.extra.error).fold(0.0, f64::max) / s.height.max(1e-9);
+        let hidden =
+            below.iter().rev().take(2).map(|r| r.extra.value.max(0.0) + 1.5 * r.extra.error).fold(0.0, f64::max) / s.height.max(1e-9);
         if below.is_empty() { 0.7 } else { (1.0 - 0.6 * (hidden - 0.15)).clamp(0.3, 1.0) }
     }
 

@@ -283,7 +283,8 @@ fn scanned(run: &Run, cell: &Cell) -> u64 {
 fn scan_slow(run: &Run, cell: &Cell) -> (usize, usize) {
     let line = cell.get("cost") as f64 * 0.4;
     let skip = (cell.bytes("stride") <= cell.bytes("chunk")) as usize;
-    let later: Vec<f64> = run.trials(cell.id).iter().flat_map(|t| t.iter().skip(skip).map(|s| s.took.micros()).collect::<Vec<_>>()).collect();
+    let later: Vec<f64> =
+        run.trials(cell.id).iter().flat_map(|t| t.iter().skip(skip).map(|s| s.took.micros()).collect::<Vec<_>>()).collect();
     (later.iter().filter(|&&t| t > line).count(), later.len())
 }
 

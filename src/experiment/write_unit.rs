@@ -78,7 +78,9 @@ impl Experiment for WriteUnit {
             .iter()
             .flat_map(|c| run.trials(c.id))
             // The first write of a pass opens the AU.
-            .flat_map(|t| t.iter().skip(1).map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() }).collect::<Vec<_>>())
+            .flat_map(|t| {
+                t.iter().skip(1).map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() }).collect::<Vec<_>>()
+            })
             .collect();
         vec![judge(&writes)]
     }
@@ -174,7 +176,8 @@ fn judge(writes: &[Write]) -> Finding {
     let at = |s: u64| sizes.get(&s).map_or(f64::NAN, |t| median(t) / 1e3);
     let mut shown = vec![smallest, unit, unit * 2];
     shown.dedup();
-    let times: Vec<String> = shown.iter().filter(|s| sizes.contains_key(s)).map(|&s| format!("{} ms at {}", three(at(s)), Bytes(s))).collect();
+    let times: Vec<String> =
+        shown.iter().filter(|s| sizes.contains_key(s)).map(|&s| format!("{} ms at {}", three(at(s)), Bytes(s))).collect();
     let text = format!("one write takes {}", times.join(", "));
     // Small linear writes that are combined: most cost next to nothing and some pay for all.
     let combined = sizes.iter().filter(|s| *s.0 <= unit.max(16 * KIB)).find(|(_, t)| {
@@ -187,7 +190,11 @@ fn judge(writes: &[Write]) -> Finding {
             .evidence(text);
     }
     if unit == smallest || best > 12.0 * writes.len() as f64 {
-        let why = if unit == smallest { "the time of a write rises evenly with its size: no unit shows" } else { "the times of writes follow no unit" };
+        let why = if unit == smallest {
+            "the time of a write rises evenly with its size: no unit shows"
+        } else {
+            "the times of writes follow no unit"
+        };
         return Finding::undecided(Q, why).evidence(text);
     }
     if p < 0.5 {
@@ -257,7 +264,8 @@ mod tests {
     #[test]
     fn toshiba_writes_32_kib_as_one() {
         let ms = [(18, 25.5), (17, 12.9), (16, 6.7), (15, 3.85), (14, 4.45), (13, 4.76), (12, 4.89), (11, 4.91), (10, 4.92), (9, 4.93)];
-        let at = |s: u64| 1e3 * ms.iter().find(|m| m.0 == s.next_power_of_two().ilog2()).unwrap().1 * s as f64 / s.next_power_of_two() as f64;
+        let at =
+            |s: u64| 1e3 * ms.iter().find(|m| m.0 == s.next_power_of_two().ilog2()).unwrap().1 * s as f64 / s.next_power_of_two() as f64;
         let all: Vec<Write> = ladder(|_, s| at(s)).into_iter().filter(|w| w.len.is_power_of_two()).collect();
         let f = judge(&all);
         assert_eq!(f.number(), Some(32768.0), "{f:?}");

@@ -11,7 +11,11 @@ pub fn advice(f: &Findings) -> Vec<String> {
     let value = |q| f.value(q, SURE);
     if let Some(e) = value(Quantity::EraseBlock) {
         let at = value(Quantity::EraseBlockOffset).unwrap_or(0.0);
-        let first = if at > 0.0 { format!("{} plus multiples of {}", Bytes(at as u64), Bytes(e as u64)) } else { format!("multiples of {}", Bytes(e as u64)) };
+        let first = if at > 0.0 {
+            format!("{} plus multiples of {}", Bytes(at as u64), Bytes(e as u64))
+        } else {
+            format!("multiples of {}", Bytes(e as u64))
+        };
         out.push(format!("start partitions and filesystem data at {first}"));
     }
     if let Some(w) = value(Quantity::WriteUnit).filter(|&w| w > 512.0) {

@@ -5,7 +5,8 @@ use crate::units::{Bytes, three};
 
 /// A plot of `width` by `height` characters, axes and title included in the lines returned.
 pub fn braille(f: &Figure, width: usize, height: usize) -> Vec<String> {
-    let all: Vec<(f64, f64)> = f.series.iter().flat_map(|s| s.points.iter().copied()).filter(|p| p.0.is_finite() && p.1.is_finite()).collect();
+    let all: Vec<(f64, f64)> =
+        f.series.iter().flat_map(|s| s.points.iter().copied()).filter(|p| p.0.is_finite() && p.1.is_finite()).collect();
     if all.len() < 2 || width < 24 || height < 4 {
         return vec![];
     }
@@ -41,7 +42,8 @@ pub fn braille(f: &Figure, width: usize, height: usize) -> Vec<String> {
             _ if row == height / 2 => f.y.clone(),
             _ => String::new(),
         };
-        let text: String = dots[row * columns..(row + 1) * columns].iter().map(|&d| char::from_u32(0x2800 + d as u32).unwrap_or(' ')).collect();
+        let text: String =
+            dots[row * columns..(row + 1) * columns].iter().map(|&d| char::from_u32(0x2800 + d as u32).unwrap_or(' ')).collect();
         lines.push(format!("{tag:>margin$} {}", text.replace('\u{2800}', " ").trim_end()));
     }
     let name = |v: f64| {
@@ -73,7 +75,10 @@ mod tests {
         };
         let lines = braille(&f, 60, 6);
         assert_eq!(lines.len(), 8);
-        assert!(lines[1].contains("310") && lines.last().unwrap().contains("2 KiB") && lines.last().unwrap().contains("128 MiB"), "{lines:#?}");
+        assert!(
+            lines[1].contains("310") && lines.last().unwrap().contains("2 KiB") && lines.last().unwrap().contains("128 MiB"),
+            "{lines:#?}"
+        );
         // The high half is at the top right, the low half in the middle left.
         let dots = |line: &str| line.chars().position(|c| c as u32 > 0x2800);
         assert!(dots(&lines[1]) > Some(30) && lines[2..6].iter().any(|l| dots(l).is_some_and(|at| at < 12)), "{lines:#?}");

@@ -93,7 +93,8 @@ fn table(out: &mut String, r: &Report, d: Dress) {
         let title = format!("{:<18}", f.quantity.title());
         let line = match (f.number(), f.at_least) {
             (Some(v), _) => {
-                let mut line = format!("{title}{:<14}{:>3.0} %  {:<8}", f.quantity.show(v), (f.confidence * 100.0).floor(), grade(f.confidence));
+                let mut line =
+                    format!("{title}{:<14}{:>3.0} %  {:<8}", f.quantity.show(v), (f.confidence * 100.0).floor(), grade(f.confidence));
                 if let Some([lo, hi]) = f.interval {
                     let _ = write!(line, "{} to {}", three(lo), three(hi));
                 } else if let Some(rival) = f.rivals.first().filter(|x| x.probability >= 0.005) {
