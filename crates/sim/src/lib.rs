@@ -21,7 +21,7 @@ mod content;
 mod counters;
 mod events;
 mod form;
-mod ftl;
+pub mod ftl;
 mod histogram;
 mod host;
 pub mod model;

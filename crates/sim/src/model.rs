@@ -39,7 +39,7 @@ mod kinds {
     );
     words!(
         /// How the card finds its data.
-        FtlKind { None = "none", BlockMap = "block-map", PageMap = "page-map" }
+        FtlKind { None = "none", BlockMap = "block-map", LogBlock = "log-block", PageMap = "page-map" }
     );
     words!(
         /// Which open AU is closed when another one is needed.
@@ -168,6 +168,23 @@ pub struct BlockMap {
     pub fat_zone: u64,
 }
 
+/// Log blocks shared by groups of data blocks.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct LogBlock {
+    /// Data blocks that share log blocks (N); 0 = all of them.
+    pub group: u64,
+    /// Log blocks a group may have (K); 0 = all of them.
+    pub per_group: u64,
+    /// Log blocks in all.
+    pub pool: u64,
+    /// One more log block for writes that start a block and go on in order.
+    pub sequential: bool,
+    /// Which log block is merged when there is none left.
+    pub evict: Evict,
+    /// ns of a partial or full merge, on top of copying and erasing.
+    pub close: u64,
+}
+
 /// A map of every unit with garbage collection.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct PageMap {
@@ -186,6 +203,8 @@ pub struct Ftl {
     pub kind: FtlKind,
     /// Settings of `block-map`.
     pub block: BlockMap,
+    /// Settings of `log-block`.
+    pub log: LogBlock,
     /// Settings of `page-map`.
     pub page: PageMap,
 }
@@ -343,6 +362,15 @@ impl Ftl {
                 0..=GIB,
                 "block-map: bytes from the start that take random writes without opening an AU",
             );
+        }
+        if doc || self.kind == FtlKind::LogBlock {
+            let l = &mut self.log;
+            f.count("group", May, &mut l.group, 0..=1 << 24, "log-block: data blocks that share log blocks; 0 = all (FAST), 1 = BAST");
+            f.count("per_group", May, &mut l.per_group, 0..=4096, "log-block: log blocks a group may have; 0 = all");
+            f.count("pool", Must, &mut l.pool, 1..=4096, "log-block: log blocks in all");
+            f.flag("sequential", &mut l.sequential, "log-block: one more log block for writes that start a block and go on in order");
+            f.choice("evict", May, &mut l.evict, "log-block: which log block is merged for another (not `counter`)");
+            f.time("close", May, &mut l.close, 0..=T, "log-block: a partial or full merge, on top of copying and erasing");
         }
         if doc || self.kind == FtlKind::PageMap {
             let p = &mut self.page;
@@ -516,6 +544,14 @@ impl Model {
                     multiple("nand.erase_block", n.erase_block, b.merge_span, "ftl.merge_span")?;
                 }
                 multiple("ftl.fat_zone", b.fat_zone, c.sector, "card.sector")?;
+            }
+            FtlKind::LogBlock => {
+                if self.ftl.log.evict == Evict::Counter {
+                    return Err(("ftl.evict", "counter is not for log-block".into()));
+                }
+                if (c.capacity / n.write_unit) as f64 * 1.01 + (n.erase_block / n.write_unit * 4096) as f64 >= (1u64 << 31) as f64 {
+                    return Err(("nand.write_unit", "more than 2^31 units; take a larger one".into()));
+                }
             }
             FtlKind::PageMap => {
                 let p = &self.ftl.page;

@@ -1,6 +1,7 @@
 //! Translation layers: what a write sets off inside the card.
 
 mod block_map;
+mod log_block;
 mod page_map;
 
 use crate::counters::Counters;
@@ -8,6 +9,8 @@ use crate::model::{FtlKind, Model, State};
 use crate::nand::{Grid, SHIFT};
 use crate::units::ps_per_byte;
 use block_map::BlockMap;
+use log_block::LogBlockMap;
+pub use log_block::{LogBlocks, Shape, Work};
 use page_map::PageMap;
 
 /// The kind a card has.
@@ -15,6 +18,7 @@ use page_map::PageMap;
 pub(crate) enum Ftl {
     None(Written),
     Block(Box<BlockMap>),
+    Log(Box<LogBlockMap>, Written),
     Page(Box<PageMap>),
 }
 
@@ -23,6 +27,7 @@ impl Ftl {
         match m.ftl.kind {
             FtlKind::None => Ftl::None(Written::new(m, grid)),
             FtlKind::BlockMap => Ftl::Block(Box::new(BlockMap::new(m, grid, seed))),
+            FtlKind::LogBlock => Ftl::Log(Box::new(LogBlockMap::new(m, grid, seed)), Written::new(m, grid)),
             FtlKind::PageMap => Ftl::Page(Box::new(PageMap::new(m))),
         }
     }
@@ -33,6 +38,10 @@ impl Ftl {
         let ns = cost.of(grid, counters, a, b);
         ns + match self {
             Ftl::Block(map) => map.write(grid, cost, counters, a, b),
+            Ftl::Log(map, written) => {
+                written.set(grid, a, b);
+                map.write(grid, cost, counters, a, b)
+            }
             Ftl::Page(map) => map.write(cost, counters, a, b),
             Ftl::None(written) => {
                 written.set(grid, a, b);
@@ -44,7 +53,7 @@ impl Ftl {
     /// Whether anything in `a..b` was ever written.
     pub fn written(&self, grid: &Grid, a: u64, b: u64) -> bool {
         match self {
-            Ftl::None(w) => w.any(grid, a, b),
+            Ftl::None(w) | Ftl::Log(_, w) => w.any(grid, a, b),
             Ftl::Block(map) => map.written.any(grid, a, b),
             Ftl::Page(map) => map.any(a, b),
         }
@@ -52,7 +61,7 @@ impl Ftl {
 
     pub fn discard(&mut self, grid: &Grid, a: u64, b: u64) {
         match self {
-            Ftl::None(w) => w.clear(grid, a, b),
+            Ftl::None(w) | Ftl::Log(_, w) => w.clear(grid, a, b),
             Ftl::Block(map) => map.discard(grid, a, b),
             Ftl::Page(map) => map.discard(a, b),
         }
