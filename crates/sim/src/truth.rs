@@ -16,6 +16,8 @@ pub enum Mapping {
     Log,
     /// By page, with garbage collection.
     Page,
+    /// Every write rewrites its erase block at once.
+    WriteThrough,
 }
 
 /// What a boundary of each level adds, in ns, to a request of two sectors that straddles it and no larger one; against
@@ -76,6 +78,7 @@ impl Model {
         let open = match self.ftl.kind {
             FtlKind::BlockMap => Some((b.open_linear, b.open_random)),
             FtlKind::LogBlock => self.log_open(),
+            FtlKind::WriteThrough => Some((0, 0)),
             _ => None,
         };
         let size = |x: u64| if none { 0 } else { x };
@@ -87,7 +90,11 @@ impl Model {
             write_unit: size(if write.access_unit_ns > 0 { n.write_unit } else { 0 }),
             open_aus_linear: open.map(|o| o.0 as u32),
             open_aus_random: open.map(|o| o.1 as u32),
-            fat_zone: if block { b.fat_zone } else { 0 },
+            fat_zone: match self.ftl.kind {
+                FtlKind::BlockMap => b.fat_zone,
+                FtlKind::WriteThrough => self.ftl.through.fat_zone,
+                _ => 0,
+            },
             close_cost_ns: block.then(|| {
                 let span = if b.merge_span == 0 { n.erase_block } else { b.merge_span };
                 b.close + n.erase + (span / n.write_unit - 1) * n.copy
@@ -97,6 +104,7 @@ impl Model {
                 FtlKind::BlockMap => Mapping::Block,
                 FtlKind::LogBlock => Mapping::Log,
                 FtlKind::PageMap => Mapping::Page,
+                FtlKind::WriteThrough => Mapping::WriteThrough,
             },
             read_boundary_visible: read != Steps::default(),
             read_steps: read,

@@ -3,15 +3,18 @@
 use nandscope_sim::ftl::{LogBlocks, Shape, Work};
 use nandscope_sim::{Rng, model::Evict};
 
+/// Logical page, stamp, sequence number.
+type Cell = (u32, u64, u64);
+
 /// Every flash page is a cell, every search a walk through all of them.
 struct Slow {
     s: Shape,
     /// Data block contents: stamp of each page.
     data: Vec<Vec<u64>>,
     /// Log blocks in order of age (or last use): group and pages (logical page, stamp, sequence number).
-    logs: Vec<(u32, Vec<(u32, u64, u64)>)>,
+    logs: Vec<(u32, Vec<Cell>)>,
     /// The sequential log block.
-    seq: Option<Vec<(u32, u64, u64)>>,
+    seq: Option<Vec<Cell>>,
     seq_block: Option<u32>,
     clock: u64,
 }
@@ -32,7 +35,7 @@ impl Slow {
     }
 
     /// Whether a page of a log block is the newest copy; `merged` names blocks put together since.
-    fn live(&self, e: &(u32, u64, u64)) -> bool {
+    fn live(&self, e: &Cell) -> bool {
         self.newest(e.0).is_some_and(|(seq, _)| seq == e.2)
     }
 
@@ -47,7 +50,7 @@ impl Slow {
     }
 
     /// Merges the cells of a log block, which the caller takes out afterwards.
-    fn merge(&mut self, cells: &[(u32, u64, u64)], work: &mut Work) {
+    fn merge(&mut self, cells: &[Cell], work: &mut Work) {
         let first = if cells[0].0 == u32::MAX { 0 } else { cells[0].0 / self.s.pages };
         let in_order = cells.iter().enumerate().all(|(i, e)| e.0 != u32::MAX && e.0 == first * self.s.pages + i as u32 && self.live(e));
         if cells[0].0 != u32::MAX && in_order {
@@ -98,7 +101,7 @@ impl Slow {
             }
         }
         let group = block / self.s.group;
-        let own = |l: &(u32, Vec<(u32, u64, u64)>)| l.0 == group;
+        let own = |l: &(u32, Vec<Cell>)| l.0 == group;
         let last = self.logs.iter().enumerate().filter(|(_, l)| own(l)).max_by_key(|(_, l)| l.1[0].2).map(|(i, _)| i);
         let i = match last {
             Some(i) if self.logs[i].1.len() < self.s.pages as usize => i,
