@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_session_is_not_undone_behind_its_back() {
+    fn a_run_that_is_going_is_not_undone_behind_its_back() {
         let dir = tempfile::tempdir().unwrap();
         let (path, j) = journal(dir.path(), &id(None));
         let e = recover(&path, &RecoverOptions::default()).unwrap_err();

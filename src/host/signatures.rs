@@ -195,7 +195,8 @@ mod tests {
     #[test]
     fn each_format_is_known_by_its_own_mark() {
         let md = 0xa92b_4efcu32.to_le_bytes();
-        let all: [(&[(u64, &[u8])], &str); 17] = [
+        type Part<'a> = (u64, &'a [u8]);
+        let all: [(&[Part], &str); 17] = [
             (&[(3, b"NTFS    ")], "NTFS"),
             (&[(1080, &[0x53, 0xef])], "ext2, 1 KiB blocks"),
             (&[(1080, &[0x53, 0xef]), (1024 + 24, &[2]), (1024 + 0x5c, &[4])], "ext3, 4 KiB blocks"),
