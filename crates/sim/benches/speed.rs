@@ -3,6 +3,8 @@
 //! `cargo bench -p nandscope-sim` prints each figure beside a calibration loop (dependent SplitMix64 steps), so that the
 //! ratio travels between machines; `-- NAME` runs those whose name contains NAME.
 
+use nandscope_sim::run::{Fit, Pace, run};
+use nandscope_sim::trace::parse;
 use nandscope_sim::{Card, Histogram, Model, Request, Rng};
 use std::hint::black_box;
 use std::time::Instant;
@@ -96,4 +98,59 @@ fn main() {
         Row { name: "open AUs, sequential", goal: 30.0 }.run(&mut c, 50_000_000, |k| Request::write(k % units * 16384, 16384));
         Row { name: "open AUs, random reads", goal: 10.0 }.run(&mut c, 20_000_000, |_| Request::read(rng.below(units) * 16384, 16384));
     }
+    if wanted("log blocks") {
+        let bast = "kind = \"log-block\"\ngroup = 1\nper_group = 1\npool = 32";
+        let fast = "kind = \"log-block\"\npool = 32\nsequential = true";
+        let aus = "kind = \"block-map\"\nopen_linear = 6\nopen_random = 6\nclose = \"20 ms\"";
+        for (name, ftl) in [("log blocks, BAST, random", bast), ("log blocks, FAST, random", fast)] {
+            let mut c = card(&AUS.replace(aus, ftl));
+            let units = c.capacity() / 16384;
+            let n = if ftl == bast { 4_000_000 } else { 2_000_000 };
+            Row { name, goal: 2.0 }.run(&mut c, n, |_| Request::write(rng.below(units) * 16384, 16384));
+        }
+        let mut c = card(&AUS.replace(aus, fast));
+        let units = c.capacity() / 16384;
+        Row { name: "log blocks, FAST, sequential", goal: 2.0 }.run(&mut c, 20_000_000, |k| Request::write(k % units * 16384, 16384));
+    }
+    if wanted("trace") {
+        for (name, text) in [("page map", page_map("8 GiB", "4 MiB", 0.07)), ("open AUs", AUS.to_string())] {
+            let mut c = card(&text);
+            let places = (8u64 << 30) / 4096;
+            let (mut ascii, mut blk) = (String::new(), String::new());
+            for k in 0..1_000_000u64 {
+                let place = rng.below(places) * 8;
+                ascii.push_str(&format!("{} 0 {place} 8 0\n", k * 10_000));
+                blk.push_str(&format!("  8,0    1 {k:8} {:5}.{:09}   697  D  WS {place} + 8 [fio]\n", k / 10_000, k % 10_000 * 100_000));
+            }
+            for (kind, text) in [("MQSim ASCII", &ascii), ("blkparse", &blk)] {
+                let start = Instant::now();
+                let t = parse(text.as_bytes(), None).expect("a trace");
+                let o = run(&mut c, 0, t.ios, Pace::Closed, Fit::Reject).expect("served");
+                println!("{:34} {:8.0} ms (goal 500)", format!("1 M lines of {kind}, {name}"), start.elapsed().as_secs_f64() * 1e3);
+                assert_eq!(o.served, 1_000_000);
+            }
+        }
+    }
+    if wanted("1 TB") {
+        let before = resident();
+        let mut c = card(&AUS.replace("32 GiB", "1000 GB"));
+        let aus = c.capacity() >> 22;
+        Row { name: "open AUs, 1 TB, random", goal: 10.0 }.run(&mut c, 5_000_000, |_| Request::write(rng.below(aus) << 22, 16384));
+        println!("{:34} {:8.1} MB (goal 20)", "memory of a 1 TB card", (resident().saturating_sub(before)) as f64 / 1e6);
+        drop(c);
+        let before = resident();
+        let mut c = card(&page_map("32 GB", "4 MiB", 0.07));
+        let units = c.capacity() / 4096;
+        for _ in 0..units {
+            c.submit(0, Request::write(rng.below(units) * 4096, 4096)).expect("served");
+        }
+        println!("{:34} {:8.1} MB (goal 100)", "memory of a 32 GB page-mapped card", (resident().saturating_sub(before)) as f64 / 1e6);
+    }
+}
+
+/// Bytes of memory in use by the process; 0 where the system does not say.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 1024
 }

@@ -30,6 +30,8 @@ mod nand;
 pub mod random;
 mod request;
 mod rng;
+pub mod run;
+pub mod trace;
 mod truth;
 pub mod units;
 mod wear;

@@ -186,10 +186,10 @@ impl PageMap {
         0
     }
 
-    /// Whether a collection now would gain at least a quarter of a block.
+    /// Whether a collection now would gain at least an eighth of a block.
     fn worth(&mut self) -> bool {
         let lowest = (self.lowest..self.block_units).find(|&k| self.head[k as usize] != NONE);
-        lowest.is_some_and(|k| k <= self.block_units * 3 / 4) && self.victim() != NONE
+        lowest.is_some_and(|k| k <= self.block_units / 8 * 7) && self.victim() != NONE
     }
 
     #[inline]
@@ -321,7 +321,8 @@ impl PageMap {
         }
         self.mapped -= copied;
         self.count[victim as usize] = 0;
-        if self.wear.as_mut().is_none_or(|w| w.erase(victim)) {
+        // A block that has given out is used on where there is no other one.
+        if self.wear.as_mut().is_none_or(|w| w.erase(victim)) || self.free.is_empty() {
             self.free.push_back(victim);
         }
         copied

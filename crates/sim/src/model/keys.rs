@@ -122,6 +122,8 @@ impl Ftl {
                 0..=GIB,
                 "block-map: bytes from the start that take random writes without opening an AU",
             );
+            f.size("small_write", May, &mut b.small_write, 0..=MIB, "block-map: writes up to this size go to a log of their own; 0 = none");
+            f.size("small_log", May, &mut b.small_log, 0..=GIB, "block-map: size of that log; when full, its AUs are merged");
         }
         if doc || self.kind == FtlKind::LogBlock {
             let l = &mut self.log;
