@@ -39,7 +39,7 @@ pub(super) fn blkparse(line: &[u8], sink: &mut Sink) -> Result<(), &'static str>
     let device = sink.device(device);
     let io = Io { time, op, at, len, took: 0 };
     match action {
-        b"D" => sink.issue(io, device),
+        b"D" => sink.push(io, device),
         b"C" => sink.complete(device, op, at, time),
         _ => sink.queued.push((io, device)),
     }
@@ -88,7 +88,7 @@ pub(super) fn ftrace(line: &[u8], sink: &mut Sink) -> Result<(), &'static str> {
     if done {
         sink.complete(device, op, at, time);
     } else {
-        sink.issue(Io { time, op, at, len, took: 0 }, device);
+        sink.push(Io { time, op, at, len, took: 0 }, device);
     }
     Ok(())
 }
@@ -137,7 +137,7 @@ pub(super) fn blktrace(bytes: &[u8], sink: &mut Sink) {
         let device = sink.device(&device.to_le_bytes());
         let io = Io { time, op, at: place, len, took: 0 };
         match action & 0xffff {
-            ISSUE => sink.issue(io, device),
+            ISSUE => sink.push(io, device),
             COMPLETE => completions.push((device, op, place, time)),
             QUEUE => sink.queued.push((io, device)),
             _ => {}

@@ -6,6 +6,7 @@ mod plain;
 
 use crate::request::Op;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +145,29 @@ pub fn parse(bytes: &[u8], format: Option<Format>) -> Result<Trace, TraceError> 
     sink.finish(format)
 }
 
+/// A hash for places and device numbers, which nobody chooses to annoy us.
+#[derive(Default)]
+struct Quick(u64);
+
+impl Hasher for Quick {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.write_u64(u64::from(b)));
+    }
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(u64::from(n));
+    }
+    fn write_isize(&mut self, n: isize) {
+        self.write_u64(n as u64);
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 ^= self.0 >> 32;
+    }
+}
+
 /// Collects what the parsers find.
 #[derive(Default)]
 pub(crate) struct Sink {
@@ -152,8 +176,10 @@ pub(crate) struct Sink {
     /// The same, from events before the issue, taken where nothing was issued.
     queued: Vec<(Io, u32)>,
     devices: HashMap<Vec<u8>, u32>,
-    /// Requests under way: device, sector, whether it is a write; the index of the request.
-    open: HashMap<(u32, u64, Op), usize>,
+    /// The device of the line before: most often it is the same again.
+    last: (Vec<u8>, u32),
+    /// Completions: device, place, kind, time, and how many requests had been issued before.
+    done: Vec<(u32, u64, Op, u64, usize)>,
     /// Time given by waits (fio v2).
     clock: u64,
     bad: u64,
@@ -170,11 +196,12 @@ impl Sink {
     }
 
     fn device(&mut self, name: &[u8]) -> u32 {
-        if let Some(&n) = self.devices.get(name) {
-            return n;
+        if self.last.0 == name && !self.devices.is_empty() {
+            return self.last.1;
         }
-        let n = self.devices.len() as u32;
-        self.devices.insert(name.to_vec(), n);
+        let next = self.devices.len() as u32;
+        let n = *self.devices.entry(name.to_vec()).or_insert(next);
+        self.last = (name.to_vec(), n);
         n
     }
 
@@ -182,19 +209,28 @@ impl Sink {
         self.ios.push((io, device));
     }
 
-    /// A request is issued; its completion may follow.
-    fn issue(&mut self, io: Io, device: u32) {
-        self.open.insert((device, io.at, io.op), self.ios.len());
-        self.push(io, device);
+    fn complete(&mut self, device: u32, op: Op, at: u64, time: u64) {
+        self.done.push((device, at, op, time, self.ios.len()));
     }
 
-    fn complete(&mut self, device: u32, op: Op, at: u64, time: u64) {
-        if let Some(i) = self.open.remove(&(device, at, op)) {
-            self.ios[i].0.took = time.saturating_sub(self.ios[i].0.time);
+    /// Gives each completion to the request it belongs to.
+    fn pair(&mut self) {
+        let mut open: HashMap<(u32, u64, Op), usize, BuildHasherDefault<Quick>> = HashMap::default();
+        let mut next = 0;
+        for (device, at, op, time, issued) in std::mem::take(&mut self.done) {
+            for (i, (io, d)) in self.ios.iter().enumerate().take(issued).skip(next) {
+                open.insert((*d, io.at, io.op), i);
+            }
+            next = issued;
+            if let Some(i) = open.remove(&(device, at, op)) {
+                let io = &mut self.ios[i].0;
+                io.took = time.saturating_sub(io.time);
+            }
         }
     }
 
     fn finish(mut self, format: Format) -> Result<Trace, TraceError> {
+        self.pair();
         if self.ios.is_empty() {
             self.ios = std::mem::take(&mut self.queued);
         }
@@ -252,6 +288,23 @@ pub(crate) fn scaled(word: &[u8], digits: usize) -> Option<u64> {
 }
 
 /// The words of a line.
-pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|b| matches!(b, b' ' | b'\t')).filter(|w| !w.is_empty())
+pub(crate) fn words(line: &[u8]) -> Words<'_> {
+    Words(line)
+}
+
+/// Iterates over the words of a line.
+pub(crate) struct Words<'a>(&'a [u8]);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let blank = |b: &u8| *b == b' ' || *b == b'\t';
+        let start = self.0.iter().position(|b| !blank(b))?;
+        let rest = &self.0[start..];
+        let (word, rest) = rest.split_at(rest.iter().position(blank).unwrap_or(rest.len()));
+        self.0 = rest;
+        Some(word)
+    }
 }
