@@ -331,6 +331,10 @@ fn write_through_rewrites_at_the_end_or_at_every_buffer() {
     assert_eq!(took("", 0, 64 * KIB), 69 * MS, "C13: one rewrite a transaction");
     assert_eq!(took("", 256 * KIB - 4096, 8 * KIB), 2 * 69 * MS);
     assert_eq!(took("buffer = \"4 KiB\"", 0, 64 * KIB), 16 * 69 * MS, "C14: one at every 4 KiB");
+    let mut h = Host::new(built("", "", "kind = \"write-through\"\nbuffer = \"8 KiB\"", ""));
+    assert_eq!((h.write(0, 4 * KIB), h.write(4 * KIB, 4 * KIB)), (MS, 69 * MS), "two writes share a rewrite");
+    assert_eq!((h.write(64 * KIB, 4 * KIB), h.write(0, 4 * KIB)), (MS, 69 * MS), "what does not follow turns the buffer out");
+    assert_eq!(took("buffer = \"64 KiB\"", 0, 60 * KIB), 15 * MS, "waits in the buffer");
     assert_eq!(took("fat_zone = \"512 KiB\"", 0, 4 * KIB), MS, "C18");
     assert_eq!(took("fat_zone = \"512 KiB\"", 512 * KIB, 4 * KIB), 69 * MS);
 }
