@@ -15,6 +15,11 @@
 //! ```
 #![warn(missing_docs)]
 
+/// The examples of the README, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod buffer;
 mod card;
 pub mod cards;

@@ -106,4 +106,8 @@ fn formats_md_lists_every_key() {
         assert!(table.contains(key), "{key} in\n{table}");
     }
     assert!(table.contains("| `nand.page` | size | required |"));
+    let formats = include_str!("../../../FORMATS.md");
+    assert!(formats.contains(&table), "FORMATS.md is behind; cargo run -p nandscope-sim --example key_table prints the table");
+    let example = formats.split("```toml\n").nth(1).and_then(|t| t.split("```").next()).expect("an example");
+    assert_eq!(Model::parse(example, "FORMATS.md").unwrap_or_else(|e| panic!("{e}")).truth().open_aus_random, Some(2));
 }

@@ -192,10 +192,12 @@ impl BlockMap {
                 return ns + self.open(cost, counters, au, u0, u1, tail);
             }
             let ns = self.scatter(cost, counters, s);
-            return ns + self.add(cost, counters, s, u0, u1);
+            return ns + self.add(cost, counters, s, u0, u1, tail);
         }
+        // The unit that was left half full is still at hand: the rest of it takes no further room in the log.
+        let again = u32::from(slot.tail && u0 + 1 == slot.next);
         self.used(s);
-        self.add(cost, counters, s, u0, u1)
+        self.add(cost, counters, s, u0 + again, u1, tail)
     }
 
     /// Opens an AU that is closed, closing another one where the table is full.
@@ -262,7 +264,7 @@ impl BlockMap {
     }
 
     /// Appends units to the log of an AU in random order; a full log is merged.
-    fn add(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16, u0: u32, u1: u32) -> u64 {
+    fn add(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16, u0: u32, u1: u32, tail: bool) -> u64 {
         let mut ns = 0;
         if self.slots[s as usize].used + (u1 - u0) > self.units {
             ns = self.merge(cost, counters, s);
@@ -271,6 +273,7 @@ impl BlockMap {
             self.bits[s as usize * self.words..][..self.words].fill(0);
         }
         let slot = &mut self.slots[s as usize];
+        (slot.next, slot.tail) = (u1, tail);
         slot.used += u1 - u0;
         slot.distinct += set_bits(&mut self.bits[s as usize * self.words..][..self.words], u0, u1);
         ns
