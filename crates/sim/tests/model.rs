@@ -84,6 +84,13 @@ fn mistakes_are_named() {
         ("[host]", "[[stall]]\ntime = \"1 ms\"\n[host]", "x.toml: stall[0].every_bytes: set exactly one of"),
         ("[host]", "stall = 3\n[host]", "x.toml: stall: is not a list"),
         ("[host]", "[[fault]]\nkind = \"fire\"\n[host]", "x.toml: fault[0].kind: \"fire\" is none of io, gone, read-only"),
+        ("[host]", "[host]\ntail = \"2 ms\"\ntail_cap = \"1 ms\"", "x.toml: host.tail_cap: is smaller than host.tail"),
+        ("[host]", "[slc]\nsize = \"2 GiB\"\n[host]", "x.toml: slc.size: is larger than card.capacity"),
+        (
+            "open_linear = 4",
+            "open_linear = 4\nfat_zone = \"1 GiB\"\nsmall_write = \"4 KiB\"",
+            "x.toml: ftl.small_log: small_write and small_log go together",
+        ),
         ("[card]", "[nand]\n[card]", "x.toml: TOML: TOML parse error"),
     ];
     assert!(Model::parse(GOOD, "x.toml").is_ok());
@@ -93,6 +100,8 @@ fn mistakes_are_named() {
         assert!(message.starts_with(expected), "{message}\ninstead of\n{expected}");
     }
     assert!(error("").starts_with("x.toml: name: is missing"));
+    let none = GOOD.replace("block-map\"\nopen_linear = 4\nopen_random = 2", "none\"\n[wear]\nbad = 1");
+    assert!(error(&none).starts_with("x.toml: wear: is followed only where"), "{}", error(&none));
     let pages = GOOD.replace("block-map", "page-map").replace("open_linear = 4\nopen_random = 2", "over_provisioning = 0.01");
     assert!(error(&pages).starts_with("x.toml: ftl.over_provisioning: leaves 2 spare erase blocks"), "{}", error(&pages));
 }

@@ -36,6 +36,24 @@ impl Model {
         if h.tail_every > 0 && h.tail == 0 {
             return Err(("host.tail", "must be given where host.tail_every is".into()));
         }
+        if h.tail_cap < h.tail {
+            return Err(("host.tail_cap", "is smaller than host.tail".into()));
+        }
+        if self.slc.size > c.capacity {
+            return Err(("slc.size", "is larger than card.capacity".into()));
+        }
+        let followed = matches!(self.ftl.kind, FtlKind::BlockMap | FtlKind::PageMap);
+        if !followed && self.wear != Default::default() {
+            return Err(("wear", "is followed only where ftl.kind is block-map or page-map".into()));
+        }
+        let zone = match self.ftl.kind {
+            FtlKind::BlockMap => self.ftl.block.fat_zone,
+            FtlKind::WriteThrough => self.ftl.through.fat_zone,
+            _ => 0,
+        };
+        if zone > c.capacity {
+            return Err(("ftl.fat_zone", "is larger than card.capacity".into()));
+        }
         if self.wear.bad > 0 && self.ftl.kind != FtlKind::PageMap && self.wear.bad >= self.wear.spare {
             return Err(("wear.bad", "leaves no spare block (wear.spare)".into()));
         }
