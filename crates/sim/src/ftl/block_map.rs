@@ -115,7 +115,7 @@ impl BlockMap {
             at = self.fat;
         }
         let (mut ns, size, unit) = (0, grid.block.by(), grid.unit.by());
-        if self.small.as_ref().is_some_and(|s| b - at <= s.limit && at < b) {
+        if self.small.as_ref().is_some_and(|s| at < b && b - at <= s.limit) {
             return self.small(grid, cost, counters, at, b);
         }
         while at < b {
