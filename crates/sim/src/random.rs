@@ -122,6 +122,10 @@ impl Draw {
                 if b.evict == Evict::Counter {
                     b.groups = (1..=b.open_linear).rev().find(|g| b.open_linear.is_multiple_of(*g) && *g <= 5).unwrap_or(1);
                 }
+                if b.evict == Evict::Lru && self.chance(10) {
+                    b.protect = self.spread(8, 128);
+                    b.protected = self.of(&[0, b.open_linear / 2]);
+                }
                 b.close = self.spread(2 * MS, 60 * MS);
                 if self.chance(15) {
                     b.close_random = b.close * 2;

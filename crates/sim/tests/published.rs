@@ -83,10 +83,11 @@ fn sandisk() {
     for (f, p) in f20.iter().zip(twenty) {
         near(&format!("20 AUs, ms a block of {} KiB", f.0 / KIB), f.1, ms(p), 0.25);
     }
-    // At 1 MiB and, for 22 AUs, below 256 KiB the part did better or worse than any simple rule of replacement.
-    let which = |block: u64| block != MIB && block >= 256 * KIB;
-    ratios("21 against 20 AUs", [&f20, &f21], [twenty, one_more], which);
-    ratios("22 against 20 AUs", [&f20, &f22], [twenty, two_more], which);
+    ratios("21 against 20 AUs", [&f20, &f21], [twenty, one_more], |_| true);
+    ratios("22 against 20 AUs", [&f20, &f22], [twenty, two_more], |_| true);
+    for (f, p) in f21.iter().zip(one_more).chain(f22.iter().zip(two_more)) {
+        near(&format!("21 and 22 AUs, ms a block of {} KiB", f.0 / KIB), f.1, ms(p), 0.25);
+    }
     for (a, b) in f21.iter().zip(&f22).filter(|(a, _)| a.0 < MIB) {
         assert!(b.1 < a.1, "22 AUs are faster than 21 at {} KiB", a.0 / KIB);
     }
