@@ -32,6 +32,11 @@ impl Model {
         if n.erase_block > c.capacity {
             return Err(("nand.erase_block", "is larger than card.capacity".into()));
         }
+        // What a card keeps in memory grows with these; a slip of the pen must not take the machine down.
+        let (blocks, units) = (c.capacity / n.erase_block, n.erase_block / n.write_unit);
+        if blocks > 1 << 26 {
+            return Err(("nand.erase_block", format!("makes {blocks} erase blocks; at most 2^26 are simulated")));
+        }
         multiple("host.max_request", h.max_request, c.sector, "card.sector")?;
         if h.tail_every > 0 && h.tail == 0 {
             return Err(("host.tail", "must be given where host.tail_every is".into()));
@@ -61,6 +66,9 @@ impl Model {
             FtlKind::None => {}
             FtlKind::BlockMap => {
                 let b = &self.ftl.block;
+                if units * b.open_linear > 1 << 32 {
+                    return Err(("ftl.open_linear", format!("times {units} write units an AU is more than 2^32")));
+                }
                 if b.open_random > b.open_linear {
                     return Err(("ftl.open_random", "is larger than ftl.open_linear: an AU in random order is an open AU".into()));
                 }
@@ -77,6 +85,9 @@ impl Model {
                 }
             }
             FtlKind::LogBlock => {
+                if units * self.ftl.log.pool > 1 << 26 {
+                    return Err(("ftl.pool", format!("times {units} write units a block is more than 2^26")));
+                }
                 if self.ftl.log.evict == Evict::Counter {
                     return Err(("ftl.evict", "counter is not for log-block".into()));
                 }
@@ -104,8 +115,8 @@ impl Model {
                     let need = p.reserve + 2;
                     return Err(("ftl.over_provisioning", format!("leaves {spare} spare erase blocks; at least {need} are needed")));
                 }
-                if (c.capacity / p.unit) as f64 * (1.0 + p.over_provisioning) >= (1u64 << 31) as f64 {
-                    return Err(("ftl.unit", "more than 2^31 units of flash; take a larger unit".into()));
+                if (c.capacity / p.unit) as f64 * (1.0 + p.over_provisioning) >= (1u64 << 29) as f64 {
+                    return Err(("ftl.unit", "more than 2^29 units of flash; take a larger unit".into()));
                 }
             }
         }
