@@ -1,5 +1,31 @@
 //! Things that can be probed. A device reads its own clock, so a simulated card in virtual time is just another device.
 
+mod block;
+#[allow(unsafe_code)]
+mod buffer;
+mod consent;
+#[cfg(test)]
+mod fake;
+pub mod fill;
+mod guard;
+#[allow(unsafe_code)]
+mod ioctl;
+mod open;
+mod ranges;
+mod realtime;
+mod recover;
+mod sim;
+pub mod trace;
+pub mod undo;
+
+pub use block::MAX_ACCESS;
+pub use consent::{Consent, TargetId, consent_id};
+pub use guard::{Counters, Guard, Limits};
+pub use open::{OpenOptions, Opened, open, open_model};
+pub use realtime::{Realtime, realtime};
+pub use recover::{RecoverOptions, Recovered, recover};
+pub use sim::SimDevice;
+
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +56,43 @@ pub struct Access {
     pub op: Op,
     pub at: u64,
     pub len: u64,
+}
+
+impl Access {
+    /// Checks the access against the grid and the end of the device, before anything is sent.
+    ///
+    /// # Errors
+    /// `OutOfBounds`, naming the rule that is broken.
+    pub fn check(&self, g: &Geometry) -> Result<()> {
+        let Access { op, at, len } = *self;
+        let wrong = |why: String| Err(DeviceError::OutOfBounds(format!("{} of {len} bytes at {at}: {why}", op.name())));
+        if op == Op::Flush {
+            return if len == 0 { Ok(()) } else { wrong("a flush has no length".into()) };
+        }
+        if len == 0 {
+            return wrong("an access has at least one sector".into());
+        }
+        // Sectors are powers of two; a mask costs less than two divisions in front of every access.
+        if (at | len) & (g.sector - 1) != 0 {
+            return wrong(format!("position and length must be multiples of the {} byte sector", g.sector));
+        }
+        match at.checked_add(len) {
+            Some(end) if end <= g.size => Ok(()),
+            _ => wrong(format!("the target ends at {}", g.size)),
+        }
+    }
+}
+
+impl Op {
+    /// The word for messages and traces.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Op::Read => "read",
+            Op::Write(_) => "write",
+            Op::Discard => "discard",
+            Op::Flush => "flush",
+        }
+    }
 }
 
 /// When an access began on the device's clock, and how long it took.
@@ -73,6 +136,12 @@ pub enum DeviceError {
     /// Refused for safety; the text names what is in the way and what to do.
     #[error("{0}")]
     Refused(String),
+    /// The target cannot be opened; `why` ends with what to do about it.
+    #[error("cannot open {target}: {why}")]
+    Open { target: String, why: String },
+    /// The undo journal cannot be written or read; nothing was sent to the device.
+    #[error("undo journal {path}: {why}")]
+    Journal { path: String, why: String },
 }
 
 pub type Result<T> = std::result::Result<T, DeviceError>;
@@ -102,3 +171,33 @@ pub trait Device {
     /// Writes bytes, untimed (undo).
     fn store(&mut self, at: u64, from: &[u8]) -> Result<()>;
 }
+
+/// Lets a wrapper hold what it wraps by reference or in a box.
+macro_rules! forward {
+    ($($kind:ty),*) => {$(
+        impl<D: Device + ?Sized> Device for $kind {
+            fn geometry(&self) -> &Geometry {
+                (**self).geometry()
+            }
+            fn access(&mut self, a: Access) -> Result<Timed> {
+                (**self).access(a)
+            }
+            fn batch(&mut self, all: &[Access], depth: u32) -> Result<Vec<Timed>> {
+                (**self).batch(all, depth)
+            }
+            fn now(&self) -> Nanos {
+                (**self).now()
+            }
+            fn idle(&mut self, d: Nanos) {
+                (**self).idle(d);
+            }
+            fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+                (**self).load(at, into)
+            }
+            fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+                (**self).store(at, from)
+            }
+        }
+    )*};
+}
+forward!(&mut D, Box<D>);

@@ -1,0 +1,144 @@
+//! Undoes an interrupted run from its journal.
+
+use super::open::block_id;
+use super::undo::{Restored, Saved, State};
+use super::{Consent, DeviceError, Limits, OpenOptions, Result, open};
+use crate::host::facts::TargetKind;
+use std::path::Path;
+
+/// How to undo.
+#[derive(Clone, Debug, Default)]
+pub struct RecoverOptions {
+    /// Where the target is now, when it has another name than before.
+    pub target: Option<String>,
+    /// Puts the old content back although the rest of the target has changed since.
+    pub force: bool,
+    pub open: OpenOptions,
+}
+
+/// What [`recover`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// Where the content was put back.
+    pub target: String,
+    pub restored: Restored,
+    pub state: State,
+    /// False where a damaged journal was kept.
+    pub deleted: bool,
+}
+
+/// Puts back what a journal holds, verifies it by reading, and deletes the journal (unless it is damaged). The target must be
+/// the one the journal names: same serial number, size and place on the disk; without a serial number also the same path (or
+/// `target`). What the run did not overwrite must still be the same as when it began.
+///
+/// # Errors
+/// `Refused` where the target is another one, is in use, or the run is still going; `Journal` where the journal is unreadable.
+pub fn recover(journal: &Path, options: &RecoverOptions) -> Result<Recovered> {
+    let saved = Saved::open(journal)?;
+    if !saved.lock() {
+        return Err(DeviceError::Refused(format!("{} belongs to a run that is still going; wait for its end", journal.display())));
+    }
+    let want = &saved.header.id;
+    let target = options.target.clone().unwrap_or_else(|| whereabouts(&saved, &options.open));
+    let mut opened = open(&target, &options.open)?;
+    let mut named = opened.id().clone();
+    if options.target.is_some() && named.serial.is_none() {
+        named.path.clone_from(&want.path);
+    }
+    if !named.same_target(want) {
+        let serial = want.serial.as_deref().unwrap_or("none");
+        return Err(DeviceError::Refused(format!(
+            "the journal is of {} ({} bytes, serial number {serial}) and {target} is another one; say where it is now with --target",
+            want.path, want.size
+        )));
+    }
+    if !options.force && !saved.matches(opened.look())? {
+        return Err(DeviceError::Refused(format!(
+            "{target} has been changed since the interrupted run, or is another card of the same size; if neither matters: --force"
+        )));
+    }
+    let consent = Consent::renewed(opened.id());
+    let restored = opened.writable(&consent, &Limits::default())?.undo(&saved)?;
+    let state = saved.state;
+    let deleted = !matches!(state, State::Damaged(_));
+    if deleted {
+        saved.delete()?;
+    }
+    Ok(Recovered { target, restored, state, deleted })
+}
+
+/// Where the target of a journal is now: a disk with a serial number may have come back under another name.
+fn whereabouts(saved: &Saved, options: &OpenOptions) -> String {
+    let want = &saved.header.id;
+    if want.serial.is_none() || !matches!(want.kind, TargetKind::Disk | TargetKind::Partition) {
+        return want.path.clone();
+    }
+    let sys = &options.sys;
+    sys.disks()
+        .into_iter()
+        .flat_map(|d| [sys.partitions(&d), vec![d]].concat())
+        .map(|n| (sys.dev.join(n.name.replace('!', "/")).display().to_string(), n))
+        .find(|(path, n)| block_id(n, path).same_target(want))
+        .map_or_else(|| want.path.clone(), |(path, _)| path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::Fake;
+    use super::super::undo::Journal;
+    use super::super::{TargetId, undo};
+    use super::*;
+    use crate::host::sysfs::Sys;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    fn id(serial: Option<&str>) -> TargetId {
+        TargetId { path: "/dev/sdx".into(), kind: TargetKind::Disk, serial: serial.map(Into::into), model: None, size: 1 << 20, offset: 0 }
+    }
+
+    /// A journal with one record, closed or still open.
+    fn journal(dir: &Path, id: &TargetId) -> (PathBuf, Journal) {
+        let mut dev = Fake::new(id.size);
+        let mut j = Journal::begin(dir, id, &mut dev).unwrap();
+        j.save(&[(4096, 4096)], &mut dev).unwrap();
+        (j.path().to_path_buf(), j)
+    }
+
+    #[test]
+    fn a_disk_with_a_serial_number_is_found_under_its_new_name() {
+        let t = tempfile::tempdir().unwrap();
+        let sys = Sys { sys: t.path().join("sys"), proc: t.path().join("proc"), dev: t.path().join("dev") };
+        fs::create_dir_all(sys.sys.join("block")).unwrap();
+        for (name, serial, sectors) in [("sda", "S1", 2048), ("sdb", "S2", 4096), ("sdc", "S2", 2048)] {
+            let dir = sys.sys.join("devices").join(name);
+            fs::create_dir_all(dir.join("device")).unwrap();
+            fs::write(dir.join("dev"), format!("8:{sectors}\n")).unwrap();
+            fs::write(dir.join("size"), format!("{sectors}\n")).unwrap();
+            fs::write(dir.join("device/serial"), format!("{serial}\n")).unwrap();
+            symlink(&dir, sys.sys.join("block").join(name)).unwrap();
+        }
+        let options = OpenOptions { sys: sys.clone(), ..OpenOptions::default() };
+        let place = |serial| {
+            let dir = tempfile::tempdir_in(t.path()).unwrap();
+            let (path, j) = journal(dir.path(), &id(serial));
+            drop(j);
+            whereabouts(&Saved::open(&path).unwrap(), &options)
+        };
+        assert_eq!(place(Some("S2")), sys.dev.join("sdc").display().to_string(), "serial number and size must fit");
+        assert_eq!(place(Some("S3")), "/dev/sdx");
+        assert_eq!(place(None), "/dev/sdx", "without a serial number only the path names it");
+    }
+
+    #[test]
+    fn a_run_that_is_going_is_not_undone_behind_its_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, j) = journal(dir.path(), &id(None));
+        let e = recover(&path, &RecoverOptions::default()).unwrap_err();
+        assert!(matches!(&e, DeviceError::Refused(t) if t.contains("still going")), "{e}");
+        drop(j);
+        let e = recover(&path, &RecoverOptions::default()).unwrap_err();
+        assert!(matches!(e, DeviceError::Open { .. }), "{e}");
+        assert_eq!(undo::pending(dir.path()), [path], "a journal that could not be undone stays");
+    }
+}

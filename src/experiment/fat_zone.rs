@@ -1,0 +1,147 @@
+//! Do the first blocks take random writes better than the rest? (C18, and flashbench's --find-fat)
+//!
+//! Many cards treat the region where the FAT lies with more care: random writes there do not close an AU. The test makes
+//! a few random writes at places further and further from the start, next to the same at the middle of the card.
+//! It touches the region where the partition table lies; what it overwrites is put back.
+
+use super::{About, Bench, Experiment, Figure, Series, Setup};
+use crate::device::DeviceError;
+use crate::finding::{Finding, Quantity};
+use crate::infer::stats::median;
+use crate::samples::{Cell, Run};
+use crate::units::{Bytes, KIB, MIB, three};
+
+pub struct FatZone;
+
+static ABOUT: About = About {
+    name: "fat-zone",
+    question: "Do the first blocks take random writes better than the rest?",
+    method: "random writes at places further and further from the start, compared with the middle",
+    writes: true,
+    answers: &[Quantity::FatZone],
+    roles: &["open", "random write"],
+    covers: "C18, U18",
+};
+
+/// Bytes looked at from the start; a zone that reaches further is told as "at least".
+const LOOK: u64 = 64 * MIB;
+/// Writes of one place lie this close together.
+const PLACES: u64 = 8;
+
+impl Experiment for FatZone {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn cells(&self, setup: &Setup) -> Vec<Cell> {
+        // Only a card that pays for random writes can have a zone where it does not.
+        let pays = setup.known.value(Quantity::OpenAusRandom, 0.6).is_some_and(|n| n == 0.0);
+        let room = setup.region.end >= 4 * LOOK;
+        if !pays || !room || setup.region.start > 0 || setup.geometry.offset > 0 {
+            return vec![];
+        }
+        let unit = setup.known.value(Quantity::WriteUnit, 0.5).unwrap_or(0.0) as u64;
+        let chunk = unit.clamp(16 * KIB, 64 * KIB).max(setup.geometry.sector) as i64;
+        vec![cell(0, chunk), cell(-1, chunk)]
+    }
+
+    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+        run.trials(cell.id).len() < if cell.get("at") <= 0 { 2 } else { 1 }
+    }
+
+    fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
+        let chunk = cell.bytes("chunk");
+        let at = match cell.get("at") {
+            // In the middle of the card, each time elsewhere.
+            -1 => (b.region.end / 2 + b.below(b.region.end / 4 / MIB) * MIB) / MIB * MIB,
+            at => at as u64,
+        };
+        // Falling positions: no card takes them for a stream.
+        for i in (0..PLACES - 2).rev() {
+            let place = if i % 2 == 0 { i } else { i + 1 };
+            b.write((i < PLACES - 3) as u8, at + place * chunk, chunk)?;
+        }
+        Ok(())
+    }
+
+    /// Doubles the distance until a place is not in the zone, then bisects.
+    fn more(&self, run: &Run) -> Vec<Cell> {
+        let Some(chunk) = run.cells.first().map(|c| c.bytes("chunk")) else { return vec![] };
+        let window = PLACES * chunk;
+        let next = match bracket(run) {
+            (None, _) => None,
+            (Some(inside), None) => Some((2 * inside).max(window)).filter(|&n| n < LOOK),
+            (Some(inside), Some(outside)) if outside - inside > window => Some((inside + outside) / 2 / window * window),
+            _ => None,
+        };
+        next.map(|at| cell(at as i64, chunk as i64)).into_iter().collect()
+    }
+
+    fn infer(&self, run: &Run) -> Vec<Finding> {
+        let q = Quantity::FatZone;
+        let Some(middle) = middle(run) else {
+            return vec![Finding::undecided(
+                q,
+                "random writes cost no more than linear ones, so a zone cannot stand out, or the start is not in the region",
+            )];
+        };
+        let Some(first) = run.cells.iter().find(|c| c.get("at") == 0).and_then(|c| time(run, c)) else {
+            return vec![Finding::undecided(q, "the run ended before the start of the card was tried")];
+        };
+        let window = PLACES * run.cells[0].bytes("chunk");
+        let text = format!("a random write takes {} ms at the start, {} ms in the middle", three(first / 1e3), three(middle / 1e3));
+        let contrast = (middle / first.max(1.0)).log2();
+        let trust = (0.6 + 0.1 * contrast.abs()).min(0.92);
+        let f = match bracket(run) {
+            (None, _) => Finding::decided(q, 0.0, 0.85),
+            (Some(_), None) => Finding::at_least(q, LOOK as f64, trust, "every place looked at is in the zone"),
+            (Some(i), Some(o)) if o - i <= window => Finding::decided(q, o as f64, trust),
+            _ => Finding::undecided(q, "the run ended before the end of the zone was found"),
+        };
+        vec![f.evidence(text)]
+    }
+
+    fn figures(&self, run: &Run) -> Vec<Figure> {
+        let mut points: Vec<(f64, f64)> = run
+            .cells
+            .iter()
+            .filter(|c| c.get("at") >= 0)
+            .filter_map(|c| Some((c.get("at") as f64 / MIB as f64, time(run, c)? / 1e3)))
+            .collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        vec![Figure {
+            title: "time of a random write near the start".into(),
+            x: "MiB".into(),
+            y: "ms".into(),
+            log_x: false,
+            log_y: true,
+            series: vec![Series { name: "median".into(), points }],
+        }]
+    }
+}
+
+fn cell(at: i64, chunk: i64) -> Cell {
+    let label = if at < 0 { "middle".to_string() } else { format!("at {}", Bytes(at as u64)) };
+    Cell::new(label, &[("at", at), ("chunk", chunk)])
+}
+
+/// Median time of the random writes, in microseconds.
+fn time(run: &Run, cell: &Cell) -> Option<f64> {
+    let t: Vec<f64> = run.of(cell.id).filter(|s| s.role == 1).map(|s| s.took.micros()).collect();
+    (t.len() >= 3).then(|| median(&t))
+}
+
+fn middle(run: &Run) -> Option<f64> {
+    run.cells.iter().find(|c| c.get("at") == -1).and_then(|c| time(run, c))
+}
+
+/// The last place that is fast, and the first that is not.
+fn bracket(run: &Run) -> (Option<u64>, Option<u64>) {
+    let Some(middle) = middle(run) else { return (None, None) };
+    let mut seen: Vec<(u64, bool)> =
+        run.cells.iter().filter(|c| c.get("at") >= 0).filter_map(|c| Some((c.bytes("at"), time(run, c)? < 0.4 * middle))).collect();
+    seen.sort_unstable();
+    let outside = seen.iter().find(|s| !s.1).map(|s| s.0);
+    let inside = seen.iter().filter(|s| s.1 && outside.is_none_or(|o| s.0 < o)).map(|s| s.0).max();
+    (inside, outside)
+}

@@ -1,0 +1,171 @@
+//! Experiments: each one file that says what to access and what the times mean.
+//!
+//! An experiment names its conditions (`cells`), one trial of a condition, and what follows from the samples. It never
+//! chooses the order of the cells, counts repetitions or looks at the clock: the runner does (`run.rs`).
+
+mod fat_zone;
+mod open_au;
+mod read_boundary;
+pub mod run;
+mod write_boundary;
+mod write_unit;
+
+use crate::device::{Access, Device, DeviceError, Fill, Geometry, Op};
+use crate::finding::{Finding, Findings, Quantity};
+use crate::samples::{Cell, Run, Sample};
+use crate::units::Nanos;
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::Rng;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What an experiment is, for the command line, the documentation and the plan.
+pub struct About {
+    pub name: &'static str,
+    pub question: &'static str,
+    pub method: &'static str,
+    /// Writes to the region; needs consent.
+    pub writes: bool,
+    pub answers: &'static [Quantity],
+    /// Names of the sample roles.
+    pub roles: &'static [&'static str],
+    /// Identifiers of the requirements it covers.
+    pub covers: &'static str,
+}
+
+/// What an experiment may know before it starts.
+pub struct Setup<'a> {
+    pub geometry: &'a Geometry,
+    /// Where accesses may go, in bytes.
+    pub region: Range<u64>,
+    /// What earlier experiments found.
+    pub known: &'a Findings,
+}
+
+impl Setup<'_> {
+    /// The numbers that later inference needs, kept with the run.
+    pub fn setting(&self) -> BTreeMap<String, i64> {
+        let mut s = BTreeMap::from([
+            ("size".to_string(), self.geometry.size as i64),
+            ("sector".to_string(), self.geometry.sector as i64),
+            ("offset".to_string(), self.geometry.offset as i64),
+            ("start".to_string(), self.region.start as i64),
+            ("end".to_string(), self.region.end as i64),
+        ]);
+        for f in &self.known.0 {
+            if let Some(v) = f.number().filter(|_| f.confidence >= 0.5) {
+                // Settings are whole numbers: the cost is kept in microseconds.
+                let (key, v) = if f.quantity == Quantity::CloseCostMs { ("close_cost_us", v * 1e3) } else { (f.quantity.key(), v) };
+                s.insert(key.to_string(), v as i64);
+            }
+        }
+        s
+    }
+}
+
+pub trait Experiment: Sync {
+    fn about(&self) -> &'static About;
+
+    /// The conditions to compare first.
+    fn cells(&self, setup: &Setup) -> Vec<Cell>;
+
+    /// One trial of one cell.
+    fn trial(&self, cell: &Cell, n: u32, bench: &mut Bench) -> Result<(), DeviceError>;
+
+    /// Stop rule of a cell: does it want a further trial?
+    fn wants(&self, cell: &Cell, run: &Run) -> bool;
+
+    /// A further round of cells, once all have enough.
+    fn more(&self, _run: &Run) -> Vec<Cell> {
+        vec![]
+    }
+
+    /// What the samples say. Pure.
+    fn infer(&self, run: &Run) -> Vec<Finding>;
+
+    /// What people would rather look at. Pure.
+    fn figures(&self, run: &Run) -> Vec<Figure>;
+}
+
+/// The order of the command line, the documentation, the report and the tests.
+pub const ALL: &[&dyn Experiment] = &[
+    &read_boundary::ReadBoundary,
+    &write_unit::WriteUnit,
+    &open_au::OpenAuLinear,
+    &open_au::OpenAuRandom,
+    &write_boundary::WriteBoundary,
+    &fat_zone::FatZone,
+];
+
+pub fn by_name(name: &str) -> Option<&'static dyn Experiment> {
+    ALL.iter().copied().find(|e| e.about().name == name)
+}
+
+/// A plot: one or several series over one x axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    pub title: String,
+    pub x: String,
+    pub y: String,
+    pub log_x: bool,
+    pub log_y: bool,
+    pub series: Vec<Series>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    pub name: String,
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Where a trial makes its accesses. Every access becomes a sample.
+pub struct Bench<'a> {
+    pub(crate) device: &'a mut dyn Device,
+    pub region: Range<u64>,
+    pub run: &'a Run,
+    pub(crate) cell: u32,
+    pub(crate) trial: u32,
+    pub(crate) rng: Pcg64Mcg,
+    pub(crate) taken: Vec<Sample>,
+}
+
+impl Bench<'_> {
+    pub fn geometry(&self) -> &Geometry {
+        self.device.geometry()
+    }
+
+    fn access(&mut self, role: u8, op: Op, at: u64, len: u64) -> Result<Nanos, DeviceError> {
+        let timed = self.device.access(Access { op, at, len })?;
+        self.taken.push(Sample { cell: self.cell, trial: self.trial, role, op, at, len, start: timed.start, took: timed.took });
+        Ok(timed.took)
+    }
+
+    pub fn read(&mut self, role: u8, at: u64, len: u64) -> Result<Nanos, DeviceError> {
+        self.access(role, Op::Read, at, len)
+    }
+
+    pub fn write(&mut self, role: u8, at: u64, len: u64) -> Result<Nanos, DeviceError> {
+        let seed = (self.cell as u64) << 32 | self.trial as u64;
+        self.access(role, Op::Write(Fill::Random(seed)), at, len)
+    }
+
+    /// A whole number below `n`, from the run's seed.
+    pub fn below(&mut self, n: u64) -> u64 {
+        if n == 0 { 0 } else { ((self.rng.next_u64() as u128 * n as u128) >> 64) as u64 }
+    }
+
+    /// Fisher-Yates.
+    pub fn shuffle<T>(&mut self, all: &mut [T]) {
+        for i in (1..all.len()).rev() {
+            let j = self.below(i as u64 + 1) as usize;
+            all.swap(i, j);
+        }
+    }
+}
+
+/// Alignments that real cards use: powers of two and three times those (TLC: field-notes 3.7), ascending.
+pub fn alignments(from: u64, to: u64) -> Vec<u64> {
+    let mut all: Vec<u64> = (0..50).flat_map(|k| [1u64 << k, 3 << k]).filter(|a| (from..=to).contains(a)).collect();
+    all.sort_unstable();
+    all
+}

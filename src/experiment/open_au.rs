@@ -1,0 +1,467 @@
+//! How many AUs can be written in turn without paying for closing one each time? (F14-F19, Q8-Q13)
+//!
+//! A card keeps a few AUs open and must copy the rest of one to close it. N AUs are written in turn, one small write each,
+//! in an order that changes every round. N grows from one, keeping the AUs that are open already, until rounds stay slow;
+//! then it is bisected among the AUs written last, and both sides of the cut are tried again in other AUs. Whatever the
+//! card throws out when its table is full, rounds over more AUs than fit go on finding closed ones.
+//!
+//! What fools it: stalls (they do not come in every round), writes larger than a quarter AU, which hide the cost (Q12: small
+//! ones are used), a replacement that is not LRU (Q11: no monotony assumed, the order is random), AUs that share an erase
+//! block (spacing of several), a start that is a FAT zone (left out), AUs left over from earlier that are thrown out only
+//! by and by (later rounds count).
+
+use super::{About, Bench, Experiment, Figure, Series, Setup};
+use crate::device::DeviceError;
+use crate::finding::{Finding, Quantity};
+use crate::infer::open::{Visits, line, log_odds, posterior};
+use crate::infer::stats::{bootstrap_median, median};
+use crate::samples::{Cell, Run, Sample};
+use crate::units::{Bytes, KIB, MIB, three};
+
+pub struct OpenAuLinear;
+pub struct OpenAuRandom;
+
+static LINEAR: About = About {
+    name: "open-au-linear",
+    question: "How many AUs can be written in turn, each in linear order?",
+    method: "N AUs in turn, one small write each, order changed every round; N grows until rounds stay slow, then is bisected",
+    writes: true,
+    answers: &[Quantity::OpenAusLinear, Quantity::CloseCostMs],
+    roles: &["open", "round 1", "round 2", "round 3", "round 4"],
+    covers: "F14-F19, Q2, Q4, Q8-Q13",
+};
+
+static RANDOM: About = About {
+    name: "open-au-random",
+    question: "How many AUs can be written in turn, each in random order?",
+    method: "as open-au-linear, with random positions inside each AU",
+    answers: &[Quantity::OpenAusRandom, Quantity::CloseCostMs],
+    ..LINEAR_COPY
+};
+const LINEAR_COPY: About = About {
+    name: "",
+    question: "",
+    method: "",
+    writes: true,
+    answers: &[],
+    roles: &["open", "round 1", "round 2", "round 3", "round 4"],
+    covers: "F14-F19, Q2, Q4, Q8-Q13, Q16",
+};
+
+/// Nobody has reported more open AUs than this (U9: "64+").
+const MOST: i64 = 64;
+const ROUNDS: u8 = 4;
+/// Log odds at which a count is settled.
+const SETTLED: f64 = 3.5;
+
+/// Where the AUs of the test lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Slots {
+    pub first: u64,
+    pub spacing: u64,
+    pub count: u64,
+    /// Bytes of an AU that may be written: the erase block, or a guess well inside one.
+    pub span: u64,
+    pub chunk: u64,
+}
+
+impl Slots {
+    /// Spreads AUs over the region, several erase blocks apart, so that a wrong erase block still gives different ones.
+    pub fn plan(run_or_setup: &dyn Fn(&str) -> Option<u64>) -> Option<Slots> {
+        let get = |k: &str| run_or_setup(k);
+        let (start, end, sector) = (get("start")?, get("end")?, get("sector")?.max(512));
+        let offset = get("offset").unwrap_or(0);
+        let known = get("erase_block").filter(|&e| e >= 16 * sector);
+        let unit = get("write_unit").unwrap_or(0);
+        let room = end.checked_sub(start)?;
+        // A FAT zone, if any, lies in the first AUs of the disk.
+        let skip = (16 * MIB).max(known.unwrap_or(0) * 2).saturating_sub(offset + start).min(room / 8);
+        let (au, phase) = match known {
+            Some(e) => (e, get("erase_block_offset").unwrap_or(0)),
+            // 48 MiB is a multiple of nearly all sizes in use; less where there is no room for 24 of them.
+            None => {
+                let grid = [48, 24, 12, 6, 3].map(|m| m * MIB).into_iter().find(|g| room / g >= 24).unwrap_or(MIB);
+                (grid, (grid - offset % grid) % grid)
+            }
+        };
+        let base = (start + skip).saturating_sub(phase).next_multiple_of(au) + phase;
+        let fits = end.checked_sub(base)? / au;
+        let apart = if known.is_some() { [12, 7, 5, 3, 2, 1].into_iter().find(|s| fits / s >= 40).unwrap_or(1) } else { 1 };
+        let span = if known.is_some() { au } else { (au / 4).clamp(128 * KIB, 512 * KIB) };
+        // Small against the AU, so that the cost of closing stands out and many rounds fit; not below what one write costs.
+        let chunk = (32 * KIB).min(span / 32).max(unit.min(span / 8)).max(sector) / sector * sector;
+        let slots = Slots { first: base, spacing: au * apart, count: fits / apart, span: span / chunk * chunk, chunk };
+        (slots.count >= 2).then_some(slots)
+    }
+
+    pub fn of(run: &Run) -> Option<Slots> {
+        Slots::plan(&|k| run.setting(k))
+    }
+
+    pub fn at(&self, slot: u64) -> u64 {
+        self.first + slot % self.count * self.spacing
+    }
+}
+
+impl Experiment for OpenAuLinear {
+    fn about(&self) -> &'static About {
+        &LINEAR
+    }
+    fn cells(&self, setup: &Setup) -> Vec<Cell> {
+        first_cells(setup)
+    }
+    fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
+        visit(cell, n, b)
+    }
+    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+        wants(cell, run)
+    }
+    fn more(&self, run: &Run) -> Vec<Cell> {
+        more(run, false)
+    }
+    fn infer(&self, run: &Run) -> Vec<Finding> {
+        judge(run, false)
+    }
+    fn figures(&self, run: &Run) -> Vec<Figure> {
+        figures(run, false)
+    }
+}
+
+impl Experiment for OpenAuRandom {
+    fn about(&self) -> &'static About {
+        &RANDOM
+    }
+    fn cells(&self, setup: &Setup) -> Vec<Cell> {
+        first_cells(setup)
+    }
+    fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
+        visit(cell, n, b)
+    }
+    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+        wants(cell, run)
+    }
+    fn more(&self, run: &Run) -> Vec<Cell> {
+        more(run, true)
+    }
+    fn infer(&self, run: &Run) -> Vec<Finding> {
+        judge(run, true)
+    }
+    fn figures(&self, run: &Run) -> Vec<Figure> {
+        figures(run, true)
+    }
+}
+
+/// `fresh`: in AUs not used before.
+fn cell(n: i64, random: bool, fresh: bool) -> Cell {
+    let order = if random { "random" } else { "linear" };
+    let other = if fresh { ", other AUs" } else { "" };
+    Cell::new(format!("{n} AUs, {order}{other}"), &[("n", n), ("random", random as i64), ("fresh", fresh as i64)])
+}
+
+fn first_cells(setup: &Setup) -> Vec<Cell> {
+    let settings = setup.setting();
+    if Slots::plan(&|k| settings.get(k).map(|&v| v as u64)).is_none() {
+        return vec![];
+    }
+    // One AU in linear order cannot close anything after it is open: the measure of a fast visit.
+    vec![cell(1, false, true)]
+}
+
+/// The slot an access lies in.
+fn slot_of(slots: &Slots, s: &Sample) -> u64 {
+    s.at.saturating_sub(slots.first) / slots.spacing
+}
+
+/// Slots in the order of their last visit, latest first.
+fn recent(run: &Run, slots: &Slots) -> Vec<u64> {
+    let mut seen = std::collections::HashSet::new();
+    run.samples.iter().rev().map(|s| slot_of(slots, s)).filter(|s| seen.insert(*s)).collect()
+}
+
+fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
+    let Some(slots) = Slots::of(b.run) else { return Ok(()) };
+    let n = cell.get("n") as usize;
+    let random = cell.get("random") == 1;
+    let latest = recent(b.run, &slots);
+    let unused = (0..slots.count).filter(|s| !latest.contains(s));
+    // AUs that are open already stay in the set; new ones come from those never used, then from those used longest ago.
+    let again = if cell.get("fresh") == 1 && trial == 0 { 0 } else { n.min(latest.len()) };
+    let new: Vec<u64> = unused.chain(latest.iter().skip(again).rev().copied()).take(n - again).collect();
+    let mut places: std::collections::HashMap<u64, u64> = std::collections::HashMap::new();
+    for s in b.run.samples.iter() {
+        *places.entry(slot_of(&slots, s)).or_default() += 1;
+    }
+    let per_slot = slots.span / slots.chunk;
+    let stretch = if slots.spacing >= 2 * slots.span { (slots.spacing - slots.span) / slots.chunk } else { per_slot };
+    let mut write = |b: &mut Bench, role: u8, slot: u64| -> Result<f64, DeviceError> {
+        let done = places.entry(slot).or_default();
+        // A linear stream goes on into the next AU rather than start again: rewriting is random order.
+        let place = if random { b.below(per_slot) } else { *done % stretch };
+        *done += 1;
+        Ok(b.write(role, slots.at(slot) + place * slots.chunk, slots.chunk)?.micros())
+    };
+    // In random order an AU is taken for a linear one until its second write.
+    for _ in 0..1 + random as u8 {
+        for &slot in &new {
+            write(b, 0, slot)?;
+        }
+    }
+    let mut order: Vec<u64> = latest.iter().take(again).copied().chain(new.iter().copied()).collect();
+    let line = slow_line(b.run);
+    // After a count that did not fit, what is open is not what was written last, unless the card's table is LRU.
+    let spoilt = b.run.cells.iter().rev().find(|c| c.id != b.cell).is_some_and(|c| c.get("n") > n as i64);
+    if spoilt && new.is_empty() {
+        b.shuffle(&mut order);
+        for slot in order.clone() {
+            write(b, 0, slot)?;
+        }
+    }
+    // One AU alone is visited more often: it is the reference of all the others.
+    let rounds = if n == 1 || cell.get("again") == 1 { 6 } else { ROUNDS };
+    for round in 1..=rounds {
+        b.shuffle(&mut order);
+        let mut slow = 0;
+        for (i, slot) in order.clone().into_iter().enumerate() {
+            let t = write(b, round.min(ROUNDS), slot)?;
+            slow += line.is_some_and(|l| t > l) as usize;
+            // Six visits, nearly all slow: more of them cost time and wear and say nothing new.
+            if i + 1 >= 6 && i < slow + 1 {
+                return Ok(());
+            }
+        }
+        // A clean round of many AUs says enough; few need more visits.
+        if slow == 0 && round as usize * n >= 12 && cell.get("again") == 0 {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn micros<'a>(samples: impl IntoIterator<Item = &'a &'a Sample>) -> Vec<f64> {
+    samples.into_iter().map(|s| s.took.micros()).collect()
+}
+
+/// Visits that cannot have closed anything: one AU in linear order, after it was opened.
+fn fast(run: &Run) -> Vec<f64> {
+    let cells: Vec<u32> = run.cells.iter().filter(|c| c.get("n") == 1 && c.get("random") == 0).map(|c| c.id).collect();
+    run.samples.iter().filter(|s| s.role > 0 && cells.contains(&s.cell)).map(|s| s.took.micros()).collect()
+}
+
+fn slow_line(run: &Run) -> Option<f64> {
+    let fast = fast(run);
+    if fast.len() < 3 {
+        return None;
+    }
+    let all: Vec<f64> = run.samples.iter().map(|s| s.took.micros()).collect();
+    line(&fast, &all, run.setting("close_cost_us").map(|us| us as f64))
+}
+
+/// The trials of one kind, opening rounds left out.
+fn trials(run: &Run, random: bool, line: f64) -> Vec<Visits> {
+    let mut out = vec![];
+    for c in run.cells.iter().filter(|c| c.get("random") == random as i64) {
+        for t in run.trials(c.id) {
+            let n = c.get("n") as u32;
+            let later: Vec<&&Sample> = t.iter().filter(|s| s.role > 0).collect();
+            let rounds: Vec<(u32, u32)> = later
+                .chunks(n.max(1) as usize)
+                .map(|r| (r.len() as u32, micros(r.iter().copied()).iter().filter(|&&t| t > line).count() as u32))
+                .collect();
+            if !rounds.is_empty() {
+                out.push(Visits { n, rounds });
+            }
+        }
+    }
+    out
+}
+
+/// The last three trials of each count: what was left open from before no longer matters.
+fn last_trials(run: &Run, random: bool, line: f64) -> Vec<Visits> {
+    let all = trials(run, random, line);
+    let later = |i: usize| all[i + 1..].iter().filter(|v| v.n == all[i].n).count();
+    (0..all.len()).filter(|&i| later(i) < 3).map(|i| all[i].clone()).collect()
+}
+
+fn stalls(run: &Run, line: f64) -> (u32, u32) {
+    let f = fast(run);
+    (f.iter().filter(|&&t| t > line).count() as u32, f.len() as u32)
+}
+
+/// Log odds that a count fits; `None` when it was not tried.
+fn odds(run: &Run, n: i64, random: bool) -> Option<f64> {
+    let Some(line) = slow_line(run) else {
+        // Nothing slow was seen at all: everything tried so far fits.
+        return run.cells.iter().any(|c| c.get("n") == n && c.get("random") == random as i64).then_some(SETTLED + 1.0);
+    };
+    let all: Vec<Visits> = trials(run, random, line).into_iter().filter(|v| v.n as i64 == n).collect();
+    let seen = stalls(run, line);
+    // What was left open from before is thrown out by and by: the last trials count.
+    (!all.is_empty()).then(|| all.iter().rev().take(3).map(|v| log_odds(v, seen).clamp(-8.0, 8.0)).sum())
+}
+
+fn wants(cell: &Cell, run: &Run) -> bool {
+    let done = run.trials(cell.id).len();
+    if done == 0 {
+        return true;
+    }
+    let sure = odds(run, cell.get("n"), cell.get("random") == 1).is_some_and(|o| o.abs() >= SETTLED);
+    !sure && done < 5
+}
+
+/// The largest count that fits and the smallest that does not.
+fn bracket(run: &Run, random: bool) -> (i64, Option<i64>) {
+    let mut tried: Vec<i64> = run.cells.iter().filter(|c| c.get("random") == random as i64).map(|c| c.get("n")).collect();
+    tried.sort_unstable();
+    tried.dedup();
+    let over = tried.iter().copied().find(|&n| odds(run, n, random).is_some_and(|o| o < 0.0));
+    let fits =
+        tried.iter().copied().filter(|&n| over.is_none_or(|o| n < o)).filter(|&n| odds(run, n, random).is_some_and(|o| o >= 0.0)).max();
+    (fits.unwrap_or(0), over)
+}
+
+fn more(run: &Run, random: bool) -> Vec<Cell> {
+    let Some(slots) = Slots::of(run) else { return vec![] };
+    let most = MOST.min(slots.count as i64);
+    match bracket(run, random) {
+        (fits, None) if fits < most => {
+            // One by one at first, then by thirds: the AUs that are open stay, so only the new ones cost.
+            let next = if fits < 4 { fits + 1 } else { fits * 4 / 3 };
+            // Random order rarely fits more AUs than linear order: that number and the next are the ones to try.
+            let hint = run.setting("open_aus_linear").map_or(0, |k| k as i64);
+            let next = match () {
+                _ if random && fits == hint => fits + 1,
+                _ if random && fits < hint && next > hint => hint,
+                _ => next,
+            };
+            vec![cell(next.min(most), random, fits == 0)]
+        }
+        (_, None) => vec![],
+        (fits, Some(over)) if over - fits > 1 => vec![cell((fits + over) / 2, random, false)],
+        (fits, Some(over)) => {
+            // Both sides of the cut once more, in other AUs: first what fits, then one more.
+            let again: Vec<i64> =
+                run.cells.iter().filter(|c| c.get("random") == random as i64 && c.get("again") == 1).map(|c| c.get("n")).collect();
+            let next = [fits, over].into_iter().find(|n| *n > 0 && !again.contains(n));
+            next.filter(|_| again.len() < 4)
+                .map(|n| {
+                    let mut c = cell(n, random, n == fits || fits == 0);
+                    c.set.insert("again".into(), 1);
+                    c
+                })
+                .into_iter()
+                .collect()
+        }
+    }
+}
+
+fn judge(run: &Run, random: bool) -> Vec<Finding> {
+    let q = if random { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
+    let Some(slots) = Slots::of(run) else {
+        return vec![Finding::undecided(q, "the region has no room for two AUs")];
+    };
+    let fast = fast(run);
+    if fast.len() < 3 {
+        return vec![Finding::undecided(q, "the run ended before one AU was measured")];
+    }
+    let base = median(&fast);
+    let largest = run.cells.iter().filter(|c| c.get("random") == random as i64 && run.of(c.id).next().is_some()).map(|c| c.get("n")).max();
+    let Some(largest) = largest else { return vec![Finding::undecided(q, "the run ended before this order was tried")] };
+    let line = slow_line(run);
+    let all = line.map(|l| last_trials(run, random, l)).unwrap_or_default();
+    let seen = line.map_or((0, 0), |l| stalls(run, l));
+    let most = run.cells.iter().map(|c| c.get("n")).max().unwrap_or(1).max(largest) as u32;
+    let p = match line {
+        Some(_) => posterior(&all, seen, most),
+        None => vec![(most, 0.97)],
+    };
+    let (k, top) = p.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0));
+    let order = if random { "random" } else { "linear" };
+    // Writes that cost the same whatever the order and the number either keep no AU open or need none.
+    let whole = run.setting("write_unit").zip(run.setting("erase_block")).is_some_and(|(w, e)| w >= e);
+    if whole {
+        let why = "a write costs as much as one of a whole erase block, so every write pays";
+        return vec![Finding::decided(q, 0.0, 0.8).evidence(why)];
+    }
+    if k == most {
+        let trust = (top * 0.95).min(0.95);
+        let why = if slots.count as i64 <= largest {
+            format!("no cost up to {k} AUs; the region has room for no more")
+        } else if largest < MOST {
+            format!("no cost up to {k} AUs; the run ended there")
+        } else {
+            format!("no cost up to {k} AUs: more than anybody needs, or the card has no such limit")
+        };
+        let text = format!("{k} AUs in turn, {order}: {} ms a write of {}, as with one AU", three(base / 1e3), Bytes(slots.chunk));
+        return vec![Finding::at_least(q, k as f64, trust, why).evidence(text)];
+    }
+    let line = line.unwrap_or(f64::INFINITY);
+    let over: Vec<f64> = run
+        .cells
+        .iter()
+        .filter(|c| c.get("random") == random as i64 && c.get("n") > k as i64)
+        .flat_map(|c| run.of(c.id).filter(|s| s.role > 0).map(|s| s.took.micros()).collect::<Vec<_>>())
+        .filter(|&t| t > line)
+        .collect();
+    let slow = median(&over);
+    // A cut that costs little more than the writes themselves may be something else.
+    let contrast = ((slow / base - 1.5) / 1.5).clamp(0.0, 1.0);
+    let known = if run.setting("erase_block").is_some() { 1.0 } else { 0.93 };
+    let trust = (top * known * (0.6 + 0.4 * contrast)).min(0.98);
+    let text = format!(
+        "{} AUs in turn, {order}, {}: {} ms a write; {} AUs: {} ms",
+        k.max(1),
+        Bytes(slots.chunk),
+        three(if k == 0 { slow / 1e3 } else { base / 1e3 }),
+        k + 1,
+        three(slow / 1e3)
+    );
+    let mut f = if trust < 0.5 {
+        Finding::undecided(q, format!("the cut lies near {k}, but the times do not agree"))
+    } else {
+        let mut rivals: Vec<(f64, f64)> = p.iter().filter(|x| x.0 != k && x.1 > 0.005).map(|&(n, p)| (n as f64, p)).collect();
+        rivals.sort_by(|a, b| b.1.total_cmp(&a.1));
+        rivals.truncate(3);
+        Finding::decided(q, k as f64, trust).rivals(rivals)
+    };
+    f = f.evidence(text);
+    if run.setting("erase_block").is_none() {
+        f = f.caveat(format!("erase block not known: AUs were taken {} apart", Bytes(slots.spacing)));
+    }
+    if seen.0 > 0 {
+        f = f.caveat(format!("{} of {} reference writes stalled", seen.0, seen.1));
+    }
+    let mut out = vec![f];
+    if over.len() >= 3 && trust >= 0.5 {
+        let cost: Vec<f64> = over.iter().map(|t| (t - base) / 1e3).collect();
+        let mut c = Finding::decided(Quantity::CloseCostMs, (median(&cost) * 100.0).round() / 100.0, trust.min(0.95));
+        c.interval = bootstrap_median(&cost).map(|i| i.map(|x| (x * 100.0).round() / 100.0));
+        out.push(c.evidence(format!("{} writes that closed an AU, {order} order", over.len())));
+    }
+    out
+}
+
+fn figures(run: &Run, random: bool) -> Vec<Figure> {
+    let mut points: Vec<(f64, f64)> = vec![];
+    let mut counts: Vec<i64> = run.cells.iter().filter(|c| c.get("random") == random as i64).map(|c| c.get("n")).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    for n in counts {
+        let t: Vec<f64> = run
+            .cells
+            .iter()
+            .filter(|c| c.get("n") == n && c.get("random") == random as i64)
+            .flat_map(|c| run.of(c.id).filter(|s| s.role > 0).map(|s| s.took.micros()).collect::<Vec<_>>())
+            .collect();
+        if !t.is_empty() {
+            points.push((n as f64, t.iter().sum::<f64>() / t.len() as f64 / 1e3));
+        }
+    }
+    vec![Figure {
+        title: format!("time of a write, N AUs in turn, {} order", if random { "random" } else { "linear" }),
+        x: "N".into(),
+        y: "ms".into(),
+        log_x: true,
+        log_y: true,
+        series: vec![Series { name: "mean".into(), points }],
+    }]
+}

@@ -1,0 +1,589 @@
+//! Which boundaries cost time when a small read crosses them? (F1-F12)
+//!
+//! A card reads pages, pages of several planes together, and looks up erase blocks one by one: a read that crosses such
+//! a boundary does the work twice. Each trial reads just before, across and just after one boundary; the extra time of
+//! the crossing read is the signal. Three rounds: rows of alignments (2^k and 3*2^k, each at odd multiples coprime to 6,
+//! so that a row never tests a larger boundary than its own); where the rows name no erase block, a sweep over every
+//! boundary of a stretch, which finds odd sizes (4128 KiB) and blocks that do not begin at 0; then a test of the period
+//! at positions far away.
+//!
+//! What fools it: read-ahead and caches (no position is read twice, the order is random), readers that split requests
+//! (reads stay small), cards never written (flat: said), periodic stalls (medians, far positions).
+
+use super::{About, Bench, Experiment, Figure, Series, Setup, alignments};
+use crate::device::DeviceError;
+use crate::finding::{Finding, Quantity};
+use crate::infer::stats::{Estimate, location, mad, median};
+use crate::infer::{lattice, steps};
+use crate::samples::{Cell, Run};
+use crate::units::{Bytes, KIB, MIB};
+use std::collections::BTreeMap;
+
+pub struct ReadBoundary;
+
+const PRE: u8 = 0;
+const ON: u8 = 1;
+const POST: u8 = 2;
+/// A boundary the found period predicts, and a place where it predicts none.
+const PREDICTED: u8 = 3;
+const CONTROL: u8 = 4;
+
+/// Sweeps look for periods up to a third of the last of these.
+const WINDOWS: [u64; 3] = [16 * MIB, 48 * MIB, 208 * MIB];
+/// Below this, the largest step may as well be planes that are read together.
+const SMALL_ERASE_BLOCK: u64 = 128 * KIB;
+
+static ABOUT: About = About {
+    name: "read-boundary",
+    question: "Which boundaries cost time when a small read crosses them?",
+    method: "reads before, across and after boundaries of every size; a sweep where the sizes are odd; a check far away",
+    writes: false,
+    answers: &[Quantity::EraseBlock, Quantity::EraseBlockOffset, Quantity::Page, Quantity::AccessUnit],
+    roles: &["pre", "on", "post", "predicted", "control"],
+    covers: "F1-F12, Q5, Q7",
+};
+
+impl Experiment for ReadBoundary {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn cells(&self, setup: &Setup) -> Vec<Cell> {
+        let room = setup.region.end - setup.region.start;
+        let smallest = 2 * setup.geometry.sector.max(512);
+        let mut cells = vec![];
+        for block in [smallest, (16 * KIB).max(smallest)] {
+            // The largest row still has five multiples coprime to 6 in the region.
+            for align in alignments(2 * block, (room / 14).min(512 * MIB)) {
+                cells.push(row_cell(align, block));
+            }
+        }
+        cells
+    }
+
+    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+        let trials = run.of(cell.id).map(|s| s.trial).max().map_or(0, |t| t + 1);
+        match kind(cell) {
+            Kind::Row => {
+                if trials < 8 {
+                    return true;
+                }
+                let e = row_estimate(run, cell);
+                let base = base_time(run, cell.bytes("block"));
+                // Small boundaries cost least, and there a missed one is a wrong page: look longer.
+                let (most, share) = if cell.bytes("align") <= 128 * KIB { (96, 0.006) } else { (36, 0.02) };
+                trials < most && e.error > (share * base).max(0.08 * e.value.abs())
+            }
+            Kind::Sweep => trials < cell.get("trials") as u32,
+            Kind::Verify => trials < 7,
+            Kind::Confirm => {
+                if trials < 16 {
+                    return true;
+                }
+                let e = confirm_estimate(run, cell);
+                trials < 64 && e.error > 0.2 * e.value.abs()
+            }
+        }
+    }
+
+    fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
+        let block = cell.bytes("block");
+        match kind(cell) {
+            Kind::Row => {
+                let align = cell.bytes("align");
+                let Some(p) = random_multiple(b, align, block) else { return Ok(()) };
+                let mut three = [(PRE, p - block), (ON, p - block / 2), (POST, p)];
+                b.shuffle(&mut three);
+                for (role, at) in three {
+                    b.read(role, at, block)?;
+                }
+            }
+            Kind::Sweep => {
+                // Visits every boundary once, in an order that never walks forwards.
+                let count = cell.bytes("count");
+                let per = count.div_ceil(cell.bytes("trials"));
+                let stride = (0..).map(|i| (count as f64 * 0.618) as u64 + i).find(|&s| gcd(s, count) == 1).unwrap_or(1).max(1);
+                for i in n as u64 * per..(n as u64 + 1) * per {
+                    if i < count {
+                        let p = cell.bytes("from") + (i as u128 * stride as u128 % count as u128) as u64 * cell.bytes("step");
+                        b.read(ON, p - block / 2, block)?;
+                    }
+                }
+            }
+            Kind::Verify => {
+                let (at, step) = (cell.bytes("at"), cell.bytes("step"));
+                let mut all = [(ON, at), (PRE, at - step), (POST, at + step)];
+                b.shuffle(&mut all);
+                for (role, p) in all {
+                    b.read(role, p - block / 2, block)?;
+                }
+            }
+            Kind::Confirm => {
+                let (period, phase, step) = (cell.bytes("period"), cell.bytes("phase"), cell.bytes("step"));
+                let (Some(p), Some(near)) = (random_point(b, period, phase, 0, block), random_point(b, period, phase, period, block))
+                else {
+                    return Ok(());
+                };
+                // A control sits on a boundary of the access unit, at a fraction of the period that a shorter one would hit.
+                let fraction = [2, 3, 4, 5, 2, 0][b.below(6) as usize];
+                let units = period / step;
+                let shift = units.checked_div(fraction).unwrap_or_else(|| 1 + b.below(units.saturating_sub(1)));
+                let c = near + shift.clamp(1, units.saturating_sub(1).max(1)) * step;
+                let mut two = [(PREDICTED, p), (CONTROL, c)];
+                b.shuffle(&mut two);
+                for (role, at) in two {
+                    b.read(role, at - block / 2, block)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn more(&self, run: &Run) -> Vec<Cell> {
+        let last = run.cells.last().map(kind);
+        let view = View::of(run);
+        match last {
+            Some(Kind::Row) => match view.candidate() {
+                Some(period) => vec![view.confirm_cell(run, period, 0)],
+                None => view.sweep_cell(run, 0).into_iter().collect(),
+            },
+            Some(Kind::Sweep) => {
+                let cells = view.verify_cells(run);
+                if cells.is_empty() { view.next_window(run) } else { cells }
+            }
+            Some(Kind::Verify) => match sweep_lattice(run) {
+                Some(l) => {
+                    // Noise may have hidden all but every tenth boundary: look at the places shorter periods would have.
+                    let parts = view.part_cells(run, &l);
+                    if parts.is_empty() { vec![view.confirm_cell(run, shortest(run, &l), l.phase)] } else { parts }
+                }
+                None => view.next_window(run),
+            },
+            Some(Kind::Confirm) => {
+                let good = run.cells.last().is_some_and(|c| confirmed(run, c) > 0.5);
+                let swept = run.cells.iter().any(|c| kind(c) == Kind::Sweep);
+                if good || swept { vec![] } else { view.sweep_cell(run, 0).into_iter().collect() }
+            }
+            None => vec![],
+        }
+    }
+
+    fn infer(&self, run: &Run) -> Vec<Finding> {
+        let view = View::of(run);
+        let mut out = vec![];
+        let confirm = run.cells.iter().rev().find(|c| kind(c) == Kind::Confirm && confirmed(run, c) > 0.5);
+        let flat = view.flat_reason(run);
+        // Levels below the erase block, from the rows.
+        let below = |limit: u64| -> Vec<&steps::Step> { view.fit.steps.iter().filter(|s| s.size < limit).collect() };
+        match confirm {
+            Some(c) => {
+                let (period, phase) = (c.bytes("period"), c.bytes("phase"));
+                let e = confirm_estimate(run, c);
+                let lower = below(period);
+                let trust = confirmed(run, c) * erase_block_prior(period, lower.first().map(|s| s.size));
+                let by = if run.cells.iter().any(|c| kind(c) == Kind::Sweep) { "sweep" } else { "rows" };
+                let text = format!(
+                    "a read across a multiple of {} takes {:.0} µs longer than across other boundaries (± {:.0}), at {} places ({by})",
+                    Bytes(period),
+                    e.value,
+                    2.0 * e.error,
+                    e.n
+                );
+                if trust >= 0.5 {
+                    let rest = 1.0 - trust;
+                    let rivals: Vec<(f64, f64)> =
+                        [(period * 2, 0.5), (period / 2, 0.3)].iter().map(|&(v, p)| (v as f64, p * rest)).collect();
+                    out.push(Finding::decided(Quantity::EraseBlock, period as f64, trust).rivals(rivals).evidence(text));
+                    let at = Finding::decided(Quantity::EraseBlockOffset, (phase % period) as f64, (trust * 0.99).min(0.98));
+                    out.push(at.evidence(format!("the boundaries lie at {} + k x {}", Bytes(phase % period), Bytes(period))));
+                    push_small(&mut out, &view, &lower);
+                } else {
+                    let why =
+                        format!("the largest regular boundary, {}, may be planes read together rather than an erase block", Bytes(period));
+                    out.push(Finding { rivals: vec![], ..Finding::undecided(Quantity::EraseBlock, why) }.evidence(text));
+                    push_small(&mut out, &view, &view.fit.steps.iter().collect::<Vec<_>>());
+                }
+            }
+            None => {
+                let reason = match view.fit.steps.last() {
+                    Some(s) if s.size < SMALL_ERASE_BLOCK => {
+                        format!("reads show no boundary above {}: this card hides the erase block from reads", Bytes(s.size))
+                    }
+                    Some(s) => format!("the step at {} was not confirmed at other places", Bytes(s.size)),
+                    None => flat.clone(),
+                };
+                out.push(Finding::undecided(Quantity::EraseBlock, reason));
+                push_small(&mut out, &view, &below(SMALL_ERASE_BLOCK));
+            }
+        }
+        if !out.iter().any(|f| f.quantity == Quantity::Page) {
+            out.push(Finding::undecided(Quantity::Page, flat));
+        }
+        if !run.faults.is_empty() {
+            for f in &mut out {
+                f.caveats.push(format!("{} reads failed and were left out", run.faults.len()));
+            }
+        }
+        out
+    }
+
+    fn figures(&self, run: &Run) -> Vec<Figure> {
+        let mut by_block: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
+        for c in run.cells.iter().filter(|c| kind(c) == Kind::Row) {
+            let e = row_estimate(run, c);
+            if e.n > 0 {
+                by_block.entry(c.bytes("block")).or_default().push((c.bytes("align") as f64, e.value));
+            }
+        }
+        vec![Figure {
+            title: "extra time of a read across a boundary".into(),
+            x: "alignment of the boundary".into(),
+            y: "µs".into(),
+            log_x: true,
+            log_y: false,
+            series: by_block.into_iter().map(|(b, points)| Series { name: format!("{} reads", Bytes(b)), points }).collect(),
+        }]
+    }
+}
+
+fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step]) {
+    let say = |q: Quantity, s: &steps::Step, exclude: f64| {
+        let p = s.posterior.first().map_or(0.0, |p| p.1) * strength(s.z) * exclude;
+        let f = if p < 0.5 {
+            Finding::undecided(q, format!("a step near {} is too weak to place", Bytes(s.size)))
+        } else {
+            Finding::decided(q, s.size as f64, p.min(0.97))
+                .rivals(s.posterior.iter().skip(1).map(|&(v, p)| (v as f64, p)).filter(|r| r.1 > 0.005))
+        };
+        f.evidence(format!("crossing a multiple of {} costs {:.0} µs more ({:.0} sigma)", Bytes(s.size), s.height, s.z))
+    };
+    if let Some(s) = lower.first() {
+        out.push(say(Quantity::Page, s, view.nothing_below(s)));
+    }
+    if let Some(s) = lower.last() {
+        // One step alone may be the page, with planes that are read together at no extra cost.
+        let mut f = say(Quantity::AccessUnit, s, if lower.len() > 1 { 1.0 } else { 0.8 });
+        if lower.len() == 1 && f.value.is_some() {
+            f.caveats.push("only one small boundary shows; planes read together at no extra cost would not".into());
+        }
+        out.push(f);
+    }
+}
+
+/// How much a step of this many sigma is worth.
+fn strength(z: f64) -> f64 {
+    1.0 - (-(z * z) / 12.0).exp()
+}
+
+/// A NAND block has at least 32 pages (C2: 16 KiB / 512 B) and on anything recent 64 or more; planes read together are at
+/// most a few pages. A period between the two may be either.
+fn erase_block_prior(period: u64, page: Option<u64>) -> f64 {
+    let by_size: f64 = match period {
+        p if p >= MIB => 0.98,
+        p if p >= 512 * KIB => 0.93,
+        p if p >= 256 * KIB => 0.8,
+        p if p >= 128 * KIB => 0.7,
+        p if p >= 64 * KIB => 0.4,
+        _ => 0.2,
+    };
+    let by_pages: f64 = match page.map(|p| period / p.max(1)) {
+        None => 0.0,
+        Some(n) if n >= 128 => 0.99,
+        Some(n) if n >= 64 => 0.9,
+        Some(n) if n >= 32 => 0.75,
+        _ => 0.0,
+    };
+    by_size.max(by_pages)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Row,
+    Sweep,
+    Verify,
+    Confirm,
+}
+
+fn kind(cell: &Cell) -> Kind {
+    match () {
+        _ if cell.set.contains_key("align") => Kind::Row,
+        _ if cell.set.contains_key("count") => Kind::Sweep,
+        _ if cell.set.contains_key("period") => Kind::Confirm,
+        _ => Kind::Verify,
+    }
+}
+
+fn row_cell(align: u64, block: u64) -> Cell {
+    Cell::new(format!("{} / {}", Bytes(align), Bytes(block)), &[("align", align as i64), ("block", block as i64)])
+}
+
+/// A multiple of `align` by a number coprime to 6, with room for a block on both sides. The grid is that of the whole disk (Q3).
+fn random_multiple(b: &mut Bench, align: u64, block: u64) -> Option<u64> {
+    let offset = b.geometry().offset;
+    let (lo, hi) = (b.region.start + offset + block, b.region.end + offset - block);
+    let (first, last) = (lo.div_ceil(align), hi / align);
+    if last < first {
+        return None;
+    }
+    let mut m = first + b.below(last - first + 1);
+    for _ in 0..8 {
+        if !m.is_multiple_of(2) && !m.is_multiple_of(3) {
+            return Some(m * align - offset);
+        }
+        m = if m < last { m + 1 } else { first };
+    }
+    None
+}
+
+/// A random point of the lattice phase + k x period in the region, with `room` after it; positions are those of the target.
+fn random_point(b: &mut Bench, period: u64, phase: u64, room: u64, block: u64) -> Option<u64> {
+    let (lo, hi) = (b.region.start + block, b.region.end.saturating_sub(room + block));
+    let first = lo.saturating_sub(phase).div_ceil(period);
+    let last = hi.checked_sub(phase)? / period;
+    if last < first {
+        return None;
+    }
+    Some(phase + (first + b.below(last - first + 1)) * period)
+}
+
+/// Crossing time less the mean of before and after, in microseconds, one a trial.
+fn row_extras(run: &Run, cell: &Cell) -> Vec<f64> {
+    run.trials(cell.id)
+        .iter()
+        .filter_map(|t| {
+            let of = |role: u8| t.iter().find(|s| s.role == role).map(|s| s.took.micros());
+            Some(of(ON)? - (of(PRE)? + of(POST)?) / 2.0)
+        })
+        .collect()
+}
+
+fn row_estimate(run: &Run, cell: &Cell) -> Estimate {
+    location(&row_extras(run, cell))
+}
+
+/// Median time of a read that crosses nothing, in microseconds.
+fn base_time(run: &Run, block: u64) -> f64 {
+    // Two thousand of them say it as well as fifty thousand.
+    let of_rows = run.samples.iter().filter(|s| s.len == block && (s.role == PRE || s.role == POST));
+    let t: Vec<f64> = of_rows.take(2000).map(|s| s.took.micros()).collect();
+    median(&t)
+}
+
+fn confirm_estimate(run: &Run, cell: &Cell) -> Estimate {
+    let d: Vec<f64> = run
+        .trials(cell.id)
+        .iter()
+        .filter_map(|t| {
+            let of = |role: u8| t.iter().find(|s| s.role == role).map(|s| s.took.micros());
+            Some(of(PREDICTED)? - of(CONTROL)?)
+        })
+        .collect();
+    location(&d)
+}
+
+/// Probability that predicted places cost more and the others do not.
+fn confirmed(run: &Run, cell: &Cell) -> f64 {
+    let of = |role: u8| run.of(cell.id).filter(|s| s.role == role).map(|s| s.took.micros()).collect::<Vec<f64>>();
+    let miss = of(CONTROL);
+    let e = confirm_estimate(run, cell);
+    if e.n < 6 || e.value <= 0.0 {
+        return 0.0;
+    }
+    let z = e.value / e.error.max(0.01 * median(&miss));
+    // Every predicted place must be high and every other one low, not only the medians: against the rival that a share of
+    // the pairs differs by nothing, because only every other place is a boundary or because there are more of them.
+    let scale = (mad(&miss) * 1.3).max(0.004 * median(&miss)).max(1e-3);
+    let d: Vec<f64> = run
+        .trials(cell.id)
+        .iter()
+        .filter(|t| t.len() == 2)
+        .map(|t| {
+            let sign = if t[0].role == PREDICTED { 1.0 } else { -1.0 };
+            sign * (t[0].took.micros() - t[1].took.micros())
+        })
+        .collect();
+    let clean = 1.0 / (1.0 + (mixed(&d, 0.5, scale).max(mixed(&d, 0.25, scale)) - mixed(&d, 0.0, scale)).exp());
+    strength(z) * clean
+}
+
+/// ln likelihood that a share `none` of the differences is nothing and the rest is one shift, under Student's t with three
+/// degrees of freedom, which forgives outliers.
+fn mixed(d: &[f64], none: f64, scale: f64) -> f64 {
+    let t = |x: f64| (1.0 + x * x / 3.0).powi(-2);
+    let shift = crate::infer::stats::quantile(d, 0.5 + none / 2.0);
+    d.iter().map(|x| ((1.0 - none) * t((x - shift) / scale) + none * t(x / scale)).ln()).sum()
+}
+
+/// The shortest period whose first place stands out, or the lattice's own.
+fn shortest(run: &Run, l: &lattice::Lattice) -> u64 {
+    let parts = run.cells.iter().filter(|c| kind(c) == Kind::Verify && c.bytes("of") == l.period && stands_out(run, c));
+    parts.map(|c| l.period / c.bytes("part").max(1)).min().unwrap_or(l.period)
+}
+
+/// Is a place that was slow once slower than its neighbours again and again?
+fn stands_out(run: &Run, cell: &Cell) -> bool {
+    let e = row_estimate(run, cell);
+    e.value > 4.0 * e.error && e.value > 0.015 * base_time(run, cell.bytes("block")).max(0.0)
+}
+
+/// Confirmed hits of the sweeps so far, as a lattice that deserves a check far away.
+fn sweep_lattice(run: &Run) -> Option<lattice::Lattice> {
+    let sweeps: Vec<&Cell> = run.cells.iter().filter(|c| kind(c) == Kind::Sweep).collect();
+    let (first, last) = (sweeps.first()?, sweeps.last()?);
+    let window = first.bytes("from")..last.bytes("from") + last.bytes("count") * last.bytes("step");
+    let mut hits: Vec<u64> =
+        run.cells.iter().filter(|c| kind(c) == Kind::Verify).filter(|c| stands_out(run, c)).map(|c| c.bytes("at")).collect();
+    hits.sort_unstable();
+    let l = lattice::fit(&hits, window, 0)?;
+    (l.score() > 0.75 && (l.on >= 3 || sweeps.len() == WINDOWS.len())).then_some(l)
+}
+
+/// What the rows say, for the block size that shows most.
+struct View {
+    rows: Vec<steps::Row>,
+    fit: steps::Fit,
+    block: u64,
+    base: f64,
+}
+
+impl View {
+    fn of(run: &Run) -> View {
+        let mut by_block: BTreeMap<u64, Vec<steps::Row>> = BTreeMap::new();
+        for c in run.cells.iter().filter(|c| kind(c) == Kind::Row) {
+            let extra = row_estimate(run, c);
+            if extra.n >= 3 {
+                by_block.entry(c.bytes("block")).or_default().push(steps::Row { align: c.bytes("align"), extra });
+            }
+        }
+        let views: Vec<View> = by_block
+            .into_iter()
+            .map(|(block, rows)| {
+                let base = base_time(run, block);
+                View { fit: steps::fit(&rows, base), rows, block, base }
+            })
+            .collect();
+        // More levels, then clearer ones; the smaller block wins a tie, since it sees the page.
+        let worth = |v: &View| v.fit.steps.len() as f64 + v.fit.steps.iter().map(|s| strength(s.z / 3.0)).sum::<f64>() * 0.5;
+        let none = View { rows: vec![], fit: steps::Fit { steps: vec![], misfit: 0.0, noise: 0.0 }, block: 1024, base: f64::NAN };
+        views.into_iter().reduce(|a, b| if worth(&b) > worth(&a) + 0.3 { b } else { a }).unwrap_or(none)
+    }
+
+    /// How far the rows just below rule out a smaller step than this one: 1 when anything a seventh as high would have been seen.
+    fn nothing_below(&self, s: &steps::Step) -> f64 {
+        let below: Vec<&steps::Row> = self.rows.iter().filter(|r| r.align < s.size).collect();
+        let hidden =
+            below.iter().rev().take(2).map(|r| r.extra.value.max(0.0) + 1.5 * r.extra.error).fold(0.0, f64::max) / s.height.max(1e-9);
+        if below.is_empty() { 0.7 } else { (1.0 - 0.6 * (hidden - 0.15)).clamp(0.3, 1.0) }
+    }
+
+    /// An erase block that the rows alone name.
+    fn candidate(&self) -> Option<u64> {
+        let top = self.fit.steps.last()?;
+        let page = self.fit.steps.first().map(|s| s.size).filter(|&s| s < top.size);
+        (erase_block_prior(top.size, page) >= 0.5 && top.posterior[0].1 > 0.5).then_some(top.size)
+    }
+
+    /// The largest small step: the sweep's grain.
+    fn grain(&self) -> Option<u64> {
+        self.fit.steps.iter().rev().map(|s| s.size).find(|&s| s <= 64 * KIB)
+    }
+
+    fn confirm_cell(&self, run: &Run, period: u64, phase: u64) -> Cell {
+        let offset = run.setting("offset").unwrap_or(0);
+        // A sweep's phase is the target's own; the rows' grid is that of the whole disk.
+        let swept = run.cells.iter().any(|c| kind(c) == Kind::Sweep);
+        let phase = if swept { phase } else { (period - offset % period) % period };
+        let step = self.grain().filter(|g| period.is_multiple_of(*g)).unwrap_or(gcd(period, 16 * KIB));
+        Cell::new(
+            format!("period {} from {}", Bytes(period), Bytes(phase)),
+            &[("period", period as i64), ("phase", phase as i64), ("step", step as i64), ("block", self.block as i64)],
+        )
+    }
+
+    fn sweep_cell(&self, run: &Run, index: usize) -> Option<Cell> {
+        let (start, end) = (run.setting("start")?, run.setting("end")?);
+        let window = WINDOWS.get(index)?;
+        let done = if index == 0 { 0 } else { WINDOWS[index - 1] };
+        // Without a known grain the reads tile the stretch, so that no boundary falls between two of them.
+        let (step, block) = match self.grain() {
+            Some(g) => (g, self.block.min(g)),
+            None => (16 * KIB, 32 * KIB),
+        };
+        // One eighth in: past the partition table and the FAT.
+        let base = (start + (end - start) / 8).next_multiple_of(step) + block.max(step);
+        let from = base + done;
+        let upto = (base + window).min(end.saturating_sub(block + step));
+        let count = upto.checked_sub(from)? / step;
+        if count < 32 {
+            return None;
+        }
+        let trials = count.div_ceil(64);
+        Some(Cell::new(
+            format!("sweep {} of {}", Bytes(upto - from), Bytes(step)),
+            &[("count", count as i64), ("trials", trials as i64), ("from", from as i64), ("step", step as i64), ("block", block as i64)],
+        ))
+    }
+
+    fn next_window(&self, run: &Run) -> Vec<Cell> {
+        let done = run.cells.iter().filter(|c| kind(c) == Kind::Sweep).count();
+        // The longest stretch is for cards whose reads show anything at all.
+        if done + 1 == WINDOWS.len()
+            && self.fit.steps.is_empty()
+            && !run.cells.iter().any(|c| kind(c) == Kind::Verify && stands_out(run, c))
+        {
+            return vec![];
+        }
+        self.sweep_cell(run, done).into_iter().collect()
+    }
+
+    /// The slowest reads of the last sweep, to be read again next to their neighbours.
+    fn verify_cells(&self, run: &Run) -> Vec<Cell> {
+        let Some(sweep) = run.cells.iter().rev().find(|c| kind(c) == Kind::Sweep) else { return vec![] };
+        let times: Vec<(u64, f64)> = run.of(sweep.id).map(|s| (s.at + s.len / 2, s.took.micros())).collect();
+        let all: Vec<f64> = times.iter().map(|t| t.1).collect();
+        let line = median(&all) + (2.0 * mad(&all)).max(0.015 * median(&all));
+        let mut slow: Vec<(u64, f64)> = times.into_iter().filter(|t| t.1 > line).collect();
+        slow.sort_by(|a, b| b.1.total_cmp(&a.1));
+        slow.truncate(48);
+        slow.iter()
+            .map(|&(at, _)| {
+                let set = [("at", at as i64), ("step", sweep.get("step")), ("block", sweep.get("block"))];
+                Cell::new(format!("again at {}", Bytes(at)), &set)
+            })
+            .collect()
+    }
+
+    /// Places at the first fraction of each shorter period; none when they were looked at already.
+    fn part_cells(&self, run: &Run, l: &lattice::Lattice) -> Vec<Cell> {
+        let Some(sweep) = run.cells.iter().rev().find(|c| kind(c) == Kind::Sweep) else { return vec![] };
+        if run.cells.iter().any(|c| c.bytes("of") == l.period) {
+            return vec![];
+        }
+        let step = sweep.bytes("step");
+        let base = l.phase + sweep.bytes("from").saturating_sub(l.phase).div_ceil(l.period) * l.period;
+        (2..=32)
+            .filter(|d| l.period.is_multiple_of(d * step) && l.period / d >= 8 * step)
+            .map(|d| {
+                let at = base + l.period / d;
+                let set =
+                    [("at", at as i64), ("step", step as i64), ("block", sweep.get("block")), ("of", l.period as i64), ("part", d as i64)];
+                Cell::new(format!("1/{d} of {}", Bytes(l.period)), &set)
+            })
+            .collect()
+    }
+
+    fn flat_reason(&self, run: &Run) -> String {
+        if run.samples.is_empty() {
+            return "no samples".into();
+        }
+        let noise = self.fit.noise;
+        if self.fit.steps.is_empty() && self.base >= 1.0 && noise > 0.1 * self.base {
+            return format!("noise hides any boundary: ± {noise:.0} µs in {:.0} µs", self.base);
+        }
+        "reads take the same time across every boundary: the medium has none, hides them, or was never written".into()
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

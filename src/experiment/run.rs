@@ -1,0 +1,105 @@
+//! The runner: the order of trials, the stop rule, the budgets. Experiments know nothing of it.
+
+use super::{Bench, Experiment, Setup};
+use crate::device::{Device, DeviceError};
+use crate::samples::{Ended, Run};
+use crate::units::Nanos;
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::Rng;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bounds of one run.
+pub struct Limits<'a> {
+    /// On the device's own clock.
+    pub deadline: Nanos,
+    pub stop: &'a AtomicBool,
+    pub seed: u64,
+}
+
+/// Told after every trial: how far the run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    pub experiment: &'a str,
+    /// Fraction of the time allowed that is gone.
+    pub spent: f64,
+    pub left: Nanos,
+    pub accesses: usize,
+}
+
+/// This many faults end a run: one bad spot is tolerated, a card that has gone is not.
+const FAULTS: usize = 6;
+
+/// Runs one experiment: rounds of cells in random order, so that drift hits all cells alike.
+pub fn run(exp: &dyn Experiment, setup: &Setup, device: &mut dyn Device, limits: &Limits, progress: &mut dyn FnMut(Progress)) -> Run {
+    let mut run = Run::new(exp.about().name);
+    run.setting = setup.setting();
+    let name_hash = exp.about().name.bytes().fold(0u64, |h, b| h.wrapping_mul(31).wrapping_add(b as u64));
+    let mut rng = Pcg64Mcg::new((limits.seed ^ name_hash) as u128 | 1);
+    let began = device.now();
+    let allowed = (limits.deadline - began).secs().max(1e-9);
+    let mut next = exp.cells(setup);
+    let mut trials: Vec<u32> = vec![];
+    while !next.is_empty() {
+        let first = run.cells.len() as u32;
+        for (i, mut cell) in next.drain(..).enumerate() {
+            cell.id = first + i as u32;
+            run.cells.push(cell);
+            trials.push(0);
+        }
+        loop {
+            let mut pending: Vec<u32> = (first..run.cells.len() as u32).filter(|&c| exp.wants(&run.cells[c as usize], &run)).collect();
+            if pending.is_empty() {
+                break;
+            }
+            for i in (1..pending.len()).rev() {
+                pending.swap(i, (rng.next_u64() % (i as u64 + 1)) as usize);
+            }
+            for id in pending {
+                if limits.stop.load(Ordering::Relaxed) {
+                    run.ended = Ended::Interrupted;
+                    return run;
+                }
+                if device.now() >= limits.deadline {
+                    run.ended = Ended::Budget("time".into());
+                    return run;
+                }
+                let n = trials[id as usize];
+                trials[id as usize] += 1;
+                let cell = run.cells[id as usize].clone();
+                let seed = (rng.next_u64() as u128) << 64 | rng.next_u64() as u128 | 1;
+                let mut bench = Bench {
+                    device: &mut *device,
+                    region: setup.region.clone(),
+                    run: &run,
+                    cell: id,
+                    trial: n,
+                    rng: Pcg64Mcg::new(seed),
+                    taken: vec![],
+                };
+                let result = exp.trial(&cell, n, &mut bench);
+                let taken = bench.taken;
+                match result {
+                    Ok(()) => run.extend(taken),
+                    Err(DeviceError::Budget(what)) => {
+                        // What a cut trial measured before the cut is still true.
+                        run.extend(taken);
+                        run.ended = Ended::Budget(what);
+                        return run;
+                    }
+                    Err(e) => {
+                        run.faults.push(e.to_string());
+                        if run.faults.len() >= FAULTS {
+                            run.ended = Ended::Failed(e.to_string());
+                            return run;
+                        }
+                    }
+                }
+                let spent = (device.now() - began).secs() / allowed;
+                let left = limits.deadline - device.now();
+                progress(Progress { experiment: exp.about().name, spent: spent.min(1.0), left, accesses: run.samples.len() });
+            }
+        }
+        next = exp.more(&run);
+    }
+    run
+}

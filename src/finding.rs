@@ -1,0 +1,196 @@
+//! What is said about a card: a value with its confidence, its rivals and its evidence, or "undecided, because ...".
+
+use crate::units::{Bytes, three};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+/// What a finding is about. Sizes are in bytes, costs in milliseconds, the rest are counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// The period of the costliest regular boundary: what is erased, or closed, as one.
+    EraseBlock,
+    /// Where the first erase block of this target begins, modulo the erase block.
+    EraseBlockOffset,
+    /// The smallest unit at which a boundary shows.
+    Page,
+    /// The largest unit below the erase block: planes read or programmed together.
+    AccessUnit,
+    /// The size below which a write costs as much as one of that size.
+    WriteUnit,
+    /// AUs that can be written in turn, each in linear order, without paying for closing one each time.
+    OpenAusLinear,
+    /// The same with random order inside each AU; 0 when even one AU pays every time.
+    OpenAusRandom,
+    /// Time to close one AU, in ms.
+    CloseCostMs,
+    /// Bytes at the start of the card that take random writes better than the rest; 0 when there are none.
+    FatZone,
+}
+
+impl Quantity {
+    pub const ALL: [Quantity; 9] = [
+        Quantity::EraseBlock,
+        Quantity::EraseBlockOffset,
+        Quantity::Page,
+        Quantity::AccessUnit,
+        Quantity::WriteUnit,
+        Quantity::OpenAusLinear,
+        Quantity::OpenAusRandom,
+        Quantity::CloseCostMs,
+        Quantity::FatZone,
+    ];
+
+    /// The name in JSON.
+    pub fn key(self) -> &'static str {
+        match self {
+            Quantity::EraseBlock => "erase_block",
+            Quantity::EraseBlockOffset => "erase_block_offset",
+            Quantity::Page => "page",
+            Quantity::AccessUnit => "access_unit",
+            Quantity::WriteUnit => "write_unit",
+            Quantity::OpenAusLinear => "open_aus_linear",
+            Quantity::OpenAusRandom => "open_aus_random",
+            Quantity::CloseCostMs => "close_cost_ms",
+            Quantity::FatZone => "fat_zone",
+        }
+    }
+
+    /// The name for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Quantity::EraseBlock => "erase block",
+            Quantity::EraseBlockOffset => "first erase block at",
+            Quantity::Page => "page",
+            Quantity::AccessUnit => "access unit",
+            Quantity::WriteUnit => "write unit",
+            Quantity::OpenAusLinear => "open AUs, linear",
+            Quantity::OpenAusRandom => "open AUs, random",
+            Quantity::CloseCostMs => "closing one AU",
+            Quantity::FatZone => "FAT zone",
+        }
+    }
+
+    /// A value of this quantity as people write it.
+    pub fn show(self, v: f64) -> String {
+        match self {
+            Quantity::OpenAusLinear | Quantity::OpenAusRandom => format!("{v:.0}"),
+            Quantity::CloseCostMs => format!("{} ms", three(v)),
+            Quantity::FatZone if v == 0.0 => "none".into(),
+            _ => Bytes(v as u64).to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.title())
+    }
+}
+
+/// A number that is written without a fraction where it has none.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Number(pub f64);
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        if self.0.fract() == 0.0 && self.0.abs() < 9e15 { s.serialize_i64(self.0 as i64) } else { s.serialize_f64(self.0) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        f64::deserialize(d).map(Number)
+    }
+}
+
+/// Another value the data allow, with its probability.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rival {
+    pub value: Number,
+    pub probability: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    pub quantity: Quantity,
+    /// Bytes, count or ms; `None` when undecided.
+    pub value: Option<Number>,
+    /// A lower bound, where only that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<Number>,
+    /// Probability that the value (or the bound) is right, calibrated over random simulated cards; 0 when undecided.
+    pub confidence: f64,
+    /// Interval of a continuous quantity, 95 %; `None` for sizes and counts, whose doubt is in the rivals.
+    pub interval: Option<[f64; 2]>,
+    pub rivals: Vec<Rival>,
+    pub evidence: Vec<String>,
+    pub caveats: Vec<String>,
+    /// Why it is undecided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The experiments it rests on.
+    #[serde(default)]
+    pub from: Vec<String>,
+}
+
+impl Finding {
+    pub fn decided(quantity: Quantity, value: f64, confidence: f64) -> Finding {
+        Finding {
+            quantity,
+            value: Some(Number(value)),
+            at_least: None,
+            confidence: confidence.clamp(0.0, 0.999),
+            interval: None,
+            rivals: vec![],
+            evidence: vec![],
+            caveats: vec![],
+            reason: None,
+            from: vec![],
+        }
+    }
+
+    pub fn undecided(quantity: Quantity, reason: impl Into<String>) -> Finding {
+        Finding { value: None, reason: Some(reason.into()), ..Finding::decided(quantity, 0.0, 0.0) }
+    }
+
+    /// Undecided, but known to be at least `bound`.
+    pub fn at_least(quantity: Quantity, bound: f64, confidence: f64, reason: impl Into<String>) -> Finding {
+        Finding { at_least: Some(Number(bound)), confidence, ..Finding::undecided(quantity, reason) }
+    }
+
+    pub fn evidence(mut self, e: impl Into<String>) -> Finding {
+        self.evidence.push(e.into());
+        self
+    }
+
+    pub fn caveat(mut self, c: impl Into<String>) -> Finding {
+        self.caveats.push(c.into());
+        self
+    }
+
+    pub fn rivals(mut self, rivals: impl IntoIterator<Item = (f64, f64)>) -> Finding {
+        self.rivals = rivals.into_iter().map(|(v, p)| Rival { value: Number(v), probability: (p * 1e4).round() / 1e4 }).collect();
+        self
+    }
+
+    pub fn number(&self) -> Option<f64> {
+        self.value.map(|n| n.0)
+    }
+}
+
+/// Findings known so far, at most one a quantity.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Findings(pub Vec<Finding>);
+
+impl Findings {
+    pub fn get(&self, q: Quantity) -> Option<&Finding> {
+        self.0.iter().find(|f| f.quantity == q)
+    }
+
+    /// The value, where it is decided with at least this confidence.
+    pub fn value(&self, q: Quantity, confidence: f64) -> Option<f64> {
+        self.get(q).filter(|f| f.confidence >= confidence).and_then(|f| f.number())
+    }
+}

@@ -1,0 +1,119 @@
+//! Several experiments may speak to one quantity: their findings become one, and disagreement is told.
+
+use crate::finding::{Finding, Findings, Quantity};
+
+/// One finding a quantity, in the order of `Quantity::ALL`.
+pub fn combine(all: &[Finding]) -> Findings {
+    let mut out = vec![];
+    for q in Quantity::ALL {
+        let here: Vec<&Finding> = all.iter().filter(|f| f.quantity == q).collect();
+        if !here.is_empty() {
+            out.push(one(q, &here));
+        }
+    }
+    Findings(out)
+}
+
+/// The probability a finding gives to a value; what it did not name shares what is left over.
+fn probability(f: &Finding, value: f64, named: usize) -> f64 {
+    let rest = (1.0 - f.confidence - f.rivals.iter().filter(|r| Some(r.value) != f.value).map(|r| r.probability).sum::<f64>()).max(0.002);
+    if f.number() == Some(value) {
+        return f.confidence;
+    }
+    f.rivals.iter().find(|r| r.value.0 == value).map_or(rest / (named.max(2) as f64), |r| r.probability.max(0.001))
+}
+
+fn one(q: Quantity, here: &[&Finding]) -> Finding {
+    let decided: Vec<&Finding> = here.iter().copied().filter(|f| f.value.is_some()).collect();
+    if decided.len() < 2 {
+        let bound = here.iter().copied().find(|f| f.at_least.is_some());
+        let mut f = decided.first().copied().or(bound).unwrap_or(here[0]).clone();
+        if f.value.is_none() && f.at_least.is_none() && here.len() > 1 {
+            let reasons: Vec<String> = here.iter().filter_map(|f| Some(format!("{}: {}", f.from.first()?, f.reason.as_ref()?))).collect();
+            f.reason = Some(reasons.join("; "));
+        }
+        return f;
+    }
+    if q == Quantity::CloseCostMs {
+        return cost(&decided);
+    }
+    let mut values: Vec<f64> = decided.iter().flat_map(|f| f.number().into_iter().chain(f.rivals.iter().map(|r| r.value.0))).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    let mut posterior: Vec<(f64, f64)> =
+        values.iter().map(|&v| (v, decided.iter().map(|f| probability(f, v, values.len()).max(1e-4)).product::<f64>())).collect();
+    let sum: f64 = posterior.iter().map(|p| p.1).sum();
+    posterior.iter_mut().for_each(|p| p.1 /= sum);
+    posterior.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let agree = decided.iter().all(|f| f.number() == Some(posterior[0].0));
+    let strongest = decided.iter().map(|f| f.confidence).fold(0.0, f64::max);
+    // Experiments share the card, the reader and our own code: agreement closes at most two thirds of the doubt that is left.
+    let confidence = if agree { posterior[0].1.min(1.0 - (1.0 - strongest) / 3.0) } else { posterior[0].1.min(0.9) };
+    let mut f = Finding::decided(q, posterior[0].0, confidence).rivals(posterior[1..].iter().copied().take(3).filter(|p| p.1 > 0.001));
+    for d in &decided {
+        f.evidence.extend(d.evidence.iter().cloned());
+        f.caveats.extend(d.caveats.iter().cloned());
+        f.from.extend(d.from.iter().cloned());
+        f.interval = f.interval.or(d.interval);
+        if d.number() != f.number() {
+            let by = d.from.first().map_or("another experiment", String::as_str);
+            f.caveats.push(format!("{by} says {} instead ({:.0} %)", q.show(d.number().unwrap_or(0.0)), d.confidence * 100.0));
+        }
+    }
+    if f.confidence < 0.5 {
+        let said: Vec<String> = decided.iter().map(|d| q.show(d.number().unwrap_or(0.0))).collect();
+        f.reason = Some(format!("the experiments disagree: {}", said.join(" against ")));
+        f.value = None;
+    }
+    f
+}
+
+/// Costs are measured, not named: alike ones (within a fifth) become their mean, others are told apart.
+fn cost(decided: &[&Finding]) -> Finding {
+    // The first of the surest: linear order comes before random, whose cost depends on what was scattered.
+    let best = decided.iter().copied().reduce(|a, b| if b.confidence > a.confidence + 0.05 { b } else { a }).unwrap_or(decided[0]);
+    let mut f = best.clone();
+    let v = f.number().unwrap_or(0.0);
+    for d in decided.iter().filter(|d| !std::ptr::eq(**d, best)) {
+        let other = d.number().unwrap_or(0.0);
+        f.evidence.extend(d.evidence.iter().cloned());
+        f.from.extend(d.from.iter().cloned());
+        if (other / v - 1.0).abs() < 0.2 {
+            f.value = Some(crate::finding::Number(((v + other) * 50.0).round() / 100.0));
+            f.interval = f.interval.zip(d.interval).map(|(a, b)| [a[0].min(b[0]), a[1].max(b[1])]);
+        } else {
+            let by = d.from.first().map_or("another experiment", String::as_str);
+            f.caveats.push(format!("{by} says {} ms", crate::units::three(other)));
+        }
+    }
+    f
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn says(v: f64, p: f64, by: &str) -> Finding {
+        Finding { from: vec![by.into()], ..Finding::decided(Quantity::EraseBlock, v, p) }
+    }
+
+    #[test]
+    fn agreement_strengthens_and_disagreement_is_told() {
+        let both = combine(&[says(4.0, 0.8, "read"), says(4.0, 0.8, "write")]);
+        let f = &both.0[0];
+        assert!(f.number() == Some(4.0) && f.confidence > 0.85 && f.confidence < 0.99, "{f:?}");
+        let against = combine(&[says(4.0, 0.9, "read"), says(8.0, 0.9, "write")]);
+        assert!(against.0[0].value.is_none() || against.0[0].confidence <= 0.6, "{against:?}");
+        let weak = combine(&[says(4.0, 0.95, "read"), says(8.0, 0.5, "write")]);
+        assert_eq!(weak.0[0].number(), Some(4.0));
+        assert!(weak.0[0].caveats[0].contains("write says"), "{weak:?}");
+    }
+
+    #[test]
+    fn undecided_gives_way_to_decided_and_bounds() {
+        let f = combine(&[Finding::undecided(Quantity::Page, "flat"), Finding::decided(Quantity::Page, 8192.0, 0.7)]);
+        assert_eq!(f.0[0].number(), Some(8192.0));
+        let f = combine(&[Finding::undecided(Quantity::OpenAusLinear, "x"), Finding::at_least(Quantity::OpenAusLinear, 7.0, 0.9, "room")]);
+        assert_eq!(f.0[0].at_least.unwrap().0, 7.0);
+    }
+}

@@ -1,0 +1,7 @@
+//! From samples to findings: pure functions.
+
+pub mod combine;
+pub mod lattice;
+pub mod open;
+pub mod stats;
+pub mod steps;
