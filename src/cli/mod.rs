@@ -5,6 +5,7 @@ pub mod identify;
 mod infer;
 mod probe;
 mod report;
+mod serve;
 
 use crate::device::DeviceError;
 use clap::{Parser, Subcommand};
@@ -44,6 +45,8 @@ enum Command {
     Infer(infer::InferArgs),
     /// Print a saved report
     Report(report::ReportArgs),
+    /// Show a simulated card as a block device
+    Serve(serve::ServeArgs),
 }
 
 /// Runs the program.
@@ -56,6 +59,7 @@ pub fn main() -> ExitCode {
         Command::Identify(a) => identify::run(a),
         Command::Infer(a) => infer::run(a),
         Command::Report(a) => report::run(a),
+        Command::Serve(a) => serve::run(a),
     };
     done.unwrap_or_else(|e| {
         // A reader that went away is no error of ours.
