@@ -1,9 +1,12 @@
-//! `nandscope serve`: a simulated card as a block device, until Ctrl-C.
+//! `nandscope serve`: a simulated card as a block device, or over NBD, until Ctrl-C.
 
 use crate::serve::fuse::{Options, Served};
+use crate::serve::nbd::{self, NbdServer};
 use crate::serve::{self, Stats, TraceFile};
+use crate::units::Bytes;
 use anyhow::Context;
 use clap::Args;
+use nandscope_sim::Model;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,6 +18,12 @@ use std::time::{Duration, Instant};
 pub struct ServeArgs {
     /// A card: NAME or sim:NAME (`nandscope cards` lists them), or the model file PATH.toml
     card: String,
+    /// Serve over the network block device protocol instead: unix:PATH or tcp:HOST:PORT; needs no privileges
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["mount", "write_cache", "partitions"])]
+    nbd: Option<nbd::Address>,
+    /// Let other machines connect; NBD has no password and no encryption
+    #[arg(long, requires = "nbd")]
+    allow_remote: bool,
     /// Let the card's file appear in this empty directory as well
     #[arg(long, value_name = "DIR")]
     mount: Option<PathBuf>,
@@ -41,6 +50,11 @@ const UNMOUNT_TIME: Duration = Duration::from_secs(10);
 pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
     let model = serve::model(&a.card)?;
     let signals = signals()?;
+    if let Some(address) = &a.nbd {
+        let trace = a.trace.clone().map(TraceFile::named);
+        let options = nbd::Options { allow_remote: a.allow_remote, trace, ..nbd::Options::at(address.clone()) };
+        return over_nbd(NbdServer::start(&model, a.seed, &options)?, &a, &model, &signals);
+    }
     let options = Options {
         mount: a.mount.clone(),
         trace: a.trace.clone().map(TraceFile::named),
@@ -53,7 +67,7 @@ pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout();
     writeln!(out, "{device}").and_then(|()| out.flush()).context("cannot write to standard output")?;
     if !a.quiet {
-        eprintln!("{}: {} as {device}; Ctrl-C ends it", model.name, crate::units::Bytes(model.card.capacity));
+        eprintln!("{}: {} as {device}; Ctrl-C ends it", model.name, Bytes(model.card.capacity));
         if let Some(file) = served.file() {
             eprintln!("the card's file is {}", file.display());
         }
@@ -85,13 +99,31 @@ pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
     }
     let stopped = served.stop()?;
     if !a.quiet {
-        let s = &stopped.stats;
-        eprintln!("{}; answers late by {} us (median), {} us (99 %)", summary(s), s.late_p50, s.late_p99);
+        eprintln!("{}", summary(&stopped.stats));
     }
     for u in &stopped.left {
         eprintln!("nandscope: {device} is left behind and answers with errors: {u}; it goes with its last user");
     }
     Ok(if stopped.left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn over_nbd(server: NbdServer, a: &ServeArgs, model: &Model, signals: &AtomicUsize) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout();
+    writeln!(out, "{}", server.uri()).and_then(|()| out.flush()).context("cannot write to standard output")?;
+    if !a.quiet {
+        eprintln!("{}: {} at {}; Ctrl-C ends it", model.name, Bytes(model.card.capacity), server.uri());
+    }
+    let mut line = LiveLine::new(a.quiet);
+    while signals.load(Ordering::Relaxed) == 0 {
+        std::thread::sleep(Duration::from_millis(50));
+        line.show(&server.stats());
+    }
+    line.end();
+    let stats = server.stop()?;
+    if !a.quiet {
+        eprintln!("{}", summary(&stats));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Counts SIGINT and SIGTERM.
@@ -111,11 +143,14 @@ fn summary(s: &Stats) -> String {
     let amplification = if s.bytes_written == 0 { "-".into() } else { format!("{:.2}", s.write_amplification) };
     let errors = if s.errors == 0 { String::new() } else { format!(", {} errors", s.errors) };
     format!(
-        "{} requests, {:.1} MB read, {:.1} MB written, {} erases, write amplification {amplification}{errors}",
+        "{} requests, {:.1} MB read, {:.1} MB written, {} erases, write amplification {amplification}{errors}; \
+         late by {} us (median), {} us (99 %)",
         s.requests(),
         s.bytes_read as f64 / 1e6,
         s.bytes_written as f64 / 1e6,
-        s.erases
+        s.erases,
+        s.late_p50,
+        s.late_p99
     )
 }
 

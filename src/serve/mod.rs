@@ -11,6 +11,7 @@ pub mod fuse;
 mod loop_device;
 #[allow(unsafe_code)]
 mod loop_ioctl;
+pub mod nbd;
 mod recorder;
 
 pub use engine::{Due, Engine, Refused, Stats};
