@@ -10,4 +10,5 @@ pub mod infer;
 pub mod probe;
 pub mod report;
 pub mod samples;
+pub mod serve;
 pub mod units;
