@@ -1,8 +1,10 @@
 //! nandscope: times a flash card and says what is inside it.
+#![deny(unsafe_code)]
 
 pub mod device;
 pub mod experiment;
 pub mod finding;
+pub mod host;
 pub mod infer;
 pub mod samples;
 pub mod units;

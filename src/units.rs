@@ -25,9 +25,9 @@ impl fmt::Display for Bytes {
         let b = self.0;
         let text = match b {
             0 => "0 B".to_string(),
-            _ if b >= GIB && b % (GIB / 16) == 0 => scaled(b, GIB, "GiB"),
-            _ if b >= MIB && b % (MIB / 16) == 0 => scaled(b, MIB, "MiB"),
-            _ if b >= KIB && b % (KIB / 2) == 0 => scaled(b, KIB, "KiB"),
+            _ if b >= GIB && b.is_multiple_of(GIB / 16) => scaled(b, GIB, "GiB"),
+            _ if b >= MIB && b.is_multiple_of(MIB / 16) => scaled(b, MIB, "MiB"),
+            _ if b >= KIB && b.is_multiple_of(KIB / 2) => scaled(b, KIB, "KiB"),
             _ if b >= GIB => format!("{:.2} GiB", b as f64 / GIB as f64),
             _ if b >= MIB => format!("{:.2} MiB", b as f64 / MIB as f64),
             _ => format!("{b} B"),

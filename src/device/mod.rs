@@ -1,5 +1,32 @@
 //! Things that can be probed. A device reads its own clock, so a simulated card in virtual time is just another device.
 
+mod block;
+#[allow(unsafe_code)]
+mod buffer;
+mod consent;
+#[cfg(test)]
+mod fake;
+pub mod fill;
+mod guard;
+#[allow(unsafe_code)]
+mod ioctl;
+pub mod mmc;
+#[allow(unsafe_code)]
+mod mmc_ioctl;
+mod open;
+mod ranges;
+mod realtime;
+mod recover;
+pub mod trace;
+pub mod undo;
+
+pub use block::MAX_ACCESS;
+pub use consent::{Consent, TargetId, consent_id};
+pub use guard::{Counters, Guard, Limits};
+pub use open::{OpenOptions, Opened, open};
+pub use realtime::{Realtime, realtime};
+pub use recover::{RecoverOptions, Recovered, recover};
+
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +57,42 @@ pub struct Access {
     pub op: Op,
     pub at: u64,
     pub len: u64,
+}
+
+impl Access {
+    /// Checks the access against the grid and the end of the device, before anything is sent.
+    ///
+    /// # Errors
+    /// `OutOfBounds`, naming the rule that is broken.
+    pub fn check(&self, g: &Geometry) -> Result<()> {
+        let Access { op, at, len } = *self;
+        let wrong = |why: String| Err(DeviceError::OutOfBounds(format!("{} of {len} bytes at {at}: {why}", op.name())));
+        if op == Op::Flush {
+            return if len == 0 { Ok(()) } else { wrong("a flush has no length".into()) };
+        }
+        if len == 0 {
+            return wrong("an access has at least one sector".into());
+        }
+        if !at.is_multiple_of(g.sector) || !len.is_multiple_of(g.sector) {
+            return wrong(format!("position and length must be multiples of the {} byte sector", g.sector));
+        }
+        match at.checked_add(len) {
+            Some(end) if end <= g.size => Ok(()),
+            _ => wrong(format!("the target ends at {}", g.size)),
+        }
+    }
+}
+
+impl Op {
+    /// The word for messages and traces.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Op::Read => "read",
+            Op::Write(_) => "write",
+            Op::Discard => "discard",
+            Op::Flush => "flush",
+        }
+    }
 }
 
 /// When an access began on the device's clock, and how long it took.
@@ -73,6 +136,12 @@ pub enum DeviceError {
     /// Refused for safety; the text names what is in the way and what to do.
     #[error("{0}")]
     Refused(String),
+    /// The target cannot be opened; `why` ends with what to do about it.
+    #[error("cannot open {target}: {why}")]
+    Open { target: String, why: String },
+    /// The undo journal cannot be written or read; nothing was sent to the device.
+    #[error("undo journal {path}: {why}")]
+    Journal { path: String, why: String },
 }
 
 pub type Result<T> = std::result::Result<T, DeviceError>;
@@ -101,4 +170,46 @@ pub trait Device {
 
     /// Writes bytes, untimed (undo).
     fn store(&mut self, at: u64, from: &[u8]) -> Result<()>;
+
+    /// Chooses how the writes from now on are put on the bus of an SD or MMC card; `None`, the state at the start, leaves that
+    /// to the kernel. A wrapper passes it on: a raw write is an access like any other.
+    ///
+    /// # Errors
+    /// `Unsupported` with the reason; nothing changes then.
+    fn write_as(&mut self, how: Option<mmc::Multi>) -> Result<()> {
+        how.map_or(Ok(()), |how| Err(how.unsupported("this target takes no raw MMC commands")))
+    }
 }
+
+/// Lets a wrapper hold what it wraps by reference or in a box.
+macro_rules! forward {
+    ($($kind:ty),*) => {$(
+        impl<D: Device + ?Sized> Device for $kind {
+            fn geometry(&self) -> &Geometry {
+                (**self).geometry()
+            }
+            fn access(&mut self, a: Access) -> Result<Timed> {
+                (**self).access(a)
+            }
+            fn batch(&mut self, all: &[Access], depth: u32) -> Result<Vec<Timed>> {
+                (**self).batch(all, depth)
+            }
+            fn now(&self) -> Nanos {
+                (**self).now()
+            }
+            fn idle(&mut self, d: Nanos) {
+                (**self).idle(d);
+            }
+            fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+                (**self).load(at, into)
+            }
+            fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+                (**self).store(at, from)
+            }
+            fn write_as(&mut self, how: Option<mmc::Multi>) -> Result<()> {
+                (**self).write_as(how)
+            }
+        }
+    )*};
+}
+forward!(&mut D, Box<D>);

@@ -1,2 +1,38 @@
-//! A flash card in virtual time. No I/O, no clock, no unsafe code; the same (model, seed, requests) give the same answers.
+//! Flash cards in virtual time, with known ground truth.
+//!
+//! A [`Model`] (a TOML text) says how a card works: pages, erase blocks, a table of open AUs or a page map, bus, noise,
+//! faults. A [`Card`] made from it answers requests with times in nanoseconds. Nothing here reads a clock, a file or the
+//! network; the same model, seed and requests give the same answers on every machine.
+//!
+//! ```
+//! use nandscope_sim::{Card, Model, Request};
+//! let model = Model::parse(nandscope_sim::cards::text("flashbench-readme").unwrap(), "flashbench-readme.toml")?;
+//! let mut card = Card::new(&model, 1);
+//! let done = card.submit(0, Request::read(4 << 20, 1024))?;
+//! assert!(done.done > done.start);
+//! assert_eq!(model.truth().erase_block, 4 << 20);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![warn(missing_docs)]
+
+mod card;
+pub mod cards;
+mod content;
+mod counters;
+mod events;
+mod form;
+mod ftl;
+mod host;
+pub mod model;
+mod nand;
+pub mod random;
+mod rng;
+mod truth;
+pub mod units;
+
+pub use card::{Card, Completion, Data, Fault, Op, Request};
+pub use counters::Counters;
+pub use form::ModelError;
+pub use model::Model;
+pub use rng::Rng;
+pub use truth::{Mapping, Steps, Truth};

@@ -1,0 +1,333 @@
+//! Block mapping with a table of open AUs. A write opens its AU: it goes to a log, and the old data stay where they are
+//! until the AU is closed. Closing copies what the log lacks. An AU written from its first to its last unit closes by
+//! itself, for the log simply takes the place of the old AU.
+
+use super::{WriteCost, Written};
+use crate::counters::Counters;
+use crate::model::{Evict, MergeRandom, Model};
+use crate::nand::{Grid, SHIFT};
+use crate::rng::Rng;
+
+const NONE: u16 = u16::MAX;
+
+#[derive(Clone, Debug)]
+pub(crate) struct BlockMap {
+    /// Slot of each AU; `NONE` = closed.
+    slot_of: Vec<u16>,
+    slots: Vec<Slot>,
+    /// Slots not in use.
+    free: Vec<u16>,
+    /// Ends of the list of open AUs, oldest first.
+    oldest: u16,
+    newest: u16,
+    randoms: u64,
+    /// One bit a unit for each slot.
+    bits: Vec<u64>,
+    words: usize,
+    units: u32,
+    span: u32,
+    limit_random: u64,
+    evict: Evict,
+    whole: bool,
+    close: u64,
+    close_random: u64,
+    fat: u64,
+    hand: u64,
+    groups: u64,
+    rng: Rng,
+    pub written: Written,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    au: u32,
+    /// First unit of the run in the log, and the one expected next.
+    start: u32,
+    next: u32,
+    /// Units of log used and units that differ, in random order.
+    used: u32,
+    distinct: u32,
+    random: bool,
+    /// The unit before `next` is not full yet.
+    tail: bool,
+    older: u16,
+    newer: u16,
+}
+
+impl BlockMap {
+    pub fn new(m: &Model, grid: &Grid, seed: u64) -> BlockMap {
+        let (b, n) = (&m.ftl.block, &m.nand);
+        let units = (n.erase_block / n.write_unit) as u32;
+        let words = (units as usize).div_ceil(64);
+        let slots = b.open_linear as usize;
+        BlockMap {
+            slot_of: vec![NONE; grid.blocks as usize],
+            slots: vec![Slot::default(); slots],
+            free: (0..slots as u16).rev().collect(),
+            oldest: NONE,
+            newest: NONE,
+            randoms: 0,
+            bits: if b.open_random > 0 { vec![0; words * slots] } else { Vec::new() },
+            words,
+            units,
+            span: if b.merge_span == 0 { units } else { (b.merge_span / n.write_unit) as u32 },
+            limit_random: b.open_random,
+            evict: b.evict,
+            whole: b.merge_random == MergeRandom::Whole,
+            close: b.close,
+            close_random: if b.close_random == 0 { b.close } else { b.close_random },
+            fat: if b.fat_zone == 0 { 0 } else { grid.place(b.fat_zone >> SHIFT) },
+            hand: 0,
+            groups: b.groups,
+            rng: Rng::new(seed, 3),
+            written: Written::new(m, grid),
+        }
+    }
+
+    #[inline]
+    pub fn write(&mut self, grid: &Grid, cost: &WriteCost, counters: &mut Counters, a: u64, b: u64) -> u64 {
+        self.hand = self.hand.wrapping_add(1);
+        let mut at = a;
+        if at < self.fat {
+            self.written.set(grid, a, b.min(self.fat));
+            at = self.fat;
+        }
+        let (mut ns, size, unit) = (0, grid.block.by(), grid.unit.by());
+        while at < b {
+            let au = grid.block.of(at);
+            let base = au * size;
+            let end = b.min(base + size);
+            let (u0, u1) = (grid.unit.of(at - base) as u32, grid.unit.of(end - base - 1) as u32 + 1);
+            let tail = u64::from(u1) * unit != end - base;
+            ns += self.touch(cost, counters, au as u32, u0, u1, tail);
+            at = end;
+        }
+        ns
+    }
+
+    #[inline]
+    fn touch(&mut self, cost: &WriteCost, counters: &mut Counters, au: u32, u0: u32, u1: u32, tail: bool) -> u64 {
+        let s = self.slot_of[au as usize];
+        if s == NONE {
+            return self.open(cost, counters, au, u0, u1, tail);
+        }
+        let slot = &mut self.slots[s as usize];
+        if !slot.random {
+            if u0 == slot.next || (slot.tail && u0 + 1 == slot.next) {
+                slot.next = u1;
+                slot.tail = tail;
+                if u1 == self.units && slot.start == 0 && !tail {
+                    return self.switch(cost, counters, s);
+                }
+                self.used(s);
+                return 0;
+            }
+            if self.limit_random == 0 {
+                let ns = self.shut(cost, counters, s);
+                return ns + self.open(cost, counters, au, u0, u1, tail);
+            }
+            let ns = self.scatter(cost, counters, s);
+            return ns + self.add(cost, counters, s, u0, u1);
+        }
+        self.used(s);
+        self.add(cost, counters, s, u0, u1)
+    }
+
+    /// Opens an AU that is closed, closing another one where the table is full.
+    fn open(&mut self, cost: &WriteCost, counters: &mut Counters, au: u32, u0: u32, u1: u32, tail: bool) -> u64 {
+        self.written.one(u64::from(au));
+        let mut ns = 0;
+        if u0 == 0 && u1 == self.units && !tail && !self.free.is_empty() {
+            counters.merges_switch += 1;
+            counters.erases += 1;
+            return cost.erase;
+        }
+        if self.free.is_empty() {
+            let victim = self.victim();
+            ns = self.shut(cost, counters, victim);
+        }
+        let Some(s) = self.free.pop() else { unreachable!("a slot was just freed") };
+        self.slot_of[au as usize] = s;
+        self.slots[s as usize] = Slot { au, start: u0, next: u1, tail, ..Slot::default() };
+        self.push(s);
+        if u0 == 0 && u1 == self.units && !tail {
+            ns += self.switch(cost, counters, s);
+        }
+        ns
+    }
+
+    fn victim(&mut self) -> u16 {
+        match self.evict {
+            Evict::Lru | Evict::Fifo => self.oldest,
+            Evict::Random => self.rng.below(self.slots.len() as u64) as u16,
+            Evict::Counter => {
+                let group = self.hand % self.groups;
+                let mut s = self.oldest;
+                while u64::from(s) % self.groups != group {
+                    s = self.slots[s as usize].newer;
+                }
+                s
+            }
+        }
+    }
+
+    /// The log of an AU becomes one in random order, closing another such AU where there are too many.
+    fn scatter(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16) -> u64 {
+        let mut ns = 0;
+        if self.randoms >= self.limit_random {
+            let mut v = self.oldest;
+            let skip = if self.evict == Evict::Random { self.rng.below(self.randoms) } else { 0 };
+            let mut left = skip;
+            while v != NONE && (!self.slots[v as usize].random || left > 0) {
+                left -= u64::from(self.slots[v as usize].random);
+                v = self.slots[v as usize].newer;
+            }
+            ns = self.shut(cost, counters, v);
+        }
+        self.randoms += 1;
+        let slot = &mut self.slots[s as usize];
+        slot.random = true;
+        slot.used = slot.next - slot.start;
+        slot.distinct = slot.used;
+        let (from, to) = (slot.start, slot.next);
+        let bits = &mut self.bits[s as usize * self.words..][..self.words];
+        bits.fill(0);
+        set_bits(bits, from, to);
+        self.used(s);
+        ns
+    }
+
+    /// Appends units to the log of an AU in random order; a full log is merged.
+    fn add(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16, u0: u32, u1: u32) -> u64 {
+        let mut ns = 0;
+        if self.slots[s as usize].used + (u1 - u0) > self.units {
+            ns = self.merge(cost, counters, s);
+            let slot = &mut self.slots[s as usize];
+            (slot.used, slot.distinct) = (0, 0);
+            self.bits[s as usize * self.words..][..self.words].fill(0);
+        }
+        let slot = &mut self.slots[s as usize];
+        slot.used += u1 - u0;
+        slot.distinct += set_bits(&mut self.bits[s as usize * self.words..][..self.words], u0, u1);
+        ns
+    }
+
+    /// The log takes the place of the AU.
+    fn switch(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16) -> u64 {
+        counters.merges_switch += 1;
+        counters.erases += 1;
+        self.release(s);
+        cost.erase
+    }
+
+    /// Closes an AU: ns.
+    fn shut(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16) -> u64 {
+        let ns = self.merge(cost, counters, s);
+        if self.slots[s as usize].random {
+            self.randoms -= 1;
+        }
+        self.release(s);
+        ns
+    }
+
+    /// ns to bring the log of an AU and its old data together.
+    fn merge(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16) -> u64 {
+        let slot = &self.slots[s as usize];
+        let copies = if !slot.random {
+            let (head, tail) = (slot.start % self.span, slot.next % self.span);
+            counters.merges_partial += 1;
+            head + if tail == 0 { 0 } else { self.span - tail }
+        } else if self.whole {
+            counters.merges_full += 1;
+            self.units
+        } else {
+            counters.merges_partial += 1;
+            if self.span == self.units { self.units - slot.distinct } else { self.missing(s) }
+        };
+        counters.units_copied += u64::from(copies);
+        counters.erases += 1;
+        let fixed = if slot.random { self.close_random } else { self.close };
+        u64::from(copies) * cost.copy + fixed + cost.erase
+    }
+
+    /// Units missing from the spans that were touched.
+    fn missing(&self, s: u16) -> u32 {
+        let bits = &self.bits[s as usize * self.words..][..self.words];
+        let mut missing = 0;
+        for from in (0..self.units).step_by(self.span as usize) {
+            let have = (from..from + self.span).filter(|&u| bits[u as usize / 64] >> (u % 64) & 1 != 0).count() as u32;
+            missing += if have == 0 { 0 } else { self.span - have };
+        }
+        missing
+    }
+
+    /// An AU that lies wholly in the range is forgotten; its log with it.
+    pub fn discard(&mut self, grid: &Grid, a: u64, b: u64) {
+        self.written.clear(grid, a, b);
+        let size = grid.block.by();
+        for au in a.div_ceil(size)..b / size {
+            let s = self.slot_of[au as usize];
+            if s != NONE {
+                self.randoms -= u64::from(self.slots[s as usize].random);
+                self.release(s);
+            }
+        }
+    }
+
+    #[inline]
+    fn used(&mut self, s: u16) {
+        if matches!(self.evict, Evict::Lru | Evict::Counter) && self.newest != s {
+            self.unlink(s);
+            self.push(s);
+        }
+    }
+
+    fn release(&mut self, s: u16) {
+        self.unlink(s);
+        self.slot_of[self.slots[s as usize].au as usize] = NONE;
+        self.free.push(s);
+    }
+
+    #[inline]
+    fn push(&mut self, s: u16) {
+        let newest = self.newest;
+        let slot = &mut self.slots[s as usize];
+        (slot.older, slot.newer) = (newest, NONE);
+        if newest == NONE {
+            self.oldest = s;
+        } else {
+            self.slots[newest as usize].newer = s;
+        }
+        self.newest = s;
+    }
+
+    #[inline]
+    fn unlink(&mut self, s: u16) {
+        let (older, newer) = (self.slots[s as usize].older, self.slots[s as usize].newer);
+        if older == NONE {
+            self.oldest = newer;
+        } else {
+            self.slots[older as usize].newer = newer;
+        }
+        if newer == NONE {
+            self.newest = older;
+        } else {
+            self.slots[newer as usize].older = older;
+        }
+    }
+}
+
+/// Sets the bits `from..to` and says how many were clear.
+fn set_bits(bits: &mut [u64], from: u32, to: u32) -> u32 {
+    let mut fresh = 0;
+    let mut at = from;
+    while at < to {
+        let (word, low) = (at as usize / 64, at % 64);
+        let n = (64 - low).min(to - at);
+        let mask = (u64::MAX >> (64 - n)) << low;
+        fresh += (mask & !bits[word]).count_ones();
+        bits[word] |= mask;
+        at += n;
+    }
+    fresh
+}

@@ -1,0 +1,117 @@
+//! Reading: how many access units, pages and erase blocks a request touches, and what that costs.
+
+use crate::model::Model;
+use crate::units::{Divider, ps_per_byte};
+
+/// Bytes to sectors of 512, the grain of all positions inside the crate.
+pub(crate) const SHIFT: u32 = 9;
+
+/// Positions counted in 512-byte sectors on the grid that starts at the first erase block boundary.
+#[derive(Clone, Debug)]
+pub(crate) struct Grid {
+    /// Added to a sector number to reach the grid: a whole erase block minus the offset.
+    shift: u64,
+    pub page: Divider,
+    pub access: Divider,
+    pub unit: Divider,
+    pub block: Divider,
+    /// Erase blocks that cover the card.
+    pub blocks: u64,
+}
+
+impl Grid {
+    pub fn new(m: &Model) -> Grid {
+        let n = &m.nand;
+        let block = n.erase_block >> SHIFT;
+        let shift = (block - (n.erase_block_offset >> SHIFT)) % block;
+        let blocks = ((m.card.capacity >> SHIFT) + shift).div_ceil(block);
+        let by = |bytes: u64| Divider::new((bytes >> SHIFT).max(1));
+        Grid { shift, page: by(n.page), access: by(n.access_unit), unit: by(n.write_unit), block: by(n.erase_block), blocks }
+    }
+
+    /// The sector's place on the grid.
+    #[inline]
+    pub fn place(&self, sector: u64) -> u64 {
+        sector + self.shift
+    }
+}
+
+/// What reading costs.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadCost {
+    pub sense: u64,
+    pub next_page: u64,
+    pub lookup: u64,
+    pub pipelined: bool,
+    /// ps a byte on the slower of bus and controller.
+    pub ps: u64,
+}
+
+impl ReadCost {
+    pub fn new(m: &Model) -> ReadCost {
+        let rate = [m.host.rate, m.card.rate].into_iter().filter(|&r| r > 0).min().unwrap_or(0);
+        ReadCost {
+            sense: m.nand.sense,
+            next_page: m.nand.next_page,
+            lookup: m.nand.lookup,
+            pipelined: m.nand.pipelined,
+            ps: ps_per_byte(rate),
+        }
+    }
+
+    /// ns on the wire.
+    #[inline]
+    pub fn wire(&self, bytes: u64) -> u64 {
+        bytes * self.ps / 1000
+    }
+
+    /// ns to read the places `a..b` (sectors on the grid), with the number of access units sensed.
+    #[inline]
+    pub fn of(&self, grid: &Grid, a: u64, b: u64) -> (u64, u64) {
+        let pages = grid.page.of(b - 1) - grid.page.of(a) + 1;
+        let units = grid.access.of(b - 1) - grid.access.of(a) + 1;
+        let blocks = grid.block.of(b - 1) - grid.block.of(a) + 1;
+        let flash = units * self.sense + (pages - units) * self.next_page + blocks * self.lookup;
+        let wire = self.wire((b - a) << SHIFT);
+        if self.pipelined {
+            let first = self.sense + self.lookup;
+            (first + (flash - first).max(wire), units)
+        } else {
+            (flash + wire, units)
+        }
+    }
+}
+
+/// The last stretch read, kept in the controller's memory.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadCache {
+    span: u64,
+    from: u64,
+    to: u64,
+}
+
+impl ReadCache {
+    pub fn new(m: &Model) -> Option<ReadCache> {
+        (m.card.read_ahead > 0).then(|| ReadCache { span: (m.card.read_ahead >> SHIFT).max(1), from: 0, to: 0 })
+    }
+
+    /// The part of `a..b` that has to come from the flash; it is in the cache afterwards, with what lies behind it.
+    pub fn miss(&mut self, grid: &Grid, a: u64, b: u64) -> Option<(u64, u64)> {
+        if a >= self.from && b <= self.to {
+            return None;
+        }
+        let start = if a >= self.from && a < self.to { self.to } else { a };
+        let unit = grid.access.by();
+        self.from = grid.access.of(start) * unit;
+        self.to = (grid.access.of(self.from.max(b - 1).max(start + self.span - 1)) + 1) * unit;
+        // Only whole units that the request itself touches stay for certain; what lies ahead is limited by the span.
+        self.to = self.to.min((grid.access.of(b - 1) + 1) * unit + self.span);
+        Some((start, b))
+    }
+
+    pub fn forget(&mut self, a: u64, b: u64) {
+        if a < self.to && b > self.from {
+            (self.from, self.to) = (0, 0);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What a model says about itself: the answers a measurement should find. Follows from the model alone.
+
+use crate::model::{FtlKind, Model};
+use crate::nand::{Grid, ReadCost, SHIFT};
+use serde::Serialize;
+
+/// How a card finds its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mapping {
+    /// There is no structure.
+    None,
+    /// By erase block, with a limited number of open ones.
+    Block,
+    /// By page, with garbage collection.
+    Page,
+}
+
+/// What a boundary of each level adds, in ns, to a request of two sectors that straddles it and no larger one; against
+/// the mean of the requests before and behind it. 0 = that boundary cannot be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Default)]
+pub struct Steps {
+    /// Between two pages of one access unit (write: 0).
+    pub page_ns: u64,
+    /// Between two access units of one erase block (write: between two write units).
+    pub access_unit_ns: u64,
+    /// Between two erase blocks.
+    pub erase_block_ns: u64,
+}
+
+/// The truth about a card. Sizes in bytes; 0 = there is none.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Truth {
+    /// Erase block as the translation layer uses it.
+    pub erase_block: u64,
+    /// Bytes before its first boundary.
+    pub erase_block_offset: u64,
+    /// Smallest unit at which a read boundary can show.
+    pub page: u64,
+    /// Largest unit below the erase block: planes read or programmed together.
+    pub access_unit: u64,
+    /// Size below which a write costs as much as one of that size.
+    pub write_unit: u64,
+    /// AUs that can be written in turn, each in linear order, without paying for closing one each time; None = no limit.
+    pub open_aus_linear: Option<u32>,
+    /// The same in random order; 0 = even one AU pays every time.
+    pub open_aus_random: Option<u32>,
+    /// Bytes from the start that take random writes without opening an AU.
+    pub fat_zone: u64,
+    /// ns to close an AU of which one write unit was written.
+    pub close_cost_ns: Option<u64>,
+    /// How the card finds its data.
+    pub mapping: Mapping,
+    /// Whether reads show any boundary.
+    pub read_boundary_visible: bool,
+    /// What read boundaries cost.
+    pub read_steps: Steps,
+    /// Whether writes show any boundary.
+    pub write_boundary_visible: bool,
+    /// What write boundaries cost.
+    pub write_steps: Steps,
+    /// Bytes that really exist.
+    pub real_capacity: u64,
+}
+
+impl Model {
+    /// The truth that follows from the model.
+    pub fn truth(&self) -> Truth {
+        let (n, b) = (&self.nand, &self.ftl.block);
+        let read = self.read_steps();
+        let write = self.write_steps();
+        let block = self.ftl.kind == FtlKind::BlockMap;
+        let none = self.ftl.kind == FtlKind::None && read == Steps::default() && write == Steps::default();
+        let size = |x: u64| if none { 0 } else { x };
+        Truth {
+            erase_block: size(n.erase_block),
+            erase_block_offset: size(n.erase_block_offset),
+            page: size(if read.page_ns > 0 { n.page } else { n.access_unit }),
+            access_unit: size(n.access_unit),
+            write_unit: size(if write.access_unit_ns > 0 { n.write_unit } else { 0 }),
+            open_aus_linear: block.then_some(b.open_linear as u32),
+            open_aus_random: block.then_some(b.open_random as u32),
+            fat_zone: if block { b.fat_zone } else { 0 },
+            close_cost_ns: block.then(|| {
+                let span = if b.merge_span == 0 { n.erase_block } else { b.merge_span };
+                b.close + n.erase + (span / n.write_unit - 1) * n.copy
+            }),
+            mapping: match self.ftl.kind {
+                FtlKind::None => Mapping::None,
+                FtlKind::BlockMap => Mapping::Block,
+                FtlKind::PageMap => Mapping::Page,
+            },
+            read_boundary_visible: read != Steps::default(),
+            read_steps: read,
+            write_boundary_visible: write != Steps::default(),
+            write_steps: write,
+            real_capacity: self.card.real_capacity,
+        }
+    }
+
+    fn read_steps(&self) -> Steps {
+        let (grid, cost, n) = (Grid::new(self), ReadCost::new(self), &self.nand);
+        let s = (self.card.sector >> SHIFT).max(1);
+        let step = |boundary: u64| {
+            let x = n.erase_block * 4 / 512 + boundary / 512;
+            let one = |a: u64, b: u64| cost.of(&grid, a, b).0;
+            one(x - s, x + s).saturating_sub((one(x - 2 * s, x) + one(x, x + 2 * s)) / 2)
+        };
+        Steps {
+            page_ns: if n.page < n.access_unit { step(n.page) } else { 0 },
+            access_unit_ns: if n.access_unit < n.erase_block { step(n.access_unit) } else { 0 },
+            erase_block_ns: step(0),
+        }
+    }
+
+    fn write_steps(&self) -> Steps {
+        let n = &self.nand;
+        let fill = if n.rest_rate == 0 { 0 } else { (n.write_unit as u128 * 1_000_000_000 / u128::from(n.rest_rate)) as u64 };
+        let unit = n.program + fill;
+        Steps { page_ns: 0, access_unit_ns: if n.write_unit > self.card.sector { unit } else { 0 }, erase_block_ns: unit }
+    }
+}

@@ -1,0 +1,105 @@
+//! Model files: every card reads, checks and writes itself; every mistake is named with file, key and reason.
+
+use nandscope_sim::{Mapping, Model, cards};
+
+const GOOD: &str = r#"
+name = "test"
+[host]
+rate = "20 MB/s"
+[card]
+capacity = "1 GiB"
+[nand]
+page = "8 KiB"
+erase_block = "4128 KiB"
+erase_block_offset = "1 MiB"
+[ftl]
+kind = "block-map"
+open_linear = 4
+open_random = 2
+"#;
+
+fn error(text: &str) -> String {
+    match Model::parse(text, "x.toml") {
+        Ok(_) => panic!("accepted:\n{text}"),
+        Err(e) => e.to_string(),
+    }
+}
+
+#[test]
+fn every_card_writes_itself() {
+    for (name, text) in cards::ALL {
+        let model = Model::parse(text, name).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(model.name, *name);
+        assert!(!model.about.is_empty(), "{name}");
+        let again = Model::parse(&model.to_toml(), name).unwrap_or_else(|e| panic!("{e}\n{}", model.to_toml()));
+        assert_eq!(again, model, "{name}");
+    }
+}
+
+#[test]
+fn the_truth_follows_from_the_model() {
+    let truth = Model::parse(GOOD, "x").unwrap().truth();
+    assert_eq!((truth.erase_block, truth.erase_block_offset), (4128 << 10, 1 << 20));
+    assert_eq!((truth.open_aus_linear, truth.open_aus_random, truth.mapping), (Some(4), Some(2), Mapping::Block));
+    assert!(!truth.read_boundary_visible, "no sense time, no step");
+    let of = |name| Model::parse(cards::text(name).unwrap(), name).unwrap().truth();
+    let readme = of("flashbench-readme");
+    assert_eq!((readme.page, readme.access_unit, readme.erase_block), (8 << 10, 16 << 10, 4 << 20));
+    assert_eq!((readme.read_steps.page_ns, readme.read_steps.access_unit_ns, readme.read_steps.erase_block_ns), (53_000, 165_000, 303_000));
+    assert_eq!(of("toshiba-emmc").write_unit, 32 << 10);
+    assert_eq!(of("sandisk-emmc").open_aus_linear, Some(20));
+    assert_eq!(of("page-mapped").open_aus_linear, None);
+    assert_eq!(of("usb-stick").open_aus_random, Some(0));
+    assert_eq!(of("null").mapping, Mapping::None);
+    assert_eq!(of("null").erase_block, 0);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let cases: &[(&str, &str, &str)] = &[
+        ("page = \"8 KiB\"", "page = \"8 parsecs\"", "x.toml: nand.page: \"8 parsecs\" is not a size"),
+        ("page = \"8 KiB\"", "page = -1", "x.toml: nand.page: -1 is not a size"),
+        ("page = \"8 KiB\"", "page = 1000", "x.toml: nand.page: 1000 is not a multiple of card.sector (512)"),
+        ("page = \"8 KiB\"", "", "x.toml: nand.page: is missing"),
+        ("page = \"8 KiB\"", "page = \"5 GiB\"", "x.toml: nand.page: 5 GiB lies outside 512 B to 16 MiB"),
+        ("open_linear = 4", "open_linear = 0", "x.toml: ftl.open_linear: 0 lies outside 1 to 4096"),
+        ("open_linear = 4", "open_linear = 1", "x.toml: ftl.open_random: is larger than ftl.open_linear"),
+        ("open_linear = 4", "open_liner = 4", "x.toml: ftl.open_linear: is missing"),
+        ("rate = \"20 MB/s\"", "rat = \"20 MB/s\"", "x.toml: host.rat: is not a key here; known are command, jitter"),
+        ("kind = \"block-map\"", "kind = \"blockmap\"", "x.toml: ftl.kind: \"blockmap\" is none of none, block-map, page-map"),
+        (
+            "erase_block = \"4128 KiB\"",
+            "erase_block = \"4100 KiB\"",
+            "x.toml: nand.erase_block: 4198400 is not a multiple of nand.access_unit",
+        ),
+        ("offset = \"1 MiB\"", "offset = \"5 MiB\"", "x.toml: nand.erase_block_offset: must be smaller than nand.erase_block"),
+        ("capacity = \"1 GiB\"", "capacity = 1073741825", "x.toml: card.capacity: 1073741825 is not a multiple of card.sector"),
+        ("capacity = \"1 GiB\"", "capacity = \"1 MiB\"", "x.toml: nand.erase_block: is larger than card.capacity"),
+        ("name = \"test\"", "name = \"a b\"", "x.toml: name: must be one word"),
+        ("name = \"test\"", "name = ", "x.toml: TOML: TOML parse error at line 2"),
+        ("[host]", "[[stall]]\ntime = \"1 ms\"\n[host]", "x.toml: stall[0].every_bytes: set exactly one of"),
+        ("[host]", "stall = 3\n[host]", "x.toml: stall: is not a list"),
+        ("[host]", "[[fault]]\nkind = \"fire\"\n[host]", "x.toml: fault[0].kind: \"fire\" is none of io, gone, read-only"),
+        ("[card]", "[nand]\n[card]", "x.toml: TOML: TOML parse error"),
+    ];
+    assert!(Model::parse(GOOD, "x.toml").is_ok());
+    for (from, to, expected) in cases {
+        assert!(GOOD.contains(from), "{from}");
+        let message = error(&GOOD.replacen(from, to, 1));
+        assert!(message.starts_with(expected), "{message}\ninstead of\n{expected}");
+    }
+    assert!(error("").starts_with("x.toml: name: is missing"));
+    let pages = GOOD.replace("block-map", "page-map").replace("open_linear = 4\nopen_random = 2", "over_provisioning = 0.01");
+    assert!(error(&pages).starts_with("x.toml: ftl.over_provisioning: leaves 2 spare erase blocks"), "{}", error(&pages));
+}
+
+#[test]
+fn formats_md_lists_every_key() {
+    let table = Model::key_table();
+    for key in
+        ["`name`", "`host.rate`", "`nand.erase_block`", "`ftl.open_linear`", "`ftl.over_provisioning`", "`stall[].time`", "`fault[].at`"]
+    {
+        assert!(table.contains(key), "{key} in\n{table}");
+    }
+    assert!(table.contains("| `nand.page` | size | required |"));
+}

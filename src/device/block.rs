@@ -1,0 +1,245 @@
+//! Linux block devices and image files: direct I/O, one system call in the timed window, the raw monotonic clock.
+//!
+//! A timed read is one `pread`. A timed write is one `pwrite`, and where the target may keep completed writes in a volatile
+//! cache (sysfs `queue/write_cache` says "write back", and always for image files) one `fdatasync` after it: both together
+//! are the one timed access, because without the flush the write has not reached the medium. [`FileDevice::flush_writes`]
+//! turns that off. What is written is prepared before the window opens.
+//!
+//! A short transfer is an error: its time would be that of another access than the one asked for. `EINTR` starts the access
+//! and its window again.
+
+use super::buffer::Buffer;
+use super::{Access, Device, DeviceError, Fill, Geometry, Op, Result, Timed, ioctl};
+use crate::units::{Bytes, MIB, Nanos};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{FallocateFlags, fallocate, fdatasync};
+use rustix::io::{Errno, pread, pwrite};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Largest read or write in bytes: four times the largest allocation unit of the SD world.
+pub const MAX_ACCESS: u64 = 256 * MIB;
+/// Untimed transfers go in pieces of this size.
+const PIECE: usize = MIB as usize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Block { discard: bool },
+    Image,
+}
+
+/// An open block device or image file. Only `device::open` makes one; only a Guard writes through one opened for writing.
+pub(super) struct FileDevice {
+    file: OwnedFd,
+    name: String,
+    kind: Kind,
+    writable: bool,
+    /// A timed write includes the flush that brings it to the medium.
+    pub flush_writes: bool,
+    geometry: Geometry,
+    read: Buffer,
+    zeros: Buffer,
+    ones: Buffer,
+    varied: Buffer,
+    bounce: Buffer,
+    origin: u64,
+}
+
+/// CLOCK_MONOTONIC_RAW in ns: never stepped, never slewed.
+fn clock() -> u64 {
+    let t = clock_gettime(ClockId::MonotonicRaw);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+impl FileDevice {
+    pub fn new(file: OwnedFd, name: String, kind: Kind, writable: bool, geometry: Geometry) -> Result<FileDevice> {
+        let memory =
+            |len| Buffer::new(len).map_err(|e| DeviceError::Open { target: name.clone(), why: format!("no memory for buffers: {e}") });
+        let (read, zeros, varied, bounce) = (memory(PIECE)?, memory(4096)?, memory(4096)?, memory(PIECE)?);
+        let mut ones = memory(4096)?;
+        ones.fill(0xff);
+        let flush_writes = geometry.write_cache;
+        Ok(FileDevice { file, kind, writable, flush_writes, geometry, read, zeros, ones, varied, bounce, origin: clock(), name })
+    }
+
+    /// A second descriptor of the same open file.
+    pub fn descriptor(&self) -> std::io::Result<OwnedFd> {
+        self.file.try_clone()
+    }
+
+    fn io(op: &'static str, at: u64, len: u64, e: Errno) -> DeviceError {
+        DeviceError::Io { op, at, len, source: e.into() }
+    }
+
+    fn short(op: &'static str, at: u64, len: u64, got: usize) -> DeviceError {
+        let source = std::io::Error::other(format!("only {got} bytes were transferred"));
+        DeviceError::Io { op, at, len, source }
+    }
+
+    fn changes(&self) -> Result<()> {
+        if self.writable { Ok(()) } else { Err(DeviceError::ReadOnly(self.name.clone())) }
+    }
+
+    /// One transfer with nothing else in the window. `EINTR` came before any byte moved, so the access starts again.
+    fn timed(origin: u64, op: &'static str, a: Access, mut call: impl FnMut() -> rustix::io::Result<usize>) -> Result<Timed> {
+        loop {
+            let start = clock();
+            let done = call();
+            let end = clock();
+            match done {
+                Ok(n) if n as u64 == a.len => {
+                    return Ok(Timed { start: Nanos(start - origin), took: Nanos(end - start) });
+                }
+                Ok(n) => return Err(FileDevice::short(op, a.at, a.len, n)),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(FileDevice::io(op, a.at, a.len, e)),
+            }
+        }
+    }
+
+    fn write(&mut self, fill: Fill, a: Access) -> Result<Timed> {
+        let len = a.len as usize;
+        let no_memory = |e| DeviceError::Io { op: "write", at: a.at, len: a.len, source: e };
+        let buffer = match fill {
+            Fill::Zeros => {
+                self.zeros.grow(len).map_err(no_memory)?;
+                &self.zeros
+            }
+            Fill::Ones => {
+                if self.ones.grow(len).map_err(no_memory)? {
+                    self.ones.fill(0xff);
+                }
+                &self.ones
+            }
+            Fill::Random(_) | Fill::Stamp(_) => {
+                self.varied.grow(len).map_err(no_memory)?;
+                fill.render(a.at, &mut self.varied[..len]);
+                &self.varied
+            }
+        };
+        let (fd, data) = (self.file.as_fd(), &buffer[..len]);
+        if self.flush_writes {
+            FileDevice::timed(self.origin, "write", a, || {
+                let n = pwrite(fd, data, a.at)?;
+                fdatasync(fd).map(|()| n)
+            })
+        } else {
+            FileDevice::timed(self.origin, "write", a, || pwrite(fd, data, a.at))
+        }
+    }
+
+    fn discard(&self, a: Access) -> Result<Timed> {
+        let fd = self.file.as_fd();
+        match self.kind {
+            Kind::Block { discard: false } => Err(DeviceError::Unsupported(format!("{} has no discard", self.name))),
+            Kind::Block { .. } => FileDevice::timed(self.origin, "discard", a, || {
+                ioctl::discard(fd, a.at, a.len).map(|()| a.len as usize).map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))
+            }),
+            Kind::Image => {
+                let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+                match FileDevice::timed(self.origin, "discard", a, || fallocate(fd, hole, a.at, a.len).map(|()| a.len as usize)) {
+                    Err(DeviceError::Io { source, .. }) if source.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
+                        Err(DeviceError::Unsupported(format!("the filesystem of {} cannot punch holes", self.name)))
+                    }
+                    other => other,
+                }
+            }
+        }
+    }
+}
+
+impl Device for FileDevice {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn access(&mut self, a: Access) -> Result<Timed> {
+        a.check(&self.geometry)?;
+        match a.op {
+            Op::Read => {
+                let no_memory = |e| DeviceError::Io { op: "read", at: a.at, len: a.len, source: e };
+                within_buffers(a)?;
+                self.read.grow(a.len as usize).map_err(no_memory)?;
+                let (fd, buffer) = (self.file.as_fd(), &mut self.read[..a.len as usize]);
+                FileDevice::timed(self.origin, "read", a, || pread(fd, &mut *buffer, a.at))
+            }
+            Op::Write(fill) => {
+                self.changes()?;
+                within_buffers(a)?;
+                self.write(fill, a)
+            }
+            Op::Discard => {
+                self.changes()?;
+                self.discard(a)
+            }
+            Op::Flush => FileDevice::timed(self.origin, "flush", a, || fdatasync(&self.file).map(|()| 0)),
+        }
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(clock() - self.origin)
+    }
+
+    fn idle(&mut self, d: Nanos) {
+        std::thread::sleep(std::time::Duration::from_nanos(d.0));
+    }
+
+    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+        let size = self.geometry.size;
+        let end = at.checked_add(into.len() as u64).filter(|&e| e <= size).ok_or_else(|| outside(at, into.len() as u64, size))?;
+        // Direct I/O wants whole sectors: read a little more and keep the part asked for.
+        let (sector, mut here, mut kept) = (self.geometry.sector, at, 0);
+        while here < end {
+            let from = here - here % sector;
+            let to = (from + PIECE as u64).min(end.next_multiple_of(sector));
+            let whole = (to - from) as usize;
+            let got = loop {
+                match pread(&self.file, &mut self.bounce[..whole], from) {
+                    Err(Errno::INTR) => {}
+                    Err(e) => return Err(FileDevice::io("read", from, whole as u64, e)),
+                    Ok(n) => break n,
+                }
+            };
+            if got != whole {
+                return Err(FileDevice::short("read", from, whole as u64, got));
+            }
+            let take = (to.min(end) - here) as usize;
+            let skip = (here - from) as usize;
+            into[kept..kept + take].copy_from_slice(&self.bounce[skip..skip + take]);
+            kept += take;
+            here += take as u64;
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+        self.changes()?;
+        Access { op: Op::Write(Fill::Zeros), at, len: from.len() as u64 }.check(&self.geometry)?;
+        let mut here = at;
+        for piece in from.chunks(PIECE) {
+            self.bounce[..piece.len()].copy_from_slice(piece);
+            let put = loop {
+                match pwrite(&self.file, &self.bounce[..piece.len()], here) {
+                    Err(Errno::INTR) => {}
+                    Err(e) => return Err(FileDevice::io("write", here, piece.len() as u64, e)),
+                    Ok(n) => break n,
+                }
+            };
+            if put != piece.len() {
+                return Err(FileDevice::short("write", here, piece.len() as u64, put));
+            }
+            here += put as u64;
+        }
+        Ok(())
+    }
+}
+
+fn within_buffers(a: Access) -> Result<()> {
+    if a.len <= MAX_ACCESS {
+        return Ok(());
+    }
+    Err(DeviceError::OutOfBounds(format!("one access of {} is larger than the {} a request may have", Bytes(a.len), Bytes(MAX_ACCESS))))
+}
+
+fn outside(at: u64, len: u64, size: u64) -> DeviceError {
+    DeviceError::OutOfBounds(format!("{len} bytes at {at} do not lie inside the target of {size} bytes"))
+}

@@ -1,0 +1,29 @@
+//! The two system calls for which there is no safe wrapper.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// `_IO(0x12, 119)` of `linux/fs.h`; takes `uint64_t[2]`: start and length in bytes.
+const BLKDISCARD: libc::c_ulong = 0x1277;
+
+/// Tells the device that `len` bytes at `start` are no longer needed.
+///
+/// # Errors
+/// `EOPNOTSUPP` where the device has no discard, `EBADF` on a read-only descriptor, `EINVAL` off the sector grid.
+pub fn discard(fd: BorrowedFd<'_>, start: u64, len: u64) -> io::Result<()> {
+    let range = [start, len];
+    // SAFETY: BLKDISCARD reads two u64 from the pointer, which `range` provides for the length of the call.
+    let rc = unsafe { libc::ioctl(fd.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Puts the calling thread into SCHED_FIFO at `priority` (1 to 99); threads and programs it starts do not inherit it.
+///
+/// # Errors
+/// `EPERM` without CAP_SYS_NICE and without a fitting RLIMIT_RTPRIO.
+pub fn fifo(priority: i32) -> io::Result<()> {
+    let param = libc::sched_param { sched_priority: priority };
+    // SAFETY: pid 0 is the calling thread; the parameter block is valid for the length of the call.
+    let rc = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &param) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,291 @@
+//! The door to every target: finds out what it is, refuses what must not be touched, opens it for reading only. Writing goes
+//! through [`Opened::writable`], which wants a consent and gives a Guard.
+
+use super::block::{FileDevice, Kind};
+use super::{Consent, Device, DeviceError, Geometry, Guard, Limits, Result, TargetId};
+use crate::host::facts::{HostFacts, TargetKind};
+use crate::host::safety::{InUse, numbers};
+use crate::host::signatures::{Signature, signatures};
+use crate::host::sysfs::{BlockNode, Sys};
+use crate::units::{KIB, SECTOR};
+use rustix::fd::OwnedFd;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open as open_file};
+use rustix::io::{Errno, pread};
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// How to open.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// Whether a timed write includes the flush that brings it to the medium; where not given, as the target needs it.
+    pub flush_writes: Option<bool>,
+    /// Where the kernel's views are mounted.
+    pub sys: Sys,
+}
+
+enum Place {
+    Block(BlockNode),
+    Image(PathBuf),
+}
+
+/// A target opened for reading, with what is known of it.
+pub struct Opened {
+    guard: Guard,
+    facts: HostFacts,
+    place: Place,
+    options: OpenOptions,
+}
+
+/// Opens `/dev/...` or an image file for reading.
+///
+/// # Errors
+/// `Refused` where the target is in use, `Open` where it cannot be opened; both say what to do.
+pub fn open(target: &str, options: &OpenOptions) -> Result<Opened> {
+    let path = fs::canonicalize(target).map_err(|e| cannot(target, &e))?;
+    let kind = fs::metadata(&path).map_err(|e| cannot(target, &e))?.file_type();
+    if kind.is_block_device() {
+        let dev = crate::host::safety::device_number(&path).ok_or_else(|| cannot(target, &Errno::NODEV.into()))?;
+        let node = options.sys.node(dev).map_err(|e| cannot(target, &e))?;
+        Opened::block(node, path, options)
+    } else if kind.is_file() {
+        Opened::image(path, options)
+    } else {
+        let why = "neither a block device nor an image file; 'nandscope list' shows the devices".into();
+        Err(DeviceError::Open { target: target.into(), why })
+    }
+}
+
+fn cannot(target: &str, e: &std::io::Error) -> DeviceError {
+    let hint = match Errno::from_io_error(e) {
+        Some(Errno::NOENT) => "; 'nandscope list' shows the devices, 'nandscope cards' the simulated cards (sim:NAME)",
+        Some(Errno::ACCESS | Errno::PERM) => "; run it as root, or join the group that may read the device (often 'disk')",
+        Some(Errno::NOMEDIUM | Errno::NXIO) => "; put a card into the reader",
+        Some(Errno::ROFS) => "; it is write-protected: look at the card's lock switch",
+        _ => "",
+    };
+    DeviceError::Open { target: target.into(), why: format!("{e}{hint}") }
+}
+
+impl Opened {
+    /// What names the target; [`Consent::check`] wants it.
+    pub fn id(&self) -> &TargetId {
+        self.guard.id()
+    }
+
+    pub fn facts(&self) -> &HostFacts {
+        &self.facts
+    }
+
+    pub fn geometry(&self) -> &Geometry {
+        self.guard.geometry()
+    }
+
+    /// The target for a first look; what is read here counts in the guard made later.
+    pub fn look(&mut self) -> &mut Guard {
+        &mut self.guard
+    }
+
+    /// What lies on the target and would be lost.
+    ///
+    /// # Errors
+    /// The first sector cannot be read.
+    pub fn signatures(&mut self) -> Result<Vec<Signature>> {
+        signatures(&mut self.guard)
+    }
+
+    /// The target for reading only.
+    pub fn read_only(self) -> Guard {
+        self.guard
+    }
+
+    /// The target for writing inside the limits. A block device is opened anew, since the first descriptor cannot write; that
+    /// it is still the same card is checked.
+    ///
+    /// # Errors
+    /// `Refused` where the consent is for another target, the target is write-protected, zoned, or in use by now.
+    pub fn writable(self, consent: &Consent, limits: &Limits) -> Result<Guard> {
+        let Opened { guard, facts, place, options } = self;
+        let id = guard.id().clone();
+        if !consent.covers(&id) {
+            return Err(DeviceError::Refused(format!("the consent was given for another target than {}; give it again", id.path)));
+        }
+        let refused = |why: &str| Err(DeviceError::Refused(format!("{} {why}", id.path)));
+        if facts.read_only {
+            return refused("is write-protected; look at the card's lock switch, or at: blockdev --getro");
+        }
+        if facts.queue.as_ref().and_then(|q| q.zoned.as_deref()).is_some_and(|z| z != "none") {
+            return refused("is a zoned device, which can only be written in order; nandscope does not write to those");
+        }
+        let (geometry, before) = (guard.geometry().clone(), guard.counters());
+        // The exclusive claim belongs to the descriptor, so the first one goes before the second comes.
+        drop(guard);
+        let (mut device, now) = match &place {
+            Place::Block(node) => {
+                let again = options.sys.node(node.dev).map_err(|e| cannot(&id.path, &e))?;
+                if again != *node || again.sequence() != node.sequence() {
+                    return refused("is not the same card any more; start again");
+                }
+                let (device, _) = open_block(&again, Path::new(&id.path), &options, true)?;
+                (device, block_id(&again, &id.path))
+            }
+            Place::Image(path) => {
+                if let Some(using) = options.sys.image_uses(path).first() {
+                    return Err(DeviceError::Refused(using.to_string()));
+                }
+                let (device, facts) = open_image(path, true)?;
+                drop(facts);
+                let now = image_id(path, device.geometry().size);
+                (device, now)
+            }
+        };
+        if now != id || device.geometry() != &geometry {
+            return refused("has changed since it was opened; start again");
+        }
+        device.flush_writes = options.flush_writes.unwrap_or(device.flush_writes);
+        let device: Box<dyn Device + Send> = match &place {
+            Place::Block(node) => super::mmc::with_commands(device, &node.dir.join("device")),
+            Place::Image(_) => Box::new(device),
+        };
+        let mut guard = Guard::writing(device, id, consent, limits)?;
+        guard.count_before(before);
+        Ok(guard)
+    }
+
+    fn block(node: BlockNode, path: PathBuf, options: &OpenOptions) -> Result<Opened> {
+        let id = block_id(&node, &path.display().to_string());
+        let (device, facts) = open_block(&node, &path, options, false)?;
+        Ok(Opened { guard: Guard::read_only(Box::new(device), id), facts, place: Place::Block(node), options: options.clone() })
+    }
+
+    fn image(path: PathBuf, options: &OpenOptions) -> Result<Opened> {
+        let (device, mut facts) = open_image(&path, false)?;
+        for using in options.sys.image_uses(&path) {
+            facts.caveats.push(format!("{using}; its timing is shared with that"));
+        }
+        let id = image_id(&path, device.geometry().size);
+        Ok(Opened { guard: Guard::read_only(Box::new(device), id), facts, place: Place::Image(path), options: options.clone() })
+    }
+}
+
+pub(super) fn block_id(node: &BlockNode, path: &str) -> TargetId {
+    let kind = if node.partition.is_some() { TargetKind::Partition } else { TargetKind::Disk };
+    TargetId { path: path.into(), kind, serial: node.serial(), model: node.model(), size: node.size, offset: node.offset }
+}
+
+fn image_id(path: &Path, size: u64) -> TargetId {
+    TargetId { path: path.display().to_string(), kind: TargetKind::Image, serial: None, model: None, size, offset: 0 }
+}
+
+fn open_block(node: &BlockNode, path: &Path, options: &OpenOptions, write: bool) -> Result<(FileDevice, HostFacts)> {
+    let name = path.display().to_string();
+    if let Some(first) = options.sys.uses(node).into_iter().min_by_key(|u| !matches!(u, InUse::System { .. })) {
+        return Err(DeviceError::Refused(first.to_string()));
+    }
+    if node.size == 0 {
+        return Err(cannot(&name, &Errno::NOMEDIUM.into()));
+    }
+    let access = if write { OFlags::RDWR } else { OFlags::RDONLY };
+    let flags = access | OFlags::DIRECT | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = match open_file(path, flags, Mode::empty()) {
+        Err(Errno::BUSY) => {
+            let why = "is in use by another program or by the kernel (a mount in another namespace, a second nandscope); stop that first";
+            return Err(DeviceError::Refused(format!("{name} {why}")));
+        }
+        Err(e) => return Err(cannot(&name, &e.into())),
+        Ok(f) => f,
+    };
+    // The name may have been given to another device in between.
+    let stat = fstat(&file).map_err(|e| cannot(&name, &e.into()))?;
+    if numbers(stat.st_rdev) != node.dev {
+        return Err(DeviceError::Refused(format!("{name} became another device while it was opened; start again")));
+    }
+    let mut facts = block_facts(node);
+    let queue = facts.queue.clone().unwrap_or_default();
+    let sector = queue.logical_block_size.filter(|s| s.is_power_of_two() && *s >= SECTOR).unwrap_or(SECTOR);
+    if !node.offset.is_multiple_of(sector) {
+        return Err(DeviceError::Open { target: name, why: format!("its partition does not begin on the {sector} byte grid of the disk") });
+    }
+    let geometry = Geometry {
+        size: node.size / sector * sector,
+        sector,
+        max_request: queue.max_sectors_kb.map(|k| k * KIB),
+        offset: node.offset,
+        write_cache: queue.write_cache.as_deref() == Some("write back"),
+    };
+    let discard = queue.discard_max_bytes.is_some_and(|d| d > 0);
+    facts.direct = true;
+    Ok((FileDevice::new(file, name, Kind::Block { discard }, write, geometry)?, facts))
+}
+
+fn block_facts(node: &BlockNode) -> HostFacts {
+    let kind = if node.partition.is_some() { TargetKind::Partition } else { TargetKind::Disk };
+    let bus = node.bus();
+    let mut caveats = Vec::new();
+    if bus == "loop" {
+        caveats.push("a loop device: what is timed is the file behind it and the host's page cache, not a card".into());
+    }
+    if bus == "usb" {
+        caveats.push("behind a USB bridge, which may split or join requests".into());
+    }
+    HostFacts {
+        bus: Some(bus),
+        vendor: node.vendor(),
+        model: node.model(),
+        removable: node.removable(),
+        read_only: node.read_only(),
+        disk: Some(node.disk().to_string()),
+        partition: node.partition,
+        queue: Some(node.queue()),
+        caveats,
+        ..HostFacts::of_host(kind)
+    }
+}
+
+fn open_image(path: &Path, write: bool) -> Result<(FileDevice, HostFacts)> {
+    let name = path.display().to_string();
+    let access = if write { OFlags::RDWR } else { OFlags::RDONLY };
+    let plain = access | OFlags::CLOEXEC;
+    let mut direct = true;
+    let file = match open_file(path, plain | OFlags::DIRECT, Mode::empty()) {
+        // Filesystems without direct I/O say so at once.
+        Err(Errno::INVAL) => {
+            direct = false;
+            open_file(path, plain, Mode::empty())
+        }
+        other => other,
+    }
+    .map_err(|e| cannot(&name, &e.into()))?;
+    let claim = if write { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
+    if let Err(Errno::WOULDBLOCK) = flock(&file, claim) {
+        return Err(DeviceError::Refused(format!("{name} is in use by another nandscope; wait for its end")));
+    }
+    let bytes = fstat(&file).map_err(|e| cannot(&name, &e.into()))?.st_size as u64;
+    let sector = if direct { grid(&file, bytes)? } else { SECTOR };
+    let size = bytes / sector * sector;
+    if size == 0 {
+        let why = format!("the file has fewer than {sector} bytes; make an image with: truncate -s 1G {name}");
+        return Err(DeviceError::Open { target: name, why });
+    }
+    let mut facts = HostFacts { direct, ..HostFacts::of_host(TargetKind::Image) };
+    facts.caveats.push("an image file: what is timed is the filesystem and the disk it lies on, not a card".into());
+    if !direct {
+        facts.caveats.push("its filesystem has no direct I/O, so accesses go through the page cache".into());
+    }
+    let geometry = Geometry { size, sector, max_request: None, offset: 0, write_cache: true };
+    Ok((FileDevice::new(file, name, Kind::Image, write, geometry)?, facts))
+}
+
+/// The grain of direct I/O on this file, found by trying: 512 bytes, else 4096.
+fn grid(file: &OwnedFd, bytes: u64) -> Result<u64> {
+    if bytes < 2 * SECTOR {
+        return Ok(SECTOR);
+    }
+    let no_memory = |e: std::io::Error| DeviceError::Io { op: "read", at: SECTOR, len: SECTOR, source: e };
+    let mut buffer = super::buffer::Buffer::new(4096).map_err(no_memory)?;
+    match pread(file, &mut buffer[..SECTOR as usize], SECTOR) {
+        Err(Errno::INVAL) => Ok(4096),
+        // Another error belongs to the accesses that will meet it.
+        _ => Ok(SECTOR),
+    }
+}

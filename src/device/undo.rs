@@ -1,0 +1,467 @@
+//! The undo journal: what short write tests overwrite is kept on the host's disk, so that even a killed run can be undone.
+//!
+//! Before a write goes out, the ranges it changes for the first time are read and appended to the journal, and the journal is
+//! on disk (fsync) before the write is sent. So a record that is torn at the end of the journal belongs to a write that never
+//! happened. The bits are in FORMATS.md, "Undo journal".
+
+use super::consent::TargetId;
+use super::ranges::RangeSet;
+use super::{Access, Device, DeviceError, Op, Result};
+use crate::units::MIB;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const MAGIC: &[u8; 8] = b"NANDUNDO";
+const VERSION: u32 = 1;
+const HEAD: usize = 24;
+const RECORD_MAGIC: &[u8; 4] = b"UREC";
+const RECORD_HEAD: usize = 40;
+/// Largest record, and largest piece put back at once.
+const PIECE: u64 = MIB;
+/// Samples in the fingerprint, and the length of one in bytes.
+const SAMPLES: u64 = 16;
+const SAMPLE: u64 = 4096;
+/// File name extension of a journal.
+const EXTENSION: &str = "undo";
+
+/// First part of a journal: whose content it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// Version of the program that wrote it.
+    pub tool: String,
+    /// The target.
+    pub id: TargetId,
+    /// Seconds since 1970.
+    pub created: u64,
+    /// Position, length and CRC-32 of samples spread over the target: tells two cards without serial number apart.
+    pub fingerprint: Vec<(u64, u64, u32)>,
+}
+
+/// Old content of one range: `from` is its place in the journal, or the one byte it repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Record {
+    at: u64,
+    len: u64,
+    from: Source,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    File(u64),
+    Byte(u8),
+}
+
+/// What was put back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Restored {
+    /// Bytes written back and verified.
+    pub bytes: u64,
+    /// Contiguous ranges they form.
+    pub ranges: u64,
+}
+
+/// The journal of a running session, locked against a second one.
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    end: u64,
+    /// Records that are on disk.
+    synced: u32,
+    saved: RangeSet,
+    records: Vec<Record>,
+}
+
+/// `$XDG_STATE_HOME/nandscope`, or `~/.local/state/nandscope`.
+pub fn default_dir() -> PathBuf {
+    let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|p: &PathBuf| p.is_absolute());
+    let state = set("XDG_STATE_HOME").or_else(|| set("HOME").map(|h| h.join(".local/state")));
+    state.unwrap_or_else(|| PathBuf::from("/var/tmp")).join("nandscope")
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> DeviceError + '_ {
+    move |e| DeviceError::Journal { path: path.display().to_string(), why: e.to_string() }
+}
+
+impl Journal {
+    /// Begins a journal for a target, reading its fingerprint through `dev`.
+    ///
+    /// # Errors
+    /// `Refused` where an unfinished journal of this target lies in `dir`; else the directory cannot be written.
+    pub fn begin(dir: &Path, id: &TargetId, dev: &mut dyn Device) -> Result<Journal> {
+        let bad = failed(dir);
+        fs::create_dir_all(dir).map_err(&bad)?;
+        for path in pending(dir) {
+            if Saved::open(&path).is_ok_and(|s| s.header.id.same_target(id)) {
+                return Err(DeviceError::Refused(format!(
+                    "an earlier run on {} was interrupted and its undo journal is still there; put the old content back first: nandscope undo {}",
+                    id.path,
+                    path.display()
+                )));
+            }
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+        let created = (now / 1_000_000_000) as u64;
+        let name = format!("{now:024}-{}.{EXTENSION}", std::process::id());
+        let header = Header { tool: env!("CARGO_PKG_VERSION").into(), id: id.clone(), created, fingerprint: fingerprint(dev)? };
+        let json = serde_json::to_vec(&header).map_err(|e| bad(e.into()))?;
+        let mut head = Vec::with_capacity(HEAD + json.len());
+        head.extend_from_slice(MAGIC);
+        head.extend_from_slice(&VERSION.to_le_bytes());
+        head.extend_from_slice(&(json.len() as u32).to_le_bytes());
+        head.extend_from_slice(&crc32fast::hash(&json).to_le_bytes());
+        head.extend_from_slice(&[0; 4]);
+        head.extend_from_slice(&json);
+        // Written under another name first: a journal that can be found is always whole up to here.
+        let (path, draft) = (dir.join(&name), dir.join(format!("{name}.new")));
+        let mut file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&draft).map_err(&bad)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| bad(e.into()))?;
+        file.write_all(&head).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&draft, &path)).map_err(&bad)?;
+        File::open(dir).and_then(|d| d.sync_all()).map_err(&bad)?;
+        Ok(Journal { file, path, end: head.len() as u64, synced: 0, saved: RangeSet::default(), records: Vec::new() })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Saves what is not yet saved of these ranges (start, length), and returns when it is on disk.
+    ///
+    /// # Errors
+    /// The old content cannot be read, or the journal cannot be written; then the write must not go out.
+    pub fn save(&mut self, ranges: &[(u64, u64)], dev: &mut dyn Device) -> Result<()> {
+        let mut wanted = RangeSet::default();
+        ranges.iter().for_each(|&(at, len)| wanted.insert(at..at + len));
+        let missing: Vec<_> = wanted.iter().flat_map(|r| self.saved.missing(r)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut data = vec![0; PIECE as usize];
+        let (mut end, mut fresh) = (self.end, Vec::new());
+        for range in &missing {
+            let mut at = range.start;
+            while at < range.end {
+                let old = &mut data[..(range.end - at).min(PIECE) as usize];
+                dev.load(at, old)?;
+                let record = self.append(end, at, old).map_err(failed(&self.path))?;
+                end += RECORD_HEAD as u64 + if let Source::File(_) = record.from { record.len } else { 0 };
+                at += record.len;
+                fresh.push(record);
+            }
+        }
+        self.file.sync_data().map_err(failed(&self.path))?;
+        // Only now the ranges count as saved: after a failure above they are saved anew, over what was appended.
+        self.end = end;
+        self.synced += fresh.len() as u32;
+        self.records.append(&mut fresh);
+        missing.into_iter().for_each(|r| self.saved.insert(r));
+        Ok(())
+    }
+
+    fn append(&self, end: u64, at: u64, old: &[u8]) -> io::Result<Record> {
+        let len = old.len() as u64;
+        let same = old.iter().all(|&b| b == old[0]);
+        let payload: &[u8] = if same { &[] } else { old };
+        let mut head = [0; RECORD_HEAD];
+        head[..4].copy_from_slice(RECORD_MAGIC);
+        head[4] = if same { 2 } else { 1 };
+        head[5] = if same { old[0] } else { 0 };
+        head[8..12].copy_from_slice(&self.synced.to_le_bytes());
+        head[12..16].copy_from_slice(&crc32fast::hash(payload).to_le_bytes());
+        head[16..24].copy_from_slice(&at.to_le_bytes());
+        head[24..32].copy_from_slice(&len.to_le_bytes());
+        let sum = crc32fast::hash(&head[..32]);
+        head[32..36].copy_from_slice(&sum.to_le_bytes());
+        self.file.write_all_at(&head, end)?;
+        self.file.write_all_at(payload, end + RECORD_HEAD as u64)?;
+        Ok(Record { at, len, from: if same { Source::Byte(old[0]) } else { Source::File(end + RECORD_HEAD as u64) } })
+    }
+
+    /// Puts back everything in ascending order, flushes, and verifies.
+    ///
+    /// # Errors
+    /// The medium failed, or reads back something else.
+    pub fn put_back(&mut self, dev: &mut dyn Device) -> Result<Restored> {
+        put_back(&self.file, &self.path, &self.records, dev)
+    }
+
+    /// Deletes the journal, after the old content is back.
+    pub fn delete(self) -> Result<()> {
+        delete(&self.path)
+    }
+}
+
+impl Drop for Journal {
+    /// A journal that holds nothing is not left behind.
+    fn drop(&mut self) {
+        if self.records.is_empty() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn delete(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed(path)(e)),
+        _ => path.parent().map_or(Ok(()), |d| File::open(d).and_then(|d| d.sync_all()).map_err(failed(path))),
+    }
+}
+
+/// CRC-32 of samples spread evenly from the first to the last sector.
+fn fingerprint(dev: &mut dyn Device) -> Result<Vec<(u64, u64, u32)>> {
+    let (size, sector) = (dev.geometry().size, dev.geometry().sector);
+    let len = SAMPLE.max(sector).min(size);
+    let mut data = vec![0; len as usize];
+    let mut out = Vec::new();
+    for i in 0..SAMPLES {
+        let at = ((size - len) as u128 * i as u128 / (SAMPLES - 1) as u128) as u64 / sector * sector;
+        dev.load(at, &mut data)?;
+        out.push((at, len, crc32fast::hash(&data)));
+    }
+    Ok(out)
+}
+
+/// The journals in a directory, oldest first.
+pub fn pending(dir: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.path())
+        .filter(|p| p.extension().is_some_and(|x| x == EXTENSION))
+        .collect();
+    all.sort();
+    all
+}
+
+/// A journal read from disk.
+pub struct Saved {
+    file: File,
+    path: PathBuf,
+    pub header: Header,
+    records: Vec<Record>,
+    /// What is wrong with it: a torn end is normal after a crash, damage is not.
+    pub state: State,
+}
+
+/// How a journal ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Whole,
+    /// The last records are incomplete: their writes never went out.
+    Torn,
+    /// Records in the middle, from this byte of the journal on, are unreadable although later ones are not.
+    Damaged(u64),
+}
+
+impl Saved {
+    /// Reads and checks a journal.
+    ///
+    /// # Errors
+    /// No journal, or one of a newer format.
+    pub fn open(path: &Path) -> Result<Saved> {
+        let bad = failed(path);
+        let file = File::open(path).map_err(&bad)?;
+        let wrong = |why: &str| DeviceError::Journal { path: path.display().to_string(), why: why.into() };
+        let mut head = [0; HEAD];
+        if !read_whole(&file, &mut head, 0).map_err(&bad)? || &head[..8] != MAGIC {
+            return Err(wrong("this is no undo journal"));
+        }
+        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        if word(8) != VERSION {
+            return Err(wrong("written by a newer version of nandscope; use that one"));
+        }
+        let mut json = vec![0; (word(12) as usize).min(PIECE as usize)];
+        if !read_whole(&file, &mut json, HEAD as u64).map_err(&bad)? || crc32fast::hash(&json) != word(16) {
+            return Err(wrong("the header is damaged"));
+        }
+        let header: Header = serde_json::from_slice(&json).map_err(|e| wrong(&format!("the header is damaged: {e}")))?;
+        let (records, state) = scan(&file, (HEAD + json.len()) as u64, header.id.size).map_err(&bad)?;
+        Ok(Saved { file, path: path.to_path_buf(), header, records, state })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of old content it holds.
+    pub fn bytes(&self) -> u64 {
+        self.records.iter().map(|r| r.len).sum()
+    }
+
+    /// Takes the lock of the journal; false where the run that writes it, or another undo, holds it.
+    pub fn lock(&self) -> bool {
+        flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok()
+    }
+
+    /// Compares the fingerprint with a target, leaving out what the journal holds: that may have been overwritten. True
+    /// where all the rest is the same.
+    ///
+    /// # Errors
+    /// The target cannot be read.
+    pub fn matches(&self, dev: &mut dyn Device) -> Result<bool> {
+        let mut changed = RangeSet::default();
+        self.records.iter().for_each(|r| changed.insert(r.at..r.at + r.len));
+        for &(at, len, sum) in &self.header.fingerprint {
+            let whole = len <= PIECE && at.checked_add(len).is_some_and(|e| e <= dev.geometry().size);
+            let untouched = changed.missing(at..at + len).first() == Some(&(at..at + len));
+            if !whole || !untouched {
+                continue;
+            }
+            let mut data = vec![0; len as usize];
+            dev.load(at, &mut data)?;
+            if crc32fast::hash(&data) != sum {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Puts back everything readable in ascending order, flushes, and verifies.
+    ///
+    /// # Errors
+    /// The medium failed, or reads back something else.
+    pub fn put_back(&self, dev: &mut dyn Device) -> Result<Restored> {
+        put_back(&self.file, &self.path, &self.records, dev)
+    }
+
+    /// Deletes the journal, after the old content is back.
+    pub fn delete(self) -> Result<()> {
+        delete(&self.path)
+    }
+}
+
+/// Every readable record. The first of two records of one place wins; putting back one whose write never happened does no
+/// harm, because it holds what is there.
+fn scan(file: &File, start: u64, size: u64) -> io::Result<(Vec<Record>, State)> {
+    let end = file.metadata()?.len();
+    let (mut records, mut seen, mut synced) = (Vec::new(), RangeSet::default(), Vec::new());
+    let (mut at, mut bad) = (start, None);
+    while at < end {
+        let Some((r, before, next)) = record(file, at, size)? else {
+            bad = bad.or(Some(at));
+            at = next_magic(file, at + 1, end)?;
+            continue;
+        };
+        synced.push(before);
+        for m in seen.missing(r.at..r.at + r.len) {
+            let from = match r.from {
+                Source::File(p) => Source::File(p + (m.start - r.at)),
+                byte => byte,
+            };
+            records.push(Record { at: m.start, len: m.end - m.start, from });
+            seen.insert(m);
+        }
+        at = next;
+    }
+    // Each record says how many were on disk before its batch began. Fewer readable ones mean damage, not a torn end.
+    let promised = synced.iter().copied().max().unwrap_or(0);
+    let there = synced.iter().filter(|&&s| s < promised).count() as u64;
+    let state = match bad {
+        Some(at) if there < u64::from(promised) => State::Damaged(at),
+        Some(_) => State::Torn,
+        None => State::Whole,
+    };
+    Ok((records, state))
+}
+
+/// Where the next record may begin; the end where there is none.
+fn next_magic(file: &File, from: u64, end: u64) -> io::Result<u64> {
+    let mut data = vec![0; PIECE as usize];
+    let mut at = from;
+    while at + 4 <= end {
+        let part = &mut data[..(end - at).min(PIECE) as usize];
+        file.read_exact_at(part, at)?;
+        if let Some(p) = part.windows(4).position(|w| w == RECORD_MAGIC) {
+            return Ok(at + p as u64);
+        }
+        at += part.len() as u64 - 3;
+    }
+    Ok(end)
+}
+
+/// The record at a position of the journal, how many were on disk before its batch, and where the next one begins; none
+/// where it is not whole.
+fn record(file: &File, at: u64, size: u64) -> io::Result<Option<(Record, u32, u64)>> {
+    let mut head = [0; RECORD_HEAD];
+    if !read_whole(file, &mut head, at)? {
+        return Ok(None);
+    }
+    let word = |i: usize| u32::from_le_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
+    let long = |i: usize| u64::from(word(i)) | u64::from(word(i + 4)) << 32;
+    let (start, len) = (long(16), long(24));
+    let fits = (1..=PIECE).contains(&len) && start.checked_add(len).is_some_and(|e| e <= size);
+    if &head[..4] != RECORD_MAGIC || crc32fast::hash(&head[..32]) != word(32) || !fits {
+        return Ok(None);
+    }
+    let body = at + RECORD_HEAD as u64;
+    let (from, mut payload) = match head[4] {
+        1 => (Source::File(body), vec![0; len as usize]),
+        2 => (Source::Byte(head[5]), Vec::new()),
+        _ => return Ok(None),
+    };
+    if !read_whole(file, &mut payload, body)? || crc32fast::hash(&payload) != word(12) {
+        return Ok(None);
+    }
+    Ok(Some((Record { at: start, len, from }, word(8), body + payload.len() as u64)))
+}
+
+/// False where the file ends too early.
+fn read_whole(file: &File, into: &mut [u8], at: u64) -> io::Result<bool> {
+    match file.read_exact_at(into, at) {
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        other => other.map(|()| true),
+    }
+}
+
+fn put_back(file: &File, path: &Path, records: &[Record], dev: &mut dyn Device) -> Result<Restored> {
+    let mut order: Vec<Record> = records.to_vec();
+    order.sort_by_key(|r| r.at);
+    let mut done = Restored::default();
+    let mut old = Vec::new();
+    for verify in [false, true] {
+        let mut i = 0;
+        while i < order.len() {
+            // Neighbours go out together: few large writes are kinder to a card than many small ones.
+            let start = order[i].at;
+            let mut end = start;
+            old.clear();
+            while let Some(r) = order.get(i).filter(|r| r.at == end && end + r.len - start <= PIECE) {
+                old.resize(old.len() + r.len as usize, 0);
+                let part = &mut old[(end - start) as usize..];
+                match r.from {
+                    Source::Byte(b) => part.fill(b),
+                    Source::File(p) => file.read_exact_at(part, p).map_err(failed(path))?,
+                }
+                end += r.len;
+                i += 1;
+            }
+            if !verify {
+                dev.store(start, &old)?;
+                done.bytes += end - start;
+                continue;
+            }
+            let mut now = vec![0; old.len()];
+            dev.load(start, &mut now)?;
+            if now != old {
+                let source = io::Error::other("the medium does not hold what was put back");
+                return Err(DeviceError::Io { op: "verification", at: start, len: end - start, source });
+            }
+        }
+        if !verify {
+            dev.access(Access { op: Op::Flush, at: 0, len: 0 })?;
+        }
+    }
+    let mut joined = RangeSet::default();
+    order.iter().for_each(|r| joined.insert(r.at..r.at + r.len));
+    done.ranges = joined.iter().count() as u64;
+    Ok(done)
+}
+
+#[cfg(test)]
+#[path = "undo_tests.rs"]
+mod tests;

@@ -1,0 +1,243 @@
+use super::super::consent::Consent;
+use super::super::fake::Fake;
+use super::super::guard::{Guard, Limits};
+use super::super::{Access, Fill};
+use super::*;
+use crate::host::facts::TargetKind;
+use proptest::prelude::*;
+use std::sync::{Arc, Mutex};
+
+const SIZE: u64 = 4 * MIB;
+
+fn id() -> TargetId {
+    TargetId { path: "fake".into(), kind: TargetKind::Simulated, serial: None, model: None, size: SIZE, offset: 0 }
+}
+
+fn guarded(dir: &Path) -> (Guard, Arc<Mutex<Vec<u8>>>) {
+    let fake = Fake::new(SIZE);
+    let bytes = fake.bytes.clone();
+    let limits = Limits { region: None, budget: u64::MAX, undo: Some(dir.to_path_buf()) };
+    (Guard::writing(Box::new(fake), id(), &Consent::check(&id(), None).unwrap(), &limits).unwrap(), bytes)
+}
+
+fn write(at: u64, len: u64) -> Access {
+    Access { op: Op::Write(Fill::Random(99)), at, len }
+}
+
+/// A session that wrote in three places (one of them zeros before), discarded one, and was killed.
+fn killed(dir: &Path) -> (PathBuf, Fake, Vec<u8>) {
+    let fake = Fake::new(SIZE);
+    fake.bytes.lock().unwrap()[65536..131_072].fill(0);
+    let (bytes, before) = (fake.bytes.clone(), fake.bytes.lock().unwrap().clone());
+    let limits = Limits { region: None, budget: u64::MAX, undo: Some(dir.to_path_buf()) };
+    let mut g = Guard::writing(Box::new(fake), id(), &Consent::check(&id(), None).unwrap(), &limits).unwrap();
+    g.access(write(65536, 65536)).unwrap();
+    g.access(write(4096, 8192)).unwrap();
+    g.access(write(0, 8192)).unwrap();
+    g.batch(&[write(200 * 512, 512), write(300 * 512, 512), Access { op: Op::Discard, at: MIB, len: 2 * MIB }], 1).unwrap();
+    let path = g.journal().unwrap();
+    drop(g);
+    let mut left = Fake::new(SIZE);
+    left.bytes = bytes;
+    assert_ne!(*left.bytes.lock().unwrap(), before);
+    (path, left, before)
+}
+
+#[test]
+fn restore_puts_back_every_byte_and_deletes_the_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut g, bytes) = guarded(dir.path());
+    let before = bytes.lock().unwrap().clone();
+    for a in [write(512, 1024), write(1024, 4096), write(512, 512), write(MIB - 512, 2 * MIB)] {
+        g.access(a).unwrap();
+    }
+    g.store(3 * MIB + MIB / 2, &[7; 4096]).unwrap();
+    let path = g.journal().unwrap();
+    assert!(path.exists());
+    let restored = g.restore().unwrap().unwrap();
+    // The union of what was written: 512..5120, 1 MiB - 512 .. 3 MiB - 512, and 4096 bytes.
+    assert_eq!(restored, Restored { bytes: 4608 + 2 * MIB + 4096, ranges: 3 });
+    assert_eq!(*bytes.lock().unwrap(), before);
+    assert!(!path.exists() && g.journal().is_none());
+}
+
+#[test]
+fn a_killed_run_is_undone_from_the_file_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, mut left, before) = killed(dir.path());
+    let saved = Saved::open(&path).unwrap();
+    assert_eq!((saved.state, &saved.header.id), (State::Whole, &id()));
+    assert!(saved.matches(&mut left).unwrap(), "what the run did not touch is the same");
+    // The zeros take no room: the file is smaller than what it holds.
+    assert!(saved.bytes() > 2 * MIB + 65536 && fs::metadata(&path).unwrap().len() < saved.bytes());
+    saved.put_back(&mut left).unwrap();
+    assert_eq!(*left.bytes.lock().unwrap(), before);
+}
+
+#[test]
+fn another_card_of_the_same_size_does_not_match() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, left, _) = killed(dir.path());
+    let saved = Saved::open(&path).unwrap();
+    let mut other = Fake::new(SIZE);
+    Fill::Random(2).render(0, &mut other.bytes.lock().unwrap());
+    assert!(!saved.matches(&mut other).unwrap());
+    drop(left);
+}
+
+#[test]
+fn a_second_run_is_refused_until_the_first_is_undone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, ..) = killed(dir.path());
+    let limits = Limits { region: None, budget: 1, undo: Some(dir.path().to_path_buf()) };
+    let consent = Consent::check(&id(), None).unwrap();
+    let again = Guard::writing(Box::new(Fake::new(SIZE)), id(), &consent, &limits).map(drop).unwrap_err();
+    assert!(matches!(&again, DeviceError::Refused(t) if t.contains(path.to_str().unwrap())), "{again}");
+    fs::remove_file(&path).unwrap();
+    assert!(Guard::writing(Box::new(Fake::new(SIZE)), id(), &consent, &limits).is_ok());
+}
+
+#[test]
+fn a_run_that_wrote_nothing_leaves_no_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut g, _) = guarded(dir.path());
+    g.access(Access { op: Op::Read, at: 0, len: 512 }).unwrap();
+    drop(g);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn no_write_goes_out_when_its_old_content_cannot_be_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut fake = Fake::new(SIZE);
+    let bytes = fake.bytes.clone();
+    fake.bad = Some(5 * 4096 + 100);
+    let limits = Limits { region: None, budget: u64::MAX, undo: Some(dir.path().to_path_buf()) };
+    let mut g = Guard::writing(Box::new(fake), id(), &Consent::check(&id(), None).unwrap(), &limits).unwrap();
+    let before = bytes.lock().unwrap().clone();
+    assert!(matches!(g.batch(&[write(4 * 4096, 4096), write(5 * 4096, 4096)], 1), Err(DeviceError::Io { op: "read", .. })));
+    assert_eq!(*bytes.lock().unwrap(), before);
+    // The journal stays usable.
+    g.access(write(4 * 4096, 4096)).unwrap();
+    g.restore().unwrap();
+    assert_eq!(*bytes.lock().unwrap(), before);
+}
+
+#[test]
+fn every_torn_end_still_undoes_what_had_been_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, ..) = killed(dir.path());
+    let whole = fs::read(&path).unwrap();
+    let cut = dir.path().join("cut");
+    let mut seen = (0, 0);
+    let header = HEAD + u32::from_le_bytes(whole[12..16].try_into().unwrap()) as usize;
+    for len in (0..header).step_by(7).chain((header..whole.len()).step_by(4093)).chain(header..header + 100) {
+        fs::write(&cut, &whole[..len]).unwrap();
+        match Saved::open(&cut) {
+            Err(DeviceError::Journal { .. }) if len < header => seen.0 += 1,
+            Ok(s) if len >= header => {
+                assert!(matches!(s.state, State::Torn | State::Whole), "{len}: {:?}", s.state);
+                seen.1 += 1;
+            }
+            other => panic!("{len}: {:?}", other.map(|s| s.state)),
+        }
+    }
+    assert!(seen.0 > 10 && seen.1 > 100, "{seen:?}");
+}
+
+#[test]
+fn damage_in_the_middle_is_told_from_a_torn_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, mut left, before) = killed(dir.path());
+    let mut data = fs::read(&path).unwrap();
+    let header = HEAD + u32::from_le_bytes(data[12..16].try_into().unwrap()) as usize;
+    // The first record is the run of zeros, the second holds 8192 bytes: flip one of those.
+    data[header + 2 * RECORD_HEAD + 5000] ^= 1;
+    fs::write(&path, &data).unwrap();
+    let saved = Saved::open(&path).unwrap();
+    assert_eq!(saved.state, State::Damaged((header + RECORD_HEAD) as u64));
+    // All the rest still comes back.
+    saved.put_back(&mut left).unwrap();
+    let now = left.bytes.lock().unwrap();
+    let wrong: Vec<usize> = (0..before.len()).filter(|&i| now[i] != before[i]).collect();
+    assert!(wrong.iter().all(|i| (4096..12288).contains(i)) && !wrong.is_empty());
+}
+
+#[test]
+fn verification_finds_a_medium_that_does_not_keep_what_is_put_back() {
+    struct Deaf(Fake);
+    impl Device for Deaf {
+        fn geometry(&self) -> &super::super::Geometry {
+            self.0.geometry()
+        }
+        fn access(&mut self, a: Access) -> Result<super::super::Timed> {
+            self.0.access(a)
+        }
+        fn now(&self) -> crate::units::Nanos {
+            self.0.now()
+        }
+        fn idle(&mut self, d: crate::units::Nanos) {
+            self.0.idle(d);
+        }
+        fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+            self.0.load(at, into)
+        }
+        fn store(&mut self, _: u64, _: &[u8]) -> Result<()> {
+            Ok(())
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (path, left, _) = killed(dir.path());
+    let e = Saved::open(&path).unwrap().put_back(&mut Deaf(left)).unwrap_err();
+    assert!(matches!(e, DeviceError::Io { op: "verification", at: 0, .. }), "{e}");
+}
+
+#[test]
+fn a_live_journal_is_locked() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut g, _) = guarded(dir.path());
+    g.access(write(0, 512)).unwrap();
+    let path = g.journal().unwrap();
+    assert!(!Saved::open(&path).unwrap().lock());
+    drop(g);
+    assert!(Saved::open(&path).unwrap().lock());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Any series of writes, then restore: every byte is as before.
+    #[test]
+    fn any_series_of_writes_is_undone(asks in proptest::collection::vec((0..200u64, 1..20u64, 0..3u8), 1..30)) {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut g, bytes) = guarded(dir.path());
+        let before = bytes.lock().unwrap().clone();
+        for (at, len, kind) in asks {
+            let op = [Op::Write(Fill::Zeros), Op::Write(Fill::Stamp(at)), Op::Discard][kind as usize];
+            g.access(Access { op, at: at * 512, len: len * 512 }).unwrap();
+        }
+        g.restore().unwrap();
+        prop_assert_eq!(&*bytes.lock().unwrap(), &before);
+    }
+
+    /// Arbitrary bytes after a good header never panic and never give a range outside the target.
+    #[test]
+    fn arbitrary_journals_never_panic(noise in proptest::collection::vec(any::<u8>(), 0..3000), magic: bool) {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, mut left, _) = killed(dir.path());
+        let mut data = fs::read(&path).unwrap();
+        let at = data.len() / 2;
+        for (i, b) in noise.iter().enumerate() {
+            if let Some(d) = data.get_mut(at + i) {
+                *d = *b;
+            }
+        }
+        if magic {
+            data[at..at + 4].copy_from_slice(RECORD_MAGIC);
+        }
+        fs::write(&path, &data).unwrap();
+        let saved = Saved::open(&path).unwrap();
+        prop_assert!(saved.records.iter().all(|r| r.at + r.len <= SIZE));
+        saved.put_back(&mut left).unwrap();
+    }
+}
