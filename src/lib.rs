@@ -1,10 +1,13 @@
 //! nandscope: times a flash card and says what is inside it.
 #![deny(unsafe_code)]
 
+pub mod cli;
 pub mod device;
 pub mod experiment;
 pub mod finding;
 pub mod host;
 pub mod infer;
+pub mod probe;
+pub mod report;
 pub mod samples;
 pub mod units;

@@ -17,15 +17,17 @@ mod open;
 mod ranges;
 mod realtime;
 mod recover;
+mod sim;
 pub mod trace;
 pub mod undo;
 
 pub use block::MAX_ACCESS;
 pub use consent::{Consent, TargetId, consent_id};
 pub use guard::{Counters, Guard, Limits};
-pub use open::{OpenOptions, Opened, open};
+pub use open::{OpenOptions, Opened, open, open_model};
 pub use realtime::{Realtime, realtime};
 pub use recover::{RecoverOptions, Recovered, recover};
+pub use sim::SimDevice;
 
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};

@@ -2,12 +2,14 @@
 //! through [`Opened::writable`], which wants a consent and gives a Guard.
 
 use super::block::{FileDevice, Kind};
+use super::sim::SimDevice;
 use super::{Consent, Device, DeviceError, Geometry, Guard, Limits, Result, TargetId};
 use crate::host::facts::{HostFacts, TargetKind};
 use crate::host::safety::{InUse, numbers};
 use crate::host::signatures::{Signature, signatures};
 use crate::host::sysfs::{BlockNode, Sys};
 use crate::units::{KIB, SECTOR};
+use nandscope_sim::Model;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open as open_file};
 use rustix::io::{Errno, pread};
@@ -27,6 +29,7 @@ pub struct OpenOptions {
 enum Place {
     Block(BlockNode),
     Image(PathBuf),
+    Sim { model: Box<Model>, seed: u64, content: bool },
 }
 
 /// A target opened for reading, with what is known of it.
@@ -37,11 +40,15 @@ pub struct Opened {
     options: OpenOptions,
 }
 
-/// Opens `/dev/...` or an image file for reading.
+/// Opens `/dev/...`, an image file, `sim:NAME` or `sim:PATH.toml` (either with `?seed=7`) for reading.
 ///
 /// # Errors
 /// `Refused` where the target is in use, `Open` where it cannot be opened; both say what to do.
 pub fn open(target: &str, options: &OpenOptions) -> Result<Opened> {
+    if let Some(rest) = target.strip_prefix("sim:") {
+        let t = super::sim::parse(rest)?;
+        return Ok(Opened::sim(t.name, &t.model, t.seed, t.content, options));
+    }
     let path = fs::canonicalize(target).map_err(|e| cannot(target, &e))?;
     let kind = fs::metadata(&path).map_err(|e| cannot(target, &e))?.file_type();
     if kind.is_block_device() {
@@ -54,6 +61,11 @@ pub fn open(target: &str, options: &OpenOptions) -> Result<Opened> {
         let why = "neither a block device nor an image file; 'nandscope list' shows the devices".into();
         Err(DeviceError::Open { target: target.into(), why })
     }
+}
+
+/// Opens a new simulated card of a model that need not come from a file.
+pub fn open_model(model: &Model, seed: u64) -> Opened {
+    Opened::sim(format!("sim:{}?seed={seed}", model.name), model, seed, false, &OpenOptions::default())
 }
 
 fn cannot(target: &str, e: &std::io::Error) -> DeviceError {
@@ -86,11 +98,14 @@ impl Opened {
         &mut self.guard
     }
 
-    /// What lies on the target and would be lost.
+    /// What lies on the target and would be lost; nothing on a simulated card.
     ///
     /// # Errors
     /// The first sector cannot be read.
     pub fn signatures(&mut self) -> Result<Vec<Signature>> {
+        if matches!(self.place, Place::Sim { .. }) {
+            return Ok(Vec::new());
+        }
         signatures(&mut self.guard)
     }
 
@@ -120,36 +135,46 @@ impl Opened {
         let (geometry, before) = (guard.geometry().clone(), guard.counters());
         // The exclusive claim belongs to the descriptor, so the first one goes before the second comes.
         drop(guard);
-        let (mut device, now) = match &place {
+        let device: Box<dyn Device + Send> = match &place {
+            Place::Sim { model, seed, content } => {
+                let card = SimDevice::new(model, *seed);
+                // What is to be put back must have been kept.
+                Box::new(if *content || limits.undo.is_some() { card.with_content() } else { card })
+            }
             Place::Block(node) => {
                 let again = options.sys.node(node.dev).map_err(|e| cannot(&id.path, &e))?;
-                if again != *node || again.sequence() != node.sequence() {
+                if again != *node || again.sequence() != node.sequence() || block_id(&again, &id.path) != id {
                     return refused("is not the same card any more; start again");
                 }
-                let (device, _) = open_block(&again, Path::new(&id.path), &options, true)?;
-                (device, block_id(&again, &id.path))
+                let (mut device, _) = open_block(&again, Path::new(&id.path), &options, true)?;
+                device.flush_writes = options.flush_writes.unwrap_or(device.flush_writes);
+                super::mmc::with_commands(device, &node.dir.join("device"))
             }
             Place::Image(path) => {
                 if let Some(using) = options.sys.image_uses(path).first() {
                     return Err(DeviceError::Refused(using.to_string()));
                 }
-                let (device, facts) = open_image(path, true)?;
-                drop(facts);
-                let now = image_id(path, device.geometry().size);
-                (device, now)
+                let (mut device, _) = open_image(path, true)?;
+                device.flush_writes = options.flush_writes.unwrap_or(device.flush_writes);
+                Box::new(device)
             }
         };
-        if now != id || device.geometry() != &geometry {
+        if device.geometry() != &geometry {
             return refused("has changed since it was opened; start again");
         }
-        device.flush_writes = options.flush_writes.unwrap_or(device.flush_writes);
-        let device: Box<dyn Device + Send> = match &place {
-            Place::Block(node) => super::mmc::with_commands(device, &node.dir.join("device")),
-            Place::Image(_) => Box::new(device),
-        };
         let mut guard = Guard::writing(device, id, consent, limits)?;
         guard.count_before(before);
         Ok(guard)
+    }
+
+    fn sim(path: String, model: &Model, seed: u64, content: bool, options: &OpenOptions) -> Opened {
+        let card = SimDevice::new(model, seed);
+        let card = if content { card.with_content() } else { card };
+        let size = card.geometry().size;
+        let id = TargetId { path, kind: TargetKind::Simulated, serial: None, model: Some(model.about.clone()), size, offset: 0 };
+        let facts = HostFacts { kind: TargetKind::Simulated, model: id.model.clone(), direct: true, ..HostFacts::default() };
+        let place = Place::Sim { model: Box::new(model.clone()), seed, content };
+        Opened { guard: Guard::read_only(Box::new(card), id), facts, place, options: options.clone() }
     }
 
     fn block(node: BlockNode, path: PathBuf, options: &OpenOptions) -> Result<Opened> {

@@ -224,11 +224,15 @@ fn longest(t: &Times, how: i64) -> Option<(u64, &Vec<f64>)> {
     t.range((how, 0)..(how + 1, 0)).next_back().map(|((_, n), us)| (*n, us))
 }
 
-/// The form that stands for long transactions: the raw one with the best rate; the kernel's where no raw one could be sent.
+/// The form that stands for long transactions: the first raw one that could be sent, pre-defined before open-ended, else the
+/// kernel's. Not the fastest: the best of several noisy rates is too good.
 fn long_form(t: &Times) -> Option<i64> {
-    let at = |how: i64| longest(t, how).map(|(n, us)| rate(n, median(us)));
-    let raw = (1..KERNEL).filter(|&h| at(h).is_some()).max_by(|&a, &b| at(a).unwrap_or(0.0).total_cmp(&at(b).unwrap_or(0.0)));
-    raw.or_else(|| at(KERNEL).map(|_| KERNEL))
+    let could = |how: &i64| longest(t, *how).is_some();
+    [code(Multi::PreDefined), code(Multi::OpenEnded), code(Multi::Acmd23), KERNEL].into_iter().find(could)
+}
+
+fn code(how: Multi) -> i64 {
+    Multi::ALL.iter().position(|&m| m == how).unwrap_or(0) as i64
 }
 
 /// 95 % interval of a function of medians: every group is drawn anew, with a fixed generator.
@@ -255,7 +259,8 @@ fn gain(t: &Times) -> Finding {
     const Q: Quantity = Quantity::MultiBlockGain;
     let Some(form) = long_form(t) else { return Finding::undecided(Q, "no write transaction could be timed") };
     // The same way on both sides: raw against raw, kernel against kernel.
-    let single = if form == KERNEL { t.range((KERNEL, 0)..).next().map(|((_, n), us)| (*n, us)) } else { longest(t, 0) };
+    let single =
+        if form == KERNEL { t.range((KERNEL, 0)..).next().map(|((_, n), us)| (*n, us)) } else { longest(t, code(Multi::SingleBlocks)) };
     let (Some((a, one)), Some((n, many))) = (single, longest(t, form)) else {
         return Finding::undecided(Q, "single blocks could not be timed");
     };
@@ -321,7 +326,6 @@ fn compare(run: &Run, t: &Times, how: Multi) -> Finding {
             return Finding::undecided(quantity, format!("{}: {why}", needed.name()));
         }
     }
-    let code = |m: Multi| Multi::ALL.iter().position(|&x| x == m).unwrap_or(0) as i64;
     let pairs: Vec<(u64, &Vec<f64>, &Vec<f64>)> = t
         .range((code(how), 0)..(code(how) + 1, 0))
         .filter_map(|(&(_, n), announced)| Some((n, t.get(&(code(Multi::OpenEnded), n))?, announced)))
@@ -346,7 +350,7 @@ fn largest(run: &Run) -> Finding {
     const Q: Quantity = Quantity::LargestRequest;
     let declared = run.cells.first().map_or(0, |c| c.bytes("max_request"));
     // Bytes, what the halves cost more in µs, its error.
-    let mut points: Vec<(u64, f64, f64)> = vec![];
+    let (mut points, mut wholes): (Vec<(u64, f64, f64)>, Vec<f64>) = (vec![], vec![]);
     for cell in run.cells.iter().filter(|c| c.get("size") > 0) {
         let sum = |t: &[&crate::samples::Sample], role| t.iter().filter(|s| s.role == role).map(|s| s.took.micros()).sum::<f64>();
         let trials = run.trials(cell.id);
@@ -355,9 +359,13 @@ fn largest(run: &Run) -> Finding {
         let more: Vec<f64> = full.iter().map(|t| sum(t, HALF) - sum(t, WHOLE)).collect();
         if more.len() >= 4 {
             let e = location(&more);
-            points.push((cell.bytes("size"), e.value, e.error.hypot(0.003 * median(&whole))));
+            points.push((cell.bytes("size"), e.value, e.error));
+            wholes.push(median(&whole));
         }
     }
+    // The scatter of eight differences is itself uncertain: none may be better than the usual one, relative to the time taken.
+    let usual = median(&points.iter().zip(&wholes).map(|(p, w)| p.2 / w).collect::<Vec<_>>()).max(0.003);
+    points.iter_mut().zip(&wholes).for_each(|(p, w)| p.2 = p.2.max(usual * w));
     points.sort_unstable_by_key(|p| p.0);
     if points.len() < 3 {
         return Finding::undecided(Q, "too few lengths were written whole and in halves");
@@ -366,26 +374,31 @@ fn largest(run: &Run) -> Finding {
         let w: f64 = p.iter().map(|x| x.2.powi(-2)).sum();
         p.iter().map(|x| x.1 * x.2.powi(-2)).sum::<f64>() / w
     };
-    let chi2 = |p: &[(u64, f64, f64)], level: f64| p.iter().map(|x| ((x.1 - level) / x.2).powi(2)).sum::<f64>();
+    // Student's distribution with the seven degrees of freedom of eight trials.
+    let ln_t = |p: &[(u64, f64, f64)], level: f64| p.iter().map(|x| -4.0 * (((x.1 - level) / x.2).powi(2) / 7.0).ln_1p()).sum::<f64>();
     // The first k lengths go in one piece and save a command, the others next to nothing; k = 0: no command shows at all.
-    let ln: Vec<f64> = (0..=points.len())
+    let data: Vec<f64> = (0..=points.len())
         .map(|k| {
             let (one, cut) = points.split_at(k);
-            if one.is_empty() {
-                return -0.5 * chi2(cut, 0.0);
-            }
-            let saved = mean(one);
-            if saved <= 0.0 {
-                return f64::NEG_INFINITY;
-            }
-            let rest = if cut.is_empty() { 0.0 } else { mean(cut).clamp(-0.1 * saved, 0.4 * saved) };
-            -0.5 * (chi2(one, saved) + chi2(cut, rest)) - 1.0
+            let saved = if one.is_empty() { 0.0 } else { mean(one) };
+            let rest = if cut.is_empty() { 0.0 } else { mean(cut).clamp(-0.1 * saved.max(0.0), 0.4 * saved.max(0.0)) };
+            let possible = one.is_empty() || saved > 0.0;
+            if possible { ln_t(one, saved) + ln_t(cut, rest) - if one.is_empty() { 0.0 } else { 1.0 } } else { f64::NEG_INFINITY }
         })
         .collect();
+    // The kernel cuts at what it declares, and never sends more; only a reader may cut earlier.
+    let prior = |k: usize| match declared {
+        0 => 0.0,
+        d if k > 0 && points[k - 1].0 > d => -6.0,
+        d if k < points.len() && points[k].0 > d => 1.5,
+        _ => 0.0,
+    };
+    let ln: Vec<f64> = data.iter().enumerate().map(|(k, l)| l + prior(k)).collect();
     let top = ln.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = ln.iter().map(|l| (l - top).exp()).sum();
     let (k, p) = ln.iter().enumerate().map(|(k, l)| (k, (l - top).exp() / sum)).max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0));
-    let said = if declared > 0 { format!("the kernel sends up to {} in one request", Bytes(declared)) } else { "no limit is declared".into() };
+    let said =
+        if declared > 0 { format!("the kernel sends up to {} in one request", Bytes(declared)) } else { "no limit is declared".into() };
     let list: Vec<String> = points.iter().map(|x| format!("{} {} µs", Bytes(x.0), three(x.1))).collect();
     let text = format!("two halves cost more than the whole by: {}", list.join(", "));
     if k == 0 || p < 0.6 {
@@ -398,11 +411,16 @@ fn largest(run: &Run) -> Finding {
     }
     let agrees = declared >= whole && declared < points[k].0;
     let value = if agrees { declared } else { whole };
-    let f = Finding::decided(Q, value as f64, p.min(0.97)).evidence(text).evidence(said);
+    let mut f = Finding::decided(Q, value as f64, p.min(0.97)).evidence(text).evidence(said);
+    if data[k] < data[points.len()] {
+        f = f.caveat("the times alone show no cut: it is what the kernel declares");
+    }
     match (agrees, declared) {
         (true, _) => f,
         (false, 0) => f.caveat(format!("writes of {} are cut; lengths between were not tried", Bytes(points[k].0))),
-        (false, _) => f.caveat(format!("what is declared was not found: writes of {} are already cut on the way to the card", Bytes(points[k].0))),
+        (false, _) => {
+            f.caveat(format!("what is declared was not found: writes of {} are already cut on the way to the card", Bytes(points[k].0)))
+        }
     }
 }
 

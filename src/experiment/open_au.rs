@@ -26,7 +26,7 @@ static LINEAR: About = About {
     method: "N AUs in turn, one small write each, order changed every round; N doubled, then bisected",
     writes: true,
     answers: &[Quantity::OpenAusLinear, Quantity::CloseCostMs],
-    roles: &["open", "round 1", "round 2", "round 3"],
+    roles: &["open", "round 1", "round 2", "round 3", "round 4"],
     covers: "F14-F19, Q2, Q4, Q8-Q13",
 };
 
@@ -43,13 +43,13 @@ const LINEAR_COPY: About = About {
     method: "",
     writes: true,
     answers: &[],
-    roles: &["open", "round 1", "round 2", "round 3"],
+    roles: &["open", "round 1", "round 2", "round 3", "round 4"],
     covers: "F14-F19, Q2, Q4, Q8-Q13, Q16",
 };
 
 /// Nobody has reported more open AUs than this (U9: "64+").
 const MOST: i64 = 64;
-const ROUNDS: u8 = 3;
+const ROUNDS: u8 = 4;
 /// Log odds at which a count is settled.
 const SETTLED: f64 = 3.5;
 
@@ -263,7 +263,7 @@ fn wants(cell: &Cell, run: &Run) -> bool {
         return true;
     }
     let sure = odds(run, cell.get("n"), cell.get("random") == 1).is_some_and(|o| o.abs() >= SETTLED);
-    done < cell.get("confirm").max(1) || (!sure && done < 4)
+    done < cell.get("confirm").max(1) || (!sure && done < 6)
 }
 
 /// The largest count that fits and the smallest that does not.
@@ -282,7 +282,16 @@ fn more(run: &Run, random: bool) -> Vec<Cell> {
     let most = MOST.min(slots.count as i64);
     let tried = |n: i64| run.cells.iter().any(|c| c.get("n") == n && c.get("random") == random as i64);
     match bracket(run, random) {
-        (fits, None) if fits < most => vec![cell((2 * fits).clamp(2, most), random, 1)],
+        (fits, None) if fits < most => {
+            // Random order rarely fits more AUs than linear order: try that number, and the next, first.
+            let hint = run.setting("open_aus_linear").map_or(0, |k| k as i64).min(most);
+            let next = match () {
+                _ if random && fits < hint => hint,
+                _ if random && fits == hint => (hint + 1).min(most),
+                _ => (2 * fits).clamp(2, most),
+            };
+            vec![cell(next, random, 1)]
+        }
         (_, None) => vec![],
         (fits, Some(over)) if over - fits > 1 => vec![cell((fits + over) / 2, random, 1)],
         (fits, Some(over)) => {

@@ -70,7 +70,9 @@ impl Experiment for ReadBoundary {
                 }
                 let e = row_estimate(run, cell);
                 let base = base_time(run, cell.bytes("block"));
-                trials < 36 && e.error > (0.02 * base).max(0.08 * e.value.abs())
+                // Small boundaries cost least, and there a missed one is a wrong page: look longer.
+                let (most, share) = if cell.bytes("align") <= 128 * KIB { (96, 0.008) } else { (36, 0.02) };
+                trials < most && e.error > (share * base).max(0.08 * e.value.abs())
             }
             Kind::Sweep => trials < cell.get("trials") as u32,
             Kind::Verify => trials < 7,
@@ -190,12 +192,12 @@ impl Experiment for ReadBoundary {
                     out.push(Finding::decided(Quantity::EraseBlock, period as f64, trust).rivals(rivals).evidence(text));
                     let at = Finding::decided(Quantity::EraseBlockOffset, (phase % period) as f64, (trust * 0.99).min(0.98));
                     out.push(at.evidence(format!("the boundaries lie at {} + k x {}", Bytes(phase % period), Bytes(period))));
-                    push_small(&mut out, &lower);
+                    push_small(&mut out, &view, &lower);
                 } else {
                     let why =
                         format!("the largest regular boundary, {}, may be planes read together rather than an erase block", Bytes(period));
                     out.push(Finding { rivals: vec![], ..Finding::undecided(Quantity::EraseBlock, why) }.evidence(text));
-                    push_small(&mut out, &view.fit.steps.iter().collect::<Vec<_>>());
+                    push_small(&mut out, &view, &view.fit.steps.iter().collect::<Vec<_>>());
                 }
             }
             None => {
@@ -207,7 +209,7 @@ impl Experiment for ReadBoundary {
                     None => flat.clone(),
                 };
                 out.push(Finding::undecided(Quantity::EraseBlock, reason));
-                push_small(&mut out, &below(SMALL_ERASE_BLOCK));
+                push_small(&mut out, &view, &below(SMALL_ERASE_BLOCK));
             }
         }
         if !out.iter().any(|f| f.quantity == Quantity::Page) {
@@ -240,9 +242,9 @@ impl Experiment for ReadBoundary {
     }
 }
 
-fn push_small(out: &mut Vec<Finding>, lower: &[&steps::Step]) {
-    let say = |q: Quantity, s: &steps::Step| {
-        let p = s.posterior.first().map_or(0.0, |p| p.1) * strength(s.z);
+fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step]) {
+    let say = |q: Quantity, s: &steps::Step, exclude: f64| {
+        let p = s.posterior.first().map_or(0.0, |p| p.1) * strength(s.z) * exclude;
         let f = if p < 0.5 {
             Finding::undecided(q, format!("a step near {} is too weak to place", Bytes(s.size)))
         } else {
@@ -252,10 +254,10 @@ fn push_small(out: &mut Vec<Finding>, lower: &[&steps::Step]) {
         f.evidence(format!("crossing a multiple of {} costs {:.0} µs more ({:.0} sigma)", Bytes(s.size), s.height, s.z))
     };
     if let Some(s) = lower.first() {
-        out.push(say(Quantity::Page, s));
+        out.push(say(Quantity::Page, s, view.nothing_below(s)));
     }
     if let Some(s) = lower.last() {
-        out.push(say(Quantity::AccessUnit, s));
+        out.push(say(Quantity::AccessUnit, s, 1.0));
     }
 }
 
@@ -371,18 +373,34 @@ fn confirm_estimate(run: &Run, cell: &Cell) -> Estimate {
 /// Probability that predicted places cost more and the others do not.
 fn confirmed(run: &Run, cell: &Cell) -> f64 {
     let of = |role: u8| run.of(cell.id).filter(|s| s.role == role).map(|s| s.took.micros()).collect::<Vec<f64>>();
-    let (hit, miss) = (of(PREDICTED), of(CONTROL));
+    let miss = of(CONTROL);
     let e = confirm_estimate(run, cell);
     if e.n < 6 || e.value <= 0.0 {
         return 0.0;
     }
     let z = e.value / e.error.max(0.01 * median(&miss));
-    // Every predicted place must be high and every other one low, not only the medians.
-    let line = (median(&hit) + median(&miss)) / 2.0;
-    let high = hit.iter().filter(|&&t| t > line).count() as f64 / hit.len() as f64;
-    let low = miss.iter().filter(|&&t| t < line).count() as f64 / miss.len() as f64;
-    let clean = ((high.min(low) - 0.55) / 0.4).clamp(0.0, 1.0);
+    // Every predicted place must be high and every other one low, not only the medians: against the rival that a share of
+    // the pairs differs by nothing, because only every other place is a boundary or because there are more of them.
+    let scale = (mad(&miss) * 1.3).max(0.004 * median(&miss)).max(1e-3);
+    let d: Vec<f64> = run
+        .trials(cell.id)
+        .iter()
+        .filter(|t| t.len() == 2)
+        .map(|t| {
+            let sign = if t[0].role == PREDICTED { 1.0 } else { -1.0 };
+            sign * (t[0].took.micros() - t[1].took.micros())
+        })
+        .collect();
+    let clean = 1.0 / (1.0 + (mixed(&d, 0.5, scale).max(mixed(&d, 0.25, scale)) - mixed(&d, 0.0, scale)).exp());
     strength(z) * clean
+}
+
+/// ln likelihood that a share `none` of the differences is nothing and the rest is one shift, under Student's t with three
+/// degrees of freedom, which forgives outliers.
+fn mixed(d: &[f64], none: f64, scale: f64) -> f64 {
+    let t = |x: f64| (1.0 + x * x / 3.0).powi(-2);
+    let shift = crate::infer::stats::quantile(d, 0.5 + none / 2.0);
+    d.iter().map(|x| ((1.0 - none) * t((x - shift) / scale) + none * t(x / scale)).ln()).sum()
 }
 
 /// Confirmed hits of the sweeps so far, as a lattice that deserves a check far away.
@@ -407,6 +425,7 @@ fn sweep_lattice(run: &Run) -> Option<lattice::Lattice> {
 
 /// What the rows say, for the block size that shows most.
 struct View {
+    rows: Vec<steps::Row>,
     fit: steps::Fit,
     block: u64,
     base: f64,
@@ -425,13 +444,21 @@ impl View {
             .into_iter()
             .map(|(block, rows)| {
                 let base = base_time(run, block);
-                View { fit: steps::fit(&rows, base), block, base }
+                View { fit: steps::fit(&rows, base), rows, block, base }
             })
             .collect();
         // More levels, then clearer ones; the smaller block wins a tie, since it sees the page.
         let worth = |v: &View| v.fit.steps.len() as f64 + v.fit.steps.iter().map(|s| strength(s.z / 3.0)).sum::<f64>() * 0.5;
-        let none = View { fit: steps::Fit { steps: vec![], misfit: 0.0, noise: 0.0 }, block: 1024, base: f64::NAN };
+        let none = View { rows: vec![], fit: steps::Fit { steps: vec![], misfit: 0.0, noise: 0.0 }, block: 1024, base: f64::NAN };
         views.into_iter().reduce(|a, b| if worth(&b) > worth(&a) + 0.3 { b } else { a }).unwrap_or(none)
+    }
+
+    /// How far the rows just below rule out a smaller step than this one: 1 when anything a seventh as high would have been seen.
+    fn nothing_below(&self, s: &steps::Step) -> f64 {
+        let below: Vec<&steps::Row> = self.rows.iter().filter(|r| r.align < s.size).collect();
+        let hidden =
+            below.iter().rev().take(2).map(|r| r.extra.value.max(0.0) + 1.5 * r.extra.error).fold(0.0, f64::max) / s.height.max(1e-9);
+        if below.is_empty() { 0.7 } else { (1.0 - 0.6 * (hidden - 0.15)).clamp(0.3, 1.0) }
     }
 
     /// An erase block that the rows alone name.
@@ -509,7 +536,7 @@ impl View {
             return "no samples".into();
         }
         let noise = self.fit.noise;
-        if self.fit.steps.is_empty() && noise > 0.1 * self.base {
+        if self.fit.steps.is_empty() && self.base >= 1.0 && noise > 0.1 * self.base {
             return format!("noise hides any boundary: ± {noise:.0} µs in {:.0} µs", self.base);
         }
         "reads take the same time across every boundary: the medium has none, hides them, or was never written".into()

@@ -2,8 +2,9 @@
 //!
 //! Three kinds of trial. *Cross*: where reads named an erase block, a short linear stream over a predicted boundary and
 //! one over a place between two: entering another AU closes an older one, staying does not. *Scan*: where they did not, a
-//! long linear stream; after every slow write it jumps ahead, so that what gets closed is never a full AU, which is cheap
-//! to close. *Small*: one-kilobyte writes before, across and after small boundaries inside one AU.
+//! long walk forwards: with gaps where an AU takes random writes, without where it does not, jumping ahead after every
+//! slow write. Either way no AU is ever full, for a full one is cheap to close. *Small*: one-kilobyte writes before, across
+//! and after small boundaries inside one AU.
 //!
 //! WARNING: write timing becomes unreliable as soon as the card thrashes: every finding here rests on repeats, and is
 //! undecided where most writes are slow.
@@ -24,7 +25,7 @@ static ABOUT: About = About {
     question: "Where do writes cross from one AU into the next, and which small boundaries do they feel?",
     method: "linear streams over predicted boundaries or a long scan; small writes across small boundaries. Unreliable once a card thrashes",
     writes: true,
-    answers: &[Quantity::EraseBlock, Quantity::EraseBlockOffset, Quantity::Page],
+    answers: &[Quantity::EraseBlock, Quantity::EraseBlockOffset, Quantity::WriteUnit],
     roles: &["pre", "on", "post", "stream"],
     covers: "Q1, Q5-Q7",
 };
@@ -54,8 +55,10 @@ impl Experiment for WriteBoundary {
             }
             _ => {
                 let room = setup.region.end - setup.region.start;
-                let window = (64 * MIB).min(room / 4);
-                cells.push(Cell::new("scan", &[("scan", window as i64), ("chunk", chunk as i64), ("cost", cost)]));
+                let window = (192 * MIB).min(room / 4);
+                let stride = if takes_random(setup) { (4 * chunk).max(64 * KIB) } else { chunk };
+                let set = [("scan", window as i64), ("chunk", chunk as i64), ("cost", cost), ("stride", stride as i64)];
+                cells.push(Cell::new("scan", &set));
             }
         }
         cells.extend(small_cells(setup));
@@ -66,7 +69,11 @@ impl Experiment for WriteBoundary {
         let done = run.of(cell.id).map(|s| s.trial).max().map_or(0, |t| t + 1);
         match kind(cell) {
             Kind::Cross => done < 6,
-            Kind::Scan => done < 48 && scanned(run, cell) < cell.bytes("scan") && scan_lattice(run).is_none_or(|l| l.on < 5),
+            Kind::Scan => {
+                let (slow, all) = scan_slow(run, cell);
+                let thrash = all > 24 && slow * 2 > all;
+                !thrash && scanned(run, cell) < cell.bytes("scan") && scan_lattice(run).is_none_or(|l| l.on < 6 || l.score() < 0.85)
+            }
             Kind::Small => done < 6,
         }
     }
@@ -95,17 +102,16 @@ impl Experiment for WriteBoundary {
                 let cost = cell.get("cost") as f64;
                 let base = scan_start(b.run, cell);
                 let last = b.run.of(cell.id).map(|s| s.at + s.len).max();
+                let stride = cell.bytes("stride").max(chunk);
                 // Jump into the AU just entered, so that it is left with a hole at its front.
-                let jump = 2 + b.below(14);
-                let mut at = last.map_or(base, |l| l + jump * chunk);
-                // One leg: until a slow write after the opening one, or a sixteenth of the window.
-                let leg = (cell.bytes("scan") / 4 / chunk).max(8);
-                for i in 0..leg {
+                let jump = if stride > chunk { stride - chunk } else { (2 + b.below(14)) * chunk };
+                let mut at = last.map_or(base, |l| l + jump);
+                for i in 0..64 {
                     if at + chunk > b.region.end {
                         break;
                     }
                     let t = b.write(STREAM, at, chunk)?.micros();
-                    at += chunk;
+                    at += stride;
                     if i > 0 && t > cost * 0.4 {
                         break;
                     }
@@ -115,13 +121,13 @@ impl Experiment for WriteBoundary {
                 let (align, block) = (cell.bytes("align"), cell.bytes("block"));
                 let settings = b.run.setting.clone();
                 let Some(slots) = Slots::plan(&|k| settings.get(k).map(|&v| v.max(0) as u64)) else { return Ok(()) };
-                let places = (slots.span / align).max(2);
-                let mut m = 1 + b.below(places - 1);
-                while m.is_multiple_of(2) && m > 1 {
-                    m -= 1;
-                }
-                let p = slots.at(slots.count / 2) + m * align;
-                let mut three = [(PRE, p - block), (ON, p - block / 2), (POST, p)];
+                // Three different boundaries of this size: rewriting one place is another story.
+                let places = (slots.span / align).max(2) - 1;
+                let mut odd = || {
+                    let m = 1 + b.below(places);
+                    slots.at(slots.count / 2) + if m > 1 && m.is_multiple_of(2) { m - 1 } else { m } * align
+                };
+                let mut three = [(PRE, odd() - block), (ON, odd() - block / 2), (POST, odd())];
                 b.shuffle(&mut three);
                 for (role, at) in three {
                     b.write(role, at, block)?;
@@ -189,11 +195,15 @@ fn chunk(setup: &Setup) -> u64 {
     unit.clamp(16 * KIB, 64 * KIB).max(setup.geometry.sector)
 }
 
+/// Does one AU take random writes without being closed?
+fn takes_random(setup: &Setup) -> bool {
+    let random = setup.known.get(Quantity::OpenAusRandom);
+    random.is_some_and(|f| f.number().or(f.at_least.map(|a| a.0)).is_some_and(|n| n >= 1.0) && f.confidence >= 0.5)
+}
+
 /// Rows of small writes, only where one AU takes random writes: elsewhere each would close it (Q1).
 fn small_cells(setup: &Setup) -> Vec<Cell> {
-    let random = setup.known.get(Quantity::OpenAusRandom);
-    let takes = random.is_some_and(|f| f.number().or(f.at_least.map(|a| a.0)).is_some_and(|n| n >= 1.0) && f.confidence >= 0.5);
-    if !takes {
+    if !takes_random(setup) {
         return vec![];
     }
     let block = 2 * setup.geometry.sector.max(512);
@@ -269,44 +279,56 @@ fn scanned(run: &Run, cell: &Cell) -> u64 {
     run.of(cell.id).map(|s| s.at + s.len).max().map_or(0, |m| m.saturating_sub(scan_start(run, cell)))
 }
 
-/// Slow writes of the legs, each but the first of its leg, as a lattice.
+/// Slow writes of the walk and all of them; without gaps the first of a leg, which opens, is left out.
+fn scan_slow(run: &Run, cell: &Cell) -> (usize, usize) {
+    let line = cell.get("cost") as f64 * 0.4;
+    let skip = (cell.bytes("stride") <= cell.bytes("chunk")) as usize;
+    let later: Vec<f64> =
+        run.trials(cell.id).iter().flat_map(|t| t.iter().skip(skip).map(|s| s.took.micros()).collect::<Vec<_>>()).collect();
+    (later.iter().filter(|&&t| t > line).count(), later.len())
+}
+
+/// Slow writes of the walk as a lattice.
 fn scan_lattice(run: &Run) -> Option<lattice::Lattice> {
     let cell = run.cells.iter().find(|c| kind(c) == Kind::Scan)?;
     let line = cell.get("cost") as f64 * 0.4;
+    let skip = (cell.bytes("stride") <= cell.bytes("chunk")) as usize;
     let mut hits: Vec<u64> = run
         .trials(cell.id)
         .iter()
-        .flat_map(|t| t.iter().skip(1).filter(|s| s.took.micros() > line).map(|s| s.at).collect::<Vec<_>>())
+        .flat_map(|t| t.iter().skip(skip).filter(|s| s.took.micros() > line).map(|s| s.at).collect::<Vec<_>>())
         .collect();
     hits.sort_unstable();
+    // The first write of all opens an AU, boundary or not.
+    if skip == 0 && hits.first() == run.of(cell.id).map(|s| s.at).min().as_ref() {
+        hits.remove(0);
+    }
     let start = run.of(cell.id).map(|s| s.at).min()?;
     let end = run.of(cell.id).map(|s| s.at + s.len).max()?;
-    lattice::fit(&hits, start..end, cell.bytes("chunk"))
+    lattice::fit(&hits, start..end, cell.bytes("stride").max(cell.bytes("chunk")))
 }
 
 fn judge_scan(run: &Run) -> Vec<Finding> {
     let q = Quantity::EraseBlock;
     let Some(cell) = run.cells.iter().find(|c| kind(c) == Kind::Scan) else { return vec![] };
-    let line = cell.get("cost") as f64 * 0.4;
-    let later: Vec<f64> = run.trials(cell.id).iter().flat_map(|t| t.iter().skip(1).map(|s| s.took.micros()).collect::<Vec<_>>()).collect();
-    let slow = later.iter().filter(|&&t| t > line).count();
-    if later.len() > 8 && slow * 3 > later.len() {
-        return vec![Finding::undecided(q, "most writes of a linear stream were slow: the card thrashes")];
+    let (slow, all) = scan_slow(run, cell);
+    if all > 8 && slow * 3 > all {
+        return vec![Finding::undecided(q, "most writes of a walk forwards were slow: the card thrashes")];
     }
     let Some(l) = scan_lattice(run).filter(|l| l.on >= 3) else {
-        return vec![Finding::undecided(q, format!("a linear stream of {} crossed too few boundaries", Bytes(scanned(run, cell))))];
+        return vec![Finding::undecided(q, format!("a walk over {} crossed too few boundaries", Bytes(scanned(run, cell))))];
     };
     // Hits are known to one chunk: the period is the roundest size within what the hits allow.
-    let chunk = cell.bytes("chunk");
+    let chunk = cell.bytes("stride").max(cell.bytes("chunk"));
     let slack = (chunk / (l.on as u64 - 1).max(1)).max(1);
     let period = roundest(l.period.saturating_sub(slack), l.period + slack);
     let phase = l.phase / chunk * chunk;
     let phase = if phase % period < chunk || period - phase % period < chunk { 0 } else { phase % period };
     let trust = ((l.score() - 0.5) / 0.45).clamp(0.0, 1.0) * (1.0 - 0.5f64.powi(l.on as i32 - 1)) * 0.96;
     let text =
-        format!("a linear stream pays for closing an AU every {}: {} of {} boundaries, {} stray", Bytes(period), l.on, l.expected, l.stray);
+        format!("a walk forwards pays for closing an AU every {}: {} of {} boundaries, {} stray", Bytes(period), l.on, l.expected, l.stray);
     if trust < 0.5 {
-        return vec![Finding::undecided(q, "slow writes of a linear stream do not come at a steady distance").evidence(text)];
+        return vec![Finding::undecided(q, "slow writes of a walk forwards do not come at a steady distance").evidence(text)];
     }
     vec![
         Finding::decided(q, period as f64, trust)
@@ -342,7 +364,7 @@ fn judge_small(run: &Run) -> Vec<Finding> {
     let fit = steps::fit(&rows, base);
     match fit.steps.first() {
         // A boundary that doubles the work of a write is one of units programmed as one.
-        Some(s) if s.height > 0.3 * base && s.z > 4.0 => {
+        Some(s) if s.height > 0.3 * base && s.z > 4.0 && s.posterior[0].1 > 0.7 => {
             let p = (s.posterior[0].1 * 0.8).min(0.8);
             let text = format!("a write across a multiple of {} takes {:.0} µs longer", Bytes(s.size), s.height);
             vec![

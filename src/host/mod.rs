@@ -1,9 +1,11 @@
-//! What the host says about its block devices, and who uses them.
+//! What the host says about its block devices, who uses them, and what a card declares.
 
+pub mod declared;
 pub mod facts;
 pub mod list;
 pub mod mounts;
 pub mod partitions;
+pub mod registers;
 pub mod safety;
 pub mod signatures;
 pub mod sysfs;

@@ -34,6 +34,9 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
         }
         return f;
     }
+    if q == Quantity::CloseCostMs {
+        return cost(&decided);
+    }
     let mut values: Vec<f64> = decided.iter().flat_map(|f| f.number().into_iter().chain(f.rivals.iter().map(|r| r.value.0))).collect();
     values.sort_by(f64::total_cmp);
     values.dedup();
@@ -61,6 +64,26 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
         let said: Vec<String> = decided.iter().map(|d| q.show(d.number().unwrap_or(0.0))).collect();
         f.reason = Some(format!("the experiments disagree: {}", said.join(" against ")));
         f.value = None;
+    }
+    f
+}
+
+/// Costs are measured, not named: alike ones (within a fifth) become their mean, others are told apart.
+fn cost(decided: &[&Finding]) -> Finding {
+    let best = decided.iter().copied().max_by(|a, b| a.confidence.total_cmp(&b.confidence)).unwrap_or(decided[0]);
+    let mut f = best.clone();
+    let v = f.number().unwrap_or(0.0);
+    for d in decided.iter().filter(|d| !std::ptr::eq(**d, best)) {
+        let other = d.number().unwrap_or(0.0);
+        f.evidence.extend(d.evidence.iter().cloned());
+        f.from.extend(d.from.iter().cloned());
+        if (other / v - 1.0).abs() < 0.2 {
+            f.value = Some(crate::finding::Number(((v + other) * 50.0).round() / 100.0));
+            f.interval = f.interval.zip(d.interval).map(|(a, b)| [a[0].min(b[0]), a[1].max(b[1])]);
+        } else {
+            let by = d.from.first().map_or("another experiment", String::as_str);
+            f.caveats.push(format!("{by} says {} ms", crate::units::three(other)));
+        }
     }
     f
 }

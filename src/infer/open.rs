@@ -1,7 +1,7 @@
 //! How many AUs stay open: a posterior over the limit from rounds of visits.
 //!
 //! Whatever the card throws out when its table is full, a full round over N > K AUs must find at least N - K of them
-//! closed (pigeonhole), so every full round has a slow visit; with N <= K a round has none, but for the odd stall.
+//! closed (pigeonhole), so slow visits keep coming; with N <= K there are none, but for the odd stall.
 
 use super::stats::{ln_beta_binomial, ln_sum_exp, median};
 
@@ -16,21 +16,16 @@ pub struct Visits {
 /// ln odds that N AUs fit against that they exceed the limit. `stalls`: slow visits and visits where none should be slow.
 pub fn log_odds(v: &Visits, stalls: (u32, u32)) -> f64 {
     let (a, b) = (0.3 + stalls.0 as f64, 12.0 + (stalls.1 - stalls.0) as f64);
-    let (mut fit, mut exceed) = (0.0, vec![0.0; RATES.len()]);
-    for &(n, slow) in &v.rounds {
-        fit += ln_beta_binomial(slow as f64, n as f64, a, b);
-        let full = n >= v.n;
-        for (e, &(rate, _)) in exceed.iter_mut().zip(RATES) {
-            // A full round without a slow visit is impossible above the limit, but for a cost too small to see once.
-            *e += if full && slow == 0 { -9.0 } else { ln_binomial(slow, n, rate) };
-        }
-    }
-    let exceed: Vec<f64> = exceed.iter().zip(RATES).map(|(e, (_, weight))| e + f64::ln(*weight)).collect();
+    let n: u32 = v.rounds.iter().map(|r| r.0).sum();
+    let slow: u32 = v.rounds.iter().map(|r| r.1).sum();
+    let fit = ln_beta_binomial(slow as f64, n as f64, a, b);
+    // Rounds are pooled: a card may put a cost off until the next write to the same AU.
+    let exceed: Vec<f64> = RATES.iter().map(|&(rate, weight)| f64::ln(weight) + ln_binomial(slow, n, rate)).collect();
     fit - ln_sum_exp(&exceed)
 }
 
 /// Share of slow visits above the limit, and its prior weight: LRU and FIFO make nearly all slow, random replacement some.
-const RATES: &[(f64, f64)] = &[(0.97, 0.6), (0.8, 0.15), (0.5, 0.12), (0.25, 0.08), (0.1, 0.05)];
+const RATES: &[(f64, f64)] = &[(0.97, 0.5), (0.8, 0.12), (0.5, 0.13), (0.25, 0.13), (0.1, 0.12)];
 
 fn ln_binomial(k: u32, n: u32, p: f64) -> f64 {
     use super::stats::ln_gamma;
@@ -75,14 +70,14 @@ mod tests {
 
     #[test]
     fn lru_cliff_between_five_and_six() {
-        let t = [v(4, &[(4, 0), (4, 0)]), v(8, &[(6, 6)]), v(5, &[(5, 0), (5, 0)]), v(6, &[(6, 6)])];
+        let t = [v(4, &[(4, 0); 4]), v(8, &[(6, 6)]), v(5, &[(5, 0); 4]), v(6, &[(6, 6)])];
         let p = posterior(&t, (0, 6), 16);
         assert!(p[5].1 > 0.97, "{p:?}");
     }
 
     #[test]
     fn one_slow_visit_a_round_is_enough_to_exceed_and_a_lone_stall_is_not() {
-        let exceeds = v(21, &[(21, 2), (21, 1), (21, 3)]);
+        let exceeds = v(21, &[(21, 2), (21, 1), (21, 3), (21, 2)]);
         assert!(log_odds(&exceeds, (0, 20)) < -2.0, "{}", log_odds(&exceeds, (0, 20)));
         let stall = v(20, &[(20, 1), (20, 0), (20, 0)]);
         assert!(log_odds(&stall, (0, 20)) > 2.0, "{}", log_odds(&stall, (0, 20)));
@@ -90,8 +85,8 @@ mod tests {
 
     #[test]
     fn untested_counts_share_the_doubt() {
-        let p = posterior(&[v(4, &[(4, 0), (4, 0)]), v(8, &[(6, 6)])], (0, 8), 16);
+        let p = posterior(&[v(4, &[(4, 0); 4]), v(8, &[(6, 6)])], (0, 8), 16);
         let top: f64 = p[4..8].iter().map(|x| x.1).sum();
-        assert!(top > 0.98 && p[4].1 < 0.4, "{p:?}");
+        assert!(top > 0.95 && p[4].1 < 0.4, "{p:?}");
     }
 }

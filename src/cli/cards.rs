@@ -1,0 +1,77 @@
+//! `nandscope cards`: the built-in simulated cards; one of them whole; a model file checked.
+
+use crate::units::Bytes;
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use nandscope_sim::{Model, cards};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub struct CardsArgs {
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Print a card's model: how it works and where each figure comes from
+    Show {
+        /// Name of a built-in card
+        card: String,
+    },
+    /// Check a model file and print the truth that follows from it
+    Check {
+        /// A card model (TOML; the format is in FORMATS.md)
+        file: PathBuf,
+    },
+}
+
+pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
+    match a.what {
+        None => {
+            for (name, text) in cards::ALL {
+                let m = Model::parse(text, name)?;
+                println!("{name:<20}{:<12}{}", Bytes(m.card.capacity).to_string(), m.about);
+            }
+        }
+        Some(What::Show { card }) => {
+            let name = card.strip_prefix("sim:").unwrap_or(&card);
+            let Some(text) = cards::text(name) else {
+                let names: Vec<&str> = cards::ALL.iter().map(|c| c.0).collect();
+                bail!("there is no card '{name}'; there are: {}", names.join(", "));
+            };
+            print!("{text}");
+            println!("\n# The truth that follows from it");
+            truth(&Model::parse(text, name)?);
+        }
+        Some(What::Check { file }) => {
+            let name = file.display().to_string();
+            let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {name}"))?;
+            let m = Model::parse(&text, &name)?;
+            println!("{name}: a valid card, {}", Bytes(m.card.capacity));
+            truth(&m);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One line a quantity, in the words of the findings.
+fn truth(m: &Model) {
+    let t = m.truth();
+    let size = |b: u64| if b == 0 { "none".to_string() } else { Bytes(b).to_string() };
+    let count = |n: Option<u32>| n.map_or("no limit".into(), |n| n.to_string());
+    for (what, value) in [
+        ("erase block", size(t.erase_block)),
+        ("first erase block at", Bytes(t.erase_block_offset).to_string()),
+        ("page", size(t.page)),
+        ("access unit", size(t.access_unit)),
+        ("write unit", size(t.write_unit)),
+        ("open AUs, linear", count(t.open_aus_linear)),
+        ("open AUs, random", count(t.open_aus_random)),
+        ("closing one AU", t.close_cost_ns.map_or("none".into(), |ns| format!("{:.1} ms", ns as f64 / 1e6))),
+        ("FAT zone", size(t.fat_zone)),
+    ] {
+        println!("# {what:<22}{value}");
+    }
+}

@@ -1,0 +1,81 @@
+//! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety.
+
+mod cards;
+pub mod identify;
+mod infer;
+mod probe;
+mod report;
+
+use crate::device::DeviceError;
+use clap::{Parser, Subcommand};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+/// Nothing could be decided.
+pub const UNDECIDED: u8 = 3;
+/// Refused for safety.
+pub const REFUSED: u8 = 4;
+
+/// Times a flash card and says what is inside it, how sure it is, and what to do about it.
+#[derive(Parser)]
+#[command(version, about, after_help = AFTER)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER: &str = "\
+A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, or a simulated card (sim:NAME, sim:PATH.toml).
+Nothing is written to a device without --write --consent ID; `nandscope list` prints the ID.
+
+Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Find out what is inside a card
+    Probe(probe::ProbeArgs),
+    /// Run one experiment
+    Run(probe::RunArgs),
+    /// List or show the built-in simulated cards
+    Cards(cards::CardsArgs),
+    /// Decode what a card declares: its registers, live or pasted
+    Identify(identify::IdentifyArgs),
+    /// Infer again from a saved report
+    Infer(infer::InferArgs),
+    /// Print a saved report
+    Report(report::ReportArgs),
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Probe(a) => probe::probe(a),
+        Command::Run(a) => probe::run(a),
+        Command::Cards(a) => cards::run(a),
+        Command::Identify(a) => identify::run(a),
+        Command::Infer(a) => infer::run(a),
+        Command::Report(a) => report::run(a),
+    };
+    done.unwrap_or_else(|e| {
+        // A reader that went away is no error of ours.
+        if e.chain().any(|c| c.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)) {
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("nandscope: {e:#}");
+        match e.downcast_ref::<DeviceError>() {
+            Some(DeviceError::Refused(_)) => ExitCode::from(REFUSED),
+            _ => ExitCode::FAILURE,
+        }
+    })
+}
+
+/// Colour only on a terminal, and never where NO_COLOR is set (no-color.org).
+pub fn colour(out: &impl IsTerminal) -> bool {
+    out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::env::var("TERM").is_ok_and(|t| t != "dumb")
+}
+
+/// Columns of the terminal; 100 where there is none.
+pub fn width() -> usize {
+    rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|w| w.ws_col as usize).filter(|&w| w >= 40).unwrap_or(100)
+}

@@ -1,0 +1,292 @@
+//! `nandscope probe` and `nandscope run`: says what will be touched, measures, says what was found and what was written.
+
+use super::colour;
+use super::infer::{output, verdict};
+use crate::device::{self, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
+use crate::experiment::{self, Experiment};
+use crate::finding::Findings;
+use crate::probe::{Event, Plan};
+use crate::report::terminal::ending;
+use crate::report::{Cost, Report, SCHEMA, Settings, Tool, advice::advice};
+use crate::samples::{Ended, Run};
+use crate::units::{Bytes, Nanos, parse_duration};
+use anyhow::{Context, bail};
+use clap::Args;
+use std::io::IsTerminal;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Instant, SystemTime};
+
+#[derive(Args)]
+pub struct ProbeArgs {
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Args)]
+pub struct RunArgs {
+    /// Name of the experiment; `nandscope run list` prints them
+    experiment: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Args)]
+struct Common {
+    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    #[arg(required_unless_present = "experiment")]
+    target: Option<String>,
+    /// Allow writing inside the region; a device also needs --consent
+    #[arg(long, conflicts_with = "read_only")]
+    write: bool,
+    /// Never write (the default on a device; a simulated card is written unless this is given)
+    #[arg(long)]
+    read_only: bool,
+    /// Names the device to be written: its serial number, or its size in bytes where it has none
+    #[arg(long, value_name = "ID")]
+    consent: Option<String>,
+    /// Time for the measurement [default: 60s on a device, 30m of virtual time on a simulated card]
+    #[arg(long, value_parser = parse_duration)]
+    time: Option<Nanos>,
+    /// Most bytes to write
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    writes: Bytes,
+    /// Part of the target to use, as START..END, for example 64MiB..1GiB
+    #[arg(long, value_name = "RANGE", value_parser = parse_region)]
+    region: Option<(Option<Bytes>, Option<Bytes>)>,
+    /// Leave what was written instead of putting the old content back
+    #[arg(long)]
+    no_undo: bool,
+    /// Write the report to a file, or to standard output with '-'
+    #[arg(long, value_name = "F")]
+    json: Option<PathBuf>,
+    /// Seed of positions and order
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// No progress and no plan
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+fn parse_region(s: &str) -> Result<(Option<Bytes>, Option<Bytes>), String> {
+    let (a, b) = s.split_once("..").ok_or_else(|| format!("'{s}' is not a range; write for example 64MiB..1GiB"))?;
+    let part = |t: &str| if t.trim().is_empty() { Ok(None) } else { t.parse::<Bytes>().map(Some) };
+    Ok((part(a)?, part(b)?))
+}
+
+pub fn probe(a: ProbeArgs) -> anyhow::Result<ExitCode> {
+    measure(a.common, experiment::ALL.to_vec())
+}
+
+pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
+    if a.experiment == "list" && a.common.target.is_none() {
+        for e in experiment::ALL {
+            let about = e.about();
+            println!("{:<18}{}{}", about.name, about.question, if about.writes { " (writes)" } else { "" });
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(wanted) = experiment::by_name(&a.experiment) else {
+        let names: Vec<&str> = experiment::ALL.iter().map(|e| e.about().name).collect();
+        bail!("there is no experiment '{}'; there are: {}", a.experiment, names.join(", "));
+    };
+    if a.common.target.is_none() {
+        bail!("name a TARGET: nandscope run {} TARGET", a.experiment);
+    }
+    measure(a.common, vec![wanted])
+}
+
+fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::Result<ExitCode> {
+    let target = a.target.clone().unwrap_or_default();
+    let simulated = target.starts_with("sim:");
+    let write = a.write || (simulated && !a.read_only);
+    if !write {
+        if let [only] = experiments[..]
+            && only.about().writes
+        {
+            return Err(DeviceError::Refused(format!("{} writes; allow it with --write", only.about().name)).into());
+        }
+        experiments.retain(|e| !e.about().writes);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // A second Ctrl-C ends at once.
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let region_asked = a.region.map(|(s, e)| (s.map_or(0, |b| b.0), e.map(|b| b.0)));
+    let undo = write && !simulated && !a.no_undo;
+    let mut opened = device::open(&target, &OpenOptions::default())?;
+    let facts = opened.facts().clone();
+    let geometry = opened.geometry().clone();
+    let region = region_of(region_asked, &geometry)?;
+    let signatures = if write && !simulated { opened.signatures()? } else { vec![] };
+    let mut guard = if write {
+        let consent = Consent::check(opened.id(), a.consent.as_deref())?;
+        let limits = Limits { region: Some(region.clone()), budget: a.writes.0, undo: undo.then(undo::default_dir) };
+        opened.writable(&consent, &limits)?
+    } else {
+        opened.read_only()
+    };
+    let id = guard.id().clone();
+    let time = a.time.unwrap_or(Nanos::from_secs_f64(if simulated { 1800.0 } else { 60.0 }));
+    let quiet = a.quiet;
+    if !quiet {
+        plan(&target, write, &a, &region, &signatures.iter().map(ToString::to_string).collect::<Vec<_>>(), time, undo, experiments.len());
+    }
+    let realtime = if simulated { None } else { Some(device::realtime()) };
+    let mut report = Report {
+        schema: SCHEMA.into(),
+        tool: Tool { name: "nandscope".into(), version: env!("CARGO_PKG_VERSION").into() },
+        when: if simulated { 0 } else { SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()) },
+        target: id,
+        host: facts,
+        declared: serde_json::Value::Null,
+        settings: Settings {
+            asked: target.clone(),
+            write,
+            time,
+            budget: if write { a.writes.0 } else { 0 },
+            region: [region.start, region.end],
+            seed: a.seed,
+            undo,
+        },
+        findings: Findings::default(),
+        advice: vec![],
+        warnings: vec![],
+        cost: Cost::default(),
+        runs: vec![],
+    };
+    if let Some(r) = &realtime {
+        report.warnings.extend(r.denied.iter().map(|d| format!("timing is noisier than need be: no {d}")));
+    }
+    report.warnings.extend(report.host.caveats.iter().cloned());
+    let began = guard.now();
+    // Putting the old content back takes about as long as writing did.
+    let measuring = if undo { Nanos((time.0 as f64 * 0.75) as u64) } else { time };
+    let plan = Plan { experiments, region, time: measuring, seed: a.seed, stop: &stop };
+    let mut bar = Bar::new(quiet);
+    let save = a.json.clone().filter(|p| p.as_os_str() != "-");
+    let (runs, findings) = crate::probe::probe(&mut guard, &plan, &mut |e| match e {
+        Event::Begin { index, of, name, .. } => bar.begin(index, of, name),
+        Event::Progress(p) => bar.tick(p.spent, p.left, p.accesses),
+        Event::Done(runs, findings) => {
+            // A killed program leaves the runs it had finished.
+            if let Some(path) = &save {
+                let part = Report { runs: runs.to_vec(), findings: findings.clone(), ..report.clone() };
+                let _ = part.save(path);
+            }
+        }
+    });
+    bar.end();
+    let restored = if undo { Some(restore(&mut guard, quiet)) } else { None };
+    report.warnings.extend(runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)));
+    report.findings = findings;
+    report.advice = advice(&report.findings);
+    report.cost = Cost::of(guard.counters(), (guard.now() - began).secs());
+    let failed = runs.iter().find_map(|r: &Run| match &r.ended {
+        Ended::Failed(why) => Some(why.clone()),
+        _ => None,
+    });
+    let interrupted = stop.load(Ordering::Relaxed);
+    report.runs = runs;
+    output(&report, a.json.as_ref())?;
+    if let Some(Err(e)) = restored {
+        return Err(e).context("the old content was not put back; run `nandscope undo`");
+    }
+    if let Some(why) = failed {
+        bail!("the card failed: {why}. Try another reader or port; the findings so far stand");
+    }
+    if interrupted {
+        eprintln!("nandscope: interrupted; the report holds what was measured until then");
+    }
+    Ok(verdict(&report))
+}
+
+fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry) -> Result<Range<u64>, DeviceError> {
+    let (start, end) = asked.map_or((0, g.size), |(s, e)| (s, e.unwrap_or(g.size)));
+    if start >= end || end > g.size || !start.is_multiple_of(g.sector) || !end.is_multiple_of(g.sector) {
+        return Err(DeviceError::OutOfBounds(format!(
+            "the region {start}..{end} is not part of the target (0..{}) on its {} byte grid",
+            g.size, g.sector
+        )));
+    }
+    Ok(start..end)
+}
+
+fn restore(guard: &mut Guard, quiet: bool) -> Result<(), DeviceError> {
+    if !quiet && std::io::stderr().is_terminal() {
+        eprintln!("putting the old content back ...");
+    }
+    guard.restore().map(|_| ())
+}
+
+/// The first lines: what will be touched (U46).
+#[allow(clippy::too_many_arguments)]
+fn plan(target: &str, write: bool, a: &Common, region: &Range<u64>, signatures: &[String], time: Nanos, undo: bool, count: usize) {
+    let what = if count == 1 { "1 experiment".to_string() } else { format!("{count} experiments") };
+    let place = format!("bytes {} to {}", region.start, region.end);
+    eprintln!("{target}: {what}, at most {time}");
+    if write {
+        let drive = a.writes.0 as f64 / (region.end - region.start).max(1) as f64;
+        eprintln!("will write at most {} ({drive:.3} times the region), only in {place}", a.writes);
+        if undo {
+            eprintln!("the old content is kept in a journal and put back at the end");
+        } else if !target.starts_with("sim:") {
+            eprintln!("the old content is NOT put back");
+        }
+        for s in signatures {
+            eprintln!("the target holds: {s}");
+        }
+    } else {
+        eprintln!("will write nothing; reads {place}");
+    }
+}
+
+/// One line that moves, on a terminal, once anything takes longer than two seconds.
+struct Bar {
+    bar: Option<indicatif::ProgressBar>,
+    began: Instant,
+    shown: bool,
+    name: String,
+}
+
+impl Bar {
+    fn new(quiet: bool) -> Bar {
+        let on = !quiet && std::io::stderr().is_terminal();
+        let bar = on.then(|| {
+            let style = if colour(&std::io::stderr()) { "{msg:22} {bar:30.cyan} {prefix}" } else { "{msg:22} {bar:30} {prefix}" };
+            let b = indicatif::ProgressBar::hidden();
+            b.set_style(indicatif::ProgressStyle::with_template(style).unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()));
+            b.set_length(1000);
+            b
+        });
+        Bar { bar, began: Instant::now(), shown: false, name: String::new() }
+    }
+
+    fn begin(&mut self, index: usize, of: usize, name: &str) {
+        self.name = format!("{}/{of} {name}", index + 1);
+    }
+
+    fn tick(&mut self, spent: f64, left: Nanos, accesses: usize) {
+        let Some(bar) = &self.bar else { return };
+        if !self.shown && self.began.elapsed().as_secs() >= 2 {
+            bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
+            self.shown = true;
+        }
+        if self.shown {
+            bar.set_message(self.name.clone());
+            bar.set_position((spent * 1000.0) as u64);
+            bar.set_prefix(format!("{accesses} accesses, at most {left} left"));
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

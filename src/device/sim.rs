@@ -1,0 +1,361 @@
+//! A simulated card as a device. Its clock is virtual: completions and pauses move it, so a long probe takes seconds and gives
+//! the same result every time.
+
+use super::mmc::{CommandPort, Multi, Registers, Transaction};
+use super::{Access, Device, DeviceError, Fill, Geometry, Op, Result, Timed};
+use crate::units::{Nanos, SECTOR};
+use nandscope_sim::{Card, Completion, Data, Fault, Model, Request};
+use rustix::io::Errno;
+
+/// A card in virtual time.
+pub struct SimDevice {
+    card: Card,
+    geometry: Geometry,
+    content: bool,
+    now: u64,
+    /// How writes are put on the bus.
+    how: Option<Multi>,
+}
+
+impl SimDevice {
+    /// A new card of this model at time 0. It keeps no content: a write costs its time and is forgotten.
+    pub fn new(model: &Model, seed: u64) -> SimDevice {
+        let card = Card::new(model, seed);
+        let sector = card.sector();
+        let geometry = Geometry {
+            size: card.capacity() / sector * sector,
+            sector,
+            max_request: Some(model.host.max_request).filter(|&m| m > 0),
+            offset: 0,
+            // What a card combines inside is not declared to the host, so a write counts as done when the card says so.
+            write_cache: false,
+        };
+        SimDevice { card, geometry, content: false, now: 0, how: None }
+    }
+
+    /// The same card, keeping from now on what is written.
+    pub fn with_content(self) -> SimDevice {
+        SimDevice { card: self.card.with_content(), content: true, ..self }
+    }
+
+    /// The card itself: its model and its counters.
+    pub fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn submit(&mut self, at: u64, a: Access) -> Result<Completion> {
+        let (op, data) = match a.op {
+            Op::Read => (nandscope_sim::Op::Read, Data::Other),
+            Op::Write(Fill::Zeros) => (nandscope_sim::Op::Write, Data::Zeros),
+            Op::Write(Fill::Ones) => (nandscope_sim::Op::Write, Data::Ones),
+            Op::Write(_) => (nandscope_sim::Op::Write, Data::Other),
+            Op::Discard => (nandscope_sim::Op::Discard, Data::Other),
+            Op::Flush => (nandscope_sim::Op::Flush, Data::Other),
+        };
+        let done = self.card.submit(at, Request { op, at: a.at, len: a.len, data });
+        if let Err(Fault::Io { done, .. }) = &done {
+            self.now = self.now.max(*done);
+        }
+        let done = done.map_err(|f| error(a.op.name(), a.at, a.len, f))?;
+        if let (Op::Write(fill), true) = (a.op, self.content) {
+            let mut bytes = vec![0; a.len as usize];
+            fill.render(a.at, &mut bytes);
+            self.store(a.at, &bytes)?;
+        }
+        Ok(done)
+    }
+}
+
+fn error(op: &'static str, at: u64, len: u64, f: Fault) -> DeviceError {
+    let code = match f {
+        Fault::OutOfRange { .. } | Fault::Misaligned { .. } => return DeviceError::OutOfBounds(f.to_string()),
+        Fault::NoContent => return DeviceError::Unsupported(f.to_string()),
+        Fault::Io { .. } => Errno::IO,
+        Fault::Gone => Errno::NODEV,
+        Fault::ReadOnlyMedium => Errno::ROFS,
+    };
+    DeviceError::Io { op, at, len, source: code.into() }
+}
+
+impl Device for SimDevice {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn access(&mut self, a: Access) -> Result<Timed> {
+        a.check(&self.geometry)?;
+        let start = self.now;
+        if let (Op::Write(fill), Some(how)) = (a.op, self.how) {
+            let took = self.transaction(Transaction { how, at: a.at, blocks: (a.len / SECTOR) as u32, fill })?;
+            return Ok(Timed { start: Nanos(start), took });
+        }
+        let done = self.submit(start, a)?.done;
+        self.now = done;
+        Ok(Timed { start: Nanos(start), took: Nanos(done - start) })
+    }
+
+    /// The host hands over `depth` accesses at once, then one more whenever one is done.
+    fn batch(&mut self, all: &[Access], depth: u32) -> Result<Vec<Timed>> {
+        if self.how.is_some() {
+            return all.iter().map(|&a| self.access(a)).collect();
+        }
+        let (depth, begun) = (depth.max(1) as usize, self.now);
+        let mut out: Vec<Timed> = Vec::with_capacity(all.len());
+        for (i, &a) in all.iter().enumerate() {
+            a.check(&self.geometry)?;
+            let start = i.checked_sub(depth).map_or(begun, |j| (out[j].start + out[j].took).0);
+            self.now = self.submit(start, a)?.done;
+            out.push(Timed { start: Nanos(start), took: Nanos(self.now - start) });
+        }
+        Ok(out)
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.now)
+    }
+
+    fn idle(&mut self, d: Nanos) {
+        self.now = self.now.saturating_add(d.0);
+    }
+
+    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.card.load(at, into).map_err(|f| error("read", at, into.len() as u64, f))
+    }
+
+    fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+        self.card.store(at, from).map_err(|f| error("write", at, from.len() as u64, f))
+    }
+
+    fn write_as(&mut self, how: Option<Multi>) -> Result<()> {
+        how.map_or(Ok(()), |h| self.supports(h))?;
+        self.how = how;
+        Ok(())
+    }
+}
+
+/// The command interface of a simulated card, in virtual time.
+impl CommandPort for SimDevice {
+    fn supports(&self, how: Multi) -> Result<()> {
+        match how {
+            _ if self.geometry.sector != SECTOR => Err(how.unsupported("the card has no blocks of 512 bytes")),
+            Multi::SingleBlocks | Multi::PreDefined => Ok(()),
+            Multi::OpenEnded | Multi::Acmd23 => Err(how.unsupported("the card model has no costs of its own for it")),
+        }
+    }
+
+    fn max_blocks(&self) -> u32 {
+        let most = self.geometry.max_request.unwrap_or(u64::MAX) / SECTOR;
+        u32::try_from(most).unwrap_or(u32::MAX)
+    }
+
+    fn transaction(&mut self, t: Transaction) -> Result<Nanos> {
+        self.supports(t.how)?;
+        if t.blocks > self.max_blocks() {
+            let text = format!("a transaction of {} blocks is longer than the {} that go in one piece", t.blocks, self.max_blocks());
+            return Err(DeviceError::OutOfBounds(text));
+        }
+        let begun = self.now;
+        let len = u64::from(t.blocks) * SECTOR;
+        let step = if t.how == Multi::SingleBlocks { SECTOR } else { len.max(SECTOR) };
+        for at in (t.at..t.at + len).step_by(step as usize) {
+            self.now = self.submit(self.now, Access { op: Op::Write(t.fill), at, len: step })?.done;
+        }
+        Ok(Nanos(self.now - begun))
+    }
+
+    /// A model declares none.
+    fn registers(&mut self) -> Registers {
+        Registers::default()
+    }
+}
+
+/// What stands behind `sim:`: a model, and the name to show.
+#[derive(Debug)]
+pub(super) struct SimTarget {
+    pub name: String,
+    pub model: Model,
+    pub seed: u64,
+    pub content: bool,
+}
+
+/// Reads `NAME`, `PATH.toml`, either with `?seed=7` or `?content` (joined by `&`).
+pub(super) fn parse(rest: &str) -> Result<SimTarget> {
+    let wrong = |why: String| DeviceError::Open { target: format!("sim:{rest}"), why };
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (mut seed, mut content) = (1, false);
+    for part in query.split('&').filter(|p| !p.is_empty()) {
+        match part.split_once('=') {
+            Some(("seed", n)) => seed = n.parse().map_err(|_| wrong(format!("'{n}' is no seed; write for example ?seed=7")))?,
+            None if part == "content" => content = true,
+            _ => return Err(wrong(format!("unknown setting '{part}'; there are seed=NUMBER and content"))),
+        }
+    }
+    let model = if place.ends_with(".toml") || place.contains('/') {
+        let text = std::fs::read_to_string(place).map_err(|e| wrong(format!("{e}; 'nandscope cards' lists the built-in cards")))?;
+        Model::parse(&text, place)
+    } else {
+        let text = nandscope_sim::cards::text(place).ok_or_else(|| {
+            let names: Vec<&str> = nandscope_sim::cards::ALL.iter().map(|(n, _)| *n).collect();
+            wrong(format!("there is no card '{place}'; built in are {}; a file is named sim:PATH.toml", names.join(", ")))
+        })?;
+        Model::parse(text, &format!("{place}.toml"))
+    }
+    .map_err(|e| wrong(e.to_string()))?;
+    Ok(SimTarget { name: format!("sim:{place}?seed={seed}"), model, seed, content })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Consent, Limits, OpenOptions, open};
+    use super::*;
+
+    fn device(name: &str) -> SimDevice {
+        let t = parse(name).unwrap();
+        SimDevice::new(&t.model, t.seed)
+    }
+
+    #[test]
+    fn every_built_in_card_opens_and_gives_the_same_times_twice() {
+        for (name, _) in nandscope_sim::cards::ALL {
+            let run = || {
+                let mut o = open(&format!("sim:{name}?seed=3"), &OpenOptions::default()).unwrap();
+                assert_eq!(o.signatures().unwrap(), []);
+                let size = o.geometry().size;
+                let consent = Consent::check(o.id(), None).unwrap();
+                let mut g = o.writable(&consent, &Limits { budget: 1 << 20, ..Limits::default() }).unwrap();
+                let mut times = Vec::new();
+                for i in 0..50u64 {
+                    let at = i * 7_654_321 * 512 % (size - 65536) / 65536 * 65536;
+                    let op = if i % 3 == 0 { Op::Write(Fill::Random(i)) } else { Op::Read };
+                    times.push(g.access(Access { op, at, len: 16384 }).unwrap());
+                }
+                assert_eq!(g.counters().bytes_written, 17 * 16384);
+                times
+            };
+            let times = run();
+            assert_eq!(times, run(), "{name}");
+            assert!(times.windows(2).all(|w| w[1].start == w[0].start + w[0].took), "{name}: no time is lost between accesses");
+        }
+    }
+
+    #[test]
+    fn the_seed_matters_where_there_is_noise() {
+        let times = |seed: u64| {
+            let mut d = device(&format!("noisy?seed={seed}"));
+            (0..20).map(|i| d.access(Access { op: Op::Read, at: i << 20, len: 4096 }).unwrap().took).collect::<Vec<_>>()
+        };
+        assert_eq!(times(1), times(1));
+        assert_ne!(times(1), times(2));
+    }
+
+    #[test]
+    fn time_passes_by_accesses_and_pauses_only() {
+        let mut d = device("flashbench-readme");
+        let t = d.access(Access { op: Op::Read, at: 0, len: 4096 }).unwrap();
+        assert_eq!(d.now(), t.took);
+        d.idle(Nanos(5));
+        assert_eq!(d.now(), t.took + Nanos(5));
+        assert_eq!(d.access(Access { op: Op::Read, at: 0, len: 4096 }).unwrap().start, t.took + Nanos(5));
+    }
+
+    #[test]
+    fn single_blocks_cost_a_command_each_and_put_the_same_on_the_card() {
+        let mut d = device("flashbench-readme").with_content();
+        let write = |at| Access { op: Op::Write(Fill::Stamp(2)), at, len: 32768 };
+        let took = |d: &mut SimDevice, how, at| {
+            d.write_as(how).unwrap();
+            // The first write opens the AU.
+            d.access(write(at)).unwrap();
+            d.access(write(at + 32768)).unwrap().took
+        };
+        let (kernel, multi, single) =
+            (took(&mut d, None, 0), took(&mut d, Some(Multi::PreDefined), 4 << 20), took(&mut d, Some(Multi::SingleBlocks), 8 << 20));
+        assert!(kernel.0.abs_diff(multi.0) * 50 < multi.0, "the same but for the noise: {kernel} {multi}");
+        assert!(single.0 > 2 * multi.0, "{single} {multi}");
+        let mut bytes = vec![0; 32768];
+        for at in [0, 4 << 20, 8 << 20] {
+            d.load(at, &mut bytes).unwrap();
+            assert_eq!(super::super::fill::read_stamp(&bytes[32256..]), Some((at + 32256, 2)));
+        }
+        assert!(matches!(d.write_as(Some(Multi::Acmd23)), Err(DeviceError::Unsupported(_))));
+        assert_eq!(d.how, Some(Multi::SingleBlocks), "a refused form changes nothing");
+    }
+
+    #[test]
+    fn depth_shows_as_waiting_on_a_card_that_serves_one_at_a_time() {
+        let reads: Vec<Access> = (0..8).map(|i| Access { op: Op::Read, at: i << 22, len: 4096 }).collect();
+        let mut one = device("flashbench-readme");
+        let single = one.batch(&reads, 1).unwrap();
+        let mut four = device("flashbench-readme");
+        let deep = four.batch(&reads, 4).unwrap();
+        assert_eq!(one.now(), four.now(), "the card is no faster");
+        assert!(deep[3].took > single[3].took + single[2].took);
+        assert_eq!(deep[0].start, deep[3].start);
+        assert_eq!(deep[4].start, deep[0].start + deep[0].took);
+    }
+
+    #[test]
+    fn content_is_kept_on_request_and_undo_brings_it_back() {
+        let mut without = device("flashbench-readme");
+        assert!(matches!(without.load(0, &mut [0; 512]), Err(DeviceError::Unsupported(_))));
+        let dir = tempfile::tempdir().unwrap();
+        let o = open("sim:flashbench-readme", &OpenOptions::default()).unwrap();
+        let consent = Consent::check(o.id(), None).unwrap();
+        let limits = Limits { budget: 1 << 20, undo: Some(dir.path().into()), ..Limits::default() };
+        let mut g = o.writable(&consent, &limits).unwrap();
+        let mut before = vec![0; 65536];
+        g.load(1 << 20, &mut before).unwrap();
+        g.access(Access { op: Op::Write(Fill::Stamp(4)), at: 1 << 20, len: 65536 }).unwrap();
+        let mut after = vec![0; 65536];
+        g.load(1 << 20, &mut after).unwrap();
+        assert_eq!(super::super::fill::read_stamp(&after[512..]), Some(((1 << 20) + 512, 4)));
+        assert_eq!(g.restore().unwrap().unwrap().bytes, 65536);
+        g.load(1 << 20, &mut after).unwrap();
+        assert_eq!(after, before);
+    }
+
+    /// A card with these faults.
+    fn faulty(rule: &str) -> SimDevice {
+        let text = format!("{}\n[[fault]]\n{rule}\n", nandscope_sim::cards::text("null").unwrap());
+        SimDevice::new(&Model::parse(&text, "faulty.toml").unwrap(), 1)
+    }
+
+    #[test]
+    fn faults_come_out_as_errors_of_the_medium_and_time_goes_on() {
+        let code = |r: Result<Timed>| match r {
+            Err(DeviceError::Io { source, .. }) => source.raw_os_error(),
+            other => panic!("{other:?}"),
+        };
+        let read = |at| Access { op: Op::Read, at, len: 4096 };
+        let mut d = faulty("kind = \"io\"\non = \"read\"\nat = \"1 MiB\"\nlen = \"4 KiB\"");
+        d.access(read(0)).unwrap();
+        let before = d.now();
+        assert_eq!(code(d.access(read(1 << 20))), Some(Errno::IO.raw_os_error()));
+        assert!(d.now() >= before);
+        d.access(read(2 << 20)).unwrap();
+        let mut d = faulty("kind = \"gone\"\nafter_commands = 2");
+        let last = (0..5).map(|i| d.access(read(i * 4096))).find(Result::is_err).expect("it disappears");
+        assert_eq!(code(last), Some(Errno::NODEV.raw_os_error()));
+        let mut d = faulty("kind = \"read-only\"\nafter_bytes = \"8 KiB\"");
+        let write = |at| Access { op: Op::Write(Fill::Ones), at, len: 4096 };
+        let last = (0..5).map(|i| d.access(write(i * 4096))).find(Result::is_err).expect("it turns read-only");
+        assert_eq!(code(last), Some(Errno::ROFS.raw_os_error()));
+        d.access(read(0)).unwrap();
+    }
+
+    #[test]
+    fn wrong_names_and_files_say_what_there_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("my.toml");
+        std::fs::write(&file, nandscope_sim::cards::text("null").unwrap()).unwrap();
+        let path = file.to_str().unwrap();
+        assert_eq!(parse(&format!("{path}?seed=9&content")).unwrap().seed, 9);
+        let text = |rest: &str| parse(rest).unwrap_err().to_string();
+        assert!(text("no-such").contains("usb-stick") && text("no-such").contains("sim:PATH.toml"));
+        assert!(text("null?seed=x").contains("?seed=7"));
+        assert!(text("null?speed=1").contains("seed=NUMBER"));
+        assert!(text("/no/such.toml").contains("nandscope cards"));
+        std::fs::write(&file, "name = 7").unwrap();
+        assert!(text(path).contains("my.toml"));
+    }
+}

@@ -1,0 +1,71 @@
+//! The main job: experiments in order, each with what the earlier ones found, under one budget of time and writes.
+
+use crate::device::Device;
+use crate::experiment::run::{Limits, Progress};
+use crate::experiment::{self, Experiment, Setup};
+use crate::finding::Findings;
+use crate::report::Report;
+use crate::samples::{Ended, Run};
+use crate::units::Nanos;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+/// What a probe may do.
+pub struct Plan<'a> {
+    pub experiments: Vec<&'static dyn Experiment>,
+    pub region: Range<u64>,
+    /// Time for all experiments, on the device's own clock.
+    pub time: Nanos,
+    pub seed: u64,
+    pub stop: &'a AtomicBool,
+}
+
+/// Told as the probe goes on.
+pub enum Event<'a> {
+    Begin {
+        index: usize,
+        of: usize,
+        name: &'static str,
+        question: &'static str,
+    },
+    Progress(Progress<'a>),
+    /// A run is complete: everything so far can be saved.
+    Done(&'a [Run], &'a Findings),
+}
+
+/// Share of the remaining time that one experiment may use. The later ones mostly need little of theirs.
+const SHARE: f64 = 0.6;
+
+/// Runs the experiments. Never fails: what went wrong is in the runs.
+pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) -> (Vec<Run>, Findings) {
+    let mut runs: Vec<Run> = vec![];
+    let mut known = Findings::default();
+    let geometry = device.geometry().clone();
+    let end = device.now() + plan.time;
+    let count = plan.experiments.len();
+    for (index, exp) in plan.experiments.iter().enumerate() {
+        let about = exp.about();
+        let setup = Setup { geometry: &geometry, region: plan.region.clone(), known: &known };
+        if exp.cells(&setup).is_empty() {
+            // It has nothing to ask; its inference says why.
+            let mut run = Run::new(about.name);
+            run.setting = setup.setting();
+            runs.push(run);
+            continue;
+        }
+        tell(Event::Begin { index, of: count, name: about.name, question: about.question });
+        let left = end - device.now();
+        let share = if index + 1 == count { 1.0 } else { SHARE };
+        let limits = Limits { deadline: device.now() + Nanos::from_secs_f64(left.secs() * share), stop: plan.stop, seed: plan.seed };
+        let run = experiment::run::run(*exp, &setup, device, &limits, &mut |p| tell(Event::Progress(p)));
+        let over = matches!(run.ended, Ended::Interrupted | Ended::Failed(_));
+        runs.push(run);
+        known = Report::infer(&runs);
+        tell(Event::Done(&runs, &known));
+        if over {
+            break;
+        }
+    }
+    known = Report::infer(&runs);
+    (runs, known)
+}

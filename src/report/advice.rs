@@ -1,0 +1,41 @@
+//! What to do about it: one sentence each, resting on a finding that is sure enough.
+
+use crate::finding::{Findings, Quantity};
+use crate::units::{Bytes, three};
+
+/// Below this nobody should re-partition a card.
+const SURE: f64 = 0.75;
+
+pub fn advice(f: &Findings) -> Vec<String> {
+    let mut out = vec![];
+    let value = |q| f.value(q, SURE);
+    if let Some(e) = value(Quantity::EraseBlock) {
+        let at = value(Quantity::EraseBlockOffset).unwrap_or(0.0);
+        let first = if at > 0.0 {
+            format!("{} plus multiples of {}", Bytes(at as u64), Bytes(e as u64))
+        } else {
+            format!("multiples of {}", Bytes(e as u64))
+        };
+        out.push(format!("start partitions and filesystem data at {first}"));
+    }
+    if let Some(w) = value(Quantity::WriteUnit).filter(|&w| w > 512.0) {
+        out.push(format!("write at least {} at a time; anything smaller costs as much", Bytes(w as u64)));
+    }
+    let cost = value(Quantity::CloseCostMs).map(|c| format!(" (each closes an AU: {} ms)", three(c))).unwrap_or_default();
+    match value(Quantity::OpenAusLinear) {
+        Some(0.0) => out.push("every write rewrites an erase block: buffer as much as you can before writing".into()),
+        Some(n) => out.push(format!("write to at most {n:.0} places in turn{cost}")),
+        None => {}
+    }
+    match value(Quantity::OpenAusRandom) {
+        Some(0.0) if value(Quantity::OpenAusLinear) != Some(0.0) => {
+            out.push(format!("avoid random writes: even inside one erase block each pays{cost}; prefer log-structured filesystems"));
+        }
+        Some(n) if n > 0.0 => out.push(format!("random writes are cheap inside {n:.0} erase blocks at a time")),
+        _ => {}
+    }
+    if let Some(z) = value(Quantity::FatZone).filter(|&z| z > 0.0) {
+        out.push(format!("keep the FAT, or anything else written at random, in the first {}", Bytes(z as u64)));
+    }
+    out
+}

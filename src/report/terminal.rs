@@ -1,0 +1,177 @@
+//! The report as plain text: what was found, how sure it is, why, what to do, what it cost. Quotable in a mail (Q17).
+
+use super::{Report, plot};
+use crate::experiment;
+use crate::finding::{Finding, Quantity};
+use crate::samples::Ended;
+use crate::units::{Bytes, Nanos, three};
+use std::fmt::Write;
+
+/// How the text is dressed.
+#[derive(Clone, Copy, Debug)]
+pub struct Dress {
+    pub colour: bool,
+    pub width: usize,
+    pub plots: bool,
+    /// Evidence, rivals and caveats of every finding.
+    pub details: bool,
+}
+
+impl Default for Dress {
+    fn default() -> Dress {
+        Dress { colour: false, width: 100, plots: true, details: true }
+    }
+}
+
+/// Statements graded by confidence, so that words and numbers agree.
+fn grade(c: f64) -> &'static str {
+    match c {
+        c if c >= 0.95 => "sure",
+        c if c >= 0.8 => "likely",
+        c if c >= 0.6 => "perhaps",
+        _ => "a guess",
+    }
+}
+
+pub fn text(r: &Report, d: Dress) -> String {
+    let mut out = String::new();
+    let bold = |s: &str| if d.colour { format!("\x1b[1m{s}\x1b[0m") } else { s.to_string() };
+    let what = r.target.model.as_deref().map(|m| format!(" ({m})")).unwrap_or_default();
+    let _ = writeln!(out, "{}{what}, {}", bold(&r.settings.asked), size(r.target.size));
+    out.push('\n');
+    table(&mut out, r, d);
+    for f in &r.findings.0 {
+        if d.details {
+            details(&mut out, f, d);
+        }
+    }
+    if d.plots {
+        for lines in plots(r, d.width.min(100)) {
+            out.push('\n');
+            lines.iter().for_each(|l| {
+                let _ = writeln!(out, "{l}");
+            });
+        }
+    }
+    if !r.advice.is_empty() {
+        let _ = writeln!(out, "\n{}", bold("What to do"));
+        for a in &r.advice {
+            wrapped(&mut out, "  - ", a, d.width);
+        }
+    }
+    if !r.warnings.is_empty() {
+        let _ = writeln!(out, "\n{}", bold("Mind"));
+        for w in &r.warnings {
+            wrapped(&mut out, "  - ", w, d.width);
+        }
+    }
+    let c = &r.cost;
+    let drive = c.bytes_written as f64 / r.target.size.max(1) as f64;
+    let _ = write!(out, "\n{} reads ({})", c.reads, size(c.bytes_read));
+    if c.writes > 0 {
+        let _ = write!(out, ", {} writes: {} written, {:.4} drive writes", c.writes, size(c.bytes_written), drive);
+    } else {
+        let _ = write!(out, ", nothing written");
+    }
+    let _ = writeln!(out, "; {} of the device's time", Nanos::from_secs_f64(c.seconds));
+    out
+}
+
+/// Exact sizes where they are round, two decimals elsewhere.
+fn size(b: u64) -> String {
+    match b {
+        b if b < 10_000 => format!("{b} B"),
+        b if Bytes(b).to_string().len() <= 9 => Bytes(b).to_string(),
+        b if b < 1 << 20 => format!("{:.1} KiB", b as f64 / 1024.0),
+        b if b < 1 << 30 => format!("{:.1} MiB", b as f64 / (1 << 20) as f64),
+        b => format!("{:.2} GiB", b as f64 / (1 << 30) as f64),
+    }
+}
+
+fn table(out: &mut String, r: &Report, d: Dress) {
+    for f in &r.findings.0 {
+        let title = format!("{:<18}", f.quantity.title());
+        let line = match (f.number(), f.at_least) {
+            (Some(v), _) => {
+                let mut line =
+                    format!("{title}{:<14}{:>3.0} %  {:<8}", f.quantity.show(v), (f.confidence * 100.0).floor(), grade(f.confidence));
+                if let Some([lo, hi]) = f.interval {
+                    let _ = write!(line, "{} to {}", three(lo), three(hi));
+                } else if let Some(rival) = f.rivals.first().filter(|x| x.probability >= 0.005) {
+                    let _ = write!(line, "else {} ({:.0} %)", f.quantity.show(rival.value.0), (rival.probability * 100.0).max(1.0));
+                }
+                if d.colour { line.replacen(&f.quantity.show(v), &format!("\x1b[1m{}\x1b[0m", f.quantity.show(v)), 1) } else { line }
+            }
+            (None, Some(bound)) => {
+                let bound = format!("at least {}", f.quantity.show(bound.0));
+                format!("{title}{bound:<14}{:>3.0} %  {}", (f.confidence * 100.0).floor(), grade(f.confidence))
+            }
+            (None, None) => {
+                let reason = f.reason.as_deref().unwrap_or("no reason given");
+                let mut text = String::new();
+                wrapped(&mut text, &format!("{title}undecided, because "), reason, d.width);
+                text.trim_end().to_string()
+            }
+        };
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+fn details(out: &mut String, f: &Finding, d: Dress) {
+    if f.evidence.is_empty() && f.caveats.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{} ({})", f.quantity.title(), if f.from.is_empty() { "no experiment".into() } else { f.from.join(", ") });
+    for e in &f.evidence {
+        wrapped(out, "  ", e, d.width);
+    }
+    if let (Some(reason), Some(_)) = (&f.reason, f.at_least) {
+        wrapped(out, "  ", reason, d.width);
+    }
+    for c in &f.caveats {
+        wrapped(out, "  but ", c, d.width);
+    }
+}
+
+/// The decisive plots: one for each experiment that decided something, else the first.
+fn plots(r: &Report, width: usize) -> Vec<Vec<String>> {
+    let mut out = vec![];
+    for run in &r.runs {
+        let Some(e) = experiment::by_name(&run.experiment) else { continue };
+        let decided = r.findings.0.iter().any(|f| f.from.contains(&run.experiment) && (f.value.is_some() || f.at_least.is_some()));
+        if decided || r.runs.len() == 1 || e.about().answers.contains(&Quantity::EraseBlock) && !e.about().writes {
+            out.extend(e.figures(run).iter().map(|f| plot::braille(f, width, 8)).filter(|l| !l.is_empty()));
+        }
+    }
+    out.truncate(4);
+    out
+}
+
+fn wrapped(out: &mut String, lead: &str, text: &str, width: usize) {
+    let indent = lead.chars().count();
+    let mut line = lead.to_string();
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && line.chars().count() + 1 + word.chars().count() > width.max(40) {
+            let _ = writeln!(out, "{line}");
+            line = " ".repeat(indent.min(20));
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    let _ = writeln!(out, "{line}");
+}
+
+/// How a run ended, where that is worth a word.
+pub fn ending(name: &str, ended: &Ended) -> Option<String> {
+    match ended {
+        Ended::Complete => None,
+        Ended::Budget(what) => Some(format!("{name} stopped early: out of {what}")),
+        Ended::Interrupted => Some(format!("{name} was interrupted")),
+        Ended::Failed(why) => Some(format!("{name} failed: {why}")),
+    }
+}

@@ -1,0 +1,132 @@
+//! A probe of a simulated card in this process, and the comparison with its truth.
+#![allow(dead_code)]
+
+use nandscope::device::{Access, Device, Op, Result, Timed};
+use nandscope::experiment;
+use nandscope::finding::{Finding, Findings, Quantity};
+use nandscope::probe::{Plan, probe};
+use nandscope::samples::Run;
+use nandscope::units::Nanos;
+use nandscope_sim::{Mapping, Model, Truth};
+use std::sync::atomic::AtomicBool;
+
+pub struct Probed {
+    pub findings: Findings,
+    pub runs: Vec<Run>,
+    pub accesses: u64,
+    pub bytes_written: u64,
+    /// Virtual seconds.
+    pub seconds: f64,
+}
+
+/// Counts what passes.
+struct Count<D> {
+    inner: D,
+    accesses: u64,
+    bytes_written: u64,
+}
+
+impl<D: Device> Device for Count<D> {
+    fn geometry(&self) -> &nandscope::device::Geometry {
+        self.inner.geometry()
+    }
+    fn access(&mut self, a: Access) -> Result<Timed> {
+        self.accesses += 1;
+        if matches!(a.op, Op::Write(_)) {
+            self.bytes_written += a.len;
+        }
+        self.inner.access(a)
+    }
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+    fn idle(&mut self, d: Nanos) {
+        self.inner.idle(d)
+    }
+    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.inner.load(at, into)
+    }
+    fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+        self.inner.store(at, from)
+    }
+}
+
+pub fn probe_model(model: &Model, seed: u64, write: bool) -> Probed {
+    let mut device = Count { inner: nandscope::device::SimDevice::new(model, seed), accesses: 0, bytes_written: 0 };
+    let stop = AtomicBool::new(false);
+    let mut experiments = experiment::ALL.to_vec();
+    experiments.retain(|e| write || !e.about().writes);
+    let region = 0..device.geometry().size;
+    let plan = Plan { experiments, region, time: Nanos::from_secs_f64(1800.0), seed, stop: &stop };
+    let began = device.now();
+    let (runs, findings) = probe(&mut device, &plan, &mut |_| {});
+    let seconds = (device.now() - began).secs();
+    Probed { findings, runs, accesses: device.accesses, bytes_written: device.bytes_written, seconds }
+}
+
+/// The true value of a quantity where it is a number; `None` where the model has none.
+pub fn truth_of(q: Quantity, t: &Truth) -> Option<f64> {
+    let size = |b: u64| (b > 0).then_some(b as f64);
+    match q {
+        Quantity::EraseBlock => size(t.erase_block),
+        Quantity::EraseBlockOffset => size(t.erase_block).map(|_| t.erase_block_offset as f64),
+        Quantity::Page => size(t.page),
+        Quantity::AccessUnit => size(t.access_unit),
+        Quantity::WriteUnit => size(t.write_unit),
+        Quantity::OpenAusLinear => t.open_aus_linear.map(f64::from),
+        Quantity::OpenAusRandom => t.open_aus_random.map(f64::from),
+        Quantity::CloseCostMs => t.close_cost_ns.map(|ns| ns as f64 / 1e6),
+        Quantity::FatZone => Some(t.fat_zone as f64),
+    }
+}
+
+/// Is a decided finding right? `None` when it is undecided.
+pub fn right(f: &Finding, t: &Truth) -> Option<bool> {
+    let truth = truth_of(f.quantity, t);
+    if let Some(v) = f.number() {
+        return Some(match (f.quantity, truth) {
+            // A cost depends on how much of the AU was written; the truth is for one write unit.
+            (Quantity::CloseCostMs, Some(x)) => (v / x - 1.0).abs() < 0.3,
+            (_, Some(x)) => v == x,
+            (_, None) => false,
+        });
+    }
+    f.at_least.map(|b| match f.quantity {
+        // No limit is more than any bound.
+        Quantity::OpenAusLinear | Quantity::OpenAusRandom => truth.is_none_or(|x| x >= b.0),
+        _ => truth.is_some_and(|x| x >= b.0),
+    })
+}
+
+/// Quantities that this card's timing shows plainly.
+pub fn visible(m: &Model) -> Vec<Quantity> {
+    let t = m.truth();
+    let mut out = vec![];
+    if t.read_steps.erase_block_ns > 20_000 {
+        out.push(Quantity::EraseBlock);
+    }
+    if t.mapping == Mapping::Block {
+        out.extend([Quantity::OpenAusLinear, Quantity::OpenAusRandom, Quantity::CloseCostMs]);
+    }
+    out
+}
+
+/// One line for people.
+pub fn line(p: &Probed, m: &Model) -> String {
+    let t = m.truth();
+    let mut s = format!("{} accesses, {:.1} MiB, {:.1} s:", p.accesses, p.bytes_written as f64 / 1048576.0, p.seconds);
+    for f in &p.findings.0 {
+        let mark = match right(f, &t) {
+            Some(true) => "",
+            Some(false) => " WRONG",
+            None => "",
+        };
+        let value = f.number().map(|v| f.quantity.show(v)).or(f.at_least.map(|a| format!(">={}", a.0))).unwrap_or("?".into());
+        let truth = truth_of(f.quantity, &t).map_or("-".into(), |v| f.quantity.show(v));
+        s += &format!(" [{} {value}/{truth} {:.2}{mark}]", f.quantity.key(), f.confidence);
+        if f.value.is_none() && f.at_least.is_none() {
+            s += &format!("({})", f.reason.as_deref().unwrap_or(""));
+        }
+    }
+    s
+}

@@ -1,0 +1,107 @@
+//! The one rule, checked in the sources: a measurement passes once, forwards (DESIGN.md).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    let mut out = vec![];
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            out.extend(sources(&path));
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            out.push(path);
+        }
+    }
+    out
+}
+
+/// Code lines without comments and without the unit tests at the end of a file.
+fn code(path: &Path) -> Vec<(usize, String)> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines()
+        .take_while(|l| l.trim() != "mod tests {")
+        .enumerate()
+        .map(|(i, l)| (i + 1, l.split("//").next().unwrap_or("").to_string()))
+        .collect()
+}
+
+/// Rooms (paths below src/) and what their code must not mention.
+const FORBIDDEN: &[(&str, &[&str])] = &[
+    ("units.rs", &["crate::device", "crate::infer", "crate::experiment", "crate::report", "crate::cli"]),
+    ("finding.rs", &["crate::device", "crate::infer", "crate::experiment", "crate::report", "crate::cli", "nandscope_sim"]),
+    ("samples", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "nandscope_sim"]),
+    ("infer", &["crate::device", "crate::experiment", "crate::report", "crate::cli", "crate::host", "nandscope_sim"]),
+    ("experiment", &["crate::report", "crate::cli", "crate::host", "nandscope_sim"]),
+    ("device", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding"]),
+    ("host", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding"]),
+    ("report", &["crate::cli", "nandscope_sim", "device::open"]),
+    ("probe.rs", &["crate::cli", "nandscope_sim"]),
+];
+
+#[test]
+fn no_use_against_the_arrow() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut wrong = vec![];
+    for (room, words) in FORBIDDEN {
+        let at = src.join(room);
+        let files = if at.is_dir() { sources(&at) } else { vec![at] };
+        assert!(!files.is_empty(), "{room} is gone; adapt this test");
+        for file in files {
+            for (line, text) in code(&file) {
+                wrong.extend(words.iter().filter(|w| text.contains(**w)).map(|w| format!("{}:{line}: {w}", file.display())));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "against the arrow:\n{}", wrong.join("\n"));
+}
+
+/// Detectors never see a model: only the device that carries a card, the server and the commands about cards do.
+#[test]
+fn only_carriers_know_the_simulator() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let allowed = ["device/sim.rs", "device/mmc_sim.rs", "device/open.rs", "serve/", "cli/"];
+    let wrong: Vec<String> = sources(&src)
+        .into_iter()
+        .filter(|f| code(f).iter().any(|l| l.1.contains("nandscope_sim")))
+        .map(|f| f.strip_prefix(&src).unwrap().display().to_string())
+        .filter(|f| !allowed.iter().any(|a| f.starts_with(a)))
+        .collect();
+    assert!(wrong.is_empty(), "these know the simulator: {wrong:?}");
+}
+
+#[test]
+fn only_cli_and_report_print() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut wrong = vec![];
+    for file in sources(&src) {
+        let name = file.strip_prefix(&src).unwrap().display().to_string();
+        if name.starts_with("cli/") || name.starts_with("report/") {
+            continue;
+        }
+        for (line, text) in code(&file) {
+            if ["println!", "print!", "eprint!", "dbg!"].iter().any(|m| text.contains(m)) {
+                wrong.push(format!("{name}:{line}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "these print: {wrong:?}");
+}
+
+#[test]
+fn unsafe_code_lives_in_the_ioctl_and_buffer_files() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for dir in ["src", "crates/sim/src", "crates/fat/src"] {
+        for file in sources(&root.join(dir)) {
+            let name = file.file_name().unwrap().to_string_lossy().into_owned();
+            if name == "buffer.rs" || name.ends_with("ioctl.rs") {
+                continue;
+            }
+            assert!(
+                !code(&file).iter().any(|l| l.1.contains("unsafe {") || l.1.contains("unsafe fn")),
+                "{} has unsafe code",
+                file.display()
+            );
+        }
+    }
+}
