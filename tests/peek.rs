@@ -8,11 +8,22 @@ fn peek() {
     let p = common::probe_model(&model, 2, true);
     println!("{}", common::line(&p, &model));
     for r in &p.runs {
-        println!("== {} {:?} {} samples", r.experiment, r.ended, r.samples.len());
+        println!(
+            "== {} {:?} {} samples, {:.1} s, {:.1} MiB",
+            r.experiment,
+            r.ended,
+            r.samples.len(),
+            r.samples.iter().map(|s| s.took.secs()).sum::<f64>(),
+            r.samples.iter().filter(|s| s.op != nandscope::device::Op::Read).map(|s| s.len as f64 / 1048576.0).sum::<f64>()
+        );
         if std::env::var("RUN").is_ok_and(|x| x == r.experiment) {
             for c in &r.cells {
                 println!("{} {:?}", c.label, c.set);
                 for t in r.trials(c.id) {
+                    if std::env::var_os("TIMES").is_some() {
+                        println!("   {:.2} s", t.iter().map(|s| s.took.secs()).sum::<f64>());
+                        continue;
+                    }
                     println!(
                         "   {}",
                         t.iter()

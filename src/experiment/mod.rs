@@ -159,7 +159,7 @@ impl Bench<'_> {
 
     /// A whole number below `n`, from the run's seed.
     pub fn below(&mut self, n: u64) -> u64 {
-        if n == 0 { 0 } else { (self.rng.next_u64() as u128 * n as u128 >> 64) as u64 }
+        if n == 0 { 0 } else { ((self.rng.next_u64() as u128 * n as u128) >> 64) as u64 }
     }
 
     /// Fisher-Yates.

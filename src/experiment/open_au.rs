@@ -1,13 +1,14 @@
 //! How many AUs can be written in turn without paying for closing one each time? (F14-F19, Q8-Q13)
 //!
-//! A card keeps a few AUs open and must copy the rest of one to close it. N AUs are written in turn, one small write
-//! each, in an order that changes every round; the first round opens them, the later ones tell. Whatever the card throws
-//! out when its table is full, a full round over more AUs than fit finds at least one closed. The number is doubled
-//! until the cost appears, then bisected, then tried again on both sides of the cut.
+//! A card keeps a few AUs open and must copy the rest of one to close it. N AUs are written in turn, one small write each,
+//! in an order that changes every round. N grows from one, keeping the AUs that are open already, until rounds stay slow;
+//! then it is bisected among the AUs written last, and both sides of the cut are tried again in other AUs. Whatever the
+//! card throws out when its table is full, rounds over more AUs than fit go on finding closed ones.
 //!
-//! What fools it: stalls (they do not come in every round), writes larger than a quarter AU, which hide the cost
-//! (Q12: small ones are used), a replacement that is not LRU (Q11: no monotony assumed, the order is random), AUs that
-//! share an erase block (spacing of several), a start that is a FAT zone (left out).
+//! What fools it: stalls (they do not come in every round), writes larger than a quarter AU, which hide the cost (Q12: small
+//! ones are used), a replacement that is not LRU (Q11: no monotony assumed, the order is random), AUs that share an erase
+//! block (spacing of several), a start that is a FAT zone (left out), AUs left over from earlier that are thrown out only
+//! by and by (later rounds count).
 
 use super::{About, Bench, Experiment, Figure, Series, Setup};
 use crate::device::DeviceError;
@@ -23,7 +24,7 @@ pub struct OpenAuRandom;
 static LINEAR: About = About {
     name: "open-au-linear",
     question: "How many AUs can be written in turn, each in linear order?",
-    method: "N AUs in turn, one small write each, order changed every round; N doubled, then bisected",
+    method: "N AUs in turn, one small write each, order changed every round; N grows until rounds stay slow, then is bisected",
     writes: true,
     answers: &[Quantity::OpenAusLinear, Quantity::CloseCostMs],
     roles: &["open", "round 1", "round 2", "round 3", "round 4"],
@@ -87,7 +88,8 @@ impl Slots {
         let fits = end.checked_sub(base)? / au;
         let apart = if known.is_some() { [12, 7, 5, 3, 2, 1].into_iter().find(|s| fits / s >= 40).unwrap_or(1) } else { 1 };
         let span = if known.is_some() { au } else { (au / 4).clamp(128 * KIB, 512 * KIB) };
-        let chunk = (32 * KIB).max(unit).min(span / 8).max(sector) / sector * sector;
+        // Small against the AU, so that the cost of closing stands out and many rounds fit; not below what one write costs.
+        let chunk = (32 * KIB).min(span / 32).max(unit.min(span / 8)).max(sector) / sector * sector;
         let slots = Slots { first: base, spacing: au * apart, count: fits / apart, span: span / chunk * chunk, chunk };
         (slots.count >= 2).then_some(slots)
     }
@@ -106,7 +108,7 @@ impl Experiment for OpenAuLinear {
         &LINEAR
     }
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
-        first_cells(setup, false)
+        first_cells(setup)
     }
     fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         visit(cell, n, b)
@@ -130,7 +132,7 @@ impl Experiment for OpenAuRandom {
         &RANDOM
     }
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
-        first_cells(setup, true)
+        first_cells(setup)
     }
     fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         visit(cell, n, b)
@@ -149,56 +151,85 @@ impl Experiment for OpenAuRandom {
     }
 }
 
-fn cell(n: i64, random: bool, confirm: i64) -> Cell {
+/// `fresh`: in AUs not used before.
+fn cell(n: i64, random: bool, fresh: bool) -> Cell {
     let order = if random { "random" } else { "linear" };
-    Cell::new(format!("{n} AUs, {order}"), &[("n", n), ("random", random as i64), ("confirm", confirm)])
+    let other = if fresh { ", other AUs" } else { "" };
+    Cell::new(format!("{n} AUs, {order}{other}"), &[("n", n), ("random", random as i64), ("fresh", fresh as i64)])
 }
 
-fn first_cells(setup: &Setup, random: bool) -> Vec<Cell> {
+fn first_cells(setup: &Setup) -> Vec<Cell> {
     let settings = setup.setting();
     if Slots::plan(&|k| settings.get(k).map(|&v| v as u64)).is_none() {
         return vec![];
     }
     // One AU in linear order cannot close anything after it is open: the measure of a fast visit.
-    let mut cells = vec![cell(1, false, 1)];
-    if random {
-        cells.push(cell(1, true, 1));
-    }
-    cells
+    vec![cell(1, false, true)]
 }
 
-fn visit(cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
+/// The slot an access lies in.
+fn slot_of(slots: &Slots, s: &Sample) -> u64 {
+    s.at.saturating_sub(slots.first) / slots.spacing
+}
+
+/// Slots in the order of their last visit, latest first.
+fn recent(run: &Run, slots: &Slots) -> Vec<u64> {
+    let mut seen = std::collections::HashSet::new();
+    run.samples.iter().rev().map(|s| slot_of(slots, s)).filter(|s| seen.insert(*s)).collect()
+}
+
+fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     let Some(slots) = Slots::of(b.run) else { return Ok(()) };
-    let n = cell.bytes("n");
-    // Slots are used in turn, so that one is not met again while it may still be open from an earlier trial.
-    let used = b.run.samples.iter().filter(|s| s.role == 0).count() as u64;
-    let mut order: Vec<u64> = (0..n).map(|i| slots.at(used + i)).collect();
-    let places = slots.span / slots.chunk;
-    let paths: Vec<Vec<u64>> = (0..n)
-        .map(|_| {
-            let mut path: Vec<u64> = (0..places).collect();
-            if cell.get("random") == 1 {
-                b.shuffle(&mut path);
-            }
-            path
-        })
-        .collect();
-    let index: std::collections::HashMap<u64, usize> = order.iter().enumerate().map(|(i, &a)| (a, i)).collect();
+    let n = cell.get("n") as usize;
+    let random = cell.get("random") == 1;
+    let latest = recent(b.run, &slots);
+    let unused = (0..slots.count).filter(|s| !latest.contains(s));
+    // AUs that are open already stay in the set; new ones come from those never used, then from those used longest ago.
+    let again = if cell.get("fresh") == 1 && trial == 0 { 0 } else { n.min(latest.len()) };
+    let new: Vec<u64> = unused.chain(latest.iter().skip(again).rev().copied()).take(n - again).collect();
+    let mut places: std::collections::HashMap<u64, u64> = std::collections::HashMap::new();
+    for s in b.run.samples.iter() {
+        *places.entry(slot_of(&slots, s)).or_default() += 1;
+    }
+    let per_slot = slots.span / slots.chunk;
+    let mut write = |b: &mut Bench, role: u8, slot: u64| -> Result<f64, DeviceError> {
+        let done = places.entry(slot).or_default();
+        let place = if random { b.below(per_slot) } else { *done % per_slot };
+        *done += 1;
+        Ok(b.write(role, slots.at(slot) + place * slots.chunk, slots.chunk)?.micros())
+    };
+    // In random order an AU is taken for a linear one until its second write.
+    for _ in 0..1 + random as u8 {
+        for &slot in &new {
+            write(b, 0, slot)?;
+        }
+    }
+    let mut order: Vec<u64> = latest.iter().take(again).copied().chain(new.iter().copied()).collect();
     let line = slow_line(b.run);
+    // After a count that did not fit, what is open is not what was written last, unless the card's table is LRU.
+    let spoilt = b.run.cells.iter().rev().find(|c| c.id != b.cell).is_some_and(|c| c.get("n") > n as i64);
+    if spoilt && new.is_empty() {
+        b.shuffle(&mut order);
+        for slot in order.clone() {
+            write(b, 0, slot)?;
+        }
+    }
     // One AU alone is visited more often: it is the reference of all the others.
-    let rounds = if n == 1 { 2 * ROUNDS } else { ROUNDS };
-    for round in 0..=rounds {
+    let rounds = if n == 1 { 6 } else { ROUNDS };
+    for round in 1..=rounds {
         b.shuffle(&mut order);
         let mut slow = 0;
-        for (i, &au) in order.clone().iter().enumerate() {
-            let path = &paths[index[&au]];
-            let at = au + path[round as usize % path.len()] * slots.chunk;
-            let t = b.write(round.min(ROUNDS), at, slots.chunk)?.micros();
-            slow += (round > 0 && line.is_some_and(|l| t > l)) as usize;
+        for (i, slot) in order.clone().into_iter().enumerate() {
+            let t = write(b, round.min(ROUNDS), slot)?;
+            slow += line.is_some_and(|l| t > l) as usize;
             // Six visits, nearly all slow: more of them cost time and wear and say nothing new.
             if i + 1 >= 6 && i < slow + 1 {
                 return Ok(());
             }
+        }
+        // A clean round of many AUs says enough; few need more visits.
+        if slow == 0 && round as usize * n >= 12 {
+            return Ok(());
         }
     }
     Ok(())
@@ -229,7 +260,7 @@ fn trials(run: &Run, random: bool, line: f64) -> Vec<Visits> {
     for c in run.cells.iter().filter(|c| c.get("random") == random as i64) {
         for t in run.trials(c.id) {
             let n = c.get("n") as u32;
-            let later: Vec<&&Sample> = t.iter().skip(n as usize).collect();
+            let later: Vec<&&Sample> = t.iter().filter(|s| s.role > 0).collect();
             let rounds: Vec<(u32, u32)> = later
                 .chunks(n.max(1) as usize)
                 .map(|r| (r.len() as u32, micros(r.iter().copied()).iter().filter(|&&t| t > line).count() as u32))
@@ -242,28 +273,37 @@ fn trials(run: &Run, random: bool, line: f64) -> Vec<Visits> {
     out
 }
 
+/// The last three trials of each count: what was left open from before no longer matters.
+fn last_trials(run: &Run, random: bool, line: f64) -> Vec<Visits> {
+    let all = trials(run, random, line);
+    let later = |i: usize| all[i + 1..].iter().filter(|v| v.n == all[i].n).count();
+    (0..all.len()).filter(|&i| later(i) < 3).map(|i| all[i].clone()).collect()
+}
+
 fn stalls(run: &Run, line: f64) -> (u32, u32) {
     let f = fast(run);
     (f.iter().filter(|&&t| t > line).count() as u32, f.len() as u32)
 }
 
-/// Log odds that a count fits, over all its trials; `None` when it was not tried.
+/// Log odds that a count fits; `None` when it was not tried.
 fn odds(run: &Run, n: i64, random: bool) -> Option<f64> {
     let Some(line) = slow_line(run) else {
         // Nothing slow was seen at all: everything tried so far fits.
         return run.cells.iter().any(|c| c.get("n") == n && c.get("random") == random as i64).then_some(SETTLED + 1.0);
     };
     let all: Vec<Visits> = trials(run, random, line).into_iter().filter(|v| v.n as i64 == n).collect();
-    (!all.is_empty()).then(|| all.iter().map(|v| log_odds(v, stalls(run, line)).clamp(-8.0, 8.0)).sum())
+    let seen = stalls(run, line);
+    // What was left open from before is thrown out by and by: the last trials count.
+    (!all.is_empty()).then(|| all.iter().rev().take(3).map(|v| log_odds(v, seen).clamp(-8.0, 8.0)).sum())
 }
 
 fn wants(cell: &Cell, run: &Run) -> bool {
-    let done = run.trials(cell.id).len() as i64;
+    let done = run.trials(cell.id).len();
     if done == 0 {
         return true;
     }
     let sure = odds(run, cell.get("n"), cell.get("random") == 1).is_some_and(|o| o.abs() >= SETTLED);
-    done < cell.get("confirm").max(1) || (!sure && done < 6)
+    !sure && done < 5
 }
 
 /// The largest count that fits and the smallest that does not.
@@ -280,24 +320,34 @@ fn bracket(run: &Run, random: bool) -> (i64, Option<i64>) {
 fn more(run: &Run, random: bool) -> Vec<Cell> {
     let Some(slots) = Slots::of(run) else { return vec![] };
     let most = MOST.min(slots.count as i64);
-    let tried = |n: i64| run.cells.iter().any(|c| c.get("n") == n && c.get("random") == random as i64);
     match bracket(run, random) {
         (fits, None) if fits < most => {
-            // Random order rarely fits more AUs than linear order: try that number, and the next, first.
-            let hint = run.setting("open_aus_linear").map_or(0, |k| k as i64).min(most);
+            // One by one at first, then by thirds: the AUs that are open stay, so only the new ones cost.
+            let next = if fits < 4 { fits + 1 } else { fits * 4 / 3 };
+            // Random order rarely fits more AUs than linear order: that number and the next are the ones to try.
+            let hint = run.setting("open_aus_linear").map_or(0, |k| k as i64);
             let next = match () {
-                _ if random && fits < hint => hint,
-                _ if random && fits == hint => (hint + 1).min(most),
-                _ => (2 * fits).clamp(2, most),
+                _ if random && fits == hint => fits + 1,
+                _ if random && fits < hint && next > hint => hint,
+                _ => next,
             };
-            vec![cell(next, random, 1)]
+            vec![cell(next.min(most), random, fits == 0)]
         }
         (_, None) => vec![],
-        (fits, Some(over)) if over - fits > 1 => vec![cell((fits + over) / 2, random, 1)],
+        (fits, Some(over)) if over - fits > 1 => vec![cell((fits + over) / 2, random, false)],
         (fits, Some(over)) => {
-            // Both sides of the cut once more, in other AUs.
-            let asked = |n: i64| run.cells.iter().any(|c| c.get("n") == n && c.get("random") == random as i64 && c.get("confirm") == 2);
-            [fits, over].into_iter().filter(|&n| n > 0 && tried(n) && !asked(n)).map(|n| cell(n, random, 2)).collect()
+            // Both sides of the cut once more, in other AUs: first what fits, then one more.
+            let again: Vec<i64> =
+                run.cells.iter().filter(|c| c.get("random") == random as i64 && c.get("again") == 1).map(|c| c.get("n")).collect();
+            let next = [fits, over].into_iter().find(|n| *n > 0 && !again.contains(n));
+            next.filter(|_| again.len() < 4)
+                .map(|n| {
+                    let mut c = cell(n, random, n == fits || fits == 0);
+                    c.set.insert("again".into(), 1);
+                    c
+                })
+                .into_iter()
+                .collect()
         }
     }
 }
@@ -315,7 +365,7 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let largest = run.cells.iter().filter(|c| c.get("random") == random as i64 && run.of(c.id).next().is_some()).map(|c| c.get("n")).max();
     let Some(largest) = largest else { return vec![Finding::undecided(q, "the run ended before this order was tried")] };
     let line = slow_line(run);
-    let all = line.map(|l| trials(run, random, l)).unwrap_or_default();
+    let all = line.map(|l| last_trials(run, random, l)).unwrap_or_default();
     let seen = line.map_or((0, 0), |l| stalls(run, l));
     let most = run.cells.iter().map(|c| c.get("n")).max().unwrap_or(1).max(largest) as u32;
     let p = match line {
@@ -347,7 +397,7 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
         .cells
         .iter()
         .filter(|c| c.get("random") == random as i64 && c.get("n") > k as i64)
-        .flat_map(|c| run.trials(c.id).into_iter().flat_map(move |t| micros(t.iter().skip(c.get("n") as usize))))
+        .flat_map(|c| run.of(c.id).filter(|s| s.role > 0).map(|s| s.took.micros()).collect::<Vec<_>>())
         .filter(|&t| t > line)
         .collect();
     let slow = median(&over);
@@ -398,7 +448,7 @@ fn figures(run: &Run, random: bool) -> Vec<Figure> {
             .cells
             .iter()
             .filter(|c| c.get("n") == n && c.get("random") == random as i64)
-            .flat_map(|c| run.trials(c.id).into_iter().flat_map(move |t| micros(t.iter().skip(n as usize))))
+            .flat_map(|c| run.of(c.id).filter(|s| s.role > 0).map(|s| s.took.micros()).collect::<Vec<_>>())
             .collect();
         if !t.is_empty() {
             points.push((n as f64, t.iter().sum::<f64>() / t.len() as f64 / 1e3));

@@ -127,7 +127,7 @@ impl Experiment for ReadBoundary {
                 // A control sits on a boundary of the access unit, at a fraction of the period that a shorter one would hit.
                 let fraction = [2, 3, 4, 5, 2, 0][b.below(6) as usize];
                 let units = period / step;
-                let shift = if fraction > 0 { units / fraction } else { 1 + b.below(units.saturating_sub(1)) };
+                let shift = units.checked_div(fraction).unwrap_or_else(|| 1 + b.below(units.saturating_sub(1)));
                 let c = near + shift.clamp(1, units.saturating_sub(1).max(1)) * step;
                 let mut two = [(PREDICTED, p), (CONTROL, c)];
                 b.shuffle(&mut two);
@@ -403,21 +403,19 @@ fn mixed(d: &[f64], none: f64, scale: f64) -> f64 {
     d.iter().map(|x| ((1.0 - none) * t((x - shift) / scale) + none * t(x / scale)).ln()).sum()
 }
 
+/// Is a place that was slow once slower than its neighbours again and again?
+fn stands_out(run: &Run, cell: &Cell) -> bool {
+    let e = row_estimate(run, cell);
+    e.value > 4.0 * e.error && e.value > 0.015 * base_time(run, cell.bytes("block")).max(0.0)
+}
+
 /// Confirmed hits of the sweeps so far, as a lattice that deserves a check far away.
 fn sweep_lattice(run: &Run) -> Option<lattice::Lattice> {
     let sweeps: Vec<&Cell> = run.cells.iter().filter(|c| kind(c) == Kind::Sweep).collect();
     let (first, last) = (sweeps.first()?, sweeps.last()?);
     let window = first.bytes("from")..last.bytes("from") + last.bytes("count") * last.bytes("step");
-    let mut hits: Vec<u64> = run
-        .cells
-        .iter()
-        .filter(|c| kind(c) == Kind::Verify)
-        .filter(|c| {
-            let e = row_estimate(run, c);
-            e.value > 4.0 * e.error && e.value > 0.015 * base_time(run, c.bytes("block")).max(0.0)
-        })
-        .map(|c| c.bytes("at"))
-        .collect();
+    let mut hits: Vec<u64> =
+        run.cells.iter().filter(|c| kind(c) == Kind::Verify).filter(|c| stands_out(run, c)).map(|c| c.bytes("at")).collect();
     hits.sort_unstable();
     let l = lattice::fit(&hits, window, 0)?;
     (l.score() > 0.75 && (l.on >= 3 || sweeps.len() == WINDOWS.len())).then_some(l)
@@ -511,6 +509,13 @@ impl View {
 
     fn next_window(&self, run: &Run) -> Vec<Cell> {
         let done = run.cells.iter().filter(|c| kind(c) == Kind::Sweep).count();
+        // The longest stretch is for cards whose reads show anything at all.
+        if done + 1 == WINDOWS.len()
+            && self.fit.steps.is_empty()
+            && !run.cells.iter().any(|c| kind(c) == Kind::Verify && stands_out(run, c))
+        {
+            return vec![];
+        }
         self.sweep_cell(run, done).into_iter().collect()
     }
 

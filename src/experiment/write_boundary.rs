@@ -300,7 +300,7 @@ fn scan_lattice(run: &Run) -> Option<lattice::Lattice> {
         .collect();
     hits.sort_unstable();
     // The first write of all opens an AU, boundary or not.
-    if skip == 0 && hits.first() == run.of(cell.id).map(|s| s.at).min().as_ref() {
+    if skip == 0 && !hits.is_empty() && hits.first() == run.of(cell.id).map(|s| s.at).min().as_ref() {
         hits.remove(0);
     }
     let start = run.of(cell.id).map(|s| s.at).min()?;
@@ -368,12 +368,12 @@ fn judge_small(run: &Run) -> Vec<Finding> {
             let p = (s.posterior[0].1 * 0.8).min(0.8);
             let text = format!("a write across a multiple of {} takes {:.0} µs longer", Bytes(s.size), s.height);
             vec![
-                Finding::decided(Quantity::Page, s.size as f64, p)
+                Finding::decided(Quantity::WriteUnit, s.size as f64, p)
                     .rivals(s.posterior.iter().skip(1).map(|&(v, p)| (v as f64, p)))
                     .evidence(text),
             ]
         }
-        _ => vec![Finding::undecided(Quantity::Page, "small writes show no boundary")],
+        _ => vec![Finding::undecided(Quantity::WriteUnit, "small writes show no boundary")],
     }
 }
 

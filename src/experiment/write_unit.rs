@@ -213,11 +213,9 @@ fn fit(rows: &[([f64; 4], f64, f64)]) -> f64 {
     for _ in 0..3 {
         let (mut aa, mut at) = ([[0.0f64; 4]; 4], [0.0f64; 4]);
         for (r, _) in rows.iter().zip(&keep).filter(|r| *r.1) {
-            for i in 0..4 {
+            for (i, row) in aa.iter_mut().enumerate() {
                 at[i] += r.0[i] * r.1 / (r.2 * r.2);
-                for j in 0..4 {
-                    aa[i][j] += r.0[i] * r.0[j] / (r.2 * r.2);
-                }
+                row.iter_mut().zip(r.0).for_each(|(a, x)| *a += r.0[i] * x / (r.2 * r.2));
             }
         }
         x = [0.0; 4];

@@ -70,7 +70,8 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
 
 /// Costs are measured, not named: alike ones (within a fifth) become their mean, others are told apart.
 fn cost(decided: &[&Finding]) -> Finding {
-    let best = decided.iter().copied().max_by(|a, b| a.confidence.total_cmp(&b.confidence)).unwrap_or(decided[0]);
+    // The first of the surest: linear order comes before random, whose cost depends on what was scattered.
+    let best = decided.iter().copied().reduce(|a, b| if b.confidence > a.confidence + 0.05 { b } else { a }).unwrap_or(decided[0]);
     let mut f = best.clone();
     let v = f.number().unwrap_or(0.0);
     for d in decided.iter().filter(|d| !std::ptr::eq(**d, best)) {

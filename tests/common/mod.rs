@@ -102,7 +102,7 @@ pub fn right(f: &Finding, t: &Truth) -> Option<bool> {
 pub fn visible(m: &Model) -> Vec<Quantity> {
     let t = m.truth();
     let mut out = vec![];
-    if t.read_steps.erase_block_ns > 20_000 {
+    if t.read_steps.erase_block_ns > t.read_steps.access_unit_ns.max(t.read_steps.page_ns) + 20_000 {
         out.push(Quantity::EraseBlock);
     }
     if t.mapping == Mapping::Block {

@@ -1,17 +1,53 @@
 //! What the bytes of a card are, for those who ask: sparse, in pieces of 4 KiB.
 
-use crate::model::Beyond;
-use std::collections::HashMap;
+use crate::buffer::Lost;
+use crate::model::{Beyond, CardPart};
+use std::collections::{HashMap, VecDeque};
 
 const PIECE: u64 = 4096;
 
 /// The bytes that were stored; everything else reads as zeros.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Content {
     pieces: HashMap<u64, Box<[u8]>>,
+    /// Bytes as they were before a write that a power cut could undo: number of the write, place, bytes. Oldest first.
+    old: VecDeque<(u64, u64, Vec<u8>)>,
+    /// Writes from this one on can be undone.
+    from: u64,
+}
+
+impl Default for Content {
+    fn default() -> Content {
+        Content { pieces: HashMap::new(), old: VecDeque::new(), from: u64::MAX }
+    }
 }
 
 impl Content {
+    /// Writes from number `from` on may be undone; what was kept for older ones goes.
+    pub fn keep_from(&mut self, from: u64) {
+        self.from = from;
+        while self.old.front().is_some_and(|o| o.0 < from) {
+            self.old.pop_front();
+        }
+    }
+
+    /// Undoes what lost writes put down, newest first.
+    pub fn revert(&mut self, lost: &[Lost], card: &CardPart) {
+        let old: Vec<_> = self.old.drain(..).collect();
+        self.from = u64::MAX;
+        for (write, at, bytes) in old.into_iter().rev() {
+            for l in lost.iter().filter(|l| write >= l.write) {
+                for (place, n) in real(l.at, l.len, card.real_capacity, card.beyond) {
+                    let Some(place) = place else { continue };
+                    let (from, to) = (at.max(place), (at + bytes.len() as u64).min(place + n));
+                    if from < to {
+                        self.put(from, &bytes[(from - at) as usize..(to - at) as usize]);
+                    }
+                }
+            }
+        }
+    }
+
     pub fn load(&self, at: u64, into: &mut [u8]) {
         walk(at, into.len(), |piece, inside, range| {
             let to = &mut into[range];
@@ -22,7 +58,17 @@ impl Content {
         });
     }
 
-    pub fn store(&mut self, at: u64, from: &[u8]) {
+    /// Stores the bytes of write number `write`.
+    pub fn store(&mut self, write: u64, at: u64, from: &[u8]) {
+        if write >= self.from {
+            let mut before = vec![0; from.len()];
+            self.load(at, &mut before);
+            self.old.push_back((write, at, before));
+        }
+        self.put(at, from);
+    }
+
+    fn put(&mut self, at: u64, from: &[u8]) {
         walk(at, from.len(), |piece, inside, range| {
             let from = &from[range];
             let p = self.pieces.entry(piece).or_insert_with(|| vec![0; PIECE as usize].into_boxed_slice());

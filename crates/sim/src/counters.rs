@@ -35,6 +35,8 @@ pub struct Counters {
     pub erases: u64,
     /// Blocks collected by garbage collection.
     pub collections: u64,
+    /// Erase blocks rewritten because they were read too often.
+    pub refreshes: u64,
     /// Stalls served.
     pub stalls: u64,
     /// Bytes of one write unit, so that the amplification can be formed.

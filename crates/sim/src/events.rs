@@ -1,7 +1,7 @@
 //! Things that happen to a card by the way: stalls and faults.
 
-use crate::card::{Fault, Op};
 use crate::model::{FaultKind, FaultRule, Model, On, Stall};
+use crate::request::{Fault, Op};
 use crate::rng::Rng;
 
 impl On {

@@ -1,6 +1,6 @@
 //! The machine around the card: what a command costs outside of it, and how much that wavers.
 
-use crate::model::Model;
+use crate::model::{Model, Transfer};
 use crate::rng::Rng;
 
 /// ns a command costs outside the flash.
@@ -24,7 +24,11 @@ impl HostCost {
         let h = &m.host;
         HostCost {
             command: h.command + m.card.command,
-            max_request: if h.max_request == 0 { u64::MAX } else { h.max_request },
+            max_request: match (h.transfer, h.max_request) {
+                (Transfer::Single, _) => m.card.sector,
+                (_, 0) => u64::MAX,
+                (_, n) => n,
+            },
             split: h.split,
             jitter: h.jitter as f64,
             tail: h.tail as f64,

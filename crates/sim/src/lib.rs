@@ -15,24 +15,31 @@
 //! ```
 #![warn(missing_docs)]
 
+mod buffer;
 mod card;
 pub mod cards;
 mod content;
 mod counters;
 mod events;
 mod form;
-mod ftl;
+pub mod ftl;
+mod histogram;
 mod host;
 pub mod model;
 mod nand;
 pub mod random;
+mod request;
 mod rng;
 mod truth;
 pub mod units;
+mod wear;
 
-pub use card::{Card, Completion, Data, Fault, Op, Request};
+pub use buffer::Lost;
+pub use card::Card;
 pub use counters::Counters;
 pub use form::ModelError;
+pub use histogram::{Histogram, Latencies};
 pub use model::Model;
+pub use request::{Completion, Data, Fault, Op, Request};
 pub use rng::Rng;
 pub use truth::{Mapping, Steps, Truth};

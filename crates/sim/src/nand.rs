@@ -29,6 +29,11 @@ impl Grid {
         Grid { shift, page: by(n.page), access: by(n.access_unit), unit: by(n.write_unit), block: by(n.erase_block), blocks }
     }
 
+    /// The sector at a place of the grid.
+    pub fn sector(&self, place: u64) -> u64 {
+        place - self.shift
+    }
+
     /// The sector's place on the grid.
     #[inline]
     pub fn place(&self, sector: u64) -> u64 {

@@ -12,8 +12,12 @@ pub enum Mapping {
     None,
     /// By erase block, with a limited number of open ones.
     Block,
+    /// By erase block, with log blocks shared by groups of them.
+    Log,
     /// By page, with garbage collection.
     Page,
+    /// Every write rewrites its erase block at once.
+    WriteThrough,
 }
 
 /// What a boundary of each level adds, in ns, to a request of two sectors that straddles it and no larger one; against
@@ -71,6 +75,12 @@ impl Model {
         let write = self.write_steps();
         let block = self.ftl.kind == FtlKind::BlockMap;
         let none = self.ftl.kind == FtlKind::None && read == Steps::default() && write == Steps::default();
+        let open = match self.ftl.kind {
+            FtlKind::BlockMap => Some((b.open_linear, b.open_random)),
+            FtlKind::LogBlock => self.log_open(),
+            FtlKind::WriteThrough => Some((0, 0)),
+            _ => None,
+        };
         let size = |x: u64| if none { 0 } else { x };
         Truth {
             erase_block: size(n.erase_block),
@@ -78,9 +88,13 @@ impl Model {
             page: size(if read.page_ns > 0 { n.page } else { n.access_unit }),
             access_unit: size(n.access_unit),
             write_unit: size(if write.access_unit_ns > 0 { n.write_unit } else { 0 }),
-            open_aus_linear: block.then_some(b.open_linear as u32),
-            open_aus_random: block.then_some(b.open_random as u32),
-            fat_zone: if block { b.fat_zone } else { 0 },
+            open_aus_linear: open.map(|o| o.0 as u32),
+            open_aus_random: open.map(|o| o.1 as u32),
+            fat_zone: match self.ftl.kind {
+                FtlKind::BlockMap => b.fat_zone,
+                FtlKind::WriteThrough => self.ftl.through.fat_zone,
+                _ => 0,
+            },
             close_cost_ns: block.then(|| {
                 let span = if b.merge_span == 0 { n.erase_block } else { b.merge_span };
                 b.close + n.erase + (span / n.write_unit - 1) * n.copy
@@ -88,7 +102,9 @@ impl Model {
             mapping: match self.ftl.kind {
                 FtlKind::None => Mapping::None,
                 FtlKind::BlockMap => Mapping::Block,
+                FtlKind::LogBlock => Mapping::Log,
                 FtlKind::PageMap => Mapping::Page,
+                FtlKind::WriteThrough => Mapping::WriteThrough,
             },
             read_boundary_visible: read != Steps::default(),
             read_steps: read,
@@ -96,6 +112,13 @@ impl Model {
             write_steps: write,
             real_capacity: self.card.real_capacity,
         }
+    }
+
+    /// How many data blocks a log-block layer takes in turn without a merge for each write: as many as there are log
+    /// blocks, where each block has its own. In random order the log of a block fills after as many writes as it has
+    /// pages, which is one merge an AU, as with linear order. Where blocks share log blocks there is no such number.
+    fn log_open(&self) -> Option<(u64, u64)> {
+        (self.ftl.log.group == 1).then_some((self.ftl.log.pool, self.ftl.log.pool))
     }
 
     fn read_steps(&self) -> Steps {

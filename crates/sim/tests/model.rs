@@ -66,7 +66,11 @@ fn mistakes_are_named() {
         ("open_linear = 4", "open_linear = 1", "x.toml: ftl.open_random: is larger than ftl.open_linear"),
         ("open_linear = 4", "open_liner = 4", "x.toml: ftl.open_linear: is missing"),
         ("rate = \"20 MB/s\"", "rat = \"20 MB/s\"", "x.toml: host.rat: is not a key here; known are command, jitter"),
-        ("kind = \"block-map\"", "kind = \"blockmap\"", "x.toml: ftl.kind: \"blockmap\" is none of none, block-map, page-map"),
+        (
+            "kind = \"block-map\"",
+            "kind = \"blockmap\"",
+            "x.toml: ftl.kind: \"blockmap\" is none of none, block-map, log-block, write-through, page-map",
+        ),
         (
             "erase_block = \"4128 KiB\"",
             "erase_block = \"4100 KiB\"",

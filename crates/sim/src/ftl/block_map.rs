@@ -7,6 +7,7 @@ use crate::counters::Counters;
 use crate::model::{Evict, MergeRandom, Model};
 use crate::nand::{Grid, SHIFT};
 use crate::rng::Rng;
+use crate::wear::Wear;
 
 const NONE: u16 = u16::MAX;
 
@@ -36,6 +37,20 @@ pub(crate) struct BlockMap {
     groups: u64,
     rng: Rng,
     pub written: Written,
+    pub wear: Option<Box<Wear>>,
+    small: Option<SmallLog>,
+}
+
+/// A log of its own for small writes.
+#[derive(Clone, Debug)]
+struct SmallLog {
+    /// Sectors up to which a write is small.
+    limit: u64,
+    /// Units it holds, and how many are used.
+    room: u64,
+    used: u64,
+    /// AUs with data in it.
+    aus: Vec<u32>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -81,6 +96,13 @@ impl BlockMap {
             groups: b.groups,
             rng: Rng::new(seed, 3),
             written: Written::new(m, grid),
+            wear: Wear::new(m, grid.blocks, None, seed),
+            small: (b.small_log > 0).then(|| SmallLog {
+                limit: b.small_write >> SHIFT,
+                room: b.small_log / n.write_unit,
+                used: 0,
+                aus: Vec::new(),
+            }),
         }
     }
 
@@ -93,6 +115,9 @@ impl BlockMap {
             at = self.fat;
         }
         let (mut ns, size, unit) = (0, grid.block.by(), grid.unit.by());
+        if self.small.as_ref().is_some_and(|s| b - at <= s.limit && at < b) {
+            return self.small(grid, cost, counters, at, b);
+        }
         while at < b {
             let au = grid.block.of(at);
             let base = au * size;
@@ -103,6 +128,46 @@ impl BlockMap {
             at = end;
         }
         ns
+    }
+
+    /// A small write goes to its own log; when that is full, every AU with data in it is merged.
+    fn small(&mut self, grid: &Grid, cost: &WriteCost, counters: &mut Counters, a: u64, b: u64) -> u64 {
+        self.written.set(grid, a, b);
+        let Some(small) = &mut self.small else { return 0 };
+        let units = grid.unit.of(b - 1) - grid.unit.of(a) + 1;
+        let mut ns = 0;
+        if small.used + units > small.room {
+            small.used = 0;
+            for au in std::mem::take(&mut small.aus) {
+                counters.merges_full += 1;
+                counters.units_copied += u64::from(self.units);
+                ns += u64::from(self.units) * cost.copy + self.close + self.erase(cost, counters, au);
+            }
+        }
+        if let Some(small) = &mut self.small {
+            small.used += units;
+            let au = grid.block.of(a) as u32;
+            if !small.aus.contains(&au) {
+                small.aus.push(au);
+            }
+        }
+        ns
+    }
+
+    /// ns to erase the block an AU leaves, with what levelling the wear adds.
+    #[inline]
+    fn erase(&mut self, cost: &WriteCost, counters: &mut Counters, au: u32) -> u64 {
+        counters.erases += 1;
+        let Some(wear) = &mut self.wear else { return cost.erase };
+        let moved = wear.renew(au);
+        counters.erases += moved;
+        counters.units_copied += moved * u64::from(self.units);
+        cost.erase + moved * (cost.erase + u64::from(self.units) * cost.copy)
+    }
+
+    /// How many erase blocks hold data, of how many.
+    pub fn share(&self) -> (u64, u64) {
+        (self.written.count(), self.slot_of.len() as u64)
     }
 
     #[inline]
@@ -139,8 +204,7 @@ impl BlockMap {
         let mut ns = 0;
         if u0 == 0 && u1 == self.units && !tail && !self.free.is_empty() {
             counters.merges_switch += 1;
-            counters.erases += 1;
-            return cost.erase;
+            return self.erase(cost, counters, au);
         }
         if self.free.is_empty() {
             let victim = self.victim();
@@ -215,9 +279,9 @@ impl BlockMap {
     /// The log takes the place of the AU.
     fn switch(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16) -> u64 {
         counters.merges_switch += 1;
-        counters.erases += 1;
+        let au = self.slots[s as usize].au;
         self.release(s);
-        cost.erase
+        self.erase(cost, counters, au)
     }
 
     /// Closes an AU: ns.
@@ -245,9 +309,9 @@ impl BlockMap {
             if self.span == self.units { self.units - slot.distinct } else { self.missing(s) }
         };
         counters.units_copied += u64::from(copies);
-        counters.erases += 1;
         let fixed = if slot.random { self.close_random } else { self.close };
-        u64::from(copies) * cost.copy + fixed + cost.erase
+        let au = slot.au;
+        u64::from(copies) * cost.copy + fixed + self.erase(cost, counters, au)
     }
 
     /// Units missing from the spans that were touched.

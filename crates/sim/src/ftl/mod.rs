@@ -1,21 +1,31 @@
 //! Translation layers: what a write sets off inside the card.
 
 mod block_map;
+mod log_block;
+mod map_cache;
 mod page_map;
+mod write_through;
 
 use crate::counters::Counters;
 use crate::model::{FtlKind, Model, State};
 use crate::nand::{Grid, SHIFT};
 use crate::units::ps_per_byte;
+use crate::wear::Wear;
 use block_map::BlockMap;
+use log_block::LogBlockMap;
+pub use log_block::{LogBlocks, Shape, Work};
+pub(crate) use map_cache::MapCache;
 use page_map::PageMap;
+use write_through::WriteThrough;
 
 /// The kind a card has.
 #[derive(Clone, Debug)]
 pub(crate) enum Ftl {
     None(Written),
     Block(Box<BlockMap>),
+    Log(Box<LogBlockMap>, Written),
     Page(Box<PageMap>),
+    Through(WriteThrough, Written),
 }
 
 impl Ftl {
@@ -23,7 +33,9 @@ impl Ftl {
         match m.ftl.kind {
             FtlKind::None => Ftl::None(Written::new(m, grid)),
             FtlKind::BlockMap => Ftl::Block(Box::new(BlockMap::new(m, grid, seed))),
-            FtlKind::PageMap => Ftl::Page(Box::new(PageMap::new(m))),
+            FtlKind::LogBlock => Ftl::Log(Box::new(LogBlockMap::new(m, grid, seed)), Written::new(m, grid)),
+            FtlKind::PageMap => Ftl::Page(Box::new(PageMap::new(m, seed))),
+            FtlKind::WriteThrough => Ftl::Through(WriteThrough::new(m, grid), Written::new(m, grid)),
         }
     }
 
@@ -33,7 +45,15 @@ impl Ftl {
         let ns = cost.of(grid, counters, a, b);
         ns + match self {
             Ftl::Block(map) => map.write(grid, cost, counters, a, b),
+            Ftl::Log(map, written) => {
+                written.set(grid, a, b);
+                map.write(grid, cost, counters, a, b)
+            }
             Ftl::Page(map) => map.write(cost, counters, a, b),
+            Ftl::Through(map, written) => {
+                written.set(grid, a, b);
+                map.write(grid, cost, counters, a, b)
+            }
             Ftl::None(written) => {
                 written.set(grid, a, b);
                 0
@@ -41,10 +61,47 @@ impl Ftl {
         }
     }
 
+    /// Lets the card work by itself for `ns` of rest; returns ns by which it overruns.
+    pub fn rest(&mut self, cost: &WriteCost, counters: &mut Counters, ns: u64) -> u64 {
+        match self {
+            Ftl::Page(map) => map.rest(cost, counters, ns),
+            _ => 0,
+        }
+    }
+
+    /// How many parts of the card hold data, of how many.
+    pub fn share(&self) -> (u64, u64) {
+        match self {
+            Ftl::Page(map) => map.share(),
+            Ftl::Block(map) => map.share(),
+            Ftl::None(w) | Ftl::Log(_, w) | Ftl::Through(_, w) => (w.count(), w.len()),
+        }
+    }
+
+    /// The wear, where it is followed.
+    pub fn wear(&self) -> Option<&Wear> {
+        match self {
+            Ftl::Page(map) => map.wear.as_deref(),
+            Ftl::Block(map) => map.wear.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Counts a read of each erase block in `a..b`; returns how many have to be rewritten for it.
+    pub fn disturb(&mut self, grid: &Grid, a: u64, b: u64) -> u64 {
+        let wear = match self {
+            Ftl::Page(map) => &mut map.wear,
+            Ftl::Block(map) => &mut map.wear,
+            _ => return 0,
+        };
+        let Some(wear) = wear else { return 0 };
+        (grid.block.of(a)..=grid.block.of(b - 1)).map(|k| u64::from(wear.read(k))).sum()
+    }
+
     /// Whether anything in `a..b` was ever written.
     pub fn written(&self, grid: &Grid, a: u64, b: u64) -> bool {
         match self {
-            Ftl::None(w) => w.any(grid, a, b),
+            Ftl::None(w) | Ftl::Log(_, w) | Ftl::Through(_, w) => w.any(grid, a, b),
             Ftl::Block(map) => map.written.any(grid, a, b),
             Ftl::Page(map) => map.any(a, b),
         }
@@ -52,7 +109,7 @@ impl Ftl {
 
     pub fn discard(&mut self, grid: &Grid, a: u64, b: u64) {
         match self {
-            Ftl::None(w) => w.clear(grid, a, b),
+            Ftl::None(w) | Ftl::Log(_, w) | Ftl::Through(_, w) => w.clear(grid, a, b),
             Ftl::Block(map) => map.discard(grid, a, b),
             Ftl::Page(map) => map.discard(a, b),
         }
@@ -69,8 +126,10 @@ pub(crate) struct WriteCost {
     pub copy: u64,
     pub erase: u64,
     combine: bool,
-    /// End of the part of a unit that sits in the collecting buffer; 0 = empty.
+    /// End of the part of a unit that sits in the collecting buffer; 0 = empty. Where it began, and with which write.
     pending: u64,
+    from: u64,
+    write: u64,
     /// ns to bring that unit to the flash if nothing more comes.
     pending_cost: u64,
 }
@@ -86,6 +145,8 @@ impl WriteCost {
             erase: n.erase,
             combine: m.card.combine,
             pending: 0,
+            from: 0,
+            write: 0,
             pending_cost: 0,
         }
     }
@@ -125,11 +186,26 @@ impl WriteCost {
             ns += whole * self.program + self.rest(head) + self.commit;
         }
         if tail_open {
+            if !follows || whole > 0 {
+                (self.from, self.write) = (a.max(last), counters.writes + 1);
+            }
             let missing = last + unit - b + if whole == 0 && !follows { head } else { 0 };
             self.pending = b;
             self.pending_cost = self.program + self.rest(missing) + self.commit;
         }
         ns
+    }
+
+    /// The number of the oldest write with data in the collecting buffer.
+    pub fn oldest(&self) -> Option<u64> {
+        (self.pending != 0).then_some(self.write)
+    }
+
+    /// The power is gone: the write and the places that were in the collecting buffer.
+    pub fn lose(&mut self) -> Option<(u64, u64, u64)> {
+        let lost = (self.pending != 0).then_some((self.write, self.from, self.pending));
+        self.pending = 0;
+        lost
     }
 
     /// ns to empty the collecting buffer.
@@ -147,12 +223,20 @@ impl WriteCost {
 
 /// One bit an erase block: was it ever written?
 #[derive(Clone, Debug)]
-pub(crate) struct Written(Vec<u64>);
+pub(crate) struct Written(Vec<u64>, u64);
 
 impl Written {
     pub fn new(m: &Model, grid: &Grid) -> Written {
         let fill = if m.card.state == State::Written { u64::MAX } else { 0 };
-        Written(vec![fill; grid.blocks.div_ceil(64) as usize])
+        Written(vec![fill; grid.blocks.div_ceil(64) as usize], grid.blocks)
+    }
+
+    pub fn len(&self) -> u64 {
+        self.1
+    }
+
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|w| u64::from(w.count_ones())).sum::<u64>().min(self.1)
     }
 
     fn each(grid: &Grid, a: u64, b: u64) -> std::ops::RangeInclusive<u64> {

@@ -1,11 +1,13 @@
-//! Page mapping: a map of every unit, one write stream, and greedy garbage collection of the block with the fewest valid
-//! units. Both maps hold differences, so that a card filled once from start to end is all zeros and costs no time to make.
+//! Page mapping: a map of every unit, one write stream, and garbage collection by one of several rules. Both maps hold differences, so that a card filled once from start to end is all zeros and costs no time to make.
 
 use super::WriteCost;
 use crate::counters::Counters;
-use crate::model::{Model, State};
+use crate::model::{Gc, GcWhen, Model, State};
 use crate::nand::SHIFT;
+use crate::rng::Rng;
 use crate::units::Divider;
+use crate::wear::Wear;
+use std::collections::VecDeque;
 
 const NONE: u32 = u32::MAX;
 /// In the map: nothing there. A difference that no card of at most 2^31 units can have.
@@ -27,8 +29,25 @@ pub(crate) struct PageMap {
     prev: Vec<u32>,
     next: Vec<u32>,
     lowest: u32,
-    free: Vec<u32>,
+    /// Erased blocks, the longest erased first: that alone levels the wear of busy blocks.
+    free: VecDeque<u32>,
     reserve: usize,
+    gc: Gc,
+    choices: u64,
+    when: GcWhen,
+    idle: u64,
+    goal: usize,
+    /// ns of rest saved up for a collection that can be put off.
+    credit: u64,
+    /// When each full block was filled, in units written; 0 = it is not full.
+    filled: Vec<u64>,
+    /// Full blocks by age, for `fifo`; stale entries have another time.
+    queue: VecDeque<(u32, u64)>,
+    clock: u64,
+    rng: Rng,
+    pub wear: Option<Box<Wear>>,
+    /// Logical units that hold data.
+    pub mapped: u64,
     block_units: u32,
     /// The block being filled, and how far.
     active: u32,
@@ -38,13 +57,14 @@ pub(crate) struct PageMap {
 }
 
 impl PageMap {
-    pub fn new(m: &Model) -> PageMap {
+    pub fn new(m: &Model, seed: u64) -> PageMap {
         let (n, p) = (&m.nand, &m.ftl.page);
         let logical = m.card.capacity.div_ceil(p.unit) as u32;
         let block_units = (n.erase_block / p.unit) as u32;
         let spare = (m.card.capacity as f64 * p.over_provisioning) as u64 / n.erase_block;
         let data_blocks = logical.div_ceil(block_units);
         let blocks = data_blocks + spare as u32;
+        let bad = m.wear.bad as u32;
         let full = m.card.state == State::Written;
         let units = blocks as usize * block_units as usize;
         let mut map = PageMap {
@@ -57,8 +77,20 @@ impl PageMap {
             prev: vec![NONE; blocks as usize],
             next: vec![NONE; blocks as usize],
             lowest: block_units,
-            free: (if full { data_blocks } else { 0 }..blocks).rev().collect(),
+            free: (if full { data_blocks } else { 0 }..blocks - bad).collect(),
             reserve: p.reserve as usize,
+            gc: p.gc,
+            choices: p.choices,
+            when: p.when,
+            idle: p.idle,
+            goal: p.goal as usize,
+            credit: 0,
+            filled: vec![0; blocks as usize],
+            queue: VecDeque::new(),
+            clock: 1,
+            rng: Rng::new(seed, 7),
+            wear: Wear::new(m, m.card.capacity.div_ceil(n.erase_block), Some((u64::from(blocks), spare)), seed),
+            mapped: if full { u64::from(logical) } else { 0 },
             block_units,
             active: 0,
             fill: 0,
@@ -72,11 +104,16 @@ impl PageMap {
             }
             for b in 0..data_blocks {
                 map.count[b as usize] = block_units.min(logical - b * block_units);
-                map.link(b);
+                map.close(b);
             }
         }
-        map.active = map.free.pop().unwrap_or(0);
+        map.active = map.free.pop_front().unwrap_or(0);
         map
+    }
+
+    /// How many units hold data, of how many.
+    pub fn share(&self) -> (u64, u64) {
+        (self.mapped, self.physical.len() as u64)
     }
 
     pub fn any(&self, a: u64, b: u64) -> bool {
@@ -99,8 +136,12 @@ impl PageMap {
             self.drop_unit(u as u32);
             if self.fill == self.block_units {
                 while self.free.len() <= self.reserve {
-                    copies += self.collect();
-                    erases += 1;
+                    let (c, e) = self.collect();
+                    copies += c;
+                    erases += e;
+                    if self.wear.as_ref().is_some_and(|w| w.worn_out()) {
+                        break;
+                    }
                 }
                 if self.fill == self.block_units {
                     self.take();
@@ -108,14 +149,47 @@ impl PageMap {
             }
             self.put(u as u32);
         }
-        if erases == 0 {
-            return 0;
-        }
+        if erases == 0 { 0 } else { self.bill(cost, counters, copies, erases) }
+    }
+
+    fn bill(&self, cost: &WriteCost, counters: &mut Counters, copies: u64, erases: u64) -> u64 {
         counters.collections += erases;
         counters.erases += erases;
-        let copied = (copies * self.scale.0).div_ceil(self.scale.1);
-        counters.units_copied += copied;
+        counters.units_copied += (copies * self.scale.0).div_ceil(self.scale.1);
         copies * cost.copy * self.scale.0 / self.scale.1 + erases * cost.erase
+    }
+
+    /// Collects while the card rests for `ns`; returns ns by which it overruns.
+    pub fn rest(&mut self, cost: &WriteCost, counters: &mut Counters, ns: u64) -> u64 {
+        if self.when == GcWhen::Foreground || ns <= self.idle {
+            return 0;
+        }
+        let mut left = ns - self.idle + self.credit;
+        self.credit = 0;
+        while self.free.len() < self.goal && left > 0 && self.worth() {
+            if self.when == GcWhen::Preemptible {
+                // What a collection will take is known beforehand only by its victim; unfinished work is saved up.
+                let victim = self.victim() as usize;
+                let need = u64::from(self.count[victim]) * cost.copy * self.scale.0 / self.scale.1 + cost.erase;
+                if need > left {
+                    self.credit = left;
+                    return 0;
+                }
+            }
+            let (copies, erases) = self.collect();
+            let used = self.bill(cost, counters, copies, erases);
+            if used > left {
+                return used - left;
+            }
+            left -= used;
+        }
+        0
+    }
+
+    /// Whether a collection now would gain at least a quarter of a block.
+    fn worth(&mut self) -> bool {
+        let lowest = (self.lowest..self.block_units).find(|&k| self.head[k as usize] != NONE);
+        lowest.is_some_and(|k| k <= self.block_units * 3 / 4) && self.victim() != NONE
     }
 
     #[inline]
@@ -125,6 +199,7 @@ impl PageMap {
             return;
         }
         self.physical[u as usize] = HOLE;
+        self.mapped -= 1;
         let p = d.wrapping_add(u);
         self.valid[p as usize / 64] &= !(1 << (p % 64));
         let b = p / self.block_units;
@@ -141,27 +216,98 @@ impl PageMap {
     fn put(&mut self, u: u32) {
         let p = self.active * self.block_units + self.fill;
         self.fill += 1;
+        self.mapped += 1;
         self.count[self.active as usize] += 1;
         self.physical[u as usize] = p.wrapping_sub(u);
         self.logical[p as usize] = u.wrapping_sub(p);
         self.valid[p as usize / 64] |= 1 << (p % 64);
     }
 
+    /// A block is full: it becomes a candidate for collection.
+    fn close(&mut self, b: u32) {
+        self.link(b);
+        self.clock += 1;
+        self.filled[b as usize] = self.clock;
+        if self.gc == Gc::Fifo {
+            self.queue.push_back((b, self.clock));
+        }
+    }
+
     /// The active block is full: the next free one takes its place.
     fn take(&mut self) {
-        self.link(self.active);
-        let Some(b) = self.free.pop() else { unreachable!("collection keeps a reserve") };
+        self.close(self.active);
+        let Some(b) = self.free.pop_front() else { unreachable!("collection keeps a reserve") };
         self.active = b;
         self.fill = 0;
     }
 
-    /// Empties the block with the fewest valid units; returns how many had to be copied.
-    fn collect(&mut self) -> u64 {
-        while self.head[self.lowest as usize] == NONE {
+    /// The block to be emptied next. It stays a candidate.
+    fn victim(&mut self) -> u32 {
+        while self.lowest < self.block_units && self.head[self.lowest as usize] == NONE {
             self.lowest += 1;
         }
-        let victim = self.head[self.lowest as usize];
+        let greedy = self.head[self.lowest as usize];
+        match self.gc {
+            Gc::Greedy => greedy,
+            Gc::Fifo => {
+                while let Some(&(b, at)) = self.queue.front() {
+                    if self.filled[b as usize] == at {
+                        return b;
+                    }
+                    self.queue.pop_front();
+                }
+                greedy
+            }
+            Gc::DChoice => {
+                let mut best = NONE;
+                let mut tries = 0;
+                let mut found = 0;
+                while found < self.choices && tries < 8 * self.choices {
+                    tries += 1;
+                    let b = self.rng.below(self.filled.len() as u64) as u32;
+                    if self.filled[b as usize] == 0 {
+                        continue;
+                    }
+                    found += 1;
+                    if best == NONE || self.count[b as usize] < self.count[best as usize] {
+                        best = b;
+                    }
+                }
+                if best == NONE || self.count[best as usize] == self.block_units { greedy } else { best }
+            }
+            Gc::CostBenefit => {
+                // Rosenblum and Ousterhout: free share times age, over the cost of reading and writing what is valid.
+                let score = |b: usize| {
+                    let valid = u128::from(self.count[b]);
+                    u128::from(self.block_units) * u128::from(self.clock - self.filled[b] + 1)
+                        - valid * u128::from(self.clock - self.filled[b] + 1)
+                };
+                let better = |a: usize, b: usize| score(a) * u128::from(self.count[b] + 1) > score(b) * u128::from(self.count[a] + 1);
+                let full = (0..self.filled.len()).filter(|&b| self.filled[b] != 0);
+                full.reduce(|a, b| if better(b, a) { b } else { a }).map_or(greedy, |b| b as u32)
+            }
+        }
+    }
+
+    /// Empties a block; returns how many units had to be copied and how many blocks were erased.
+    fn collect(&mut self) -> (u64, u64) {
+        let victim = self.victim();
+        let mut copied = self.empty(victim);
+        let mut erases = 1;
+        if self.wear.as_mut().is_some_and(|w| w.move_due()) {
+            let wear = self.wear.as_ref().map(|w| &w.erases);
+            let least = (0..self.filled.len()).filter(|&b| self.filled[b] != 0).min_by_key(|&b| wear.map_or(0, |e| e[b]));
+            if let Some(b) = least {
+                copied += self.empty(b as u32);
+                erases += 1;
+            }
+        }
+        (copied, erases)
+    }
+
+    fn empty(&mut self, victim: u32) -> u64 {
         self.unlink(victim);
+        self.filled[victim as usize] = 0;
         let copied = u64::from(self.count[victim as usize]);
         let (from, to) = (victim * self.block_units, (victim + 1) * self.block_units);
         for p in from..to {
@@ -173,8 +319,11 @@ impl PageMap {
                 self.put(self.logical[p as usize].wrapping_add(p));
             }
         }
+        self.mapped -= copied;
         self.count[victim as usize] = 0;
-        self.free.push(victim);
+        if self.wear.as_mut().is_none_or(|w| w.erase(victim)) {
+            self.free.push_back(victim);
+        }
         copied
     }
 

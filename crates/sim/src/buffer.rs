@@ -1,0 +1,173 @@
+//! Buffers before the flash: the SLC cache, the volatile write cache, and the heat of the card.
+
+use crate::model::{Model, SlcFull, Throttle};
+use std::collections::VecDeque;
+
+/// Flash used with one bit a cell: fast to write, folded to its place later.
+#[derive(Clone, Debug)]
+pub(crate) struct SlcCache {
+    size: u64,
+    dynamic: bool,
+    unit: u64,
+    program: u64,
+    fold: u64,
+    direct: bool,
+    background: bool,
+    idle: u64,
+    /// Bytes in it, and ns that folding them will take.
+    bytes: u64,
+    debt: u64,
+}
+
+impl SlcCache {
+    pub fn new(m: &Model) -> Option<SlcCache> {
+        let s = &m.slc;
+        (s.size > 0).then(|| SlcCache {
+            size: s.size,
+            dynamic: s.dynamic,
+            unit: m.nand.write_unit,
+            program: s.program,
+            fold: s.fold,
+            direct: s.full == SlcFull::Direct,
+            background: s.background,
+            idle: s.idle,
+            bytes: 0,
+            debt: 0,
+        })
+    }
+
+    /// ns a write of `len` bytes takes that would take `flash` ns at its place; `written` of `all` blocks hold data.
+    pub fn take(&mut self, len: u64, flash: u64, written: u64, all: u64) -> u64 {
+        let size = if self.dynamic {
+            (u128::from(self.size) * u128::from(all - written.min(all)) / u128::from(all.max(1))) as u64
+        } else {
+            self.size
+        };
+        let units = len.div_ceil(self.unit);
+        let mut ns = 0;
+        if self.bytes + len > size {
+            if self.direct || len > size {
+                return flash;
+            }
+            let part = (u128::from(self.debt) * u128::from(self.bytes + len - size) / u128::from(self.bytes.max(1))) as u64;
+            ns = part.min(self.debt);
+            self.debt -= ns;
+            self.bytes = size - len;
+        }
+        self.bytes += len;
+        self.debt += flash + units * self.fold;
+        ns + units * self.program
+    }
+
+    /// Folds for `ns` of rest.
+    pub fn rest(&mut self, ns: u64) {
+        if !self.background || ns <= self.idle || self.debt == 0 {
+            return;
+        }
+        let done = (ns - self.idle).min(self.debt);
+        self.bytes -= (u128::from(self.bytes) * u128::from(done) / u128::from(self.debt)) as u64;
+        self.debt -= done;
+        if self.debt == 0 {
+            self.bytes = 0;
+        }
+    }
+}
+
+/// A write that was acknowledged and never reached the flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Number of the write, counted from 1 as [`crate::Counters::writes`] does.
+    pub write: u64,
+    /// First byte lost.
+    pub at: u64,
+    /// Bytes lost.
+    pub len: u64,
+}
+
+/// A cache in the controller's memory that acknowledges writes before they are on the flash.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteCache {
+    size: u64,
+    bytes: u64,
+    /// Oldest first: the write, and ns it still takes.
+    queue: VecDeque<(Lost, u64)>,
+}
+
+impl WriteCache {
+    pub fn new(m: &Model) -> Option<WriteCache> {
+        (m.card.cache > 0).then(|| WriteCache { size: m.card.cache, bytes: 0, queue: VecDeque::new() })
+    }
+
+    /// Takes a write whose flash work is `flash` ns; returns ns the host has to wait.
+    pub fn take(&mut self, write: Lost, flash: u64) -> u64 {
+        let mut ns = 0;
+        while self.bytes + write.len > self.size {
+            let Some((old, left)) = self.queue.pop_front() else { return ns + flash };
+            self.bytes -= old.len;
+            ns += left;
+        }
+        self.bytes += write.len;
+        self.queue.push_back((write, flash));
+        ns
+    }
+
+    /// Works for `ns` of rest.
+    pub fn rest(&mut self, mut ns: u64) {
+        while let Some((write, left)) = self.queue.front_mut() {
+            if *left > ns {
+                *left -= ns;
+                return;
+            }
+            ns -= *left;
+            self.bytes -= write.len;
+            self.queue.pop_front();
+        }
+    }
+
+    /// ns to empty it.
+    pub fn flush(&mut self) -> u64 {
+        self.bytes = 0;
+        self.queue.drain(..).map(|(_, left)| left).sum()
+    }
+
+    /// The number of the oldest write still in it.
+    pub fn oldest(&self) -> Option<u64> {
+        self.queue.front().map(|(w, _)| w.write)
+    }
+
+    /// The power is gone: what was in it is lost.
+    pub fn lose(&mut self) -> Vec<Lost> {
+        self.bytes = 0;
+        self.queue.drain(..).map(|(w, _)| w).collect()
+    }
+}
+
+/// How hot a card is, in bytes moved that have not cooled off.
+#[derive(Clone, Debug)]
+pub(crate) struct Heat {
+    steps: Vec<Throttle>,
+    /// For each step.
+    heat: Vec<u64>,
+    last: u64,
+}
+
+impl Heat {
+    pub fn new(m: &Model) -> Option<Heat> {
+        (!m.throttle.is_empty()).then(|| Heat { steps: m.throttle.clone(), heat: vec![0; m.throttle.len()], last: 0 })
+    }
+
+    /// ns that a command of `ns` takes when it begins at `now` and moves `len` bytes.
+    pub fn slow(&mut self, now: u64, len: u64, ns: u64) -> u64 {
+        let mut percent = 100;
+        for (step, heat) in self.steps.iter().zip(&mut self.heat) {
+            let cooled = u128::from(now - self.last) * u128::from(step.cool) / 1_000_000_000;
+            *heat = heat.saturating_sub(cooled.min(u128::from(u64::MAX)) as u64);
+            if *heat > step.heat {
+                percent = percent.max(step.percent);
+            }
+            *heat += len;
+        }
+        self.last = now;
+        (u128::from(ns) * u128::from(percent) / 100) as u64
+    }
+}

@@ -1,0 +1,471 @@
+//! A card model: how one card works, with every figure a file may set, its unit and its range.
+
+mod check;
+mod keys;
+
+use crate::form::{Choice, Form, Mode, ModelError, Need::*};
+
+macro_rules! words {
+    ($(#[$m:meta])* $name:ident { $($(#[$d:meta])* $v:ident = $w:literal),+ $(,)? }) => {
+        $(#[$m])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+        #[allow(missing_docs)]
+        pub enum $name { #[default] $($(#[$d])* $v),+ }
+        impl Choice for $name {
+            const ALL: &'static [(Self, &'static str)] = &[$((Self::$v, $w)),+];
+        }
+    };
+}
+
+/// The words a model file may use.
+mod kinds {
+    use super::Choice;
+    words!(
+        /// What the card held before the first request.
+        State { Written = "written", Empty = "empty" }
+    );
+    words!(
+        /// What a read of never written flash costs.
+        Unwritten { AsWritten = "as-written", Flat = "flat" }
+    );
+    words!(
+        /// What happens behind the real capacity of a counterfeit card.
+        Beyond { Wrap = "wrap", Drop = "drop", Error = "error" }
+    );
+    words!(
+        /// How the card finds its data.
+        FtlKind { None = "none", BlockMap = "block-map", LogBlock = "log-block", WriteThrough = "write-through", PageMap = "page-map" }
+    );
+    words!(
+        /// Which open AU is closed when another one is needed.
+        Evict { Lru = "lru", Fifo = "fifo", Random = "random", Counter = "counter" }
+    );
+    words!(
+        /// What closing an AU written in random order copies.
+        MergeRandom { Rest = "rest", Whole = "whole" }
+    );
+    words!(
+        /// Which operation a rule looks at.
+        On { Write = "write", Read = "read", Any = "any" }
+    );
+    words!(
+        /// How the host sends a request that is longer than one sector.
+        Transfer { Predefined = "pre-defined", OpenEnded = "open-ended", Single = "single-block" }
+    );
+    words!(
+        /// Data the card does not have to program.
+        Shortcut { None = "none", Zeros = "zeros", Ones = "ones", Both = "both" }
+    );
+    words!(
+        /// Which block garbage collection empties.
+        Gc { Greedy = "greedy", Fifo = "fifo", CostBenefit = "cost-benefit", DChoice = "d-choice" }
+    );
+    words!(
+        /// When garbage is collected.
+        GcWhen { Foreground = "foreground", Background = "background", Preemptible = "preemptible" }
+    );
+    words!(
+        /// What happens to a write when the SLC cache is full.
+        SlcFull { Fold = "fold", Direct = "direct" }
+    );
+    words!(
+        /// What goes wrong.
+        FaultKind { Io = "io", Gone = "gone", ReadOnly = "read-only" }
+    );
+}
+pub use kinds::*;
+
+/// The machine and the reader around the card.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Host {
+    /// ns a command costs outside the card: software, interrupt, USB.
+    pub command: u64,
+    /// Bytes a second on the wire; 0 = no limit.
+    pub rate: u64,
+    /// Bytes after which a request is split in several commands; 0 = never.
+    pub max_request: u64,
+    /// ns for each further command of a split request, on top of what a command costs.
+    pub split: u64,
+    /// ns, standard deviation of the normal part of the jitter of a command.
+    pub jitter: u64,
+    /// ns, the smallest delay of the heavy tail (Pareto with exponent 2).
+    pub tail: u64,
+    /// How requests are sent.
+    pub transfer: Transfer,
+    /// One command in so many gets a tail delay; 0 = none.
+    pub tail_every: u64,
+    /// ns, the largest tail delay.
+    pub tail_cap: u64,
+}
+
+/// The controller and what it claims.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct CardPart {
+    /// Bytes the host may address.
+    pub capacity: u64,
+    /// Bytes of the smallest access.
+    pub sector: u64,
+    /// ns the controller spends on any command.
+    pub command: u64,
+    /// Bytes a second the controller can move; 0 = no limit.
+    pub rate: u64,
+    /// Bytes that really exist; 0 = all of them.
+    pub real_capacity: u64,
+    /// What happens behind `real_capacity`.
+    pub beyond: Beyond,
+    /// What the card held before the first request.
+    pub state: State,
+    /// Bytes the card remembers around the last read; 0 = no read cache.
+    pub read_ahead: u64,
+    /// Collects small writes that follow each other inside one write unit.
+    pub combine: bool,
+    /// ns a discard command costs.
+    pub discard: u64,
+    /// ns a flush costs, on top of what has to be written.
+    pub flush: u64,
+    /// ns at the end of an open-ended write.
+    pub stop: u64,
+    /// Commands the card can hold in its queue; 0 = none.
+    pub queue: u64,
+    /// Bytes of the volatile write cache; 0 = none.
+    pub cache: u64,
+    /// Data the card does not have to program.
+    pub shortcut: Shortcut,
+}
+
+/// The flash and how long it takes.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Nand {
+    /// Bytes of a page.
+    pub page: u64,
+    /// Bytes of the pages read or programmed together (planes).
+    pub access_unit: u64,
+    /// Bytes below which a write costs as much as one of this size.
+    pub write_unit: u64,
+    /// Dies that can work at the same time behind a queue.
+    pub dies: u64,
+    /// Bytes of an erase block as the FTL uses it: the AU.
+    pub erase_block: u64,
+    /// Bytes before the first boundary of an erase block.
+    pub erase_block_offset: u64,
+    /// ns to bring one access unit into the registers.
+    pub sense: u64,
+    /// ns to take a further page out of the registers.
+    pub next_page: u64,
+    /// ns to find another erase block (map, die).
+    pub lookup: u64,
+    /// Whether the next access unit is sensed while this one is on the wire.
+    pub pipelined: bool,
+    /// What a read of never written flash costs.
+    pub unwritten: Unwritten,
+    /// ns of such a read, when flat.
+    pub unwritten_read: u64,
+    /// ns to program one write unit.
+    pub program: u64,
+    /// Bytes a second at which the rest of a partly written unit is filled up; 0 = at once.
+    pub rest_rate: u64,
+    /// ns at the end of each write command.
+    pub commit: u64,
+    /// ns to copy one write unit inside the card.
+    pub copy: u64,
+    /// ns to erase one erase block.
+    pub erase: u64,
+}
+
+/// A table of open AUs with a log each.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct BlockMap {
+    /// How many AUs can be open.
+    pub open_linear: u64,
+    /// How many of them can be in random order; 0 = none.
+    pub open_random: u64,
+    /// Which one is closed when there is no room.
+    pub evict: Evict,
+    /// `counter`: groups of the table, taken in turn with every write.
+    pub groups: u64,
+    /// ns to close an AU, on top of copying and erasing.
+    pub close: u64,
+    /// ns to close one written in random order, instead of `close`; 0 = the same.
+    pub close_random: u64,
+    /// Bytes of the blocks an AU is merged by; 0 = the whole AU.
+    pub merge_span: u64,
+    /// What closing an AU in random order copies.
+    pub merge_random: MergeRandom,
+    /// Bytes from the start that take random writes without opening an AU; 0 = none.
+    pub fat_zone: u64,
+    /// Bytes up to which a write goes to a log of its own for small writes; 0 = none.
+    pub small_write: u64,
+    /// Bytes of that log.
+    pub small_log: u64,
+}
+
+/// Every write rewrites the erase blocks it touches (ChaN's cards, C13, C14).
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct WriteThrough {
+    /// Bytes of the buffer at whose boundaries a rewrite happens; 0 = at the end of the command.
+    pub buffer: u64,
+    /// Bytes from the start that are programmed without a rewrite; 0 = none.
+    pub fat_zone: u64,
+}
+
+/// Log blocks shared by groups of data blocks.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct LogBlock {
+    /// Data blocks that share log blocks (N); 0 = all of them.
+    pub group: u64,
+    /// Log blocks a group may have (K); 0 = all of them.
+    pub per_group: u64,
+    /// Log blocks in all.
+    pub pool: u64,
+    /// One more log block for writes that start a block and go on in order.
+    pub sequential: bool,
+    /// Which log block is merged when there is none left.
+    pub evict: Evict,
+    /// ns of a partial or full merge, on top of copying and erasing.
+    pub close: u64,
+}
+
+/// A map of every unit with garbage collection.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct PageMap {
+    /// Spare flash over the capacity, as a share of the capacity.
+    pub over_provisioning: f64,
+    /// Bytes of one entry of the map; 0 = the write unit.
+    pub unit: u64,
+    /// Erased blocks kept in hand.
+    pub reserve: u64,
+    /// Which block is emptied.
+    pub gc: Gc,
+    /// Blocks compared by `d-choice`.
+    pub choices: u64,
+    /// When garbage is collected.
+    pub when: GcWhen,
+    /// ns of rest before collection begins in the background.
+    pub idle: u64,
+    /// Erased blocks collection in the background aims at.
+    pub goal: u64,
+    /// Bytes of the card whose map fits in memory; 0 = all.
+    pub map_cache: u64,
+    /// Bytes of the card that one piece of the map covers.
+    pub map_span: u64,
+    /// ns to fetch a piece of the map.
+    pub map_miss: u64,
+}
+
+/// A cache of flash used with one bit a cell.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Slc {
+    /// Bytes it can hold; 0 = there is none.
+    pub size: u64,
+    /// Shrinks as the card fills.
+    pub dynamic: bool,
+    /// ns to program one write unit in it.
+    pub program: u64,
+    /// ns to read one write unit back when it is folded, on top of writing it to its place.
+    pub fold: u64,
+    /// What happens when it is full.
+    pub full: SlcFull,
+    /// ns of rest before folding begins; 0 with `background` false = never.
+    pub idle: u64,
+    /// Folds while the card rests.
+    pub background: bool,
+}
+
+/// Wear of the flash.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Wear {
+    /// Erasures a block stands on average; 0 = any number.
+    pub endurance: u64,
+    /// Percent by which single blocks lie above or below that.
+    pub spread: u64,
+    /// Spare blocks of a block-mapped card.
+    pub spare: u64,
+    /// Blocks bad from the start.
+    pub bad: u64,
+    /// A block that hardly wears is moved after so many erasures; 0 = never.
+    pub static_every: u64,
+    /// A block is rewritten after so many reads of it; 0 = never.
+    pub read_disturb: u64,
+}
+
+/// A card that slows down when it is hot.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Throttle {
+    /// Bytes moved, less what has cooled off, above which the card is slower.
+    pub heat: u64,
+    /// Bytes a second that cool off.
+    pub cool: u64,
+    /// Percent of the usual time a command then takes.
+    pub percent: u64,
+}
+
+/// How the card finds its data.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Ftl {
+    /// Which kind.
+    pub kind: FtlKind,
+    /// Settings of `block-map`.
+    pub block: BlockMap,
+    /// Settings of `log-block`.
+    pub log: LogBlock,
+    /// Settings of `write-through`.
+    pub through: WriteThrough,
+    /// Settings of `page-map`.
+    pub page: PageMap,
+}
+
+/// A pause for work the host did not ask for.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Stall {
+    /// Operations that run into it.
+    pub on: On,
+    /// ns it lasts.
+    pub time: u64,
+    /// One after so many bytes; 0 = counted in commands.
+    pub every_bytes: u64,
+    /// One after so many commands; 0 = counted in bytes.
+    pub every_commands: u64,
+    /// Drawn by chance with that mean instead of regular.
+    pub random: bool,
+}
+
+/// Something that goes wrong.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct FaultRule {
+    /// What.
+    pub kind: FaultKind,
+    /// Operations it hits (`io`).
+    pub on: On,
+    /// First byte of the bad range (`io`).
+    pub at: u64,
+    /// Bytes of the bad range (`io`).
+    pub len: u64,
+    /// Begins after so many commands.
+    pub after_commands: u64,
+    /// Begins after so many bytes written.
+    pub after_bytes: u64,
+}
+
+/// A card model. [`Model::parse`] is the only way to a checked one.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Model {
+    /// Short name, as in the file name.
+    pub name: String,
+    /// What it stands for.
+    pub about: String,
+    /// The machine and the reader.
+    pub host: Host,
+    /// The controller.
+    pub card: CardPart,
+    /// The flash.
+    pub nand: Nand,
+    /// The translation layer.
+    pub ftl: Ftl,
+    /// The SLC cache.
+    pub slc: Slc,
+    /// Wear.
+    pub wear: Wear,
+    /// Heat.
+    pub throttle: Vec<Throttle>,
+    /// Pauses.
+    pub stall: Vec<Stall>,
+    /// Faults.
+    pub fault: Vec<FaultRule>,
+}
+
+impl Model {
+    fn keys(&mut self, f: &mut Form) {
+        f.text("name", Must, &mut self.name, "short name");
+        f.text("about", May, &mut self.about, "what the model stands for");
+        f.table("host", May, |f| self.host.keys(f));
+        f.table("card", Must, |f| self.card.keys(f));
+        f.table("nand", Must, |f| self.nand.keys(f));
+        f.table("ftl", Must, |f| self.ftl.keys(f));
+        f.table("slc", May, |f| self.slc.keys(f));
+        f.table("wear", May, |f| self.wear.keys(f));
+        f.list("throttle", &mut self.throttle, Throttle::keys);
+        f.list("stall", &mut self.stall, Stall::keys);
+        f.list("fault", &mut self.fault, FaultRule::keys);
+    }
+
+    /// The model with every default, before a file is read.
+    pub(crate) fn blank() -> Model {
+        let mut m = Model::default();
+        m.card.sector = 512;
+        m.ftl.page.reserve = 2;
+        m.ftl.block.groups = 1;
+        m.nand.dies = 1;
+        (m.ftl.page.choices, m.ftl.page.goal, m.ftl.page.map_span) = (8, 16, 4 << 20);
+        m
+    }
+
+    /// Reads a model. `file` only names the text in messages.
+    pub fn parse(text: &str, file: &str) -> Result<Model, ModelError> {
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| ModelError {
+            file: file.to_string(),
+            key: "TOML".to_string(),
+            reason: e.to_string().trim_end().to_string(),
+        })?;
+        let mut form = Form::new(Mode::Read(table), file);
+        let mut model = Model::blank();
+        model.keys(&mut form);
+        form.finish();
+        if form.error.is_none() {
+            model.settle();
+            if let Err((key, reason)) = model.check() {
+                form.fail(key, reason);
+            }
+        }
+        form.error.map_or(Ok(model), Err)
+    }
+
+    /// Writes the model so that [`Model::parse`] gives the same one back.
+    pub fn to_toml(&self) -> String {
+        let mut form = Form::new(Mode::Write(String::new()), &self.name);
+        self.clone().keys(&mut form);
+        match form.mode {
+            Mode::Write(text) => text,
+            _ => unreachable!("a form keeps its mode"),
+        }
+    }
+
+    /// The table of all keys, in Markdown, as FORMATS.md has it.
+    pub fn key_table() -> String {
+        let mut form = Form::new(Mode::Doc("| key | kind | default | meaning |\n|---|---|---|---|\n".into()), "");
+        Model::blank().keys(&mut form);
+        match form.mode {
+            Mode::Doc(text) => text,
+            _ => unreachable!("a form keeps its mode"),
+        }
+    }
+
+    /// Bytes the host may address.
+    pub fn capacity(&self) -> u64 {
+        self.card.capacity
+    }
+
+    /// Bytes of the smallest access.
+    pub fn sector(&self) -> u64 {
+        self.card.sector
+    }
+
+    /// Puts the real size where 0 stands for "the same as another".
+    pub(crate) fn settle(&mut self) {
+        let n = &mut self.nand;
+        if n.access_unit == 0 {
+            n.access_unit = n.page;
+        }
+        if n.write_unit == 0 {
+            n.write_unit = n.access_unit;
+        }
+        if self.ftl.page.unit == 0 {
+            self.ftl.page.unit = n.write_unit;
+        }
+        if self.host.tail_cap == 0 {
+            self.host.tail_cap = self.host.tail.saturating_mul(100).min(100_000_000_000);
+        }
+        if self.card.real_capacity == 0 {
+            self.card.real_capacity = self.card.capacity;
+        }
+    }
+}

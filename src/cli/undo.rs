@@ -1,0 +1,78 @@
+//! `nandscope undo`: puts back what an interrupted run overwrote.
+
+use crate::device::undo::{Saved, State, default_dir, pending};
+use crate::device::{DeviceError, RecoverOptions, Recovered, recover};
+use crate::units::Bytes;
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Put back what an interrupted run has overwritten
+#[derive(clap::Args, Debug)]
+pub struct UndoArgs {
+    /// The undo journal; without it, all that are found
+    pub journal: Option<PathBuf>,
+    /// Only list the journals
+    #[arg(long)]
+    pub list: bool,
+    /// Where the target is now, if it has another name than before
+    #[arg(long, value_name = "TARGET", requires = "journal")]
+    pub target: Option<String>,
+    /// Put back although other parts of the target have changed since
+    #[arg(long, requires = "journal")]
+    pub force: bool,
+    /// Directory of the journals [default: $XDG_STATE_HOME/nandscope]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+/// Lists or undoes. Exit code 0: all done or nothing to do; 1: a journal failed or was damaged; 4: a target was refused.
+///
+/// # Errors
+/// Never for a single journal among several: those are told and the rest is still done.
+pub fn run(args: UndoArgs) -> anyhow::Result<ExitCode> {
+    let dir = args.dir.clone().unwrap_or_else(default_dir);
+    let journals = args.journal.clone().map_or_else(|| pending(&dir), |j| vec![j]);
+    if journals.is_empty() {
+        println!("nothing to undo: no journal in {}", dir.display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let options = RecoverOptions { target: args.target.clone(), force: args.force, ..RecoverOptions::default() };
+    let mut worst = 0;
+    for path in &journals {
+        let code = if args.list { show(path) } else { undo(path, &options) }.unwrap_or_else(|e| {
+            eprintln!("error: {e:#}");
+            match e.downcast_ref() {
+                Some(DeviceError::Refused(_)) => 4,
+                _ => 1,
+            }
+        });
+        worst = worst.max(code);
+    }
+    Ok(ExitCode::from(worst))
+}
+
+fn show(path: &Path) -> anyhow::Result<u8> {
+    let saved = Saved::open(path)?;
+    let id = &saved.header.id;
+    let note = match saved.state {
+        _ if !saved.lock() => ", its run is still going",
+        State::Damaged(_) => ", damaged",
+        State::Whole | State::Torn => "",
+    };
+    println!("{}: {} of {} ({} bytes){note}", path.display(), Bytes(saved.bytes()), id.path, id.size);
+    Ok(0)
+}
+
+fn undo(path: &Path, options: &RecoverOptions) -> anyhow::Result<u8> {
+    let Recovered { target, restored, state, deleted } = recover(path, options).with_context(|| "not undone".to_string())?;
+    println!("{target}: {} in {} ranges put back and verified", Bytes(restored.bytes), restored.ranges);
+    if let (State::Damaged(at), false) = (state, deleted) {
+        eprintln!(
+            "error: {} is damaged from byte {at} on; what could be read of it is back, the rest is lost. The journal is kept",
+            path.display()
+        );
+        return Ok(1);
+    }
+    Ok(0)
+}

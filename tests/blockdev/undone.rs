@@ -1,0 +1,122 @@
+//! A run that is killed is undone to the last byte.
+
+use super::Test;
+use super::bed::*;
+use nandscope::device::undo::{Saved, State, pending};
+use nandscope::device::{Access, Device, Fill, Limits, Op, RecoverOptions, recover};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+pub const IMAGES: &[Test] = &[("killed_on_an_image", killed_on_an_image), ("restored_in_the_run", restored_in_the_run)];
+
+pub const LOOPS: &[Test] = &[("killed_on_a_loop_device", killed_on_a_loop_device), ("another_card_is_refused", another_card_is_refused)];
+
+/// The child: writes all over the target with an undo journal, says so after each write, and never stops.
+pub fn write_until_killed(target: &str, journals: &str, seed: &str) {
+    let limits = Limits { region: Some(MIB..7 * MIB), budget: u64::MAX, undo: Some(journals.into()) };
+    let mut g = writable(target, &limits).unwrap();
+    let mut x: u64 = seed.parse().unwrap();
+    let mut out = std::io::stdout();
+    loop {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let len = 4096 << (x >> 60 & 3);
+        let at = MIB + (x >> 20) % (6 * MIB - len) / 4096 * 4096;
+        let op = if x >> 57 & 7 == 0 { Op::Discard } else { Op::Write(Fill::Random(x)) };
+        g.access(Access { op, at, len }).unwrap();
+        writeln!(out, "{at}").unwrap();
+    }
+}
+
+/// Starts the child, kills it after some writes, and leaves target and journal as they are then.
+fn kill_after(writes: usize, target: &str, journals: &Path) {
+    let me = std::env::current_exe().unwrap();
+    let mut child = Command::new(me)
+        .args(["write-until-killed", target, journals.to_str().unwrap(), &writes.to_string()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let told = BufReader::new(child.stdout.take().unwrap()).lines().take(writes).filter(Result::is_ok).count();
+    child.kill().unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!((told, status.code()), (writes, None), "the child ended by itself");
+}
+
+/// Kills runs at several moments; each time the undo makes the file byte-identical.
+fn killed_and_undone(target: &str, file: &Path, journals: &Path) {
+    let before = fs::read(file).unwrap();
+    for writes in [1, 2, 17, 120] {
+        kill_after(writes, target, journals);
+        assert_ne!(fs::read(file).unwrap(), before, "the run wrote something");
+        let found = pending(journals);
+        let [journal] = found.as_slice() else { panic!("{found:?}") };
+        let text = refusal(writable(target, &Limits { budget: MIB, undo: Some(journals.into()), ..Limits::default() }));
+        assert!(text.contains(&format!("nandscope undo {}", journal.display())), "{text}");
+        let held = Saved::open(journal).unwrap().bytes();
+        let done = recover(journal, &RecoverOptions::default()).unwrap();
+        assert_eq!((done.restored.bytes, done.deleted), (held, true));
+        assert!(!matches!(done.state, State::Damaged(_)));
+        assert!(fs::read(file).unwrap() == before, "undone after {writes} writes, but not byte-identical");
+        assert_eq!(pending(journals).len(), 0);
+    }
+}
+
+fn killed_on_an_image() {
+    let d = dir(false);
+    let file = image(d.path(), 8 * MIB);
+    killed_and_undone(file.to_str().unwrap(), &file, &d.path().join("state"));
+}
+
+fn killed_on_a_loop_device() {
+    let d = dir(false);
+    let file = image(d.path(), 8 * MIB);
+    let l = Loop::over(&file, &[]);
+    killed_and_undone(&l.0, &file, &d.path().join("state"));
+}
+
+fn restored_in_the_run() {
+    let d = dir(false);
+    let file = image(d.path(), 8 * MIB);
+    let before = fs::read(&file).unwrap();
+    let state = d.path().join("state");
+    let mut g = writable(file.to_str().unwrap(), &Limits { budget: 8 * MIB, undo: Some(state.clone()), ..Limits::default() }).unwrap();
+    g.protect(&[(0, MIB)]).unwrap();
+    let read_before = g.counters().bytes_read;
+    for i in 0..64 {
+        g.access(Access { op: Op::Write(Fill::Ones), at: i * 16384, len: 8192 }).unwrap();
+    }
+    assert_eq!(g.counters().bytes_read, read_before, "what is protected beforehand is not read again");
+    assert_ne!(fs::read(&file).unwrap(), before);
+    let spent = g.counters().bytes_written;
+    let done = g.restore().unwrap().unwrap();
+    assert_eq!((done.bytes, g.counters().bytes_written - spent, g.budget_left()), (MIB, MIB, 8 * MIB - 64 * 8192));
+    drop(g);
+    assert_eq!(fs::read(&file).unwrap(), before);
+    assert_eq!(pending(&state).len(), 0);
+}
+
+fn another_card_is_refused() {
+    let d = dir(false);
+    let file = image(d.path(), 8 * MIB);
+    let l = Loop::over(&file, &[]);
+    let state = d.path().join("state");
+    kill_after(20, &l.0, &state);
+    let journal = pending(&state).remove(0);
+    let device = l.0.clone();
+    // Another card of the same size in the same slot.
+    let other = d.path().join("other.img");
+    let mut bytes = vec![0; 8 * MIB as usize];
+    Fill::Random(77).render(0, &mut bytes);
+    fs::write(&other, &bytes).unwrap();
+    drop(l);
+    sh("losetup", &[&device, other.to_str().unwrap()]);
+    let l = Loop(device);
+    assert!(refusal(recover(&journal, &RecoverOptions::default())).contains("another card of the same size"));
+    // A target of another size is refused even by name and force.
+    let small = image(d.path().join("state").as_path(), 4 * MIB);
+    let named = RecoverOptions { target: small.to_str().map(Into::into), force: true, ..RecoverOptions::default() };
+    assert!(refusal(recover(&journal, &named)).contains("another one"));
+    assert!(fs::read(&other).unwrap() == bytes, "nothing was written to the other card");
+    drop(l);
+}
