@@ -92,7 +92,7 @@ impl Experiment for MultiBlock {
             return vec![];
         }
         let (sector, start, end) = (run.setting("sector").unwrap_or(SECTOR), run.setting("start"), run.setting("end"));
-        let room = end.unwrap_or(0).saturating_sub(start.unwrap_or(0)) / 8;
+        let room = end.unwrap_or(0).saturating_sub(start.unwrap_or(0)) / 4;
         let declared = run.cells.first().map_or(0, |c| c.bytes("max_request"));
         let mut out = vec![];
         for cell in run.cells.iter().filter(|c| run.of(c.id).next().is_some()) {
@@ -106,7 +106,7 @@ impl Experiment for MultiBlock {
         }
         let top = if declared == 0 { MIB } else { (2 * declared.next_power_of_two()).min(2 * MIB) };
         let mut size = 64 * KIB.max(sector / 32);
-        while size <= top.min(room / 4) {
+        while size <= top.min(room / 3) {
             out.push(Cell::new(format!("{} whole and in halves", Bytes(size)), &[("how", KERNEL), ("size", size as i64)]));
             size *= 2;
         }
@@ -301,14 +301,13 @@ fn knee(t: &Times) -> Finding {
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (value, p) = all[0];
     let last = points[points.len() - 1];
-    let text = format!(
-        "{}: {} KB/s with {}, {} KB/s with {}",
-        name(form),
-        three(points.iter().find(|p| (p.0 * SECTOR) as f64 == value).map_or(0.0, |p| 1e3 * rate(p.0, median(p.1)))),
-        Bytes(value as u64),
-        three(1e3 * rate(last.0, median(last.1))),
-        Bytes(last.0 * SECTOR)
-    );
+    let mut shown = vec![points[0], last];
+    shown.extend(points.iter().copied().find(|p| (p.0 * SECTOR) as f64 == value));
+    shown.sort_by_key(|p| p.0);
+    shown.dedup_by_key(|p| p.0);
+    let list: Vec<String> =
+        shown.iter().map(|p| format!("{} KB/s with {}", three(1e3 * rate(p.0, median(p.1))), Bytes(p.0 * SECTOR))).collect();
+    let text = format!("{}: {}", name(form), list.join(", "));
     if value as u64 == last.0 * SECTOR {
         return Finding::at_least(Q, value, p.min(0.95), "the rate still rises at the longest transaction").evidence(text);
     }
