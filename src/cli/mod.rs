@@ -3,8 +3,10 @@
 mod cards;
 pub mod identify;
 mod infer;
+mod list;
 mod probe;
 mod report;
+mod undo;
 
 use crate::device::DeviceError;
 use clap::{Parser, Subcommand};
@@ -36,6 +38,8 @@ enum Command {
     Probe(probe::ProbeArgs),
     /// Run one experiment
     Run(probe::RunArgs),
+    /// List block devices and whether they may be probed
+    List(list::ListArgs),
     /// List or show the built-in simulated cards
     Cards(cards::CardsArgs),
     /// Decode what a card declares: its registers, live or pasted
@@ -44,6 +48,8 @@ enum Command {
     Infer(infer::InferArgs),
     /// Print a saved report
     Report(report::ReportArgs),
+    /// Put back what an interrupted run overwrote
+    Undo(undo::UndoArgs),
 }
 
 /// Runs the program.
@@ -52,10 +58,12 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Probe(a) => probe::probe(a),
         Command::Run(a) => probe::run(a),
+        Command::List(a) => list::run(a),
         Command::Cards(a) => cards::run(a),
         Command::Identify(a) => identify::run(a),
         Command::Infer(a) => infer::run(a),
         Command::Report(a) => report::run(a),
+        Command::Undo(a) => undo::run(a),
     };
     done.unwrap_or_else(|e| {
         // A reader that went away is no error of ours.

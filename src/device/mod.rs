@@ -75,7 +75,8 @@ impl Access {
         if len == 0 {
             return wrong("an access has at least one sector".into());
         }
-        if !at.is_multiple_of(g.sector) || !len.is_multiple_of(g.sector) {
+        // Sectors are powers of two; a mask costs less than two divisions in front of every access.
+        if (at | len) & (g.sector - 1) != 0 {
             return wrong(format!("position and length must be multiples of the {} byte sector", g.sector));
         }
         match at.checked_add(len) {

@@ -79,10 +79,10 @@ pub fn run(exp: &dyn Experiment, setup: &Setup, device: &mut dyn Device, limits:
                 let result = exp.trial(&cell, n, &mut bench);
                 let taken = bench.taken;
                 match result {
-                    Ok(()) => run.samples.extend(taken),
+                    Ok(()) => run.extend(taken),
                     Err(DeviceError::Budget(what)) => {
                         // What a cut trial measured before the cut is still true.
-                        run.samples.extend(taken);
+                        run.extend(taken);
                         run.ended = Ended::Budget(what);
                         return run;
                     }

@@ -130,7 +130,12 @@ impl Report {
             Some(other) => return Err(wrong(format!("its schema is {other}, this program reads {SCHEMA}"))),
             None => return Err(wrong("it has no schema".into())),
         }
-        serde_json::from_value(value).map_err(|e| wrong(e.to_string()))
+        let mut report: Report = serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?;
+        if let Some(s) = report.runs.iter().flat_map(|r| r.samples.iter().map(|s| (s.cell, r.cells.len()))).find(|s| s.0 as usize >= s.1) {
+            return Err(wrong(format!("a sample belongs to cell {}, and there are only {}", s.0, s.1)));
+        }
+        report.runs.iter_mut().for_each(Run::index);
+        Ok(report)
     }
 
     /// # Errors

@@ -67,6 +67,11 @@ pub struct Run {
     pub faults: Vec<String>,
     /// What was known of the target when the run began: `size`, `sector`, `offset`, `start`, `end` in bytes, and earlier values.
     pub setting: BTreeMap<String, i64>,
+    /// Places of a cell's samples; a run of fifty thousand is asked for them after every trial.
+    #[serde(skip)]
+    by_cell: Vec<Vec<u32>>,
+    #[serde(skip)]
+    indexed: usize,
 }
 
 impl Run {
@@ -78,15 +83,35 @@ impl Run {
             ended: Ended::Complete,
             faults: vec![],
             setting: BTreeMap::new(),
+            by_cell: vec![],
+            indexed: 0,
         }
     }
 
+    pub fn extend(&mut self, samples: impl IntoIterator<Item = Sample>) {
+        self.samples.extend(samples);
+        self.index();
+    }
+
+    /// Brings the places of the samples up to date; needed once after reading a run from a file.
+    pub fn index(&mut self) {
+        for (i, s) in self.samples.iter().enumerate().skip(self.indexed) {
+            let c = s.cell as usize;
+            if self.by_cell.len() <= c {
+                self.by_cell.resize(c + 1, vec![]);
+            }
+            self.by_cell[c].push(i as u32);
+        }
+        self.indexed = self.samples.len();
+    }
+
     pub fn of(&self, cell: u32) -> impl Iterator<Item = &Sample> {
-        self.samples.iter().filter(move |s| s.cell == cell)
+        debug_assert_eq!(self.indexed, self.samples.len(), "call index() first");
+        self.by_cell.get(cell as usize).into_iter().flatten().map(|&i| &self.samples[i as usize])
     }
 
     pub fn cell(&self, id: u32) -> Option<&Cell> {
-        self.cells.iter().find(|c| c.id == id)
+        self.cells.get(id as usize).filter(|c| c.id == id).or_else(|| self.cells.iter().find(|c| c.id == id))
     }
 
     /// Samples by trial, in the order they were taken.

@@ -75,6 +75,10 @@ pub fn truth_of(q: Quantity, t: &Truth) -> Option<f64> {
         Quantity::EraseBlock => size(t.erase_block),
         Quantity::EraseBlockOffset => size(t.erase_block).map(|_| t.erase_block_offset as f64),
         Quantity::Page => size(t.page),
+        // Planes that add nothing to the time of a page cannot be told from it.
+        Quantity::AccessUnit if t.page > 0 && t.page < t.access_unit && t.read_steps.access_unit_ns <= t.read_steps.page_ns + 3_000 => {
+            size(t.page)
+        }
         Quantity::AccessUnit => size(t.access_unit),
         Quantity::WriteUnit => size(t.write_unit),
         Quantity::OpenAusLinear => t.open_aus_linear.map(f64::from),

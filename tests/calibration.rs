@@ -1,0 +1,104 @@
+//! Is a finding given at 90 % right nine times in ten? Hundreds of random cards, drawn from wide ranges of sizes, limits,
+//! noise and stalls, are probed; the table of confidence against truth is printed.
+//!
+//! NANDSCOPE_CARDS sets the number of cards (default 200), NANDSCOPE_SHOW prints every card.
+
+mod common;
+
+use common::{line, probe_model, right};
+use nandscope::finding::Quantity;
+use nandscope_sim::random;
+use std::collections::BTreeMap;
+
+fn count(default: u64) -> u64 {
+    std::env::var("NANDSCOPE_CARDS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
+const BINS: [(f64, &str); 6] =
+    [(0.99, "99 to 100"), (0.95, "95 to 99"), (0.9, "90 to 95"), (0.8, "80 to 90"), (0.6, "60 to 80"), (0.0, "below 60")];
+
+#[derive(Default, Clone, Copy)]
+struct Tally {
+    right: u32,
+    wrong: u32,
+}
+
+/// Probes cards on two threads and sorts what was decided by quantity and confidence.
+fn tally(cards: Vec<(u64, nandscope_sim::Model)>) -> (BTreeMap<(Quantity, usize), Tally>, BTreeMap<Quantity, u32>, Vec<String>) {
+    let half = cards.len().div_ceil(2);
+    let work = |part: &[(u64, nandscope_sim::Model)]| {
+        let mut out = vec![];
+        for (seed, model) in part {
+            let p = probe_model(model, *seed, true);
+            if std::env::var_os("NANDSCOPE_SHOW").is_some() {
+                println!("{seed}: {}", line(&p, model));
+            }
+            out.push((*seed, model.truth(), p.findings));
+        }
+        out
+    };
+    let (a, b) = cards.split_at(half.min(cards.len()));
+    let results = std::thread::scope(|s| {
+        let other = s.spawn(|| work(b));
+        let mut all = work(a);
+        all.extend(other.join().unwrap());
+        all
+    });
+    let (mut bins, mut undecided, mut wrong) = (BTreeMap::new(), BTreeMap::new(), vec![]);
+    for (seed, truth, findings) in results {
+        for f in &findings.0 {
+            match right(f, &truth) {
+                None => *undecided.entry(f.quantity).or_default() += 1,
+                Some(ok) => {
+                    let bin = BINS.iter().position(|b| f.confidence >= b.0).unwrap();
+                    let t: &mut Tally = bins.entry((f.quantity, bin)).or_default();
+                    if ok {
+                        t.right += 1
+                    } else {
+                        t.wrong += 1
+                    }
+                    if !ok && f.confidence >= 0.9 {
+                        let value = f.number().or(f.at_least.map(|a| a.0)).unwrap_or(f64::NAN);
+                        let true_value = common::truth_of(f.quantity, &truth);
+                        wrong.push(format!("card {seed}: {} {value} at {:.2}, truth {true_value:?}", f.quantity, f.confidence));
+                    }
+                }
+            }
+        }
+    }
+    (bins, undecided, wrong)
+}
+
+fn table(bins: &BTreeMap<(Quantity, usize), Tally>, undecided: &BTreeMap<Quantity, u32>) -> String {
+    let mut s = format!("{:<22}", "right/given at, %");
+    for b in BINS {
+        s += &format!("{:>12}", b.1);
+    }
+    s += &format!("{:>12}\n", "undecided");
+    for q in Quantity::ALL {
+        s += &format!("{:<22}", q.title());
+        for (i, _) in BINS.iter().enumerate() {
+            let t = bins.get(&(q, i)).copied().unwrap_or_default();
+            s += &format!("{:>12}", if t.right + t.wrong > 0 { format!("{}/{}", t.right, t.right + t.wrong) } else { "".into() });
+        }
+        s += &format!("{:>12}\n", undecided.get(&q).copied().unwrap_or(0));
+    }
+    s
+}
+
+#[test]
+fn confidence_means_what_it_says() {
+    let n = count(200);
+    let (bins, undecided, wrong) = tally((1..=n).map(|s| (s, random::card(s))).collect());
+    println!("{n} random cards\n{}", table(&bins, &undecided));
+    for w in &wrong {
+        println!("{w}");
+    }
+    let sum = |least: usize| bins.iter().filter(|(k, _)| k.1 <= least).fold((0, 0), |(r, w), (_, t)| (r + t.right, w + t.wrong));
+    let (r90, w90) = sum(2);
+    let (_, w99) = sum(0);
+    println!("given at 90 % or more: {r90} right, {w90} wrong; at 99 %: {w99} wrong");
+    assert!(r90 + w90 > 2 * n as u32, "hardly anything was decided");
+    assert!(w90 as f64 <= 0.15 * (r90 + w90) as f64, "at 90 %: {w90} of {} wrong", r90 + w90);
+    assert_eq!(w99, 0, "wrong at 99 %");
+}
