@@ -3,6 +3,7 @@
 pub mod device;
 pub mod experiment;
 pub mod finding;
+pub mod flashbench;
 pub mod infer;
 pub mod samples;
 pub mod units;
