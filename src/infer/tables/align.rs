@@ -155,8 +155,7 @@ fn judge(g: &Group) -> Vec<Finding> {
         of(smallest) < (TINY * 2.0 * d.base).max(0.2 * next)
     };
     let below = |f: &Fit| {
-        let e = block(f);
-        let keep = |s: u64| Some(s) != e && !(s == smallest && everywhere(f));
+        let keep = |s: u64| s < SMALL && !(s == smallest && everywhere(f));
         sorted(f).into_iter().filter(|&s| keep(s)).collect::<Vec<_>>()
     };
     let mut out = vec![

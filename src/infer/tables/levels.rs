@@ -35,13 +35,13 @@ pub(super) struct Fit {
 
 /// ln of the probability of the rows under a set of steps, up to a constant, for one size of the noise: `sigma` µs for all
 /// rows and `tau` of the level.
-fn evidence(d: &Design, set: &[usize], sigma: f64, tau: f64) -> Option<(f64, Vec<f64>)> {
+fn evidence(d: &Design, set: &[usize], sigma: f64, tau: f64, rounds: usize) -> Option<(f64, Vec<f64>)> {
     const NU: f64 = 5.0;
     let k = set.len();
     let mut h = vec![];
     let mut level = d.y.clone();
     let mut ln_det = 0.0;
-    for round in 0..5 {
+    for round in 0..=rounds {
         let (mut normal, mut right) = (vec![vec![0.0; k]; k], vec![0.0; k]);
         for ((y, m), feels) in d.y.iter().zip(&level).zip(&d.feels) {
             let s2 = sigma * sigma + (tau * m.max(0.0)).powi(2);
@@ -92,44 +92,55 @@ fn solve(a: &[Vec<f64>], b: &[f64]) -> Option<(Vec<f64>, f64)> {
     Some((m.iter().enumerate().map(|(i, r)| r[n] / r[i]).collect(), ln_det))
 }
 
-/// All sets of at most `MOST` steps, best first, weights summing to 1.
+/// How many sets are kept at each size of the search, and for the whole integral.
+const KEEP: usize = 40;
+
+/// The likely sets of at most `MOST` steps, best first, weights summing to 1.
 pub(super) fn posterior(d: &Design) -> Vec<Fit> {
     let n = d.sizes.len();
-    let mut sets: Vec<Vec<usize>> = vec![vec![]];
-    let mut last = sets.clone();
-    for _ in 0..MOST {
-        last = last.iter().flat_map(|s| (s.last().map_or(0, |l| l + 1)..n).map(move |i| s.iter().copied().chain([i]).collect())).collect();
-        sets.extend(last.iter().cloned());
-    }
     let few = d.sizes.iter().filter(|&&s| s < SMALL).count();
     let prior = |set: &[usize]| {
         let k = set.iter().filter(|&&i| d.sizes[i] < SMALL).count();
         let ways = |n: usize, k: usize| (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product::<f64>();
         (FEW[k] / ways(few, k) * LARGE[set.len() - k] / ways(n - few, set.len() - k)).ln()
     };
-    // A first look with two sizes of noise tells which sets deserve the whole integral.
+    // A first look with two sizes of noise tells which sets deserve more steps, and the whole integral.
     let jumps: Vec<f64> = d.y.windows(2).map(|w| w[1] - w[0]).collect();
     let guess = (mad(&jumps) / 1.5).max(0.005 * d.base);
-    let mut first: Vec<(f64, usize)> = sets
-        .iter()
-        .enumerate()
-        .map(|(i, s)| {
-            let ln = [(guess, 0.05), (4.0 * guess, 0.15)].map(|(a, b)| evidence(d, s, a, b).map_or(f64::NEG_INFINITY, |e| e.0));
-            (ln[0].max(ln[1]) + prior(s), i)
-        })
-        .collect();
-    first.sort_by(|a, b| b.0.total_cmp(&a.0));
-    first.truncate(80);
+    let look = |set: Vec<usize>| {
+        let ln = [(guess, 0.05), (4.0 * guess, 0.15)].map(|(a, b)| evidence(d, &set, a, b, 2).map_or(f64::NEG_INFINITY, |e| e.0));
+        (ln[0].max(ln[1]) + prior(&set), set)
+    };
+    let mut beam = vec![look(vec![])];
+    let mut seen = beam.clone();
+    for _ in 0..MOST {
+        let mut next: Vec<Vec<usize>> = vec![];
+        for (_, set) in &beam {
+            for i in (0..n).filter(|i| !set.contains(i)) {
+                let mut more = set.clone();
+                more.push(i);
+                more.sort_unstable();
+                next.push(more);
+            }
+        }
+        next.sort_unstable();
+        next.dedup();
+        beam = next.into_iter().map(look).filter(|l| l.0.is_finite()).collect();
+        beam.sort_by(|a, b| b.0.total_cmp(&a.0));
+        beam.truncate(KEEP);
+        seen.extend(beam.iter().cloned());
+    }
+    seen.sort_by(|a, b| b.0.total_cmp(&a.0));
+    seen.truncate(KEEP);
     let sigmas: Vec<f64> = (0..9).map(|i| d.base * 0.002 * 2f64.powi(i)).collect();
-    let mut fits: Vec<Fit> = first
-        .iter()
-        .filter_map(|&(_, i)| {
-            let set = &sets[i];
+    let mut fits: Vec<Fit> = seen
+        .into_iter()
+        .filter_map(|(_, set)| {
             let mut best: Option<(f64, Vec<f64>)> = None;
             let mut all = vec![];
             for &sigma in &sigmas {
-                for tau in [0.02, 0.05, 0.1, 0.2] {
-                    if let Some((ln, h)) = evidence(d, set, sigma, tau) {
+                for tau in [0.02, 0.06, 0.18] {
+                    if let Some((ln, h)) = evidence(d, &set, sigma, tau, 4) {
                         all.push(ln);
                         if best.as_ref().is_none_or(|b| ln > b.0) {
                             best = Some((ln, h));
@@ -137,7 +148,7 @@ pub(super) fn posterior(d: &Design) -> Vec<Fit> {
                     }
                 }
             }
-            Some(Fit { set: set.clone(), heights: best?.1, ln: ln_sum_exp(&all) + prior(set) })
+            Some(Fit { ln: ln_sum_exp(&all) + prior(&set), heights: best?.1, set })
         })
         .collect();
     let sum = ln_sum_exp(&fits.iter().map(|f| f.ln).collect::<Vec<_>>());

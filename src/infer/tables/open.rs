@@ -123,7 +123,7 @@ fn ln_exceeds(rows: &[(u64, f64, f64)], noise: f64) -> f64 {
             let shape: Vec<f64> = rows.iter().map(|&(z, y, r)| (z as f64 / 65536.0).powf(power) / (y - r).exp()).collect();
             let mean = |scale: f64| shape.iter().map(|x| (scale * x).ln_1p()).sum::<f64>() / shape.len() as f64;
             let (mut lo, mut hi) = (1e-6f64, 1e9f64);
-            for _ in 0..50 {
+            for _ in 0..26 {
                 let mid = (lo * hi).sqrt();
                 if mean(mid) < factor { lo = mid } else { hi = mid }
             }
@@ -165,39 +165,67 @@ fn ln_pays(slope: f64) -> f64 {
     (pays / fits).ln().clamp(-MOST, MOST)
 }
 
-/// ln probability of each limit from 0 to `most` ("or more"), up to a constant, from one series. That one AU pays by
-/// itself is asked elsewhere.
-fn ln_limit(s: &Series, most: u32) -> Vec<f64> {
-    let counts = s.counts();
-    let noise = noise(s, &counts);
-    let first = counts[0];
-    let mut at = vec![];
-    // `fit` of the counts fit.
-    for fit in 0..=counts.len() {
-        if fit == 0 {
-            at.push(if first == 1 { f64::NEG_INFINITY } else { ln_pays(slope(&s.at(first))) });
-            continue;
-        }
-        let fast = s.reference(&counts[..fit]);
-        let extra = |n: u32| {
-            let e: Vec<f64> = s.at(n).iter().filter_map(|(z, y)| Some(y.exp() - fast.get(z)?.exp())).collect();
-            median(&e)
-        };
-        let worst = counts[fit..].iter().map(|&n| extra(n)).fold(0.0, f64::max);
-        let mut ln = 0.0;
-        for j in fit..counts.len() {
-            let n = counts[j];
-            let as_fit = ln_fits(&s.ratios(n, &s.reference(&counts[..j])), noise);
-            let rows: Vec<(u64, f64, f64)> = s.at(n).iter().filter_map(|(z, y)| Some((*z, *y, y - fast.get(z)?))).collect();
-            ln += (ln_exceeds(&rows, noise) - as_fit).clamp(-MOST, MOST);
-            // A round over N AUs closes at least one of them: N writes share at least one full cost.
-            if extra(n) < 0.5 * worst / n as f64 {
-                ln -= MOST / 2.0;
-            }
-        }
-        at.push(ln);
+/// One series weighed: what each N says of each limit.
+struct Weighed {
+    counts: Vec<u32>,
+    /// ln odds "pays" of the smallest N, from its own table.
+    first: f64,
+    /// By number of counts that fit (one at least), by count: ln odds that it exceeds.
+    odds: Vec<Vec<f64>>,
+}
+
+impl Weighed {
+    fn of(s: &Series) -> Weighed {
+        let counts = s.counts();
+        let noise = noise(s, &counts);
+        let as_fit: Vec<f64> = (0..counts.len()).map(|j| ln_fits(&s.ratios(counts[j], &s.reference(&counts[..j])), noise)).collect();
+        let odds = (1..=counts.len()).map(|fit| {
+            let fast = s.reference(&counts[..fit]);
+            let extra = |n: u32| {
+                let e: Vec<f64> = s.at(n).iter().filter_map(|(z, y)| Some(y.exp() - fast.get(z)?.exp())).collect();
+                median(&e)
+            };
+            let worst = counts[fit..].iter().map(|&n| extra(n)).fold(0.0, f64::max);
+            let one = |j: usize| {
+                let n = counts[j];
+                let rows: Vec<(u64, f64, f64)> = s.at(n).iter().filter_map(|(z, y)| Some((*z, *y, y - fast.get(z)?))).collect();
+                let mut over = ln_exceeds(&rows, noise);
+                if j > fit {
+                    // Slow as those before it are slow: the cost of one AU is much the same for every N.
+                    let like = ln_fits(&s.ratios(n, &s.reference(&counts[fit..j])), noise);
+                    over = ln_sum_exp(&[over, like]) - 2f64.ln();
+                }
+                let ln = (over - as_fit[j]).clamp(-MOST, MOST);
+                // Of a round over N AUs at least as many are closed as exceed the limit, whatever the card throws out.
+                let closed = (n + 1 - counts[fit]) as f64 / n as f64;
+                if extra(n) < 0.5 * worst * closed { ln - MOST / 2.0 } else { ln }
+            };
+            (0..counts.len()).map(|j| if j < fit { 0.0 } else { one(j) }).collect()
+        });
+        let odds = odds.collect();
+        Weighed { first: ln_pays(slope(&s.at(counts[0]))), odds, counts }
     }
-    (0..=most).map(|k| at[counts.iter().filter(|&&n| n <= k).count()]).collect()
+
+    fn fitting(&self, limit: u32) -> usize {
+        self.counts.iter().filter(|&&n| n <= limit).count()
+    }
+
+    /// ln probability of a limit, up to a constant. That one AU pays by itself is asked elsewhere.
+    fn ln_limit(&self, limit: u32) -> f64 {
+        match self.fitting(limit) {
+            0 if self.counts[0] == 1 => f64::NEG_INFINITY,
+            0 => self.first,
+            fit => self.odds[fit - 1].iter().sum(),
+        }
+    }
+
+    /// An N that says the opposite of a limit by itself.
+    fn against(&self, limit: u32) -> Option<u32> {
+        let fit = self.fitting(limit);
+        let slow = (1..fit).find(|&j| self.odds[j - 1][j] > MOST / 2.0);
+        let fast = (fit.max(1)..self.counts.len()).find(|&j| fit > 0 && self.odds[fit - 1][j] < -MOST / 2.0);
+        slow.or(fast).map(|j| self.counts[j])
+    }
 }
 
 /// Both orders, and the cost of closing an AU from whatever exceeds the limits.
@@ -226,8 +254,9 @@ fn order(tables: &Tables, random: bool, closings: &mut Closings) -> Vec<Finding>
     }
     // No series may rule a limit out for good.
     let mut ln = vec![0.0; most as usize + 1];
-    for s in &all {
-        let one = ln_limit(s, most);
+    let weighed: Vec<Weighed> = all.iter().map(Weighed::of).collect();
+    for w in &weighed {
+        let one: Vec<f64> = (0..=most).map(|k| w.ln_limit(k)).collect();
         let top = one.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         ln.iter_mut().zip(&one).for_each(|(l, o)| *l += (o - top).max(-2.0 * MOST));
     }
@@ -237,6 +266,12 @@ fn order(tables: &Tables, random: bool, closings: &mut Closings) -> Vec<Finding>
     let sum = ln_sum_exp(&ln);
     let p: Vec<f64> = ln.iter().map(|l| (l - sum).exp()).collect();
     let mut f = decide(q, order, &all, &p, alone(&all, random));
+    let said = f.number().or(f.at_least.map(|b| b.0)).filter(|&k| k > 0.0);
+    if let Some((k, n)) = said.and_then(|k| Some((k, weighed.iter().find_map(|w| w.against(k as u32))?))) {
+        let side = if n as f64 > k { "fast" } else { "slow" };
+        let why = format!("the tables contradict each other: {n} AUs are {side}, the others say {k}; two cards, or a card that was busy");
+        f = Finding { evidence: f.evidence, ..Finding::undecided(q, why) };
+    }
     if let Some(k) = f.number().filter(|&k| k > 0.0) {
         closings.add(&all, k as u32, f.confidence);
     }
