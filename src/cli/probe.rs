@@ -78,7 +78,7 @@ fn parse_region(s: &str) -> Result<(Option<Bytes>, Option<Bytes>), String> {
 }
 
 pub fn probe(a: ProbeArgs) -> anyhow::Result<ExitCode> {
-    measure(a.common, experiment::ALL.to_vec())
+    measure(a.common, experiment::probing())
 }
 
 pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {

@@ -90,7 +90,7 @@ fn size(b: u64) -> String {
 
 fn table(out: &mut String, r: &Report, d: Dress) {
     for f in &r.findings.0 {
-        let title = format!("{:<18}", f.quantity.title());
+        let title = format!("{:<22}", f.quantity.title());
         let line = match (f.number(), f.at_least) {
             (Some(v), _) => {
                 let mut line =
@@ -154,7 +154,7 @@ fn wrapped(out: &mut String, lead: &str, text: &str, width: usize) {
     for word in text.split_whitespace() {
         if !empty && line.chars().count() + 1 + word.chars().count() > width.max(40) {
             let _ = writeln!(out, "{line}");
-            line = " ".repeat(indent.min(20));
+            line = " ".repeat(indent.min(22));
             empty = true;
         }
         if !empty {
