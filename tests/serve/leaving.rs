@@ -81,6 +81,9 @@ fn a_mounted_card_is_named_and_waited_for() {
     assert!(server.said().contains("left behind"), "{}", server.said());
     run("umount", &["-l", mounted.at.to_str().unwrap()]);
     assert!(until(10, || !attached(&server.place)), "it goes with its last user");
+    // The bare device that is left goes with the next server.
+    Server::start(&["null"]).stop();
+    assert!(!Path::new(&server.place).exists());
 }
 
 #[test]
@@ -102,6 +105,31 @@ fn refuses(args: &[&str], because: &str) {
     let said = String::from_utf8_lossy(&out.stderr);
     assert_eq!((out.status.code(), out.stdout.len(), said.lines().count()), (Some(1), 0, 1), "{args:?}: {said}");
     assert!(said.contains(because), "{args:?}: {said}");
+}
+
+/// In a mount namespace whose /dev holds only what is given.
+fn refuses_with(nodes: &str, because: &str) {
+    let script = format!("mount -t tmpfs none /dev && {nodes} exec {} serve null", env!("CARGO_BIN_EXE_nandscope"));
+    let out = output("unshare", &["-m", "sh", "-c", &script]);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!((out.status.code(), out.stdout.len(), said.lines().count()), (Some(1), 0, 1), "{said}");
+    assert!(said.contains(because), "{said}");
+}
+
+#[test]
+fn without_fuse_or_loop_devices_it_says_so() {
+    let _alone = alone();
+    if !can("machines without FUSE or loop devices", true, &["unshare", "mknod"]) {
+        return;
+    }
+    let loops =
+        || fs::read_dir("/sys/block").unwrap().filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().starts_with("loop")).count();
+    let before = loops();
+    refuses_with("", "no FUSE");
+    refuses_with("mknod /dev/fuse c 10 229 &&", "no loop devices");
+    refuses_with("mknod /dev/fuse c 10 229 && mknod /dev/loop-control c 10 237 &&", "cannot attach the card");
+    nothing_left();
+    assert_eq!(loops(), before);
 }
 
 #[test]
