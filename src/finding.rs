@@ -26,10 +26,20 @@ pub enum Quantity {
     CloseCostMs,
     /// Bytes at the start of the card that take random writes better than the rest; 0 when there are none.
     FatZone,
+    /// How many times faster one long write transaction is than the same blocks one by one.
+    MultiBlockGain,
+    /// The smallest transaction, in bytes, that reaches nine tenths of the best rate.
+    MultiBlockKnee,
+    /// How many times faster writes are with their length announced (CMD23) than ended by CMD12.
+    PreDefinedGain,
+    /// How many times faster writes are after announcing the blocks to erase ahead (ACMD23) than without.
+    PreEraseGain,
+    /// The largest request that reaches the medium in one piece on this host.
+    LargestRequest,
 }
 
 impl Quantity {
-    pub const ALL: [Quantity; 9] = [
+    pub const ALL: [Quantity; 14] = [
         Quantity::EraseBlock,
         Quantity::EraseBlockOffset,
         Quantity::Page,
@@ -39,6 +49,11 @@ impl Quantity {
         Quantity::OpenAusRandom,
         Quantity::CloseCostMs,
         Quantity::FatZone,
+        Quantity::MultiBlockGain,
+        Quantity::MultiBlockKnee,
+        Quantity::PreDefinedGain,
+        Quantity::PreEraseGain,
+        Quantity::LargestRequest,
     ];
 
     /// The name in JSON.
@@ -53,6 +68,11 @@ impl Quantity {
             Quantity::OpenAusRandom => "open_aus_random",
             Quantity::CloseCostMs => "close_cost_ms",
             Quantity::FatZone => "fat_zone",
+            Quantity::MultiBlockGain => "multi_block_gain",
+            Quantity::MultiBlockKnee => "multi_block_knee",
+            Quantity::PreDefinedGain => "pre_defined_gain",
+            Quantity::PreEraseGain => "pre_erase_gain",
+            Quantity::LargestRequest => "largest_request",
         }
     }
 
@@ -68,6 +88,11 @@ impl Quantity {
             Quantity::OpenAusRandom => "open AUs, random",
             Quantity::CloseCostMs => "closing one AU",
             Quantity::FatZone => "FAT zone",
+            Quantity::MultiBlockGain => "multi-block gain",
+            Quantity::MultiBlockKnee => "enough in one write",
+            Quantity::PreDefinedGain => "CMD23 gain",
+            Quantity::PreEraseGain => "ACMD23 gain",
+            Quantity::LargestRequest => "largest request",
         }
     }
 
@@ -76,6 +101,7 @@ impl Quantity {
         match self {
             Quantity::OpenAusLinear | Quantity::OpenAusRandom => format!("{v:.0}"),
             Quantity::CloseCostMs => format!("{} ms", three(v)),
+            Quantity::MultiBlockGain | Quantity::PreDefinedGain | Quantity::PreEraseGain => format!("{}x", three(v)),
             Quantity::FatZone if v == 0.0 => "none".into(),
             _ => Bytes(v as u64).to_string(),
         }

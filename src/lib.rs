@@ -5,6 +5,7 @@ pub mod cli;
 pub mod device;
 pub mod experiment;
 pub mod finding;
+pub mod flashbench;
 pub mod host;
 pub mod infer;
 pub mod probe;

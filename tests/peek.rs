@@ -4,9 +4,15 @@ use nandscope_sim::{Model, cards};
 #[ignore]
 fn peek() {
     let name = std::env::var("CARD").unwrap();
-    let model = match name.parse::<u64>() { Ok(s) => nandscope_sim::random::card(s), _ => Model::parse(cards::text(&name).unwrap(), &name).unwrap() };
+    let model = match name.parse::<u64>() {
+        Ok(s) => nandscope_sim::random::card(s),
+        _ => Model::parse(cards::text(&name).unwrap(), &name).unwrap(),
+    };
     let seed = name.parse().unwrap_or(2);
-    if std::env::var_os("MODEL").is_some() { println!("{}", model.to_toml()); println!("{:?}", model.truth()); }
+    if std::env::var_os("MODEL").is_some() {
+        println!("{}", model.to_toml());
+        println!("{:?}", model.truth());
+    }
     let p = common::probe_model(&model, seed, true);
     println!("{}", common::line(&p, &model));
     for r in &p.runs {

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
 
 #[derive(Args)]
+#[command(mut_arg("target", |a| a.required(true)))]
 pub struct ProbeArgs {
     #[command(flatten)]
     common: Common,
@@ -37,7 +38,6 @@ pub struct RunArgs {
 #[derive(Args)]
 struct Common {
     /// /dev/..., an image file, sim:NAME or sim:PATH.toml
-    #[arg(required_unless_present = "experiment")]
     target: Option<String>,
     /// Allow writing inside the region; a device also needs --consent
     #[arg(long, conflicts_with = "read_only")]

@@ -61,6 +61,11 @@ impl FileDevice {
         Ok(FileDevice { file, kind, writable, flush_writes, geometry, read, zeros, ones, varied, bounce, origin: clock(), name })
     }
 
+    /// A second descriptor of the same open file.
+    pub fn descriptor(&self) -> std::io::Result<OwnedFd> {
+        self.file.try_clone()
+    }
+
     fn io(op: &'static str, at: u64, len: u64, e: Errno) -> DeviceError {
         DeviceError::Io { op, at, len, source: e.into() }
     }

@@ -278,6 +278,10 @@ impl Device for Guard {
         }
         self.untimed(a.op, a.len, |d| d.store(at, from))
     }
+
+    fn write_as(&mut self, how: Option<super::mmc::Multi>) -> Result<()> {
+        self.inner.write_as(how)
+    }
 }
 
 /// The inside of a guard for putting back: counted, but not limited.

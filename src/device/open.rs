@@ -148,7 +148,7 @@ impl Opened {
                 }
                 let (mut device, _) = open_block(&again, Path::new(&id.path), &options, true)?;
                 device.flush_writes = options.flush_writes.unwrap_or(device.flush_writes);
-                Box::new(device)
+                super::mmc::with_commands(device, &node.dir.join("device"))
             }
             Place::Image(path) => {
                 if let Some(using) = options.sys.image_uses(path).first() {

@@ -81,3 +81,64 @@ fn whereabouts(saved: &Saved, options: &OpenOptions) -> String {
         .find(|(path, n)| block_id(n, path).same_target(want))
         .map_or_else(|| want.path.clone(), |(path, _)| path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::Fake;
+    use super::super::undo::Journal;
+    use super::super::{TargetId, undo};
+    use super::*;
+    use crate::host::sysfs::Sys;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    fn id(serial: Option<&str>) -> TargetId {
+        TargetId { path: "/dev/sdx".into(), kind: TargetKind::Disk, serial: serial.map(Into::into), model: None, size: 1 << 20, offset: 0 }
+    }
+
+    /// A journal with one record, closed or still open.
+    fn journal(dir: &Path, id: &TargetId) -> (PathBuf, Journal) {
+        let mut dev = Fake::new(id.size);
+        let mut j = Journal::begin(dir, id, &mut dev).unwrap();
+        j.save(&[(4096, 4096)], &mut dev).unwrap();
+        (j.path().to_path_buf(), j)
+    }
+
+    #[test]
+    fn a_disk_with_a_serial_number_is_found_under_its_new_name() {
+        let t = tempfile::tempdir().unwrap();
+        let sys = Sys { sys: t.path().join("sys"), proc: t.path().join("proc"), dev: t.path().join("dev") };
+        fs::create_dir_all(sys.sys.join("block")).unwrap();
+        for (name, serial, sectors) in [("sda", "S1", 2048), ("sdb", "S2", 4096), ("sdc", "S2", 2048)] {
+            let dir = sys.sys.join("devices").join(name);
+            fs::create_dir_all(dir.join("device")).unwrap();
+            fs::write(dir.join("dev"), format!("8:{sectors}\n")).unwrap();
+            fs::write(dir.join("size"), format!("{sectors}\n")).unwrap();
+            fs::write(dir.join("device/serial"), format!("{serial}\n")).unwrap();
+            symlink(&dir, sys.sys.join("block").join(name)).unwrap();
+        }
+        let options = OpenOptions { sys: sys.clone(), ..OpenOptions::default() };
+        let place = |serial| {
+            let dir = tempfile::tempdir_in(t.path()).unwrap();
+            let (path, j) = journal(dir.path(), &id(serial));
+            drop(j);
+            whereabouts(&Saved::open(&path).unwrap(), &options)
+        };
+        assert_eq!(place(Some("S2")), sys.dev.join("sdc").display().to_string(), "serial number and size must fit");
+        assert_eq!(place(Some("S3")), "/dev/sdx");
+        assert_eq!(place(None), "/dev/sdx", "without a serial number only the path names it");
+    }
+
+    #[test]
+    fn a_run_that_is_going_is_not_undone_behind_its_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, j) = journal(dir.path(), &id(None));
+        let e = recover(&path, &RecoverOptions::default()).unwrap_err();
+        assert!(matches!(&e, DeviceError::Refused(t) if t.contains("still going")), "{e}");
+        drop(j);
+        let e = recover(&path, &RecoverOptions::default()).unwrap_err();
+        assert!(matches!(e, DeviceError::Open { .. }), "{e}");
+        assert_eq!(undo::pending(dir.path()), [path], "a journal that could not be undone stays");
+    }
+}

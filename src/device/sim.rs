@@ -1,8 +1,9 @@
 //! A simulated card as a device. Its clock is virtual: completions and pauses move it, so a long probe takes seconds and gives
 //! the same result every time.
 
+use super::mmc::{CommandPort, Multi, Registers, Transaction};
 use super::{Access, Device, DeviceError, Fill, Geometry, Op, Result, Timed};
-use crate::units::Nanos;
+use crate::units::{Nanos, SECTOR};
 use nandscope_sim::{Card, Completion, Data, Fault, Model, Request};
 use rustix::io::Errno;
 
@@ -12,6 +13,8 @@ pub struct SimDevice {
     geometry: Geometry,
     content: bool,
     now: u64,
+    /// How writes are put on the bus.
+    how: Option<Multi>,
 }
 
 impl SimDevice {
@@ -27,7 +30,7 @@ impl SimDevice {
             // What a card combines inside is not declared to the host, so a write counts as done when the card says so.
             write_cache: false,
         };
-        SimDevice { card, geometry, content: false, now: 0 }
+        SimDevice { card, geometry, content: false, now: 0, how: None }
     }
 
     /// The same card, keeping from now on what is written.
@@ -82,6 +85,10 @@ impl Device for SimDevice {
     fn access(&mut self, a: Access) -> Result<Timed> {
         a.check(&self.geometry)?;
         let start = self.now;
+        if let (Op::Write(fill), Some(how)) = (a.op, self.how) {
+            let took = self.transaction(Transaction { how, at: a.at, blocks: (a.len / SECTOR) as u32, fill })?;
+            return Ok(Timed { start: Nanos(start), took });
+        }
         let done = self.submit(start, a)?.done;
         self.now = done;
         Ok(Timed { start: Nanos(start), took: Nanos(done - start) })
@@ -89,6 +96,9 @@ impl Device for SimDevice {
 
     /// The host hands over `depth` accesses at once, then one more whenever one is done.
     fn batch(&mut self, all: &[Access], depth: u32) -> Result<Vec<Timed>> {
+        if self.how.is_some() {
+            return all.iter().map(|&a| self.access(a)).collect();
+        }
         let (depth, begun) = (depth.max(1) as usize, self.now);
         let mut out: Vec<Timed> = Vec::with_capacity(all.len());
         for (i, &a) in all.iter().enumerate() {
@@ -114,6 +124,48 @@ impl Device for SimDevice {
 
     fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
         self.card.store(at, from).map_err(|f| error("write", at, from.len() as u64, f))
+    }
+
+    fn write_as(&mut self, how: Option<Multi>) -> Result<()> {
+        how.map_or(Ok(()), |h| self.supports(h))?;
+        self.how = how;
+        Ok(())
+    }
+}
+
+/// The command interface of a simulated card, in virtual time.
+impl CommandPort for SimDevice {
+    fn supports(&self, how: Multi) -> Result<()> {
+        match how {
+            _ if self.geometry.sector != SECTOR => Err(how.unsupported("the card has no blocks of 512 bytes")),
+            Multi::SingleBlocks | Multi::PreDefined => Ok(()),
+            Multi::OpenEnded | Multi::Acmd23 => Err(how.unsupported("the card model has no costs of its own for it")),
+        }
+    }
+
+    fn max_blocks(&self) -> u32 {
+        let most = self.geometry.max_request.unwrap_or(u64::MAX) / SECTOR;
+        u32::try_from(most).unwrap_or(u32::MAX)
+    }
+
+    fn transaction(&mut self, t: Transaction) -> Result<Nanos> {
+        self.supports(t.how)?;
+        if t.blocks > self.max_blocks() {
+            let text = format!("a transaction of {} blocks is longer than the {} that go in one piece", t.blocks, self.max_blocks());
+            return Err(DeviceError::OutOfBounds(text));
+        }
+        let begun = self.now;
+        let len = u64::from(t.blocks) * SECTOR;
+        let step = if t.how == Multi::SingleBlocks { SECTOR } else { len.max(SECTOR) };
+        for at in (t.at..t.at + len).step_by(step as usize) {
+            self.now = self.submit(self.now, Access { op: Op::Write(t.fill), at, len: step })?.done;
+        }
+        Ok(Nanos(self.now - begun))
+    }
+
+    /// A model declares none.
+    fn registers(&mut self) -> Registers {
+        Registers::default()
     }
 }
 
@@ -204,6 +256,29 @@ mod tests {
         d.idle(Nanos(5));
         assert_eq!(d.now(), t.took + Nanos(5));
         assert_eq!(d.access(Access { op: Op::Read, at: 0, len: 4096 }).unwrap().start, t.took + Nanos(5));
+    }
+
+    #[test]
+    fn single_blocks_cost_a_command_each_and_put_the_same_on_the_card() {
+        let mut d = device("flashbench-readme").with_content();
+        let write = |at| Access { op: Op::Write(Fill::Stamp(2)), at, len: 32768 };
+        let took = |d: &mut SimDevice, how, at| {
+            d.write_as(how).unwrap();
+            // The first write opens the AU.
+            d.access(write(at)).unwrap();
+            d.access(write(at + 32768)).unwrap().took
+        };
+        let (kernel, multi, single) =
+            (took(&mut d, None, 0), took(&mut d, Some(Multi::PreDefined), 4 << 20), took(&mut d, Some(Multi::SingleBlocks), 8 << 20));
+        assert!(kernel.0.abs_diff(multi.0) * 50 < multi.0, "the same but for the noise: {kernel} {multi}");
+        assert!(single.0 > 2 * multi.0, "{single} {multi}");
+        let mut bytes = vec![0; 32768];
+        for at in [0, 4 << 20, 8 << 20] {
+            d.load(at, &mut bytes).unwrap();
+            assert_eq!(super::super::fill::read_stamp(&bytes[32256..]), Some((at + 32256, 2)));
+        }
+        assert!(matches!(d.write_as(Some(Multi::Acmd23)), Err(DeviceError::Unsupported(_))));
+        assert_eq!(d.how, Some(Multi::SingleBlocks), "a refused form changes nothing");
     }
 
     #[test]

@@ -144,6 +144,10 @@ impl<D: Device, W: Write> Device for Trace<D, W> {
     fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
         self.inner.store(at, from)
     }
+
+    fn write_as(&mut self, how: Option<super::mmc::Multi>) -> Result<()> {
+        self.inner.write_as(how)
+    }
 }
 
 #[cfg(test)]

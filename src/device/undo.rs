@@ -65,7 +65,7 @@ pub struct Restored {
     pub ranges: u64,
 }
 
-/// The journal of a running session, locked against a second one.
+/// The journal of a run that is going, locked against a second one.
 pub struct Journal {
     file: File,
     path: PathBuf,

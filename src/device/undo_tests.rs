@@ -24,7 +24,7 @@ fn write(at: u64, len: u64) -> Access {
     Access { op: Op::Write(Fill::Random(99)), at, len }
 }
 
-/// A session that wrote in three places (one of them zeros before), discarded one, and was killed.
+/// A run that wrote in three places (one of them zeros before), discarded one, and was killed.
 fn killed(dir: &Path) -> (PathBuf, Fake, Vec<u8>) {
     let fake = Fake::new(SIZE);
     fake.bytes.lock().unwrap()[65536..131_072].fill(0);

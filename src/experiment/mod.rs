@@ -4,12 +4,14 @@
 //! chooses the order of the cells, counts repetitions or looks at the clock: the runner does (`run.rs`).
 
 mod fat_zone;
+mod multi_block;
 mod open_au;
 mod read_boundary;
 pub mod run;
 mod write_boundary;
 mod write_unit;
 
+use crate::device::mmc::Multi;
 use crate::device::{Access, Device, DeviceError, Fill, Geometry, Op};
 use crate::finding::{Finding, Findings, Quantity};
 use crate::samples::{Cell, Run, Sample};
@@ -95,6 +97,7 @@ pub const ALL: &[&dyn Experiment] = &[
     &open_au::OpenAuRandom,
     &write_boundary::WriteBoundary,
     &fat_zone::FatZone,
+    &multi_block::MultiBlock,
 ];
 
 pub fn by_name(name: &str) -> Option<&'static dyn Experiment> {
@@ -147,6 +150,11 @@ impl Bench<'_> {
     pub fn write(&mut self, role: u8, at: u64, len: u64) -> Result<Nanos, DeviceError> {
         let seed = (self.cell as u64) << 32 | self.trial as u64;
         self.access(role, Op::Write(Fill::Random(seed)), at, len)
+    }
+
+    /// How the writes from now on are put on the bus of a card; see [`Device::write_as`].
+    pub fn write_as(&mut self, how: Option<Multi>) -> Result<(), DeviceError> {
+        self.device.write_as(how)
     }
 
     /// A whole number below `n`, from the run's seed.

@@ -71,7 +71,7 @@ impl Experiment for ReadBoundary {
                 let e = row_estimate(run, cell);
                 let base = base_time(run, cell.bytes("block"));
                 // Small boundaries cost least, and there a missed one is a wrong page: look longer.
-                let (most, share) = if cell.bytes("align") <= 128 * KIB { (96, 0.008) } else { (36, 0.02) };
+                let (most, share) = if cell.bytes("align") <= 128 * KIB { (96, 0.006) } else { (36, 0.02) };
                 trials < most && e.error > (share * base).max(0.08 * e.value.abs())
             }
             Kind::Sweep => trials < cell.get("trials") as u32,
@@ -152,7 +152,11 @@ impl Experiment for ReadBoundary {
                 if cells.is_empty() { view.next_window(run) } else { cells }
             }
             Some(Kind::Verify) => match sweep_lattice(run) {
-                Some(l) => vec![view.confirm_cell(run, l.period, l.phase)],
+                Some(l) => {
+                    // Noise may have hidden all but every tenth boundary: look at the places shorter periods would have.
+                    let parts = view.part_cells(run, &l);
+                    if parts.is_empty() { vec![view.confirm_cell(run, shortest(run, &l), l.phase)] } else { parts }
+                }
                 None => view.next_window(run),
             },
             Some(Kind::Confirm) => {
@@ -176,7 +180,7 @@ impl Experiment for ReadBoundary {
                 let (period, phase) = (c.bytes("period"), c.bytes("phase"));
                 let e = confirm_estimate(run, c);
                 let lower = below(period);
-                let trust = confirmed(run, c) * erase_block_prior(period, lower.first().map(|s| s.size));
+                let trust = confirmed(run, c) * erase_block_prior(period, lower.first().map(|s| s.size), run.setting("size").unwrap_or(0));
                 let by = if run.cells.iter().any(|c| kind(c) == Kind::Sweep) { "sweep" } else { "rows" };
                 let text = format!(
                     "a read across a multiple of {} takes {:.0} µs longer than across other boundaries (± {:.0}), at {} places ({by})",
@@ -257,7 +261,12 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step]) {
         out.push(say(Quantity::Page, s, view.nothing_below(s)));
     }
     if let Some(s) = lower.last() {
-        out.push(say(Quantity::AccessUnit, s, 1.0));
+        // One step alone may be the page, with planes that are read together at no extra cost.
+        let mut f = say(Quantity::AccessUnit, s, if lower.len() > 1 { 1.0 } else { 0.8 });
+        if lower.len() == 1 && f.value.is_some() {
+            f.caveats.push("only one small boundary shows; planes read together at no extra cost would not".into());
+        }
+        out.push(f);
     }
 }
 
@@ -267,15 +276,46 @@ fn strength(z: f64) -> f64 {
 }
 
 /// A NAND block has at least 32 pages (C2: 16 KiB / 512 B) and on anything recent 64 or more; planes read together are at
-/// most a few pages. A period between the two may be either.
-fn erase_block_prior(period: u64, page: Option<u64>) -> f64 {
+/// most a few pages. A period between the two may be either; on a card of a gigabyte or more, small ones are planes.
+fn erase_block_prior(period: u64, page: Option<u64>, size: u64) -> f64 {
+    let large = size >= 1 << 30;
     let by_size: f64 = match period {
         p if p >= MIB => 0.98,
-        p if p >= 512 * KIB => 0.93,
-        p if p >= 256 * KIB => 0.8,
-        p if p >= 128 * KIB => 0.7,
-        p if p >= 64 * KIB => 0.4,
-        _ => 0.2,
+        p if p >= 512 * KIB => {
+            if large {
+                0.8
+            } else {
+                0.93
+            }
+        }
+        p if p >= 256 * KIB => {
+            if large {
+                0.5
+            } else {
+                0.8
+            }
+        }
+        p if p >= 128 * KIB => {
+            if large {
+                0.3
+            } else {
+                0.7
+            }
+        }
+        p if p >= 64 * KIB => {
+            if large {
+                0.1
+            } else {
+                0.4
+            }
+        }
+        _ => {
+            if large {
+                0.0
+            } else {
+                0.2
+            }
+        }
     };
     let by_pages: f64 = match page.map(|p| period / p.max(1)) {
         None => 0.0,
@@ -405,6 +445,12 @@ fn mixed(d: &[f64], none: f64, scale: f64) -> f64 {
     d.iter().map(|x| ((1.0 - none) * t((x - shift) / scale) + none * t(x / scale)).ln()).sum()
 }
 
+/// The shortest period whose first place stands out, or the lattice's own.
+fn shortest(run: &Run, l: &lattice::Lattice) -> u64 {
+    let parts = run.cells.iter().filter(|c| kind(c) == Kind::Verify && c.bytes("of") == l.period && stands_out(run, c));
+    parts.map(|c| l.period / c.bytes("part").max(1)).min().unwrap_or(l.period)
+}
+
 /// Is a place that was slow once slower than its neighbours again and again?
 fn stands_out(run: &Run, cell: &Cell) -> bool {
     let e = row_estimate(run, cell);
@@ -429,10 +475,13 @@ struct View {
     fit: steps::Fit,
     block: u64,
     base: f64,
+    /// Of the target, in bytes.
+    size: u64,
 }
 
 impl View {
     fn of(run: &Run) -> View {
+        let size = run.setting("size").unwrap_or(0);
         let mut by_block: BTreeMap<u64, Vec<steps::Row>> = BTreeMap::new();
         for c in run.cells.iter().filter(|c| kind(c) == Kind::Row) {
             let extra = row_estimate(run, c);
@@ -444,28 +493,28 @@ impl View {
             .into_iter()
             .map(|(block, rows)| {
                 let base = base_time(run, block);
-                View { fit: steps::fit(&rows, base), rows, block, base }
+                View { fit: steps::fit(&rows, base), rows, block, base, size }
             })
             .collect();
         // More levels, then clearer ones; the smaller block wins a tie, since it sees the page.
         let worth = |v: &View| v.fit.steps.len() as f64 + v.fit.steps.iter().map(|s| strength(s.z / 3.0)).sum::<f64>() * 0.5;
-        let none = View { rows: vec![], fit: steps::Fit { steps: vec![], misfit: 0.0, noise: 0.0 }, block: 1024, base: f64::NAN };
+        let none = View { rows: vec![], fit: steps::Fit { steps: vec![], misfit: 0.0, noise: 0.0 }, block: 1024, base: f64::NAN, size };
         views.into_iter().reduce(|a, b| if worth(&b) > worth(&a) + 0.3 { b } else { a }).unwrap_or(none)
     }
 
-    /// How far the rows just below rule out a smaller step than this one: 1 when anything a seventh as high would have been seen.
+    /// How far the rows just below rule out a smaller step than this one: near 1 when anything a tenth as high would have been seen.
     fn nothing_below(&self, s: &steps::Step) -> f64 {
         let below: Vec<&steps::Row> = self.rows.iter().filter(|r| r.align < s.size).collect();
         let hidden =
             below.iter().rev().take(2).map(|r| r.extra.value.max(0.0) + 1.5 * r.extra.error).fold(0.0, f64::max) / s.height.max(1e-9);
-        if below.is_empty() { 0.7 } else { (1.0 - 0.6 * (hidden - 0.15)).clamp(0.3, 1.0) }
+        if below.is_empty() { 0.7 } else { (1.0 - 0.6 * hidden).clamp(0.3, 1.0) }
     }
 
     /// An erase block that the rows alone name.
     fn candidate(&self) -> Option<u64> {
         let top = self.fit.steps.last()?;
         let page = self.fit.steps.first().map(|s| s.size).filter(|&s| s < top.size);
-        (erase_block_prior(top.size, page) >= 0.5 && top.posterior[0].1 > 0.5).then_some(top.size)
+        (erase_block_prior(top.size, page, self.size) >= 0.5 && top.posterior[0].1 > 0.5).then_some(top.size)
     }
 
     /// The largest small step: the sweep's grain.
@@ -534,6 +583,25 @@ impl View {
             .map(|&(at, _)| {
                 let set = [("at", at as i64), ("step", sweep.get("step")), ("block", sweep.get("block"))];
                 Cell::new(format!("again at {}", Bytes(at)), &set)
+            })
+            .collect()
+    }
+
+    /// Places at the first fraction of each shorter period; none when they were looked at already.
+    fn part_cells(&self, run: &Run, l: &lattice::Lattice) -> Vec<Cell> {
+        let Some(sweep) = run.cells.iter().rev().find(|c| kind(c) == Kind::Sweep) else { return vec![] };
+        if run.cells.iter().any(|c| c.bytes("of") == l.period) {
+            return vec![];
+        }
+        let step = sweep.bytes("step");
+        let base = l.phase + sweep.bytes("from").saturating_sub(l.phase).div_ceil(l.period) * l.period;
+        (2..=32)
+            .filter(|d| l.period.is_multiple_of(d * step) && l.period / d >= 8 * step)
+            .map(|d| {
+                let at = base + l.period / d;
+                let set =
+                    [("at", at as i64), ("step", step as i64), ("block", sweep.get("block")), ("of", l.period as i64), ("part", d as i64)];
+                Cell::new(format!("1/{d} of {}", Bytes(l.period)), &set)
             })
             .collect()
     }

@@ -74,7 +74,7 @@ pub fn signatures(dev: &mut dyn Device) -> Result<Vec<Signature>> {
         at,
         partition: None,
         what: "unreadable".into(),
-        detail: format!("at {}", Bytes(at)),
+        detail: format!("at byte {at}"),
     }));
     Ok(found)
 }
@@ -145,7 +145,7 @@ fn filesystem(read: &mut Read<'_>, start: u64, size: u64) -> Vec<(String, String
         }
     }
     if is(0, b"LUKS\xba\xbe") {
-        add("LUKS", format!("version {}", u16::from_be_bytes([head[6], head[7]])));
+        add("LUKS", format!("version {}", le(&head, 7, 1) | le(&head, 6, 1) << 8));
     }
     if (0..4).any(|s| is(512 * s, b"LABELONE") && is(512 * s + 24, b"LVM2 001")) {
         add("LVM2 physical volume", String::new());
@@ -174,4 +174,103 @@ fn describe(v: &nandscope_fat::Volume) -> String {
         text.push_str(&format!(", label {name}"));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{KIB, MIB};
+    use proptest::prelude::*;
+
+    /// What is found in 4 MiB of zeros with these bytes in them.
+    fn found(parts: &[(u64, &[u8])]) -> Vec<String> {
+        let mut disk = vec![0; 4 * MIB as usize];
+        for (at, bytes) in parts {
+            disk[*at as usize..][..bytes.len()].copy_from_slice(bytes);
+        }
+        let mut read = |at: u64, len: usize| disk.get(at as usize..at as usize + len).map(<[u8]>::to_vec);
+        filesystem(&mut read, 0, 4 * MIB).into_iter().map(|(a, b)| if b.is_empty() { a } else { format!("{a}, {b}") }).collect()
+    }
+
+    #[test]
+    fn each_format_is_known_by_its_own_mark() {
+        let md = 0xa92b_4efcu32.to_le_bytes();
+        type Part<'a> = (u64, &'a [u8]);
+        let all: [(&[Part], &str); 17] = [
+            (&[(3, b"NTFS    ")], "NTFS"),
+            (&[(1080, &[0x53, 0xef])], "ext2, 1 KiB blocks"),
+            (&[(1080, &[0x53, 0xef]), (1024 + 24, &[2]), (1024 + 0x5c, &[4])], "ext3, 4 KiB blocks"),
+            (&[(1080, &[0x53, 0xef]), (1024 + 0x60, &[0x40]), (1024 + 0x78, b"boot")], "ext4, 1 KiB blocks, label boot"),
+            (&[(1024, &[0x10, 0x20, 0xf5, 0xf2])], "F2FS"),
+            (&[(0x10040, b"_BHRfS_M"), (0x1012b, b"pool")], "btrfs, label pool"),
+            (&[(0, b"XFSB"), (108, b"data")], "XFS, label data"),
+            (&[(0x8001, b"CD001"), (0x8028, b"DISC            ")], "ISO 9660, label DISC"),
+            (&[(0, b"hsqs")], "squashfs"),
+            (&[(4086, b"SWAPSPACE2")], "swap"),
+            (&[(65526, b"SWAPSPACE2")], "swap"),
+            (&[(0, b"LUKS\xba\xbe\x00\x02")], "LUKS, version 2"),
+            (&[(512, b"LABELONE"), (512 + 24, b"LVM2 001")], "LVM2 physical volume"),
+            (&[(0, &md)], "Linux RAID member, version 1.1"),
+            (&[(4096, &md)], "Linux RAID member, version 1.2"),
+            (&[(4 * MIB - 8 * KIB, &md)], "Linux RAID member, version 1.0"),
+            (&[(4 * MIB - 64 * KIB, &md)], "Linux RAID member, version 0.90"),
+        ];
+        for (parts, want) in all {
+            assert_eq!(found(parts), [want]);
+        }
+        assert_eq!(found(&[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_read_is_listed_and_the_rest_is_still_found() {
+        use crate::device::{Access, Device, DeviceError, Geometry, Timed};
+        /// Swap with a bad last sector.
+        struct Bad(Geometry);
+        impl Device for Bad {
+            fn geometry(&self) -> &Geometry {
+                &self.0
+            }
+            fn access(&mut self, _: Access) -> Result<Timed> {
+                Err(DeviceError::Unsupported("access".into()))
+            }
+            fn now(&self) -> crate::units::Nanos {
+                crate::units::Nanos(0)
+            }
+            fn idle(&mut self, _: crate::units::Nanos) {}
+            fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+                if at > MIB {
+                    return Err(DeviceError::Io { op: "read", at, len: into.len() as u64, source: std::io::Error::other("bad") });
+                }
+                if at == 0 && into.len() > 4096 {
+                    into[4086..4096].copy_from_slice(b"SWAPSPACE2");
+                }
+                Ok(())
+            }
+            fn store(&mut self, _: u64, _: &[u8]) -> Result<()> {
+                Err(DeviceError::Unsupported("store".into()))
+            }
+        }
+        let mut bad = Bad(Geometry { size: 2 * MIB, sector: 512, max_request: None, offset: 0, write_cache: false });
+        let found: Vec<String> = signatures(&mut bad).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["swap", "unreadable, at byte 2088960", "unreadable, at byte 2031616"]);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_content_never_panics(noise in proptest::collection::vec(any::<u8>(), 0..9000), size in 0u64..9000) {
+            let mut read = |at: u64, len: usize| {
+                let at = at as usize;
+                noise.get(at..at.checked_add(len)?).map(<[u8]>::to_vec)
+            };
+            let _ = filesystem(&mut read, 0, size);
+            let mut text = noise.clone();
+            for (at, magic) in [(0usize, &b"LUKS\xba\xbe"[..]), (1080, &[0x53, 0xef]), (0, b"XFSB")] {
+                if let Some(place) = text.get_mut(at..at + magic.len()) {
+                    place.copy_from_slice(magic);
+                }
+                let mut read = |at: u64, len: usize| text.get(at as usize..at as usize + len.min(text.len())).map(<[u8]>::to_vec);
+                let _ = filesystem(&mut read, 0, size);
+            }
+        }
+    }
 }

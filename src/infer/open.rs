@@ -72,7 +72,7 @@ mod tests {
     fn lru_cliff_between_five_and_six() {
         let t = [v(4, &[(4, 0); 4]), v(8, &[(6, 6)]), v(5, &[(5, 0); 4]), v(6, &[(6, 6)])];
         let p = posterior(&t, (0, 6), 16);
-        assert!(p[5].1 > 0.97, "{p:?}");
+        assert!(p[5].1 > 0.95, "{p:?}");
     }
 
     #[test]

@@ -38,13 +38,12 @@ const MOST: usize = 4;
 
 /// Fits steps to rows by forward selection with the Bayesian information criterion.
 ///
-/// `base` is the time of an access in microseconds: rows are never trusted to better than 0.4 % of it, nor to better than
-/// 3 % of the largest extra, because published cards wander that much between alignments that must be alike (F4).
+/// `base` is the time of an access in microseconds: a row is never trusted to better than 0.4 % of it, nor to better than
+/// 3 % of its own extra, because published cards wander that much between alignments that must be alike (F4).
 pub fn fit(rows: &[Row], base: f64) -> Fit {
     let rows: Vec<Row> = rows.iter().copied().filter(|r| r.extra.value.is_finite() && r.extra.error.is_finite()).collect();
-    let top = rows.iter().map(|r| r.extra.value).fold(0.0, f64::max);
-    let floor = (0.004 * base).max(0.03 * top).max(1e-3);
-    let noise: Vec<f64> = rows.iter().map(|r| r.extra.error.hypot(floor)).collect();
+    let floor = |r: &Row| (0.004 * base).max(0.03 * r.extra.value.abs()).max(1e-3);
+    let noise: Vec<f64> = rows.iter().map(|r| r.extra.error.hypot(floor(r))).collect();
     let mut chosen: Vec<usize> = vec![];
     let solve = |set: &[usize]| solve(&rows, &noise, set);
     let penalty = 2.0 * (rows.len().max(2) as f64).ln();
@@ -61,7 +60,7 @@ pub fn fit(rows: &[Row], base: f64) -> Fit {
         let Some((i, with)) = candidate else { break };
         let height = *with.heights.last().unwrap_or(&0.0);
         // A step must pay for itself and stand out of what the base time wanders.
-        if best.chi2 - with.chi2 < penalty.max(9.0) || height < 2.0 * floor {
+        if best.chi2 - with.chi2 < penalty.max(9.0) || height < 2.5 * floor(&rows[i]) {
             break;
         }
         chosen.push(i);

@@ -11,7 +11,11 @@ use std::process::{Command, Stdio};
 
 pub const IMAGES: &[Test] = &[("killed_on_an_image", killed_on_an_image), ("restored_in_the_run", restored_in_the_run)];
 
-pub const LOOPS: &[Test] = &[("killed_on_a_loop_device", killed_on_a_loop_device), ("another_card_is_refused", another_card_is_refused)];
+pub const LOOPS: &[Test] = &[
+    ("killed_on_a_loop_device", killed_on_a_loop_device),
+    ("another_card_is_refused", another_card_is_refused),
+    ("the_undo_and_list_commands", the_undo_and_list_commands),
+];
 
 /// The child: writes all over the target with an undo journal, says so after each write, and never stops.
 pub fn write_until_killed(target: &str, journals: &str, seed: &str) {
@@ -119,4 +123,44 @@ fn another_card_is_refused() {
     assert!(refusal(recover(&journal, &named)).contains("another one"));
     assert!(fs::read(&other).unwrap() == bytes, "nothing was written to the other card");
     drop(l);
+}
+
+fn the_undo_and_list_commands() {
+    let d = dir(false);
+    let file = image(d.path(), 8 * MIB);
+    let l = Loop::over(&file, &[]);
+    let before = fs::read(&file).unwrap();
+    let nandscope = |args: &[&str]| {
+        let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).env("XDG_STATE_HOME", d.path()).output().unwrap();
+        let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+        (out.status.code().unwrap(), text(&out.stdout), text(&out.stderr))
+    };
+    let (code, out, _) = nandscope(&["undo"]);
+    assert!(code == 0 && out.starts_with("nothing to undo"), "{out}");
+    let journals = d.path().join("nandscope");
+    kill_after(9, &l.0, &journals);
+    let (code, out, _) = nandscope(&["undo", "--list"]);
+    assert!(code == 0 && out.contains(&format!(" of {} (8388608 bytes)", l.0)), "{out}");
+    // In use by somebody else: refused, and the journal stays.
+    let holder = opened(&l.0).unwrap();
+    let (code, _, err) = nandscope(&["undo"]);
+    assert!(code == 4 && err.contains("in use by another program"), "{code} {err}");
+    drop(holder);
+    let (code, out, err) = nandscope(&["undo"]);
+    assert!(code == 0 && out.contains("put back and verified"), "{out}{err}");
+    assert!(fs::read(&file).unwrap() == before && pending(&journals).is_empty());
+    let (code, _, err) = nandscope(&["undo", file.to_str().unwrap()]);
+    assert!(code == 1 && err.contains("this is no undo journal"), "{code} {err}");
+    let (code, out, _) = nandscope(&["list", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let entry = json.as_array().unwrap().iter().find(|e| e["path"] == l.0.as_str()).unwrap();
+    assert_eq!(
+        (code, &entry["size"], &entry["bus"], &entry["free"], &entry["consent"]),
+        (0, &8_388_608.into(), &"loop".into(), &true.into(), &"8388608".into())
+    );
+    let (code, out, _) = nandscope(&["list"]);
+    assert!(
+        code == 0 && out.lines().any(|line| line.starts_with(&l.0) && line.split_whitespace().rev().take(2).eq(["free", "8388608"])),
+        "{out}"
+    );
 }

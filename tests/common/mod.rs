@@ -64,6 +64,10 @@ pub fn probe_model(model: &Model, seed: u64, write: bool) -> Probed {
     Probed { findings, runs, accesses: device.accesses, bytes_written: device.bytes_written, seconds }
 }
 
+/// What depends on the host as much as on the card, so that a model states no truth for it.
+const BY_HOST: [Quantity; 5] =
+    [Quantity::MultiBlockGain, Quantity::MultiBlockKnee, Quantity::PreDefinedGain, Quantity::PreEraseGain, Quantity::LargestRequest];
+
 /// The true value of a quantity where it is a number; `None` where the model has none.
 pub fn truth_of(q: Quantity, t: &Truth) -> Option<f64> {
     let size = |b: u64| (b > 0).then_some(b as f64);
@@ -71,17 +75,25 @@ pub fn truth_of(q: Quantity, t: &Truth) -> Option<f64> {
         Quantity::EraseBlock => size(t.erase_block),
         Quantity::EraseBlockOffset => size(t.erase_block).map(|_| t.erase_block_offset as f64),
         Quantity::Page => size(t.page),
+        // Planes that add nothing to the time of a page cannot be told from it.
+        Quantity::AccessUnit if t.page > 0 && t.page < t.access_unit && t.read_steps.access_unit_ns <= t.read_steps.page_ns + 3_000 => {
+            size(t.page)
+        }
         Quantity::AccessUnit => size(t.access_unit),
         Quantity::WriteUnit => size(t.write_unit),
         Quantity::OpenAusLinear => t.open_aus_linear.map(f64::from),
         Quantity::OpenAusRandom => t.open_aus_random.map(f64::from),
         Quantity::CloseCostMs => t.close_cost_ns.map(|ns| ns as f64 / 1e6),
         Quantity::FatZone => Some(t.fat_zone as f64),
+        _ => None,
     }
 }
 
-/// Is a decided finding right? `None` when it is undecided.
+/// Is a decided finding right? `None` when it is undecided, or no truth is stated.
 pub fn right(f: &Finding, t: &Truth) -> Option<bool> {
+    if BY_HOST.contains(&f.quantity) {
+        return None;
+    }
     let truth = truth_of(f.quantity, t);
     if let Some(v) = f.number() {
         return Some(match (f.quantity, truth) {

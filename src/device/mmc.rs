@@ -1,0 +1,451 @@
+//! Raw MMC commands: writes whose form on the bus is chosen here and not by the kernel (C22 to C24).
+//!
+//! The block layer decides alone how a write reaches a card: CMD24 for one block, CMD23 + CMD25 where card and host know
+//! CMD23, else CMD25 + CMD12. To compare those forms with the same data, [`Port`] sends them through `MMC_IOC_CMD` and
+//! `MMC_IOC_MULTI_CMD`. It is reached only through [`Commanded`], a device whose writes take the form that
+//! [`Device::write_as`] asked for: so every raw write passes the same guard, budget and undo journal as any other write.
+//!
+//! What the kernel allows (read in the driver of 6.1, seen on 6.1.192):
+//! - 512 KiB a command (`MMC_IOC_MAX_BYTES`), 255 commands an ioctl; root; whole disks, no partitions.
+//! - After every ioctl command that writes, the driver polls CMD13 until the card is in the transfer state. An open-ended
+//!   CMD25 leaves the card receiving, so the poll runs into its time-out and CMD12 is never sent. The card can be brought
+//!   back by a CMD12 of its own, and the data are written; but the time is that of the poll, so no time is given: open-ended
+//!   and ACMD23 transactions are [`DeviceError::Unsupported`] there. Kernels without that poll time them. Which kind it is,
+//!   the first such transaction finds out.
+//! - The driver takes any opcode 23 followed by CMD25 for CMD23, also after CMD55 (`mmc_blk_check_sbc`): ACMD23 would become
+//!   CMD23 in silence. A CMD13 between the two keeps them apart.
+//! - CID and CSD cannot be asked for while a card is selected: they come from sysfs, as read at power-up.
+
+use super::block::FileDevice;
+use super::mmc_ioctl::Ioctl;
+use super::{Access, Device, DeviceError, Fill, Geometry, Op, Result, Timed};
+use crate::units::{Bytes, Nanos, SECTOR};
+use rustix::fd::OwnedFd;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::Path;
+
+/// How a write of several blocks is put on the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Multi {
+    /// CMD24 for every block of 512 bytes.
+    SingleBlocks,
+    /// CMD25 with all blocks, ended by CMD12.
+    OpenEnded,
+    /// CMD23 with the number of blocks, then CMD25: ends by itself.
+    PreDefined,
+    /// ACMD23 with the number of blocks to erase ahead, then CMD25, ended by CMD12. SD only.
+    Acmd23,
+}
+
+impl Multi {
+    pub const ALL: [Multi; 4] = [Multi::SingleBlocks, Multi::OpenEnded, Multi::PreDefined, Multi::Acmd23];
+
+    /// The name for people, which also begins the reason when it is not supported.
+    pub fn name(self) -> &'static str {
+        match self {
+            Multi::SingleBlocks => "single blocks (CMD24)",
+            Multi::OpenEnded => "open-ended (CMD25, CMD12)",
+            Multi::PreDefined => "pre-defined (CMD23, CMD25)",
+            Multi::Acmd23 => "pre-erased (ACMD23, CMD25, CMD12)",
+        }
+    }
+
+    /// `Unsupported` with the name of the form and the reason.
+    pub fn unsupported(self, why: &str) -> DeviceError {
+        DeviceError::Unsupported(format!("{}: {why}", self.name()))
+    }
+}
+
+/// One write transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    pub how: Multi,
+    /// First byte; a multiple of 512.
+    pub at: u64,
+    /// Blocks of 512 bytes.
+    pub blocks: u32,
+    pub fill: Fill,
+}
+
+/// What a card says about itself, as bytes; none where it has no such register or it cannot be had.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Registers {
+    pub cid: Option<[u8; 16]>,
+    pub csd: Option<[u8; 16]>,
+    /// SD only.
+    pub scr: Option<[u8; 8]>,
+    /// SD only: the SD status.
+    pub ssr: Option<[u8; 64]>,
+    /// MMC only.
+    pub ext_csd: Option<Box<[u8; 512]>>,
+}
+
+/// A card that takes commands: real or simulated.
+pub trait CommandPort {
+    /// Whether writes can take this form.
+    ///
+    /// # Errors
+    /// `Unsupported` with the reason. Some reasons show only in the first transaction.
+    fn supports(&self, how: Multi) -> Result<()>;
+
+    /// Most blocks of 512 bytes one transaction can have.
+    fn max_blocks(&self) -> u32;
+
+    /// Sends one transaction and waits until the card is ready again.
+    ///
+    /// Returns the time from the first command to the ready card.
+    ///
+    /// # Errors
+    /// `Unsupported` where this form cannot be sent or timed; `Io` where the card failed.
+    fn transaction(&mut self, t: Transaction) -> Result<Nanos>;
+
+    /// Asks for the registers. Reads only.
+    fn registers(&mut self) -> Registers;
+}
+
+/// A device that can also send its writes as raw commands.
+pub(super) struct Commanded<D, P> {
+    device: D,
+    port: P,
+    how: Option<Multi>,
+    /// A timed write includes the flush of the card's volatile cache, as it does on the way through the kernel.
+    flush: bool,
+}
+
+impl<D: Device, P: CommandPort> Commanded<D, P> {
+    pub fn new(device: D, port: P, flush: bool) -> Commanded<D, P> {
+        Commanded { device, port, how: None, flush }
+    }
+}
+
+impl<D: Device, P: CommandPort> Device for Commanded<D, P> {
+    fn geometry(&self) -> &Geometry {
+        self.device.geometry()
+    }
+
+    fn access(&mut self, a: Access) -> Result<Timed> {
+        let (Op::Write(fill), Some(how)) = (a.op, self.how) else { return self.device.access(a) };
+        a.check(self.geometry())?;
+        let blocks = u32::try_from(a.len / SECTOR).ok().filter(|&n| n <= self.port.max_blocks());
+        let Some(blocks) = blocks else {
+            let most = Bytes(u64::from(self.port.max_blocks()) * SECTOR);
+            return Err(DeviceError::OutOfBounds(format!("a transaction of {} is longer than the {most} that can be sent", Bytes(a.len))));
+        };
+        let took = self.port.transaction(Transaction { how, at: a.at, blocks, fill })?;
+        let mut timed = Timed { start: self.device.now() - took, took };
+        if self.flush {
+            timed.took = timed.took + self.device.access(Access { op: Op::Flush, at: 0, len: 0 })?.took;
+        }
+        Ok(timed)
+    }
+
+    fn batch(&mut self, all: &[Access], depth: u32) -> Result<Vec<Timed>> {
+        match self.how {
+            None => self.device.batch(all, depth),
+            Some(_) => all.iter().map(|&a| self.access(a)).collect(),
+        }
+    }
+
+    fn now(&self) -> Nanos {
+        self.device.now()
+    }
+
+    fn idle(&mut self, d: Nanos) {
+        self.device.idle(d);
+    }
+
+    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.device.load(at, into)
+    }
+
+    fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+        self.device.store(at, from)
+    }
+
+    fn write_as(&mut self, how: Option<Multi>) -> Result<()> {
+        if let Some(how) = how {
+            self.port.supports(how)?;
+        }
+        self.how = how;
+        Ok(())
+    }
+}
+
+/// The data of a command.
+pub(super) enum Payload<'a> {
+    None,
+    In(&'a mut [u8]),
+    Out(&'a [u8]),
+}
+
+/// One command of the MMC bus.
+pub(super) struct Command<'a> {
+    pub opcode: u32,
+    pub arg: u32,
+    /// Preceded by CMD55.
+    pub app: bool,
+    /// R1b: the card may be busy after it.
+    pub busy: bool,
+    /// Bytes of a data block.
+    pub block_size: u32,
+    pub payload: Payload<'a>,
+    /// Milliseconds the kernel waits for the card to be ready; 0 for its default.
+    pub timeout_ms: u32,
+    /// First word of the response. After a write this is every status the kernel polled, or-ed.
+    pub response: u32,
+}
+
+impl<'a> Command<'a> {
+    pub fn new(opcode: u32, arg: u32) -> Command<'a> {
+        let (payload, timeout_ms) = (Payload::None, 0);
+        Command { opcode, arg, app: false, busy: false, block_size: SECTOR as u32, payload, timeout_ms, response: 0 }
+    }
+
+    fn app(mut self) -> Command<'a> {
+        self.app = true;
+        self
+    }
+
+    fn out(mut self, data: &'a [u8]) -> Command<'a> {
+        self.payload = Payload::Out(data);
+        self
+    }
+
+    fn one_block(mut self, into: &'a mut [u8]) -> Command<'a> {
+        self.block_size = into.len() as u32;
+        self.payload = Payload::In(into);
+        self
+    }
+
+    /// Response and command types in the kernel's bits (`MMC_RSP_*`, `MMC_CMD_*` of `linux/mmc/core.h`): R1 or R1b, also as SPI
+    /// hosts want it, with or without data.
+    pub fn flags(&self) -> u32 {
+        const PRESENT: u32 = 1;
+        const CRC: u32 = 1 << 2;
+        const BUSY: u32 = 1 << 3;
+        const OPCODE: u32 = 1 << 4;
+        const WITH_DATA: u32 = 1 << 5;
+        const SPI_S1: u32 = 1 << 7;
+        const SPI_BUSY: u32 = 1 << 10;
+        let data = if matches!(self.payload, Payload::None) { 0 } else { WITH_DATA };
+        PRESENT | CRC | OPCODE | SPI_S1 | data | if self.busy { BUSY | SPI_BUSY } else { 0 }
+    }
+}
+
+/// What carries commands to a card.
+pub(super) trait Wire {
+    /// Sends the commands in one go; returns the time it took.
+    fn send(&mut self, all: &mut [Command]) -> io::Result<Nanos>;
+}
+
+/// What must be known of a card to address it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CardFacts {
+    /// SD, else MMC.
+    pub sd: bool,
+    /// Relative card address.
+    pub rca: u16,
+    /// Addresses count blocks of 512 bytes, else bytes.
+    pub by_sector: bool,
+    /// Takes CMD23.
+    pub cmd23: bool,
+    /// Registers the kernel read at power-up.
+    pub kept: Registers,
+}
+
+impl CardFacts {
+    /// Reads them from the sysfs directory of a card, `/sys/block/mmcblkN/device`. None where this is no SD or MMC card.
+    pub fn read(dir: &Path) -> Option<CardFacts> {
+        let text = |name: &str| std::fs::read_to_string(dir.join(name)).ok().map(|t| t.trim().to_string());
+        let number = |name: &str| u32::from_str_radix(text(name)?.trim_start_matches("0x"), 16).ok();
+        let sd = match text("type")?.as_str() {
+            "SD" => true,
+            "MMC" => false,
+            _ => return None,
+        };
+        let csd: Option<[u8; 16]> = hex(&text("csd")?);
+        let scr: Option<[u8; 8]> = text("scr").and_then(|t| hex(&t));
+        let ssr: Option<[u8; 64]> = text("ssr").and_then(|t| hex(&t)).filter(|_| sd);
+        // SD: CSD version 2 and later means block addresses. MMC: bit 30 of the OCR.
+        let by_sector = if sd { csd?[0] >> 6 > 0 } else { number("ocr")? & 1 << 30 != 0 };
+        // SD: CMD_SUPPORT in the SCR, bit 33. MMC: since version 3.1.
+        let cmd23 = if sd { scr.is_some_and(|s| s[3] & 2 != 0) } else { csd?[0] >> 2 & 0xf >= 3 };
+        let kept = Registers { cid: text("cid").and_then(|t| hex(&t)), csd, scr: scr.filter(|_| sd), ssr, ext_csd: None };
+        Some(CardFacts { sd, rca: number("rca")? as u16, by_sector, cmd23, kept })
+    }
+}
+
+fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect::<Option<_>>()?;
+    if digits.len() != 2 * N {
+        return None;
+    }
+    Some(std::array::from_fn(|i| digits[2 * i] << 4 | digits[2 * i + 1]))
+}
+
+/// Blocks one command can carry: the kernel takes 512 KiB.
+const MOST_BLOCKS: u32 = (super::mmc_ioctl::MAX_BYTES / SECTOR) as u32;
+/// Milliseconds for the poll after a CMD25 that CMD12 must end. A kernel that polls there fails after that time.
+const OPEN_ENDED_MS: u32 = 100;
+/// Error bits of R1 that mean that a write went wrong (SD Physical Layer 4.10.1, JESD84-B51 6.13): address out of range or
+/// misaligned, block length, write protection, locked card, ECC, controller, general error.
+const FAILED: u32 = 1 << 31 | 1 << 30 | 1 << 29 | 1 << 26 | 1 << 24 | 1 << 21 | 1 << 20 | 1 << 19;
+/// CURRENT_STATE of R1 while a card waits for data.
+const RECEIVING: u32 = 6;
+const TIMED_OUT: i32 = libc::ETIMEDOUT;
+
+/// A card behind a wire.
+pub(super) struct Port<W> {
+    wire: W,
+    card: CardFacts,
+    /// Why open-ended transactions cannot be timed here, once that is known.
+    open_ended: Option<&'static str>,
+    data: Vec<u8>,
+}
+
+impl<W: Wire> Port<W> {
+    pub fn new(wire: W, card: CardFacts) -> Port<W> {
+        Port { wire, card, open_ended: None, data: vec![] }
+    }
+
+    fn status(&mut self) -> io::Result<u32> {
+        let mut all = [Command::new(13, u32::from(self.card.rca) << 16)];
+        self.wire.send(&mut all)?;
+        Ok(all[0].response)
+    }
+
+    /// Brings a card that still waits for data back. True where it did.
+    fn stop_if_receiving(&mut self) -> bool {
+        let receiving = self.status().is_ok_and(|s| s >> 9 & 0xf == RECEIVING);
+        if receiving {
+            // Whether this helped, the next command shows.
+            let _ = self.wire.send(&mut [stop()]);
+        }
+        receiving
+    }
+}
+
+fn stop<'a>() -> Command<'a> {
+    Command { busy: true, ..Command::new(12, 0) }
+}
+
+impl<W: Wire> CommandPort for Port<W> {
+    fn supports(&self, how: Multi) -> Result<()> {
+        let why = match how {
+            Multi::PreDefined if !self.card.cmd23 => "the card does not offer CMD23",
+            Multi::Acmd23 if !self.card.sd => "ACMD23 is a command of SD cards and this is an MMC",
+            Multi::OpenEnded | Multi::Acmd23 => match self.open_ended {
+                Some(why) => why,
+                None => return Ok(()),
+            },
+            _ => return Ok(()),
+        };
+        Err(how.unsupported(why))
+    }
+
+    fn max_blocks(&self) -> u32 {
+        MOST_BLOCKS
+    }
+
+    fn transaction(&mut self, t: Transaction) -> Result<Nanos> {
+        self.supports(t.how)?;
+        let Transaction { how, at, blocks, fill } = t;
+        let len = u64::from(blocks) * SECTOR;
+        let failed = |e: io::Error| DeviceError::Io { op: "raw write", at, len, source: e };
+        let beyond = || DeviceError::OutOfBounds(format!("{len} bytes at {at} cannot be addressed by this card"));
+        let unit = if self.card.by_sector { SECTOR } else { 1 };
+        u32::try_from((at + len) / unit).map_err(|_| beyond())?;
+        let address = |block: u64| ((at + block * SECTOR) / unit) as u32;
+        let mut data = std::mem::take(&mut self.data);
+        data.resize(len as usize, 0);
+        fill.render(at, &mut data);
+        let rca = u32::from(self.card.rca) << 16;
+        let mut commands: Vec<Command> = match how {
+            Multi::SingleBlocks => {
+                data.chunks(SECTOR as usize).enumerate().map(|(i, b)| Command::new(24, address(i as u64)).out(b)).collect()
+            }
+            Multi::PreDefined => vec![Command::new(23, blocks), Command::new(25, address(0)).out(&data)],
+            Multi::OpenEnded => vec![Command { timeout_ms: OPEN_ENDED_MS, ..Command::new(25, address(0)).out(&data) }, stop()],
+            Multi::Acmd23 => vec![
+                Command::new(23, blocks).app(),
+                Command::new(13, rca),
+                Command { timeout_ms: OPEN_ENDED_MS, ..Command::new(25, address(0)).out(&data) },
+                stop(),
+            ],
+        };
+        let mut took = Nanos(0);
+        let mut sent = Ok(());
+        for part in commands.chunks_mut(super::mmc_ioctl::MAX_COMMANDS) {
+            match self.wire.send(part) {
+                Ok(t) => took = took + t,
+                Err(e) => {
+                    sent = Err(e);
+                    break;
+                }
+            }
+        }
+        let bad = commands.iter().filter(|c| matches!(c.payload, Payload::Out(_))).map(|c| c.response & FAILED).fold(0, |a, b| a | b);
+        drop(commands);
+        self.data = data;
+        match sent {
+            Ok(()) if bad != 0 => Err(failed(io::Error::other(format!("the card reports an error, status bits {bad:#010x}")))),
+            Ok(()) => Ok(took),
+            Err(e) => {
+                let receiving = self.stop_if_receiving();
+                match e.raw_os_error() {
+                    Some(TIMED_OUT) if receiving && matches!(how, Multi::OpenEnded | Multi::Acmd23) => {
+                        let why = "this kernel waits after CMD25 for a card that itself waits for CMD12, so its time cannot be taken";
+                        self.open_ended = Some(why);
+                        Err(how.unsupported(why))
+                    }
+                    Some(libc::EPERM | libc::EACCES) => Err(how.unsupported("raw commands need root (CAP_SYS_RAWIO) and the whole disk")),
+                    Some(libc::ENOTTY) => Err(how.unsupported("this kernel or device has no raw MMC commands")),
+                    Some(libc::EOVERFLOW) => Err(how.unsupported("the kernel does not take that much data in one command")),
+                    _ => Err(failed(e)),
+                }
+            }
+        }
+    }
+
+    fn registers(&mut self) -> Registers {
+        let Registers { cid, csd, scr, ssr, .. } = self.card.kept.clone();
+        let mut asked = Registers { cid, csd, ..Registers::default() };
+        let (mut new_scr, mut new_ssr, mut ext_csd) = ([0; 8], [0; 64], Box::new([0; 512]));
+        if self.card.sd {
+            let took = self.wire.send(&mut [Command::new(51, 0).app().one_block(&mut new_scr)]);
+            asked.scr = if took.is_ok() { Some(new_scr) } else { scr };
+            let took = self.wire.send(&mut [Command::new(13, 0).app().one_block(&mut new_ssr)]);
+            asked.ssr = if took.is_ok() { Some(new_ssr) } else { ssr };
+        } else {
+            let took = self.wire.send(&mut [Command::new(8, 0).one_block(&mut *ext_csd)]);
+            asked.ext_csd = took.is_ok().then_some(ext_csd);
+        }
+        asked
+    }
+}
+
+/// The device with raw commands, where it is the whole disk of an SD or MMC card; else as it was. `sys` is the sysfs directory
+/// of the card.
+pub(super) fn with_commands(device: FileDevice, sys: &Path) -> Box<dyn Device + Send> {
+    match (CardFacts::read(sys), device.descriptor()) {
+        (Some(card), Ok(file)) => {
+            let flush = device.flush_writes;
+            Box::new(Commanded::new(device, Port::new(Ioctl::new(file), card), flush))
+        }
+        _ => Box::new(device),
+    }
+}
+
+/// The registers of the card behind an MMC block device, whose whole disk `file` is, open in any way.
+///
+/// `sys` is its sysfs directory, `/sys/block/mmcblkN/device`. Sends reading commands only; what they do not give comes from
+/// sysfs. None where this is no SD or MMC card.
+pub fn registers(file: OwnedFd, sys: &Path) -> Option<Registers> {
+    Some(Port::new(Ioctl::new(file), CardFacts::read(sys)?).registers())
+}
+
+#[cfg(test)]
+#[path = "mmc_tests.rs"]
+mod tests;

@@ -1,0 +1,265 @@
+//! The port against a card and a kernel that are told how to behave.
+
+use super::super::fake::Fake;
+use super::*;
+use crate::device::{Consent, Guard, Limits, TargetId};
+use crate::host::facts::TargetKind;
+use std::sync::{Arc, Mutex};
+
+/// What the wire saw, with `A` before application commands, and what the card keeps.
+#[derive(Default)]
+struct Seen {
+    log: Vec<String>,
+    bytes: Vec<u8>,
+}
+
+/// An SD card behind a kernel that polls after writes, or does not.
+struct Bench {
+    polls: bool,
+    by_sector: bool,
+    fail: Option<i32>,
+    error_bits: u32,
+    receiving: bool,
+    preset: Option<u32>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Bench {
+    fn new(polls: bool) -> (Bench, Arc<Mutex<Seen>>) {
+        let seen = Arc::new(Mutex::new(Seen { log: vec![], bytes: vec![0; 1 << 20] }));
+        (Bench { polls, by_sector: true, fail: None, error_bits: 0, receiving: false, preset: None, seen: seen.clone() }, seen)
+    }
+}
+
+impl Wire for Bench {
+    fn send(&mut self, all: &mut [Command]) -> io::Result<Nanos> {
+        if let Some(code) = self.fail {
+            return Err(io::Error::from_raw_os_error(code));
+        }
+        let mut seen = self.seen.lock().unwrap();
+        for c in all.iter_mut() {
+            seen.log.push(format!("{}{}", if c.app { "A" } else { "" }, c.opcode));
+            c.response = if self.receiving { 6 << 9 } else { 4 << 9 };
+            let preset = self.preset.take();
+            match (c.app, c.opcode, &mut c.payload) {
+                (false, 23, _) => self.preset = Some(c.arg),
+                (false, 24 | 25, Payload::Out(data)) => {
+                    assert!(!self.receiving && data.len() <= 512 << 10, "the kernel refuses this");
+                    assert!(c.opcode == 25 || data.len() == 512);
+                    let at = c.arg as usize * if self.by_sector { 512 } else { 1 };
+                    seen.bytes[at..at + data.len()].copy_from_slice(data);
+                    self.receiving = c.opcode == 25 && preset != Some(data.len() as u32 / 512);
+                    c.response |= self.error_bits;
+                    if self.receiving && self.polls {
+                        return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
+                    }
+                }
+                (false, 12, _) => self.receiving = false,
+                (true, 13 | 51, Payload::In(into)) => into.fill(0x5a),
+                (false, 8, _) => return Err(io::Error::from_raw_os_error(libc::EIO)),
+                _ => {}
+            }
+        }
+        Ok(Nanos(1000 * all.len() as u64))
+    }
+}
+
+fn sd() -> CardFacts {
+    let kept = Registers { cid: Some([1; 16]), csd: Some([0x40; 16]), scr: Some([2; 8]), ..Registers::default() };
+    CardFacts { sd: true, rca: 0x1234, by_sector: true, cmd23: true, kept }
+}
+
+fn write(how: Multi, at: u64, blocks: u32) -> Transaction {
+    Transaction { how, at, blocks, fill: Fill::Stamp(3) }
+}
+
+fn rendered(at: u64, blocks: u32) -> Vec<u8> {
+    let mut data = vec![0; blocks as usize * 512];
+    Fill::Stamp(3).render(at, &mut data);
+    data
+}
+
+#[test]
+fn every_form_sends_its_commands_and_the_same_data() {
+    for (how, log) in
+        [(Multi::SingleBlocks, "24 24 24"), (Multi::OpenEnded, "25 12"), (Multi::PreDefined, "23 25"), (Multi::Acmd23, "A23 13 25 12")]
+    {
+        let (wire, seen) = Bench::new(false);
+        let mut port = Port::new(wire, sd());
+        let took = port.transaction(write(how, 8192, 3)).unwrap();
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen.log.join(" "), log);
+        assert_eq!(took, Nanos(1000 * seen.log.len() as u64));
+        assert_eq!(seen.bytes[8192..8192 + 3 * 512], rendered(8192, 3), "{how:?}");
+        assert!(seen.bytes[..8192].iter().chain(&seen.bytes[8192 + 3 * 512..]).all(|&b| b == 0), "{how:?} wrote elsewhere");
+    }
+}
+
+#[test]
+fn old_cards_count_addresses_in_bytes() {
+    let (mut wire, seen) = Bench::new(false);
+    wire.by_sector = false;
+    let mut port = Port::new(wire, CardFacts { by_sector: false, ..sd() });
+    port.transaction(write(Multi::PreDefined, 4096, 8)).unwrap();
+    port.transaction(write(Multi::SingleBlocks, 65536, 2)).unwrap();
+    assert_eq!(seen.lock().unwrap().bytes[4096..8192], rendered(4096, 8));
+    assert_eq!(seen.lock().unwrap().bytes[65536..66560], rendered(65536, 2));
+    let e = port.transaction(write(Multi::PreDefined, 5 << 30, 8)).unwrap_err();
+    assert!(matches!(e, DeviceError::OutOfBounds(_)), "{e}");
+}
+
+#[test]
+fn more_single_blocks_than_an_ioctl_takes_go_in_several() {
+    let (wire, seen) = Bench::new(true);
+    let mut port = Port::new(wire, sd());
+    assert_eq!(port.transaction(write(Multi::SingleBlocks, 0, 600)).unwrap(), Nanos(600_000));
+    assert_eq!(seen.lock().unwrap().log.len(), 600);
+    assert_eq!(seen.lock().unwrap().bytes[..600 * 512], rendered(0, 600));
+}
+
+#[test]
+fn a_kernel_that_polls_leaves_open_ended_unsupported_and_the_card_usable() {
+    for how in [Multi::OpenEnded, Multi::Acmd23] {
+        let (wire, seen) = Bench::new(true);
+        let mut port = Port::new(wire, sd());
+        assert!(port.supports(how).is_ok(), "not known before it is tried");
+        let e = port.transaction(write(how, 0, 8)).unwrap_err();
+        assert!(matches!(e, DeviceError::Unsupported(_)) && e.to_string().contains(how.name()), "{e}");
+        assert!(seen.lock().unwrap().log.ends_with(&["13".into(), "12".into()]), "the card must be brought back");
+        // Both need the CMD12 that is never sent; the others go on.
+        assert!(port.supports(Multi::OpenEnded).is_err() && port.supports(Multi::Acmd23).is_err());
+        let before = seen.lock().unwrap().log.len();
+        assert!(port.transaction(write(how, 0, 8)).is_err());
+        assert_eq!(seen.lock().unwrap().log.len(), before, "nothing is sent again");
+        port.transaction(write(Multi::PreDefined, 0, 8)).unwrap();
+        port.transaction(write(Multi::SingleBlocks, 0, 8)).unwrap();
+    }
+}
+
+#[test]
+fn what_the_card_cannot_do_is_said() {
+    let (wire, _) = Bench::new(false);
+    let port = Port::new(wire, CardFacts { cmd23: false, ..sd() });
+    assert!(port.supports(Multi::PreDefined).unwrap_err().to_string().contains("CMD23"));
+    let port = Port::new(Bench::new(false).0, CardFacts { sd: false, ..sd() });
+    assert!(port.supports(Multi::Acmd23).unwrap_err().to_string().contains("SD cards"));
+}
+
+#[test]
+fn failures_keep_their_meaning() {
+    for (code, unsupported) in
+        [(libc::EPERM, true), (libc::ENOTTY, true), (libc::EOVERFLOW, true), (libc::EIO, false), (libc::ETIMEDOUT, false)]
+    {
+        let (mut wire, _) = Bench::new(false);
+        wire.fail = Some(code);
+        let e = Port::new(wire, sd()).transaction(write(Multi::PreDefined, 0, 8)).unwrap_err();
+        assert_eq!(matches!(e, DeviceError::Unsupported(_)), unsupported, "{code}: {e}");
+        assert_eq!(matches!(e, DeviceError::Io { .. }), !unsupported, "{code}: {e}");
+    }
+    // A kernel that says yes while the card said no.
+    let (mut wire, _) = Bench::new(false);
+    wire.error_bits = 1 << 26;
+    let e = Port::new(wire, sd()).transaction(write(Multi::PreDefined, 0, 8)).unwrap_err();
+    assert!(e.to_string().contains("0x04000000"), "{e}");
+}
+
+#[test]
+fn registers_come_from_the_card_or_else_from_the_kernel() {
+    let r = Port::new(Bench::new(false).0, sd()).registers();
+    assert_eq!((r.cid, r.csd), (Some([1; 16]), Some([0x40; 16])));
+    assert_eq!((r.scr, r.ssr), (Some([0x5a; 8]), Some([0x5a; 64])));
+    let (mut wire, _) = Bench::new(false);
+    wire.fail = Some(libc::EPERM);
+    let r = Port::new(wire, sd()).registers();
+    assert_eq!((r.scr, r.ssr), (Some([2; 8]), None));
+    let mmc = CardFacts { sd: false, ..sd() };
+    assert_eq!(Port::new(Bench::new(false).0, mmc).registers().ext_csd, None, "a card that refuses CMD8");
+}
+
+#[test]
+fn sysfs_says_how_to_address_a_card() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    assert_eq!(CardFacts::read(dir.path()), None);
+    for (name, text) in [
+        ("type", "SD\n"),
+        ("rca", "0x1234\n"),
+        ("csd", "400e00325b59000003ff7f800a400001\n"),
+        ("cid", "fe564d5643415244101234567801a101\n"),
+        ("scr", "0235800200000000\n"),
+        ("ssr", &format!("8000{}\n", "0".repeat(124))),
+        ("ocr", "0x00300000\n"),
+    ] {
+        put(name, text);
+    }
+    let f = CardFacts::read(dir.path()).unwrap();
+    assert!(f.sd && f.by_sector && f.cmd23 && f.rca == 0x1234);
+    assert_eq!(f.kept.ssr.unwrap()[0], 0x80);
+    // A 2 GiB SDSC without CMD23.
+    put("csd", "002600325f5ae3ffffffdfff92a00000\n");
+    put("scr", "0225800000000000\n");
+    let f = CardFacts::read(dir.path()).unwrap();
+    assert!(!f.by_sector && !f.cmd23);
+    // eMMC of specification 4.x above 2 GB: the OCR decides.
+    put("type", "MMC\n");
+    put("csd", "d02701320f5903fff6dbffef8e40400d\n");
+    put("ocr", "0x40000080\n");
+    let f = CardFacts::read(dir.path()).unwrap();
+    assert!(!f.sd && f.by_sector && f.cmd23 && f.kept.ssr.is_none() && f.kept.scr.is_none());
+    put("csd", "not a register\n");
+    assert_eq!(CardFacts::read(dir.path()), None);
+}
+
+fn guarded(budget: u64) -> (Guard, Arc<Mutex<Seen>>) {
+    let (wire, seen) = Bench::new(false);
+    let device = Commanded::new(Fake::new(1 << 20), Port::new(wire, sd()), false);
+    let id = TargetId { path: "sim:x".into(), kind: TargetKind::Simulated, serial: None, model: None, size: 1 << 20, offset: 0 };
+    let consent = Consent::check(&id, None).unwrap();
+    let limits = Limits { region: Some(65536..131072), budget, undo: None };
+    (Guard::writing(Box::new(device), id, &consent, &limits).unwrap(), seen)
+}
+
+#[test]
+fn raw_writes_obey_the_guard() {
+    let (mut guard, seen) = guarded(8192);
+    guard.write_as(Some(Multi::PreDefined)).unwrap();
+    let write = |at, len| Access { op: Op::Write(Fill::Stamp(3)), at, len };
+    for outside in [write(0, 4096), write(65536 - 512, 1024), write(131072 - 512, 1024), write(1 << 20, 512), write(65537, 512)] {
+        assert!(matches!(guard.access(outside), Err(DeviceError::OutOfBounds(_))), "{outside:?}");
+    }
+    assert_eq!(guard.access(write(65536, 4096)).unwrap().took, Nanos(2000));
+    assert!(matches!(guard.access(write(65536, 8192)), Err(DeviceError::Budget(_))));
+    let writes = guard.batch(&[write(65536, 512), write(66048, 512)], 4).unwrap();
+    assert_eq!((writes.len(), guard.budget_left(), guard.counters().writes), (2, 8192 - 4096 - 1024, 3));
+    assert_eq!(seen.lock().unwrap().log.join(" "), "23 25 23 25 23 25");
+    // Back to the way of the kernel: nothing more on the wire.
+    guard.write_as(None).unwrap();
+    assert_eq!(guard.access(write(65536, 512)).unwrap().took, Nanos(100_000));
+    assert_eq!(seen.lock().unwrap().log.len(), 6);
+}
+
+#[test]
+fn a_refused_form_changes_nothing_and_long_transactions_are_refused() {
+    let (wire, seen) = Bench::new(false);
+    let mut device = Commanded::new(Fake::new(1 << 20), Port::new(wire, CardFacts { cmd23: false, ..sd() }), false);
+    assert!(device.write_as(Some(Multi::PreDefined)).is_err());
+    let write = |len| Access { op: Op::Write(Fill::Zeros), at: 0, len };
+    device.access(write(512)).unwrap();
+    assert!(seen.lock().unwrap().log.is_empty());
+    device.write_as(Some(Multi::OpenEnded)).unwrap();
+    assert!(matches!(device.access(write((512 << 10) + 512)), Err(DeviceError::OutOfBounds(_))));
+    device.access(write(512 << 10)).unwrap();
+    // Any other target has no raw commands.
+    let e = Fake::new(1024).write_as(Some(Multi::OpenEnded)).unwrap_err();
+    assert!(e.to_string().contains("raw MMC commands"), "{e}");
+    assert!(Fake::new(1024).write_as(None).is_ok());
+}
+
+#[test]
+fn the_flush_of_a_volatile_cache_belongs_to_the_write() {
+    let (wire, _) = Bench::new(false);
+    let mut device = Commanded::new(Fake::new(1 << 20), Port::new(wire, sd()), true);
+    device.write_as(Some(Multi::PreDefined)).unwrap();
+    let t = device.access(Access { op: Op::Write(Fill::Zeros), at: 0, len: 4096 }).unwrap();
+    assert_eq!(t.took, Nanos(2000 + 100_000));
+}

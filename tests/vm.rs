@@ -1,0 +1,275 @@
+//! The program in a virtual machine with a stock Debian kernel: real MMC cards (a virtual host with a card model, and QEMU's
+//! SDHCI), a USB reader, a mounted card. See docs/vm.md.
+//!
+//! `tests/vm/setup.sh` prepares the machine under target/vm; without it one line says what is skipped. NANDSCOPE_VM=1 makes
+//! that a failure, NANDSCOPE_VM=0 skips without trying.
+
+use serde_json::Value;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+/// Registers as tests/vm/vmmc/vmmc.c sets them, for 128 MiB.
+const CID: &str = "fe564d5643415244101234567801a101";
+const CSD: &str = "400e00325b59000000ff7f800a400001";
+const SCR: &str = "0235800200000000";
+const SSR: &str = "80000000000000000400900001040000";
+
+type Test = (&'static str, fn(&Guest));
+
+const TESTS: &[Test] = &[
+    ("the_guest_ran_every_item", complete),
+    ("list_shows_the_card_and_its_consent", list),
+    ("identify_reads_the_registers_of_the_card", identify),
+    ("probe_finds_the_erase_block", probe),
+    ("probe_finds_another_erase_block_than_declared", probe_12mib),
+    ("writing_needs_consent", consent),
+    ("multi_block_measures_raw_commands", multi_block),
+    ("raw_writes_are_undone", undone),
+    ("raw_writes_stay_inside_the_region", inside),
+    ("a_card_without_cmd23_is_told_apart", no_cmd23),
+    ("a_mounted_card_is_refused_and_kept", mounted),
+    ("sdhci_with_byte_addresses_works", sdhci),
+    ("a_usb_reader_has_no_raw_commands", usb),
+    ("the_kernel_does_not_complain", kernel_log),
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if args.iter().any(|a| a == "--list") {
+        return ExitCode::SUCCESS;
+    }
+    let filter = args.iter().find(|a| !a.starts_with('-'));
+    let chosen: Vec<&Test> = TESTS.iter().filter(|(n, _)| filter.is_none_or(|f| n.contains(f.as_str()))).collect();
+    if chosen.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    let wish = std::env::var("NANDSCOPE_VM").unwrap_or_default();
+    if let Some(why) = missing(&wish) {
+        println!("skipped: the VM test: {why}");
+        return if wish == "1" { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+    }
+    let guest = match Guest::run() {
+        Ok(guest) => guest,
+        Err(why) => {
+            println!("test the_guest_runs ... FAILED\n{why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut failed = vec![];
+    for (name, test) in &chosen {
+        let ok = catch_unwind(|| test(&guest)).is_ok();
+        if !ok {
+            failed.push(name);
+        }
+        println!("test {name} ... {}", if ok { "ok" } else { "FAILED" });
+    }
+    println!("\ntest result: {} passed; {} failed {failed:?}", chosen.len() - failed.len(), failed.len());
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn vm() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().map(|t| t.join("vm")).expect("a target directory")
+}
+
+fn missing(wish: &str) -> Option<String> {
+    if wish == "0" {
+        return Some("NANDSCOPE_VM is 0".into());
+    }
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return Some("the guest is an amd64 machine and is prepared on one".into());
+    }
+    let file = ["vmlinux", "initramfs.stamp", "vmmc.stamp"].into_iter().map(|f| vm().join(f)).find(|f| !f.exists())?;
+    Some(format!("{} is missing; tests/vm/setup.sh fetches QEMU and a Debian kernel (150 MB)", file.display()))
+}
+
+/// What the guest left behind.
+struct Guest {
+    out: PathBuf,
+    console: String,
+}
+
+impl Guest {
+    fn run() -> Result<Guest, String> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vm");
+        let mut console = String::new();
+        for script in ["setup.sh", "run.sh"] {
+            let done = Command::new(here.join(script))
+                .env("VM_DIR", vm())
+                .stdin(Stdio::null())
+                .output()
+                .map_err(|e| format!("{script}: {e}"))?;
+            let text = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+            if !done.status.success() {
+                return Err(format!("{script} failed with {}:\n{text}", done.status));
+            }
+            console += &text;
+        }
+        Ok(Guest { out: vm().join("share/out"), console })
+    }
+
+    fn text(&self, file: &str) -> String {
+        let path = self.out.join(file);
+        std::fs::read(&path).map_or_else(|e| panic!("{}: {e}\n{}", path.display(), self.console), |b| String::from_utf8_lossy(&b).into_owned())
+    }
+
+    fn code(&self, item: &str) -> i32 {
+        self.text(&format!("{item}.rc")).trim().parse().unwrap()
+    }
+
+    fn error(&self, item: &str) -> String {
+        self.text(&format!("{item}.err"))
+    }
+
+    fn json(&self, item: &str) -> Value {
+        let text = self.text(&format!("{item}.out"));
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{item}: {e}: {text}\n{}", self.error(item)))
+    }
+}
+
+fn finding(report: &Value, quantity: &str) -> Value {
+    let all = report["findings"].as_array().unwrap_or_else(|| panic!("no findings in {report}"));
+    all.iter().find(|f| f["quantity"] == quantity).unwrap_or_else(|| panic!("no {quantity} in {all:?}")).clone()
+}
+
+fn device<'a>(list: &'a Value, path: &str) -> &'a Value {
+    list.as_array().unwrap().iter().find(|d| d["path"] == path).unwrap_or_else(|| panic!("no {path} in {list}"))
+}
+
+fn complete(g: &Guest) {
+    assert!(g.out.join("complete").exists(), "{}", g.console);
+}
+
+fn list(g: &Guest) {
+    let all = g.json("list");
+    let d = device(&all, "/dev/mmcblk0");
+    assert_eq!((&d["bus"], &d["model"], &d["free"]), (&"mmc".into(), &"VCARD".into(), &true.into()), "{d}");
+    assert_eq!((&d["consent"], &d["size"]), (&"0x12345678".into(), &134_217_728.into()), "{d}");
+}
+
+fn identify(g: &Guest) {
+    let r = g.json("identify");
+    assert_eq!((&r["cid"]["raw"], &r["csd"]["raw"], &r["scr"]["raw"]), (&CID.into(), &CSD.into(), &SCR.into()));
+    let ssr = r["ssr"]["raw"].as_str().unwrap();
+    assert!(ssr.starts_with(SSR) && ssr.len() == 128 && ssr[32..].bytes().all(|b| b == b'0'), "{ssr}");
+    assert_eq!((&r["cid"]["manfid"], &r["cid"]["name"], &r["ssr"]["au"]["bytes"]), (&0xfe.into(), &"VCARD".into(), &4_194_304.into()));
+    assert_eq!(r["preferred_erase_size"]["is_kernel_guess"], false, "the SSR gives an AU");
+}
+
+fn erase_block(g: &Guest, item: &str, bytes: u64) {
+    let r = g.json(item);
+    assert_eq!(g.code(item), 0, "{}", g.error(item));
+    for (quantity, value) in [("erase_block", bytes), ("erase_block_offset", 0)] {
+        let f = finding(&r, quantity);
+        assert!(f["value"] == value && f["confidence"].as_f64().unwrap() > 0.8, "{f}");
+    }
+    assert_eq!(r["cost"]["bytes_written"], 0);
+}
+
+fn probe(g: &Guest) {
+    erase_block(g, "probe", 4 << 20);
+}
+
+fn probe_12mib(g: &Guest) {
+    erase_block(g, "probe-12mib", 12 << 20);
+}
+
+fn consent(g: &Guest) {
+    assert_eq!(g.code("no-consent"), 4);
+    assert!(g.error("no-consent").contains("--consent 0x12345678"), "{}", g.error("no-consent"));
+}
+
+fn multi_block(g: &Guest) {
+    let r = g.json("multi-block");
+    assert_eq!(g.code("multi-block"), 0, "{}", g.error("multi-block"));
+    // By the model 1225 us for one block and 26800 us for 1024: 46.8 times, less what the kernel adds to both.
+    let gain = finding(&r, "multi_block_gain");
+    let evidence = gain["evidence"][0].as_str().unwrap();
+    assert!((30.0..47.0).contains(&gain["value"].as_f64().unwrap()), "{gain}");
+    assert!(evidence.contains("CMD24") && evidence.contains("pre-defined (CMD23, CMD25)"), "raw commands on both sides: {gain}");
+    // Nine tenths of the rate at 512 KiB are reached at 152 KiB.
+    let knee = finding(&r, "multi_block_knee");
+    assert_eq!(knee["value"], 262_144, "{knee}");
+    let largest = finding(&r, "largest_request");
+    let declared: u64 = g.text("max_sectors_kb").trim().parse().unwrap();
+    assert_eq!(largest["value"], declared << 10, "{largest}");
+    // The kernel of this guest polls after CMD25: said, and not timed.
+    for quantity in ["pre_defined_gain", "pre_erase_gain"] {
+        let f = finding(&r, quantity);
+        assert!(f["value"].is_null() && f["reason"].as_str().unwrap().contains("this kernel waits"), "{f}");
+    }
+    assert_eq!(r["runs"][0]["faults"].as_array().unwrap().len(), 2, "one reason for each form that cannot be sent: {}", r["runs"][0]["faults"]);
+}
+
+/// Sums of what lies below, inside and above the region.
+fn sums(g: &Guest, item: &str) -> [String; 3] {
+    let lines: Vec<String> = g.text(&format!("{item}.out")).lines().map(str::to_string).collect();
+    lines.try_into().unwrap_or_else(|l| panic!("{item}: {l:?}"))
+}
+
+fn undone(g: &Guest) {
+    let (before, after) = (sums(g, "before"), sums(g, "after"));
+    assert!(before[0] != before[1] && before[1] != before[2], "the parts must differ to be told apart");
+    assert_eq!(before, after);
+}
+
+fn inside(g: &Guest) {
+    let (before, after) = (sums(g, "before"), sums(g, "left-after"));
+    assert_ne!(before[1], after[1], "nothing was written");
+    assert_eq!((&before[0], &before[2]), (&after[0], &after[2]), "something was written outside the region");
+}
+
+fn no_cmd23(g: &Guest) {
+    let r = g.json("no-cmd23");
+    let f = finding(&r, "pre_defined_gain");
+    assert!(f["reason"].as_str().unwrap().contains("does not offer CMD23"), "{f}");
+    let gain = finding(&r, "multi_block_gain");
+    assert!(gain["value"].as_f64().unwrap() > 10.0 && gain["caveats"][0].as_str().unwrap().contains("by way of the kernel"), "{gain}");
+}
+
+fn mounted(g: &Guest) {
+    for item in ["mounted", "mounted-write"] {
+        assert_eq!(g.code(item), 4, "{}", g.error(item));
+        let e = g.error(item);
+        assert!(e.contains("is mounted at /mnt/card") && e.contains("umount /mnt/card"), "{e}");
+    }
+    assert_eq!(g.code("mounted-identify"), 0, "registers can be read of a card in use");
+    assert_eq!(g.code("mounted-content"), 0, "the file on the card has changed");
+    assert_ne!(g.code("unmounted"), 4, "{}", g.error("unmounted"));
+}
+
+fn sdhci(g: &Guest) {
+    let r = g.json("sdhci-identify");
+    assert_eq!((&r["cid"]["raw"], &r["csd"]["layout"]), (&"aa585951454d552101deadbeef006200".into(), &"sd_v1".into()));
+    let r = g.json("sdhci-multi-block");
+    let (how, role) = (&r["runs"][0]["cells"], &r["runs"][0]["samples"]["cell"]);
+    let single = how.as_array().unwrap().iter().filter(|c| c["set"]["how"] == 0).map(|c| &c["id"]);
+    let taken = role.as_array().unwrap();
+    assert!(single.clone().count() == 7 && single.clone().all(|id| taken.contains(id)), "CMD24 was not sent in all lengths: {how}");
+    let (before, after) = (sums(g, "sdhci-before"), sums(g, "sdhci-after"));
+    assert_ne!(before[1], before[2]);
+    assert_eq!(before, after, "raw writes went to a wrong address or were not undone");
+}
+
+fn usb(g: &Guest) {
+    let list = g.json("usb-list");
+    let d = device(&list, "/dev/sda");
+    assert_eq!((&d["bus"], &d["removable"], &d["free"]), (&"usb".into(), &true.into(), &true.into()), "{d}");
+    let r = g.json("usb-identify");
+    assert!(r["cid"].is_null() && r["usb"]["vendor_id"] == 0x46f4, "{r}");
+    let r = g.json("usb-probe");
+    assert_eq!(g.code("usb-probe"), 3, "{}", g.error("usb-probe"));
+    assert!(finding(&r, "erase_block")["value"].is_null(), "a disk of zeros has no erase block: {r}");
+    assert!(r["warnings"].as_array().unwrap().iter().any(|w| w.as_str().unwrap().contains("USB bridge")), "{}", r["warnings"]);
+    let r = g.json("usb-multi-block");
+    let f = finding(&r, "pre_defined_gain");
+    assert!(f["reason"].as_str().unwrap().contains("no raw MMC commands"), "{f}");
+    let gain = finding(&r, "multi_block_gain");
+    assert!(gain["value"].as_f64().is_some_and(|v| v > 1.0), "{gain}");
+}
+
+fn kernel_log(g: &Guest) {
+    let log = g.text("dmesg");
+    let bad: Vec<&str> = log.lines().filter(|l| ["Call Trace", "WARNING:", "BUG:", "Oops", "I/O error"].iter().any(|b| l.contains(b))).collect();
+    assert!(log.contains("mmc0: new") && bad.is_empty(), "{bad:?}");
+}

@@ -1,0 +1,111 @@
+# Runs in the guest, from the shared directory: every item leaves NAME.out, NAME.err and NAME.rc in out/, for tests/vm.rs.
+export PATH=/share:$PATH XDG_STATE_HOME=/tmp/state RUST_BACKTRACE=1
+mkdir -p out "$XDG_STATE_HOME"
+
+item() {
+    name=$1
+    shift
+    read -r began _ </proc/uptime
+    "$@" >"out/$name.out" 2>"out/$name.err" </dev/null
+    echo $? >"out/$name.rc"
+    read -r ended _ </proc/uptime
+    echo "GUEST: $name from $began to $ended s, exit code $(cat "out/$name.rc")"
+}
+
+wait_for() {
+    i=0
+    while [ ! -b "$1" ] && [ $i -lt 100 ]; do
+        usleep 100000
+        i=$((i + 1))
+    done
+    [ -b "$1" ] || echo "GUEST: $1 did not appear"
+}
+
+model() { echo "$2" >"/sys/module/vmmc/parameters/$1"; }
+
+# What is on the card, by the kernel's normal way and without waiting for the model: sums of three parts, the middle one is
+# the region that may be written.
+sums() {
+    echo 3 >/proc/sys/vm/drop_caches
+    if [ -d /sys/module/vmmc ]; then
+        model read_us 0
+        model block_ns 0
+    fi
+    for part in "0 $2" "$2 $3" "$3 $4"; do
+        set -- "$1" "$2" "$3" "$4" $part
+        dd if="$1" bs=1M skip="$5" count=$(($6 - $5)) 2>/dev/null | md5sum
+    done
+    if [ -d /sys/module/vmmc ]; then
+        model read_us 300
+        model block_ns 25000
+    fi
+}
+
+# --- the virtual MMC host: 128 MiB, AU 4 MiB, 1 ms more for a read across 4 MiB
+modprobe vmmc size_mb=128 cross_us=1000
+wait_for /dev/mmcblk0
+cat /sys/block/mmcblk0/queue/max_sectors_kb >out/max_sectors_kb
+item list nandscope list --json
+item identify nandscope identify /dev/mmcblk0 --json - --show-serial
+item probe nandscope probe /dev/mmcblk0 --quiet --time 60s --json -
+# The same card with an erase block of 12 MiB, which it does not declare.
+model erase_kb 12288
+item probe-12mib nandscope probe /dev/mmcblk0 --quiet --time 60s --json -
+model erase_kb 4096
+model cross_us 0
+
+# --- writing: refused without consent; raw commands; old content put back; nothing outside the region
+dd if=/dev/urandom of=/tmp/noise bs=1M count=2 2>/dev/null
+for at in 0 62 65 94 96 126; do dd if=/tmp/noise of=/dev/mmcblk0 bs=1M seek=$at conv=notrunc 2>/dev/null; done
+echo past the region | dd of=/dev/mmcblk0 bs=1M seek=100 conv=notrunc 2>/dev/null
+sync
+item no-consent nandscope run multi-block /dev/mmcblk0 --write --quiet
+item before sums /dev/mmcblk0 64 96 128
+item multi-block nandscope run multi-block /dev/mmcblk0 --write --consent 0x12345678 --region 64MiB..96MiB --time 120s --quiet --json -
+item after sums /dev/mmcblk0 64 96 128
+item left nandscope run multi-block /dev/mmcblk0 --write --consent 0x12345678 --region 64MiB..96MiB --time 20s --no-undo --quiet --json -
+item left-after sums /dev/mmcblk0 64 96 128
+rmmod vmmc
+
+# --- a card without CMD23
+modprobe vmmc size_mb=128 cmd23=0
+wait_for /dev/mmcblk0
+item no-cmd23 nandscope run multi-block /dev/mmcblk0 --write --consent 0x12345678 --region 64MiB..96MiB --time 60s --no-undo --quiet --json -
+
+# --- a mounted card is not touched
+mkfs.fat -F 32 /dev/mmcblk0 >/dev/null 2>&1
+mkdir -p /mnt/card
+mount -t vfat /dev/mmcblk0 /mnt/card || echo "GUEST: vfat does not mount"
+cp /tmp/noise /mnt/card/noise
+sync
+item mounted nandscope probe /dev/mmcblk0 --quiet --time 5s
+item mounted-write nandscope run multi-block /dev/mmcblk0 --write --consent 0x12345678 --quiet --time 5s
+item mounted-identify nandscope identify /dev/mmcblk0
+umount /mnt/card
+mount -t vfat -o ro /dev/mmcblk0 /mnt/card
+item mounted-content cmp /tmp/noise /mnt/card/noise
+umount /mnt/card
+item unmounted nandscope probe /dev/mmcblk0 --quiet --time 5s
+rmmod vmmc
+
+# --- another MMC host: QEMU's SDHCI and its SD card, addressed in bytes
+modprobe sdhci-pci
+wait_for /dev/mmcblk0
+item sdhci-identify nandscope identify /dev/mmcblk0 --json - --show-serial
+dd if=/tmp/noise of=/dev/mmcblk0 bs=1M seek=9 conv=notrunc 2>/dev/null
+item sdhci-before sums /dev/mmcblk0 8 40 64
+item sdhci-multi-block nandscope run multi-block /dev/mmcblk0 --write --consent 0xdeadbeef --region 8MiB..40MiB --time 120s --quiet --json -
+item sdhci-after sums /dev/mmcblk0 8 40 64
+
+# --- a USB reader: no registers, no raw commands
+modprobe xhci-pci
+modprobe usb-storage
+modprobe sd_mod
+wait_for /dev/sda
+item usb-list nandscope list --json
+usb=$(sed -n 's/.*"consent": "\(.*\)".*/\1/p' out/usb-list.out | tail -1)
+item usb-identify nandscope identify /dev/sda --json -
+item usb-probe nandscope probe /dev/sda --quiet --time 20s --json -
+item usb-multi-block nandscope run multi-block /dev/sda --write --consent "$usb" --region 8MiB..40MiB --time 60s --no-undo --quiet --json -
+dmesg >out/dmesg
+touch out/complete

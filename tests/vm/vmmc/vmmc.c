@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * vmmc: a virtual MMC host with a model of an SD card behind it, for tests.
+ *
+ * The kernel's MMC core and block driver drive it as they drive a real slot, and every command with its data phase passes
+ * through execute(), where its time is charged. Writes leave the card in the programming state for a while, as real ones
+ * do, so that CMD13 polling is real, too. Content is kept in memory, in pieces that exist once they are written.
+ *
+ * Times are module parameters and can be changed while it runs, in /sys/module/vmmc/parameters.
+ */
+#include <linux/delay.h>
+#include <linux/ktime.h>
+#include <linux/mm.h>
+#include <linux/mmc/card.h>
+#include <linux/mmc/core.h>
+#include <linux/mmc/host.h>
+#include <linux/mmc/mmc.h>
+#include <linux/mmc/sd.h>
+#include <linux/module.h>
+#include <linux/platform_device.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+#include <asm/unaligned.h>
+
+static unsigned int size_mb = 512;
+module_param(size_mb, uint, 0444);
+MODULE_PARM_DESC(size_mb, "capacity in MiB");
+static unsigned int au_code = 9;
+module_param(au_code, uint, 0444);
+MODULE_PARM_DESC(au_code, "AU_SIZE in the SD status (9 = 4 MiB, 0 = not defined)");
+static bool cmd23 = true;
+module_param(cmd23, bool, 0444);
+MODULE_PARM_DESC(cmd23, "the SCR offers CMD23");
+static unsigned int read_us = 300;
+module_param(read_us, uint, 0644);
+MODULE_PARM_DESC(read_us, "fixed time of a read command");
+static unsigned int write_us = 200;
+module_param(write_us, uint, 0644);
+MODULE_PARM_DESC(write_us, "fixed time of a write command before its data");
+static unsigned int prog_us = 1000;
+module_param(prog_us, uint, 0644);
+MODULE_PARM_DESC(prog_us, "busy time after a write command");
+static unsigned int block_ns = 25000;
+module_param(block_ns, uint, 0644);
+MODULE_PARM_DESC(block_ns, "time of 512 bytes on the bus");
+static unsigned int erase_kb = 4096;
+module_param(erase_kb, uint, 0644);
+MODULE_PARM_DESC(erase_kb, "erase block in KiB");
+static unsigned int cross_us;
+module_param(cross_us, uint, 0644);
+MODULE_PARM_DESC(cross_us, "extra time of a read that crosses an erase block boundary");
+static unsigned int enter_us;
+module_param(enter_us, uint, 0644);
+MODULE_PARM_DESC(enter_us, "extra busy time of a write that begins in another erase block than the last one ended");
+static bool trace;
+module_param(trace, bool, 0644);
+MODULE_PARM_DESC(trace, "every command to the kernel log");
+
+/* Card states as CURRENT_STATE of R1 gives them. */
+enum { IDLE, READY, IDENT, STBY, TRAN, DATA, RCV, PRG };
+
+#define PIECE 65536u
+#define RCA 0x1234u
+#define APP 0x100u /* marks an application command */
+
+struct vmmc {
+	struct mmc_host *host;
+	struct mmc_request *request;
+	struct work_struct work;
+	struct workqueue_struct *queue;
+	struct xarray store;
+	u64 sectors, last_block;
+	int state;
+	bool app;	/* CMD55 came last */
+	u32 preset;	/* blocks announced by CMD23 */
+	u32 written;	/* blocks of the last write, for ACMD22 */
+	u32 erase_from, erase_to;
+	u32 cid[4], csd[4];
+	ktime_t busy_until;
+	u8 *bounce;
+};
+
+static struct platform_device *platform;
+static struct vmmc *slot;
+
+static void pass(u64 us)
+{
+	if (us >= 20)
+		usleep_range(us, us + 5);
+	else if (us)
+		udelay(us);
+}
+
+static bool busy(struct vmmc *v)
+{
+	return ktime_before(ktime_get(), v->busy_until);
+}
+
+static void wait_while_busy(struct vmmc *v)
+{
+	s64 us = ktime_us_delta(v->busy_until, ktime_get());
+
+	if (us > 0)
+		pass(us);
+}
+
+static u32 status(struct vmmc *v)
+{
+	bool b = busy(v);
+	int state = v->state == TRAN && b ? PRG : v->state;
+
+	return state << 9 | (b ? 0 : R1_READY_FOR_DATA) | (v->app ? R1_APP_CMD : 0);
+}
+
+static void load(struct vmmc *v, u64 at, u8 *to, u32 n)
+{
+	while (n) {
+		u32 skip = at % PIECE, part = min(n, PIECE - skip);
+		u8 *piece = xa_load(&v->store, at / PIECE);
+
+		if (piece)
+			memcpy(to, piece + skip, part);
+		else
+			memset(to, 0, part);
+		to += part;
+		at += part;
+		n -= part;
+	}
+}
+
+static int save(struct vmmc *v, u64 at, const u8 *from, u32 n)
+{
+	while (n) {
+		u32 skip = at % PIECE, part = min(n, PIECE - skip);
+		u8 *piece = xa_load(&v->store, at / PIECE);
+
+		if (!piece) {
+			piece = kvzalloc(PIECE, GFP_KERNEL);
+			if (!piece)
+				return -ENOMEM;
+			xa_store(&v->store, at / PIECE, piece, GFP_KERNEL);
+		}
+		memcpy(piece + skip, from, part);
+		from += part;
+		at += part;
+		n -= part;
+	}
+	return 0;
+}
+
+/* A register or status sent as one data block. */
+static void answer(struct mmc_data *d, const u8 *bytes, u32 n)
+{
+	n = min(n, d->blksz * d->blocks);
+	sg_copy_from_buffer(d->sg, d->sg_len, bytes, n);
+	d->bytes_xfered = n;
+}
+
+static void transfer(struct vmmc *v, struct mmc_command *c, struct mmc_data *d, bool multiple)
+{
+	bool write = d->flags & MMC_DATA_WRITE;
+	u32 n = d->blksz * d->blocks;
+	u64 at = (u64)c->arg * 512, first = at / 1024 / erase_kb, last = (at + n - 1) / 1024 / erase_kb;
+
+	if (c->arg + (u64)d->blocks > v->sectors) {
+		d->error = -ETIMEDOUT;
+		return;
+	}
+	if (d->blksz != 512 || n > v->host->max_req_size) {
+		d->error = -EINVAL;
+		return;
+	}
+	wait_while_busy(v);
+	if (write) {
+		sg_copy_to_buffer(d->sg, d->sg_len, v->bounce, n);
+		pass(write_us + (u64)block_ns * d->blocks / 1000);
+		d->error = save(v, at, v->bounce, n);
+		v->busy_until = ktime_add_us(ktime_get(), prog_us + (first != v->last_block ? enter_us : 0));
+		v->last_block = last;
+		v->written = d->blocks;
+	} else {
+		pass(read_us + (u64)block_ns * d->blocks / 1000 + (first != last ? cross_us : 0));
+		load(v, at, v->bounce, n);
+		sg_copy_from_buffer(d->sg, d->sg_len, v->bounce, n);
+	}
+	if (!d->error)
+		d->bytes_xfered = n;
+	/* Without a count announced the transaction stays open until CMD12. */
+	v->state = multiple && !v->preset ? (write ? RCV : DATA) : TRAN;
+}
+
+static void erase(struct vmmc *v)
+{
+	u64 i, end = ((u64)v->erase_to + 1) * 512 / PIECE;
+
+	for (i = DIV_ROUND_UP((u64)v->erase_from * 512, PIECE); i < end; i++)
+		kvfree(xa_erase(&v->store, i));
+	v->busy_until = ktime_add_us(ktime_get(), prog_us);
+}
+
+/* One command. False when the card does not take it in its state. */
+static bool execute(struct vmmc *v, struct mmc_command *c, struct mmc_data *d, u32 *announced)
+{
+	u8 b[64] = {};
+	bool app = v->app;
+
+	v->app = false;
+	switch (c->opcode | (app ? APP : 0)) {
+	case MMC_GO_IDLE_STATE:
+		v->state = IDLE;
+		return true;
+	case MMC_ALL_SEND_CID:
+		memcpy(c->resp, v->cid, 16);
+		v->state = IDENT;
+		return true;
+	case SD_SEND_RELATIVE_ADDR:
+		c->resp[0] = RCA << 16 | STBY << 8 | R1_READY_FOR_DATA;
+		v->state = STBY;
+		return true;
+	case SD_SWITCH:
+		if (!d)
+			return false;
+		/* 100 mA; default and high speed in group 1, the default only in the others. */
+		b[1] = 100;
+		b[3] = b[5] = b[7] = b[9] = b[11] = 1;
+		b[6] = b[8] = b[10] = b[12] = 0x80;
+		b[13] = 3;
+		if ((c->arg & 0xf) != 0xf)
+			b[16] = (c->arg & 0xf) > 1 ? 0xf : c->arg & 0xf;
+		answer(d, b, 64);
+		return true;
+	case MMC_SELECT_CARD:
+		if (c->arg >> 16 == RCA)
+			v->state = TRAN;
+		else if (v->state >= STBY)
+			v->state = STBY;
+		return c->arg >> 16 == RCA || !(c->arg >> 16);
+	case SD_SEND_IF_COND:
+		if (v->state != IDLE || d)
+			return false;
+		c->resp[0] = c->arg & 0xfff;
+		return true;
+	case MMC_SEND_CSD:
+		memcpy(c->resp, v->csd, 16);
+		return true;
+	case MMC_SEND_CID:
+		memcpy(c->resp, v->cid, 16);
+		return true;
+	case MMC_STOP_TRANSMISSION:
+		if (v->state != DATA && v->state != RCV)
+			return false;
+		if (c->flags & MMC_RSP_BUSY)
+			wait_while_busy(v);
+		v->state = TRAN;
+		return true;
+	case MMC_SEND_STATUS:
+	case MMC_SET_BLOCKLEN:
+		return true;
+	case MMC_READ_SINGLE_BLOCK:
+	case MMC_READ_MULTIPLE_BLOCK:
+	case MMC_WRITE_BLOCK:
+	case MMC_WRITE_MULTIPLE_BLOCK:
+		if (v->state != TRAN || !d)
+			return false;
+		transfer(v, c, d, c->opcode == MMC_READ_MULTIPLE_BLOCK || c->opcode == MMC_WRITE_MULTIPLE_BLOCK);
+		return true;
+	case MMC_SET_BLOCK_COUNT:
+		*announced = c->arg & 0xffffff;
+		return cmd23;
+	case SD_ERASE_WR_BLK_START:
+		v->erase_from = c->arg;
+		return true;
+	case SD_ERASE_WR_BLK_END:
+		v->erase_to = c->arg;
+		return true;
+	case MMC_ERASE:
+		if (v->erase_to < v->erase_from)
+			return false;
+		erase(v);
+		if (c->flags & MMC_RSP_BUSY)
+			wait_while_busy(v);
+		return true;
+	case MMC_APP_CMD:
+		if (c->arg >> 16 != (v->state < STBY ? 0 : RCA))
+			return false;
+		v->app = true;
+		c->resp[0] = status(v);
+		return true;
+	case APP | SD_APP_SET_BUS_WIDTH:
+	case APP | 42: /* ACMD42: card detect */
+	case APP | MMC_SET_BLOCK_COUNT: /* ACMD23: blocks to erase ahead */
+		return true;
+	case APP | SD_APP_SD_STATUS:
+		if (!d)
+			return false;
+		b[0] = 0x80; /* four data lines */
+		b[8] = 4; /* class 10 */
+		b[10] = au_code << 4;
+		b[12] = 1; /* 256 AUs ... */
+		b[13] = 1 << 2; /* ... erased in 1 s */
+		answer(d, b, 64);
+		return true;
+	case APP | SD_APP_SEND_NUM_WR_BLKS:
+		if (!d)
+			return false;
+		put_unaligned_be32(v->written, b);
+		answer(d, b, 4);
+		return true;
+	case APP | SD_APP_OP_COND:
+		c->resp[0] = MMC_VDD_32_33 | MMC_VDD_33_34;
+		if (c->arg) {
+			c->resp[0] |= MMC_CARD_BUSY | SD_OCR_CCS;
+			v->state = READY;
+		}
+		return true;
+	case APP | SD_APP_SEND_SCR:
+		if (!d)
+			return false;
+		b[0] = 2; /* specification 3.0 with byte 2 */
+		b[1] = 0x35; /* security of SDHC, one and four data lines */
+		b[2] = 0x80;
+		b[3] = cmd23 ? SD_SCR_CMD23_SUPPORT : 0;
+		answer(d, b, 8);
+		return true;
+	}
+	return false;
+}
+
+static void command(struct vmmc *v, struct mmc_command *c, struct mmc_data *d)
+{
+	u32 announced = 0;
+
+	if (trace)
+		pr_info("vmmc: %sCMD%u arg %08x blocks %u state %d\n", v->app ? "A" : "", c->opcode, c->arg, d ? d->blocks : 0, v->state);
+	c->error = 0;
+	c->resp[0] = status(v);
+	if (!execute(v, c, d, &announced))
+		c->error = -ETIMEDOUT;
+	v->preset = announced;
+}
+
+static void serve(struct work_struct *w)
+{
+	struct vmmc *v = container_of(w, struct vmmc, work);
+	struct mmc_request *q = v->request;
+
+	if (q->sbc)
+		command(v, q->sbc, NULL);
+	if (!q->sbc || !q->sbc->error) {
+		command(v, q->cmd, q->data);
+		if (q->data && q->stop && !q->cmd->error && (!q->sbc || q->data->error))
+			command(v, q->stop, NULL);
+	}
+	v->request = NULL;
+	mmc_request_done(v->host, q);
+}
+
+static void vmmc_request(struct mmc_host *host, struct mmc_request *q)
+{
+	struct vmmc *v = mmc_priv(host);
+
+	v->request = q;
+	queue_work(v->queue, &v->work);
+}
+
+static void vmmc_set_ios(struct mmc_host *host, struct mmc_ios *ios)
+{
+}
+
+static int vmmc_present(struct mmc_host *host)
+{
+	return 1;
+}
+
+static int vmmc_read_only(struct mmc_host *host)
+{
+	return 0;
+}
+
+static int vmmc_card_busy(struct mmc_host *host)
+{
+	return busy(mmc_priv(host));
+}
+
+static const struct mmc_host_ops ops = {
+	.request = vmmc_request,
+	.set_ios = vmmc_set_ios,
+	.get_cd = vmmc_present,
+	.get_ro = vmmc_read_only,
+	.card_busy = vmmc_card_busy,
+};
+
+static int __init vmmc_init(void)
+{
+	struct mmc_host *host;
+	struct vmmc *v;
+	u32 units;
+	int error = -ENOMEM;
+
+	platform = platform_device_register_simple("vmmc", -1, NULL, 0);
+	if (IS_ERR(platform))
+		return PTR_ERR(platform);
+	platform->dev.dma_mask = NULL;
+	host = mmc_alloc_host(sizeof(*v), &platform->dev);
+	if (!host)
+		goto no_host;
+	slot = v = mmc_priv(host);
+	v->host = host;
+	v->sectors = (u64)size_mb * 2048;
+	xa_init(&v->store);
+	INIT_WORK(&v->work, serve);
+	/* CSD version 2: capacity in units of 512 KiB. CID: maker 0xfe, "VM", "VCARD", 1.0, serial 12345678, 01/2026. */
+	units = v->sectors / 1024 - 1;
+	v->csd[0] = 0x400e0032;
+	v->csd[1] = 0x5b590000 | (units >> 16 & 0x3f);
+	v->csd[2] = units << 16 | 0x7f80;
+	v->csd[3] = 0x0a400001;
+	v->cid[0] = 0xfe564d56;
+	v->cid[1] = 0x43415244;
+	v->cid[2] = 0x10123456;
+	v->cid[3] = 0x7801a101;
+	host->ops = &ops;
+	host->f_min = 400000;
+	host->f_max = 50000000;
+	host->ocr_avail = MMC_VDD_32_33 | MMC_VDD_33_34;
+	host->caps = MMC_CAP_4_BIT_DATA | MMC_CAP_SD_HIGHSPEED | MMC_CAP_CMD23 | MMC_CAP_WAIT_WHILE_BUSY;
+	host->max_blk_size = 512;
+	host->max_blk_count = 8192;
+	host->max_req_size = 4 << 20;
+	host->max_seg_size = 4 * PIECE;
+	host->max_segs = 128;
+	host->max_busy_timeout = 60000;
+	v->queue = alloc_ordered_workqueue("vmmc", WQ_HIGHPRI);
+	if (!v->queue)
+		goto no_queue;
+	v->bounce = kvmalloc(host->max_req_size, GFP_KERNEL);
+	if (!v->bounce)
+		goto no_bounce;
+	error = mmc_add_host(host);
+	if (!error)
+		return 0;
+	kvfree(v->bounce);
+no_bounce:
+	destroy_workqueue(v->queue);
+no_queue:
+	mmc_free_host(host);
+no_host:
+	platform_device_unregister(platform);
+	return error;
+}
+
+static void __exit vmmc_exit(void)
+{
+	unsigned long i;
+	void *piece;
+
+	mmc_remove_host(slot->host);
+	destroy_workqueue(slot->queue);
+	xa_for_each(&slot->store, i, piece)
+		kvfree(piece);
+	xa_destroy(&slot->store);
+	kvfree(slot->bounce);
+	mmc_free_host(slot->host);
+	platform_device_unregister(platform);
+}
+
+module_init(vmmc_init);
+module_exit(vmmc_exit);
+MODULE_LICENSE("Dual MIT/GPL");
+MODULE_DESCRIPTION("virtual MMC host with an SD card model, for tests");
