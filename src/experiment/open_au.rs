@@ -386,7 +386,11 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
     // Closing copies most of an AU, at 100 MB/s at best: would that have stood out of a write through this host?
     let closing = run.setting("erase_block").unwrap_or(4 * MIB) as f64 / 100.0;
     if k == most && base > 0.5 * closing {
-        let why = format!("a write of {} takes {} ms through this host; closing an AU would hardly stand out", Bytes(slots.chunk), three(base / 1e3));
+        let why = format!(
+            "a write of {} takes {} ms through this host; closing an AU would hardly stand out",
+            Bytes(slots.chunk),
+            three(base / 1e3)
+        );
         return vec![Finding::undecided(q, why)];
     }
     if k == most && top < 0.5 {
