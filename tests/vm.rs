@@ -94,11 +94,8 @@ impl Guest {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vm");
         let mut console = String::new();
         for script in ["setup.sh", "run.sh"] {
-            let done = Command::new(here.join(script))
-                .env("VM_DIR", vm())
-                .stdin(Stdio::null())
-                .output()
-                .map_err(|e| format!("{script}: {e}"))?;
+            let done =
+                Command::new(here.join(script)).env("VM_DIR", vm()).stdin(Stdio::null()).output().map_err(|e| format!("{script}: {e}"))?;
             let text = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
             if !done.status.success() {
                 return Err(format!("{script} failed with {}:\n{text}", done.status));
@@ -110,7 +107,8 @@ impl Guest {
 
     fn text(&self, file: &str) -> String {
         let path = self.out.join(file);
-        std::fs::read(&path).map_or_else(|e| panic!("{}: {e}\n{}", path.display(), self.console), |b| String::from_utf8_lossy(&b).into_owned())
+        std::fs::read(&path)
+            .map_or_else(|e| panic!("{}: {e}\n{}", path.display(), self.console), |b| String::from_utf8_lossy(&b).into_owned())
     }
 
     fn code(&self, item: &str) -> i32 {
@@ -198,7 +196,12 @@ fn multi_block(g: &Guest) {
         let f = finding(&r, quantity);
         assert!(f["value"].is_null() && f["reason"].as_str().unwrap().contains("this kernel waits"), "{f}");
     }
-    assert_eq!(r["runs"][0]["faults"].as_array().unwrap().len(), 2, "one reason for each form that cannot be sent: {}", r["runs"][0]["faults"]);
+    assert_eq!(
+        r["runs"][0]["faults"].as_array().unwrap().len(),
+        2,
+        "one reason for each form that cannot be sent: {}",
+        r["runs"][0]["faults"]
+    );
 }
 
 /// Sums of what lies below, inside and above the region.
@@ -270,6 +273,7 @@ fn usb(g: &Guest) {
 
 fn kernel_log(g: &Guest) {
     let log = g.text("dmesg");
-    let bad: Vec<&str> = log.lines().filter(|l| ["Call Trace", "WARNING:", "BUG:", "Oops", "I/O error"].iter().any(|b| l.contains(b))).collect();
+    let bad: Vec<&str> =
+        log.lines().filter(|l| ["Call Trace", "WARNING:", "BUG:", "Oops", "I/O error"].iter().any(|b| l.contains(b))).collect();
     assert!(log.contains("mmc0: new") && bad.is_empty(), "{bad:?}");
 }
