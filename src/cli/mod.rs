@@ -6,6 +6,7 @@ mod infer;
 mod list;
 mod probe;
 mod report;
+mod serve;
 mod undo;
 
 use crate::device::DeviceError;
@@ -48,6 +49,8 @@ enum Command {
     Infer(infer::InferArgs),
     /// Print a saved report
     Report(report::ReportArgs),
+    /// Show a simulated card as a block device
+    Serve(serve::ServeArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
 }
@@ -63,6 +66,7 @@ pub fn main() -> ExitCode {
         Command::Identify(a) => identify::run(a),
         Command::Infer(a) => infer::run(a),
         Command::Report(a) => report::run(a),
+        Command::Serve(a) => serve::run(a),
         Command::Undo(a) => undo::run(a),
     };
     done.unwrap_or_else(|e| {

@@ -72,7 +72,8 @@ impl Slots {
         let (start, end, sector) = (get("start")?, get("end")?, get("sector")?.max(512));
         let offset = get("offset").unwrap_or(0);
         let known = get("erase_block").filter(|&e| e >= 16 * sector);
-        let unit = get("write_unit").unwrap_or(0);
+        // Less than one unit would be combined with the next write to the same AU, and cost more with several AUs in turn.
+        let unit = get("write_unit").unwrap_or(64 * KIB).max(get("access_unit").unwrap_or(0));
         let room = end.checked_sub(start)?;
         // A FAT zone, if any, lies in the first AUs of the disk.
         let skip = (16 * MIB).max(known.unwrap_or(0) * 2).saturating_sub(offset + start).min(room / 8);
@@ -404,7 +405,7 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
         .collect();
     let slow = median(&over);
     // A cut that costs little more than the writes themselves may be something else.
-    let contrast = ((slow / base - 1.5) / 1.5).clamp(0.0, 1.0);
+    let contrast = ((slow / base - 1.5) / 4.5).clamp(0.0, 1.0);
     let known = if run.setting("erase_block").is_some() { 1.0 } else { 0.93 };
     let trust = (top * known * (0.6 + 0.4 * contrast)).min(0.98);
     let text = format!(

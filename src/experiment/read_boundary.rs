@@ -180,7 +180,7 @@ impl Experiment for ReadBoundary {
                 let (period, phase) = (c.bytes("period"), c.bytes("phase"));
                 let e = confirm_estimate(run, c);
                 let lower = below(period);
-                let trust = confirmed(run, c) * erase_block_prior(period, lower.first().map(|s| s.size));
+                let trust = confirmed(run, c) * erase_block_prior(period, lower.first().map(|s| s.size), run.setting("size").unwrap_or(0));
                 let by = if run.cells.iter().any(|c| kind(c) == Kind::Sweep) { "sweep" } else { "rows" };
                 let text = format!(
                     "a read across a multiple of {} takes {:.0} µs longer than across other boundaries (± {:.0}), at {} places ({by})",
@@ -276,15 +276,46 @@ fn strength(z: f64) -> f64 {
 }
 
 /// A NAND block has at least 32 pages (C2: 16 KiB / 512 B) and on anything recent 64 or more; planes read together are at
-/// most a few pages. A period between the two may be either.
-fn erase_block_prior(period: u64, page: Option<u64>) -> f64 {
+/// most a few pages. A period between the two may be either; on a card of a gigabyte or more, small ones are planes.
+fn erase_block_prior(period: u64, page: Option<u64>, size: u64) -> f64 {
+    let large = size >= 1 << 30;
     let by_size: f64 = match period {
         p if p >= MIB => 0.98,
-        p if p >= 512 * KIB => 0.93,
-        p if p >= 256 * KIB => 0.8,
-        p if p >= 128 * KIB => 0.7,
-        p if p >= 64 * KIB => 0.4,
-        _ => 0.2,
+        p if p >= 512 * KIB => {
+            if large {
+                0.8
+            } else {
+                0.93
+            }
+        }
+        p if p >= 256 * KIB => {
+            if large {
+                0.5
+            } else {
+                0.8
+            }
+        }
+        p if p >= 128 * KIB => {
+            if large {
+                0.3
+            } else {
+                0.7
+            }
+        }
+        p if p >= 64 * KIB => {
+            if large {
+                0.1
+            } else {
+                0.4
+            }
+        }
+        _ => {
+            if large {
+                0.0
+            } else {
+                0.2
+            }
+        }
     };
     let by_pages: f64 = match page.map(|p| period / p.max(1)) {
         None => 0.0,
@@ -444,10 +475,13 @@ struct View {
     fit: steps::Fit,
     block: u64,
     base: f64,
+    /// Of the target, in bytes.
+    size: u64,
 }
 
 impl View {
     fn of(run: &Run) -> View {
+        let size = run.setting("size").unwrap_or(0);
         let mut by_block: BTreeMap<u64, Vec<steps::Row>> = BTreeMap::new();
         for c in run.cells.iter().filter(|c| kind(c) == Kind::Row) {
             let extra = row_estimate(run, c);
@@ -459,28 +493,28 @@ impl View {
             .into_iter()
             .map(|(block, rows)| {
                 let base = base_time(run, block);
-                View { fit: steps::fit(&rows, base), rows, block, base }
+                View { fit: steps::fit(&rows, base), rows, block, base, size }
             })
             .collect();
         // More levels, then clearer ones; the smaller block wins a tie, since it sees the page.
         let worth = |v: &View| v.fit.steps.len() as f64 + v.fit.steps.iter().map(|s| strength(s.z / 3.0)).sum::<f64>() * 0.5;
-        let none = View { rows: vec![], fit: steps::Fit { steps: vec![], misfit: 0.0, noise: 0.0 }, block: 1024, base: f64::NAN };
+        let none = View { rows: vec![], fit: steps::Fit { steps: vec![], misfit: 0.0, noise: 0.0 }, block: 1024, base: f64::NAN, size };
         views.into_iter().reduce(|a, b| if worth(&b) > worth(&a) + 0.3 { b } else { a }).unwrap_or(none)
     }
 
-    /// How far the rows just below rule out a smaller step than this one: 1 when anything a seventh as high would have been seen.
+    /// How far the rows just below rule out a smaller step than this one: near 1 when anything a tenth as high would have been seen.
     fn nothing_below(&self, s: &steps::Step) -> f64 {
         let below: Vec<&steps::Row> = self.rows.iter().filter(|r| r.align < s.size).collect();
         let hidden =
             below.iter().rev().take(2).map(|r| r.extra.value.max(0.0) + 1.5 * r.extra.error).fold(0.0, f64::max) / s.height.max(1e-9);
-        if below.is_empty() { 0.7 } else { (1.0 - 0.6 * (hidden - 0.15)).clamp(0.3, 1.0) }
+        if below.is_empty() { 0.7 } else { (1.0 - 0.6 * hidden).clamp(0.3, 1.0) }
     }
 
     /// An erase block that the rows alone name.
     fn candidate(&self) -> Option<u64> {
         let top = self.fit.steps.last()?;
         let page = self.fit.steps.first().map(|s| s.size).filter(|&s| s < top.size);
-        (erase_block_prior(top.size, page) >= 0.5 && top.posterior[0].1 > 0.5).then_some(top.size)
+        (erase_block_prior(top.size, page, self.size) >= 0.5 && top.posterior[0].1 > 0.5).then_some(top.size)
     }
 
     /// The largest small step: the sweep's grain.

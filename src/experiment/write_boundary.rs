@@ -330,12 +330,25 @@ fn judge_scan(run: &Run) -> Vec<Finding> {
     if trust < 0.5 {
         return vec![Finding::undecided(q, "slow writes of a walk forwards do not come at a steady distance").evidence(text)];
     }
-    vec![
+    // Sizes that are neither 2^k nor 3*2^k are rare, and the walk leaves room for several of those.
+    let round = period.is_power_of_two() || (period % 3 == 0 && (period / 3).is_power_of_two());
+    let trust = if round { trust } else { trust * 0.6 };
+    let at = Finding::undecided(
+        Quantity::EraseBlockOffset,
+        format!("the walk places the first boundary at {} to within {}", Bytes(phase), Bytes(chunk)),
+    );
+    let offset = if phase == 0 {
+        Finding::decided(Quantity::EraseBlockOffset, 0.0, trust * 0.9).evidence(format!("known to {}", Bytes(chunk)))
+    } else {
+        at
+    };
+    let found = if trust < 0.5 {
+        Finding::undecided(q, format!("a walk forwards pays about every {}, but not exactly enough to name the size", Bytes(period)))
+    } else {
         Finding::decided(q, period as f64, trust)
             .rivals([(period as f64 * 2.0, (1.0 - trust) / 2.0), (period as f64 / 2.0, (1.0 - trust) / 4.0)])
-            .evidence(text),
-        Finding::decided(Quantity::EraseBlockOffset, phase as f64, trust * 0.9).evidence(format!("known to {}", Bytes(chunk))),
-    ]
+    };
+    vec![found.evidence(text), offset]
 }
 
 /// The multiple of the largest power of two between two sizes.

@@ -5,3 +5,4 @@ pub mod lattice;
 pub mod open;
 pub mod stats;
 pub mod steps;
+pub mod tables;

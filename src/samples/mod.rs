@@ -1,5 +1,7 @@
 //! What was measured: one row an access. A saved run can be inferred again without the card.
 
+pub mod import;
+
 use crate::device::{Fill, Op};
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};

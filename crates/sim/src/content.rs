@@ -37,7 +37,7 @@ impl Content {
         self.from = u64::MAX;
         for (write, at, bytes) in old.into_iter().rev() {
             for l in lost.iter().filter(|l| write >= l.write) {
-                for (place, n) in real(l.at, l.len, card.real_capacity, card.beyond) {
+                for (place, n) in runs(l.at, l.len, card.real_capacity, card.beyond) {
                     let Some(place) = place else { continue };
                     let (from, to) = (at.max(place), (at + bytes.len() as u64).min(place + n));
                     if from < to {
@@ -115,7 +115,7 @@ fn walk(at: u64, len: usize, mut each: impl FnMut(u64, usize, std::ops::Range<us
 }
 
 /// Where a byte of a counterfeit card really goes: runs of (position, length), None where nothing is kept.
-pub(crate) fn real(at: u64, len: u64, real: u64, beyond: Beyond) -> Vec<(Option<u64>, u64)> {
+pub(crate) fn runs(at: u64, len: u64, real: u64, beyond: Beyond) -> Vec<(Option<u64>, u64)> {
     let mut runs = Vec::new();
     let (mut here, end) = (at, at + len);
     while here < end {

@@ -15,6 +15,11 @@
 //! ```
 #![warn(missing_docs)]
 
+/// The examples of the README, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod buffer;
 mod card;
 pub mod cards;
@@ -30,6 +35,8 @@ mod nand;
 pub mod random;
 mod request;
 mod rng;
+pub mod run;
+pub mod trace;
 mod truth;
 pub mod units;
 mod wear;

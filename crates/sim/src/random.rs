@@ -105,7 +105,7 @@ impl Draw {
 
     fn ftl(&mut self, m: &mut Model) {
         match self.0.below(100) {
-            0..78 => {
+            0..70 => {
                 m.ftl.kind = FtlKind::BlockMap;
                 let b = &mut m.ftl.block;
                 b.open_linear = match self.0.below(10) {
@@ -122,6 +122,10 @@ impl Draw {
                 if b.evict == Evict::Counter {
                     b.groups = (1..=b.open_linear).rev().find(|g| b.open_linear.is_multiple_of(*g) && *g <= 5).unwrap_or(1);
                 }
+                if b.evict == Evict::Lru && self.chance(10) {
+                    b.protect = self.spread(8, 128);
+                    b.protected = self.of(&[0, b.open_linear / 2]);
+                }
                 b.close = self.spread(2 * MS, 60 * MS);
                 if self.chance(15) {
                     b.close_random = b.close * 2;
@@ -133,8 +137,34 @@ impl Draw {
                 if self.chance(25) {
                     b.fat_zone = self.of(&[512 * KIB, MIB, 4 * MIB, 8 * MIB, 16 * MIB]);
                 }
+                if self.chance(10) {
+                    b.small_write = self.of(&[4, 8, 16]) * KIB;
+                    b.small_log = self.of(&[2, 4, 16]) * m.nand.erase_block;
+                }
             }
-            78..93 => {
+            84..93 => {
+                m.ftl.kind = FtlKind::LogBlock;
+                let l = &mut m.ftl.log;
+                l.pool = self.spread(2, 32);
+                // Mostly log blocks of one data block each; some cards share them, and have no number of open AUs.
+                if self.chance(70) {
+                    (l.group, l.per_group) = (1, 1);
+                } else {
+                    l.group = self.of(&[0, 4, 16]);
+                    l.per_group = self.of(&[0, 2]).min(l.pool);
+                    l.sequential = self.chance(70);
+                }
+                l.evict = self.of(&[Evict::Lru, Evict::Fifo]);
+                l.close = self.spread(MS, 30 * MS);
+                m.card.capacity = m.card.capacity.min(m.nand.write_unit << 22) / MIB * MIB;
+                m.card.capacity = m.card.capacity.max(64 * m.nand.erase_block).div_ceil(MIB) * MIB;
+            }
+            93..96 => {
+                m.ftl.kind = FtlKind::WriteThrough;
+                m.ftl.through.buffer = self.of(&[0, 4 * KIB, 16 * KIB]);
+                m.ftl.through.fat_zone = self.of(&[0, 0, 512 * KIB]);
+            }
+            70..84 => {
                 m.ftl.kind = FtlKind::PageMap;
                 m.nand.lookup = 0;
                 m.ftl.page.over_provisioning = self.of(&[0.07, 0.07, 0.15, 0.28]);
@@ -160,6 +190,23 @@ impl Draw {
             m.nand.unwritten = Unwritten::Flat;
             m.nand.unwritten_read = self.spread(10 * US, 200 * US);
             m.card.state = self.of(&[State::Written, State::Empty]);
+        }
+        if self.chance(10) && matches!(m.ftl.kind, FtlKind::BlockMap | FtlKind::PageMap) {
+            let s = &mut m.slc;
+            s.size = (self.spread(64 * MIB, 4 * GIB) / MIB * MIB).min(m.card.capacity / 4 / MIB * MIB);
+            s.dynamic = self.chance(50);
+            s.program = m.nand.program / 4;
+            s.fold = m.nand.program / 8;
+            s.full = self.of(&[SlcFull::Fold, SlcFull::Direct]);
+            s.background = self.chance(80);
+            s.idle = self.spread(50 * MS, 1000 * MS);
+        }
+        if self.chance(4) {
+            m.card.cache = self.of(&[512 * KIB, MIB, 4 * MIB]);
+            m.card.flush = self.spread(100 * US, 5 * MS);
+        }
+        if self.chance(4) {
+            m.card.shortcut = self.of(&[Shortcut::Zeros, Shortcut::Ones, Shortcut::Both]);
         }
         if self.chance(3) {
             m.card.real_capacity = (m.card.capacity / 4).max(m.nand.erase_block) / MIB * MIB;
@@ -214,6 +261,9 @@ mod tests {
                 ("invisible", !t.read_boundary_visible),
                 ("stall", !m.stall.is_empty()),
                 ("64 open", t.open_aus_linear >= Some(48)),
+                ("slc", t.slc_cache > 0),
+                ("write cache", t.write_cache > 0),
+                ("small log", m.ftl.block.small_log > 0),
             ] {
                 if is {
                     seen.insert(what.to_string());
@@ -221,7 +271,7 @@ mod tests {
             }
             assert!(quiet(m).stall.is_empty());
         }
-        assert!(seen.len() >= 16, "the family is wide: {seen:?}");
+        assert!(seen.len() >= 21, "the family is wide: {seen:?}");
     }
 
     #[test]

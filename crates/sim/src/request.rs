@@ -1,7 +1,7 @@
 //! What goes in and out of the one door of a card.
 
 /// What a host can ask of a card.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// Read bytes.
     Read,

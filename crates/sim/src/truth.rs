@@ -65,6 +65,14 @@ pub struct Truth {
     pub write_steps: Steps,
     /// Bytes that really exist.
     pub real_capacity: u64,
+    /// Bytes of the SLC cache on an empty card.
+    pub slc_cache: u64,
+    /// Bytes of the volatile write cache.
+    pub write_cache: u64,
+    /// Bytes up to which writes go to a log of their own.
+    pub small_write: u64,
+    /// Bytes one read brings into the read cache at least.
+    pub read_ahead: u64,
 }
 
 impl Model {
@@ -95,7 +103,11 @@ impl Model {
                 FtlKind::WriteThrough => self.ftl.through.fat_zone,
                 _ => 0,
             },
-            close_cost_ns: block.then(|| {
+            close_cost_ns: open.filter(|o| o.0 > 0).map(|_| {
+                if self.ftl.kind == FtlKind::LogBlock {
+                    // A full merge copies the whole block and erases it and its log block.
+                    return self.ftl.log.close + 2 * n.erase + n.erase_block / n.write_unit * n.copy;
+                }
                 let span = if b.merge_span == 0 { n.erase_block } else { b.merge_span };
                 b.close + n.erase + (span / n.write_unit - 1) * n.copy
             }),
@@ -111,6 +123,10 @@ impl Model {
             write_boundary_visible: write != Steps::default(),
             write_steps: write,
             real_capacity: self.card.real_capacity,
+            slc_cache: self.slc.size,
+            write_cache: self.card.cache,
+            small_write: if block { b.small_write } else { 0 },
+            read_ahead: self.card.read_ahead,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Model files: every card reads, checks and writes itself; every mistake is named with file, key and reason.
 
-use nandscope_sim::{Mapping, Model, cards};
+use nandscope_sim::{Card, Mapping, Model, Request, Rng, cards};
 
 const GOOD: &str = r#"
 name = "test"
@@ -84,6 +84,13 @@ fn mistakes_are_named() {
         ("[host]", "[[stall]]\ntime = \"1 ms\"\n[host]", "x.toml: stall[0].every_bytes: set exactly one of"),
         ("[host]", "stall = 3\n[host]", "x.toml: stall: is not a list"),
         ("[host]", "[[fault]]\nkind = \"fire\"\n[host]", "x.toml: fault[0].kind: \"fire\" is none of io, gone, read-only"),
+        ("[host]", "[host]\ntail = \"2 ms\"\ntail_cap = \"1 ms\"", "x.toml: host.tail_cap: is smaller than host.tail"),
+        ("[host]", "[slc]\nsize = \"2 GiB\"\n[host]", "x.toml: slc.size: is larger than card.capacity"),
+        (
+            "open_linear = 4",
+            "open_linear = 4\nfat_zone = \"1 GiB\"\nsmall_write = \"4 KiB\"",
+            "x.toml: ftl.small_log: small_write and small_log go together",
+        ),
         ("[card]", "[nand]\n[card]", "x.toml: TOML: TOML parse error"),
     ];
     assert!(Model::parse(GOOD, "x.toml").is_ok());
@@ -93,6 +100,8 @@ fn mistakes_are_named() {
         assert!(message.starts_with(expected), "{message}\ninstead of\n{expected}");
     }
     assert!(error("").starts_with("x.toml: name: is missing"));
+    let none = GOOD.replace("block-map\"\nopen_linear = 4\nopen_random = 2", "none\"\n[wear]\nbad = 1");
+    assert!(error(&none).starts_with("x.toml: wear: is followed only where"), "{}", error(&none));
     let pages = GOOD.replace("block-map", "page-map").replace("open_linear = 4\nopen_random = 2", "over_provisioning = 0.01");
     assert!(error(&pages).starts_with("x.toml: ftl.over_provisioning: leaves 2 spare erase blocks"), "{}", error(&pages));
 }
@@ -106,4 +115,66 @@ fn formats_md_lists_every_key() {
         assert!(table.contains(key), "{key} in\n{table}");
     }
     assert!(table.contains("| `nand.page` | size | required |"));
+    let formats = include_str!("../../../FORMATS.md");
+    assert!(formats.contains(&table), "FORMATS.md is behind; cargo run -p nandscope-sim --example key_table prints the table");
+    let example = formats.split("```toml\n").nth(1).and_then(|t| t.split("```").next()).expect("an example");
+    assert_eq!(Model::parse(example, "FORMATS.md").unwrap_or_else(|e| panic!("{e}")).truth().open_aus_random, Some(2));
+}
+
+/// Whatever a file holds, the answer is a model that makes a card, or a message with file, key and reason.
+#[test]
+fn no_file_does_worse_than_an_error() {
+    let mut rng = Rng::new(4, 4);
+    let words = [
+        "0",
+        "1",
+        "\"4 MiB\"",
+        "\"1 TiB\"",
+        "\"1 us\"",
+        "true",
+        "[]",
+        "{}",
+        "-5",
+        "9999999999",
+        "\"\"",
+        "1e300",
+        "nan",
+        "\"lru\"",
+        "\"page-map\"",
+    ];
+    let (mut good, mut bad) = (0, 0);
+    for k in 0..6000usize {
+        let mut lines: Vec<String> = cards::ALL[k % cards::ALL.len()].1.lines().map(str::to_string).collect();
+        for _ in 0..1 + rng.below(2) {
+            let i = rng.below(lines.len() as u64) as usize;
+            match rng.below(3) {
+                0 => drop(lines.remove(i)),
+                1 => {
+                    let other = cards::ALL[rng.below(cards::ALL.len() as u64) as usize].1.lines().nth(i).unwrap_or("x").to_string();
+                    lines[i] = other;
+                }
+                _ => {
+                    if let Some((key, _)) = lines[i].clone().split_once('=') {
+                        lines[i] = format!("{key}= {}", words[rng.below(words.len() as u64) as usize]);
+                    }
+                }
+            }
+        }
+        match Model::parse(&lines.join("\n"), "mutant.toml") {
+            Ok(m) => {
+                good += 1;
+                assert_eq!(Model::parse(&m.to_toml(), "again").unwrap_or_else(|e| panic!("{e}")), m);
+                if good % 8 == 0 {
+                    let mut card = Card::new(&m, 1);
+                    let _ = card.submit(0, Request::write(0, m.card.sector));
+                    let _ = card.submit(0, Request::read(m.card.capacity - m.card.sector, m.card.sector));
+                }
+            }
+            Err(e) => {
+                bad += 1;
+                assert!(e.file == "mutant.toml" && !e.key.is_empty() && !e.reason.is_empty());
+            }
+        }
+    }
+    assert!(good > 1000 && bad > 1000, "{good} {bad}");
 }

@@ -39,6 +39,51 @@ pub(crate) struct BlockMap {
     pub written: Written,
     pub wear: Option<Box<Wear>>,
     small: Option<SmallLog>,
+    protect: Option<Protect>,
+}
+
+/// AUs found to be in use again and again, which are kept open.
+#[derive(Clone, Debug)]
+struct Protect {
+    every: u64,
+    again: u64,
+    /// One bit an AU: kept open; closed to make room and not opened since.
+    kept: Vec<u64>,
+    closed: Vec<u64>,
+    /// AUs kept open, and how many may be.
+    count: u64,
+    room: u64,
+    last: u32,
+}
+
+impl Protect {
+    /// An AU is opened.
+    fn opened(&mut self, au: u32) {
+        let (word, bit) = (au as usize / 64, 1 << (au % 64));
+        if self.closed[word] & bit == 0 {
+            return;
+        }
+        self.closed[word] &= !bit;
+        // The one closed last is taken for a straggler.
+        if au == self.last {
+            return;
+        }
+        self.again += 1;
+        if self.again.is_multiple_of(self.every) && self.kept[word] & bit == 0 && self.count < self.room {
+            self.kept[word] |= bit;
+            self.count += 1;
+        }
+    }
+
+    /// An AU is closed to make room.
+    fn closed(&mut self, au: u32) {
+        self.closed[au as usize / 64] |= 1 << (au % 64);
+        self.last = au;
+    }
+
+    fn keeps(&self, au: u32) -> bool {
+        self.kept[au as usize / 64] >> (au % 64) & 1 != 0
+    }
 }
 
 /// A log of its own for small writes.
@@ -97,6 +142,18 @@ impl BlockMap {
             rng: Rng::new(seed, 3),
             written: Written::new(m, grid),
             wear: Wear::new(m, grid.blocks, None, seed),
+            protect: (b.protect > 0).then(|| {
+                let blank = vec![0; (grid.blocks as usize).div_ceil(64)];
+                Protect {
+                    every: b.protect,
+                    again: 0,
+                    kept: blank.clone(),
+                    closed: blank,
+                    count: 0,
+                    room: if b.protected == 0 { b.open_linear - 1 } else { b.protected.min(b.open_linear - 1) },
+                    last: u32::MAX,
+                }
+            }),
             small: (b.small_log > 0).then(|| SmallLog {
                 limit: b.small_write >> SHIFT,
                 room: b.small_log / n.write_unit,
@@ -115,7 +172,7 @@ impl BlockMap {
             at = self.fat;
         }
         let (mut ns, size, unit) = (0, grid.block.by(), grid.unit.by());
-        if self.small.as_ref().is_some_and(|s| b - at <= s.limit && at < b) {
+        if self.small.as_ref().is_some_and(|s| at < b && b - at <= s.limit) {
             return self.small(grid, cost, counters, at, b);
         }
         while at < b {
@@ -192,10 +249,12 @@ impl BlockMap {
                 return ns + self.open(cost, counters, au, u0, u1, tail);
             }
             let ns = self.scatter(cost, counters, s);
-            return ns + self.add(cost, counters, s, u0, u1);
+            return ns + self.add(cost, counters, s, u0, u1, tail);
         }
+        // The unit that was left half full is still at hand: the rest of it takes no further room in the log.
+        let again = u32::from(slot.tail && u0 + 1 == slot.next);
         self.used(s);
-        self.add(cost, counters, s, u0, u1)
+        self.add(cost, counters, s, u0 + again, u1, tail)
     }
 
     /// Opens an AU that is closed, closing another one where the table is full.
@@ -206,8 +265,14 @@ impl BlockMap {
             counters.merges_switch += 1;
             return self.erase(cost, counters, au);
         }
+        if let Some(protect) = &mut self.protect {
+            protect.opened(au);
+        }
         if self.free.is_empty() {
             let victim = self.victim();
+            if let Some(protect) = &mut self.protect {
+                protect.closed(self.slots[victim as usize].au);
+            }
             ns = self.shut(cost, counters, victim);
         }
         let Some(s) = self.free.pop() else { unreachable!("a slot was just freed") };
@@ -222,7 +287,15 @@ impl BlockMap {
 
     fn victim(&mut self) -> u16 {
         match self.evict {
-            Evict::Lru | Evict::Fifo => self.oldest,
+            Evict::Lru | Evict::Fifo => {
+                let mut s = self.oldest;
+                if let Some(protect) = &self.protect {
+                    while s != NONE && protect.keeps(self.slots[s as usize].au) {
+                        s = self.slots[s as usize].newer;
+                    }
+                }
+                if s == NONE { self.oldest } else { s }
+            }
             Evict::Random => self.rng.below(self.slots.len() as u64) as u16,
             Evict::Counter => {
                 let group = self.hand % self.groups;
@@ -262,7 +335,7 @@ impl BlockMap {
     }
 
     /// Appends units to the log of an AU in random order; a full log is merged.
-    fn add(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16, u0: u32, u1: u32) -> u64 {
+    fn add(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16, u0: u32, u1: u32, tail: bool) -> u64 {
         let mut ns = 0;
         if self.slots[s as usize].used + (u1 - u0) > self.units {
             ns = self.merge(cost, counters, s);
@@ -271,6 +344,7 @@ impl BlockMap {
             self.bits[s as usize * self.words..][..self.words].fill(0);
         }
         let slot = &mut self.slots[s as usize];
+        (slot.next, slot.tail) = (u1, tail);
         slot.used += u1 - u0;
         slot.distinct += set_bits(&mut self.bits[s as usize * self.words..][..self.words], u0, u1);
         ns

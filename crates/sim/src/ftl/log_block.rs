@@ -68,6 +68,8 @@ pub struct LogBlocks {
     entries: Vec<u32>,
     /// 1 + position in `entries` of the newest copy of a page; 0 = it is in its data block.
     newest: Vec<u32>,
+    /// Pages of each data block whose newest copy is in a log.
+    away: Vec<u32>,
     /// Oldest log block of a group, and how many it has. Only for groups that have some.
     oldest: Vec<u32>,
     youngest: Vec<u32>,
@@ -100,6 +102,7 @@ impl LogBlocks {
             logs: vec![blank; all],
             entries: vec![0; all * s.pages as usize],
             newest: vec![0; s.blocks as usize * s.pages as usize],
+            away: vec![0; s.blocks as usize],
             oldest: vec![NONE; groups],
             youngest: vec![NONE; groups],
             held: vec![0; groups],
@@ -194,7 +197,9 @@ impl LogBlocks {
 
     fn append(&mut self, log: u32, page: u32, block: u32, place: u32, stamp: u64) {
         let old = self.newest[page as usize];
-        if old != 0 {
+        if old == 0 {
+            self.away[block as usize] += 1;
+        } else {
             self.logs[((old - 1) / self.s.pages) as usize].live -= 1;
         }
         let l = &mut self.logs[log as usize];
@@ -221,7 +226,7 @@ impl LogBlocks {
             work.copies += u64::from(rest);
             work.erases += 1;
             *if rest == 0 { &mut work.switches } else { &mut work.partials } += 1;
-            self.settle(l.first);
+            self.settle(l.first, self.entries[(log * self.s.pages) as usize]);
         } else {
             let from = (log * self.s.pages) as usize;
             for at in from..from + l.fill as usize {
@@ -233,7 +238,7 @@ impl LogBlocks {
                     work.copies += u64::from(self.s.pages);
                     work.erases += 1;
                     work.fulls += 1;
-                    self.settle(page / self.s.pages);
+                    self.settle(page / self.s.pages, page);
                 }
             }
             work.erases += 1;
@@ -249,19 +254,30 @@ impl LogBlocks {
         (blank.fill, blank.live, blank.group, blank.first, blank.ordered) = (0, 0, NONE, NONE, true);
     }
 
-    /// All newest pages of a data block now lie in one block.
-    fn settle(&mut self, block: u32) {
-        let from = (block * self.s.pages) as usize;
-        for page in from..from + self.s.pages as usize {
-            let at = self.newest[page];
-            if at != 0 {
-                if let Some(st) = &mut self.stamps {
-                    st.data[page] = st.log[at as usize - 1];
-                }
-                self.logs[((at - 1) / self.s.pages) as usize].live -= 1;
-                self.newest[page] = 0;
+    /// All newest pages of a data block now lie in one block; `page` is one of those in a log.
+    fn settle(&mut self, block: u32, page: u32) {
+        self.bring_home(block, page);
+        let from = block * self.s.pages;
+        for page in from..from + self.s.pages {
+            if self.away[block as usize] == 0 {
+                break;
+            }
+            if self.newest[page as usize] != 0 {
+                self.bring_home(block, page);
             }
         }
+    }
+
+    /// The newest copy of a page is in its data block from now on.
+    #[inline]
+    fn bring_home(&mut self, block: u32, page: u32) {
+        let at = self.newest[page as usize] - 1;
+        if let Some(st) = &mut self.stamps {
+            st.data[page as usize] = st.log[at as usize];
+        }
+        self.logs[(at / self.s.pages) as usize].live -= 1;
+        self.newest[page as usize] = 0;
+        self.away[block as usize] -= 1;
     }
 
     fn unchain(&mut self, log: u32) {
@@ -317,6 +333,8 @@ impl LogBlocks {
 pub(crate) struct LogBlockMap {
     map: LogBlocks,
     close: u64,
+    /// Where the last write ended inside a unit, which is then still at hand; 0 = at a boundary.
+    end: u64,
 }
 
 impl LogBlockMap {
@@ -331,12 +349,14 @@ impl LogBlockMap {
             sequential: f.sequential,
             evict: f.evict,
         };
-        LogBlockMap { map: LogBlocks::new(shape, seed), close: f.close }
+        LogBlockMap { map: LogBlocks::new(shape, seed), close: f.close, end: 0 }
     }
 
     pub fn write(&mut self, grid: &Grid, cost: &WriteCost, counters: &mut Counters, a: u64, b: u64) -> u64 {
         let mut work = Work::default();
-        for unit in grid.unit.of(a)..=grid.unit.of(b - 1) {
+        let again = u64::from(self.end == a && a != 0);
+        self.end = if grid.unit.of(b) * grid.unit.by() == b { 0 } else { b };
+        for unit in grid.unit.of(a) + again..=grid.unit.of(b - 1) {
             let w = self.map.write(unit as u32, 0);
             work.copies += w.copies;
             work.erases += w.erases;

@@ -186,10 +186,10 @@ impl PageMap {
         0
     }
 
-    /// Whether a collection now would gain at least a quarter of a block.
+    /// Whether a collection now would gain at least an eighth of a block.
     fn worth(&mut self) -> bool {
         let lowest = (self.lowest..self.block_units).find(|&k| self.head[k as usize] != NONE);
-        lowest.is_some_and(|k| k <= self.block_units * 3 / 4) && self.victim() != NONE
+        lowest.is_some_and(|k| k <= self.block_units / 8 * 7) && self.victim() != NONE
     }
 
     #[inline]
@@ -310,21 +310,50 @@ impl PageMap {
         self.filled[victim as usize] = 0;
         let copied = u64::from(self.count[victim as usize]);
         let (from, to) = (victim * self.block_units, (victim + 1) * self.block_units);
-        for p in from..to {
-            if self.valid[p as usize / 64] >> (p % 64) & 1 != 0 {
-                self.valid[p as usize / 64] &= !(1 << (p % 64));
-                if self.fill == self.block_units {
+        let mut start = self.active * self.block_units + self.fill;
+        let (mut dest, mut room) = (start, self.block_units - self.fill);
+        for word in from / 64..to.div_ceil(64) {
+            // Blocks need not begin and end at a word.
+            let low = from.saturating_sub(word * 64);
+            let high = (word * 64 + 64).saturating_sub(to);
+            let mask = u64::MAX << low & u64::MAX >> high;
+            let mut bits = self.valid[word as usize] & mask;
+            self.valid[word as usize] &= !mask;
+            while bits != 0 {
+                let p = word * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
+                if room == 0 {
+                    self.seal(start, dest);
                     self.take();
+                    start = self.active * self.block_units;
+                    (dest, room) = (start, self.block_units);
                 }
-                self.put(self.logical[p as usize].wrapping_add(p));
+                let u = self.logical[p as usize].wrapping_add(p);
+                self.physical[u as usize] = dest.wrapping_sub(u);
+                self.logical[dest as usize] = u.wrapping_sub(dest);
+                dest += 1;
+                room -= 1;
             }
         }
-        self.mapped -= copied;
+        self.seal(start, dest);
         self.count[victim as usize] = 0;
-        if self.wear.as_mut().is_none_or(|w| w.erase(victim)) {
+        // A block that has given out is used on where there is no other one.
+        if self.wear.as_mut().is_none_or(|w| w.erase(victim)) || self.free.is_empty() {
             self.free.push_back(victim);
         }
         copied
+    }
+
+    /// The units `start..end` of the active block now hold data.
+    fn seal(&mut self, start: u32, end: u32) {
+        self.fill += end - start;
+        self.count[self.active as usize] += end - start;
+        let mut at = start;
+        while at < end {
+            let n = (64 - at % 64).min(end - at);
+            self.valid[at as usize / 64] |= u64::MAX >> (64 - n) << (at % 64);
+            at += n;
+        }
     }
 
     #[inline]

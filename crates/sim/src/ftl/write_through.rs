@@ -14,6 +14,8 @@ pub(crate) struct WriteThrough {
     /// Write units of an erase block.
     units: u64,
     fat: u64,
+    /// Where the part in the buffer ends; 0 = the buffer is empty.
+    pending: u64,
 }
 
 impl WriteThrough {
@@ -23,6 +25,7 @@ impl WriteThrough {
             buffer: (t.buffer > 0).then(|| Divider::new(t.buffer >> SHIFT)),
             units: m.nand.erase_block / m.nand.write_unit,
             fat: if t.fat_zone == 0 { 0 } else { grid.place(t.fat_zone >> SHIFT) },
+            pending: 0,
         }
     }
 
@@ -32,13 +35,16 @@ impl WriteThrough {
             return 0;
         }
         let blocks = grid.block.of(b - 1) - grid.block.of(a) + 1;
-        // A buffer that ends inside a block rewrites the block of its own accord: as many rewrites as buffers, and one
-        // more for each block boundary that is not a buffer boundary too.
         let rewrites = match self.buffer {
             None => blocks,
-            Some(d) => (d.of(b - 1) - d.of(a) + 1).max(blocks),
+            Some(d) => {
+                // What does not follow on turns out the buffer first; then each boundary reached is a rewrite.
+                let out = u64::from(self.pending != 0 && self.pending != a);
+                self.pending = if d.of(b) * d.by() == b { 0 } else { b };
+                out + d.of(b) - d.of(a)
+            }
         };
-        let copies = rewrites * self.units - (grid.unit.of(b - 1) - grid.unit.of(a) + 1).min(rewrites * self.units);
+        let copies = (rewrites * self.units).saturating_sub(grid.unit.of(b - 1) - grid.unit.of(a) + 1);
         counters.merges_full += rewrites;
         counters.erases += rewrites;
         counters.units_copied += copies;

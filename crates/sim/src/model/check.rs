@@ -32,9 +32,32 @@ impl Model {
         if n.erase_block > c.capacity {
             return Err(("nand.erase_block", "is larger than card.capacity".into()));
         }
+        // What a card keeps in memory grows with these; a slip of the pen must not take the machine down.
+        let (blocks, units) = (c.capacity / n.erase_block, n.erase_block / n.write_unit);
+        if blocks > 1 << 26 {
+            return Err(("nand.erase_block", format!("makes {blocks} erase blocks; at most 2^26 are simulated")));
+        }
         multiple("host.max_request", h.max_request, c.sector, "card.sector")?;
         if h.tail_every > 0 && h.tail == 0 {
             return Err(("host.tail", "must be given where host.tail_every is".into()));
+        }
+        if h.tail_cap < h.tail {
+            return Err(("host.tail_cap", "is smaller than host.tail".into()));
+        }
+        if self.slc.size > c.capacity {
+            return Err(("slc.size", "is larger than card.capacity".into()));
+        }
+        let followed = matches!(self.ftl.kind, FtlKind::BlockMap | FtlKind::PageMap);
+        if !followed && self.wear != Default::default() {
+            return Err(("wear", "is followed only where ftl.kind is block-map or page-map".into()));
+        }
+        let zone = match self.ftl.kind {
+            FtlKind::BlockMap => self.ftl.block.fat_zone,
+            FtlKind::WriteThrough => self.ftl.through.fat_zone,
+            _ => 0,
+        };
+        if zone > c.capacity {
+            return Err(("ftl.fat_zone", "is larger than card.capacity".into()));
         }
         if self.wear.bad > 0 && self.ftl.kind != FtlKind::PageMap && self.wear.bad >= self.wear.spare {
             return Err(("wear.bad", "leaves no spare block (wear.spare)".into()));
@@ -43,6 +66,9 @@ impl Model {
             FtlKind::None => {}
             FtlKind::BlockMap => {
                 let b = &self.ftl.block;
+                if units * b.open_linear > 1 << 32 {
+                    return Err(("ftl.open_linear", format!("times {units} write units an AU is more than 2^32")));
+                }
                 if b.open_random > b.open_linear {
                     return Err(("ftl.open_random", "is larger than ftl.open_linear: an AU in random order is an open AU".into()));
                 }
@@ -59,6 +85,9 @@ impl Model {
                 }
             }
             FtlKind::LogBlock => {
+                if units * self.ftl.log.pool > 1 << 26 {
+                    return Err(("ftl.pool", format!("times {units} write units a block is more than 2^26")));
+                }
                 if self.ftl.log.evict == Evict::Counter {
                     return Err(("ftl.evict", "counter is not for log-block".into()));
                 }
@@ -86,8 +115,8 @@ impl Model {
                     let need = p.reserve + 2;
                     return Err(("ftl.over_provisioning", format!("leaves {spare} spare erase blocks; at least {need} are needed")));
                 }
-                if (c.capacity / p.unit) as f64 * (1.0 + p.over_provisioning) >= (1u64 << 31) as f64 {
-                    return Err(("ftl.unit", "more than 2^31 units of flash; take a larger unit".into()));
+                if (c.capacity / p.unit) as f64 * (1.0 + p.over_provisioning) >= (1u64 << 29) as f64 {
+                    return Err(("ftl.unit", "more than 2^29 units of flash; take a larger unit".into()));
                 }
             }
         }

@@ -106,6 +106,8 @@ impl Ftl {
             f.count("open_random", May, &mut b.open_random, 0..=4096, "block-map: of these, how many in random order; 0 = none");
             f.choice("evict", May, &mut b.evict, "block-map: which AU is closed for another; `counter` = the oldest of a group of the table, the group given by a counter of writes");
             f.count("groups", May, &mut b.groups, 1..=4096, "block-map, `counter`: groups of the table");
+            f.count("protect", May, &mut b.protect, 0..=1_000_000, "block-map: one in so many AUs that are opened again, and were not the last closed, is kept open from then on while others can be closed; 0 = none");
+            f.count("protected", May, &mut b.protected, 0..=4096, "block-map, `protect`: how many are kept open at most; 0 = all but one");
             f.time("close", May, &mut b.close, 0..=T, "block-map: closing an AU, on top of copying and erasing");
             f.time("close_random", May, &mut b.close_random, 0..=T, "block-map: the same for one written in random order; 0 = `close`");
             f.size("merge_span", May, &mut b.merge_span, 0..=GIB, "block-map: an AU is merged by blocks of this size; 0 = whole");
@@ -122,6 +124,8 @@ impl Ftl {
                 0..=GIB,
                 "block-map: bytes from the start that take random writes without opening an AU",
             );
+            f.size("small_write", May, &mut b.small_write, 0..=MIB, "block-map: writes up to this size go to a log of their own; 0 = none");
+            f.size("small_log", May, &mut b.small_log, 0..=GIB, "block-map: size of that log; when full, its AUs are merged");
         }
         if doc || self.kind == FtlKind::LogBlock {
             let l = &mut self.log;

@@ -183,6 +183,10 @@ pub struct BlockMap {
     pub evict: Evict,
     /// `counter`: groups of the table, taken in turn with every write.
     pub groups: u64,
+    /// One in so many AUs that have to be opened again is kept open from then on; 0 = none.
+    pub protect: u64,
+    /// How many can be kept open at most; 0 = all but one.
+    pub protected: u64,
     /// ns to close an AU, on top of copying and erasing.
     pub close: u64,
     /// ns to close one written in random order, instead of `close`; 0 = the same.

@@ -1,7 +1,10 @@
 //! The card: one command at a time on a virtual clock. [`Card::submit`] is the only door through which time passes.
 
+mod bytes;
+mod queue;
+
 use crate::buffer::{Heat, Lost, SlcCache, WriteCache};
-use crate::content::{Content, real};
+use crate::content::{Content, runs};
 use crate::counters::Counters;
 use crate::events::Events;
 use crate::ftl::{Ftl, MapCache, WriteCost};
@@ -27,6 +30,7 @@ pub struct Card {
     discard: u64,
     flush: u64,
     capacity: u64,
+    real_capacity: u64,
     sector: u64,
     /// ns after the stop command of an open-ended write.
     stop: u64,
@@ -90,6 +94,7 @@ impl Card {
             discard: model.card.discard,
             flush: model.card.flush,
             capacity: model.card.capacity,
+            real_capacity: model.card.real_capacity,
             sector: model.card.sector,
             stop: if model.host.transfer == Transfer::OpenEnded { model.card.stop } else { 0 },
             extras: Extras::new(model),
@@ -158,6 +163,9 @@ impl Card {
             events.fault(req.op, req.at, req.len, done).inspect_err(|_| self.busy_until = done)?;
         }
         let mut ns = 0;
+        if req.at + req.len > self.real_capacity && req.op != Op::Flush {
+            return self.beyond(start, req);
+        }
         if self.extras.is_some() {
             ns += self.rest(start, req.op)?;
         }
@@ -165,29 +173,15 @@ impl Card {
             Op::Read | Op::Write if req.len <= self.host.max_request => self.command(&req, req.at, req.len),
             Op::Read | Op::Write => self.split(req),
             Op::Discard => {
-                self.counters.discards += 1;
                 let (a, b) = self.places(req.at, req.len);
                 self.ftl.discard(&self.grid, a, b);
                 let pending = self.drain();
                 self.forget(req.at, req.len);
                 self.host.command + self.discard + pending
             }
-            Op::Flush => {
-                self.counters.flushes += 1;
-                self.host.command + self.flush + self.drain()
-            }
+            Op::Flush => self.host.command + self.flush + self.drain(),
         };
-        match req.op {
-            Op::Read => {
-                self.counters.reads += 1;
-                self.counters.bytes_read += req.len;
-            }
-            Op::Write => {
-                self.counters.writes += 1;
-                self.counters.bytes_written += req.len;
-            }
-            _ => {}
-        }
+        self.count(&req);
         if let Some(events) = &mut self.events {
             let (pause, n) = events.stall(req.op, req.len);
             ns += pause;
@@ -201,6 +195,17 @@ impl Card {
         }
         self.busy_until = start + ns;
         Ok(Completion { start, done: start + ns })
+    }
+
+    #[inline]
+    fn count(&mut self, req: &Request) {
+        let k = &mut self.counters;
+        match req.op {
+            Op::Read => (k.reads, k.bytes_read) = (k.reads + 1, k.bytes_read + req.len),
+            Op::Write => (k.writes, k.bytes_written) = (k.writes + 1, k.bytes_written + req.len),
+            Op::Discard => k.discards += 1,
+            Op::Flush => k.flushes += 1,
+        }
     }
 
     /// What the card did by itself since it was last busy; ns by which that overruns. A worn out card takes no more writes.
@@ -228,27 +233,32 @@ impl Card {
         ns
     }
 
-    /// Old bytes are kept only as long as a power cut could bring them back.
-    fn keep(&mut self) {
-        let Some(content) = &mut self.content else { return };
-        let cached = self.extras.as_ref().and_then(|e| e.cache.as_ref()).and_then(|c| c.oldest());
-        content.keep_from(cached.unwrap_or(u64::MAX).min(self.write.oldest().unwrap_or(u64::MAX)));
-    }
-
-    /// The power goes: what was acknowledged and is not on the flash is lost. The card is as if switched on again.
-    pub fn power_cut(&mut self) -> Vec<Lost> {
-        let mut lost = self.extras.as_mut().and_then(|e| e.cache.as_mut()).map_or(Vec::new(), |c| c.lose());
-        lost.extend(self.write.lose().map(|(write, a, b)| {
-            let at = (self.grid.sector(a)) << SHIFT;
-            Lost { write, at, len: (b - a) << SHIFT }
-        }));
-        if let Some(content) = &mut self.content {
-            content.revert(&lost, &self.model.card);
+    /// A counterfeit card behind the flash it has: it takes the place of another address, drops the data, or fails.
+    fn beyond(&mut self, start: u64, req: Request) -> Result<Completion, Fault> {
+        let (real, rule) = (self.real_capacity, self.model.card.beyond);
+        let from = req.at.max(real);
+        let ns = self.host.command + self.read.wire(req.len);
+        if rule == Beyond::Error && req.op != Op::Discard {
+            self.busy_until = start + ns;
+            return Err(Fault::Io { op: req.op, at: from, len: req.at + req.len - from, done: start + ns });
         }
-        if let Some(cache) = &mut self.cache {
-            cache.forget(0, u64::MAX);
+        let mut ns = 0;
+        if rule == Beyond::Wrap && req.op != Op::Discard {
+            for (place, len) in runs(req.at, req.len, real, rule) {
+                ns += place.map_or(0, |at| self.command(&req, at, len));
+            }
+        } else {
+            ns = self.host.command + self.read.wire(if req.op == Op::Discard { 0 } else { req.len });
+            if req.op == Op::Discard {
+                self.forget(req.at, req.len);
+            }
         }
-        lost
+        self.count(&req);
+        if self.content.is_some() {
+            self.keep();
+        }
+        self.busy_until = start + ns;
+        Ok(Completion { start, done: start + ns })
     }
 
     /// A reader with a limit cuts a request in several commands, each of which costs what a command costs.
@@ -337,67 +347,6 @@ impl Card {
         flash + fetch
     }
 
-    /// Serves requests with up to `depth` of them in the card's queue: the host hands over the next one as soon as a place
-    /// is free, commands and wire are shared, and the dies work side by side. A card without a queue takes one at a time.
-    pub fn batch(&mut self, now: u64, all: &[Request], depth: u64) -> Result<Vec<Completion>, Fault> {
-        let depth = depth.min(self.model.card.queue) as usize;
-        let mut done = Vec::with_capacity(all.len());
-        if depth <= 1 {
-            let mut at = now;
-            for r in all {
-                let c = self.submit(at, *r)?;
-                at = c.done;
-                done.push(c);
-            }
-            return Ok(done);
-        }
-        let mut dies = vec![self.busy_until; self.model.nand.dies as usize];
-        let (mut command, mut wire) = (now.max(self.busy_until), 0);
-        let mut places = std::collections::BinaryHeap::new();
-        for r in all {
-            let free = if places.len() < depth { now } else { places.pop().map_or(now, |std::cmp::Reverse(t)| t) };
-            let begin = free.max(command);
-            // The books are kept as for a single request; only its time is made up from its parts.
-            self.check(r.at, r.len)?;
-            let single = r.op == Op::Flush || r.op == Op::Discard || r.len > self.host.max_request || r.len == 0 || self.events.is_some();
-            let end = if single {
-                let last = dies.iter().copied().max().unwrap_or(0).max(wire).max(begin);
-                self.busy_until = self.busy_until.max(last);
-                let c = self.submit(last, *r)?;
-                dies.fill(c.done);
-                (command, wire) = (c.done, c.done);
-                c.done
-            } else {
-                let rest = if self.extras.is_some() { self.rest(begin, r.op)? } else { 0 };
-                let p = self.parts(r, r.at, r.len);
-                let noise = if self.host.noisy { self.host.waver(p.command) } else { p.command };
-                command = begin + noise;
-                let (a, _) = self.places(r.at, r.len);
-                let n = dies.len() as u64;
-                let die = &mut dies[(self.grid.access.of(a) % n) as usize];
-                let end = if r.op == Op::Read {
-                    let sent = self.read.wire(r.len);
-                    *die = (*die).max(command + rest) + p.flash.saturating_sub(sent);
-                    wire = wire.max(*die) + sent;
-                    self.counters.reads += 1;
-                    self.counters.bytes_read += r.len;
-                    wire
-                } else {
-                    wire = wire.max(command) + p.wire;
-                    *die = (*die).max(wire + rest) + p.flash;
-                    self.counters.writes += 1;
-                    self.counters.bytes_written += r.len;
-                    *die
-                };
-                self.busy_until = self.busy_until.max(end);
-                end
-            };
-            places.push(std::cmp::Reverse(end));
-            done.push(Completion { start: free, done: end });
-        }
-        Ok(done)
-    }
-
     #[inline]
     fn read(&mut self, a: u64, b: u64) -> u64 {
         let settle = self.write.settle(&mut self.counters);
@@ -416,59 +365,5 @@ impl Card {
         let (ns, units) = self.read.of(&self.grid, from, to);
         self.counters.units_sensed += units;
         settle + ns + self.read.wire((from - a) << SHIFT)
-    }
-
-    fn forget(&mut self, at: u64, len: u64) {
-        let (real_capacity, beyond) = (self.model.card.real_capacity, self.model.card.beyond);
-        if let Some(content) = &mut self.content {
-            for (place, n) in real(at, len, real_capacity, beyond) {
-                if let Some(place) = place {
-                    content.clear(place, n);
-                }
-            }
-        }
-    }
-
-    /// The bytes at `at`, without any time passing. What a counterfeit card does not have reads as zeros.
-    pub fn load(&mut self, at: u64, into: &mut [u8]) -> Result<(), Fault> {
-        self.range(at, into.len() as u64)?;
-        let (real_capacity, beyond) = (self.model.card.real_capacity, self.model.card.beyond);
-        let content = self.content.as_ref().ok_or(Fault::NoContent)?;
-        let mut done = 0;
-        for (place, n) in real(at, into.len() as u64, real_capacity, beyond) {
-            let part = &mut into[done..done + n as usize];
-            match place {
-                Some(place) => content.load(place, part),
-                None if beyond == Beyond::Error => return Err(Fault::Io { op: Op::Read, at: at + done as u64, len: n, done: 0 }),
-                None => part.fill(0),
-            }
-            done += n as usize;
-        }
-        Ok(())
-    }
-
-    /// Puts bytes at `at`, without any time passing and without changing what later requests cost. A power cut undoes them
-    /// where the write submitted last is one of those lost.
-    pub fn store(&mut self, at: u64, from: &[u8]) -> Result<(), Fault> {
-        self.range(at, from.len() as u64)?;
-        let (real_capacity, beyond) = (self.model.card.real_capacity, self.model.card.beyond);
-        let content = self.content.as_mut().ok_or(Fault::NoContent)?;
-        let mut done = 0;
-        for (place, n) in real(at, from.len() as u64, real_capacity, beyond) {
-            match place {
-                Some(place) => content.store(self.counters.writes, place, &from[done..done + n as usize]),
-                None if beyond == Beyond::Error => return Err(Fault::Io { op: Op::Write, at: at + done as u64, len: n, done: 0 }),
-                None => {}
-            }
-            done += n as usize;
-        }
-        Ok(())
-    }
-
-    fn range(&self, at: u64, len: u64) -> Result<(), Fault> {
-        if at > self.capacity || len > self.capacity - at {
-            return Err(Fault::OutOfRange { at, len, capacity: self.capacity });
-        }
-        Ok(())
     }
 }

@@ -1,0 +1,3 @@
+//! What flashbench prints, and how to read and write it.
+
+pub mod format;

@@ -1,0 +1,45 @@
+//! From tables that other programs printed to findings: the same quantities, with the same honesty, as from live samples.
+//!
+//! A printed table holds means without their scatter, and one row of a table repeats in every run what is peculiar to
+//! its place on the card. So noise is judged from rows that must be alike, never from repeats alone.
+
+mod align;
+mod fat;
+mod levels;
+mod open;
+mod write;
+
+use super::combine::combine;
+use crate::finding::{Finding, Findings, Quantity};
+use crate::samples::import::Tables;
+
+/// Findings from the tables of one card, runs and files pooled.
+pub fn infer(tables: &Tables) -> Findings {
+    let mut all = vec![];
+    all.extend(align::infer(tables));
+    all.extend(open::infer(tables));
+    all.extend(write::infer(tables));
+    all.extend(fat::infer(tables));
+    let mut sizes: Vec<u64> = tables.device_sizes.iter().map(|s| s.1).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    if sizes.len() > 1 {
+        let note = format!("the logs name devices of different size ({} and {} bytes): two cards?", sizes[0], sizes[1]);
+        all.iter_mut().for_each(|f| f.caveats.push(note.clone()));
+    }
+    if all.is_empty() {
+        let why = match tables.bench.is_empty() {
+            false => "a file benchmark times whole writes: it shows neither boundaries nor open AUs",
+            true => "the log holds no table that could tell",
+        };
+        all.extend([Quantity::EraseBlock, Quantity::OpenAusLinear].map(|q| Finding::undecided(q, why)));
+    }
+    combine(&all)
+}
+
+/// Smallest and largest as text: "294-324".
+fn span(x: impl IntoIterator<Item = f64>) -> String {
+    let (lo, hi) = x.into_iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+    let show = |v: f64| crate::units::three(v).replace('-', "\u{2212}");
+    if lo.is_finite() && hi > lo { format!("{} to {}", show(lo), show(hi)) } else { show(lo) }
+}

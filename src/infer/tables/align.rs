@@ -1,0 +1,371 @@
+//! Erase block, page and access unit from `flashbench -a`: a sum of steps, each felt by the rows whose places are
+//! multiples of its size.
+//!
+//! What fools it: the largest rows (some of their reads wrap over the end of the device: left out), a device whose size is
+//! no multiple of the step (then one row below may cross by accident), a first erase block that is treated differently,
+//! read-ahead.
+
+use crate::finding::{Finding, Quantity};
+use crate::infer::stats::{mad, median};
+use crate::samples::import::{AlignTest, Tables};
+use crate::units::{Bytes, KIB, MIB, three};
+
+use super::levels::{Design, Fit, height, posterior, residual};
+use super::span;
+
+/// The SD specification knows no larger allocation unit; a step above it is the end of the device, not a block.
+const LARGEST: u64 = 64 * MIB;
+/// Below this a step may be planes that are read together (as in the live test).
+pub(super) const SMALL: u64 = 128 * KIB;
+/// flashbench reads at this many places a row, as far apart as the largest alignment.
+const PLACES: u64 = 7;
+/// A second access costs at least a page read, some tens of µs in a few hundred: what is less than this share of a read is
+/// a difference between places, not a boundary. Full trust begins at two and a half times as much.
+const TINY: f64 = 0.01;
+
+/// Median over runs of one row; times in µs.
+#[derive(Clone, Debug)]
+struct Row {
+    align: u64,
+    diff: f64,
+    pre: f64,
+    on: f64,
+    post: f64,
+}
+
+/// Rows that were taken the same way.
+struct Group {
+    rows: Vec<Row>,
+    runs: usize,
+    size: Option<u64>,
+    place: String,
+    /// Median scatter of a row between runs, µs; NaN with one run.
+    repeat: f64,
+}
+
+pub fn infer(tables: &Tables) -> Vec<Finding> {
+    let mut out = vec![];
+    let all = groups(tables);
+    let most = all.iter().map(|g| g.rows.len()).max().unwrap_or(0);
+    for g in all.iter().filter(|g| g.rows.len() * 3 >= most * 2) {
+        out.extend(judge(g));
+    }
+    out
+}
+
+impl Group {
+    /// One of the largest rows, whose reads wrap over the end of the device.
+    fn wraps(&self, r: &Row) -> bool {
+        self.rows.len() >= 10 && r.align * 2 >= self.rows[0].align
+    }
+}
+
+/// Runs with the same rows are pooled, whichever file they are in.
+fn groups(tables: &Tables) -> Vec<Group> {
+    let mut keys: Vec<(Vec<u64>, Vec<&AlignTest>)> = vec![];
+    for t in tables.align.iter().filter(|t| t.rows.len() >= 2) {
+        let key: Vec<u64> = t.rows.iter().map(|r| r.align).collect();
+        match keys.iter_mut().find(|k| k.0 == key) {
+            Some(k) => k.1.push(t),
+            None => keys.push((key, vec![t])),
+        }
+    }
+    // A run that was cut short is part of the longer one with the same first rows.
+    keys.sort_by_key(|k| std::cmp::Reverse(k.0.len()));
+    let mut merged: Vec<(Vec<u64>, Vec<&AlignTest>)> = vec![];
+    for (key, tests) in keys {
+        match merged.iter_mut().find(|m| m.0.starts_with(&key)) {
+            Some(m) => m.1.extend(tests),
+            None => merged.push((key, tests)),
+        }
+    }
+    merged.into_iter().map(|(key, tests)| group(tables, &key, &tests)).collect()
+}
+
+fn group(tables: &Tables, key: &[u64], tests: &[&AlignTest]) -> Group {
+    let mut scatter = vec![];
+    let rows = key.iter().map(|&align| {
+        let here: Vec<_> = tests.iter().filter_map(|t| t.rows.iter().find(|r| r.align == align)).collect();
+        let of = |f: fn(&crate::samples::import::AlignRow) -> f64| median(&here.iter().map(|r| f(r)).collect::<Vec<_>>());
+        if here.len() >= 3 {
+            scatter.push(mad(&here.iter().map(|r| r.diff).collect::<Vec<_>>()));
+        }
+        Row { align, diff: of(|r| r.diff), pre: of(|r| r.pre), on: of(|r| r.on), post: of(|r| r.post) }
+    });
+    let rows: Vec<Row> = rows.collect();
+    let mut sizes: Vec<Option<u64>> = tests.iter().map(|t| t.device_size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let top = key.first().copied().unwrap_or(0);
+    // The largest alignment is the smallest power of two that is at least a seventh of the device: a check on the size.
+    let size =
+        (sizes.len() == 1).then_some(sizes[0]).flatten().filter(|&s| top.is_power_of_two() && s <= PLACES * top && 2 * s > PLACES * top);
+    Group { rows, runs: tests.len(), size, place: tables.at(tests[0].place), repeat: median(&scatter) }
+}
+
+/// The rows that do not wrap.
+fn design(g: &Group) -> Design {
+    // The two largest rows wrap over the end on nearly every device; there are enough others.
+    let rows: Vec<&Row> = g.rows.iter().filter(|r| !g.wraps(r)).collect();
+    let sizes: Vec<u64> = rows.iter().map(|r| r.align).filter(|&a| a <= LARGEST).collect();
+    let feels = rows.iter().map(|r| sizes.iter().map(|&s| r.align.is_multiple_of(s) as u8 as f64).collect()).collect();
+    let base: Vec<f64> = rows.iter().map(|r| r.on - r.diff).collect();
+    Design { feels, y: rows.iter().map(|r| r.diff).collect(), sizes, base: median(&base).max(1e-3) }
+}
+
+/// Probability of each value of one level, best first; the rest is "no such level".
+fn marginal(fits: &[Fit], pick: impl Fn(&Fit) -> Option<u64>) -> Vec<(u64, f64)> {
+    let mut out: Vec<(u64, f64)> = vec![];
+    for f in fits {
+        if let Some(v) = pick(f) {
+            match out.iter_mut().find(|o| o.0 == v) {
+                Some(o) => o.1 += f.ln,
+                None => out.push((v, f.ln)),
+            }
+        }
+    }
+    out.sort_by(|a, b| b.1.total_cmp(&a.1));
+    out
+}
+
+fn judge(g: &Group) -> Vec<Finding> {
+    let quantities = [Quantity::EraseBlock, Quantity::Page, Quantity::AccessUnit];
+    let from = |mut f: Finding| {
+        f.from = vec![format!("alignment rows ({}, {} {})", g.place, g.runs, if g.runs == 1 { "run" } else { "runs" })];
+        f
+    };
+    if g.rows.len() < 6 {
+        let why = format!("only {} alignment rows at {}", g.rows.len(), g.place);
+        return quantities.into_iter().map(|q| from(Finding::undecided(q, why.clone()))).collect();
+    }
+    let d = design(g);
+    let fits = posterior(&d);
+    let smallest = g.rows.iter().map(|r| r.align).min().unwrap_or(0);
+    let sorted = |f: &Fit| {
+        let mut s: Vec<u64> = f.set.iter().map(|&i| d.sizes[i]).collect();
+        s.sort_unstable();
+        s
+    };
+    let block = |f: &Fit| sorted(f).last().copied().filter(|&s| s >= SMALL);
+    // What every row shows is a matter of reading two sectors or of order, unless it is large: then a boundary lies at or
+    // below the smallest row.
+    let everywhere = |f: &Fit| {
+        let of = |s: u64| f.set.iter().zip(&f.heights).find(|x| d.sizes[*x.0] == s).map_or(0.0, |x| *x.1);
+        let next = sorted(f).into_iter().find(|&s| s > smallest).map_or(0.0, of);
+        of(smallest) < (TINY * 2.0 * d.base).max(0.2 * next)
+    };
+    let below = |f: &Fit| {
+        let keep = |s: u64| s < SMALL && !(s == smallest && everywhere(f));
+        sorted(f).into_iter().filter(|&s| keep(s)).collect::<Vec<_>>()
+    };
+    let mut out = vec![
+        erase_block(g, &d, &fits, &marginal(&fits, |f| block(f))),
+        small(Quantity::Page, g, &d, &fits, &marginal(&fits, |f| below(f).first().copied()), smallest),
+        small(Quantity::AccessUnit, g, &d, &fits, &marginal(&fits, |f| below(f).last().copied()), smallest),
+    ];
+    let caveats = caveats(g, &d);
+    for f in &mut out {
+        f.caveats.extend(caveats.iter().cloned());
+    }
+    out.into_iter().map(from).collect()
+}
+
+/// How likely a regular boundary of this size is an erase block and not planes or a stripe: as in the live test.
+fn is_erase_block(size: u64) -> f64 {
+    match size {
+        s if s >= MIB => 0.98,
+        s if s >= 512 * KIB => 0.93,
+        s if s >= 256 * KIB => 0.8,
+        _ => 0.7,
+    }
+}
+
+/// Probability that the step is twice `size`. On a device whose size is an odd multiple of `size`, the reads of that row
+/// that wrapped over the end fall on multiples of twice `size`, and those of the larger rows do not: with `c` of the places
+/// before the end, the row shows (7 - c) / c of the step. A first block that is treated differently lowers the row as well.
+///
+/// `part`: how much of the step the row of `size` shows.
+fn twice_as_large(part: f64, size: u64, top: u64, device: Option<u64>) -> f64 {
+    let normal = |x: f64, m: f64, s: f64| (-0.5 * ((x - m) / s).powi(2)).exp() / s / 2.507;
+    let ratio = |c: u64| (PLACES - c) as f64 / c as f64;
+    let (prior, ratios) = match device {
+        Some(d) if d % (2 * size) == size => (0.25, vec![ratio(d.div_ceil(top).clamp(1, PLACES - 1))]),
+        Some(_) => return 0.0,
+        // The end is unknown: an odd multiple about one time in three, on a card that may be of the larger kind.
+        None => (0.08, vec![ratio(4), ratio(5), ratio(6)]),
+    };
+    let same = 0.8 * normal(part, 1.0, 0.12) + 0.1 * normal(part, 0.78, 0.08) + 0.1;
+    let other = prior * ratios.iter().map(|&r| normal(part, r, 0.08)).sum::<f64>() / ratios.len() as f64;
+    other / (same + other)
+}
+
+fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding {
+    let q = Quantity::EraseBlock;
+    let top = g.rows[0].align;
+    let used: Vec<&Row> = g.rows.iter().filter(|r| !g.wraps(r)).collect();
+    let Some(&(size, ahead)) = p.first() else { return Finding::undecided(q, flat(g, d, fits)) };
+    let high: Vec<f64> = used.iter().filter(|r| r.align.is_multiple_of(size)).map(|r| r.diff).collect();
+    let low_from = fits
+        .iter()
+        .find(|f| f.set.iter().any(|&i| d.sizes[i] == size))
+        .and_then(|f| f.set.iter().map(|&i| d.sizes[i]).filter(|&s| s < size).max());
+    let low: Vec<f64> = used
+        .iter()
+        .filter(|r| !r.align.is_multiple_of(size) && low_from.is_none_or(|l| r.align.is_multiple_of(l)))
+        .map(|r| r.diff)
+        .collect();
+    let text = format!(
+        "reads across multiples of {} take {} µs more, across smaller ones down to {} {} µs",
+        Bytes(size),
+        span(high.iter().copied()),
+        Bytes(low_from.unwrap_or_else(|| g.rows.iter().map(|r| r.align).min().unwrap_or(0))),
+        span(low.iter().copied())
+    );
+    let mut trust = ahead * is_erase_block(size) * strength(height(d, fits, size), d);
+    let mut caveats = vec![];
+    // Powers of two only: a third of the places of a row are multiples of 3 x 2^n.
+    let only_two = g.rows.iter().all(|r| r.align.is_power_of_two());
+    let three_times = if !only_two || size > 16 * MIB {
+        0.0
+    } else if (MIB..4 * MIB).contains(&size) {
+        0.06
+    } else {
+        0.02
+    };
+    let own = used.iter().find(|r| r.align == size).map_or(f64::NAN, |r| r.diff);
+    let (h, l) = (median(&high), median(&low));
+    // Levels drift over the rows: the nearest ones and all of them are both fair to compare with.
+    let near: Vec<f64> = used.iter().filter(|r| r.align > size && r.align <= 8 * size).map(|r| r.diff).collect();
+    let part = if low.is_empty() || near.is_empty() { 1.0 } else { (own - l) / (h.min(median(&near)) - l) };
+    let twice = twice_as_large(part, size, top, g.size);
+    trust *= 1.0 - twice;
+    if twice > 0.1 {
+        caveats.push(format!("the row of {} itself is lower ({} µs): the block may be twice as large", Bytes(size), three(own)));
+    }
+    // Few rows above the step: what raises them may be the end of the device.
+    if high.len() < 3 {
+        trust *= 0.6;
+        caveats.push(format!("only {} rows lie above the step", high.len()));
+    }
+    trust *= 1.0 - three_times;
+    if trust < 0.5 {
+        let why = if ahead * is_erase_block(size) >= 0.5 {
+            "the largest regular boundary may be planes, a stripe or the end of the device".into()
+        } else {
+            flat(g, d, fits)
+        };
+        let mut f = Finding::undecided(q, why);
+        f.rivals = Finding::decided(q, 0.0, 0.0).rivals(p.iter().take(3).filter(|x| x.1 > 0.1).map(|&(v, p)| (v as f64, p))).rivals;
+        return if f.rivals.is_empty() { f } else { f.evidence(text) };
+    }
+    let mut rivals: Vec<(f64, f64)> = p.iter().skip(1).take(3).map(|&(v, p)| (v as f64, p)).filter(|r| r.1 > 0.005).collect();
+    if twice > 0.01 {
+        rivals.retain(|r| r.0 != 2.0 * size as f64);
+        rivals.push((2.0 * size as f64, twice));
+    }
+    if three_times > 0.0 {
+        rivals.push((3.0 * size as f64, three_times));
+    }
+    let mut f = Finding::decided(q, size as f64, trust.min(0.97)).rivals(rivals).evidence(text);
+    f.caveats = caveats;
+    f
+}
+
+/// Why no erase block shows.
+fn flat(g: &Group, d: &Design, fits: &[Fit]) -> String {
+    let noise = residual(d, fits);
+    let signal = fits.first().map_or(0.0, |f| f.heights.iter().copied().fold(0.0, f64::max));
+    let largest = fits.first().and_then(|f| f.set.iter().map(|&i| d.sizes[i]).max());
+    match largest {
+        _ if noise > 0.06 * d.base && noise * 3.0 > signal => {
+            format!(
+                "noise hides any boundary: rows that must be alike differ by ± {} µs where a read takes {} µs",
+                three(noise),
+                three(d.base)
+            )
+        }
+        Some(s) if s < SMALL => format!("no boundary above {} costs time: this card hides its erase block from reads", Bytes(s)),
+        Some(s) => format!("rows above {} do not agree on any larger boundary", Bytes(s)),
+        None => format!("all {} rows are alike: this card hides its boundaries from reads, or was never written", g.rows.len()),
+    }
+}
+
+fn small(q: Quantity, g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)], smallest: u64) -> Finding {
+    let none = 1.0 - p.iter().map(|x| x.1).sum::<f64>();
+    let best = p.first().copied().unwrap_or((0, 0.0));
+    if best.1 < 0.5 {
+        let why = match () {
+            _ if none > 0.5 => format!("no boundary below {} costs time", Bytes(SMALL)),
+            _ => format!("the smallest boundaries do not stand out: {} is only the likeliest", Bytes(best.0)),
+        };
+        return Finding::undecided(q, why);
+    }
+    let at = |a: u64| g.rows.iter().find(|r| r.align == a);
+    let own = at(best.0).map_or(f64::NAN, |r| r.diff);
+    if best.0 == smallest {
+        return Finding::undecided(
+            q,
+            format!("even the smallest row, {}, costs {} µs more: the boundary lies at or below it", Bytes(smallest), three(own)),
+        );
+    }
+    let below = g.rows.iter().filter(|r| !r.align.is_multiple_of(best.0) && r.align < best.0).map(|r| r.diff);
+    let text =
+        format!("a read across a multiple of {} takes {} µs more; across smaller ones {} µs", Bytes(best.0), three(own), span(below));
+    // Multiples of a boundary cost at least as much as itself. Where the next row does not, something else is at work.
+    let next = at(best.0 * 2).map_or(f64::NAN, |r| r.diff);
+    let height = height(d, fits, best.0);
+    if best.1 * strength(height, d) < 0.5 {
+        let why =
+            format!("the rows from {} on differ from the smaller ones by only {} µs in {} µs", Bytes(best.0), three(height), three(d.base));
+        return Finding::undecided(q, why).evidence(text);
+    }
+    let mut trust = (best.1 * strength(height, d)).min(0.97);
+    let mut caveats = vec![];
+    if next < 0.75 * own && own - next > 3.0 * residual(d, fits) {
+        trust = trust.min(0.75);
+        caveats.push(format!(
+            "the row of {} ({} µs) is lower than that of {} ({} µs): read-ahead inside the unit",
+            Bytes(best.0 * 2),
+            three(next),
+            Bytes(best.0),
+            three(own)
+        ));
+    }
+    let mut f =
+        Finding::decided(q, best.0 as f64, trust).rivals(p.iter().skip(1).take(3).map(|&(v, p)| (v as f64, p)).filter(|r| r.1 > 0.005));
+    f.caveats = caveats;
+    f.evidence(text)
+}
+
+/// What a step is worth for its height alone.
+fn strength(height: f64, d: &Design) -> f64 {
+    ((height / d.base - TINY) / (1.5 * TINY)).clamp(0.0, 1.0)
+}
+
+fn caveats(g: &Group, d: &Design) -> Vec<String> {
+    let mut out = vec![];
+    let lean: Vec<f64> = g.rows.iter().map(|r| (r.post - r.pre) / d.base).collect();
+    // Pre is read first and post last, at the same place every time.
+    if median(&lean).abs() > 0.04 {
+        let (a, b) = if median(&lean) > 0.0 { ("after", "before") } else { ("before", "after") };
+        out.push(format!(
+            "reads {a} a boundary take {:.0} % longer than those {b} it: read-ahead or a cache is at work",
+            100.0 * median(&lean).abs()
+        ));
+    }
+    let top = g.rows[0].align;
+    let rest: Vec<f64> = g.rows.iter().filter(|r| r.align * 4 <= top && r.align * 64 > top).map(|r| r.diff).collect();
+    let away: Vec<&Row> = g
+        .rows
+        .iter()
+        .filter(|r| r.align * 2 >= top)
+        .filter(|r| (r.diff - median(&rest)).abs() > (4.0 * mad(&rest)).max(0.15 * median(&rest).abs()))
+        .collect();
+    if !away.is_empty() && g.rows.len() >= 10 {
+        out.push("the largest rows differ from the next: some of their reads wrap over the end of the device; they were left out".into());
+    }
+    if g.repeat.is_finite() && g.repeat > 0.05 * d.base {
+        out.push(format!("runs differ by ± {} µs in the same row", three(g.repeat)));
+    }
+    out
+}

@@ -1,0 +1,91 @@
+//! Rows of `flashbench -a`: "align 4194304 pre 741µs on 1.08ms ...", parted by tabs.
+
+use super::AlignRow;
+use crate::flashbench::format::{Printed, parse_time};
+
+/// A row, however its columns are parted: tabs, blanks or nothing at all. `None` when it is none or is cut short.
+pub fn row(line: usize, text: &str) -> Option<AlignRow> {
+    let rest = &text[text.find("align")? + 5..];
+    let rest = rest.trim_start_matches([' ', ':', '\t']);
+    let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let align: u64 = rest[..digits].parse().ok().filter(|a| (512..=1 << 50).contains(a))?;
+    let (pre, rest) = column(&rest[digits..], "pre")?;
+    let (on, rest) = column(rest, "on")?;
+    let (post, rest) = column(rest, "post")?;
+    let us = |p: &Printed| p.value / 1e3;
+    let (pre_us, on_us, post_us) = (us(&pre), us(&on), us(&post));
+    // A read that failed at once is printed as 0: no measurement.
+    if pre_us <= 0.0 || on_us <= 0.0 || post_us <= 0.0 {
+        return None;
+    }
+    let again = on_us - (pre_us + post_us) / 2.0;
+    let doubt = on.half_step / 1e3 + (pre.half_step + post.half_step) / 2e3;
+    let printed = column(rest, "diff").map(|d| (us(&d.0), d.0.half_step / 1e3));
+    // The printed difference is finer; where a digit or unit fell off it does not agree with the columns.
+    let (diff, half_step) = match printed {
+        Some((d, half)) if (d - again).abs() <= 1.05 * doubt + half + 0.002 => (d, half),
+        _ => (again, doubt),
+    };
+    Some(AlignRow { line, align, pre: pre_us, on: on_us, post: post_us, diff, half_step })
+}
+
+/// The time behind a column's name, and what follows it.
+fn column<'a>(text: &'a str, name: &str) -> Option<(Printed, &'a str)> {
+    let at = text.find(name)?;
+    // Between the columns stand blanks, or the end of a unit.
+    if text[..at].chars().any(|c| c.is_ascii_digit()) {
+        return None;
+    }
+    let rest = text[at + name.len()..].trim_start_matches([' ', '\t', ':', '=']);
+    let p = parse_time(rest)?;
+    Some((p, &rest[p.len..]))
+}
+
+/// A line that begins as a row and does not end as one.
+pub fn damaged(text: &str) -> bool {
+    text.strip_prefix("align").is_some_and(|r| r.trim_start().starts_with(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_however_they_were_pasted() {
+        let want = (4_194_304, 741.0, 1080.0, 788.0, 317.0);
+        for t in [
+            "align 4194304\tpre 741µs\ton 1.08ms\tpost 788µs\tdiff 317µs",
+            "align 4194304 pre 741us on 1,08ms post 788us diff 317us",
+            "align 4194304pre 741µson 1.08mspost 788µsdiff 317µs",
+            "x: align 4194304  pre 741 µs  on 1.08 ms post 788 µs  diff 317 µs  <- here",
+        ] {
+            let r = row(1, t).unwrap_or_else(|| panic!("{t}"));
+            assert_eq!((r.align, r.pre, r.on, r.post, r.diff), want, "{t}");
+        }
+    }
+
+    #[test]
+    fn a_lost_unit_is_recomputed() {
+        let r = row(1, "align 34359738368       pre 986µs       on 1.01ms       post 1.87ms     diff -412331").unwrap();
+        assert!((r.diff + 412.331).abs() < 1e-9, "{r:?}");
+        // -1234567ns loses two letters and a digit.
+        let r = row(1, "align 8192 pre 3.42ms on 1.01ms post 1.07ms diff -123456").unwrap();
+        assert!((r.diff + 1235.0).abs() < 1.0, "{r:?}");
+        let r = row(1, "align 8192 pre 742µs on 761µs post 1e+03Â diff -1098").unwrap();
+        assert!((r.diff + 110.0).abs() < 1.0, "{r:?}");
+    }
+
+    #[test]
+    fn what_is_no_row() {
+        for t in [
+            "align 1048576   pre 1.04ms",
+            "align 8192 pre 0ns on 1ms post 1ms",
+            "align",
+            "pre 1ms on 1ms post 1ms diff 1ms",
+            "align x pre 1",
+        ] {
+            assert!(row(1, t).is_none(), "{t}");
+        }
+        assert!(damaged("align 1048576   pre 1.04ms") && !damaged("alignment test"));
+    }
+}

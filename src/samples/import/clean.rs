@@ -1,0 +1,198 @@
+//! From pasted bytes to lines: what terminals, mails and web pages wrap around a log is taken off.
+
+/// One line of a file, numbered from 1, without quoting, escapes, entities and odd blanks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    pub number: usize,
+    pub text: String,
+}
+
+/// The line after which a stored log begins; what stands above it is about the log, not of it.
+const RAW: &str = "---- raw ----";
+
+/// All lines of a file that are not a header, continued lines joined.
+pub fn lines(bytes: &[u8]) -> Vec<Line> {
+    let text = unescape(&decode(bytes));
+    let mut all: Vec<Line> = vec![];
+    for (i, raw) in text.split('\n').enumerate() {
+        let line = Line { number: i + 1, text: entities(&unquote(raw)) };
+        // A shell line that ends in a backslash goes on below.
+        match all.last_mut() {
+            Some(last) if last.text.ends_with('\\') => {
+                last.text.pop();
+                last.text = format!("{} {}", last.text.trim_end(), line.text.trim_start());
+            }
+            _ => all.push(line),
+        }
+    }
+    let start = all.iter().position(|l| l.text.starts_with('#') && l.text.contains(RAW)).map_or(0, |i| i + 1);
+    all.split_off(start)
+}
+
+/// UTF-16 with a byte order mark, or UTF-8 in which bytes that are none are taken for Latin-1.
+fn decode(bytes: &[u8]) -> String {
+    let wide = |f: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|c| f([c[0], c[1]])).collect();
+        String::from_utf16_lossy(&units)
+    };
+    if bytes.starts_with(&[0xff, 0xfe]) {
+        return wide(u16::from_le_bytes);
+    }
+    if bytes.starts_with(&[0xfe, 0xff]) {
+        return wide(u16::from_be_bytes);
+    }
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        out.extend(chunk.invalid().iter().map(|&b| b as char));
+    }
+    out
+}
+
+/// Takes off terminal control: ANSI sequences, their caret notation, carriage returns, backspaces.
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' | '\u{9b}' => escape(&mut chars, c == '\u{9b}'),
+            '^' if chars.peek() == Some(&'[') => {
+                chars.next();
+                escape(&mut chars, false);
+            }
+            '^' if chars.peek().is_some_and(|c| c.is_ascii_uppercase() || matches!(c, '@' | '\\' | '?')) => {
+                chars.next();
+                out.push(' ');
+            }
+            '\r' => {
+                if chars.peek() != Some(&'\n') {
+                    out.push('\n');
+                }
+            }
+            '\u{8}' => {
+                if out.ends_with(|c| c != '\n') {
+                    out.pop();
+                }
+            }
+            '\n' | '\t' => out.push(c),
+            '\u{2028}' | '\u{2029}' => out.push('\n'),
+            '\u{2212}' | '\u{2010}' | '\u{2011}' => out.push('-'),
+            // Zero width: nothing to see.
+            '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{2060}' | '\u{ad}' => {}
+            c if c.is_whitespace() => out.push(' '),
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Skips what follows an escape character: CSI to its final byte, OSC to its end, or one character.
+fn escape(chars: &mut std::iter::Peekable<std::str::Chars>, csi: bool) {
+    let kind = if csi { Some('[') } else { chars.next_if(|c| *c != '\n' && *c != '\r') };
+    match kind {
+        Some('[') => {
+            while let Some(c) = chars.next_if(|c| ('\u{20}'..='\u{7e}').contains(c)) {
+                if ('@'..='~').contains(&c) {
+                    break;
+                }
+            }
+        }
+        Some(']') => {
+            while let Some(c) = chars.next_if(|c| *c != '\n' && *c != '\u{1b}') {
+                if c == '\u{7}' {
+                    break;
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Takes off mail quoting ("> > ") and the bars of a table.
+fn unquote(line: &str) -> String {
+    let mut rest = line.trim();
+    while let Some(r) = rest.strip_prefix('>') {
+        rest = r.trim_start();
+    }
+    rest.replace('|', " ").trim().to_string()
+}
+
+/// HTML: tags away, the entities that occur in logs replaced. One pass: "&amp;gt;" stays "&gt;".
+fn entities(line: &str) -> String {
+    if !line.contains(['<', '&']) {
+        return line.to_string();
+    }
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(i) = rest.find(['<', '&']) {
+        out.push_str(&rest[..i]);
+        rest = &rest[i..];
+        let tag = rest.starts_with('<').then(|| rest.find('>')).flatten();
+        let named = rest[1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
+        if let Some(end) = tag.filter(|&e| named && e <= 200) {
+            rest = &rest[end + 1..];
+            continue;
+        }
+        let end = rest.find(';').filter(|&e| (2..=10).contains(&e));
+        match end.and_then(|e| Some((entity(&rest[1..e])?, e))) {
+            Some((c, e)) if rest.starts_with('&') => {
+                out.push(c);
+                rest = &rest[e + 1..];
+            }
+            _ => {
+                out.push_str(&rest[..1]);
+                rest = &rest[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out.trim().trim_start_matches("> ").to_string()
+}
+
+fn entity(name: &str) -> Option<char> {
+    Some(match name {
+        "micro" => 'µ',
+        "mu" => 'μ',
+        "nbsp" => ' ',
+        "gt" => '>',
+        "lt" => '<',
+        "amp" => '&',
+        "quot" => '"',
+        "minus" => '-',
+        _ => {
+            let n = name.strip_prefix('#')?;
+            let code = match n.strip_prefix(['x', 'X']) {
+                Some(hex) => u32::from_str_radix(hex, 16).ok()?,
+                None => n.parse().ok()?,
+            };
+            char::from_u32(code).filter(|c| !c.is_control())?
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clean(s: &str) -> Vec<String> {
+        lines(s.as_bytes()).into_iter().map(|l| l.text).filter(|t| !t.is_empty()).collect()
+    }
+
+    #[test]
+    fn wrapping_comes_off() {
+        assert_eq!(clean("> > 4MiB 14M/s\r\n\u{1b}[32m2MiB\u{1b}[0m 18M/s\r\n"), ["4MiB 14M/s", "2MiB 18M/s"]);
+        assert_eq!(clean("^[[A^[[D^[[A128KiB  12.3M/s\n^C"), ["128KiB  12.3M/s"]);
+        assert_eq!(clean("<pre>pre 735&micro;s on 1&#181;s</pre>\n&gt; 4MiB"), ["pre 735µs on 1µs", "4MiB"]);
+        assert_eq!(clean("flashbench -O \\\n\t--open-au-nr=3 /dev/x\nnext"), ["flashbench -O --open-au-nr=3 /dev/x", "next"]);
+        assert_eq!(clean("a\u{a0}b"), ["a b"]);
+        assert_eq!(lines(b"735\xb5s")[0].text, "735µs");
+        assert_eq!(lines(&[0xff, 0xfe, b'4', 0, b'M', 0])[0].text, "4M");
+    }
+
+    #[test]
+    fn a_stored_header_is_not_part_of_the_log() {
+        assert_eq!(clean("# author_erase_block: 4MiB\n# ---- raw ----\nalign 1"), ["align 1"]);
+        assert_eq!(lines(b"# x\n# ---- raw ----\nalign 1")[0].number, 3);
+    }
+}

@@ -1,0 +1,276 @@
+//! What stands between the tables: command lines and headings that say which test follows.
+
+use crate::units::Bytes;
+
+/// Which test a line announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Align,
+    Open,
+    Fat,
+    Program,
+}
+
+/// What is known of the rows to come.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Context {
+    pub kind: Option<Kind>,
+    /// AUs written in turn.
+    pub n: Option<u32>,
+    pub random: Option<bool>,
+    pub erase_size: Option<u64>,
+    pub block_size: Option<u64>,
+    /// The values of a shell loop over the number of AUs, one a block of rows.
+    pub queue: Vec<u32>,
+}
+
+/// flashbench's own defaults.
+const DEFAULT_N: u32 = 2;
+const DEFAULT_ERASE: u64 = 4 << 20;
+const DEFAULT_BLOCK: u64 = 16 << 10;
+
+/// A line that starts flashbench, behind whatever prompt. A line that begins with '#' counts only when the command follows
+/// at once: the root prompt of a bare shell looks like a comment.
+pub fn command(text: &str) -> Option<Context> {
+    let words: Vec<String> = split(text);
+    let at = words
+        .iter()
+        .position(|w| w.rsplit(['/', '\\', '#', '$', ':']).next().is_some_and(|w| w == "flashbench" || w == "flashbench.exe"))?;
+    if text.starts_with('#') {
+        let before = text.trim_start_matches('#').trim_start();
+        let first = split(before).into_iter().find(|w| !matches!(w.as_str(), "sudo" | "time" | "nice"))?;
+        if !first.ends_with("flashbench") || !before.contains(" /") {
+            return None;
+        }
+    }
+    let loops = shell_loop(&words[..at]);
+    let mut c = Context::default();
+    let (mut open, mut fat, mut align, mut program, mut n) = (false, false, false, false, None);
+    let mut args = words[at + 1..].iter();
+    while let Some(word) = args.next() {
+        if matches!(word.as_str(), ";" | "&&" | "done" | "|" | "tee") || word.starts_with('>') {
+            break;
+        }
+        let (name, mut value) = match word.split_once('=') {
+            Some((n, v)) => (n.to_string(), Some(v.to_string())),
+            None => (word.clone(), None),
+        };
+        // Single letters may be run together, the last one with its value: "-Or", "-0 6", "-b512".
+        let mut letters: Vec<String> = vec![];
+        if name.starts_with("--") {
+            letters.push(name);
+        } else if let Some(short) = name.strip_prefix('-').or(name.strip_prefix('\u{2013}')) {
+            for (i, ch) in short.char_indices() {
+                letters.push(format!("-{ch}"));
+                let rest = &short[i + ch.len_utf8()..];
+                if "0Fbceos".contains(ch) && rest.starts_with(|c: char| c.is_ascii_digit() || c == '$') {
+                    value = Some(rest.to_string());
+                    break;
+                }
+            }
+        }
+        for name in letters {
+            let mut take =
+                || value.take().or_else(|| args.clone().next().filter(|a| !a.starts_with('-')).and_then(|_| args.next().cloned()));
+            match name.as_str() {
+                "-a" | "--align" => align = true,
+                "-O" | "--open-au" => open = true,
+                "-f" | "--find-fat" => fat = true,
+                "-p" => program = true,
+                "-r" | "--random" => c.random = Some(true),
+                "-0" | "--open-au-nr" => {
+                    let v = take().unwrap_or_default();
+                    match &loops {
+                        Some((var, values)) if v.contains(&format!("${var}")) || v.contains(&format!("${{{var}}}")) => {
+                            c.queue = values.clone();
+                            n = Some(None);
+                        }
+                        _ => n = Some(v.parse().ok().filter(|n| (1..=4096).contains(n))),
+                    }
+                }
+                "-e" | "--erasesize" => c.erase_size = take().and_then(|v| arithmetic(&v)),
+                "-b" | "--blocksize" => c.block_size = take().and_then(|v| arithmetic(&v)),
+                "-c" | "--count" | "-F" | "--fat-nr" | "-o" | "--out" | "--offset" => drop(take()),
+                _ => {}
+            }
+        }
+    }
+    c.block_size.get_or_insert(DEFAULT_BLOCK);
+    if open {
+        c.n = n.unwrap_or(Some(DEFAULT_N));
+    }
+    if open || fat {
+        c.random.get_or_insert(false);
+        c.erase_size.get_or_insert(DEFAULT_ERASE);
+    }
+    // Several tests in one command run in this order; each table then tells itself apart by its form.
+    c.kind = match (fat, align, open, program) {
+        (true, _, false, _) => Some(Kind::Fat),
+        (false, true, false, _) => Some(Kind::Align),
+        (_, _, true, _) => Some(Kind::Open),
+        (_, _, _, true) => Some(Kind::Program),
+        _ => None,
+    };
+    Some(c)
+}
+
+/// A heading such as "AU=4, linear access", "Random access" or "find FAT: 1"; `n` and `random` only where it names them.
+pub fn heading(text: &str) -> Option<Context> {
+    let plain: String = text.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { ' ' }).collect();
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    // Prose is not a heading.
+    if words.is_empty() || words.len() > 12 {
+        return None;
+    }
+    let has = |w: &str| words.contains(&w);
+    let random = match (has("random"), has("linear") || has("sequential")) {
+        (true, false) => Some(true),
+        (false, true) => Some(false),
+        _ => None,
+    };
+    let mut c = Context { random, ..Context::default() };
+    let au = |w: &str| matches!(w, "au" | "aus" | "nr" | "segments" | "n") || (w == "eraseblocks");
+    let number = |w: &str| w.parse::<u32>().ok().filter(|n| (1..=512).contains(n));
+    for (i, w) in words.iter().enumerate() {
+        let joined = w.strip_prefix("au").or(w.strip_prefix("nr")).and_then(number);
+        let next = au(w).then(|| words.get(i + 1).and_then(|w| number(w))).flatten();
+        let before = matches!(*w, "aus" | "au" | "segments").then(|| {
+            let skip = usize::from(i > 0 && words[i - 1] == "open");
+            words.get(i.checked_sub(1 + skip)?).and_then(|w| number(w))
+        });
+        if c.n.is_none() {
+            c.n = joined.or(next).or(before.flatten());
+        }
+    }
+    let fat = has("fat") && (has("find") || has("zone") || has("area"));
+    let align = has("align") || has("alignment");
+    c.kind = match () {
+        _ if fat => Some(Kind::Fat),
+        _ if align && c.n.is_none() => Some(Kind::Align),
+        _ if c.n.is_some() || (c.random.is_some() && (has("access") || has("au") || has("open"))) => Some(Kind::Open),
+        _ => return None,
+    };
+    if fat {
+        c.n = None;
+    }
+    Some(c)
+}
+
+/// Words of a shell line; "$[4 * 1024 * 1024]" and "$((4 * 1024))" are one word, quotes are dropped.
+fn split(text: &str) -> Vec<String> {
+    let mut out: Vec<String> = vec![];
+    let (mut word, mut depth) = (String::new(), 0i32);
+    let mut flush = |word: &mut String| {
+        if !word.is_empty() {
+            out.push(std::mem::take(word));
+        }
+    };
+    for c in text.chars() {
+        match c {
+            '[' | '(' | '{' if word.ends_with(['$', '(']) || depth > 0 => {
+                depth += 1;
+                word.push(c);
+            }
+            ']' | ')' | '}' if depth > 0 => {
+                depth -= 1;
+                word.push(c);
+            }
+            '"' | '\'' | '`' => {}
+            ';' if depth == 0 => {
+                flush(&mut word);
+                word.push(c);
+                flush(&mut word);
+            }
+            c if c.is_whitespace() => {
+                if depth == 0 {
+                    flush(&mut word);
+                }
+            }
+            c => word.push(c),
+        }
+    }
+    flush(&mut word);
+    out
+}
+
+/// "4194304", "4M", "4MiB", "$[4*1024*1024]", "$((4<<20))": bytes.
+fn arithmetic(word: &str) -> Option<u64> {
+    let inner = word.trim_start_matches(['$', '[', '(']).trim_end_matches([']', ')']);
+    let mut product = 1u64;
+    for factor in inner.split('*') {
+        let value = match factor.split_once("<<") {
+            Some((a, b)) => a.trim().parse::<u64>().ok()?.checked_shl(b.trim().parse().ok()?)?,
+            None => factor.trim().parse::<Bytes>().ok()?.0,
+        };
+        product = product.checked_mul(value)?;
+    }
+    (512..=1 << 40).contains(&product).then_some(product)
+}
+
+/// "for n in 1 2 3; do", "for n in {1..7}; do", "for n in $(seq 1 7); do": the variable and its values.
+fn shell_loop(words: &[String]) -> Option<(String, Vec<u32>)> {
+    let at = words.iter().position(|w| w == "for" || w.ends_with("$for") || w.ends_with("#for"))?;
+    let var = words.get(at + 1)?.clone();
+    if words.get(at + 2)? != "in" {
+        return None;
+    }
+    let mut values = vec![];
+    for w in words[at + 3..].iter().take_while(|w| !matches!(w.as_str(), ";" | "do")) {
+        let range = w.trim_matches(['{', '}', '$', '(', ')']);
+        if let Some((a, b)) = range.split_once("..") {
+            values.extend(a.parse::<u32>().ok()?..=b.parse::<u32>().ok().filter(|&b| b <= 512)?);
+        } else if let Some(seq) = range.strip_prefix("seq") {
+            // Blanks inside the brackets were dropped: only "seq 1 N" and "seq N" up to 9 can be read back.
+            let digits: Vec<u32> = seq.chars().filter_map(|c| c.to_digit(10)).collect();
+            match digits[..] {
+                [b] => values.extend(1..=b),
+                [a, b] if a < b => values.extend(a..=b),
+                _ => return None,
+            }
+        } else {
+            values.push(w.parse().ok()?);
+        }
+    }
+    Some((var, values))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines() {
+        let c = command("$ sudo ./flashbench -O --erasesize=$[4 * 1024 * 1024] --blocksize=$[256 * 1024] /dev/mmcblk0  --open-au-nr=3")
+            .unwrap();
+        assert_eq!(
+            (c.kind, c.n, c.random, c.erase_size, c.block_size),
+            (Some(Kind::Open), Some(3), Some(false), Some(4 << 20), Some(256 << 10))
+        );
+        let c = command("# ./flashbench -O -0 6  -b 512 /dev/block/mmcblk0p9").unwrap();
+        assert_eq!((c.n, c.block_size), (Some(6), Some(512)));
+        let c =
+            command("root@localhost:~/flashbench# ./flashbench /dev/mmcblk1 --open-au --erasesize=$[8*1024*1024] --random --open-au-nr 7")
+                .unwrap();
+        assert_eq!((c.n, c.random, c.erase_size), (Some(7), Some(true), Some(8 << 20)));
+        assert_eq!(command("flashbench -Or /dev/sdb").unwrap().n, Some(2));
+        assert_eq!(command("flashbench -a /dev/sdb").unwrap().kind, Some(Kind::Align));
+        assert_eq!(command("$ flashbench /dev/sdb -f -r").unwrap().kind, Some(Kind::Fat));
+        let c = command("$ for i in 1 2 3; do ./flashbench -O --open-au-nr=$i /dev/sdb; done").unwrap();
+        assert_eq!((c.n, c.queue), (None, vec![1, 2, 3]));
+        assert_eq!(command("# command: flashbench -O --open-au-nr=9"), None);
+        assert_eq!(command("cd flashbench-master"), None);
+    }
+
+    #[test]
+    fn headings() {
+        let of = |s: &str| heading(s).map(|c| (c.kind, c.n, c.random));
+        assert_eq!(of("======= AU=4, linear access ======="), Some((Some(Kind::Open), Some(4), Some(false))));
+        assert_eq!(of("Random access============"), Some((Some(Kind::Open), None, Some(true))));
+        assert_eq!(of("5 open AUs, random"), Some((Some(Kind::Open), Some(5), Some(true))));
+        assert_eq!(of("======= find FAT: 1 ======="), Some((Some(Kind::Fat), None, None)));
+        assert_eq!(of("======= Align test: 3 ======="), Some((Some(Kind::Align), None, None)));
+        assert_eq!(of("==== 1 ===="), None);
+        assert_eq!(of("10+0 records in"), None);
+        assert_eq!(of("Linear read speed (dd, 4M block)"), None);
+    }
+}

@@ -1,0 +1,301 @@
+//! Walks the lines of one file and gathers rows into tests.
+
+use super::clean::Line;
+use super::command::{Context, Kind, command, heading};
+use super::{AlignTest, BenchTest, Declared, FatTest, IntervalTest, OpenTest, Place, ProgramTest, Rate, RatesRow, ScatterTest, Tables};
+use super::{align, other, sdfat};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Current {
+    None,
+    Align,
+    Open,
+    Columns(Kind),
+    Interval,
+    Scatter,
+}
+
+struct Reader {
+    file: usize,
+    tables: Tables,
+    context: Context,
+    current: Current,
+    /// A command or heading came since the last row.
+    fresh: bool,
+    sdfat: sdfat::State,
+    /// Blocks of rows under the loop in the context: their index in `tables.open`.
+    looped: Vec<usize>,
+    damaged: usize,
+    nameless: usize,
+}
+
+pub fn read(file: usize, name: &str, lines: &[Line]) -> Tables {
+    let mut r = Reader {
+        file,
+        tables: Tables { files: vec![name.to_string()], ..Tables::default() },
+        context: Context::default(),
+        current: Current::None,
+        fresh: true,
+        sdfat: sdfat::State::default(),
+        looped: vec![],
+        damaged: 0,
+        nameless: 0,
+    };
+    let mut above: Option<&str> = None;
+    for line in lines {
+        r.line(line, above);
+        if !line.text.is_empty() {
+            above = Some(&line.text);
+        }
+    }
+    r.end(name)
+}
+
+impl Reader {
+    fn line(&mut self, line: &Line, above: Option<&str>) {
+        let text = line.text.as_str();
+        if text.is_empty() {
+            return;
+        }
+        let place = Place { file: self.file, line: line.number };
+        if text.starts_with('#') {
+            // A comment, unless it is the root prompt.
+            match command(text) {
+                Some(c) => self.announce(c),
+                None => self.tables.ignored_lines += 1,
+            }
+            return;
+        }
+        if let Some(row) = align::row(line.number, text) {
+            let size = |t: &AlignTest| t.rows.last().map(|r| r.align);
+            if self.begins(Current::Align, self.tables.align.last().and_then(size).unwrap_or(0), row.align) {
+                self.tables.align.push(AlignTest { place, ..AlignTest::default() });
+            }
+            if let Some(t) = self.tables.align.last_mut() {
+                t.rows.push(row);
+            }
+        } else if align::damaged(text) {
+            self.damaged += 1;
+        } else if let Some(row) = other::rates(line.number, text) {
+            self.rates(place, row);
+        } else if let Some(row) = other::interval(line.number, text) {
+            if self.begins(Current::Interval, 0, 0) {
+                self.tables.interval.push(IntervalTest { place, rows: vec![] });
+            }
+            if let Some(t) = self.tables.interval.last_mut() {
+                t.rows.push(row);
+            }
+        } else if let Some(point) = other::scatter(text) {
+            if self.begins(Current::Scatter, 0, 0) {
+                self.tables.scatter.push(ScatterTest { place, points: vec![] });
+            }
+            if let Some(t) = self.tables.scatter.last_mut() {
+                t.points.push(point);
+            }
+        } else if let Some(c) = command(text) {
+            self.announce(c);
+        } else if let Some(size) = other::device_size(text) {
+            self.tables.device_sizes.push((place, size));
+        } else if let Some((key, value)) = other::declared(text, above).or_else(|| other::ext_csd_field(text)) {
+            self.tables.declared.push(Declared { place, key, value });
+        } else if let Some(said) = sdfat::line(&mut self.sdfat, line.number, text) {
+            self.bench(place, said);
+        } else if let Some(c) = heading(text) {
+            self.announce_heading(c);
+        } else {
+            self.tables.ignored_lines += 1;
+        }
+    }
+
+    fn announce(&mut self, c: Context) {
+        self.close_loop();
+        self.context = c;
+        self.fresh = true;
+    }
+
+    /// A heading adds to what the command said; "Linear access" alone opens a section whose N is still to come.
+    fn announce_heading(&mut self, c: Context) {
+        self.close_loop();
+        let old = std::mem::take(&mut self.context);
+        self.context = Context {
+            random: c.random.or(old.random),
+            erase_size: old.erase_size,
+            block_size: old.block_size,
+            kind: c.kind,
+            n: c.n,
+            queue: vec![],
+        };
+        self.fresh = true;
+    }
+
+    /// Whether a row begins a new test: another kind, a new announcement, or sizes that start again from above.
+    fn begins(&mut self, kind: Current, last: u64, now: u64) -> bool {
+        let again = now > 0 && now >= last;
+        let new = self.current != kind || self.fresh || again;
+        self.current = kind;
+        self.fresh = false;
+        new
+    }
+
+    fn rates(&mut self, place: Place, row: RatesRow) {
+        let kind = match self.context.kind {
+            _ if row.rates.len() == 1 => Kind::Open,
+            Some(k @ (Kind::Fat | Kind::Program)) => k,
+            // flashbench -p has eight columns and goes down from 2 MiB, where -f goes down from the erase size.
+            _ if row.rates.len() == 8 && self.current == Current::Columns(Kind::Program) => Kind::Program,
+            _ => Kind::Fat,
+        };
+        if kind != Kind::Open {
+            let tests = |t: &Tables| match kind {
+                Kind::Program => t.program.last().and_then(|t| t.rows.last().map(|r| r.size)),
+                _ => t.fat.last().and_then(|t| t.rows.last().map(|r| r.size)),
+            };
+            let last = tests(&self.tables).unwrap_or(0);
+            if self.begins(Current::Columns(kind), last, row.size) {
+                let c = &self.context;
+                match kind {
+                    Kind::Program => self.tables.program.push(ProgramTest { place, rows: vec![] }),
+                    _ => self.tables.fat.push(FatTest { place, random: c.random == Some(true), erase_size: c.erase_size, rows: vec![] }),
+                }
+            }
+            match kind {
+                Kind::Program => self.tables.program.last_mut().map(|t| t.rows.push(row)),
+                _ => self.tables.fat.last_mut().map(|t| t.rows.push(row)),
+            };
+            return;
+        }
+        // A lone rate in a find-FAT table is a row that was interrupted.
+        if self.context.kind == Some(Kind::Fat) && matches!(self.current, Current::Columns(_)) && !self.fresh {
+            self.damaged += 1;
+            return;
+        }
+        let last = self.tables.open.last().and_then(|t| t.rows.last()).map_or(0, |r| r.size);
+        let fresh = self.fresh;
+        if self.begins(Current::Open, last, row.size) {
+            let c = &self.context;
+            // Rows that start again without a word in between belong to a run that nobody named.
+            let named = fresh && c.kind == Some(Kind::Open);
+            if !named && c.queue.is_empty() {
+                self.nameless += 1;
+            }
+            if !c.queue.is_empty() {
+                self.looped.push(self.tables.open.len());
+            }
+            self.tables.open.push(OpenTest {
+                place,
+                n: if named && c.queue.is_empty() { c.n } else { None },
+                random: c.random,
+                erase_size: c.erase_size,
+                rows: vec![],
+            });
+        }
+        if let Some(t) = self.tables.open.last_mut() {
+            t.rows.push(Rate { line: row.line, size: row.size, rate: row.rates[0] });
+        }
+    }
+
+    /// Names the blocks of a shell loop, if there are as many as the loop had values.
+    fn close_loop(&mut self) {
+        if self.looped.len() == self.context.queue.len() {
+            for (&i, &n) in self.looped.iter().zip(&self.context.queue) {
+                self.tables.open[i].n = Some(n);
+            }
+        } else {
+            self.nameless += self.looped.len();
+        }
+        self.looped.clear();
+    }
+
+    fn bench(&mut self, place: Place, said: sdfat::Said) {
+        let full = |t: &BenchTest| !t.passes.is_empty();
+        let new = match said {
+            sdfat::Said::Pass(_) => self.tables.bench.is_empty(),
+            sdfat::Said::Heading => false,
+            _ => self.tables.bench.last().is_none_or(full),
+        };
+        if new {
+            self.tables.bench.push(BenchTest { place, ..BenchTest::default() });
+        }
+        if let Some(t) = self.tables.bench.last_mut() {
+            sdfat::add(t, said);
+        }
+    }
+
+    fn end(mut self, name: &str) -> Tables {
+        self.close_loop();
+        self.tables.bench.retain(|t| !t.passes.is_empty());
+        // A scatter plot has at least 2^8 points; fewer such lines are something else.
+        self.tables.scatter.retain(|t| t.points.len() >= 64);
+        let mut sizes: Vec<u64> = self.tables.device_sizes.iter().map(|s| s.1).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        if let [only] = sizes[..] {
+            self.tables.align.iter_mut().for_each(|t| t.device_size = Some(only));
+        }
+        if self.damaged > 0 {
+            self.tables.notes.push(format!("{name}: {} rows are cut short and were left out", self.damaged));
+        }
+        if self.nameless > 0 {
+            self.tables.notes.push(format!("{name}: {} open-AU tables without a word on how many AUs were written", self.nameless));
+        }
+        self.tables
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Tables, read};
+
+    fn of(text: &str) -> Tables {
+        read(&[("paste", text)]).unwrap()
+    }
+
+    #[test]
+    fn the_quirks_thread() {
+        let t = of("# ./flashbench -O -0 7  -b 512 /dev/block/mmcblk0p9\n4MiB    6.32M/s\n256KiB  13M/s\n^[[A^[[D^[[A128KiB  12.3M/s\n\
+                    # ./flashbench -O -0 2  -b 512 /dev/block/mmcblk0p9\n# ./flashbench -O -0 22  -b 512 /dev/block/mmcblk0p9\n4MiB    11.6M/s\n");
+        let n: Vec<_> = t.open.iter().map(|o| (o.n, o.rows.len())).collect();
+        assert_eq!(n, [(Some(7), 3), (Some(22), 1)]);
+    }
+
+    #[test]
+    fn headings_without_rows_do_not_leak() {
+        let t = of(
+            "== AU=6, linear access ==\n== AU=7, linear access ==\nRandom access\n== AU=1, random access ==\n4MiB 1M/s\n2MiB 1M/s\n4MiB 2M/s",
+        );
+        let n: Vec<_> = t.open.iter().map(|o| (o.n, o.random)).collect();
+        assert_eq!(n, [(Some(1), Some(true)), (None, Some(true))]);
+    }
+
+    #[test]
+    fn a_loop_names_its_blocks_only_when_they_are_complete() {
+        let head = "$ for i in 1 2; do ./flashbench -O --open-au-nr=$i /dev/x; done\n";
+        let t = of(&format!("{head}4MiB 9M/s\n2MiB 9M/s\n4MiB 8M/s\n2MiB 8M/s"));
+        assert_eq!(t.open.iter().map(|o| o.n).collect::<Vec<_>>(), [Some(1), Some(2)]);
+        let t = of(&format!("{head}4MiB 9M/s\n2MiB 9M/s"));
+        assert_eq!(t.open[0].n, None);
+        assert!(t.notes[0].contains("how many AUs"));
+    }
+
+    #[test]
+    fn tables_are_told_apart() {
+        let t = of("$ flashbench -f /dev/x\n4MiB    865K/s   3.56M/s  3.01M/s\n2MiB    4.3M/s   4.88M/s  5.11M/s\n1MiB  3M/s\n^C\n\
+                    $ flashbench -p /dev/x\n2MiB 1M/s 1M/s 1M/s 9M/s 1M/s 1M/s 1M/s 9M/s\n\
+                    $ flashbench -i --interval-order=3 /dev/x\n512 bytes: min 32µs avg 38µs max 47.1µs: 512.176 MB/s");
+        assert_eq!((t.fat.len(), t.fat[0].rows.len(), t.program.len(), t.interval.len(), t.open.len()), (1, 2, 1, 1, 0));
+        assert!(t.notes[0].contains("cut short"));
+    }
+
+    #[test]
+    fn nothing_is_an_error_with_a_hint() {
+        let e = read(&[("empty.txt", "hello\n10+0 records in\n")]).unwrap_err().to_string();
+        assert!(e.contains("empty.txt") && e.contains("align 4194304"), "{e}");
+        assert!(read::<&str, &str>(&[]).is_err());
+    }
+
+    #[test]
+    fn comments_say_nothing() {
+        let t = of("# author_open_au_linear: 3\n# flashbench -O: AU=9\n4MiB 9M/s\n2MiB 9M/s");
+        assert_eq!(t.open[0].n, None);
+    }
+}

@@ -1,0 +1,271 @@
+//! The card in real time: takes requests as they arrive and says when each is to be answered.
+
+use super::clock;
+use super::recorder::{Line, Recorder};
+use crate::device::{Fill, Op};
+use nandscope_sim::{Card, Data, Fault, Model, Request};
+use rustix::io::Errno;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::Sender;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Compared with, to see what a write is made of.
+static ZEROS: [u8; 4096] = [0; 4096];
+static ONES: [u8; 4096] = [0xff; 4096];
+/// Answers later than this many µs are counted together.
+const LATEST: usize = 4096;
+
+/// When a request is to be answered: ns of CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Due(pub u64);
+
+/// A request the card did not serve: what to tell the host, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// EIO for a bad place, ENODEV for a card that is gone, EROFS for one that takes no more writes, EINVAL off the sector
+    /// grid or beyond the end.
+    pub errno: Errno,
+    pub due: Due,
+}
+
+/// What was served so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stats {
+    pub reads: u64,
+    pub writes: u64,
+    pub discards: u64,
+    pub flushes: u64,
+    /// Bytes.
+    pub bytes_read: u64,
+    /// Bytes.
+    pub bytes_written: u64,
+    /// Requests answered with an error.
+    pub errors: u64,
+    /// Erase blocks erased.
+    pub erases: u64,
+    /// Bytes programmed for each byte written; 0 before the first write.
+    pub write_amplification: f64,
+    /// How long after its deadline the middle answer was ready, in µs.
+    pub late_p50: u32,
+    /// The same for the 99th of a hundred.
+    pub late_p99: u32,
+}
+
+impl Stats {
+    /// Requests of all kinds.
+    pub fn requests(&self) -> u64 {
+        self.reads + self.writes + self.discards + self.flushes
+    }
+}
+
+/// A simulated card with its clock tied to CLOCK_MONOTONIC. It keeps what is written.
+pub struct Engine {
+    inner: Mutex<Inner>,
+    /// The card's time 0 on CLOCK_MONOTONIC, ns.
+    origin: u64,
+    size: u64,
+    sector: u64,
+    cut: AtomicBool,
+    tally: Tally,
+}
+
+struct Inner {
+    card: Card,
+    trace: Option<Sender<Line>>,
+}
+
+/// Read without the lock, so that whoever looks on never holds up the card.
+struct Tally {
+    reads: AtomicU64,
+    writes: AtomicU64,
+    discards: AtomicU64,
+    flushes: AtomicU64,
+    bytes_read: AtomicU64,
+    bytes_written: AtomicU64,
+    errors: AtomicU64,
+    erases: AtomicU64,
+    bytes_programmed: AtomicU64,
+    late: Box<[AtomicU32]>,
+}
+
+impl Engine {
+    /// A new card of this model; its life begins now.
+    pub fn new(model: &Model, seed: u64, trace: Option<&Recorder>) -> Engine {
+        let card = Card::new(model, seed).with_content();
+        let sector = card.sector();
+        let zero = AtomicU64::default;
+        let tally = Tally {
+            reads: zero(),
+            writes: zero(),
+            discards: zero(),
+            flushes: zero(),
+            bytes_read: zero(),
+            bytes_written: zero(),
+            errors: zero(),
+            erases: zero(),
+            bytes_programmed: zero(),
+            late: (0..=LATEST).map(|_| AtomicU32::new(0)).collect(),
+        };
+        Engine {
+            size: card.capacity() / sector * sector,
+            sector,
+            origin: trace.map_or_else(clock::now, |t| t.origin),
+            inner: Mutex::new(Inner { card, trace: trace.map(Recorder::sender) }),
+            cut: AtomicBool::new(false),
+            tally,
+        }
+    }
+
+    /// Bytes of the card, whole sectors.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Bytes of a sector: the grid of every request.
+    pub fn sector(&self) -> u64 {
+        self.sector
+    }
+
+    /// From now on every request is refused at once, as if the card had been pulled out.
+    pub fn cut(&self) {
+        self.cut.store(true, Relaxed);
+    }
+
+    /// The trace ends here.
+    pub fn end_trace(&self) {
+        self.lock().trace = None;
+    }
+
+    /// Reads into `into`; the bytes are there at once, the host is to have them at the time returned.
+    ///
+    /// # Errors
+    /// What the card refuses.
+    pub fn read(&self, at: u64, into: &mut [u8]) -> Result<Due, Refused> {
+        let mut inner = self.lock();
+        let due = self.submit(&mut inner, Op::Read, at, into.len() as u64)?;
+        inner.card.load(at, into).map_err(|f| self.refused(due, &f))?;
+        Ok(due)
+    }
+
+    /// Writes `from`.
+    ///
+    /// # Errors
+    /// What the card refuses; nothing is stored then.
+    pub fn write(&self, at: u64, from: &[u8]) -> Result<Due, Refused> {
+        let made_of = |pattern: &[u8; 4096]| from.chunks(4096).all(|c| c == &pattern[..c.len()]);
+        let fill = match from.first() {
+            Some(0) if made_of(&ZEROS) => Fill::Zeros,
+            Some(0xff) if made_of(&ONES) => Fill::Ones,
+            _ => Fill::Random(0),
+        };
+        let mut inner = self.lock();
+        let due = self.submit(&mut inner, Op::Write(fill), at, from.len() as u64)?;
+        inner.card.store(at, from).map_err(|f| self.refused(due, &f))?;
+        Ok(due)
+    }
+
+    /// Says that a range is no longer needed; it reads as zeros then.
+    ///
+    /// # Errors
+    /// What the card refuses.
+    pub fn discard(&self, at: u64, len: u64) -> Result<Due, Refused> {
+        self.submit(&mut self.lock(), Op::Discard, at, len)
+    }
+
+    /// Makes everything acknowledged so far durable.
+    ///
+    /// # Errors
+    /// What the card refuses.
+    pub fn flush(&self) -> Result<Due, Refused> {
+        self.submit(&mut self.lock(), Op::Flush, 0, 0)
+    }
+
+    /// Waits until an answer is due, and notes how late it is.
+    pub fn wait(&self, due: Due) {
+        clock::wait_until(due.0);
+        let late = (clock::now() - due.0) / 1000;
+        self.tally.late[(late as usize).min(LATEST)].fetch_add(1, Relaxed);
+    }
+
+    /// What was served so far.
+    pub fn stats(&self) -> Stats {
+        let t = &self.tally;
+        let late: Vec<u64> = t.late.iter().map(|n| n.load(Relaxed).into()).collect();
+        let all: u64 = late.iter().sum();
+        let quantile = |per_cent: u64| {
+            let mut left = (all * per_cent).div_ceil(100);
+            late.iter().position(|&n| {
+                left = left.saturating_sub(n);
+                left == 0
+            })
+        };
+        let (written, programmed) = (t.bytes_written.load(Relaxed), t.bytes_programmed.load(Relaxed));
+        Stats {
+            reads: t.reads.load(Relaxed),
+            writes: t.writes.load(Relaxed),
+            discards: t.discards.load(Relaxed),
+            flushes: t.flushes.load(Relaxed),
+            bytes_read: t.bytes_read.load(Relaxed),
+            bytes_written: written,
+            errors: t.errors.load(Relaxed),
+            erases: t.erases.load(Relaxed),
+            write_amplification: if written == 0 { 0.0 } else { programmed as f64 / written as f64 },
+            late_p50: quantile(50).unwrap_or(0) as u32,
+            late_p99: quantile(99).unwrap_or(0) as u32,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn submit(&self, inner: &mut Inner, op: Op, at: u64, len: u64) -> Result<Due, Refused> {
+        let arrived = clock::now();
+        if self.cut.load(Relaxed) {
+            self.tally.errors.fetch_add(1, Relaxed);
+            return Err(Refused { errno: Errno::NODEV, due: Due(arrived) });
+        }
+        let (kind, data) = match op {
+            Op::Read => (nandscope_sim::Op::Read, Data::Other),
+            Op::Write(Fill::Zeros) => (nandscope_sim::Op::Write, Data::Zeros),
+            Op::Write(Fill::Ones) => (nandscope_sim::Op::Write, Data::Ones),
+            Op::Write(_) => (nandscope_sim::Op::Write, Data::Other),
+            Op::Discard => (nandscope_sim::Op::Discard, Data::Other),
+            Op::Flush => (nandscope_sim::Op::Flush, Data::Other),
+        };
+        let start = arrived - self.origin;
+        let done = inner.card.submit(start, Request { op: kind, at, len, data }).map_err(|f| self.refused(Due(arrived), &f))?.done;
+        let t = &self.tally;
+        match op {
+            Op::Read => {
+                t.reads.fetch_add(1, Relaxed);
+                t.bytes_read.fetch_add(len, Relaxed);
+            }
+            Op::Write(_) => {
+                t.writes.fetch_add(1, Relaxed);
+                t.bytes_written.fetch_add(len, Relaxed);
+            }
+            Op::Discard => drop(t.discards.fetch_add(1, Relaxed)),
+            Op::Flush => drop(t.flushes.fetch_add(1, Relaxed)),
+        }
+        let c = inner.card.counters();
+        t.erases.store(c.erases, Relaxed);
+        t.bytes_programmed.store((c.units_programmed + c.units_copied) * c.unit_bytes, Relaxed);
+        if let Some(trace) = &inner.trace {
+            // A trace that can no longer be written is reported by the recorder.
+            let _ = trace.send(Line { start, took: done - start, op, at, len });
+        }
+        Ok(Due(self.origin + done))
+    }
+
+    fn refused(&self, at_once: Due, fault: &Fault) -> Refused {
+        self.tally.errors.fetch_add(1, Relaxed);
+        let (errno, due) = match *fault {
+            Fault::Io { done, .. } => (Errno::IO, at_once.max(Due(self.origin + done))),
+            Fault::Gone => (Errno::NODEV, at_once),
+            Fault::ReadOnlyMedium => (Errno::ROFS, at_once),
+            Fault::OutOfRange { .. } | Fault::Misaligned { .. } | Fault::NoContent => (Errno::INVAL, at_once),
+        };
+        Refused { errno, due }
+    }
+}

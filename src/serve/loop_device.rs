@@ -1,0 +1,274 @@
+//! The loop device over the card's file: attached so that a request arrives as it was sent, detached without leftovers.
+
+use super::{Result, ServeError, loop_ioctl};
+use crate::host::safety::{device_number, numbers};
+use crate::host::sysfs::{Sys, children, number, text};
+use rustix::io::Errno;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const CONTROL: &str = "/dev/loop-control";
+/// How the label of our loop devices begins; the server's process id and its start time follow.
+const LABEL: &str = "nandscope:";
+
+/// A loop device with a card's file attached.
+pub struct LoopDevice {
+    path: PathBuf,
+    index: u32,
+    label: String,
+    /// Made by us, so that it is ours to remove.
+    made: bool,
+    /// What could not be set as it should be.
+    pub warnings: Vec<String>,
+    detached: bool,
+}
+
+impl LoopDevice {
+    /// Attaches `file`. `sector` in bytes becomes the logical block; `partitions` shows what partitions the card holds;
+    /// `write_cache` lets flushes reach the card.
+    ///
+    /// # Errors
+    /// `System`: no loop devices in this kernel, no privileges, no device node, or the file cannot be attached.
+    pub fn attach(file: BorrowedFd<'_>, sector: u32, partitions: bool, write_cache: bool) -> Result<LoopDevice> {
+        let label = format!("{LABEL}{}:{}", std::process::id(), started("self").unwrap_or(0));
+        let flags = loop_ioctl::DIRECT_IO | if partitions { loop_ioctl::PARTSCAN } else { 0 };
+        let mut last = None;
+        // Another program may take the device between finding it and attaching to it.
+        for _ in 0..8 {
+            let (index, made) = unused()?;
+            let path = PathBuf::from(format!("/dev/loop{index}"));
+            let device = OpenOptions::new().read(true).write(true).open(&path);
+            match device.and_then(|d| loop_ioctl::configure(d.as_fd(), file, sector, flags, &label).map(|()| d)) {
+                Ok(device) => {
+                    let mut this = LoopDevice { path, index, label, made, warnings: vec![], detached: false };
+                    let direct = loop_ioctl::status(device.as_fd()).is_ok_and(|s| s.flags & loop_ioctl::DIRECT_IO != 0);
+                    if !direct {
+                        this.warnings
+                            .push("the kernel attached the file without direct I/O: request sizes and times are not the host's".into());
+                    }
+                    drop(device);
+                    this.tune(write_cache);
+                    return Ok(this);
+                }
+                Err(e) => {
+                    if made {
+                        give_back(index);
+                    }
+                    let busy = e.raw_os_error() == Some(Errno::BUSY.raw_os_error());
+                    last = Some(ServeError::system(format!("cannot attach the card to {}", path.display()), e));
+                    if !busy {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(last.unwrap_or_else(|| ServeError::system("cannot attach a loop device", Errno::BUSY)))
+    }
+
+    /// /dev/loopN.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn queue(&self, file: &str) -> PathBuf {
+        PathBuf::from(format!("/sys/block/loop{}/queue/{file}", self.index))
+    }
+
+    /// No read-ahead, no merging, no reordering, and the largest requests the device can take.
+    fn tune(&mut self, write_cache: bool) {
+        // What FUSE takes in one piece (in pages); a larger request would be cut there, into unequal parts.
+        let fuse = number(Path::new("/proc/sys/fs/fuse/max_pages_limit")).unwrap_or(256) * 4;
+        let largest = number(&self.queue("max_hw_sectors_kb")).map_or(fuse, |device| device.min(fuse)).to_string();
+        let cache = if write_cache { "write back" } else { "write through" };
+        for (file, value) in [
+            ("nomerges", "2"),
+            ("scheduler", "none"),
+            ("max_sectors_kb", largest.as_str()),
+            ("write_cache", cache),
+            ("rotational", "0"),
+            ("add_random", "0"),
+            // Last, because the others set it anew.
+            ("read_ahead_kb", "0"),
+        ] {
+            let path = self.queue(file);
+            // Not every kernel has every setting.
+            if path.exists()
+                && let Err(e) = fs::write(&path, value)
+            {
+                self.warnings.push(format!("cannot set {} to {value}: {e}", path.display()));
+            }
+        }
+    }
+
+    /// True while the card's file is attached to the device.
+    pub fn attached(&self) -> bool {
+        !self.detached && labelled(self.index).is_some_and(|l| l == self.label)
+    }
+
+    /// Detaches the file: now where nobody uses the device, else when the last user closes it. Says who uses it still.
+    pub fn detach(&mut self) -> Vec<String> {
+        if !self.attached() {
+            self.release();
+            return vec![];
+        }
+        if let Ok(device) = OpenOptions::new().read(true).write(true).open(&self.path) {
+            let _ = loop_ioctl::clear(device.as_fd());
+        }
+        if !self.attached() {
+            self.release();
+            return vec![];
+        }
+        self.users()
+    }
+
+    /// Removes the device itself where it was made for the card.
+    fn release(&mut self) {
+        if !self.detached {
+            self.detached = true;
+            if self.made {
+                give_back(self.index);
+            }
+        }
+    }
+
+    /// Who uses the device, each with what to do about it.
+    pub fn users(&self) -> Vec<String> {
+        let sys = Sys::default();
+        let mut found: Vec<String> = device_number(&self.path)
+            .and_then(|dev| sys.node(dev).ok())
+            .map(|node| sys.uses(&node).iter().map(ToString::to_string).collect())
+            .unwrap_or_default();
+        if found.is_empty() {
+            found.extend(openers(&self.path).into_iter().map(|who| format!("{} is open in {who}; end that program", self.path.display())));
+        }
+        found
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        if !self.detached {
+            self.detach();
+        }
+    }
+}
+
+/// A device nothing is attached to, and whether it was made just now.
+fn unused() -> Result<(u32, bool)> {
+    let control = control().map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => ServeError::System {
+            what: format!("cannot open {CONTROL}"),
+            source: e,
+            hint: "; this kernel has no loop devices: modprobe loop, or serve over NBD: --nbd unix:PATH",
+        },
+        _ => ServeError::system(format!("cannot open {CONTROL}"), e),
+    })?;
+    if let Ok(index) = loop_ioctl::add(control.as_fd()) {
+        // Where /dev is not made by the kernel, a new device may have no node.
+        for _ in 0..20 {
+            if Path::new(&format!("/dev/loop{index}")).exists() {
+                return Ok((index, true));
+            }
+            std::thread::sleep(Duration::from_millis(25));
+        }
+        give_back(index);
+    }
+    loop_ioctl::free(control.as_fd()).map(|i| (i, false)).map_err(|e| ServeError::system("there is no free loop device", e))
+}
+
+fn control() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(CONTROL)
+}
+
+/// Removes a loop device; it may be looked at by udev for a moment.
+fn give_back(index: u32) {
+    let Ok(control) = control() else { return };
+    for _ in 0..40 {
+        match loop_ioctl::remove(control.as_fd(), index) {
+            Err(e) if e.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => std::thread::sleep(Duration::from_millis(25)),
+            _ => return,
+        }
+    }
+}
+
+/// The label of a loop device of ours; none where nothing of ours is attached.
+fn labelled(index: u32) -> Option<String> {
+    // What has no file attached need not be opened.
+    if !Path::new(&format!("/sys/block/loop{index}/loop/backing_file")).exists() {
+        return None;
+    }
+    let device = File::open(format!("/dev/loop{index}")).ok()?;
+    loop_ioctl::status(device.as_fd()).ok().map(|s| s.label).filter(|l| l.starts_with(LABEL))
+}
+
+/// Start time of a process in clock ticks since boot: tells it from a later one with the same id.
+fn started(pid: &str) -> Option<u64> {
+    let stat = text(Path::new(&format!("/proc/{pid}/stat")))?;
+    // The name in parentheses may hold anything.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// True where the server that wrote this label is gone.
+fn orphan(label: &str) -> bool {
+    let Some((pid, start)) = label.strip_prefix(LABEL).and_then(|l| l.split_once(':')) else { return false };
+    pid.parse::<u32>().is_ok() && started(pid).map(|s| s.to_string()).as_deref() != Some(start)
+}
+
+/// Detaches the loop devices of servers that were killed. A device still in use goes when its last user does.
+pub fn clean_up() {
+    for dir in children(Path::new("/sys/block")) {
+        let Some(index) = dir.file_name().and_then(|n| n.to_str()?.strip_prefix("loop")?.parse::<u32>().ok()) else { continue };
+        if !labelled(index).is_some_and(|l| orphan(&l)) {
+            continue;
+        }
+        if let Ok(device) = File::open(format!("/dev/loop{index}")) {
+            let _ = loop_ioctl::clear(device.as_fd());
+        }
+        if labelled(index).is_none()
+            && number(Path::new("/sys/module/loop/parameters/max_loop")).is_none_or(|n| u64::from(index) >= n.max(8))
+        {
+            give_back(index);
+        }
+    }
+}
+
+/// "fio (1234)" for every program that has the device open, as far as this user may see.
+fn openers(device: &Path) -> Vec<String> {
+    let Ok(wanted) = fs::metadata(device).map(|m| m.rdev()) else { return vec![] };
+    let mut found = vec![];
+    for process in children(Path::new("/proc")) {
+        let Some(pid) = process.file_name().and_then(|n| n.to_str()?.parse::<u32>().ok()) else { continue };
+        if pid == std::process::id() {
+            continue;
+        }
+        let open = children(&process.join("fd")).any(|fd| {
+            fs::read_link(&fd).is_ok_and(|to| to.starts_with("/dev"))
+                && fs::metadata(&fd).is_ok_and(|m| numbers(m.rdev()) == numbers(wanted))
+        });
+        if open {
+            let name = text(&process.join("comm")).unwrap_or_default();
+            found.push(format!("{} ({pid})", name.trim()));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_of_a_living_server_is_no_orphan() {
+        let me = format!("{LABEL}{}:{}", std::process::id(), started("self").unwrap());
+        assert!(!orphan(&me));
+        assert!(orphan(&format!("{me}0")), "the same id, another start: a later process");
+        assert!(orphan(&format!("{LABEL}4294967295:1")));
+        for foreign in ["", "nandscope:", "nandscope:x:1", "other:1:2", "/tmp/file"] {
+            assert!(!orphan(foreign), "{foreign}");
+        }
+    }
+}

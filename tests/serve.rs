@@ -1,0 +1,17 @@
+//! Simulated cards as real block devices and over NBD, met by the programs people use: mkfs, fsck, fio, flashbench, nbdinfo,
+//! nbdcopy, qemu-img, and our own probe in real time.
+//!
+//! What needs root, FUSE, loop devices or a program that is not there says in one line what it skips and why.
+//! `NANDSCOPE_SERVE_CARDS=a,b` restricts the probed cards, `NANDSCOPE_SERVE_TIME=60s` gives each of them that long.
+
+#[path = "serve/bed.rs"]
+mod bed;
+mod common;
+#[path = "serve/content.rs"]
+mod content;
+#[path = "serve/leaving.rs"]
+mod leaving;
+#[path = "serve/network.rs"]
+mod network;
+#[path = "serve/timing.rs"]
+mod timing;

@@ -1,0 +1,135 @@
+//! Every way to end leaves nothing behind, and what cannot start says why.
+
+use crate::bed::*;
+use std::fs;
+use std::path::Path;
+
+fn nothing_left() {
+    assert_eq!(served_loops(), Vec::<String>::new());
+    assert_eq!(served_mounts(), Vec::<String>::new());
+}
+
+#[test]
+fn a_signal_under_load_leaves_nothing() {
+    let _alone = alone();
+    if !can("a signal under load", true, &["fio"]) {
+        return;
+    }
+    for (signal, card) in [("TERM", "null"), ("INT", "page-mapped")] {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().to_str().unwrap();
+        let mut server = Server::start(&[card, "--mount", at]);
+        assert_eq!(served_mounts().len(), 1);
+        assert!(dir.path().join("card").exists());
+        let file = format!("--filename={}", server.place);
+        let mut args = vec!["--name=load", &file, "--direct=1", "--rw=randrw", "--bs=16k", "--ioengine=libaio", "--iodepth=16"];
+        args.extend(["--numjobs=3", "--time_based", "--runtime=120"]);
+        let mut load = Background::start("fio", &args);
+        let stat = format!("/sys/block/{}/stat", server.place.trim_start_matches("/dev/"));
+        let done = || fs::read_to_string(&stat).unwrap().split_whitespace().next().unwrap().parse::<u64>().unwrap();
+        assert!(until(30, || done() > 100), "fio does not get going");
+        server.signal(signal);
+        assert_eq!(server.end(), Some(0), "{}", server.said());
+        nothing_left();
+        assert!(until(10, || load.0.try_wait().unwrap().is_some()), "fio goes on");
+        assert!(fs::read_dir(dir.path()).unwrap().next().is_none(), "the directory is as it was");
+    }
+}
+
+#[test]
+fn a_killed_server_makes_room_for_the_next() {
+    let _alone = alone();
+    if !can("a killed server", true, &[]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().to_str().unwrap();
+    let mut server = Server::start(&["null", "--mount", at]);
+    server.signal("KILL");
+    assert_eq!(server.end(), None);
+    assert!(attached(&server.place), "a killed server cannot detach");
+    assert!(fs::read(&server.place).is_err(), "but nothing hangs: its device answers with errors");
+    let next = Server::start(&["null", "--mount", at]);
+    assert_eq!(served_loops().len(), 1);
+    next.stop();
+    nothing_left();
+}
+
+#[test]
+fn a_mounted_card_is_named_and_waited_for() {
+    let _alone = alone();
+    if !can("a mounted card", true, &["mkfs.ext4"]) || !kernel_has("ext4") {
+        return;
+    }
+    let mut server = Server::start(&["null"]);
+    run("mkfs.ext4", &["-q", "-F", &server.place, "64M"]);
+    let mounted = Mounted::new(&server.place, "ext4");
+    server.signal("TERM");
+    assert!(until(10, || server.said().contains(&format!("umount {}", mounted.at.display()))), "{}", server.said());
+    assert!(server.child.try_wait().unwrap().is_none(), "it serves on");
+    fs::write(mounted.at.join("late"), "still writable").unwrap();
+    mounted.unmount();
+    assert_eq!(server.end(), Some(0), "{}", server.said());
+    nothing_left();
+
+    let mut server = Server::start(&["null"]);
+    run("mkfs.ext4", &["-q", "-F", &server.place, "64M"]);
+    let mounted = Mounted::new(&server.place, "ext4");
+    server.signal("TERM");
+    server.signal("TERM");
+    assert_eq!(server.end(), Some(1), "{}", server.said());
+    assert!(server.said().contains("left behind"), "{}", server.said());
+    run("umount", &["-l", mounted.at.to_str().unwrap()]);
+    assert!(until(10, || !attached(&server.place)), "it goes with its last user");
+}
+
+#[test]
+fn two_cards_at_once() {
+    let _alone = alone();
+    if !can("two cards", true, &[]) {
+        return;
+    }
+    let (a, b) = (Server::start(&["null"]), Server::start(&["flashbench-readme"]));
+    assert_ne!(a.place, b.place);
+    a.stop();
+    assert!(attached(&b.place));
+    b.stop();
+}
+
+/// One line, exit code 1, nothing on standard output, nothing left.
+fn refuses(args: &[&str], because: &str) {
+    let out = nandscope().arg("serve").args(args).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!((out.status.code(), out.stdout.len(), said.lines().count()), (Some(1), 0, 1), "{args:?}: {said}");
+    assert!(said.contains(because), "{args:?}: {said}");
+}
+
+#[test]
+fn what_cannot_be_served_is_one_error() {
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    refuses(&["no-such-card"], "built in are");
+    refuses(&["sim:no-such-card"], "built in are");
+    refuses(&[&path("absent.toml")], "cannot read");
+    fs::write(dir.path().join("wrong.toml"), "name = 5").unwrap();
+    refuses(&[&path("wrong.toml")], "wrong.toml");
+    fs::write(dir.path().join("file"), "x").unwrap();
+    refuses(&["null", "--nbd", &format!("unix:{}", path("file"))], "no socket");
+    refuses(&["null", "--nbd", "tcp:0.0.0.0:0"], "--allow-remote");
+    if !can("mount points in the way", true, &[]) {
+        return;
+    }
+    refuses(&["null", "--mount", &path("absent")], "No such file");
+    refuses(&["null", "--mount", &path("file")], "not a directory");
+    refuses(&["null", "--mount", dir.path().to_str().unwrap()], "not empty");
+    refuses(&["null", "--mount", "/proc"], "is in use");
+    refuses(&["null", "--trace", &path("absent/trace")], "cannot write the trace");
+    let own = tempfile::tempdir().unwrap();
+    let at = own.path().to_str().unwrap();
+    let first = Server::start(&["null", "--mount", at]);
+    refuses(&["null", "--mount", at], "is in use");
+    first.stop();
+    nothing_left();
+    assert!(Path::new(at).exists());
+}
