@@ -4,7 +4,8 @@ use super::colour;
 use super::infer::{output, verdict};
 use crate::device::{self, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
 use crate::experiment::{self, Experiment};
-use crate::finding::Findings;
+use crate::finding::{Findings, Quantity};
+use crate::host::declared::{self, Declared};
 use crate::probe::{Event, Plan};
 use crate::report::terminal::ending;
 use crate::report::{Cost, Report, SCHEMA, Settings, Tool, advice::advice};
@@ -14,7 +15,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use std::io::IsTerminal;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,7 +79,7 @@ fn parse_region(s: &str) -> Result<(Option<Bytes>, Option<Bytes>), String> {
 }
 
 pub fn probe(a: ProbeArgs) -> anyhow::Result<ExitCode> {
-    measure(a.common, experiment::ALL.to_vec())
+    measure(a.common, experiment::probing())
 }
 
 pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
@@ -137,6 +138,8 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     if !quiet {
         plan(&target, write, &a, &region, &signatures.iter().map(ToString::to_string).collect::<Vec<_>>(), time, undo, experiments.len());
     }
+    // A serial number is not for sharing; the target keeps it for its own undo.
+    let declared = facts.disk.as_deref().and_then(|d| declared::from_sysfs(Path::new("/sys"), d).ok()).map(Declared::without_serial);
     let realtime = if simulated { None } else { Some(device::realtime()) };
     let mut report = Report {
         schema: SCHEMA.into(),
@@ -144,7 +147,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
         when: if simulated { 0 } else { SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()) },
         target: id,
         host: facts,
-        declared: serde_json::Value::Null,
+        declared: declared.as_ref().map_or(serde_json::Value::Null, |d| serde_json::json!(d)),
         settings: Settings {
             asked: target.clone(),
             write,
@@ -186,6 +189,9 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     report.warnings.extend(runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)));
     report.findings = findings;
     report.advice = advice(&report.findings);
+    if let (Some(d), Some(e)) = (&declared, report.findings.value(Quantity::EraseBlock, 0.5)) {
+        report.warnings.push(d.beside_found(e as u64));
+    }
     report.cost = Cost::of(guard.counters(), (guard.now() - began).secs());
     let failed = runs.iter().find_map(|r: &Run| match &r.ended {
         Ended::Failed(why) => Some(why.clone()),
@@ -203,7 +209,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     if interrupted {
         eprintln!("nandscope: interrupted; the report holds what was measured until then");
     }
-    Ok(verdict(&report))
+    Ok(verdict(&report.findings))
 }
 
 fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry) -> Result<Range<u64>, DeviceError> {

@@ -18,5 +18,5 @@ pub struct ReportArgs {
 pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
     let report = Report::load(&a.report)?;
     output(&report, a.json.as_ref())?;
-    Ok(verdict(&report))
+    Ok(verdict(&report.findings))
 }

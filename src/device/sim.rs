@@ -28,8 +28,9 @@ impl SimDevice {
             sector,
             max_request: Some(model.host.max_request).filter(|&m| m > 0),
             offset: 0,
-            // What a card combines inside is not declared to the host, so a write counts as done when the card says so.
-            write_cache: false,
+            // A declared cache is flushed as part of every timed write, as on a block device; what a card combines inside
+            // without saying so is not.
+            write_cache: model.card.cache > 0,
         };
         SimDevice { card, geometry, content: false, now: 0, how: None }
     }
@@ -90,7 +91,10 @@ impl Device for SimDevice {
             let took = self.transaction(Transaction { how, at: a.at, blocks: u32::try_from(a.len / SECTOR).unwrap_or(u32::MAX), fill })?;
             return Ok(Timed { start: Nanos(start), took });
         }
-        let done = self.submit(start, a)?.done;
+        let mut done = self.submit(start, a)?.done;
+        if self.geometry.write_cache && matches!(a.op, Op::Write(_)) {
+            done = self.submit(done, Access { op: Op::Flush, at: 0, len: 0 })?.done;
+        }
         self.now = done;
         Ok(Timed { start: Nanos(start), took: Nanos(done - start) })
     }

@@ -331,7 +331,7 @@ fn judge_scan(run: &Run) -> Vec<Finding> {
         return vec![Finding::undecided(q, "slow writes of a walk forwards do not come at a steady distance").evidence(text)];
     }
     // Sizes that are neither 2^k nor 3*2^k are rare, and the walk leaves room for several of those.
-    let round = period.is_power_of_two() || (period % 3 == 0 && (period / 3).is_power_of_two());
+    let round = period.is_power_of_two() || (period.is_multiple_of(3) && (period / 3).is_power_of_two());
     let trust = if round { trust } else { trust * 0.6 };
     let at = Finding::undecided(
         Quantity::EraseBlockOffset,

@@ -2,7 +2,7 @@
 
 use super::{Report, plot};
 use crate::experiment;
-use crate::finding::{Finding, Quantity};
+use crate::finding::{Finding, Findings, Quantity};
 use crate::samples::Ended;
 use crate::units::{Bytes, Nanos, three};
 use std::fmt::Write;
@@ -39,12 +39,7 @@ pub fn text(r: &Report, d: Dress) -> String {
     let what = r.target.model.as_deref().map(|m| format!(" ({m})")).unwrap_or_default();
     let _ = writeln!(out, "{}{what}, {}", bold(&r.settings.asked), size(r.target.size));
     out.push('\n');
-    table(&mut out, r, d);
-    for f in &r.findings.0 {
-        if d.details {
-            details(&mut out, f, d);
-        }
-    }
+    verdicts(&mut out, &r.findings, d);
     if d.plots {
         for lines in plots(r, d.width.min(100)) {
             out.push('\n');
@@ -53,18 +48,7 @@ pub fn text(r: &Report, d: Dress) -> String {
             });
         }
     }
-    if !r.advice.is_empty() {
-        let _ = writeln!(out, "\n{}", bold("What to do"));
-        for a in &r.advice {
-            wrapped(&mut out, "  - ", a, d.width);
-        }
-    }
-    if !r.warnings.is_empty() {
-        let _ = writeln!(out, "\n{}", bold("Mind"));
-        for w in &r.warnings {
-            wrapped(&mut out, "  - ", w, d.width);
-        }
-    }
+    lists(&mut out, &r.advice, &r.warnings, d);
     let c = &r.cost;
     let drive = c.bytes_written as f64 / r.target.size.max(1) as f64;
     let _ = write!(out, "\n{} reads ({})", c.reads, size(c.bytes_read));
@@ -75,6 +59,30 @@ pub fn text(r: &Report, d: Dress) -> String {
     }
     let _ = writeln!(out, "; {} of the device's time", Nanos::from_secs_f64(c.seconds));
     out
+}
+
+/// Findings without a target: from pasted logs.
+pub fn findings_text(findings: &Findings, advice: &[String], notes: &[String], d: Dress) -> String {
+    let mut out = String::new();
+    verdicts(&mut out, findings, d);
+    lists(&mut out, advice, notes, d);
+    out
+}
+
+fn verdicts(out: &mut String, findings: &Findings, d: Dress) {
+    table(out, findings, d);
+    for f in findings.0.iter().filter(|_| d.details) {
+        details(out, f, d);
+    }
+}
+
+fn lists(out: &mut String, advice: &[String], warnings: &[String], d: Dress) {
+    for (title, lines) in [("What to do", advice), ("Mind", warnings)] {
+        if !lines.is_empty() {
+            let _ = writeln!(out, "\n{}", if d.colour { format!("\x1b[1m{title}\x1b[0m") } else { title.to_string() });
+        }
+        lines.iter().for_each(|l| wrapped(out, "  - ", l, d.width));
+    }
 }
 
 /// Exact sizes where they are round, two decimals elsewhere.
@@ -88,9 +96,9 @@ fn size(b: u64) -> String {
     }
 }
 
-fn table(out: &mut String, r: &Report, d: Dress) {
-    for f in &r.findings.0 {
-        let title = format!("{:<18}", f.quantity.title());
+fn table(out: &mut String, findings: &Findings, d: Dress) {
+    for f in &findings.0 {
+        let title = format!("{:<22}", f.quantity.title());
         let line = match (f.number(), f.at_least) {
             (Some(v), _) => {
                 let mut line =
@@ -154,7 +162,7 @@ fn wrapped(out: &mut String, lead: &str, text: &str, width: usize) {
     for word in text.split_whitespace() {
         if !empty && line.chars().count() + 1 + word.chars().count() > width.max(40) {
             let _ = writeln!(out, "{line}");
-            line = " ".repeat(indent.min(20));
+            line = " ".repeat(indent.min(22));
             empty = true;
         }
         if !empty {

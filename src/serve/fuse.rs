@@ -188,7 +188,7 @@ fn mount(files: CardFile) -> Result<(BackgroundSession, OwnedFd)> {
     let fuse = open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(|e| match e {
         Errno::NOENT | Errno::NODEV | Errno::NXIO => ServeError::System {
             what: "cannot open /dev/fuse".into(),
-            source: e.into(),
+            cause: e.into(),
             hint: "; this kernel has no FUSE: modprobe fuse, or serve over NBD: --nbd unix:PATH",
         },
         e => ServeError::system("cannot open /dev/fuse", e),

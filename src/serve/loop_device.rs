@@ -162,7 +162,7 @@ fn unused() -> Result<(u32, bool)> {
     let control = control().map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => ServeError::System {
             what: format!("cannot open {CONTROL}"),
-            source: e,
+            cause: e,
             hint: "; this kernel has no loop devices: modprobe loop, or serve over NBD: --nbd unix:PATH",
         },
         _ => ServeError::system(format!("cannot open {CONTROL}"), e),
@@ -218,19 +218,20 @@ fn orphan(label: &str) -> bool {
     pid.parse::<u32>().is_ok() && started(pid).map(|s| s.to_string()).as_deref() != Some(start)
 }
 
-/// Detaches the loop devices of servers that were killed. A device still in use goes when its last user does.
+/// Detaches the loop devices of servers that were killed, and removes those whose last user has gone since. A device still in
+/// use goes when its last user does.
 pub fn clean_up() {
+    let fixed = number(Path::new("/sys/module/loop/parameters/max_loop")).unwrap_or(0).max(8);
     for dir in children(Path::new("/sys/block")) {
         let Some(index) = dir.file_name().and_then(|n| n.to_str()?.strip_prefix("loop")?.parse::<u32>().ok()) else { continue };
-        if !labelled(index).is_some_and(|l| orphan(&l)) {
-            continue;
-        }
-        if let Ok(device) = File::open(format!("/dev/loop{index}")) {
+        if labelled(index).is_some_and(|l| orphan(&l))
+            && let Ok(device) = File::open(format!("/dev/loop{index}"))
+        {
             let _ = loop_ioctl::clear(device.as_fd());
         }
-        if labelled(index).is_none()
-            && number(Path::new("/sys/module/loop/parameters/max_loop")).is_none_or(|n| u64::from(index) >= n.max(8))
-        {
+        // A device without a file that never merges is one of ours; the kernel keeps it if it is in use after all.
+        let free = !dir.join("loop/backing_file").exists();
+        if free && u64::from(index) >= fixed && number(&dir.join("queue/nomerges")) == Some(2) {
             give_back(index);
         }
     }

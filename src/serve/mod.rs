@@ -30,18 +30,18 @@ pub enum ServeError {
     #[error("{0}")]
     InTheWay(String),
     /// The system refused.
-    #[error("{what}: {source}{hint}")]
-    System { what: String, source: io::Error, hint: &'static str },
+    #[error("{what}: {cause}{hint}")]
+    System { what: String, cause: io::Error, hint: &'static str },
 }
 
 impl ServeError {
-    fn system(what: impl Into<String>, source: impl Into<io::Error>) -> ServeError {
-        let source = source.into();
-        let hint = match source.kind() {
+    fn system(what: impl Into<String>, cause: impl Into<io::Error>) -> ServeError {
+        let cause = cause.into();
+        let hint = match cause.kind() {
             io::ErrorKind::PermissionDenied => "; run it as root, or serve over NBD, which needs no privileges: --nbd unix:PATH",
             _ => "",
         };
-        ServeError::System { what: what.into(), source, hint }
+        ServeError::System { what: what.into(), cause, hint }
     }
 }
 

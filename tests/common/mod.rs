@@ -54,7 +54,7 @@ impl<D: Device> Device for Count<D> {
 pub fn probe_model(model: &Model, seed: u64, write: bool) -> Probed {
     let mut device = Count { inner: nandscope::device::SimDevice::new(model, seed), accesses: 0, bytes_written: 0 };
     let stop = AtomicBool::new(false);
-    let mut experiments = experiment::ALL.to_vec();
+    let mut experiments = experiment::probing();
     experiments.retain(|e| write || !e.about().writes);
     let region = 0..device.geometry().size;
     let plan = Plan { experiments, region, time: Nanos::from_secs_f64(1800.0), seed, stop: &stop };
@@ -95,6 +95,10 @@ pub fn right(f: &Finding, t: &Truth) -> Option<bool> {
         return None;
     }
     let truth = truth_of(f.quantity, t);
+    // A card that rewrites an erase block for every write has no unit of its own below that.
+    if f.quantity == Quantity::WriteUnit && t.mapping == Mapping::WriteThrough {
+        return None;
+    }
     if let Some(v) = f.number() {
         return Some(match (f.quantity, truth) {
             // A cost depends on how much of the AU was written; the truth is for one write unit.
@@ -114,6 +118,10 @@ pub fn right(f: &Finding, t: &Truth) -> Option<bool> {
 pub fn visible(m: &Model) -> Vec<Quantity> {
     let t = m.truth();
     let mut out = vec![];
+    // A fake answers for flash it has not, and a microcontroller's bus hides what costs less than itself.
+    if t.real_capacity < m.capacity() || m.host.rate < 5_000_000 {
+        return out;
+    }
     if t.read_steps.erase_block_ns > t.read_steps.access_unit_ns.max(t.read_steps.page_ns) + 20_000 {
         out.push(Quantity::EraseBlock);
     }

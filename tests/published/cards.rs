@@ -16,7 +16,9 @@ pub struct Dice(Pcg64Mcg);
 impl Dice {
     pub fn new(seed: u64) -> Dice {
         let mut rng = Pcg64Mcg::new((seed as u128) << 64 | 0x9e37_79b9_7f4a_7c15);
-        (0..8).for_each(|_| drop(rng.next_u64()));
+        for _ in 0..8 {
+            rng.next_u64();
+        }
         Dice(rng)
     }
     pub fn unit(&mut self) -> f64 {

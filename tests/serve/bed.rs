@@ -148,21 +148,10 @@ pub fn attached(device: &str) -> bool {
     device.strip_prefix("/dev/").is_some_and(|name| Path::new(&format!("/sys/block/{name}/loop/backing_file")).exists())
 }
 
-/// Loop devices that have a served card attached.
-pub fn served_loops() -> Vec<String> {
-    let mut all: Vec<String> = fs::read_dir("/sys/block")
-        .unwrap()
-        .filter_map(|e| e.unwrap().file_name().into_string().ok())
-        .filter(|n| fs::read_to_string(format!("/sys/block/{n}/loop/backing_file")).is_ok_and(|f| f.trim_end().ends_with("/card")))
-        .collect();
-    all.sort();
-    all
-}
-
-/// Mounts of served cards.
-pub fn served_mounts() -> Vec<String> {
+/// True where a served card is mounted at this directory.
+pub fn served_at(dir: &Path) -> bool {
     let all = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    all.lines().filter(|l| l.contains(" fuse.nandscope ")).map(str::to_string).collect()
+    all.lines().any(|l| l.contains(" fuse.nandscope ") && l.contains(&format!(" {} ", dir.display())))
 }
 
 /// A mounted filesystem.

@@ -126,7 +126,7 @@ fn fio_reads_back_what_it_wrote_and_replays_the_trace() {
     for engine in ["psync", "libaio"] {
         let engine = format!("--ioengine={engine}");
         let mut args = vec!["--name=v", &file, &engine, "--direct=1", "--rw=randwrite", "--bsrange=512-256k", "--blockalign=512"];
-        args.extend(["--size=24m", "--iodepth=8", "--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--norandommap=0"]);
+        args.extend(["--size=24m", "--iodepth=8", "--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--verify_state_save=0"]);
         run("fio", &args);
     }
     server.stop();

@@ -4,9 +4,10 @@ use crate::bed::*;
 use std::fs;
 use std::path::Path;
 
-fn nothing_left() {
-    assert_eq!(served_loops(), Vec::<String>::new());
-    assert_eq!(served_mounts(), Vec::<String>::new());
+/// Neither the device nor the mount of a server that has ended. Servers of others may be there.
+fn nothing_left(server: &Server, dir: &Path) {
+    assert!(!Path::new(&server.place).exists(), "{} is left", server.place);
+    assert!(!served_at(dir), "{} is left mounted", dir.display());
 }
 
 #[test]
@@ -19,7 +20,7 @@ fn a_signal_under_load_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().to_str().unwrap();
         let mut server = Server::start(&[card, "--mount", at]);
-        assert_eq!(served_mounts().len(), 1);
+        assert!(served_at(dir.path()));
         assert!(dir.path().join("card").exists());
         let file = format!("--filename={}", server.place);
         let mut args = vec!["--name=load", &file, "--direct=1", "--rw=randrw", "--bs=16k", "--ioengine=libaio", "--iodepth=16"];
@@ -30,7 +31,7 @@ fn a_signal_under_load_leaves_nothing() {
         assert!(until(30, || done() > 100), "fio does not get going");
         server.signal(signal);
         assert_eq!(server.end(), Some(0), "{}", server.said());
-        nothing_left();
+        nothing_left(&server, dir.path());
         assert!(until(10, || load.0.try_wait().unwrap().is_some()), "fio goes on");
         assert!(fs::read_dir(dir.path()).unwrap().next().is_none(), "the directory is as it was");
     }
@@ -50,9 +51,10 @@ fn a_killed_server_makes_room_for_the_next() {
     assert!(attached(&server.place), "a killed server cannot detach");
     assert!(fs::read(&server.place).is_err(), "but nothing hangs: its device answers with errors");
     let next = Server::start(&["null", "--mount", at]);
-    assert_eq!(served_loops().len(), 1);
+    assert!(next.place == server.place || !attached(&server.place), "the device of the killed server is still there");
+    assert!(served_at(dir.path()));
     next.stop();
-    nothing_left();
+    nothing_left(&server, dir.path());
 }
 
 #[test]
@@ -70,7 +72,7 @@ fn a_mounted_card_is_named_and_waited_for() {
     fs::write(mounted.at.join("late"), "still writable").unwrap();
     mounted.unmount();
     assert_eq!(server.end(), Some(0), "{}", server.said());
-    nothing_left();
+    nothing_left(&server, Path::new("/"));
 
     let mut server = Server::start(&["null"]);
     run("mkfs.ext4", &["-q", "-F", &server.place, "64M"]);
@@ -81,6 +83,9 @@ fn a_mounted_card_is_named_and_waited_for() {
     assert!(server.said().contains("left behind"), "{}", server.said());
     run("umount", &["-l", mounted.at.to_str().unwrap()]);
     assert!(until(10, || !attached(&server.place)), "it goes with its last user");
+    // The bare device that is left goes with the next server.
+    Server::start(&["null"]).stop();
+    assert!(!Path::new(&server.place).exists());
 }
 
 #[test]
@@ -102,6 +107,26 @@ fn refuses(args: &[&str], because: &str) {
     let said = String::from_utf8_lossy(&out.stderr);
     assert_eq!((out.status.code(), out.stdout.len(), said.lines().count()), (Some(1), 0, 1), "{args:?}: {said}");
     assert!(said.contains(because), "{args:?}: {said}");
+}
+
+/// In a mount namespace whose /dev holds only what is given.
+fn refuses_with(nodes: &str, because: &str) {
+    let script = format!("mount -t tmpfs none /dev && {nodes} exec {} serve null", env!("CARGO_BIN_EXE_nandscope"));
+    let out = output("unshare", &["-m", "sh", "-c", &script]);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!((out.status.code(), out.stdout.len(), said.lines().count()), (Some(1), 0, 1), "{said}");
+    assert!(said.contains(because), "{said}");
+}
+
+#[test]
+fn without_fuse_or_loop_devices_it_says_so() {
+    let _alone = alone();
+    if !can("machines without FUSE or loop devices", true, &["unshare", "mknod"]) {
+        return;
+    }
+    refuses_with("", "no FUSE");
+    refuses_with("mknod /dev/fuse c 10 229 &&", "no loop devices");
+    refuses_with("mknod /dev/fuse c 10 229 && mknod /dev/loop-control c 10 237 &&", "cannot attach the card");
 }
 
 #[test]
@@ -130,6 +155,6 @@ fn what_cannot_be_served_is_one_error() {
     let first = Server::start(&["null", "--mount", at]);
     refuses(&["null", "--mount", at], "is in use");
     first.stop();
-    nothing_left();
-    assert!(Path::new(at).exists());
+    assert!(!served_at(own.path()));
+    assert!(own.path().exists());
 }

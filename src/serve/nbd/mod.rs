@@ -10,9 +10,9 @@ mod wire;
 
 pub use address::Address;
 
+use super::Result;
 use super::engine::{Engine, Stats};
 use super::recorder::{Recorder, TraceFile};
-use super::{Result, ServeError};
 use crate::device::realtime;
 use address::{Listener, Stream};
 use nandscope_sim::Model;

@@ -1,5 +1,6 @@
 //! A client that keeps to the protocol, and many that do not.
 
+use super::super::ServeError;
 use super::wire::{self, OPTION, OPTION_REPLY, REQUEST, command, error, info, option, reply};
 use super::*;
 use std::io::{Read, Write};
