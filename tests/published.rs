@@ -49,7 +49,7 @@ fn infer_text(text: &str) -> Findings {
     infer(&read(&[("log", text)]).unwrap())
 }
 
-/// What somebody who knows cards reads from each log, written down before the program saw it. Several values: any of them
+/// What somebody who knows cards reads from each log, written from the raw rows while the inference was made; see the random cards for what it was not made on. Several values: any of them
 /// may be meant. "-": nothing can be read. ">=": no limit shows up to there.
 const EXPERT: &str = "
 flashbench/arnd-readme_align                erase_block 4M      page 8K         access_unit 16K
@@ -460,7 +460,7 @@ fn docs_page() -> String {
         let cell = |q| f.get(q).map_or("-".into(), answer);
         let _ = writeln!(out, "| {name} | {} |", shown.map(|s| cell(s.0)).join(" | "));
     }
-    out.push_str("\nWhat an expert reads from the same rows, written down before, is in `tests/published.rs`.\n");
+    out.push_str("\nWhat an expert reads from the same rows is in `tests/published.rs`.\n");
     out
 }
 
