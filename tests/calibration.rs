@@ -83,7 +83,7 @@ fn table(bins: &BTreeMap<(Quantity, usize), Tally>, undecided: &BTreeMap<Quantit
         s += &format!("{:>12}", b.1);
     }
     s += &format!("{:>12}\n", "undecided");
-    for q in Quantity::ALL {
+    for q in Quantity::ALL.into_iter().filter(|q| undecided.contains_key(q) || bins.keys().any(|k| k.0 == *q)) {
         s += &format!("{:<22}", q.title());
         for (i, _) in BINS.iter().enumerate() {
             let t = bins.get(&(q, i)).copied().unwrap_or_default();

@@ -79,9 +79,11 @@ impl Slots {
         let skip = (16 * MIB).max(known.unwrap_or(0) * 2).saturating_sub(offset + start).min(room / 8);
         let (au, phase) = match known {
             Some(e) => (e, get("erase_block_offset").unwrap_or(0)),
-            // 48 MiB is a multiple of nearly all sizes in use; less where there is no room for 24 of them.
+            // 192 MiB is a multiple of nearly all sizes in use, and more than any; less where there is no room for 64 of them.
             None => {
-                let grid = [48, 24, 12, 6, 3].map(|m| m * MIB).into_iter().find(|g| room / g >= 24).unwrap_or(MIB);
+                let grids = [192, 96, 48, 24, 12, 6, 3].map(|m| m * MIB);
+                let with = |slots: u64| grids.into_iter().find(|g| room / g >= slots);
+                let grid = with(64).or(with(24)).unwrap_or(MIB);
                 (grid, (grid - offset % grid) % grid)
             }
         };

@@ -164,7 +164,9 @@ fn judge(writes: &[Write]) -> Finding {
             .into_iter()
             .fold(f64::INFINITY, f64::min)
     };
-    let candidates: Vec<(u64, f64)> = sizes.keys().filter(|&&u| u < largest).map(|&u| (u, chi2(u))).collect();
+    // Three planes of 4 KiB are the smallest unit with a three in it.
+    let units = sizes.keys().filter(|u| **u < largest && (u.is_power_of_two() || **u >= 12 * KIB));
+    let candidates: Vec<(u64, f64)> = units.map(|&u| (u, chi2(u))).collect();
     let best = candidates.iter().map(|c| c.1).fold(f64::INFINITY, f64::min);
     // The model is crude and writes are alike: temper the likelihood by how badly the best one fits.
     let temper = (best / writes.len() as f64).max(1.0) * 2.0 * (writes.len() as f64 / 40.0).max(1.0);
