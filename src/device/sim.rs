@@ -249,7 +249,14 @@ mod tests {
                 for i in 0..50u64 {
                     let at = i * 7_654_321 * 512 % (size - 65536) / 65536 * 65536;
                     let op = if i % 3 == 0 { Op::Write(Fill::Random(i)) } else { Op::Read };
-                    times.push(g.access(Access { op, at, len: 16384 }).unwrap());
+                    match g.access(Access { op, at, len: 16384 }) {
+                        Ok(t) => times.push(t),
+                        // A fake may say at once that it has no flash there.
+                        Err(e) => {
+                            assert!(name.starts_with("fake-"), "{name}: {e}");
+                            return times;
+                        }
+                    }
                 }
                 assert_eq!(g.counters().bytes_written, 17 * 16384);
                 times

@@ -3,8 +3,10 @@
 use crate::bed::*;
 use crate::common::{right, truth_of};
 use nandscope::report::Report;
-use nandscope_sim::{Model, cards};
+use nandscope_sim::{Model, Truth, cards};
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// µs of "165µs", "1.08ms", "1e+03µs", "-3ns".
 fn us(text: &str) -> f64 {
@@ -75,6 +77,9 @@ fn a_request_takes_its_modelled_time() {
     assert!(reads.iter().all(|t| t.took >= 1_000_000 && t.len >= 512));
 }
 
+/// Cards probed at the same time: each waits for its card nearly all the time.
+const AT_ONCE: usize = 4;
+
 /// Every built-in card, probed as a real block device in real time. What is decided with confidence must be true.
 #[test]
 fn the_probe_tells_the_truth_in_real_time() {
@@ -84,37 +89,54 @@ fn the_probe_tells_the_truth_in_real_time() {
     }
     let chosen = std::env::var("NANDSCOPE_SERVE_CARDS").ok();
     let time = std::env::var("NANDSCOPE_SERVE_TIME").unwrap_or("30s".into());
-    let keep = std::env::temp_dir();
-    let (mut wrong, mut decided) = (vec![], 0);
-    for (name, text) in cards::ALL {
-        if chosen.as_ref().is_some_and(|c| !c.split(',').any(|n| n == *name)) {
-            continue;
+    let wanted = |name: &str| chosen.as_ref().is_none_or(|c| c.split(',').any(|n| n == name));
+    let left = Mutex::new(cards::ALL.iter().filter(|c| wanted(c.0)).collect::<Vec<_>>());
+    let (wrong, decided) = (Mutex::new(vec![]), AtomicUsize::new(0));
+    assert!(!left.lock().unwrap().is_empty(), "no card has this name");
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((name, text)) = { left.lock().unwrap().pop() } {
+                    let judged = judge(name, &Model::parse(text, name).unwrap().truth(), &probe(name, &time));
+                    decided.fetch_add(judged.decided, Relaxed);
+                    wrong.lock().unwrap().extend(judged.wrong);
+                }
+            });
         }
-        let truth = Model::parse(text, name).unwrap().truth();
-        let report = probe(name, &time);
-        let mut line = format!("{name}:");
-        let mut bad = false;
-        for f in &report.findings.0 {
-            let value = f.number().map(|v| f.quantity.show(v)).or(f.at_least.map(|a| format!(">={}", a.0)));
-            let true_value = truth_of(f.quantity, &truth).map_or("-".into(), |v| f.quantity.show(v));
-            let verdict = right(f, &truth);
-            line += &format!(" [{} {}/{true_value} {:.2}", f.quantity.key(), value.as_deref().unwrap_or("?"), f.confidence);
-            line += if verdict == Some(false) { " WRONG]" } else { "]" };
-            decided += usize::from(verdict.is_some());
-            if verdict == Some(false) && f.confidence >= 0.9 {
-                bad = true;
-                wrong.push(format!("{name}: {} = {value:?}, in truth {true_value}, confidence {:.2}", f.quantity.key(), f.confidence));
-            }
-        }
-        println!("{line}");
-        if bad {
-            let path = keep.join(format!("nandscope-wrong-{name}.json"));
-            report.save(&path).unwrap();
-            println!("the report is kept: {}", path.display());
-        }
-    }
+    });
+    let (wrong, decided) = (wrong.into_inner().unwrap(), decided.into_inner());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(decided > 0 || chosen.is_some(), "nothing was decided on any card");
+}
+
+struct Judged {
+    decided: usize,
+    /// Confident and wrong.
+    wrong: Vec<String>,
+}
+
+/// Compares a report with the truth, prints a line, and keeps the report where it is wrong.
+fn judge(name: &str, truth: &Truth, report: &Report) -> Judged {
+    let mut judged = Judged { decided: 0, wrong: vec![] };
+    let mut line = format!("{name}:");
+    for f in &report.findings.0 {
+        let value = f.number().map(|v| f.quantity.show(v)).or(f.at_least.map(|a| format!(">={}", a.0))).unwrap_or("?".into());
+        let true_value = truth_of(f.quantity, truth).map_or("-".into(), |v| f.quantity.show(v));
+        let verdict = right(f, truth);
+        judged.decided += usize::from(verdict.is_some());
+        line += &format!(" [{} {value}/{true_value} {:.2}", f.quantity.key(), f.confidence);
+        line += if verdict == Some(false) { " WRONG]" } else { "]" };
+        if verdict == Some(false) && f.confidence >= 0.9 {
+            judged.wrong.push(format!("{name}: {} = {value}, in truth {true_value}, confidence {:.2}", f.quantity.key(), f.confidence));
+        }
+    }
+    println!("{line}");
+    if line.contains("WRONG") {
+        let path = std::env::temp_dir().join(format!("nandscope-wrong-{name}.json"));
+        report.save(&path).unwrap();
+        println!("the report is kept: {}", path.display());
+    }
+    judged
 }
 
 fn probe(card: &str, time: &str) -> Report {
