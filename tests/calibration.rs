@@ -23,8 +23,16 @@ struct Tally {
     wrong: u32,
 }
 
+#[derive(Default)]
+struct Outcome {
+    bins: BTreeMap<(Quantity, usize), Tally>,
+    undecided: BTreeMap<Quantity, u32>,
+    /// What was wrong at 90 % or more.
+    wrong: Vec<String>,
+}
+
 /// Probes cards on two threads and sorts what was decided by quantity and confidence.
-fn tally(cards: Vec<(u64, nandscope_sim::Model)>) -> (BTreeMap<(Quantity, usize), Tally>, BTreeMap<Quantity, u32>, Vec<String>) {
+fn tally(cards: Vec<(u64, nandscope_sim::Model)>) -> Outcome {
     let half = cards.len().div_ceil(2);
     let work = |part: &[(u64, nandscope_sim::Model)]| {
         let mut out = vec![];
@@ -44,14 +52,14 @@ fn tally(cards: Vec<(u64, nandscope_sim::Model)>) -> (BTreeMap<(Quantity, usize)
         all.extend(other.join().unwrap());
         all
     });
-    let (mut bins, mut undecided, mut wrong) = (BTreeMap::new(), BTreeMap::new(), vec![]);
+    let mut out = Outcome::default();
     for (seed, truth, findings) in results {
         for f in &findings.0 {
             match right(f, &truth) {
-                None => *undecided.entry(f.quantity).or_default() += 1,
+                None => *out.undecided.entry(f.quantity).or_default() += 1,
                 Some(ok) => {
                     let bin = BINS.iter().position(|b| f.confidence >= b.0).unwrap();
-                    let t: &mut Tally = bins.entry((f.quantity, bin)).or_default();
+                    let t: &mut Tally = out.bins.entry((f.quantity, bin)).or_default();
                     if ok {
                         t.right += 1
                     } else {
@@ -60,13 +68,13 @@ fn tally(cards: Vec<(u64, nandscope_sim::Model)>) -> (BTreeMap<(Quantity, usize)
                     if !ok && f.confidence >= 0.9 {
                         let value = f.number().or(f.at_least.map(|a| a.0)).unwrap_or(f64::NAN);
                         let true_value = common::truth_of(f.quantity, &truth);
-                        wrong.push(format!("card {seed}: {} {value} at {:.2}, truth {true_value:?}", f.quantity, f.confidence));
+                        out.wrong.push(format!("card {seed}: {} {value} at {:.2}, truth {true_value:?}", f.quantity, f.confidence));
                     }
                 }
             }
         }
     }
-    (bins, undecided, wrong)
+    out
 }
 
 fn table(bins: &BTreeMap<(Quantity, usize), Tally>, undecided: &BTreeMap<Quantity, u32>) -> String {
@@ -89,7 +97,7 @@ fn table(bins: &BTreeMap<(Quantity, usize), Tally>, undecided: &BTreeMap<Quantit
 #[test]
 fn confidence_means_what_it_says() {
     let n = count(200);
-    let (bins, undecided, wrong) = tally((1..=n).map(|s| (s, random::card(s))).collect());
+    let Outcome { bins, undecided, wrong } = tally((1..=n).map(|s| (s, random::card(s))).collect());
     println!("{n} random cards\n{}", table(&bins, &undecided));
     for w in &wrong {
         println!("{w}");

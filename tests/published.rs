@@ -6,17 +6,17 @@
 
 #[path = "published/cards.rs"]
 mod cards;
+#[path = "published/score.rs"]
+mod score;
 
 use cards::{Dice, Kind, Reads, Shown, Writes};
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::tables::infer;
-use nandscope::samples::import::{Tables, read};
+use nandscope::samples::import::{AlignTest, Tables, read};
 use nandscope::units::Bytes;
+use score::{SURE, Score, answer};
 use std::fmt::Write;
 use std::path::PathBuf;
-
-/// From here on an answer counts as given.
-const SURE: f64 = 0.8;
 
 fn data() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data")
@@ -49,7 +49,7 @@ fn infer_text(text: &str) -> Findings {
     infer(&read(&[("log", text)]).unwrap())
 }
 
-/// What somebody who knows cards reads from each log, written down before the program saw it. Several values: any of them
+/// What somebody who knows cards reads from each log, written from the raw rows while the inference was made; see the random cards for what it was not made on. Several values: any of them
 /// may be meant. "-": nothing can be read. ">=": no limit shows up to there.
 const EXPERT: &str = "
 flashbench/arnd-readme_align                erase_block 4M      page 8K         access_unit 16K
@@ -143,7 +143,7 @@ fn decided(f: &Finding, r: &Reading) -> bool {
 #[test]
 fn published_logs_are_read_as_an_expert_reads_them() {
     let all: Vec<(String, Findings)> = logs().iter().map(|l| (l.0.clone(), infer(&read(&[(&l.0, &l.1)]).unwrap()))).collect();
-    let (mut can, mut does) = (0, 0);
+    let (mut can, mut does, mut surely) = (0, 0, 0);
     for r in readings() {
         let findings = &all.iter().find(|a| a.0 == r.log).unwrap().1;
         let f = findings.get(r.quantity).unwrap_or_else(|| panic!("{}: no {}", r.log, r.quantity.key()));
@@ -152,9 +152,10 @@ fn published_logs_are_read_as_an_expert_reads_them() {
         if !r.values.is_empty() && !r.weak || r.bound.is_some() {
             can += 1;
             does += decided(f, &r) as u32;
+            surely += (decided(f, &r) && f.confidence >= SURE) as u32;
         }
     }
-    println!("decided {does} of {can}");
+    println!("decided {does} of {can}, {surely} of them for sure");
     assert!(does * 10 >= can * 9, "only {does} of {can} readable quantities were decided");
 }
 
@@ -189,6 +190,50 @@ fn runs_of_one_card_get_one_answer() {
             }
         }
     }
+}
+
+/// What a shorter log would have held: each run alone, fewer AUs, one number of AUs left out, every second size. Less may be
+/// said, nothing else.
+#[test]
+fn parts_of_logs_say_nothing_else() {
+    let readings = readings();
+    let (mut asked, mut answered, mut wrong) = (0, 0, vec![]);
+    for (name, bytes) in logs() {
+        let whole = read(&[(&name, &bytes)]).unwrap();
+        let mut parts: Vec<(String, Tables)> = vec![];
+        let empty = Tables { align: vec![], open: vec![], fat: vec![], ..whole.clone() };
+        for (i, t) in whole.align.iter().enumerate() {
+            parts.push((format!("run {i}"), Tables { align: vec![t.clone()], ..empty.clone() }));
+            let nameless = AlignTest { device_size: None, rows: t.rows[..t.rows.len() - 2].to_vec(), ..t.clone() };
+            parts.push((format!("run {i}, two rows less"), Tables { align: vec![nameless], ..empty.clone() }));
+        }
+        for (i, t) in whole.fat.iter().enumerate() {
+            parts.push((format!("find-FAT {i}"), Tables { fat: vec![t.clone()], ..empty.clone() }));
+        }
+        for k in 1..=8 {
+            let keep = |f: &dyn Fn(u32) -> bool| whole.open.iter().filter(|t| t.n.is_some_and(f)).cloned().collect::<Vec<_>>();
+            parts.push((format!("up to {k} AUs"), Tables { open: keep(&|n| n <= k), ..empty.clone() }));
+            parts.push((format!("from {k} AUs"), Tables { open: keep(&|n| n >= k), ..empty.clone() }));
+            parts.push((format!("without {k} AUs"), Tables { open: keep(&|n| n != k), ..empty.clone() }));
+        }
+        let mut thin = Tables { open: whole.open.clone(), ..empty.clone() };
+        thin.open.iter_mut().for_each(|t| t.rows = t.rows.iter().step_by(2).copied().collect());
+        parts.push(("every second size".into(), thin));
+        for (what, part) in parts {
+            for f in infer(&part).0 {
+                if let Some(r) = readings.iter().find(|r| r.log == name && r.quantity == f.quantity) {
+                    if contradicts(&f, r) {
+                        wrong.push(format!("{name}, {what}: {} read as {} is {}", r.quantity.key(), r.text, answer(&f)));
+                    }
+                    asked += 1;
+                    answered += (f.confidence >= SURE) as u32;
+                }
+            }
+        }
+    }
+    println!("{answered} of {asked} asked of parts were answered for sure");
+    assert!(asked > 500);
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
@@ -376,116 +421,6 @@ fn random_cards_are_read_right() {
     assert!(all.found * 5 >= all.shown * 4, "only {} of {} that show were decided", all.found, all.shown);
 }
 
-#[derive(Clone, Copy, Default)]
-struct Count {
-    sure: u32,
-    wrong: u32,
-    shown: u32,
-    found: u32,
-    /// Sums over answers of any confidence: given, right, confidence.
-    given: f64,
-    right: f64,
-    claimed: f64,
-}
-
-#[derive(Default)]
-struct Score(Vec<(&'static str, Count)>);
-
-impl Score {
-    fn entry(&mut self, name: &'static str) -> &mut Count {
-        if !self.0.iter().any(|s| s.0 == name) {
-            self.0.push((name, Count::default()));
-        }
-        self.0.iter_mut().find(|s| s.0 == name).map(|s| &mut s.1).unwrap()
-    }
-
-    fn add(&mut self, name: &'static str, seed: u64, f: &Finding, truth: Option<f64>, shows: bool) {
-        let right = match f.at_least {
-            Some(b) => truth.is_some_and(|t| b.0 <= t),
-            None => f.number() == truth,
-        };
-        let c = self.entry(name);
-        if f.value.is_some() || f.at_least.is_some() {
-            c.given += 1.0;
-            c.right += right as u8 as f64;
-            c.claimed += f.confidence;
-            if f.confidence >= SURE {
-                c.sure += 1;
-                c.wrong += !right as u32;
-                if !right {
-                    println!("seed {seed}: {name} is {truth:?}, said {}", answer(f));
-                }
-            }
-        }
-        if shows {
-            c.shown += 1;
-            c.found += (f.value.is_some() && right) as u32;
-            if !(f.value.is_some() && right) && std::env::var_os("NANDSCOPE_MISSED").is_some() {
-                println!("seed {seed}: {name} {truth:?} shows, said {} {:?}", answer(f), f.reason);
-            }
-        }
-    }
-
-    /// The limit lies above all that was tried, or between two numbers.
-    fn bound(&mut self, name: &'static str, seed: u64, f: &Finding, limit: u32, k: u32) {
-        let right = match (f.at_least, f.number()) {
-            (Some(b), _) => b.0 <= limit as f64,
-            (None, v) => v == Some(limit as f64),
-        };
-        let c = self.entry(name);
-        if f.value.is_some() || f.at_least.is_some() {
-            c.given += 1.0;
-            c.right += right as u8 as f64;
-            c.claimed += f.confidence;
-            c.sure += (f.confidence >= SURE) as u32;
-            if f.confidence >= SURE && !right {
-                c.wrong += 1;
-                println!("seed {seed}: {name} is at least {k} ({limit}), said {}", answer(f));
-            }
-        }
-        c.shown += 1;
-        c.found += f.at_least.is_some_and(|b| b.0 as u32 + 1 >= k && right) as u32;
-    }
-
-    fn all(&self) -> Count {
-        self.0.iter().fold(Count::default(), |a, (_, b)| Count {
-            sure: a.sure + b.sure,
-            wrong: a.wrong + b.wrong,
-            shown: a.shown + b.shown,
-            found: a.found + b.found,
-            given: a.given + b.given,
-            right: a.right + b.right,
-            claimed: a.claimed + b.claimed,
-        })
-    }
-
-    fn table(&self) -> String {
-        let mut out = String::from("what               sure  wrong   shows  decided   claimed   right\n");
-        for (name, c) in self.0.iter().copied().chain([("all", self.all())]) {
-            let _ = writeln!(
-                out,
-                "{name:<17} {:>5} {:>6} {:>7} {:>8} {:>8.3} {:>7.3}",
-                c.sure,
-                c.wrong,
-                c.shown,
-                c.found,
-                c.claimed / c.given,
-                c.right / c.given
-            );
-        }
-        out
-    }
-}
-
-fn answer(f: &Finding) -> String {
-    let p = format!("{:.0} %", f.confidence * 100.0);
-    match (f.number(), f.at_least) {
-        (Some(v), _) => format!("{} ({p})", f.quantity.show(v)),
-        (None, Some(b)) => format!("at least {} ({p})", f.quantity.show(b.0)),
-        _ => "undecided".into(),
-    }
-}
-
 /// The table of all answers, in the docs.
 #[test]
 fn the_table_in_the_docs_is_current() {
@@ -495,7 +430,9 @@ fn the_table_in_the_docs_is_current() {
         std::fs::write(&path, &page).unwrap();
     }
     let stored = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(stored == page, "docs/published.md is out of date: NANDSCOPE_WRITE=1 cargo test --test published");
+    // A last digit of a confidence may differ between machines.
+    let answers = |s: &str| s.split('(').map(|p| p.split_once(" %)").map_or(p, |x| x.1).to_string()).collect::<Vec<_>>();
+    assert!(answers(&stored) == answers(&page), "docs/published.md is out of date: NANDSCOPE_WRITE=1 cargo test --test published");
 }
 
 fn docs_page() -> String {
@@ -523,7 +460,7 @@ fn docs_page() -> String {
         let cell = |q| f.get(q).map_or("-".into(), answer);
         let _ = writeln!(out, "| {name} | {} |", shown.map(|s| cell(s.0)).join(" | "));
     }
-    out.push_str("\nWhat an expert reads from the same rows, written down before, is in `tests/published.rs`.\n");
+    out.push_str("\nWhat an expert reads from the same rows is in `tests/published.rs`.\n");
     out
 }
 
@@ -540,4 +477,18 @@ fn one_random_card() {
     let card = Writes::new(&mut d);
     let writes = card.log(&mut d);
     println!("limit {} {:?} random {}\n{writes}\n{:#?}", card.limit, card.kind, card.random, infer_text(&writes));
+}
+/// `NANDSCOPE_LOG=result_29 cargo test --test published one_log -- --nocapture --ignored` tells all that is said of some logs.
+#[test]
+#[ignore = "prints the findings of published logs"]
+fn one_log() {
+    let part = std::env::var("NANDSCOPE_LOG").unwrap_or_default();
+    for (name, bytes) in logs().iter().filter(|l| l.0.contains(&part)) {
+        let tables = read(&[(name, bytes)]).unwrap();
+        println!("{name}: {}; {} lines ignored {:?}", tables.summary(), tables.ignored_lines, tables.notes);
+        for f in infer(&tables).0 {
+            println!("  {:<16} {} {}", f.quantity.key(), answer(&f), f.reason.as_deref().unwrap_or(""));
+            f.evidence.iter().chain(&f.caveats).for_each(|e| println!("      {e}"));
+        }
+    }
 }

@@ -4,6 +4,7 @@
 use super::mmc::{CommandPort, Multi, Registers, Transaction};
 use super::{Access, Device, DeviceError, Fill, Geometry, Op, Result, Timed};
 use crate::units::{Nanos, SECTOR};
+use nandscope_sim::model::Transfer;
 use nandscope_sim::{Card, Completion, Data, Fault, Model, Request};
 use rustix::io::Errno;
 
@@ -87,7 +88,7 @@ impl Device for SimDevice {
         a.check(&self.geometry)?;
         let start = self.now;
         if let (Op::Write(fill), Some(how)) = (a.op, self.how) {
-            let took = self.transaction(Transaction { how, at: a.at, blocks: (a.len / SECTOR) as u32, fill })?;
+            let took = self.transaction(Transaction { how, at: a.at, blocks: u32::try_from(a.len / SECTOR).unwrap_or(u32::MAX), fill })?;
             return Ok(Timed { start: Nanos(start), took });
         }
         let mut done = self.submit(start, a)?.done;
@@ -137,32 +138,49 @@ impl Device for SimDevice {
     }
 }
 
+/// Blocks of a raw transaction: as many as a real one can have.
+const MOST_BLOCKS: u32 = 1024;
+
 /// The command interface of a simulated card, in virtual time.
+///
+/// A model fixes how its host sends requests (`host.transfer`), so the other forms are made from what that costs: single blocks
+/// are requests of one sector, an open-ended write is a pre-defined one and then the busy time after its stop command
+/// (`card.stop`). Where the host of the model ends every request with a stop command, the forms without one cannot be had.
 impl CommandPort for SimDevice {
     fn supports(&self, how: Multi) -> Result<()> {
-        match how {
-            _ if self.geometry.sector != SECTOR => Err(how.unsupported("the card has no blocks of 512 bytes")),
-            Multi::SingleBlocks | Multi::PreDefined => Ok(()),
-            Multi::OpenEnded | Multi::Acmd23 => Err(how.unsupported("the card model has no costs of its own for it")),
-        }
+        let host = &self.card.model().host;
+        let why = match (how, host.transfer) {
+            _ if self.geometry.sector != SECTOR => "the card has no blocks of 512 bytes",
+            (Multi::SingleBlocks, Transfer::Single | Transfer::Predefined) => return Ok(()),
+            (_, Transfer::Single) => "the host of this model sends single blocks only",
+            _ if host.max_request != 0 && host.max_request < u64::from(MOST_BLOCKS) * SECTOR => {
+                "the host of this model splits requests itself"
+            }
+            (Multi::OpenEnded, _) | (Multi::PreDefined, Transfer::Predefined) => return Ok(()),
+            (Multi::Acmd23, _) => "the card model has no costs for erasing ahead",
+            _ => "the host of this model ends every write with a stop command",
+        };
+        Err(how.unsupported(why))
     }
 
     fn max_blocks(&self) -> u32 {
-        let most = self.geometry.max_request.unwrap_or(u64::MAX) / SECTOR;
-        u32::try_from(most).unwrap_or(u32::MAX)
+        MOST_BLOCKS
     }
 
     fn transaction(&mut self, t: Transaction) -> Result<Nanos> {
         self.supports(t.how)?;
-        if t.blocks > self.max_blocks() {
-            let text = format!("a transaction of {} blocks is longer than the {} that go in one piece", t.blocks, self.max_blocks());
-            return Err(DeviceError::OutOfBounds(text));
+        let len = u64::from(t.blocks) * SECTOR;
+        if t.blocks == 0 || t.blocks > MOST_BLOCKS {
+            return Err(DeviceError::OutOfBounds(format!("a raw transaction has 1 to {MOST_BLOCKS} blocks, not {}", t.blocks)));
         }
         let begun = self.now;
-        let len = u64::from(t.blocks) * SECTOR;
-        let step = if t.how == Multi::SingleBlocks { SECTOR } else { len.max(SECTOR) };
+        let step = if t.how == Multi::SingleBlocks { SECTOR } else { len };
         for at in (t.at..t.at + len).step_by(step as usize) {
             self.now = self.submit(self.now, Access { op: Op::Write(t.fill), at, len: step })?.done;
+        }
+        let Model { host, card, .. } = self.card.model();
+        if t.how == Multi::OpenEnded && host.transfer == Transfer::Predefined {
+            self.now += card.stop;
         }
         Ok(Nanos(self.now - begun))
     }
@@ -231,7 +249,14 @@ mod tests {
                 for i in 0..50u64 {
                     let at = i * 7_654_321 * 512 % (size - 65536) / 65536 * 65536;
                     let op = if i % 3 == 0 { Op::Write(Fill::Random(i)) } else { Op::Read };
-                    times.push(g.access(Access { op, at, len: 16384 }).unwrap());
+                    match g.access(Access { op, at, len: 16384 }) {
+                        Ok(t) => times.push(t),
+                        // A fake may say at once that it has no flash there.
+                        Err(e) => {
+                            assert!(name.starts_with("fake-"), "{name}: {e}");
+                            return times;
+                        }
+                    }
                 }
                 assert_eq!(g.counters().bytes_written, 17 * 16384);
                 times
@@ -283,6 +308,28 @@ mod tests {
         }
         assert!(matches!(d.write_as(Some(Multi::Acmd23)), Err(DeviceError::Unsupported(_))));
         assert_eq!(d.how, Some(Multi::SingleBlocks), "a refused form changes nothing");
+    }
+
+    #[test]
+    fn the_model_of_the_host_says_which_forms_there_are() {
+        let text = nandscope_sim::cards::text("null").unwrap();
+        let card = |host: &str, stop: &str| {
+            let text = text.replacen("[card]\n", &format!("[host]\n{host}\n[card]\n{stop}\n"), 1);
+            SimDevice::new(&Model::parse(&text, "host.toml").unwrap(), 1)
+        };
+        let forms = |d: &SimDevice| Multi::ALL.into_iter().filter(|&m| d.supports(m).is_ok()).collect::<Vec<_>>();
+        let mut plain = card("", "stop = \"700 us\"");
+        assert_eq!(forms(&plain), [Multi::SingleBlocks, Multi::OpenEnded, Multi::PreDefined]);
+        let mut took = |how| {
+            plain.write_as(Some(how)).unwrap();
+            plain.access(Access { op: Op::Write(Fill::Ones), at: 0, len: 4096 }).unwrap().took
+        };
+        assert_eq!(took(Multi::OpenEnded), took(Multi::PreDefined) + Nanos(700_000));
+        assert_eq!(forms(&card("transfer = \"open-ended\"", "")), [Multi::OpenEnded]);
+        assert_eq!(forms(&card("transfer = \"single-block\"", "")), [Multi::SingleBlocks]);
+        assert_eq!(forms(&card("max_request = \"64 KiB\"", "")), [Multi::SingleBlocks]);
+        let e = card("transfer = \"single-block\"", "").supports(Multi::PreDefined).unwrap_err();
+        assert!(e.to_string().contains("single blocks only"), "{e}");
     }
 
     #[test]

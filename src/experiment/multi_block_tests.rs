@@ -227,3 +227,31 @@ fn a_run_without_samples_decides_nothing() {
         assert!(f.value.is_none() && f.reason.is_some(), "{f:?}");
     }
 }
+
+#[test]
+fn it_runs_on_every_simulated_card() {
+    let mut decided = 0;
+    for (name, text) in nandscope_sim::cards::ALL {
+        let model = nandscope_sim::Model::parse(text, name).unwrap();
+        let mut device = crate::device::SimDevice::new(&model, 3);
+        let geometry = device.geometry().clone();
+        let known = Findings::default();
+        // Behind the flash it really has, a counterfeit card fails.
+        let region = 0..model.truth().real_capacity.min(geometry.size);
+        let setup = Setup { geometry: &geometry, region, known: &known };
+        let stop = AtomicBool::new(false);
+        let limits = Limits { deadline: Nanos(1_800_000_000_000), stop: &stop, seed: 5 };
+        let run = run(&MultiBlock, &setup, &mut device, &limits, &mut |_| {});
+        assert!(!matches!(run.ended, Ended::Failed(_)), "{name}: {:?}", run.faults);
+        for f in MultiBlock.infer(&run) {
+            decided += u32::from(f.value.is_some());
+            assert!(f.value.is_some() || f.reason.is_some(), "{name}: {f:?}");
+            // What the model limits must not be exceeded.
+            if f.quantity == Quantity::LargestRequest && model.host.max_request > 0 {
+                let (limit, said) = (model.host.max_request as f64, f.number().or(f.at_least.map(|n| n.0)).unwrap_or(0.0));
+                assert!(said <= limit, "{name}: {f:?}");
+            }
+        }
+    }
+    assert!(decided > nandscope_sim::cards::ALL.len() as u32, "{decided}");
+}

@@ -595,8 +595,11 @@ impl View {
         }
         let step = sweep.bytes("step");
         let base = l.phase + sweep.bytes("from").saturating_sub(l.phase).div_ceil(l.period) * l.period;
+        // What a target that is small beside the period does not hold cannot be looked at.
+        let end = run.setting("end").unwrap_or(u64::MAX);
         (2..=32)
             .filter(|d| l.period.is_multiple_of(d * step) && l.period / d >= 8 * step)
+            .filter(|d| base + l.period / d + step + sweep.bytes("block") <= end)
             .map(|d| {
                 let at = base + l.period / d;
                 let set =

@@ -6,6 +6,7 @@
 mod align;
 mod fat;
 mod levels;
+mod limit;
 mod open;
 mod write;
 

@@ -21,6 +21,9 @@ pub fn advice(f: &Findings) -> Vec<String> {
     if let Some(w) = value(Quantity::WriteUnit).filter(|&w| w > 512.0) {
         out.push(format!("write at least {} at a time; anything smaller costs as much", Bytes(w as u64)));
     }
+    if let Some(k) = value(Quantity::MultiBlockKnee).filter(|&k| k > 512.0) {
+        out.push(format!("put {} or more into one write command: that reaches nine tenths of the best rate", Bytes(k as u64)));
+    }
     let cost = value(Quantity::CloseCostMs).map(|c| format!(" (each closes an AU: {} ms)", three(c))).unwrap_or_default();
     match value(Quantity::OpenAusLinear) {
         Some(0.0) => out.push("every write rewrites an erase block: buffer as much as you can before writing".into()),

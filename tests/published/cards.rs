@@ -16,9 +16,7 @@ pub struct Dice(Pcg64Mcg);
 impl Dice {
     pub fn new(seed: u64) -> Dice {
         let mut rng = Pcg64Mcg::new((seed as u128) << 64 | 0x9e37_79b9_7f4a_7c15);
-        for _ in 0..8 {
-            rng.next_u64();
-        }
+        (0..8).for_each(|_| _ = rng.next_u64());
         Dice(rng)
     }
     pub fn unit(&mut self) -> f64 {
@@ -96,20 +94,19 @@ impl Reads {
         }
     }
 
+    /// The largest row, and the distance of its places. The form with rows of 3 x 2^n begins with one of these, inside a
+    /// seventh of the device.
     fn top(&self) -> u64 {
-        (10..).map(|k| 1u64 << k).find(|t| 7 * t >= self.capacity).unwrap()
+        match self.odd_rows {
+            true => (9..40).map(|k| 3u64 << k).filter(|t| 7 * t <= self.capacity).max().unwrap(),
+            false => (10..).map(|k| 1u64 << k).find(|t| 7 * t >= self.capacity).unwrap(),
+        }
     }
 
     fn rows(&self) -> Vec<u64> {
-        let mut out = vec![];
-        let mut a = self.top();
-        while a >= 2 * KIB {
-            out.push(a);
-            if self.odd_rows && a >= 4 * KIB {
-                out.push(a / 4 * 3);
-            }
-            a /= 2;
-        }
+        let powers = (11..40).flat_map(|k| [1u64 << k, 3 << (k - 1)]);
+        let mut out: Vec<u64> = powers.filter(|a| *a <= self.top() && (self.odd_rows || a.is_power_of_two())).collect();
+        out.sort_by_key(|a| std::cmp::Reverse(*a));
         out
     }
 

@@ -17,7 +17,7 @@ share=$vm/share
 rm -rf "$share" && mkdir -p "$share/out"
 cp "$here/guest/all.sh" "$vm/cargo/$triple/debug/nandscope" "$share/"
 rm -f "$vm/sd.img"
-truncate -s 64M "$vm/sd.img"
+truncate -s 32M "$vm/sd.img"
 # The SD card is served inside the processor and takes no time of the guest; a disk that waited for the host would make its
 # clock, which jumps to the next timer when there is nothing to do, run ahead: so the USB disk is all zeros.
 "$here/boot.sh" "$share" all.sh \

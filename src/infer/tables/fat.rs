@@ -82,7 +82,7 @@ fn judge(q: Quantity, columns: &[Column], noise: f64, au: u64) -> Finding {
     let Some((&first, &last)) = special.first().zip(special.last()) else {
         let most = columns.iter().map(|c| c.strongest().abs()).fold(0.0, f64::max);
         let far = columns.iter().map(|c| c.strongest()).fold(0.0, |a: f64, b| if b.abs() > a.abs() { b } else { a });
-        let text = format!("the {} AUs differ by no more than {} of the usual rate", columns.len(), percent(far));
+        let text = format!("of {} AUs the one that differs most writes at {} of the usual rate", columns.len(), percent(far));
         // Near the line the call is not sure.
         return Finding::decided(q, 0.0, if most < 0.6 * line { 0.88 } else { 0.72 }).evidence(text);
     };
@@ -107,4 +107,47 @@ fn judge(q: Quantity, columns: &[Column], noise: f64, au: u64) -> Finding {
         f = f.caveat(format!("only AU {first} is special: the zone lies from {} to {}", Bytes(first as u64 * au), Bytes(end)));
     }
     f
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::import::read;
+
+    /// A find-FAT table of eight AUs; `rate` in K/s of column and size.
+    fn log(rate: impl Fn(usize, u64) -> f64) -> Finding {
+        let mut text = String::from("find FAT: 1\n");
+        for size in (11..=22).rev().map(|k| 1u64 << k) {
+            let cells = (0..8).map(|i| crate::flashbench::format::rate(rate(i, size) * 1e3)).collect::<Vec<_>>().join("  ");
+            text += &format!("{} {cells}\n", crate::flashbench::format::size(size));
+        }
+        infer(&read(&[("t", text)]).unwrap()).remove(0)
+    }
+
+    #[test]
+    fn zones() {
+        let none = log(|i, _| if i == 0 { 4000.0 } else { 5000.0 });
+        assert_eq!(none.number(), Some(0.0), "{none:?}");
+        // Slower for large writes, much faster for small ones.
+        let two = log(|i, s| {
+            if i > 1 {
+                if s < 8192 { 180.0 } else { 4400.0 }
+            } else if s < 8192 {
+                850.0
+            } else {
+                2700.0
+            }
+        });
+        assert_eq!(two.number(), Some((8 << 20) as f64), "{two:?}");
+        let second = log(|i, _| if i == 1 { 9000.0 } else { 4400.0 });
+        assert!(second.number() == Some((8 << 20) as f64) && second.caveats[0].contains("only AU 1"), "{second:?}");
+    }
+
+    #[test]
+    fn stalls_and_odd_aus_are_no_zone() {
+        let stalls = log(|i, s| if s.trailing_zeros() as usize % 4 == i { 2000.0 } else { 5000.0 });
+        assert_eq!(stalls.number(), Some(0.0), "{stalls:?}");
+        let third = log(|i, _| if i == 3 { 9000.0 } else { 4400.0 });
+        assert!(third.value.is_none(), "{third:?}");
+    }
 }

@@ -15,7 +15,7 @@ const FEW: [f64; MOST + 1] = [0.25, 0.45, 0.24, 0.05, 0.01];
 /// Prior of a number of steps from `SMALL` on: none, an erase block, and something else besides.
 const LARGE: [f64; MOST + 1] = [0.3, 0.66, 0.038, 0.001, 0.001];
 /// Neighbouring rows share part of their noise (the same region of the card): they count for this much of their number.
-const INDEPENDENT: f64 = 0.75;
+const INDEPENDENT: f64 = 0.85;
 
 /// Steps to weigh, and which rows feel them.
 pub(super) struct Design {
@@ -36,7 +36,7 @@ pub(super) struct Fit {
 /// ln of the probability of the rows under a set of steps, up to a constant, for one size of the noise: `sigma` µs for all
 /// rows and `tau` of the level.
 fn evidence(d: &Design, set: &[usize], sigma: f64, tau: f64, rounds: usize) -> Option<(f64, Vec<f64>)> {
-    const NU: f64 = 5.0;
+    const NU: f64 = 7.0;
     let k = set.len();
     let mut h = vec![];
     let mut level = d.y.clone();

@@ -7,226 +7,12 @@
 //! stalls; under "exceeds" they are longer by a factor that is free, but common in kind. No monotony above the limit is
 //! assumed (Q11). All runs add up to one posterior over the limit.
 
-use std::collections::BTreeMap;
-
 use crate::finding::{Finding, Quantity};
-use crate::infer::stats::{ln_sum_exp, mad, median, quantile};
-use crate::samples::import::{OpenTest, Tables};
-use crate::units::{Bytes, KIB, three};
+use crate::infer::stats::{ln_sum_exp, median, quantile};
+use crate::samples::import::Tables;
+use crate::units::{Bytes, three};
 
-/// Smaller writes may be gathered in a log, and tell of that instead.
-const SMALLEST: u64 = 32 * KIB;
-/// Sizes of one table share their history: they count for this much of their number.
-const INDEPENDENT: f64 = 0.6;
-/// No single N counts for more than this (natural logarithm): what fooled one size may have fooled all.
-const MOST: f64 = 6.0;
-/// Share of table rows that a stall or a clean-up of the card slows (published tables: about one in twenty).
-const STALLS: f64 = 0.06;
-
-/// The tables of one file and one AU size.
-struct Series {
-    /// ln of milliseconds a write, by N, by size; repeats averaged.
-    ms: BTreeMap<u32, BTreeMap<u64, f64>>,
-    /// The sizes that tell, largest first.
-    middle: Vec<u64>,
-    place: String,
-}
-
-impl Series {
-    /// ln times of one N at the middle sizes it has.
-    fn at(&self, n: u32) -> Vec<(u64, f64)> {
-        self.middle.iter().filter_map(|s| Some((*s, *self.ms.get(&n)?.get(s)?))).collect()
-    }
-
-    /// The N that have at least two middle sizes, ascending.
-    fn counts(&self) -> Vec<u32> {
-        self.ms.keys().copied().filter(|&n| self.at(n).len() >= 2).collect()
-    }
-
-    /// Median over some N, by size.
-    fn reference(&self, of: &[u32]) -> BTreeMap<u64, f64> {
-        let at = |s: u64| of.iter().filter_map(|n| self.ms.get(n)?.get(&s).copied()).collect::<Vec<f64>>();
-        self.middle.iter().map(|&s| (s, median(&at(s)))).filter(|x| x.1.is_finite()).collect()
-    }
-
-    /// ln ratios of one N to a reference.
-    fn ratios(&self, n: u32, reference: &BTreeMap<u64, f64>) -> Vec<f64> {
-        self.at(n).iter().filter_map(|(s, y)| Some(y - reference.get(s)?)).collect()
-    }
-}
-
-fn series(tables: &Tables, random: bool) -> Vec<Series> {
-    let mut groups: BTreeMap<(usize, u64), Vec<&OpenTest>> = BTreeMap::new();
-    for t in tables.open.iter().filter(|t| t.n.is_some() && t.random.unwrap_or(false) == random) {
-        // The first row is one whole AU.
-        let au = t.erase_size.or(t.rows.first().map(|r| r.size)).unwrap_or(0);
-        groups.entry((t.place.file, au)).or_default().push(t);
-    }
-    let one = |((_, au), tests): ((usize, u64), Vec<&OpenTest>)| {
-        let mut all: BTreeMap<u32, BTreeMap<u64, Vec<f64>>> = BTreeMap::new();
-        for t in &tests {
-            for r in &t.rows {
-                all.entry(t.n.unwrap_or(0)).or_default().entry(r.size).or_default().push(r.ms().ln());
-            }
-        }
-        let mut sizes: Vec<u64> = all.values().flat_map(|m| m.keys().copied()).filter(|&s| s <= au / 4).collect();
-        sizes.sort_unstable_by_key(|&s| std::cmp::Reverse(s));
-        sizes.dedup();
-        let middle: Vec<u64> = sizes.iter().copied().filter(|&s| s >= SMALLEST).collect();
-        let ms = all.into_iter().map(|(n, m)| (n, m.into_iter().map(|(s, v)| (s, median(&v))).collect())).collect();
-        Series { ms, middle: if middle.len() >= 2 { middle } else { sizes }, place: tables.at(tests[0].place) }
-    };
-    groups.into_iter().map(one).filter(|s| !s.counts().is_empty()).collect()
-}
-
-/// Student's t density with three degrees of freedom.
-fn t3(x: f64, scale: f64) -> f64 {
-    0.3675 / scale / (1.0 + (x / scale).powi(2) / 3.0).powi(2)
-}
-
-fn normal(x: f64, m: f64, s: f64) -> f64 {
-    (-0.5 * ((x - m) / s).powi(2)).exp() / s / 2.5066
-}
-
-/// ln density of ratios when N fits. The common drift is a few per cent for each N on published tables. A stall or a
-/// clean-up slows one row, or some rows in turn: they are written one after the other.
-fn ln_fits(r: &[f64], noise: f64) -> f64 {
-    let drifts: Vec<f64> = (-4..=14).map(|i| i as f64 * 0.05).collect();
-    let stalled = |x: f64| if (0.0..2.0).contains(&x) { 0.5 } else { 0.01 };
-    // From row a up to row b is a clean-up; none where they are equal. Never more than half of the rows.
-    let mut windows = vec![(0, 0, 0.85f64.ln())];
-    let bursts: Vec<(usize, usize)> = (0..r.len()).flat_map(|a| (a + 1..=(a + r.len() / 2).min(r.len())).map(move |b| (a, b))).collect();
-    windows.extend(bursts.iter().map(|&(a, b)| (a, b, (0.15 / bursts.len() as f64).ln())));
-    let mut all = vec![];
-    for &drift in &drifts {
-        for &(a, b, prior) in &windows {
-            let row = |(i, x): (usize, &f64)| {
-                let calm = (1.0 - STALLS) * t3(x - drift, noise) + STALLS * stalled(*x);
-                if (a..b).contains(&i) { stalled(*x).ln() } else { calm.ln() }
-            };
-            all.push(prior + INDEPENDENT * r.iter().enumerate().map(row).sum::<f64>() - drift.abs() / 0.12);
-        }
-    }
-    ln_sum_exp(&all) - ln_sum_exp(&drifts.iter().map(|d| -d.abs() / 0.12).collect::<Vec<_>>())
-}
-
-/// ln density of ratios when N exceeds the limit: the extra time is the same for all sizes, or a smooth power of the size
-/// where a cache gathers writes. `rows`: size, ln time, ln ratio. A mean factor of 1.5 is the least: closing an AU copies
-/// part of it, and less than a quarter of an AU is written meanwhile.
-fn ln_exceeds(rows: &[(u64, f64, f64)], noise: f64) -> f64 {
-    let factors: Vec<f64> = (0..24).map(|i| 0.4 + 0.2 * i as f64).collect();
-    let powers = [-0.4, 0.0, 0.4, 0.8, 1.1];
-    let mut all = vec![];
-    for &factor in &factors {
-        for &power in &powers {
-            // Extra time over fast time, by size, up to the scale that gives the mean factor.
-            let shape: Vec<f64> = rows.iter().map(|&(z, y, r)| (z as f64 / 65536.0).powf(power) / (y - r).exp()).collect();
-            let mean = |scale: f64| shape.iter().map(|x| (scale * x).ln_1p()).sum::<f64>() / shape.len() as f64;
-            let (mut lo, mut hi) = (1e-6f64, 1e9f64);
-            for _ in 0..26 {
-                let mid = (lo * hi).sqrt();
-                if mean(mid) < factor { lo = mid } else { hi = mid }
-            }
-            let row = |(x, s): (&(u64, f64, f64), &f64)| {
-                let want = (lo * s).ln_1p();
-                (0.95 * t3(x.2 - want, 0.2 * want + noise) + 0.05 * if (0.0..5.0).contains(&x.2) { 0.2 } else { 0.01 }).ln()
-            };
-            all.push(INDEPENDENT * rows.iter().zip(&shape).map(row).sum::<f64>() - factor / 1.5);
-        }
-    }
-    let norm = ln_sum_exp(&factors.iter().map(|f| -f / 1.5).collect::<Vec<_>>()) + (powers.len() as f64).ln();
-    ln_sum_exp(&all) - norm
-}
-
-/// Scatter of ratios over the sizes where nothing else happens: the calmer N of the series.
-fn noise(s: &Series, counts: &[u32]) -> f64 {
-    let each: Vec<f64> =
-        (1..counts.len()).map(|i| mad(&s.ratios(counts[i], &s.reference(&counts[..i])))).filter(|x| x.is_finite()).collect();
-    let calm = quantile(&each, 0.3);
-    if calm.is_finite() { calm.clamp(0.05, 0.15) } else { 0.07 }
-}
-
-/// How the time of a write grows with its size: 1 where writes cost what they carry, 0 where each pays for a closed AU.
-fn slope(points: &[(u64, f64)]) -> f64 {
-    let mut all = vec![];
-    for (i, a) in points.iter().enumerate() {
-        for b in &points[i + 1..] {
-            all.push((a.1 - b.1) / ((a.0 as f64).ln() - (b.0 as f64).ln()));
-        }
-    }
-    median(&all)
-}
-
-/// ln odds that a table on its own shows every write paying, from its slope alone. Linear writes above the limit may
-/// still be gathered by a cache and grow with the size, so a slope of 1 says less than a slope of 0.
-fn ln_pays(slope: f64) -> f64 {
-    let pays = 0.8 * normal(slope, 0.1, 0.2) + 0.2 * normal(slope, 0.9, 0.2) + 0.01;
-    let fits = 0.97 * normal(slope, 0.9, 0.14) + 0.03;
-    (pays / fits).ln().clamp(-MOST, MOST)
-}
-
-/// One series weighed: what each N says of each limit.
-struct Weighed {
-    counts: Vec<u32>,
-    /// ln odds "pays" of the smallest N, from its own table.
-    first: f64,
-    /// By number of counts that fit (one at least), by count: ln odds that it exceeds.
-    odds: Vec<Vec<f64>>,
-}
-
-impl Weighed {
-    fn of(s: &Series) -> Weighed {
-        let counts = s.counts();
-        let noise = noise(s, &counts);
-        let as_fit: Vec<f64> = (0..counts.len()).map(|j| ln_fits(&s.ratios(counts[j], &s.reference(&counts[..j])), noise)).collect();
-        let odds = (1..=counts.len()).map(|fit| {
-            let fast = s.reference(&counts[..fit]);
-            let extra = |n: u32| {
-                let e: Vec<f64> = s.at(n).iter().filter_map(|(z, y)| Some(y.exp() - fast.get(z)?.exp())).collect();
-                median(&e)
-            };
-            let worst = counts[fit..].iter().map(|&n| extra(n)).fold(0.0, f64::max);
-            let one = |j: usize| {
-                let n = counts[j];
-                let rows: Vec<(u64, f64, f64)> = s.at(n).iter().filter_map(|(z, y)| Some((*z, *y, y - fast.get(z)?))).collect();
-                let mut over = ln_exceeds(&rows, noise);
-                if j > fit {
-                    // Slow as those before it are slow: the cost of one AU is much the same for every N.
-                    let like = ln_fits(&s.ratios(n, &s.reference(&counts[fit..j])), noise);
-                    over = ln_sum_exp(&[over, like]) - 2f64.ln();
-                }
-                let ln = (over - as_fit[j]).clamp(-MOST, MOST);
-                // Of a round over N AUs at least as many are closed as exceed the limit, whatever the card throws out.
-                let closed = (n + 1 - counts[fit]) as f64 / n as f64;
-                if extra(n) < 0.5 * worst * closed { ln - MOST / 2.0 } else { ln }
-            };
-            (0..counts.len()).map(|j| if j < fit { 0.0 } else { one(j) }).collect()
-        });
-        let odds = odds.collect();
-        Weighed { first: ln_pays(slope(&s.at(counts[0]))), odds, counts }
-    }
-
-    fn fitting(&self, limit: u32) -> usize {
-        self.counts.iter().filter(|&&n| n <= limit).count()
-    }
-
-    /// ln probability of a limit, up to a constant. That one AU pays by itself is asked elsewhere.
-    fn ln_limit(&self, limit: u32) -> f64 {
-        match self.fitting(limit) {
-            0 if self.counts[0] == 1 => f64::NEG_INFINITY,
-            0 => self.first,
-            fit => self.odds[fit - 1].iter().sum(),
-        }
-    }
-
-    /// An N that says the opposite of a limit by itself.
-    fn against(&self, limit: u32) -> Option<u32> {
-        let fit = self.fitting(limit);
-        let slow = (1..fit).find(|&j| self.odds[j - 1][j] > MOST / 2.0);
-        let fast = (fit.max(1)..self.counts.len()).find(|&j| fit > 0 && self.odds[fit - 1][j] < -MOST / 2.0);
-        slow.or(fast).map(|j| self.counts[j])
-    }
-}
+use super::limit::{MOST, SMALLEST, Series, Weighed, ln_pays, series, slope};
 
 /// Both orders, and the cost of closing an AU from whatever exceeds the limits.
 pub fn infer(tables: &Tables) -> Vec<Finding> {
@@ -329,12 +115,17 @@ fn decide(q: Quantity, order: &str, all: &[Series], p: &[f64], alone: f64) -> Fi
     }
     // The largest bound that is nearly sure.
     let tail = |j: usize| p[j..].iter().sum::<f64>();
-    let bound = (1..=most).rev().filter(|&j| tested.contains(&(j as u32))).find(|&j| tail(j) >= 0.8);
+    // Two or three sizes are little to see a partial slowdown in.
+    let sizes = |n: u32| all.iter().map(|s| s.at(n).len()).max().unwrap_or(0);
+    // Writes that a cache gathers look even above the limit too: without a slow N or a table of one AU that is not known.
+    let alone = |j: usize| j == most && all.iter().all(|s| s.counts()[0] > 1);
+    let trust = |j: usize| ((if sizes(j as u32) < 4 { 0.9 } else { 0.97 }) * tail(j).min(0.98)).min(if alone(j) { 0.75 } else { 1.0 });
+    let bound = (1..=most).rev().filter(|&j| tested.contains(&(j as u32))).find(|&j| tail(j) >= 0.7);
     let next = tested.iter().copied().filter(|&n| bound.is_some_and(|b| n as usize > b)).min();
     match bound {
         Some(b) if b == most => {
             let why = format!("no cliff up to {b} AUs, and more were not tried");
-            tell(Finding::at_least(q, b as f64, (0.97 * tail(b)).min(0.95), why))
+            tell(Finding::at_least(q, b as f64, trust(b), why))
         }
         Some(b) if b > 1 || next.is_some_and(|n| n > 2) => {
             let why = match next {
@@ -342,7 +133,7 @@ fn decide(q: Quantity, order: &str, all: &[Series], p: &[f64], alone: f64) -> Fi
                 Some(n) => format!("{b} AUs are fast; at {n} some sizes are slower and others are not"),
                 None => format!("{b} AUs are fast"),
             };
-            let mut f = Finding::at_least(q, b as f64, (0.97 * tail(b)).min(0.95), why);
+            let mut f = Finding::at_least(q, b as f64, trust(b), why);
             f.rivals = Finding::decided(q, -1.0, 0.0).rivals(rivals(usize::MAX)).rivals;
             tell(f)
         }
@@ -356,6 +147,10 @@ fn decide(q: Quantity, order: &str, all: &[Series], p: &[f64], alone: f64) -> Fi
             tell(Finding::undecided(q, why))
         }
     }
+}
+
+fn aus(n: u32) -> String {
+    if n == 1 { "one AU".into() } else { format!("{n} AUs") }
 }
 
 /// The two rows that show the limit best, in the log's own figures.
@@ -376,7 +171,7 @@ fn quote(s: &Series, k: u32) -> Option<String> {
         }
         None => {
             let z = s.at(*fits).get(s.at(*fits).len() / 2)?.0;
-            Some(format!("{}: {} with {} AUs, {} with {fits} ({})", Bytes(z), rate(counts[0], z)?, counts[0], rate(*fits, z)?, s.place))
+            Some(format!("{}: {} with {}, {} with {fits} ({})", Bytes(z), rate(counts[0], z)?, aus(counts[0]), rate(*fits, z)?, s.place))
         }
     }
 }
@@ -469,5 +264,68 @@ impl Closings {
         let mut f = Finding::decided(q, round(median(&self.each)), self.trust * if steady { 0.9 } else { 0.7 });
         f.interval = Some(if self.each.len() > 1 { [lo, hi] } else { [0.8 * lo, 1.2 * hi] }.map(round));
         Some(from(f.evidence(text)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::import::read;
+
+    /// Tables for N from 1; `ms` of N and size.
+    fn log(most: u32, random: bool, ms: impl Fn(u32, u64) -> f64) -> Vec<Finding> {
+        let mut text = String::new();
+        for n in 1..=most {
+            text += &format!("AU={n}, {} access\n", if random { "random" } else { "linear" });
+            for size in (12..=22).rev().map(|k| 1u64 << k) {
+                let rate = size as f64 / ms(n, size) * 1e3;
+                text += &format!("{} {}\n", crate::flashbench::format::size(size), crate::flashbench::format::rate(rate));
+            }
+        }
+        infer(&read(&[("t", text)]).unwrap())
+    }
+
+    fn plain(size: u64) -> f64 {
+        0.6 + size as f64 / 10e3
+    }
+
+    #[test]
+    fn a_cliff_a_decline_and_a_factor() {
+        let cliff = log(6, false, |n, s| plain(s) + if n > 4 && s <= 1 << 20 { 400.0 } else { 0.0 });
+        assert!(cliff[0].number() == Some(4.0) && cliff[0].confidence > 0.9, "{cliff:?}");
+        assert!((cliff[1].number().unwrap() - 400.0).abs() < 20.0, "{cliff:?}");
+        let decline = log(7, false, |n, s| plain(s) * (1.0 + 0.04 * n as f64));
+        assert_eq!((decline[0].number(), decline[0].at_least.map(|b| b.0)), (None, Some(7.0)), "{decline:?}");
+        assert!(decline[0].caveats.iter().any(|c| c.contains("decline")), "{decline:?}");
+        let factor = log(7, false, |n, s| plain(s) * if n > 5 && s <= 1 << 20 { 2.0 } else { 1.0 });
+        assert_eq!(factor[0].number(), Some(5.0), "{factor:?}");
+    }
+
+    #[test]
+    fn one_au_that_pays_for_random_writes_has_none_open() {
+        let f = log(4, true, |_, s| plain(s) + if s <= 1 << 20 { 250.0 } else { 0.0 });
+        assert!(f[0].number() == Some(0.0) && f[0].confidence > 0.7, "{f:?}");
+    }
+
+    /// With N one above the limit a card that throws out at random closes only some; fewer than the excess is impossible.
+    #[test]
+    fn stray_slowness_below_a_real_cliff_is_not_the_limit() {
+        let f = log(7, false, |n, s| match n {
+            7 if s <= 1 << 20 => plain(s) + 800.0,
+            6 if (1 << 15..=1 << 17).contains(&s) => plain(s) * 1.7,
+            _ => plain(s),
+        });
+        assert_eq!(f[0].number(), Some(6.0), "{f:?}");
+    }
+
+    #[test]
+    fn slow_eight_and_fast_twenty_are_not_one_card() {
+        let text = |n: u32, slow: f64| {
+            let row = |k: u32| format!("{} {}\n", crate::flashbench::format::size(1 << k), crate::flashbench::format::rate(10e6 / slow));
+            format!("$ flashbench -O --open-au-nr={n} /dev/x\n{}", (15..=22).rev().map(row).collect::<String>())
+        };
+        let f = infer(&read(&[("t", text(4, 1.0) + &text(8, 20.0) + &text(20, 1.0))]).unwrap());
+        assert!(f[0].value.is_none() && f[0].at_least.is_none(), "{f:?}");
+        assert!(f[0].reason.as_ref().unwrap().contains("contradict"), "{f:?}");
     }
 }

@@ -18,6 +18,8 @@ pub struct Context {
     /// AUs written in turn.
     pub n: Option<u32>,
     pub random: Option<bool>,
+    /// An alignment test that writes.
+    pub write: bool,
     pub erase_size: Option<u64>,
     pub block_size: Option<u64>,
     /// The values of a shell loop over the number of AUs, one a block of rows.
@@ -74,6 +76,7 @@ pub fn command(text: &str) -> Option<Context> {
                 || value.take().or_else(|| args.clone().next().filter(|a| !a.starts_with('-')).and_then(|_| args.next().cloned()));
             match name.as_str() {
                 "-a" | "--align" => align = true,
+                "-A" | "--align-write" | "--write-align" => (align, c.write) = (true, true),
                 "-O" | "--open-au" => open = true,
                 "-f" | "--find-fat" => fat = true,
                 "-p" => program = true,

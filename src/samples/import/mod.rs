@@ -39,6 +39,8 @@ pub struct AlignRow {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct AlignTest {
     pub place: Place,
+    /// The rows are writes (`-A` of the quirks thread, never merged).
+    pub write: bool,
     /// Bytes of the device, where the file tells.
     pub device_size: Option<u64>,
     pub rows: Vec<AlignRow>,

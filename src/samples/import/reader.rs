@@ -27,6 +27,8 @@ struct Reader {
     looped: Vec<usize>,
     damaged: usize,
     nameless: usize,
+    /// The beginning of an alignment row that a mail may have wrapped.
+    wrapped: Option<Line>,
 }
 
 pub fn read(file: usize, name: &str, lines: &[Line]) -> Tables {
@@ -40,6 +42,7 @@ pub fn read(file: usize, name: &str, lines: &[Line]) -> Tables {
         looped: vec![],
         damaged: 0,
         nameless: 0,
+        wrapped: None,
     };
     let mut above: Option<&str> = None;
     for line in lines {
@@ -57,6 +60,13 @@ impl Reader {
         if text.is_empty() {
             return;
         }
+        if let Some(head) = self.wrapped.take() {
+            let joined = Line { number: head.number, text: format!("{} {text}", head.text) };
+            if !text.starts_with("align") && align::row(head.number, &joined.text).is_some() {
+                return self.line(&joined, None);
+            }
+            self.damaged += 1;
+        }
         let place = Place { file: self.file, line: line.number };
         if text.starts_with('#') {
             // A comment, unless it is the root prompt.
@@ -69,13 +79,13 @@ impl Reader {
         if let Some(row) = align::row(line.number, text) {
             let size = |t: &AlignTest| t.rows.last().map(|r| r.align);
             if self.begins(Current::Align, self.tables.align.last().and_then(size).unwrap_or(0), row.align) {
-                self.tables.align.push(AlignTest { place, ..AlignTest::default() });
+                self.tables.align.push(AlignTest { place, write: self.context.write, ..AlignTest::default() });
             }
             if let Some(t) = self.tables.align.last_mut() {
                 t.rows.push(row);
             }
         } else if align::damaged(text) {
-            self.damaged += 1;
+            self.wrapped = Some(line.clone());
         } else if let Some(row) = other::rates(line.number, text) {
             self.rates(place, row);
         } else if let Some(row) = other::interval(line.number, text) {
@@ -122,6 +132,7 @@ impl Reader {
             erase_size: old.erase_size,
             block_size: old.block_size,
             kind: c.kind,
+            write: old.write && c.kind == Some(Kind::Align),
             n: c.n,
             queue: vec![],
         };
@@ -223,6 +234,7 @@ impl Reader {
 
     fn end(mut self, name: &str) -> Tables {
         self.close_loop();
+        self.damaged += self.wrapped.is_some() as usize;
         self.tables.bench.retain(|t| !t.passes.is_empty());
         // A scatter plot has at least 2^8 points; fewer such lines are something else.
         self.tables.scatter.retain(|t| t.points.len() >= 64);
@@ -291,6 +303,22 @@ mod tests {
         let e = read(&[("empty.txt", "hello\n10+0 records in\n")]).unwrap_err().to_string();
         assert!(e.contains("empty.txt") && e.contains("align 4194304"), "{e}");
         assert!(read::<&str, &str>(&[]).is_err());
+    }
+
+    #[test]
+    fn writes_across_boundaries_are_kept_apart() {
+        let row = "align 4194304 pre 741µs on 1.08ms post 788µs diff 317µs";
+        let t = of(&format!("# ./flashbench -a -b 512 /dev/block/mmcblk0p9\n{row}\n# ./flashbench -A -b 512 /dev/block/mmcblk0p9\n{row}"));
+        assert_eq!(t.align.iter().map(|a| a.write).collect::<Vec<_>>(), [false, true]);
+    }
+
+    #[test]
+    fn rows_that_a_mail_wrapped_are_joined() {
+        let t = of(
+            "> align 4194304 pre 741µs on 1.08ms\n> post 788µs diff 317µs\n> align 2097152 pre 1ms\n> align 1048576 pre 1ms on 1ms post 1ms diff 0ns",
+        );
+        assert_eq!(t.align[0].rows.iter().map(|r| r.align).collect::<Vec<_>>(), [4_194_304, 1_048_576]);
+        assert_eq!(t.notes.len(), 1);
     }
 
     #[test]

@@ -51,26 +51,28 @@ item probe nandscope probe /dev/mmcblk0 --quiet --time 60s --json -
 # The same card with an erase block of 12 MiB, which it does not declare.
 model erase_kb 12288
 item probe-12mib nandscope probe /dev/mmcblk0 --quiet --time 60s --json -
-model erase_kb 4096
-model cross_us 0
+
+rmmod vmmc
 
 # --- writing: refused without consent; raw commands; old content put back; nothing outside the region
+modprobe vmmc size_mb=64
+wait_for /dev/mmcblk0
 dd if=/dev/urandom of=/tmp/noise bs=1M count=2 2>/dev/null
-for at in 0 62 65 94 96 126; do dd if=/tmp/noise of=/dev/mmcblk0 bs=1M seek=$at conv=notrunc 2>/dev/null; done
-echo past the region | dd of=/dev/mmcblk0 bs=1M seek=100 conv=notrunc 2>/dev/null
+for at in 0 22 25 54 56 62; do dd if=/tmp/noise of=/dev/mmcblk0 bs=1M seek=$at conv=notrunc 2>/dev/null; done
+echo past the region | dd of=/dev/mmcblk0 bs=1M seek=60 conv=notrunc 2>/dev/null
 sync
 item no-consent nandscope run multi-block /dev/mmcblk0 --write --quiet
-item before sums /dev/mmcblk0 64 96 128
-item multi-block nandscope run multi-block /dev/mmcblk0 --write --consent 0x12345678 --region 64MiB..96MiB --time 120s --quiet --json -
-item after sums /dev/mmcblk0 64 96 128
-item left nandscope run multi-block /dev/mmcblk0 --write --consent 0x12345678 --region 64MiB..96MiB --time 20s --no-undo --quiet --json -
-item left-after sums /dev/mmcblk0 64 96 128
+item before sums /dev/mmcblk0 24 56 64
+item multi-block nandscope run multi-block /dev/mmcblk0 --write --consent 0x12345678 --region 24MiB..56MiB --time 120s --quiet --json -
+item after sums /dev/mmcblk0 24 56 64
+item left nandscope run multi-block /dev/mmcblk0 --write --consent 0x12345678 --region 24MiB..56MiB --time 5s --no-undo --quiet --json -
+item left-after sums /dev/mmcblk0 24 56 64
 rmmod vmmc
 
 # --- a card without CMD23
-modprobe vmmc size_mb=128 cmd23=0
+modprobe vmmc size_mb=64 cmd23=0
 wait_for /dev/mmcblk0
-item no-cmd23 nandscope run multi-block /dev/mmcblk0 --write --consent 0x12345678 --region 64MiB..96MiB --time 60s --no-undo --quiet --json -
+item no-cmd23 nandscope run multi-block /dev/mmcblk0 --write --consent 0x12345678 --region 24MiB..56MiB --time 60s --no-undo --quiet --json -
 
 # --- a mounted card is not touched
 mkfs.fat -F 32 /dev/mmcblk0 >/dev/null 2>&1
@@ -93,9 +95,9 @@ modprobe sdhci-pci
 wait_for /dev/mmcblk0
 item sdhci-identify nandscope identify /dev/mmcblk0 --json - --show-serial
 dd if=/tmp/noise of=/dev/mmcblk0 bs=1M seek=9 conv=notrunc 2>/dev/null
-item sdhci-before sums /dev/mmcblk0 8 40 64
-item sdhci-multi-block nandscope run multi-block /dev/mmcblk0 --write --consent 0xdeadbeef --region 8MiB..40MiB --time 120s --quiet --json -
-item sdhci-after sums /dev/mmcblk0 8 40 64
+item sdhci-before sums /dev/mmcblk0 8 24 32
+item sdhci-multi-block nandscope run multi-block /dev/mmcblk0 --write --consent 0xdeadbeef --region 8MiB..24MiB --time 120s --quiet --json -
+item sdhci-after sums /dev/mmcblk0 8 24 32
 
 # --- a USB reader: no registers, no raw commands
 modprobe xhci-pci
