@@ -122,7 +122,7 @@ impl Report {
     pub fn parse(text: &str, name: &str) -> Result<Report, ReportError> {
         let wrong = |why: String| ReportError::Format { path: name.into(), why };
         let value: serde_json::Value = serde_json::from_str(text).map_err(|e| {
-            let why = if e.is_eof() { format!("it ends too early ({e}); was it truncated?") } else { e.to_string() };
+            let why = if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() };
             wrong(why)
         })?;
         match value.get("schema").and_then(|s| s.as_str()) {
