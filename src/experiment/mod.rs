@@ -93,8 +93,8 @@ pub trait Experiment: Sync {
 pub const ALL: &[&dyn Experiment] = &[
     &read_boundary::ReadBoundary,
     &write_unit::WriteUnit,
-    &open_au::OpenAuLinear,
-    &open_au::OpenAuRandom,
+    &open_au::OpenAu::<false>,
+    &open_au::OpenAu::<true>,
     &write_boundary::WriteBoundary,
     &fat_zone::FatZone,
     &multi_block::MultiBlock,

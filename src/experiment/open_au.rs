@@ -18,10 +18,10 @@ use crate::infer::stats::{bootstrap_median, median};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB, three};
 
-pub struct OpenAuLinear;
-pub struct OpenAuRandom;
+/// The search in linear order, or in random order inside each AU.
+pub struct OpenAu<const RANDOM: bool>;
 
-static LINEAR: About = About {
+static LINEAR_ABOUT: About = About {
     name: "open-au-linear",
     question: "How many AUs can be written in turn, each in linear order?",
     method: "N AUs in turn, one small write each, order changed every round; N grows until rounds stay slow, then is bisected",
@@ -31,7 +31,7 @@ static LINEAR: About = About {
     covers: "F14-F19, Q2, Q4, Q8-Q13",
 };
 
-static RANDOM: About = About {
+static RANDOM_ABOUT: About = About {
     name: "open-au-random",
     question: "How many AUs can be written in turn, each in random order?",
     method: "as open-au-linear, with random positions inside each AU",
@@ -106,9 +106,9 @@ impl Slots {
     }
 }
 
-impl Experiment for OpenAuLinear {
+impl<const RANDOM: bool> Experiment for OpenAu<RANDOM> {
     fn about(&self) -> &'static About {
-        &LINEAR
+        if RANDOM { &RANDOM_ABOUT } else { &LINEAR_ABOUT }
     }
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         first_cells(setup)
@@ -120,37 +120,13 @@ impl Experiment for OpenAuLinear {
         wants(cell, run)
     }
     fn more(&self, run: &Run) -> Vec<Cell> {
-        more(run, false)
+        more(run, RANDOM)
     }
     fn infer(&self, run: &Run) -> Vec<Finding> {
-        judge(run, false)
+        judge(run, RANDOM)
     }
     fn figures(&self, run: &Run) -> Vec<Figure> {
-        figures(run, false)
-    }
-}
-
-impl Experiment for OpenAuRandom {
-    fn about(&self) -> &'static About {
-        &RANDOM
-    }
-    fn cells(&self, setup: &Setup) -> Vec<Cell> {
-        first_cells(setup)
-    }
-    fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
-        visit(cell, n, b)
-    }
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
-        wants(cell, run)
-    }
-    fn more(&self, run: &Run) -> Vec<Cell> {
-        more(run, true)
-    }
-    fn infer(&self, run: &Run) -> Vec<Finding> {
-        judge(run, true)
-    }
-    fn figures(&self, run: &Run) -> Vec<Figure> {
-        figures(run, true)
+        figures(run, RANDOM)
     }
 }
 
