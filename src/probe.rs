@@ -7,6 +7,7 @@ use crate::finding::Findings;
 use crate::report::Report;
 use crate::samples::{Ended, Run};
 use crate::units::Nanos;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
@@ -42,28 +43,37 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
     let mut known = Findings::default();
     let geometry = device.geometry().clone();
     let end = device.now() + plan.time;
-    let count = plan.experiments.len();
-    for (index, exp) in plan.experiments.iter().enumerate() {
+    let mut todo: VecDeque<&'static dyn Experiment> = plan.experiments.iter().copied().collect();
+    let mut again = false;
+    let (mut index, mut count) = (0, todo.len());
+    while let Some(exp) = todo.pop_front() {
         let about = exp.about();
         let setup = Setup { geometry: &geometry, region: plan.region.clone(), known: &known };
+        index += 1;
         if exp.cells(&setup).is_empty() {
             // It has nothing to ask; its inference says why.
             let mut run = Run::new(about.name);
             run.setting = setup.setting();
             runs.push(run);
-            continue;
+        } else {
+            tell(Event::Begin { index: index - 1, of: count, name: about.name, question: about.question });
+            let left = end - device.now();
+            let share = if todo.is_empty() { 1.0 } else { SHARE };
+            let limits = Limits { deadline: device.now() + Nanos::from_secs_f64(left.secs() * share), stop: plan.stop, seed: plan.seed };
+            let run = experiment::run::run(exp, &setup, device, &limits, &mut |p| tell(Event::Progress(p)));
+            let over = matches!(run.ended, Ended::Interrupted | Ended::Failed(_));
+            runs.push(run);
+            known = Report::infer(&runs);
+            tell(Event::Done(&runs, &known));
+            if over {
+                break;
+            }
         }
-        tell(Event::Begin { index, of: count, name: about.name, question: about.question });
-        let left = end - device.now();
-        let share = if index + 1 == count { 1.0 } else { SHARE };
-        let limits = Limits { deadline: device.now() + Nanos::from_secs_f64(left.secs() * share), stop: plan.stop, seed: plan.seed };
-        let run = experiment::run::run(*exp, &setup, device, &limits, &mut |p| tell(Event::Progress(p)));
-        let over = matches!(run.ended, Ended::Interrupted | Ended::Failed(_));
-        runs.push(run);
-        known = Report::infer(&runs);
-        tell(Event::Done(&runs, &known));
-        if over {
-            break;
+        if todo.is_empty() && !again {
+            again = true;
+            let wanting = |e: &&&'static dyn Experiment| runs.iter().any(|r| r.experiment == e.about().name && e.again(r, &known));
+            todo.extend(plan.experiments.iter().filter(wanting));
+            count += todo.len();
         }
     }
     known = Report::infer(&runs);

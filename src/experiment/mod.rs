@@ -35,6 +35,9 @@ pub struct About {
     pub covers: &'static str,
 }
 
+/// Confidence at which an erase block is taken for known.
+pub(crate) const SURE: f64 = 0.7;
+
 /// What an experiment may know before it starts.
 pub struct Setup<'a> {
     pub geometry: &'a Geometry,
@@ -55,7 +58,14 @@ impl Setup<'_> {
             ("end".to_string(), self.region.end as i64),
         ]);
         for f in &self.known.0 {
-            if let Some(v) = f.number().filter(|_| f.confidence >= 0.5) {
+            // Undecided, but known to lie between two places.
+            if let (Quantity::EraseBlockOffset, None, Some([lo, hi])) = (f.quantity, &f.value, f.interval) {
+                s.insert("erase_block_about".to_string(), ((lo + hi) / 2.0) as i64);
+                s.insert("erase_block_slack".to_string(), ((hi - lo) / 2.0) as i64);
+            }
+            // Every test that counts in erase blocks drifts off with a wrong one.
+            let least = if f.quantity == Quantity::EraseBlock { SURE } else { 0.5 };
+            if let Some(v) = f.number().filter(|_| f.confidence >= least) {
                 // Settings are whole numbers: the cost is kept in microseconds.
                 let (key, v) = if f.quantity == Quantity::CloseCostMs { ("close_cost_us", v * 1e3) } else { (f.quantity.key(), v) };
                 s.insert(key.to_string(), v as i64);
@@ -80,6 +90,11 @@ pub trait Experiment: Sync {
     /// A further round of cells, once all have enough.
     fn more(&self, _run: &Run) -> Vec<Cell> {
         vec![]
+    }
+
+    /// Would a second run say more, now that other experiments told what this one had to guess?
+    fn again(&self, _run: &Run, _known: &Findings) -> bool {
+        false
     }
 
     /// What the samples say. Pure.

@@ -12,7 +12,7 @@
 
 use super::{About, Bench, Experiment, Figure, Series, Setup};
 use crate::device::DeviceError;
-use crate::finding::{Finding, Quantity};
+use crate::finding::{Finding, Findings, Quantity};
 use crate::infer::open::{Visits, line, log_odds, posterior};
 use crate::infer::stats::{bootstrap_median, median};
 use crate::samples::{Cell, Run, Sample};
@@ -72,13 +72,16 @@ impl Slots {
         let (start, end, sector) = (get("start")?, get("end")?, get("sector")?.max(512));
         let offset = get("offset").unwrap_or(0);
         let known = get("erase_block").filter(|&e| e >= 16 * sector);
+        // Where erase blocks begin may be known to some KiB only: those are left out.
+        let about = get("erase_block_about").filter(|_| get("erase_block_offset").is_none());
+        let slack = about.and(get("erase_block_slack")).unwrap_or(0);
         // Less than one unit would be combined with the next write to the same AU, and cost more with several AUs in turn.
         let unit = get("write_unit").unwrap_or(64 * KIB).max(get("access_unit").unwrap_or(0));
         let room = end.checked_sub(start)?;
         // A FAT zone, if any, lies in the first AUs of the disk.
         let skip = (16 * MIB).max(known.unwrap_or(0) * 2).saturating_sub(offset + start).min(room / 8);
         let (au, phase) = match known {
-            Some(e) => (e, get("erase_block_offset").unwrap_or(0)),
+            Some(e) => (e, get("erase_block_offset").or(about.map(|a| a + slack)).unwrap_or(0)),
             // 192 MiB is a multiple of nearly all sizes in use, and more than any; less where there is no room for 64 of them.
             None => {
                 let grids = [192, 96, 48, 24, 12, 6, 3].map(|m| m * MIB);
@@ -90,7 +93,10 @@ impl Slots {
         let base = (start + skip).saturating_sub(phase).next_multiple_of(au) + phase;
         let fits = end.checked_sub(base)? / au;
         let apart = if known.is_some() { [12, 7, 5, 3, 2, 1].into_iter().find(|s| fits / s >= 40).unwrap_or(1) } else { 1 };
-        let span = if known.is_some() { au } else { (au / 4).clamp(128 * KIB, 512 * KIB) };
+        let span = match known {
+            Some(e) if e > 4 * slack => e - 2 * slack,
+            _ => (au / 4).clamp(128 * KIB, 512 * KIB),
+        };
         // Small against the AU, so that the cost of closing stands out and many rounds fit; not below what one write costs.
         let chunk = (32 * KIB).min(span / 32).max(unit.min(span / 8)).max(sector) / sector * sector;
         let slots = Slots { first: base, spacing: au * apart, count: fits / apart, span: span / chunk * chunk, chunk };
@@ -121,6 +127,12 @@ impl<const RANDOM: bool> Experiment for OpenAu<RANDOM> {
     }
     fn more(&self, run: &Run) -> Vec<Cell> {
         more(run, RANDOM)
+    }
+    /// AUs were guessed, and one may have counted for two.
+    fn again(&self, run: &Run, known: &Findings) -> bool {
+        run.setting("erase_block").is_none()
+            && known.value(Quantity::EraseBlock, super::SURE).is_some()
+            && known.get(Quantity::EraseBlockOffset).is_some_and(|f| f.value.is_some() || f.interval.is_some())
     }
     fn infer(&self, run: &Run) -> Vec<Finding> {
         judge(run, RANDOM)
@@ -195,21 +207,30 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
             write(b, 0, slot)?;
         }
     }
-    // One AU alone is visited more often: it is the reference of all the others.
-    let rounds = if n == 1 || cell.get("again") == 1 { 6 } else { ROUNDS };
-    for round in 1..=rounds {
+    let edge = cell.get("again") == 1;
+    let (mut clean, mut all) = (0, 0);
+    for round in 1.. {
         b.shuffle(&mut order);
         let mut slow = 0;
         for (i, slot) in order.clone().into_iter().enumerate() {
-            let t = write(b, round.min(ROUNDS), slot)?;
+            let t = write(b, round.min(ROUNDS as usize) as u8, slot)?;
             slow += line.is_some_and(|l| t > l) as usize;
             // Six visits, nearly all slow: more of them cost time and wear and say nothing new.
             if i + 1 >= 6 && i < slow + 1 {
                 return Ok(());
             }
         }
-        // A clean round of many AUs says enough; few need more visits.
-        if slow == 0 && round as usize * n >= 12 && cell.get("again") == 0 {
+        clean = if slow == 0 { clean + 1 } else { 0 };
+        all += slow;
+        let done = match n {
+            // One AU alone is visited more often: it is the reference of all the others.
+            1 => round >= 6,
+            _ if clean >= Visits::clean_rounds(random) => round * n >= 8,
+            _ if !edge || slow * 10 > n * 6 => round >= ROUNDS as usize,
+            // Random replacement throws out what was open before only by and by.
+            _ => round >= ROUNDS as usize && (all > 4 * n || round >= 4 + n),
+        };
+        if done {
             return Ok(());
         }
     }
@@ -242,10 +263,15 @@ fn trials(run: &Run, random: bool, line: f64) -> Vec<Visits> {
         for t in run.trials(c.id) {
             let n = c.get("n") as u32;
             let later: Vec<&&Sample> = t.iter().filter(|s| s.role > 0).collect();
-            let rounds: Vec<(u32, u32)> = later
+            let mut rounds: Vec<(u32, u32)> = later
                 .chunks(n.max(1) as usize)
                 .map(|r| (r.len() as u32, micros(r.iter().copied()).iter().filter(|&&t| t > line).count() as u32))
                 .collect();
+            // Once settled, how it came there does not matter.
+            let clean = rounds.iter().rev().take_while(|r| r.1 == 0).count();
+            if n > 1 && clean >= Visits::clean_rounds(random) {
+                rounds.drain(..rounds.len() - clean);
+            }
             if !rounds.is_empty() {
                 out.push(Visits { n, rounds });
             }
@@ -258,7 +284,7 @@ fn trials(run: &Run, random: bool, line: f64) -> Vec<Visits> {
 fn last_trials(run: &Run, random: bool, line: f64) -> Vec<Visits> {
     let all = trials(run, random, line);
     let later = |i: usize| all[i + 1..].iter().filter(|v| v.n == all[i].n).count();
-    (0..all.len()).filter(|&i| later(i) < 3).map(|i| all[i].clone()).collect()
+    (0..all.len()).filter(|&i| later(i) < 3 || all[i].settled(random)).map(|i| all[i].clone()).collect()
 }
 
 fn stalls(run: &Run, line: f64) -> (u32, u32) {
@@ -272,10 +298,16 @@ fn odds(run: &Run, n: i64, random: bool) -> Option<f64> {
         // Nothing slow was seen at all: everything tried so far fits.
         return run.cells.iter().any(|c| c.get("n") == n && c.get("random") == random as i64).then_some(SETTLED + 1.0);
     };
-    let all: Vec<Visits> = trials(run, random, line).into_iter().filter(|v| v.n as i64 == n).collect();
-    let seen = stalls(run, line);
+    let all = trials(run, random, line);
+    if all.iter().any(|v| v.n as i64 >= n && v.settled(random)) {
+        return Some(2.0 * SETTLED);
+    }
+    let here: Vec<&Visits> = all.iter().filter(|v| v.n as i64 == n).collect();
+    // What fits below n tells how often this card stalls.
+    let below = all.iter().filter(|v| (v.n as i64) < n).flat_map(|v| &v.rounds);
+    let seen = below.filter(|r| r.1 * 4 <= r.0).fold(stalls(run, line), |a, r| (a.0 + r.1, a.1 + r.0));
     // What was left open from before is thrown out by and by: the last trials count.
-    (!all.is_empty()).then(|| all.iter().rev().take(3).map(|v| log_odds(v, seen).clamp(-8.0, 8.0)).sum())
+    (!here.is_empty()).then(|| log_odds(&here[here.len().saturating_sub(3)..], seen, random))
 }
 
 fn wants(cell: &Cell, run: &Run) -> bool {
@@ -321,9 +353,9 @@ fn more(run: &Run, random: bool) -> Vec<Cell> {
             let again: Vec<i64> =
                 run.cells.iter().filter(|c| c.get("random") == random as i64 && c.get("again") == 1).map(|c| c.get("n")).collect();
             let next = [fits, over].into_iter().find(|n| *n > 0 && !again.contains(n));
-            next.filter(|_| again.len() < 4)
+            next.filter(|_| again.len() < 8)
                 .map(|n| {
-                    let mut c = cell(n, random, n == fits || fits == 0);
+                    let mut c = cell(n, random, true);
                     c.set.insert("again".into(), 1);
                     c
                 })
@@ -350,7 +382,7 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let seen = line.map_or((0, 0), |l| stalls(run, l));
     let most = run.cells.iter().map(|c| c.get("n")).max().unwrap_or(1).max(largest) as u32;
     let p = match line {
-        Some(_) => posterior(&all, seen, most),
+        Some(_) => posterior(&all, seen, most, random),
         None => vec![(most, 0.97)],
     };
     let (k, top) = p.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0));
@@ -376,7 +408,7 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
     }
     if k == most {
         // A fast cache in front (SLC, or a small-write log) takes all that such a test writes and hides what lies behind it.
-        let trust = (top * 0.85).min(0.85);
+        let trust = (top * 0.78).min(0.78);
         let why = if slots.count as i64 <= largest {
             format!("no cost up to {k} AUs; the region has room for no more")
         } else if largest < MOST {
@@ -400,7 +432,9 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let slow = median(&over);
     // A cut that costs little more than the writes themselves may be something else.
     let contrast = ((slow / base - 1.5) / 4.5).clamp(0.0, 1.0);
-    let known = if run.setting("erase_block").is_some() { 1.0 } else { 0.93 };
+    // Where AUs end is not known: one that lies across a boundary counts for two.
+    let placed = run.setting("erase_block_offset").or(run.setting("erase_block_about"));
+    let known = if run.setting("erase_block").and(placed).is_some() { 1.0 } else { 0.89 };
     let trust = (top * known * (0.6 + 0.4 * contrast)).min(0.98);
     let text = format!(
         "{} AUs in turn, {order}, {}: {} ms a write; {} AUs: {} ms",
@@ -418,6 +452,12 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
         rivals.truncate(3);
         Finding::decided(q, k as f64, trust).rivals(rivals)
     };
+    // A run before this one kept more AUs open; the clean rounds it saw are proof, the slow ones of this run are not.
+    if let Some(before) = run.setting(q.key()).filter(|&b| b > k as u64) {
+        let why =
+            format!("{before} AUs stayed open in an earlier run, {k} in this one: what stays open depends on what was written before");
+        f = Finding::at_least(q, before as f64, 0.8, why);
+    }
     f = f.evidence(text);
     if run.setting("erase_block").is_none() {
         f = f.caveat(format!("erase block not known: AUs were taken {} apart", Bytes(slots.spacing)));

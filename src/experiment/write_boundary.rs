@@ -333,10 +333,12 @@ fn judge_scan(run: &Run) -> Vec<Finding> {
     // Sizes that are neither 2^k nor 3*2^k are rare, and the walk leaves room for several of those.
     let round = period.is_power_of_two() || (period.is_multiple_of(3) && (period / 3).is_power_of_two());
     let trust = if round { trust } else { trust * 0.6 };
-    let at = Finding::undecided(
+    let mut at = Finding::undecided(
         Quantity::EraseBlockOffset,
         format!("the walk places the first boundary at {} to within {}", Bytes(phase), Bytes(chunk)),
     );
+    let slack = (chunk as f64).min(period as f64 / 2.0);
+    at.interval = Some([phase as f64 - slack, phase as f64 + slack].map(|p| p.max(0.0)));
     let offset = if phase == 0 {
         Finding::decided(Quantity::EraseBlockOffset, 0.0, trust * 0.9).evidence(format!("known to {}", Bytes(chunk)))
     } else {

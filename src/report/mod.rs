@@ -98,7 +98,11 @@ impl Report {
     /// Findings of all runs, combined. What `infer` recomputes from a saved report.
     pub fn infer(runs: &[Run]) -> Findings {
         let mut all: Vec<Finding> = vec![];
-        for run in runs {
+        for (i, run) in runs.iter().enumerate() {
+            // A second run knew more than the first.
+            if runs[i + 1..].iter().any(|later| later.experiment == run.experiment && !later.samples.is_empty()) {
+                continue;
+            }
             if let Some(e) = experiment::by_name(&run.experiment) {
                 for mut f in e.infer(run) {
                     f.from.push(run.experiment.clone());
