@@ -324,7 +324,7 @@ fn judge_scan(run: &Run) -> Vec<Finding> {
     let period = roundest(l.period.saturating_sub(slack), l.period + slack);
     let phase = l.phase / chunk * chunk;
     let phase = if phase % period < chunk || period - phase % period < chunk { 0 } else { phase % period };
-    let trust = ((l.score() - 0.5) / 0.45).clamp(0.0, 1.0) * (1.0 - 0.5f64.powi(l.on as i32 - 1)) * 0.96;
+    let trust = ((l.score() - 0.5) / 0.45).clamp(0.0, 1.0) * (1.0 - 0.5f64.powi(l.on as i32 - 1)) * 0.89;
     let text =
         format!("a walk forwards pays for closing an AU every {}: {} of {} boundaries, {} stray", Bytes(period), l.on, l.expected, l.stray);
     if trust < 0.5 {
