@@ -313,10 +313,9 @@ fn round_trip(options: &[&str]) -> usize {
         for f in findings {
             match common::right(&f, &truth) {
                 Some(true) => decided += 1,
-                Some(false) if f.confidence >= 0.8 => wrong.push(format!(
-                    "{name}: {} = {:?}, at least {:?}, {:.2}\n{lines}",
-                    f.quantity, f.value, f.at_least, f.confidence
-                )),
+                Some(false) if f.confidence >= 0.8 => {
+                    wrong.push(format!("{name}: {} = {:?}, at least {:?}, {:.2}\n{lines}", f.quantity, f.value, f.at_least, f.confidence))
+                }
                 _ => {}
             }
         }

@@ -412,7 +412,9 @@ fn output(a: &FlashbenchArgs) -> anyhow::Result<Box<dyn Write>> {
     let same = std::fs::canonicalize(path).ok().is_some_and(|p| std::fs::canonicalize(&a.target).is_ok_and(|t| t == p));
     let device = std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device());
     if same || device {
-        return Err(Failure::Usage(format!("--out={}: that is a device or the target itself; the result goes to a file", path.display())).into());
+        return Err(
+            Failure::Usage(format!("--out={}: that is a device or the target itself; the result goes to a file", path.display())).into()
+        );
     }
     Ok(Box::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?))
 }

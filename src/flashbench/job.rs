@@ -128,7 +128,13 @@ impl Job {
     pub fn name(&self) -> &str {
         match self {
             Job::Scatter(_) => "scatter",
-            Job::Align(a) => if a.write { "align, writing" } else { "align" },
+            Job::Align(a) => {
+                if a.write {
+                    "align, writing"
+                } else {
+                    "align"
+                }
+            }
             Job::Interval(_) => "interval",
             Job::Pattern { pattern, .. } => pattern.name(),
         }

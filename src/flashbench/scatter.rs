@@ -29,7 +29,11 @@ impl Scatter {
     /// `Usage` for an order or block that cannot be; `Refused` where the places do not fit on the target.
     pub fn cost(&self, g: &Geometry) -> Result<super::pattern::Cost, Failure> {
         if self.order > MOST {
-            return Err(Failure::Usage(format!("--scatter-order={}: it must be at most {MOST}, which is {} places", self.order, 1 << MOST)));
+            return Err(Failure::Usage(format!(
+                "--scatter-order={}: it must be at most {MOST}, which is {} places",
+                self.order,
+                1 << MOST
+            )));
         }
         if self.block == 0 || self.span == 0 || !self.block.is_multiple_of(g.sector) {
             return Err(Failure::Usage(format!("--blocksize={} must be a multiple of the {} byte sector", self.block, g.sector)));

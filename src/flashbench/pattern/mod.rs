@@ -91,14 +91,7 @@ impl Pattern {
     ///
     /// # Errors
     /// Those of `cost`; the device's; `Interrupted`.
-    pub fn run(
-        &self,
-        set: &[Set],
-        room: &Room,
-        device: &mut dyn Device,
-        out: &mut dyn Write,
-        how: Running<'_>,
-    ) -> Result<(), Failure> {
+    pub fn run(&self, set: &[Set], room: &Room, device: &mut dyn Device, out: &mut dyn Write, how: Running<'_>) -> Result<(), Failure> {
         self.cost(set, room)?;
         walk::run(self, set, room, device, out, how)
     }
@@ -174,17 +167,41 @@ enum Item {
 
 #[derive(Clone, Debug)]
 enum Statement {
-    Let { name: String, value: Expr },
-    For { name: String, steps: Steps, order: Order, body: Vec<Statement>, at: At },
-    Repeat { times: Expr, body: Vec<Statement>, at: At },
-    Access { verb: Verb, len: Expr, place: Expr, at: At },
+    Let {
+        name: String,
+        value: Expr,
+    },
+    For {
+        name: String,
+        steps: Steps,
+        order: Order,
+        body: Vec<Statement>,
+        at: At,
+    },
+    Repeat {
+        times: Expr,
+        body: Vec<Statement>,
+        at: At,
+    },
+    Access {
+        verb: Verb,
+        len: Expr,
+        place: Expr,
+        at: At,
+    },
     Flush,
     /// Nanoseconds.
-    Wait { time: Expr, at: At },
+    Wait {
+        time: Expr,
+        at: At,
+    },
     /// Carried out, and not measured.
     Prepare(Vec<Statement>),
     Reduce(Reduce),
-    Print { items: Vec<Item>, at: At },
+    Print {
+        items: Vec<Item>,
+        at: At,
+    },
     Newline,
 }
 

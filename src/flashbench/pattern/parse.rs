@@ -8,8 +8,35 @@ use super::{At, Data, Expr, How, Item, Order, Param, Pattern, Reduce, Statement,
 /// Blocks and brackets inside each other.
 const DEPTH: u32 = 32;
 const WORDS: [&str; 29] = [
-    "prepare", "param", "let", "for", "in", "repeat", "read", "write", "discard", "flush", "wait", "print", "newline", "mean", "min", "max", "median",
-    "total", "rate", "time", "size", "number", "halves", "doubles", "step", "at", "shuffled", "backwards", "when",
+    "prepare",
+    "param",
+    "let",
+    "for",
+    "in",
+    "repeat",
+    "read",
+    "write",
+    "discard",
+    "flush",
+    "wait",
+    "print",
+    "newline",
+    "mean",
+    "min",
+    "max",
+    "median",
+    "total",
+    "rate",
+    "time",
+    "size",
+    "number",
+    "halves",
+    "doubles",
+    "step",
+    "at",
+    "shuffled",
+    "backwards",
+    "when",
 ];
 
 type Got<T> = Result<T, (At, String)>;
@@ -204,7 +231,9 @@ impl Parser {
             w => {
                 return Err((
                     at,
-                    format!("'{w}' is no statement; there are let, for, repeat, read, write, discard, flush, wait, prepare, print, newline, mean, min, max, median, total"),
+                    format!(
+                        "'{w}' is no statement; there are let, for, repeat, read, write, discard, flush, wait, prepare, print, newline, mean, min, max, median, total"
+                    ),
                 ));
             }
         })
@@ -319,7 +348,8 @@ impl Parser {
             Token::Number(n) => Ok(Expr::Number(n)),
             Token::Word(w) if self.names.contains(&w) => Ok(Expr::Name(w, at)),
             Token::Word(w) if !WORDS.contains(&w.as_str()) => {
-                let known = if self.names.is_empty() { "no names are known here".into() } else { format!("known are {}", self.names.join(", ")) };
+                let known =
+                    if self.names.is_empty() { "no names are known here".into() } else { format!("known are {}", self.names.join(", ")) };
                 Err((at, format!("'{w}' is not known; {known}")))
             }
             Token::Sign("(") => {

@@ -80,11 +80,13 @@ fn loops_expressions_and_columns() {
 #[test]
 fn what_is_prepared_is_not_measured() {
     let mut d = Plain::new(64 << 20);
-    let out = run("print time total { prepare { read 16 MiB at 0 mean { read 16 MiB at 0 } } read 512 at 0 wait 5 ms }", &[], &mut d).unwrap();
+    let out =
+        run("print time total { prepare { read 16 MiB at 0 mean { read 16 MiB at 0 } } read 512 at 0 wait 5 ms }", &[], &mut d).unwrap();
     assert_eq!(out.trim(), "100µs");
     assert_eq!(d.seen.len(), 3);
     // Nested reducers give one value each.
-    let out = run("print time min { mean { read 512 at 0 read 1 MiB at 0 } mean { read 1 MiB at 0 read 1 MiB at 0 } }", &[], &mut d).unwrap();
+    let out =
+        run("print time min { mean { read 512 at 0 read 1 MiB at 0 } mean { read 1 MiB at 0 read 1 MiB at 0 } }", &[], &mut d).unwrap();
     assert_eq!(out.trim(), "612µs");
 }
 
