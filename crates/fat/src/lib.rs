@@ -6,8 +6,8 @@
 //! let layout = plan(&Options::card(64 << 20)).unwrap();
 //! let mut card = vec![0u8; 64 << 20];
 //! layout.write::<()>(
-//!     &mut |at, bytes| { card[at as usize..][..bytes.len()].copy_from_slice(bytes); Ok(()) },
-//!     &mut || Ok(()),
+//!     |at, bytes| { card[at as usize..][..bytes.len()].copy_from_slice(bytes); Ok(()) },
+//!     || Ok(()),
 //! ).unwrap();
 //! let volume = recognise(&card[layout.start() as usize..]).unwrap();
 //! assert_eq!(volume, layout.volume);

@@ -313,7 +313,7 @@ impl Layout {
     ///
     /// # Errors
     /// The first error of either; what then lies on the target is recognisable (see [`is_unfinished`]).
-    pub fn write<E>(&self, write: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>, flush: &mut dyn FnMut() -> Result<(), E>) -> Result<(), E> {
+    pub fn write<E>(&self, mut write: impl FnMut(u64, &[u8]) -> Result<(), E>, mut flush: impl FnMut() -> Result<(), E>) -> Result<(), E> {
         let zeros = vec![0; PIECE as usize];
         for step in self.steps() {
             match step {
@@ -350,7 +350,7 @@ impl Layout {
     ///
     /// # Errors
     /// The first error of `read`.
-    pub fn verify<E>(&self, read: &mut dyn FnMut(u64, &mut [u8]) -> Result<(), E>) -> Result<Option<u64>, E> {
+    pub fn verify<E>(&self, mut read: impl FnMut(u64, &mut [u8]) -> Result<(), E>) -> Result<Option<u64>, E> {
         let steps = self.steps();
         let mut buffer = vec![0; PIECE as usize];
         let mut want = vec![0; PIECE as usize];

@@ -26,7 +26,7 @@ fn images(layout: &Layout, dir: &Path) -> (PathBuf, PathBuf) {
     let alone = sparse(&volume, layout.volume.size);
     layout
         .write::<std::io::Error>(
-            &mut |at, bytes| {
+            |at, bytes| {
                 assert!(at + bytes.len() as u64 <= layout.options.capacity);
                 if at > 0 && bytes == &ZEROS[..bytes.len()] {
                     return Ok(());
@@ -37,10 +37,10 @@ fn images(layout: &Layout, dir: &Path) -> (PathBuf, PathBuf) {
                     _ => Ok(()),
                 }
             },
-            &mut || Ok(()),
+            || Ok(()),
         )
         .unwrap();
-    let differs = layout.verify::<std::io::Error>(&mut |at, b| whole.read_exact_at(b, at)).unwrap();
+    let differs = layout.verify::<std::io::Error>(|at, b| whole.read_exact_at(b, at)).unwrap();
     assert_eq!(differs, None);
     (card, volume)
 }
@@ -292,14 +292,14 @@ fn an_interrupted_format_is_recognisable() {
 fn verify_finds_one_wrong_byte() {
     let layout = plan(&Options::card(16 * MIB)).unwrap();
     let mut card = vec![0xffu8; 16 * MIB as usize];
-    let write = &mut |at: u64, b: &[u8]| {
+    let write = |at: u64, b: &[u8]| {
         card[at as usize..at as usize + b.len()].copy_from_slice(b);
         Ok::<(), ()>(())
     };
-    layout.write(write, &mut || Ok(())).unwrap();
+    layout.write(write, || Ok(())).unwrap();
     let check = |card: &[u8]| {
         layout
-            .verify::<()>(&mut |at, b| {
+            .verify::<()>(|at, b| {
                 b.copy_from_slice(&card[at as usize..at as usize + b.len()]);
                 Ok(())
             })
