@@ -3,7 +3,7 @@
 //! `fatfs` gives a file the next free cluster behind the last one given (next fit), keeps both tables alike, and writes the
 //! directory entry of a file when it is closed. When any of it reaches the card is ruled by [`super::Cache`].
 
-use super::store::{Disk, Store};
+use super::store::{Disk, Runs, Store};
 use super::{Entry, Extent, FileId, Host, Label, Result, Space, Volume, VolumeError};
 use crate::device::{Device, DeviceError, Timed};
 use crate::units::{Bytes, Nanos};
@@ -193,7 +193,7 @@ impl FatVolume {
 
     /// Runs of the data of `len` bytes from `at` on, without moving any. Where the volume fills up before the end, the runs
     /// there are, and the error.
-    fn runs(&mut self, file: FileId, at: u64, len: u64, write: bool) -> Result<(Vec<(u64, u64)>, Result<()>)> {
+    fn runs(&mut self, file: FileId, at: u64, len: u64, write: bool) -> Result<(Runs, Result<()>)> {
         let store = Rc::clone(&self.store);
         self.file(file, |open| {
             let op = if write { "write" } else { "read" };

@@ -12,6 +12,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::rc::Rc;
 
+/// Pieces of the volume: position and length in bytes.
+pub type Runs = Vec<(u64, u64)>;
+
 /// The device, counted in sectors of the volume.
 pub struct Medium {
     pub device: Box<dyn Device>,
@@ -49,7 +52,7 @@ pub struct Store {
     /// First byte of the clusters.
     data_start: u64,
     /// While a file is read or written: where its data lies, neighbours joined, in bytes of the volume.
-    noted: Option<Vec<(u64, u64)>>,
+    noted: Option<Runs>,
 }
 
 impl Store {
@@ -88,7 +91,7 @@ impl Store {
 
     /// Time the host itself needs for an operation on `bytes` bytes; see [`Host`].
     pub fn cost(&mut self, bytes: u64) {
-        let copy = if self.host.copy == 0 { 0 } else { bytes.saturating_mul(1_000_000_000) / self.host.copy };
+        let copy = bytes.saturating_mul(1_000_000_000).checked_div(self.host.copy).unwrap_or(0);
         let ns = self.host.call.0 + copy;
         if ns > 0 {
             self.medium.device.idle(Nanos(ns));
@@ -101,7 +104,7 @@ impl Store {
     }
 
     /// The data noted since, as runs (position, length).
-    pub fn end_noting(&mut self) -> Vec<(u64, u64)> {
+    pub fn end_noting(&mut self) -> Runs {
         self.noted.take().unwrap_or_default()
     }
 
