@@ -55,6 +55,9 @@ impl Row {
     }
 }
 
+/// Alignments, largest first, and whether each is a 3*2^n between.
+type Rows = Vec<(u64, bool)>;
+
 /// A boundary to measure at.
 #[derive(Clone, Debug)]
 struct Spot {
@@ -73,8 +76,7 @@ pub struct Table {
 }
 
 impl Align {
-    /// Alignments, largest first, and whether each is a 3*2^n between.
-    fn rows(&self, g: &Geometry) -> Result<Vec<(u64, bool)>, Failure> {
+    fn rows(&self, g: &Geometry) -> Result<Rows, Failure> {
         let grain = 2 * g.sector;
         if self.block == 0 || !self.block.is_multiple_of(grain) {
             return Err(Failure::Usage(format!(
@@ -122,7 +124,7 @@ impl Align {
         out
     }
 
-    fn spots(&self, g: &Geometry) -> Result<(Vec<(u64, bool)>, Vec<Spot>), Failure> {
+    fn spots(&self, g: &Geometry) -> Result<(Rows, Vec<Spot>), Failure> {
         let rows = self.rows(g)?;
         let mut rng = generator(self.seed);
         let jitter: Vec<f64> = (0..PLACES).map(|_| below_one(&mut rng) * 0.6 - 0.3).collect();

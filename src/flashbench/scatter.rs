@@ -19,6 +19,9 @@ pub struct Scatter {
     pub seed: u64,
 }
 
+/// Position in bytes and least time in ns, ascending.
+pub type Points = Vec<(u64, u64)>;
+
 /// Largest order.
 pub const MOST: u32 = 16;
 
@@ -59,11 +62,11 @@ impl Scatter {
         Ok(super::pattern::Cost { reads, bytes_read: reads * len, ..Default::default() })
     }
 
-    /// Measures: position in bytes, least time in ns; ascending. Places that failed are left out and named in the notes.
+    /// Measures. Places that failed are left out and named in the notes.
     ///
     /// # Errors
     /// As `cost`; the device's where it fails again and again; `Interrupted`.
-    pub fn run(&self, device: &mut dyn Device, watch: &mut Watch) -> Result<(Vec<(u64, u64)>, Vec<String>), Failure> {
+    pub fn run(&self, device: &mut dyn Device, watch: &mut Watch) -> Result<(Points, Vec<String>), Failure> {
         self.cost(device.geometry())?;
         let mut best = vec![u64::MAX; 1 << self.order];
         let mut bad = vec![false; best.len()];

@@ -112,6 +112,7 @@ enum Expr {
 enum Data {
     Zeros,
     Ones,
+    Constant,
     Random,
 }
 

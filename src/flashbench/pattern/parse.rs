@@ -209,8 +209,9 @@ impl Parser {
                 let data = match self.peek() {
                     Token::Word(w) if w == "zeros" => Data::Zeros,
                     Token::Word(w) if w == "ones" => Data::Ones,
+                    Token::Word(w) if w == "constant" => Data::Constant,
                     Token::Word(w) if w == "random" => Data::Random,
-                    _ => return self.expected("what to write: zeros, ones or random"),
+                    _ => return self.expected("what to write: zeros, ones, constant or random"),
                 };
                 self.step();
                 self.access(Verb::Write(data), at)?

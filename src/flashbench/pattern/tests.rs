@@ -127,7 +127,7 @@ fn errors_name_line_and_column() {
         ("print rate mean { }", "1:12", "nothing is measured"),
         ("read 512 at 0 ;", "1:15", "means nothing"),
         ("wait 5 days", "1:8", "unit of time"),
-        ("write green 512 at 0", "1:7", "zeros, ones or random"),
+        ("write green 512 at 0", "1:7", "zeros, ones, constant or random"),
     ] {
         let e = wrong(text);
         assert!(e.starts_with(&format!("p:{place}: ")) && e.contains(what), "{text}: {e}");

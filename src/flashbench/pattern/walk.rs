@@ -12,6 +12,8 @@ use std::io::Write;
 const ACCESSES: u64 = 10_000_000;
 /// Statements it may carry out, and values of one loop.
 const STEPS: u64 = 100_000_000;
+/// What flashbench writes where it says "random".
+const CONSTANT: u8 = 0x5a;
 /// Pauses in all.
 const PAUSE: u64 = 24 * 3600 * 1_000_000_000;
 
@@ -351,6 +353,7 @@ impl<'a> Walker<'a> {
             Verb::Read => ("read", Op::Read),
             Verb::Write(Data::Zeros) => ("write", Op::Write(Fill::Zeros)),
             Verb::Write(Data::Ones) => ("write", Op::Write(Fill::Ones)),
+            Verb::Write(Data::Constant) => ("write", Op::Write(Fill::Byte(CONSTANT))),
             Verb::Write(Data::Random) => ("write", Op::Write(Fill::Random(self.accesses + 1))),
             Verb::Discard => ("discard", Op::Discard),
         };
