@@ -3,7 +3,7 @@
 //! `cargo bench -p nandscope-sim` prints each figure beside a calibration loop (dependent SplitMix64 steps), so that the
 //! ratio travels between machines (time is that of the processor, not of the wall); `-- NAME` runs those whose name contains NAME.
 
-use nandscope_sim::run::{Fit, Pace, run};
+use nandscope_sim::run::{How, run};
 use nandscope_sim::trace::parse;
 use nandscope_sim::{Card, Histogram, Model, Request, Rng};
 use std::hint::black_box;
@@ -153,7 +153,7 @@ fn main() {
                 let start = seconds();
                 let t = parse(text.as_bytes(), None).expect("a trace");
                 let parsed = (seconds() - start) * 1e3;
-                let o = run(&mut c, 0, t.ios, Pace::Closed, Fit::Reject).expect("served");
+                let o = run(&mut c, 0, t.ios, &How::default()).expect("served");
                 let all = (seconds() - start) * 1e3;
                 println!("{:34} {all:8.0} ms (goal 500), of which reading {parsed:.0} ms", format!("1 M lines of {kind}, {name}"));
                 assert_eq!(o.served, 1_000_000);
