@@ -140,27 +140,43 @@ fn lost(t: &mut String, r: &Report) {
     }
 }
 
-/// Stretches put together until there are few enough for a table: ns of one row, and the rows.
-fn rows(o: &Outcome) -> (u64, Vec<Stretch>) {
-    let each = o.timeline.len().div_ceil(ROWS).max(1);
-    let together = |c: &[Stretch]| {
-        c.iter().fold(Stretch::default(), |a, b| Stretch {
+/// A row of the time line: ns from the start of the run, seconds it lasts, and what happened in it.
+struct Row {
+    from: u64,
+    seconds: f64,
+    sum: Stretch,
+}
+
+/// The time line in at most `most` rows of, on average, `requests` requests or more. A last row that is much shorter than the
+/// others is taken together with the one before, because its rate would mean nothing.
+fn rows(o: &Outcome, most: usize, requests: u64) -> Vec<Row> {
+    let n = o.timeline.len();
+    let each = n.div_ceil(most).max((requests * n as u64).div_ceil(o.served.max(1)) as usize).max(1);
+    let width = o.stretch * each as u64;
+    let mut starts: Vec<usize> = (0..n).step_by(each).collect();
+    if starts.len() > 1 && (o.took % width) * 2 < width {
+        starts.pop();
+    }
+    let ends = starts.iter().skip(1).copied().chain([n]);
+    let row = |(from, to): (&usize, usize)| {
+        let begin = *from as u64 * o.stretch;
+        let end = if to == n { o.took } else { to as u64 * o.stretch };
+        let sum = o.timeline[*from..to].iter().fold(Stretch::default(), |a, b| Stretch {
             requests: a.requests + b.requests,
             bytes: a.bytes + b.bytes,
             worst: a.worst.max(b.worst),
-        })
+        });
+        Row { from: begin, seconds: end.saturating_sub(begin).max(1) as f64 / 1e9, sum }
     };
-    (o.stretch * each as u64, o.timeline.chunks(each).map(together).collect())
+    starts.iter().zip(ends).map(row).collect()
 }
 
 /// Throughput and worst latency over time: two plots and a table.
 fn timeline(t: &mut String, o: &Outcome, width: usize) {
-    let seconds = |i: usize, ns: u64| i as f64 * ns as f64 / 1e9;
-    // The last stretch is as long as the run has left.
-    let length = |i: usize, ns: u64| (o.took.saturating_sub(i as u64 * ns)).clamp(1, ns) as f64 / 1e9;
-    let all = o.timeline.iter().enumerate();
-    let rate: Vec<(f64, f64)> = all.clone().map(|(i, s)| (seconds(i, o.stretch), s.bytes as f64 / 1e6 / length(i, o.stretch))).collect();
-    let worst: Vec<(f64, f64)> = all.filter(|(_, s)| s.requests > 0).map(|(i, s)| (seconds(i, o.stretch), s.worst as f64 / 1e6)).collect();
+    let dots = rows(o, 2 * width.min(100), 4);
+    let at = |r: &Row| r.from as f64 / 1e9;
+    let rate: Vec<(f64, f64)> = dots.iter().map(|r| (at(r), r.sum.bytes as f64 / 1e6 / r.seconds)).collect();
+    let worst: Vec<(f64, f64)> = dots.iter().filter(|r| r.sum.requests > 0).map(|r| (at(r), r.sum.worst as f64 / 1e6)).collect();
     for (title, y, points) in [("throughput over time", "MB/s", rate), ("worst latency over time", "ms", worst)] {
         let most = points.iter().map(|p| p.1).fold(0.0, f64::max);
         let least = points.iter().map(|p| p.1).filter(|&y| y > 0.0).fold(f64::INFINITY, f64::min);
@@ -180,19 +196,39 @@ fn timeline(t: &mut String, o: &Outcome, width: usize) {
             });
         }
     }
-    let (ns, rows) = rows(o);
     let _ = writeln!(t, "\n{:>12}{:>12}{:>14}{:>12}{:>12}", "from", "requests", "requests/s", "MB/s", "longest");
-    for (i, s) in rows.iter().enumerate() {
-        let secs = length(i, ns);
-        let longest = if s.requests == 0 { "-".to_string() } else { Nanos(s.worst).to_string() };
+    for r in rows(o, ROWS, 1) {
+        let longest = if r.sum.requests == 0 { "-".to_string() } else { Nanos(r.sum.worst).to_string() };
         let _ = writeln!(
             t,
             "{:>12}{:>12}{:>14}{:>12}{:>12}",
-            Nanos(i as u64 * ns).to_string(),
-            s.requests,
-            three(s.requests as f64 / secs),
-            three(s.bytes as f64 / 1e6 / secs),
+            Nanos(r.from).to_string(),
+            r.sum.requests,
+            three(r.sum.requests as f64 / r.seconds),
+            three(r.sum.bytes as f64 / 1e6 / r.seconds),
             longest
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscope_sim::run::{How, Pattern, run};
+    use nandscope_sim::{Card, Model, cards};
+
+    #[test]
+    fn rows_hold_every_request_once() {
+        let model = Model::parse(cards::text("modern-a1-32gb").unwrap_or_default(), "x").expect("a card of the crate");
+        for n in [1, 2, 17, 400, 5000] {
+            let ios = Pattern::parse("random-4k").expect("a pattern").ios(1 << 30, n, 1);
+            let o = run(&mut Card::new(&model, 1), 0, ios, &How::default()).expect("served");
+            for (most, least) in [(16, 1), (160, 4)] {
+                let all = rows(&o, most, least);
+                assert!(all.len() <= most && all.iter().map(|r| r.sum.requests).sum::<u64>() == n, "{n}: {}", all.len());
+                let seconds: f64 = all.iter().map(|r| r.seconds).sum();
+                assert!((seconds - o.took as f64 / 1e9).abs() < 1e-6, "{n}: {seconds}");
+            }
+        }
     }
 }

@@ -185,14 +185,14 @@ fn place(io: &Io, region: &Range<u64>, fit: Fit, sector: u64) -> (u64, u64, bool
     let mut at = io.at & !mask;
     let head = io.at - at;
     if let Fit::Scale(span) = fit {
-        at = (u128::from(at) * u128::from(size) / u128::from(span.max(1))) as u64 & !mask;
+        at = ((u128::from(at) * u128::from(size) / u128::from(span.max(1))) as u64) & !mask;
     }
     let mut len = head.saturating_add(io.len).saturating_add(mask) & !mask;
     let mut folded = false;
     if fit != Fit::Reject && at.checked_add(len).is_none_or(|end| end > size) {
         len = len.min(size & !mask);
         // What hangs over the end after stretching moves back; what lies outside is taken modulo the size.
-        at = if fit == Fit::Fold { at % size & !mask } else { at };
+        at = if fit == Fit::Fold { (at % size) & !mask } else { at };
         at = at.min((size - len) & !mask);
         folded = fit == Fit::Fold;
     }
