@@ -131,10 +131,13 @@ pub struct Series {
 pub const LOW: &str = " (95 % low)";
 pub const HIGH: &str = " (95 % high)";
 
+/// x, value, lower and upper bound.
+pub type Bounded = (f64, f64, f64, f64);
+
 impl Series {
-    /// A series and its bounds, from (x, value, low, high). Points without a finite interval get none.
-    pub fn with_bounds(name: &str, points: &[(f64, f64, f64, f64)]) -> Vec<Series> {
-        let series = |name: String, y: &dyn Fn(&(f64, f64, f64, f64)) -> f64| Series {
+    /// A series and its bounds. Points without a finite interval get none.
+    pub fn with_bounds(name: &str, points: &[Bounded]) -> Vec<Series> {
+        let series = |name: String, y: &dyn Fn(&Bounded) -> f64| Series {
             name,
             points: points.iter().map(|p| (p.0, if y(p).is_finite() { y(p) } else { p.1 })).collect(),
         };

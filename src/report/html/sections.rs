@@ -99,7 +99,16 @@ pub fn verdicts(r: &Report, plots: &[Plot]) -> Markup {
     let order = |f: &&Finding| !decided(f);
     let mut all: Vec<&Finding> = r.findings.0.iter().collect();
     all.sort_by_key(order);
+    // A plot stands with the first finding that rests on it.
     let mut shown: Vec<&str> = vec![];
+    let mut own = |f: &Finding| -> Vec<&Plot> {
+        let mine: Vec<&Plot> =
+            plots.iter().filter(|p| !p.raw && f.from.contains(&p.experiment) && !shown.contains(&p.name.as_str())).collect();
+        shown.extend(mine.iter().map(|p| p.name.as_str()));
+        mine
+    };
+    let articles: Vec<Markup> = all.iter().map(|f| article(f, &own(f))).collect();
+    let rest: Vec<&Plot> = plots.iter().filter(|p| !p.raw && !shown.contains(&p.name.as_str())).collect();
     html! {
         section aria-labelledby="verdicts" {
             h2 id="verdicts" { "Verdicts" }
@@ -117,11 +126,8 @@ pub fn verdicts(r: &Report, plots: &[Plot]) -> Markup {
                     }
                 }))
                 div.cards {
-                    @for f in &all {
-                        @let own: Vec<&Plot> = plots.iter().filter(|p| !p.raw && f.from.contains(&p.experiment) && !shown.contains(&p.name.as_str())).collect();
-                        @let _ = shown.extend(own.iter().map(|p| p.name.as_str()));
-                        (article(f, &own))
-                    }
+                    @for a in &articles { (a) }
+                    @if !rest.is_empty() { article { h3 { "Also measured" } @for p in &rest { (figure(p)) } } }
                 }
             }
         }
