@@ -67,9 +67,8 @@ impl Experiment for Interval {
         let off = used.iter().map(|&(x, t)| ((best.0 + best.1 * x) / t - 1.0).abs()).fold(0.0, f64::max);
         let without = |i: usize| line(&used.iter().enumerate().filter(|p| p.0 != i).map(|p| *p.1).collect::<Vec<_>>());
         let all: Vec<(f64, f64)> = (0..used.len()).filter_map(without).chain([best]).collect();
-        let span = |f: fn(&(f64, f64)) -> f64| {
-            all.iter().map(f).fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], v| [lo.min(v), hi.max(v)])
-        };
+        let span =
+            |f: fn(&(f64, f64)) -> f64| all.iter().map(f).fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], v| [lo.min(v), hi.max(v)]);
         let text = format!(
             "reads take {} µs at {} and {} µs at {}; no size lies more than {:.0} % off the line",
             three(used[0].1),
