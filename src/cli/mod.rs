@@ -1,12 +1,16 @@
 //! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety.
 
 mod cards;
+mod complete;
+mod flashbench;
 pub mod identify;
 mod infer;
 mod list;
 mod probe;
 mod report;
 mod serve;
+mod sim;
+mod sim_text;
 mod undo;
 
 use crate::device::DeviceError;
@@ -39,6 +43,8 @@ enum Command {
     Probe(probe::ProbeArgs),
     /// Run one experiment
     Run(probe::RunArgs),
+    /// flashbench's tests, options and lines, without its faults
+    Flashbench(flashbench::FlashbenchArgs),
     /// List block devices and whether they may be probed
     List(list::ListArgs),
     /// List or show the built-in simulated cards
@@ -51,8 +57,14 @@ enum Command {
     Report(report::ReportArgs),
     /// Show a simulated card as a block device
     Serve(serve::ServeArgs),
+    /// Run a trace or a pattern of requests through a simulated card
+    Sim(sim::SimArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
+    /// Print completions for a shell
+    Completions(complete::CompletionsArgs),
+    /// Print the manual page
+    Man,
 }
 
 /// Runs the program.
@@ -61,13 +73,17 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Probe(a) => probe::probe(a),
         Command::Run(a) => probe::run(a),
+        Command::Flashbench(a) => flashbench::run(a),
         Command::List(a) => list::run(a),
         Command::Cards(a) => cards::run(a),
         Command::Identify(a) => identify::run(a),
         Command::Infer(a) => infer::run(a),
         Command::Report(a) => report::run(a),
         Command::Serve(a) => serve::run(a),
+        Command::Sim(a) => sim::run(a),
         Command::Undo(a) => undo::run(a),
+        Command::Completions(a) => complete::completions(a),
+        Command::Man => complete::man(),
     };
     done.unwrap_or_else(|e| {
         // A reader that went away is no error of ours.

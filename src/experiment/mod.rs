@@ -3,11 +3,14 @@
 //! An experiment names its conditions (`cells`), one trial of a condition, and what follows from the samples. It never
 //! chooses the order of the cells, counts repetitions or looks at the clock: the runner does (`run.rs`).
 
+mod access_kinds;
 mod fat_zone;
+mod interval;
 mod multi_block;
 mod open_au;
 mod read_boundary;
 pub mod run;
+mod scatter;
 mod write_boundary;
 mod write_unit;
 
@@ -113,12 +116,17 @@ pub const ALL: &[&dyn Experiment] = &[
     &write_boundary::WriteBoundary,
     &fat_zone::FatZone,
     &multi_block::MultiBlock,
+    &scatter::Scatter,
+    &interval::Interval,
+    &access_kinds::AccessKinds,
 ];
 
-/// What `probe` runs: all that says what is inside a card. `multi-block` says how a host had better write to it, and costs
-/// more writes than all the others.
+/// Experiments that say how a host had better use a card rather than what is inside, or cost more than all the others.
+const ON_REQUEST: [&str; 4] = ["multi-block", "scatter", "interval", "access-kinds"];
+
+/// What `probe` runs: all that says what is inside a card.
 pub fn probing() -> Vec<&'static dyn Experiment> {
-    ALL.iter().copied().filter(|e| e.about().name != "multi-block").collect()
+    ALL.iter().copied().filter(|e| !ON_REQUEST.contains(&e.about().name)).collect()
 }
 
 pub fn by_name(name: &str) -> Option<&'static dyn Experiment> {
@@ -140,6 +148,24 @@ pub struct Figure {
 pub struct Series {
     pub name: String,
     pub points: Vec<(f64, f64)>,
+}
+
+/// What the names of the series end in that hold the 95 % bounds of another one.
+pub const LOW: &str = " (95 % low)";
+pub const HIGH: &str = " (95 % high)";
+
+/// x, value, lower and upper bound.
+pub type Bounded = (f64, f64, f64, f64);
+
+impl Series {
+    /// A series and its bounds. Points without a finite interval get none.
+    pub fn with_bounds(name: &str, points: &[Bounded]) -> Vec<Series> {
+        let series = |name: String, y: &dyn Fn(&Bounded) -> f64| Series {
+            name,
+            points: points.iter().map(|p| (p.0, if y(p).is_finite() { y(p) } else { p.1 })).collect(),
+        };
+        vec![series(name.into(), &|p| p.1), series(format!("{name}{LOW}"), &|p| p.2), series(format!("{name}{HIGH}"), &|p| p.3)]
+    }
 }
 
 /// Where a trial makes its accesses. Every access becomes a sample.
@@ -170,7 +196,12 @@ impl Bench<'_> {
 
     pub fn write(&mut self, role: u8, at: u64, len: u64) -> Result<Nanos, DeviceError> {
         let seed = (self.cell as u64) << 32 | self.trial as u64;
-        self.access(role, Op::Write(Fill::Random(seed)), at, len)
+        self.write_of(role, Fill::Random(seed), at, len)
+    }
+
+    /// A write of chosen content.
+    pub fn write_of(&mut self, role: u8, fill: Fill, at: u64, len: u64) -> Result<Nanos, DeviceError> {
+        self.access(role, Op::Write(fill), at, len)
     }
 
     /// How the writes from now on are put on the bus of a card; see [`Device::write_as`].
