@@ -69,17 +69,26 @@ pub struct Transaction {
     pub fill: Fill,
 }
 
-/// What a card says about itself, as bytes; none where it has no such register or it cannot be had.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Registers {
-    pub cid: Option<[u8; 16]>,
-    pub csd: Option<[u8; 16]>,
-    /// SD only.
-    pub scr: Option<[u8; 8]>,
-    /// SD only: the SD status.
-    pub ssr: Option<[u8; 64]>,
-    /// MMC only.
-    pub ext_csd: Option<Box<[u8; 512]>>,
+/// A register that a selected card sends when it is asked. CID and CSD are none of these: a card in use keeps them to itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Register {
+    /// Configuration of an SD card, 8 bytes.
+    Scr,
+    /// Status of an SD card, 64 bytes.
+    Ssr,
+    /// 512 bytes of an MMC.
+    ExtCsd,
+}
+
+impl Register {
+    /// The command that asks for it.
+    pub fn command(self) -> &'static str {
+        match self {
+            Register::Scr => "ACMD51",
+            Register::Ssr => "ACMD13",
+            Register::ExtCsd => "CMD8",
+        }
+    }
 }
 
 /// A card that takes commands: real or simulated.
@@ -100,9 +109,6 @@ pub trait CommandPort {
     /// # Errors
     /// `Unsupported` where this form cannot be sent or timed; `Io` where the card failed.
     fn transaction(&mut self, t: Transaction) -> Result<Nanos>;
-
-    /// Asks for the registers. Reads only.
-    fn registers(&mut self) -> Registers;
 }
 
 /// A device that can also send its writes as raw commands.
@@ -203,9 +209,8 @@ impl<'a> Command<'a> {
         Command { opcode, arg, app: false, busy: false, block_size: SECTOR as u32, payload, timeout_ms, response: 0 }
     }
 
-    fn app(mut self) -> Command<'a> {
-        self.app = true;
-        self
+    fn app(self) -> Command<'a> {
+        Command { app: true, ..self }
     }
 
     fn out(mut self, data: &'a [u8]) -> Command<'a> {
@@ -251,8 +256,6 @@ pub(super) struct CardFacts {
     pub by_sector: bool,
     /// Takes CMD23.
     pub cmd23: bool,
-    /// Registers the kernel read at power-up.
-    pub kept: Registers,
 }
 
 impl CardFacts {
@@ -267,13 +270,11 @@ impl CardFacts {
         };
         let csd: Option<[u8; 16]> = hex(&text("csd")?);
         let scr: Option<[u8; 8]> = text("scr").and_then(|t| hex(&t));
-        let ssr: Option<[u8; 64]> = text("ssr").and_then(|t| hex(&t)).filter(|_| sd);
         // SD: CSD version 2 and later means block addresses. MMC: bit 30 of the OCR.
         let by_sector = if sd { csd?[0] >> 6 > 0 } else { number("ocr")? & 1 << 30 != 0 };
         // SD: CMD_SUPPORT in the SCR, bit 33. MMC: since version 3.1.
         let cmd23 = if sd { scr.is_some_and(|s| s[3] & 2 != 0) } else { csd?[0] >> 2 & 0xf >= 3 };
-        let kept = Registers { cid: text("cid").and_then(|t| hex(&t)), csd, scr: scr.filter(|_| sd), ssr, ext_csd: None };
-        Some(CardFacts { sd, rca: number("rca")? as u16, by_sector, cmd23, kept })
+        Some(CardFacts { sd, rca: number("rca")? as u16, by_sector, cmd23 })
     }
 }
 
@@ -400,29 +401,36 @@ impl<W: Wire> CommandPort for Port<W> {
                         self.open_ended = Some(why);
                         Err(how.unsupported(why))
                     }
-                    Some(libc::EPERM | libc::EACCES) => Err(how.unsupported("raw commands need root (CAP_SYS_RAWIO) and the whole disk")),
-                    Some(libc::ENOTTY) => Err(how.unsupported("this kernel or device has no raw MMC commands")),
-                    Some(libc::EOVERFLOW) => Err(how.unsupported("the kernel does not take that much data in one command")),
-                    _ => Err(failed(e)),
+                    _ => Err(not_taken(&e).map_or_else(|| failed(e), |why| how.unsupported(why))),
                 }
             }
         }
     }
+}
 
-    fn registers(&mut self) -> Registers {
-        let Registers { cid, csd, scr, ssr, .. } = self.card.kept.clone();
-        let mut asked = Registers { cid, csd, ..Registers::default() };
-        let (mut new_scr, mut new_ssr, mut ext_csd) = ([0; 8], [0; 64], Box::new([0; 512]));
-        if self.card.sd {
-            let took = self.wire.send(&mut [Command::new(51, 0).app().one_block(&mut new_scr)]);
-            asked.scr = if took.is_ok() { Some(new_scr) } else { scr };
-            let took = self.wire.send(&mut [Command::new(13, 0).app().one_block(&mut new_ssr)]);
-            asked.ssr = if took.is_ok() { Some(new_ssr) } else { ssr };
-        } else {
-            let took = self.wire.send(&mut [Command::new(8, 0).one_block(&mut *ext_csd)]);
-            asked.ext_csd = took.is_ok().then_some(ext_csd);
-        }
-        asked
+/// Why the kernel takes no such command, where it says so.
+fn not_taken(e: &io::Error) -> Option<&'static str> {
+    match e.raw_os_error()? {
+        libc::EPERM | libc::EACCES => Some("raw commands need root (CAP_SYS_RAWIO) and the whole disk"),
+        libc::ENOTTY | libc::ENOSYS | libc::EOPNOTSUPP => Some("this kernel or device has no raw MMC commands"),
+        libc::EOVERFLOW => Some("the kernel does not take that much data in one command"),
+        _ => None,
+    }
+}
+
+/// The bytes of a register, or in words why they cannot be had.
+fn request(wire: &mut impl Wire, register: Register) -> std::result::Result<Vec<u8>, String> {
+    let (opcode, app, len) = match register {
+        Register::Scr => (51, true, 8),
+        Register::Ssr => (13, true, 64),
+        Register::ExtCsd => (8, false, 512),
+    };
+    let mut bytes = vec![0; len];
+    let command = Command { app, ..Command::new(opcode, 0).one_block(&mut bytes) };
+    match wire.send(&mut [command]) {
+        Ok(_) => Ok(bytes),
+        Err(e) if e.raw_os_error() == Some(TIMED_OUT) => Err("the card does not answer".into()),
+        Err(e) => Err(not_taken(&e).map_or_else(|| e.to_string(), str::to_string)),
     }
 }
 
@@ -438,12 +446,12 @@ pub(super) fn with_commands(device: FileDevice, sys: &Path) -> Box<dyn Device + 
     }
 }
 
-/// The registers of the card behind an MMC block device, whose whole disk `file` is, open in any way.
+/// Asks the card behind an MMC block device, whose whole disk `file` is (open in any way), for a register. Changes nothing.
 ///
-/// `sys` is its sysfs directory, `/sys/block/mmcblkN/device`. Sends reading commands only; what they do not give comes from
-/// sysfs. None where this is no SD or MMC card.
-pub fn registers(file: OwnedFd, sys: &Path) -> Option<Registers> {
-    Some(Port::new(Ioctl::new(file), CardFacts::read(sys)?).registers())
+/// # Errors
+/// In words why it cannot be had: no right to send commands, no MMC, a card that does not answer.
+pub fn ask(file: OwnedFd, register: Register) -> std::result::Result<Vec<u8>, String> {
+    request(&mut Ioctl::new(file), register)
 }
 
 #[cfg(test)]
