@@ -174,7 +174,7 @@ fn emmc(g: &Guest) {
         (&"mmc".into(), &"VEMMC1".into(), &serde_json::json!({"year": 2023, "month": 1})),
         "{r}"
     );
-    assert_eq!((&r["capacity"], &r["serial"]), (&134_217_728.into(), &"0x12345678".into()));
+    assert_eq!((&r["capacity"], &r["serial"]), (&4_294_967_296u64.into(), &"0x12345678".into()));
     let e = &r["ext_csd"];
     assert_eq!(
         (&e["erase_group"], &e["write_protect_group"], &e["firmware"]),
@@ -184,7 +184,11 @@ fn emmc(g: &Guest) {
     assert_eq!((&r["declared_au"]["bytes"], &r["preferred_erase_size"]["is_kernel_guess"]), (&524_288.into(), &true.into()), "{r}");
     assert_eq!(r["read_from"]["EXT_CSD"], "debugfs");
     let text = g.text("emmc-asked.out");
-    for part in ["EXT_CSD from the card (CMD8)", "B: 20 to 30 % of life used", "on eMMC always the kernel's guess"] {
+    for part in [
+        "EXT_CSD from the card (CMD8)",
+        "B: 20 to 30 % of life used",
+        "4 MiB: on eMMC always the kernel's guess: by capacity, in whole erase groups of 512 KiB",
+    ] {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
     // Read boundaries lie every 2 MiB, the erase group says 512 KiB.
@@ -195,6 +199,9 @@ fn emmc(g: &Guest) {
 
 fn emmc_multi_block(g: &Guest) {
     let r = g.json("emmc-multi-block");
+    let (before, after) = (sums(g, "emmc-before"), sums(g, "emmc-after"));
+    assert_ne!(before[1], after[1], "raw writes went somewhere else");
+    assert_eq!((&before[0], &before[2]), (&after[0], &after[2]), "raw writes went to a wrong address");
     let gain = finding(&r, "multi_block_gain");
     assert!(gain["value"].as_f64().is_some_and(|v| v > 20.0), "{gain}");
     assert!(gain["evidence"][0].as_str().unwrap().contains("pre-defined (CMD23, CMD25)"), "{gain}");

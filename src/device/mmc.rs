@@ -252,15 +252,16 @@ pub(super) struct CardFacts {
     pub sd: bool,
     /// Relative card address.
     pub rca: u16,
-    /// Addresses count blocks of 512 bytes, else bytes.
-    pub by_sector: bool,
+    /// Addresses count blocks of 512 bytes, else bytes; None where that cannot be told, and then nothing is sent.
+    pub by_sector: Option<bool>,
     /// Takes CMD23.
     pub cmd23: bool,
 }
 
 impl CardFacts {
-    /// Reads them from the sysfs directory of a card, `/sys/block/mmcblkN/device`. None where this is no SD or MMC card.
-    pub fn read(dir: &Path) -> Option<CardFacts> {
+    /// Reads them from the sysfs directory of a card of `size` bytes, `/sys/block/mmcblkN/device`. None where this is no SD or
+    /// MMC card.
+    pub fn read(dir: &Path, size: u64) -> Option<CardFacts> {
         let text = |name: &str| std::fs::read_to_string(dir.join(name)).ok().map(|t| t.trim().to_string());
         let number = |name: &str| u32::from_str_radix(text(name)?.trim_start_matches("0x"), 16).ok();
         let sd = match text("type")?.as_str() {
@@ -268,12 +269,19 @@ impl CardFacts {
             "MMC" => false,
             _ => return None,
         };
-        let csd: Option<[u8; 16]> = hex(&text("csd")?);
+        let csd: [u8; 16] = hex(&text("csd")?)?;
         let scr: Option<[u8; 8]> = text("scr").and_then(|t| hex(&t));
-        // SD: CSD version 2 and later means block addresses. MMC: bit 30 of the OCR.
-        let by_sector = if sd { csd?[0] >> 6 > 0 } else { number("ocr")? & 1 << 30 != 0 };
+        // SD: CSD version 2 and later means blocks. MMC: bytes where the CSD gives the size (C_SIZE), blocks above 2 GiB (JESD84-B51
+        // 6.4, and the kernel's rule). Between lies what the card answered at power-up, which sysfs does not show: its `ocr` is
+        // what the host asked for.
+        let c_size = u32::from(csd[6] & 3) << 10 | u32::from(csd[7]) << 2 | u32::from(csd[8]) >> 6;
+        let by_sector = match (sd, c_size) {
+            (true, _) => Some(csd[0] >> 6 > 0),
+            (false, 0xfff) => (size > 2 << 30).then_some(true),
+            (false, _) => Some(false),
+        };
         // SD: CMD_SUPPORT in the SCR, bit 33. MMC: since version 3.1.
-        let cmd23 = if sd { scr.is_some_and(|s| s[3] & 2 != 0) } else { csd?[0] >> 2 & 0xf >= 3 };
+        let cmd23 = if sd { scr.is_some_and(|s| s[3] & 2 != 0) } else { csd[0] >> 2 & 0xf >= 3 };
         Some(CardFacts { sd, rca: number("rca")? as u16, by_sector, cmd23 })
     }
 }
@@ -335,6 +343,7 @@ fn stop<'a>() -> Command<'a> {
 impl<W: Wire> CommandPort for Port<W> {
     fn supports(&self, how: Multi) -> Result<()> {
         let why = match how {
+            _ if self.card.by_sector.is_none() => "whether this MMC counts addresses in blocks or in bytes cannot be told from here",
             Multi::PreDefined if !self.card.cmd23 => "the card does not offer CMD23",
             Multi::Acmd23 if !self.card.sd => "ACMD23 is a command of SD cards and this is an MMC",
             Multi::OpenEnded | Multi::Acmd23 => match self.open_ended {
@@ -356,7 +365,7 @@ impl<W: Wire> CommandPort for Port<W> {
         let len = u64::from(blocks) * SECTOR;
         let failed = |e: io::Error| DeviceError::Io { op: "raw write", at, len, source: e };
         let beyond = || DeviceError::OutOfBounds(format!("{len} bytes at {at} cannot be addressed by this card"));
-        let unit = if self.card.by_sector { SECTOR } else { 1 };
+        let unit = if self.card.by_sector == Some(true) { SECTOR } else { 1 };
         u32::try_from((at + len) / unit).map_err(|_| beyond())?;
         let address = |block: u64| ((at + block * SECTOR) / unit) as u32;
         let mut data = std::mem::take(&mut self.data);
@@ -437,7 +446,7 @@ fn request(wire: &mut impl Wire, register: Register) -> std::result::Result<Vec<
 /// The device with raw commands, where it is the whole disk of an SD or MMC card; else as it was. `sys` is the sysfs directory
 /// of the card.
 pub(super) fn with_commands(device: FileDevice, sys: &Path) -> Box<dyn Device + Send> {
-    match (CardFacts::read(sys), device.descriptor()) {
+    match (CardFacts::read(sys, device.geometry().size), device.descriptor()) {
         (Some(card), Ok(file)) => {
             let flush = device.flush_writes;
             Box::new(Commanded::new(device, Port::new(Ioctl::new(file), card), flush))

@@ -460,7 +460,10 @@ impl Declared {
                     .or_else(|| csd_unit.map(|bytes| DeclaredAu { bytes, source: "CSD erase group".into() }));
                 // Linux switches the high-capacity groups on and rounds to what it then uses.
                 let rounding = self.erase_size.or(ext_csd.and_then(|e| e.erase_group)).or(csd_unit);
-                self.preferred_erase_size = preferred.map(|b| erase::mmc(b, self.capacity.or(self.device_size), rounding));
+                // The kernel guesses by the capacity in the CSD, which stands at 1 GiB or more where the EXT_CSD has the real one.
+                let by_csd = self.csd.as_ref().map(|c| c.capacity.unwrap_or(1 << 30));
+                let capacity = by_csd.or(self.capacity).or(self.device_size);
+                self.preferred_erase_size = preferred.map(|b| erase::mmc(b, capacity, rounding));
             }
             Kind::Usb | Kind::Other => {}
         }
