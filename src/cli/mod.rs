@@ -1,6 +1,7 @@
 //! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety.
 
 mod cards;
+mod complete;
 pub mod identify;
 mod infer;
 mod list;
@@ -53,6 +54,10 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
+    /// Print completions for a shell
+    Completions(complete::CompletionsArgs),
+    /// Print the manual page
+    Man,
 }
 
 /// Runs the program.
@@ -68,6 +73,8 @@ pub fn main() -> ExitCode {
         Command::Report(a) => report::run(a),
         Command::Serve(a) => serve::run(a),
         Command::Undo(a) => undo::run(a),
+        Command::Completions(a) => complete::completions(a),
+        Command::Man => complete::man(),
     };
     done.unwrap_or_else(|e| {
         // A reader that went away is no error of ours.

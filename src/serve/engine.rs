@@ -32,7 +32,7 @@ pub struct Refused {
 /// What was served so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stats {
-    /// What was asked for; the card's own time in it, not that of the host.
+    /// Requests, with the time that the card took for them. One that failed counts among the failures only.
     pub done: Counters,
     /// Erase blocks erased.
     pub erases: u64,
