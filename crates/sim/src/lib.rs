@@ -42,7 +42,7 @@ pub mod units;
 mod wear;
 
 pub use buffer::Lost;
-pub use card::Card;
+pub use card::{Card, Queue};
 pub use counters::Counters;
 pub use form::ModelError;
 pub use histogram::{Histogram, Latencies};

@@ -42,8 +42,31 @@ pub enum Format {
     Mqsim,
 }
 
+impl Format {
+    /// Every format with the word that names it.
+    pub const ALL: [(Format, &str); 7] = [
+        (Format::FioV2, "fio2"),
+        (Format::FioV3, "fio3"),
+        (Format::Blkparse, "blkparse"),
+        (Format::Blktrace, "blktrace"),
+        (Format::Ftrace, "ftrace"),
+        (Format::Msr, "msr"),
+        (Format::Mqsim, "mqsim"),
+    ];
+
+    /// The word that names it.
+    pub fn name(self) -> &'static str {
+        Format::ALL.iter().find(|f| f.0 == self).map_or("", |f| f.1)
+    }
+
+    /// The format a word names.
+    pub fn named(word: &str) -> Option<Format> {
+        Format::ALL.iter().find(|f| f.1 == word).map(|f| f.0)
+    }
+}
+
 /// A line that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Bad {
     /// Number of the line (or record), from 1.
     pub line: u64,
