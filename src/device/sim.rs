@@ -69,7 +69,6 @@ fn blocks(len: u64) -> u32 {
     u32::try_from(len / SECTOR).unwrap_or(u32::MAX)
 }
 
-<<<<<<< HEAD
 /// The request to a card that an access is.
 pub(crate) fn request(a: Access) -> Request {
     let (op, data) = match a.op {
@@ -87,14 +86,7 @@ pub(crate) fn request(a: Access) -> Request {
 pub(crate) fn errno(fault: &Fault) -> Errno {
     match fault {
         Fault::OutOfRange { .. } | Fault::Misaligned { .. } | Fault::NoContent => Errno::INVAL,
-        Fault::Io { .. } => Errno::IO,
-=======
-fn error(op: &'static str, at: u64, len: u64, f: Fault) -> DeviceError {
-    let code = match f {
-        Fault::OutOfRange { .. } | Fault::Misaligned { .. } => return DeviceError::OutOfBounds(f.to_string()),
-        Fault::NoContent => return DeviceError::Unsupported(f.to_string()),
         Fault::Io { .. } | Fault::PowerCut => Errno::IO,
->>>>>>> main
         Fault::Gone => Errno::NODEV,
         Fault::ReadOnlyMedium => Errno::ROFS,
     }

@@ -200,22 +200,11 @@ impl Engine {
         Ok(Due(self.origin + done))
     }
 
-<<<<<<< HEAD
     fn refused(&self, inner: &mut Inner, at_once: Due, fault: &Fault) -> Refused {
         inner.done.failures += 1;
         let due = match *fault {
             Fault::Io { done, .. } => at_once.max(Due(self.origin + done)),
             _ => at_once,
-=======
-    fn refused(&self, at_once: Due, fault: &Fault) -> Refused {
-        self.tally.errors.fetch_add(1, Relaxed);
-        let (errno, due) = match *fault {
-            Fault::Io { done, .. } => (Errno::IO, at_once.max(Due(self.origin + done))),
-            Fault::PowerCut => (Errno::IO, at_once),
-            Fault::Gone => (Errno::NODEV, at_once),
-            Fault::ReadOnlyMedium => (Errno::ROFS, at_once),
-            Fault::OutOfRange { .. } | Fault::Misaligned { .. } | Fault::NoContent => (Errno::INVAL, at_once),
->>>>>>> main
         };
         Refused { errno: errno(fault), due }
     }
