@@ -76,11 +76,11 @@ item emmc-identify nandscope identify /dev/mmcblk0 --json - --show-serial
 umount /sys/kernel/debug
 item emmc-asked nandscope identify /dev/mmcblk0
 item emmc-probe nandscope probe /dev/mmcblk0 --quiet --time 60s --region 0..256MiB --json -
-for at in 1 22 25 54 56 62; do dd if=/dev/urandom of=/dev/mmcblk0 bs=1M seek=$at count=1 conv=notrunc 2>/dev/null; done
+for at in 1 6 9 22 25 30; do dd if=/dev/urandom of=/dev/mmcblk0 bs=1M seek=$at count=1 conv=notrunc 2>/dev/null; done
 sync
-item emmc-before sums /dev/mmcblk0 24 56 64
-item emmc-multi-block nandscope run multi-block /dev/mmcblk0 --write --consent 0x12345678 --region 24MiB..56MiB --time 30s --no-undo --quiet --json -
-item emmc-after sums /dev/mmcblk0 24 56 64
+item emmc-before sums /dev/mmcblk0 8 24 32
+item emmc-multi-block nandscope run multi-block /dev/mmcblk0 --write --consent 0x12345678 --region 8MiB..24MiB --time 10s --no-undo --quiet --json -
+item emmc-after sums /dev/mmcblk0 8 24 32
 rmmod vmmc
 
 # --- writing: refused without consent; raw commands; old content put back; nothing outside the region
