@@ -260,6 +260,9 @@ fn load(path: &Path, a: &SimArgs) -> anyhow::Result<Trace> {
         }
         bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
     }
+    if bytes.is_empty() {
+        bail!("{name} is empty");
+    }
     if bytes.starts_with(&[0x1f, 0x8b]) {
         bail!("{name} is compressed; unpack it first, for example with `gunzip -c {name} | nandscope sim CARD --trace -`");
     }

@@ -39,6 +39,7 @@ pub mod run;
 pub mod trace;
 mod truth;
 pub mod units;
+pub mod unusual;
 mod wear;
 
 pub use buffer::Lost;

@@ -129,7 +129,9 @@ fn what_is_wrong_is_counted_and_shown() {
     assert_eq!(lines[4], (6, "more than five columns"));
     assert_eq!(parse(b"hello\nworld\n", None), Err(TraceError::Unknown));
     assert_eq!(parse(b"", None), Err(TraceError::Unknown));
-    assert_eq!(parse(b"a b c\n", Some(Format::Mqsim)), Err(TraceError::Empty { bad: 1 }));
+    let none = parse(b"a b c\n", Some(Format::Mqsim)).unwrap_err();
+    assert!(matches!(none, TraceError::Empty { bad: 1, .. }));
+    assert_eq!(none.to_string(), "no request in it; 1 lines could not be read, the first is line 1: the time is not a number: 'a b c'");
     // No input may do worse than that.
     let mut rng = nandscope_sim::Rng::new(1, 1);
     let formats = [Format::FioV2, Format::FioV3, Format::Blkparse, Format::Blktrace, Format::Ftrace, Format::Msr, Format::Mqsim];
