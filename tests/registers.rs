@@ -3,7 +3,9 @@
 
 use clap::Parser;
 use identify::{IdentifyArgs, collect, run, text};
+use nandscope::device::mmc::Register;
 use nandscope::host::declared::{self, Declared, Kind, RawRegisters};
+use nandscope::host::live;
 use nandscope::host::registers::cid::Cid;
 use nandscope::host::registers::csd::Csd;
 use nandscope::host::registers::ext_csd::{ExtCsd, ExtCsdBytes, LifeTime, PreEol};
@@ -292,7 +294,7 @@ fn identify_from_registers_on_the_command_line() {
     let error = collect(&arguments(&["--ssr", "0400"])).unwrap_err();
     assert_eq!(format!("{error:#}"), "SSR: expected 64 bytes (128 hex digits), found 2 bytes");
     let error = collect(&arguments(&["--scr", "02358000010000zz"])).unwrap_err();
-    assert_eq!(format!("{error:#}"), "SCR: expected 8 bytes (16 hex digits), found 'z', which is not a hex digit");
+    assert_eq!(format!("{error:#}"), "SCR: expected 8 bytes (16 hex digits), found 'z', which is not a hex digit: copy the digits alone");
     let file = data("extcsd-samsung-8g-emmc51.txt");
     let d = collect(&arguments(&["--ext-csd", file.to_str().unwrap()])).unwrap();
     assert_eq!((d.kind, d.declared_au.unwrap().bytes), (Kind::Mmc, 512 * KIB));
@@ -341,6 +343,85 @@ fn serial_numbers_are_left_out_unless_asked_for() {
     let reader = from_tree("sda").without_serial();
     assert!(!text(&reader).contains("000000001404") && !serde_json::to_string(&reader).unwrap().contains("000000001404"));
     assert!(text(&from_tree("sda")).contains("000000001404"));
+}
+
+/// A register whose bits are all alike, or whose revision cannot be, comes from no card: an error, where it was pasted.
+#[test]
+fn impossible_registers_are_refused() {
+    let (zeros, ones) = ("0".repeat(32), "f".repeat(32));
+    for (option, name) in [("--cid", "CID"), ("--csd", "CSD")] {
+        for value in [&zeros, &ones] {
+            let e = format!("{:#}", collect(&arguments(&[option, value])).unwrap_err());
+            assert!(e.starts_with(&format!("{name}: all bits are alike")) && e.lines().count() == 1, "{e}");
+        }
+    }
+    assert!(declared::from_dump_on(&format!("csd:{ones}\n"), TODAY).is_err());
+    let file = std::env::temp_dir().join(format!("nandscope-ext-csd-{}", std::process::id()));
+    for (bytes, why) in [(vec![0xff; 512], "all bits are alike"), ((0..512).map(|i| i as u8).collect(), "revision 192")] {
+        std::fs::write(&file, bytes).unwrap();
+        let e = format!("{:#}", collect(&arguments(&["--ext-csd", file.to_str().unwrap()])).unwrap_err());
+        assert!(e.contains(why), "{e}");
+    }
+    std::fs::remove_file(&file).unwrap();
+}
+
+/// What sysfs and debugfs do not show, the card is asked for, and where each register came from is said.
+#[test]
+fn missing_registers_are_asked_for() {
+    let mut asked = vec![];
+    let d = live::declared_on(
+        &data("sysfs"),
+        "mmcblk1boot0",
+        TODAY,
+        Some(&mut |disk, register| {
+            asked.push((disk.to_string(), register));
+            Ok(vec![])
+        }),
+    )
+    .unwrap();
+    assert_eq!(asked, [], "all is there: {:?}", d.read_from);
+    assert_eq!((d.read_from["CSD"].as_str(), d.read_from["EXT_CSD"].as_str()), ("sysfs", "debugfs"));
+    assert_eq!(row(&text(&d), "registers"), "CID, CSD from sysfs; EXT_CSD from debugfs");
+
+    // The same machine without debugfs, and a card without SCR and SSR.
+    let dir = tempfile::tempdir().unwrap();
+    let copy = |from: &str, to: &str| assert!(std::process::Command::new("cp").args(["-a", from, to]).status().unwrap().success());
+    copy(data("sysfs").to_str().unwrap(), dir.path().to_str().unwrap());
+    let root = dir.path().join("sysfs");
+    std::fs::remove_dir_all(root.join("kernel")).unwrap();
+    let card = root.join("class/block/mmcblk0/device").canonicalize().unwrap();
+    ["scr", "ssr"].iter().for_each(|f| std::fs::remove_file(card.join(f)).unwrap());
+    let mut ext_csd = vec![0; 512];
+    (ext_csd[175], ext_csd[192], ext_csd[224], ext_csd[269]) = (1, 8, 2, 3);
+    let mut asked = vec![];
+    let d = live::declared_on(
+        &root,
+        "mmcblk1boot0",
+        TODAY,
+        Some(&mut |disk, register| {
+            asked.push((disk.to_string(), register));
+            Ok(ext_csd.clone())
+        }),
+    )
+    .unwrap();
+    assert_eq!(asked, [("mmcblk1".to_string(), Register::ExtCsd)], "the whole disk is asked");
+    assert_eq!((d.read_from["EXT_CSD"].as_str(), d.declared_au.unwrap().bytes), ("the card (CMD8)", MIB));
+    let d = live::declared_on(
+        &root,
+        "mmcblk0p1",
+        TODAY,
+        Some(&mut |_, register| match register {
+            Register::Scr => Ok(vec![2; 7]),
+            _ => Err("raw commands need root".into()),
+        }),
+    )
+    .unwrap();
+    assert!(d.scr.is_none() && d.ssr.is_none());
+    for part in ["SSR (ACMD13): not shown by the kernel, and the card could not be asked: raw commands need root", "the answer has 7 bytes"]
+    {
+        assert!(d.notes.iter().any(|n| n.contains(part)), "{part}: {:?}", d.notes);
+    }
+    assert_eq!(live::declared(&root, "mmcblk0").unwrap(), declared::from_sysfs(&root, "mmcblk0").unwrap(), "a copy of another machine");
 }
 
 /// Numbers without a pattern, the same in every run (xorshift).

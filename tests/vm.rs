@@ -23,6 +23,9 @@ const TESTS: &[Test] = &[
     ("identify_reads_the_registers_of_the_card", identify),
     ("probe_finds_the_erase_block", probe),
     ("probe_finds_another_erase_block_than_declared", probe_12mib),
+    ("what_the_kernel_does_not_show_the_card_is_asked_for", asked),
+    ("an_emmc_declares_its_ext_csd", emmc),
+    ("an_emmc_takes_raw_commands", emmc_multi_block),
     ("writing_needs_consent", consent),
     ("multi_block_measures_raw_commands", multi_block),
     ("raw_writes_are_undone", undone),
@@ -152,6 +155,58 @@ fn identify(g: &Guest) {
     assert!(ssr.starts_with(SSR) && ssr.len() == 128 && ssr[32..].bytes().all(|b| b == b'0'), "{ssr}");
     assert_eq!((&r["cid"]["manfid"], &r["cid"]["name"], &r["ssr"]["au"]["bytes"]), (&0xfe.into(), &"VCARD".into(), &4_194_304.into()));
     assert_eq!(r["preferred_erase_size"]["is_kernel_guess"], false, "the SSR gives an AU");
+    assert_eq!((&r["read_from"]["CSD"], &r["read_from"]["SSR"]), (&"sysfs".into(), &"sysfs".into()));
+}
+
+fn asked(g: &Guest) {
+    let r = g.json("asked");
+    assert_eq!((&r["read_from"]["SCR"], &r["read_from"]["SSR"]), (&"the card (ACMD51)".into(), &"the card (ACMD13)".into()), "{r}");
+    assert_eq!((&r["scr"]["raw"], &r["ssr"]["au"]["bytes"]), (&SCR.into(), &4_194_304.into()));
+    assert_eq!(g.code("not-allowed"), 0, "{}", g.error("not-allowed"));
+    let text = g.text("not-allowed.out");
+    assert!(text.contains("SCR (ACMD51), SSR (ACMD13): not shown by the kernel") && text.contains("CAP_SYS_RAWIO"), "{text}");
+}
+
+fn emmc(g: &Guest) {
+    let r = g.json("emmc-identify");
+    assert_eq!(
+        (&r["kind"], &r["name"], &r["date"]),
+        (&"mmc".into(), &"VEMMC1".into(), &serde_json::json!({"year": 2023, "month": 1})),
+        "{r}"
+    );
+    assert_eq!((&r["capacity"], &r["serial"]), (&4_294_967_296u64.into(), &"0x12345678".into()));
+    let e = &r["ext_csd"];
+    assert_eq!(
+        (&e["erase_group"], &e["write_protect_group"], &e["firmware"]),
+        (&524_288.into(), &8_388_608.into(), &"fw 1.0".into()),
+        "{e}"
+    );
+    assert_eq!((&r["declared_au"]["bytes"], &r["preferred_erase_size"]["is_kernel_guess"]), (&524_288.into(), &true.into()), "{r}");
+    assert_eq!(r["read_from"]["EXT_CSD"], "debugfs");
+    let text = g.text("emmc-asked.out");
+    for part in [
+        "EXT_CSD from the card (CMD8)",
+        "B: 20 to 30 % of life used",
+        "4 MiB: on eMMC always the kernel's guess: by capacity, in whole erase groups of 512 KiB",
+    ] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+    // Read boundaries lie every 2 MiB, the erase group says 512 KiB.
+    erase_block(g, "emmc-probe", 2 << 20);
+    let warnings = g.json("emmc-probe")["warnings"].to_string();
+    assert!(warnings.contains("the 2 MiB found is 4 times the declared 512 KiB"), "{warnings}");
+}
+
+fn emmc_multi_block(g: &Guest) {
+    let r = g.json("emmc-multi-block");
+    let (before, after) = (sums(g, "emmc-before"), sums(g, "emmc-after"));
+    assert_ne!(before[1], after[1], "raw writes went somewhere else");
+    assert_eq!((&before[0], &before[2]), (&after[0], &after[2]), "raw writes went to a wrong address");
+    let gain = finding(&r, "multi_block_gain");
+    assert!(gain["value"].as_f64().is_some_and(|v| v > 20.0), "{gain}");
+    assert!(gain["evidence"][0].as_str().unwrap().contains("pre-defined (CMD23, CMD25)"), "{gain}");
+    let f = finding(&r, "pre_erase_gain");
+    assert!(f["reason"].as_str().unwrap().contains("ACMD23 is a command of SD cards"), "{f}");
 }
 
 fn erase_block(g: &Guest, item: &str, bytes: u64) {

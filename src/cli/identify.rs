@@ -1,11 +1,12 @@
 //! `nandscope identify`: what a card declares about itself.
 
 use crate::host::declared::{self, Declared, Kind, RawRegisters};
+use crate::host::live;
 use crate::host::registers::erase::PreferredErase;
 use crate::host::registers::ext_csd::ExtCsd;
 use crate::host::registers::{Checksum, ext_csd_text, parse_array};
 use crate::units::{Bytes, MIB};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use std::fs;
 use std::io::Read;
@@ -96,14 +97,16 @@ pub fn collect(args: &IdentifyArgs) -> anyhow::Result<Declared> {
         Some(path) => Some(ext_csd_text::parse(&read(path)?).with_context(|| path.display().to_string())?),
         None => None,
     };
-    Ok(declared::from_registers(RawRegisters {
+    let raw = RawRegisters {
         kind: args.bus.map(|bus| if bus == Bus::Sd { Kind::Sd } else { Kind::Mmc }),
         cid: args.cid.as_deref().map(|t| parse_array("CID", t)).transpose()?,
         csd: args.csd.as_deref().map(|t| parse_array("CSD", t)).transpose()?,
         scr: args.scr.as_deref().map(|t| parse_array("SCR", t)).transpose()?,
         ssr: args.ssr.as_deref().map(|t| parse_array("SSR", t)).transpose()?,
         ext_csd,
-    }))
+    };
+    raw.check()?;
+    Ok(declared::from_registers(raw))
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
@@ -132,9 +135,9 @@ fn from_target(target: &str, sysfs: &Path) -> anyhow::Result<Declared> {
             return Ok(plain("a simulated target has no card registers: nothing is declared"));
         }
         if target.contains('/') {
-            bail!("{target}: no such file or device");
+            bail!("{target}: no such file or device; 'nandscope list' shows the devices");
         }
-        return declared::from_sysfs(sysfs, target).with_context(|| target.to_string());
+        return live::declared(sysfs, target).map_err(|e| anyhow!("{e}; 'nandscope list' shows the devices"));
     };
     if meta.is_dir() {
         bail!("{target} is a folder; give the block device beneath it (findmnt -no SOURCE -T {target})");
@@ -146,7 +149,7 @@ fn from_target(target: &str, sysfs: &Path) -> anyhow::Result<Declared> {
         )));
     }
     let name = device_name(sysfs, meta.rdev()).or_else(|| path.file_name().map(|n| n.to_string_lossy().into_owned()));
-    declared::from_sysfs(sysfs, &name.unwrap_or_default()).with_context(|| target.to_string())
+    live::declared(sysfs, &name.unwrap_or_default()).with_context(|| target.to_string())
 }
 
 /// The kernel's name of a device number: the target of `<sysfs>/dev/block/MAJOR:MINOR`.
@@ -178,6 +181,9 @@ pub fn text(d: &Declared) -> String {
     for (label, value) in rows {
         out += &format!("  {label:<22}{value}\n");
     }
+    if !d.read_from.is_empty() {
+        out += &format!("  {:<22}{}\n", "registers", origins(d));
+    }
     for warning in &d.warnings {
         out += &format!("  warning: {warning}\n");
     }
@@ -185,6 +191,19 @@ pub fn text(d: &Declared) -> String {
         out += &format!("  note: {note}\n");
     }
     out
+}
+
+/// `CID, CSD from sysfs; SSR from the card (ACMD13)`.
+fn origins(d: &Declared) -> String {
+    let mut places: Vec<(&str, Vec<&str>)> = vec![];
+    for (register, place) in &d.read_from {
+        match places.iter_mut().find(|(p, _)| p == place) {
+            Some((_, names)) => names.push(register),
+            None => places.push((place, vec![register])),
+        }
+    }
+    let parts: Vec<String> = places.iter().map(|(place, names)| format!("{} from {place}", names.join(", "))).collect();
+    parts.join("; ")
 }
 
 fn headline(d: &Declared) -> String {

@@ -5,7 +5,8 @@ use super::infer::{output, verdict};
 use crate::device::{self, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
 use crate::experiment::{self, Experiment};
 use crate::finding::{Findings, Quantity};
-use crate::host::declared::{self, Declared};
+use crate::host::declared::{Declared, Kind};
+use crate::host::live;
 use crate::probe::{Event, Plan};
 use crate::report::terminal::ending;
 use crate::report::{Cost, Report, SCHEMA, Settings, Tool, advice::advice};
@@ -134,7 +135,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
         plan(&target, write, &a, &region, &signatures.iter().map(ToString::to_string).collect::<Vec<_>>(), time, undo, experiments.len());
     }
     // A serial number is not for sharing; the target keeps it for its own undo.
-    let declared = facts.disk.as_deref().and_then(|d| declared::from_sysfs(Path::new("/sys"), d).ok()).map(Declared::without_serial);
+    let declared = facts.disk.as_deref().and_then(|d| live::declared(Path::new("/sys"), d).ok()).map(Declared::without_serial);
     let realtime = if simulated { None } else { Some(device::realtime()) };
     let mut report = Report {
         schema: SCHEMA.into(),
@@ -184,7 +185,8 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     report.warnings.extend(runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)));
     report.findings = findings;
     report.advice = advice(&report.findings);
-    if let (Some(d), Some(e)) = (&declared, report.findings.value(Quantity::EraseBlock, 0.5)) {
+    let declaring = declared.as_ref().filter(|d| d.kind != Kind::Other);
+    if let (Some(d), Some(e)) = (declaring, report.findings.value(Quantity::EraseBlock, 0.5)) {
         report.warnings.push(d.beside_found(e as u64));
     }
     report.cost = Cost::of(guard.counters(), (guard.now() - began).secs());

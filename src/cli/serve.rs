@@ -68,6 +68,9 @@ pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
     writeln!(out, "{device}").and_then(|()| out.flush()).context("cannot write to standard output")?;
     if !a.quiet {
         eprintln!("{}: {} as {device}; Ctrl-C ends it", model.name, Bytes(model.card.capacity));
+        if !served.removed().is_empty() {
+            eprintln!("removed what a killed server had left: {}", served.removed().join(", "));
+        }
         if let Some(file) = served.file() {
             eprintln!("the card's file is {}", file.display());
         }
@@ -140,14 +143,14 @@ fn signals() -> anyhow::Result<Arc<AtomicUsize>> {
 }
 
 fn summary(s: &Stats) -> String {
-    let amplification = if s.bytes_written == 0 { "-".into() } else { format!("{:.2}", s.write_amplification) };
-    let errors = if s.errors == 0 { String::new() } else { format!(", {} errors", s.errors) };
+    let amplification = if s.done.bytes_written == 0 { "-".into() } else { format!("{:.2}", s.write_amplification) };
+    let errors = if s.done.failures == 0 { String::new() } else { format!(", {} errors", s.done.failures) };
     format!(
         "{} requests, {:.1} MB read, {:.1} MB written, {} erases, write amplification {amplification}{errors}; \
          late by {} us (median), {} us (99 %)",
-        s.requests(),
-        s.bytes_read as f64 / 1e6,
-        s.bytes_written as f64 / 1e6,
+        s.done.accesses(),
+        s.done.bytes_read as f64 / 1e6,
+        s.done.bytes_written as f64 / 1e6,
         s.erases,
         s.late_p50,
         s.late_p99
@@ -172,13 +175,13 @@ impl LiveLine {
         if !self.on || passed < Duration::from_millis(500) {
             return;
         }
-        let b = &self.before;
+        let b = &self.before.done;
         let rate = |bytes: u64| bytes as f64 / 1e6 / passed.as_secs_f64();
         let text = format!(
             "{} requests, reads {:.2} MB/s, writes {:.2} MB/s, {} erases, write amplification {:.2}",
-            now.requests(),
-            rate(now.bytes_read - b.bytes_read),
-            rate(now.bytes_written - b.bytes_written),
+            now.done.accesses(),
+            rate(now.done.bytes_read - b.bytes_read),
+            rate(now.done.bytes_written - b.bytes_written),
             now.erases,
             now.write_amplification
         );

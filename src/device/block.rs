@@ -61,6 +61,15 @@ impl FileDevice {
         Ok(FileDevice { file, kind, writable, flush_writes, geometry, read, zeros, ones, varied, bounce, origin: clock(), name })
     }
 
+    /// Lowers the largest request to what the queue takes of this program's memory: `segments` pieces of it, each at most
+    /// `segment` bytes.
+    pub fn limit_segments(&mut self, segments: u64, segment: u64) {
+        let fits = segments.saturating_mul(segment.min(self.read.piece()));
+        if let Some(most) = &mut self.geometry.max_request {
+            *most = fits.clamp(self.geometry.sector, *most);
+        }
+    }
+
     /// A second descriptor of the same open file.
     pub fn descriptor(&self) -> std::io::Result<OwnedFd> {
         self.file.try_clone()

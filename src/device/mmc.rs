@@ -69,17 +69,26 @@ pub struct Transaction {
     pub fill: Fill,
 }
 
-/// What a card says about itself, as bytes; none where it has no such register or it cannot be had.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Registers {
-    pub cid: Option<[u8; 16]>,
-    pub csd: Option<[u8; 16]>,
-    /// SD only.
-    pub scr: Option<[u8; 8]>,
-    /// SD only: the SD status.
-    pub ssr: Option<[u8; 64]>,
-    /// MMC only.
-    pub ext_csd: Option<Box<[u8; 512]>>,
+/// A register that a selected card sends when it is asked. CID and CSD are none of these: a card in use keeps them to itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Register {
+    /// Configuration of an SD card, 8 bytes.
+    Scr,
+    /// Status of an SD card, 64 bytes.
+    Ssr,
+    /// 512 bytes of an MMC.
+    ExtCsd,
+}
+
+impl Register {
+    /// The command that asks for it.
+    pub fn command(self) -> &'static str {
+        match self {
+            Register::Scr => "ACMD51",
+            Register::Ssr => "ACMD13",
+            Register::ExtCsd => "CMD8",
+        }
+    }
 }
 
 /// A card that takes commands: real or simulated.
@@ -100,9 +109,6 @@ pub trait CommandPort {
     /// # Errors
     /// `Unsupported` where this form cannot be sent or timed; `Io` where the card failed.
     fn transaction(&mut self, t: Transaction) -> Result<Nanos>;
-
-    /// Asks for the registers. Reads only.
-    fn registers(&mut self) -> Registers;
 }
 
 /// A device that can also send its writes as raw commands.
@@ -214,9 +220,8 @@ impl<'a> Command<'a> {
         Command { opcode, arg, app: false, busy: false, block_size: SECTOR as u32, payload, timeout_ms, response: 0 }
     }
 
-    fn app(mut self) -> Command<'a> {
-        self.app = true;
-        self
+    fn app(self) -> Command<'a> {
+        Command { app: true, ..self }
     }
 
     fn out(mut self, data: &'a [u8]) -> Command<'a> {
@@ -258,17 +263,16 @@ pub(super) struct CardFacts {
     pub sd: bool,
     /// Relative card address.
     pub rca: u16,
-    /// Addresses count blocks of 512 bytes, else bytes.
-    pub by_sector: bool,
+    /// Addresses count blocks of 512 bytes, else bytes; None where that cannot be told, and then nothing is sent.
+    pub by_sector: Option<bool>,
     /// Takes CMD23.
     pub cmd23: bool,
-    /// Registers the kernel read at power-up.
-    pub kept: Registers,
 }
 
 impl CardFacts {
-    /// Reads them from the sysfs directory of a card, `/sys/block/mmcblkN/device`. None where this is no SD or MMC card.
-    pub fn read(dir: &Path) -> Option<CardFacts> {
+    /// Reads them from the sysfs directory of a card of `size` bytes, `/sys/block/mmcblkN/device`. None where this is no SD or
+    /// MMC card.
+    pub fn read(dir: &Path, size: u64) -> Option<CardFacts> {
         let text = |name: &str| std::fs::read_to_string(dir.join(name)).ok().map(|t| t.trim().to_string());
         let number = |name: &str| u32::from_str_radix(text(name)?.trim_start_matches("0x"), 16).ok();
         let sd = match text("type")?.as_str() {
@@ -276,15 +280,20 @@ impl CardFacts {
             "MMC" => false,
             _ => return None,
         };
-        let csd: Option<[u8; 16]> = hex(&text("csd")?);
+        let csd: [u8; 16] = hex(&text("csd")?)?;
         let scr: Option<[u8; 8]> = text("scr").and_then(|t| hex(&t));
-        let ssr: Option<[u8; 64]> = text("ssr").and_then(|t| hex(&t)).filter(|_| sd);
-        // SD: CSD version 2 and later means block addresses. MMC: bit 30 of the OCR.
-        let by_sector = if sd { csd?[0] >> 6 > 0 } else { number("ocr")? & 1 << 30 != 0 };
+        // SD: CSD version 2 and later means blocks. MMC: bytes where the CSD gives the size (C_SIZE), blocks above 2 GiB (JESD84-B51
+        // 6.4, and the kernel's rule). Between lies what the card answered at power-up, which sysfs does not show: its `ocr` is
+        // what the host asked for.
+        let c_size = u32::from(csd[6] & 3) << 10 | u32::from(csd[7]) << 2 | u32::from(csd[8]) >> 6;
+        let by_sector = match (sd, c_size) {
+            (true, _) => Some(csd[0] >> 6 > 0),
+            (false, 0xfff) => (size > 2 << 30).then_some(true),
+            (false, _) => Some(false),
+        };
         // SD: CMD_SUPPORT in the SCR, bit 33. MMC: since version 3.1.
-        let cmd23 = if sd { scr.is_some_and(|s| s[3] & 2 != 0) } else { csd?[0] >> 2 & 0xf >= 3 };
-        let kept = Registers { cid: text("cid").and_then(|t| hex(&t)), csd, scr: scr.filter(|_| sd), ssr, ext_csd: None };
-        Some(CardFacts { sd, rca: number("rca")? as u16, by_sector, cmd23, kept })
+        let cmd23 = if sd { scr.is_some_and(|s| s[3] & 2 != 0) } else { csd[0] >> 2 & 0xf >= 3 };
+        Some(CardFacts { sd, rca: number("rca")? as u16, by_sector, cmd23 })
     }
 }
 
@@ -345,6 +354,7 @@ fn stop<'a>() -> Command<'a> {
 impl<W: Wire> CommandPort for Port<W> {
     fn supports(&self, how: Multi) -> Result<()> {
         let why = match how {
+            _ if self.card.by_sector.is_none() => "whether this MMC counts addresses in blocks or in bytes cannot be told from here",
             Multi::PreDefined if !self.card.cmd23 => "the card does not offer CMD23",
             Multi::Acmd23 if !self.card.sd => "ACMD23 is a command of SD cards and this is an MMC",
             Multi::OpenEnded | Multi::Acmd23 => match self.open_ended {
@@ -366,7 +376,7 @@ impl<W: Wire> CommandPort for Port<W> {
         let len = u64::from(blocks) * SECTOR;
         let failed = |e: io::Error| DeviceError::Io { op: "raw write", at, len, source: e };
         let beyond = || DeviceError::OutOfBounds(format!("{len} bytes at {at} cannot be addressed by this card"));
-        let unit = if self.card.by_sector { SECTOR } else { 1 };
+        let unit = if self.card.by_sector == Some(true) { SECTOR } else { 1 };
         u32::try_from((at + len) / unit).map_err(|_| beyond())?;
         let address = |block: u64| ((at + block * SECTOR) / unit) as u32;
         let mut data = std::mem::take(&mut self.data);
@@ -411,36 +421,43 @@ impl<W: Wire> CommandPort for Port<W> {
                         self.open_ended = Some(why);
                         Err(how.unsupported(why))
                     }
-                    Some(libc::EPERM | libc::EACCES) => Err(how.unsupported("raw commands need root (CAP_SYS_RAWIO) and the whole disk")),
-                    Some(libc::ENOTTY) => Err(how.unsupported("this kernel or device has no raw MMC commands")),
-                    Some(libc::EOVERFLOW) => Err(how.unsupported("the kernel does not take that much data in one command")),
-                    _ => Err(failed(e)),
+                    _ => Err(not_taken(&e).map_or_else(|| failed(e), |why| how.unsupported(why))),
                 }
             }
         }
     }
+}
 
-    fn registers(&mut self) -> Registers {
-        let Registers { cid, csd, scr, ssr, .. } = self.card.kept.clone();
-        let mut asked = Registers { cid, csd, ..Registers::default() };
-        let (mut new_scr, mut new_ssr, mut ext_csd) = ([0; 8], [0; 64], Box::new([0; 512]));
-        if self.card.sd {
-            let took = self.wire.send(&mut [Command::new(51, 0).app().one_block(&mut new_scr)]);
-            asked.scr = if took.is_ok() { Some(new_scr) } else { scr };
-            let took = self.wire.send(&mut [Command::new(13, 0).app().one_block(&mut new_ssr)]);
-            asked.ssr = if took.is_ok() { Some(new_ssr) } else { ssr };
-        } else {
-            let took = self.wire.send(&mut [Command::new(8, 0).one_block(&mut *ext_csd)]);
-            asked.ext_csd = took.is_ok().then_some(ext_csd);
-        }
-        asked
+/// Why the kernel takes no such command, where it says so.
+fn not_taken(e: &io::Error) -> Option<&'static str> {
+    match e.raw_os_error()? {
+        libc::EPERM | libc::EACCES => Some("raw commands need root (CAP_SYS_RAWIO) and the whole disk"),
+        libc::ENOTTY | libc::ENOSYS | libc::EOPNOTSUPP => Some("this kernel or device has no raw MMC commands"),
+        libc::EOVERFLOW => Some("the kernel does not take that much data in one command"),
+        _ => None,
+    }
+}
+
+/// The bytes of a register, or in words why they cannot be had.
+fn request(wire: &mut impl Wire, register: Register) -> std::result::Result<Vec<u8>, String> {
+    let (opcode, app, len) = match register {
+        Register::Scr => (51, true, 8),
+        Register::Ssr => (13, true, 64),
+        Register::ExtCsd => (8, false, 512),
+    };
+    let mut bytes = vec![0; len];
+    let command = Command { app, ..Command::new(opcode, 0).one_block(&mut bytes) };
+    match wire.send(&mut [command]) {
+        Ok(_) => Ok(bytes),
+        Err(e) if e.raw_os_error() == Some(TIMED_OUT) => Err("the card does not answer".into()),
+        Err(e) => Err(not_taken(&e).map_or_else(|| e.to_string(), str::to_string)),
     }
 }
 
 /// The device with raw commands, where it is the whole disk of an SD or MMC card; else as it was. `sys` is the sysfs directory
 /// of the card.
 pub(super) fn with_commands(device: FileDevice, sys: &Path) -> Box<dyn Device + Send> {
-    match (CardFacts::read(sys), device.descriptor()) {
+    match (CardFacts::read(sys, device.geometry().size), device.descriptor()) {
         (Some(card), Ok(file)) => {
             let flush = device.flush_writes;
             Box::new(Commanded::new(device, Port::new(Ioctl::new(file), card), flush))
@@ -449,12 +466,12 @@ pub(super) fn with_commands(device: FileDevice, sys: &Path) -> Box<dyn Device + 
     }
 }
 
-/// The registers of the card behind an MMC block device, whose whole disk `file` is, open in any way.
+/// Asks the card behind an MMC block device, whose whole disk `file` is (open in any way), for a register. Changes nothing.
 ///
-/// `sys` is its sysfs directory, `/sys/block/mmcblkN/device`. Sends reading commands only; what they do not give comes from
-/// sysfs. None where this is no SD or MMC card.
-pub fn registers(file: OwnedFd, sys: &Path) -> Option<Registers> {
-    Some(Port::new(Ioctl::new(file), CardFacts::read(sys)?).registers())
+/// # Errors
+/// In words why it cannot be had: no right to send commands, no MMC, a card that does not answer.
+pub fn ask(file: OwnedFd, register: Register) -> std::result::Result<Vec<u8>, String> {
+    request(&mut Ioctl::new(file), register)
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub use open::{OpenOptions, Opened, open, open_model};
 pub use realtime::{Realtime, realtime};
 pub use recover::{RecoverOptions, Recovered, recover};
 pub use sim::SimDevice;
+pub(crate) use sim::{errno, request};
 
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};

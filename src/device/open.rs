@@ -6,6 +6,7 @@ use super::sim::SimDevice;
 use super::{Consent, Device, DeviceError, Geometry, Guard, Limits, Result, TargetId};
 use crate::host::facts::{HostFacts, TargetKind};
 use crate::host::safety::{InUse, numbers};
+use crate::host::served::{self, Served};
 use crate::host::signatures::{Signature, signatures};
 use crate::host::sysfs::{BlockNode, Sys};
 use crate::units::{KIB, SECTOR};
@@ -225,7 +226,13 @@ fn open_block(node: &BlockNode, path: &Path, options: &OpenOptions, write: bool)
     if numbers(stat.st_rdev) != node.dev {
         return Err(DeviceError::Refused(format!("{name} became another device while it was opened; start again")));
     }
-    let mut facts = block_facts(node);
+    let served = served::behind(&file);
+    if served.as_ref().is_some_and(|s| !s.alive()) && unreadable(&file) {
+        let why =
+            format!("the server of this simulated card is gone; remove the device: losetup -d {name}, or with the next nandscope serve");
+        return Err(DeviceError::Open { target: name, why });
+    }
+    let mut facts = block_facts(node, served);
     let queue = facts.queue.clone().unwrap_or_default();
     let sector = queue.logical_block_size.filter(|s| s.is_power_of_two() && *s >= SECTOR).unwrap_or(SECTOR);
     if !node.offset.is_multiple_of(sector) {
@@ -240,14 +247,20 @@ fn open_block(node: &BlockNode, path: &Path, options: &OpenOptions, write: bool)
     };
     let discard = queue.discard_max_bytes.is_some_and(|d| d > 0);
     facts.direct = true;
-    Ok((FileDevice::new(file, name, Kind::Block { discard }, write, geometry)?, facts))
+    let mut device = FileDevice::new(file, name, Kind::Block { discard }, write, geometry)?;
+    if let Some(segments) = queue.max_segments {
+        device.limit_segments(segments, queue.max_segment_size.unwrap_or(u64::MAX));
+    }
+    Ok((device, facts))
 }
 
-fn block_facts(node: &BlockNode) -> HostFacts {
+fn block_facts(node: &BlockNode, served: Option<Served>) -> HostFacts {
     let kind = if node.partition.is_some() { TargetKind::Partition } else { TargetKind::Disk };
     let bus = node.bus();
     let mut caveats = Vec::new();
-    if bus == "loop" {
+    if let Some(Served { card, .. }) = &served {
+        caveats.push(format!("a simulated card ({card}), served in real time: times are its model's and what this host adds"));
+    } else if bus == "loop" {
         caveats.push("a loop device: what is timed is the file behind it and the host's page cache, not a card".into());
     }
     if bus == "usb" {
@@ -256,7 +269,7 @@ fn block_facts(node: &BlockNode) -> HostFacts {
     HostFacts {
         bus: Some(bus),
         vendor: node.vendor(),
-        model: node.model(),
+        model: served.map(|s| format!("simulated card {}", s.card)).or_else(|| node.model()),
         removable: node.removable(),
         read_only: node.read_only(),
         disk: Some(node.disk().to_string()),
@@ -299,6 +312,11 @@ fn open_image(path: &Path, write: bool) -> Result<(FileDevice, HostFacts)> {
     }
     let geometry = Geometry { size, sector, max_request: None, offset: 0, write_cache: true };
     Ok((FileDevice::new(file, name, Kind::Image, write, geometry)?, facts))
+}
+
+/// True where not even the first sectors can be read.
+fn unreadable(file: &OwnedFd) -> bool {
+    super::buffer::Buffer::new(4096).is_ok_and(|mut buffer| pread(file, &mut buffer[..], 0).is_err())
 }
 
 /// The grain of direct I/O on this file, found by trying: 512 bytes, else 4096.

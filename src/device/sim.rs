@@ -1,7 +1,7 @@
 //! A simulated card as a device. Its clock is virtual: completions and pauses move it, so a long probe takes seconds and gives
 //! the same result every time.
 
-use super::mmc::{CommandPort, Multi, Registers, Transaction};
+use super::mmc::{CommandPort, Multi, Transaction};
 use super::{Access, Device, DeviceError, Fill, Geometry, Op, Result, Timed};
 use crate::units::{Nanos, SECTOR};
 use nandscope_sim::model::Transfer;
@@ -47,15 +47,7 @@ impl SimDevice {
 
     /// The time of an access; what a write puts down is not kept.
     fn time(&mut self, at: u64, a: Access) -> Result<Completion> {
-        let (op, data) = match a.op {
-            Op::Read => (nandscope_sim::Op::Read, Data::Other),
-            Op::Write(Fill::Zeros) => (nandscope_sim::Op::Write, Data::Zeros),
-            Op::Write(Fill::Ones) => (nandscope_sim::Op::Write, Data::Ones),
-            Op::Write(_) => (nandscope_sim::Op::Write, Data::Other),
-            Op::Discard => (nandscope_sim::Op::Discard, Data::Other),
-            Op::Flush => (nandscope_sim::Op::Flush, Data::Other),
-        };
-        let done = self.card.submit(at, Request { op, at: a.at, len: a.len, data });
+        let done = self.card.submit(at, request(a));
         if let Err(Fault::Io { done, .. }) = &done {
             self.now = self.now.max(*done);
         }
@@ -77,15 +69,35 @@ fn blocks(len: u64) -> u32 {
     u32::try_from(len / SECTOR).unwrap_or(u32::MAX)
 }
 
-fn error(op: &'static str, at: u64, len: u64, f: Fault) -> DeviceError {
-    let code = match f {
-        Fault::OutOfRange { .. } | Fault::Misaligned { .. } => return DeviceError::OutOfBounds(f.to_string()),
-        Fault::NoContent => return DeviceError::Unsupported(f.to_string()),
+/// The request to a card that an access is.
+pub(crate) fn request(a: Access) -> Request {
+    let (op, data) = match a.op {
+        Op::Read => (nandscope_sim::Op::Read, Data::Other),
+        Op::Write(Fill::Zeros) => (nandscope_sim::Op::Write, Data::Zeros),
+        Op::Write(Fill::Ones) => (nandscope_sim::Op::Write, Data::Ones),
+        Op::Write(_) => (nandscope_sim::Op::Write, Data::Other),
+        Op::Discard => (nandscope_sim::Op::Discard, Data::Other),
+        Op::Flush => (nandscope_sim::Op::Flush, Data::Other),
+    };
+    Request { op, at: a.at, len: a.len, data }
+}
+
+/// The error number with which a block device would answer.
+pub(crate) fn errno(fault: &Fault) -> Errno {
+    match fault {
+        Fault::OutOfRange { .. } | Fault::Misaligned { .. } | Fault::NoContent => Errno::INVAL,
         Fault::Io { .. } | Fault::PowerCut => Errno::IO,
         Fault::Gone => Errno::NODEV,
         Fault::ReadOnlyMedium => Errno::ROFS,
-    };
-    DeviceError::Io { op, at, len, source: code.into() }
+    }
+}
+
+fn error(op: &'static str, at: u64, len: u64, f: Fault) -> DeviceError {
+    match f {
+        Fault::OutOfRange { .. } | Fault::Misaligned { .. } => DeviceError::OutOfBounds(f.to_string()),
+        Fault::NoContent => DeviceError::Unsupported(f.to_string()),
+        _ => DeviceError::Io { op, at, len, source: errno(&f).into() },
+    }
 }
 
 impl Device for SimDevice {
@@ -204,11 +216,6 @@ impl CommandPort for SimDevice {
             self.now += card.stop;
         }
         Ok(Nanos(self.now - begun))
-    }
-
-    /// A model declares none.
-    fn registers(&mut self) -> Registers {
-        Registers::default()
     }
 }
 

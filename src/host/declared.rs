@@ -11,9 +11,10 @@ use super::registers::ext_csd::{ExtCsd, ExtCsdBytes, LifeTime, PreEol};
 use super::registers::scr::Scr;
 use super::registers::ssr::Ssr;
 use super::registers::usb::UsbIdentity;
-use super::registers::{Date, RegisterError, dump, makers, parse_array, sysfs};
+use super::registers::{Date, RegisterError, dump, makers, parse_array};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What kind of thing declares.
@@ -91,6 +92,9 @@ pub struct Declared {
     pub erase_size: Option<u64>,
     /// Wear as the device admits it.
     pub health: Option<Health>,
+    /// Where each register of a block device was read: sysfs, debugfs, or the card itself.
+    #[serde(default)]
+    pub read_from: BTreeMap<String, String>,
     /// What to keep in mind when reading this.
     pub notes: Vec<String>,
     /// What is wrong, implausible or does not fit, each with its reason.
@@ -121,8 +125,32 @@ pub enum DeclaredError {
     #[error(transparent)]
     Register(#[from] RegisterError),
     /// No such block device, or sysfs cannot be read.
-    #[error("{0}")]
+    #[error(transparent)]
     Sysfs(#[from] std::io::Error),
+}
+
+impl RawRegisters {
+    /// Refuses what no card sends: every bit alike, or an EXT_CSD whose revision cannot be.
+    ///
+    /// # Errors
+    /// Names the register and what is impossible about it.
+    pub fn check(&self) -> Result<(), RegisterError> {
+        let alike = |bytes: &[u8]| bytes.iter().all(|&b| b == 0) || bytes.iter().all(|&b| b == 0xff);
+        let wrong = |register, what: String| Err(RegisterError::Text { register, what });
+        for (register, bytes) in [("CID", self.cid.as_ref()), ("CSD", self.csd.as_ref())] {
+            if bytes.is_some_and(|b| alike(b)) {
+                return wrong(register, "all bits are alike, which no card sends: a bad contact or a bad copy".into());
+            }
+        }
+        match self.ext_csd.as_ref().map(|e| (e.is_blank(), e.get(192, 1))) {
+            Some((true, _)) => wrong("EXT_CSD", "all bits are alike, which no card sends: a bad contact or a bad copy".into()),
+            // The newest there is has 9.
+            Some((_, Some(rev @ 16..))) => {
+                wrong("EXT_CSD", format!("byte 192 gives revision {rev}, and there are about ten: this is no EXT_CSD"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Declared from registers alone.
@@ -132,7 +160,7 @@ pub fn from_registers(raw: RawRegisters) -> Declared {
 
 /// As [`from_registers`], judged on a given date.
 pub fn from_registers_on(raw: RawRegisters, today: Date) -> Declared {
-    Builder { raw, attributes: Attributes::default(), today }.build(vec![])
+    Builder { raw, attributes: Attributes::default(), today, read_from: BTreeMap::new() }.build(vec![])
 }
 
 /// Declared from `<root>/class/block/<name>`; the root is `/sys` but for tests. A register that cannot be read is a warning.
@@ -142,10 +170,7 @@ pub fn from_sysfs(root: &Path, name: &str) -> Result<Declared, DeclaredError> {
 
 /// As [`from_sysfs`], judged on a given date.
 pub fn from_sysfs_on(root: &Path, name: &str, today: Date) -> Result<Declared, DeclaredError> {
-    let attributes = sysfs::attributes(root, name)?;
-    let (raw, problems) = registers(&attributes);
-    let warnings = problems.iter().map(|p| format!("{p} (left out)")).collect();
-    Ok(Builder { raw, attributes, today }.build(warnings))
+    super::live::declared_on(root, name, today, None)
 }
 
 /// Declared from a pasted dump ([`dump::parse`]). A damaged register is an error.
@@ -159,12 +184,14 @@ pub fn from_dump_on(text: &str, today: Date) -> Result<Declared, DeclaredError> 
     let (raw, problems) = registers(&attributes);
     match problems.into_iter().next() {
         Some(problem) => Err(problem.into()),
-        None => Ok(Builder { raw, attributes, today }.build(vec![])),
+        None => {
+            raw.check().map_err(DeclaredError::from).map(|()| Builder { raw, attributes, today, read_from: BTreeMap::new() }.build(vec![]))
+        }
     }
 }
 
 /// The registers among the attributes, and those that could not be read.
-fn registers(a: &Attributes) -> (RawRegisters, Vec<RegisterError>) {
+pub(super) fn registers(a: &Attributes) -> (RawRegisters, Vec<RegisterError>) {
     fn one<const N: usize>(a: &Attributes, name: &'static str, label: &'static str, bad: &mut Vec<RegisterError>) -> Option<[u8; N]> {
         match parse_array(label, a.get(name)?) {
             Ok(bytes) => Some(bytes),
@@ -194,10 +221,11 @@ fn registers(a: &Attributes) -> (RawRegisters, Vec<RegisterError>) {
     (raw, bad)
 }
 
-struct Builder {
-    raw: RawRegisters,
-    attributes: Attributes,
-    today: Date,
+pub(super) struct Builder {
+    pub raw: RawRegisters,
+    pub attributes: Attributes,
+    pub today: Date,
+    pub read_from: BTreeMap<String, String>,
 }
 
 impl Builder {
@@ -220,7 +248,7 @@ impl Builder {
         }
     }
 
-    fn build(self, mut warnings: Vec<String>) -> Declared {
+    pub fn build(self, mut warnings: Vec<String>) -> Declared {
         let (kind, raw, a, today) = (self.kind(), &self.raw, &self.attributes, self.today);
         let sd = kind == Kind::Sd;
         let csd = raw.csd.as_ref().map(|r| if sd { Csd::sd(r) } else { Csd::mmc(r) });
@@ -271,6 +299,7 @@ impl Builder {
             preferred_erase_size: None,
             erase_size: a.number("erase_size"),
             health,
+            read_from: self.read_from.clone(),
             notes: a.remarks.clone(),
             warnings,
         };
@@ -431,7 +460,10 @@ impl Declared {
                     .or_else(|| csd_unit.map(|bytes| DeclaredAu { bytes, source: "CSD erase group".into() }));
                 // Linux switches the high-capacity groups on and rounds to what it then uses.
                 let rounding = self.erase_size.or(ext_csd.and_then(|e| e.erase_group)).or(csd_unit);
-                self.preferred_erase_size = preferred.map(|b| erase::mmc(b, self.capacity.or(self.device_size), rounding));
+                // The kernel guesses by the capacity in the CSD, which stands at 1 GiB or more where the EXT_CSD has the real one.
+                let by_csd = self.csd.as_ref().map(|c| c.capacity.unwrap_or(1 << 30));
+                let capacity = by_csd.or(self.capacity).or(self.device_size);
+                self.preferred_erase_size = preferred.map(|b| erase::mmc(b, capacity, rounding));
             }
             Kind::Usb | Kind::Other => {}
         }

@@ -1,6 +1,7 @@
 //! The block devices of this machine, with what stands in the way of probing each.
 
 use super::safety::InUse;
+use super::served;
 use super::sysfs::{BlockNode, Sys};
 use crate::device::consent_id;
 use serde::Serialize;
@@ -52,7 +53,7 @@ fn listed(sys: &Sys, n: &BlockNode) -> Listed {
         offset: n.offset,
         bus: n.bus(),
         vendor: n.vendor(),
-        model: n.model().or_else(|| n.backing_file().map(|f| f.display().to_string())),
+        model: n.model().or_else(|| simulated(n)).or_else(|| n.backing_file().map(|f| f.display().to_string())),
         removable: n.removable(),
         read_only: n.read_only(),
         free: uses.is_empty(),
@@ -60,4 +61,10 @@ fn listed(sys: &Sys, n: &BlockNode) -> Listed {
         consent: consent_id(serial.as_deref(), n.size),
         serial,
     }
+}
+
+/// What a loop device of `nandscope serve` shows.
+fn simulated(n: &BlockNode) -> Option<String> {
+    let server = served::by_name(n.disk())?;
+    Some(format!("simulated card {}{}", server.card, if server.alive() { "" } else { " (server gone)" }))
 }

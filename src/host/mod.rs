@@ -3,9 +3,13 @@
 pub mod declared;
 pub mod facts;
 pub mod list;
+pub mod live;
+#[allow(unsafe_code)]
+pub mod loop_ioctl;
 pub mod mounts;
 pub mod partitions;
 pub mod registers;
 pub mod safety;
+pub mod served;
 pub mod signatures;
 pub mod sysfs;

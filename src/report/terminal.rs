@@ -29,7 +29,7 @@ impl Default for Dress {
 pub fn text(r: &Report, d: Dress) -> String {
     let mut out = String::new();
     let bold = |s: &str| if d.colour { format!("\x1b[1m{s}\x1b[0m") } else { s.to_string() };
-    let what = r.target.model.as_deref().map(|m| format!(" ({m})")).unwrap_or_default();
+    let what = r.target.model.as_deref().or(r.host.model.as_deref()).map(|m| format!(" ({m})")).unwrap_or_default();
     let _ = writeln!(out, "{}{what}, {}", bold(&r.settings.asked), size(r.target.size));
     out.push('\n');
     verdicts(&mut out, &r.findings, d);

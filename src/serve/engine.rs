@@ -2,10 +2,11 @@
 
 use super::clock;
 use super::recorder::{Line, Recorder};
-use crate::device::{Fill, Op};
-use nandscope_sim::{Card, Data, Fault, Model, Request};
+use crate::device::{Access, Counters, Fill, Op, errno, request};
+use crate::units::Nanos;
+use nandscope_sim::{Card, Fault, Model};
 use rustix::io::Errno;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -31,16 +32,8 @@ pub struct Refused {
 /// What was served so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stats {
-    pub reads: u64,
-    pub writes: u64,
-    pub discards: u64,
-    pub flushes: u64,
-    /// Bytes.
-    pub bytes_read: u64,
-    /// Bytes.
-    pub bytes_written: u64,
-    /// Requests answered with an error.
-    pub errors: u64,
+    /// Requests, with the time that the card took for them. One that failed counts among the failures only.
+    pub done: Counters,
     /// Erase blocks erased.
     pub erases: u64,
     /// Bytes programmed for each byte written; 0 before the first write.
@@ -51,13 +44,6 @@ pub struct Stats {
     pub late_p99: u32,
 }
 
-impl Stats {
-    /// Requests of all kinds.
-    pub fn requests(&self) -> u64 {
-        self.reads + self.writes + self.discards + self.flushes
-    }
-}
-
 /// A simulated card with its clock tied to CLOCK_MONOTONIC. It keeps what is written.
 pub struct Engine {
     inner: Mutex<Inner>,
@@ -66,26 +52,23 @@ pub struct Engine {
     size: u64,
     sector: u64,
     cut: AtomicBool,
-    tally: Tally,
+    /// A copy for those who look on: the server writes it only where nobody looks just now, so that it waits for no one.
+    shown: Mutex<Stats>,
+    /// Answers by how late they were, in µs.
+    late: Box<[AtomicU32]>,
 }
 
 struct Inner {
     card: Card,
+    done: Counters,
     trace: Option<Sender<Line>>,
 }
 
-/// Read without the lock, so that whoever looks on never holds up the card.
-struct Tally {
-    reads: AtomicU64,
-    writes: AtomicU64,
-    discards: AtomicU64,
-    flushes: AtomicU64,
-    bytes_read: AtomicU64,
-    bytes_written: AtomicU64,
-    errors: AtomicU64,
-    erases: AtomicU64,
-    bytes_programmed: AtomicU64,
-    late: Box<[AtomicU32]>,
+impl Inner {
+    fn stats(&self) -> Stats {
+        let c = self.card.counters();
+        Stats { done: self.done, erases: c.erases, write_amplification: c.write_amplification(), ..Stats::default() }
+    }
 }
 
 impl Engine {
@@ -93,26 +76,14 @@ impl Engine {
     pub fn new(model: &Model, seed: u64, trace: Option<&Recorder>) -> Engine {
         let card = Card::new(model, seed).with_content();
         let sector = card.sector();
-        let zero = AtomicU64::default;
-        let tally = Tally {
-            reads: zero(),
-            writes: zero(),
-            discards: zero(),
-            flushes: zero(),
-            bytes_read: zero(),
-            bytes_written: zero(),
-            errors: zero(),
-            erases: zero(),
-            bytes_programmed: zero(),
-            late: (0..=LATEST).map(|_| AtomicU32::new(0)).collect(),
-        };
         Engine {
             size: card.capacity() / sector * sector,
             sector,
             origin: trace.map_or_else(clock::now, |t| t.origin),
-            inner: Mutex::new(Inner { card, trace: trace.map(Recorder::sender) }),
+            inner: Mutex::new(Inner { card, done: Counters::default(), trace: trace.map(Recorder::sender) }),
             cut: AtomicBool::new(false),
-            tally,
+            shown: Mutex::default(),
+            late: (0..=LATEST).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 
@@ -131,9 +102,11 @@ impl Engine {
         self.cut.store(true, Relaxed);
     }
 
-    /// The trace ends here.
+    /// The trace ends here, and what is shown is complete.
     pub fn end_trace(&self) {
-        self.lock().trace = None;
+        let mut inner = self.lock();
+        inner.trace = None;
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = inner.stats();
     }
 
     /// Reads into `into`; the bytes are there at once, the host is to have them at the time returned.
@@ -143,7 +116,7 @@ impl Engine {
     pub fn read(&self, at: u64, into: &mut [u8]) -> Result<Due, Refused> {
         let mut inner = self.lock();
         let due = self.submit(&mut inner, Op::Read, at, into.len() as u64)?;
-        inner.card.load(at, into).map_err(|f| self.refused(due, &f))?;
+        inner.card.load(at, into).map_err(|f| self.refused(&mut inner, due, &f))?;
         Ok(due)
     }
 
@@ -160,7 +133,7 @@ impl Engine {
         };
         let mut inner = self.lock();
         let due = self.submit(&mut inner, Op::Write(fill), at, from.len() as u64)?;
-        inner.card.store(at, from).map_err(|f| self.refused(due, &f))?;
+        inner.card.store(at, from).map_err(|f| self.refused(&mut inner, due, &f))?;
         Ok(due)
     }
 
@@ -184,13 +157,12 @@ impl Engine {
     pub fn wait(&self, due: Due) {
         clock::wait_until(due.0);
         let late = (clock::now() - due.0) / 1000;
-        self.tally.late[(late as usize).min(LATEST)].fetch_add(1, Relaxed);
+        self.late[(late as usize).min(LATEST)].fetch_add(1, Relaxed);
     }
 
     /// What was served so far.
     pub fn stats(&self) -> Stats {
-        let t = &self.tally;
-        let late: Vec<u64> = t.late.iter().map(|n| n.load(Relaxed).into()).collect();
+        let late: Vec<u64> = self.late.iter().map(|n| n.load(Relaxed).into()).collect();
         let all: u64 = late.iter().sum();
         let quantile = |per_cent: u64| {
             let mut left = (all * per_cent).div_ceil(100);
@@ -199,20 +171,8 @@ impl Engine {
                 left == 0
             })
         };
-        let (written, programmed) = (t.bytes_written.load(Relaxed), t.bytes_programmed.load(Relaxed));
-        Stats {
-            reads: t.reads.load(Relaxed),
-            writes: t.writes.load(Relaxed),
-            discards: t.discards.load(Relaxed),
-            flushes: t.flushes.load(Relaxed),
-            bytes_read: t.bytes_read.load(Relaxed),
-            bytes_written: written,
-            errors: t.errors.load(Relaxed),
-            erases: t.erases.load(Relaxed),
-            write_amplification: if written == 0 { 0.0 } else { programmed as f64 / written as f64 },
-            late_p50: quantile(50).unwrap_or(0) as u32,
-            late_p99: quantile(99).unwrap_or(0) as u32,
-        }
+        let shown = *self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        Stats { late_p50: quantile(50).unwrap_or(0) as u32, late_p99: quantile(99).unwrap_or(0) as u32, ..shown }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -222,35 +182,17 @@ impl Engine {
     fn submit(&self, inner: &mut Inner, op: Op, at: u64, len: u64) -> Result<Due, Refused> {
         let arrived = clock::now();
         if self.cut.load(Relaxed) {
-            self.tally.errors.fetch_add(1, Relaxed);
+            inner.done.failures += 1;
             return Err(Refused { errno: Errno::NODEV, due: Due(arrived) });
         }
-        let (kind, data) = match op {
-            Op::Read => (nandscope_sim::Op::Read, Data::Other),
-            Op::Write(Fill::Zeros) => (nandscope_sim::Op::Write, Data::Zeros),
-            Op::Write(Fill::Ones) => (nandscope_sim::Op::Write, Data::Ones),
-            Op::Write(_) => (nandscope_sim::Op::Write, Data::Other),
-            Op::Discard => (nandscope_sim::Op::Discard, Data::Other),
-            Op::Flush => (nandscope_sim::Op::Flush, Data::Other),
-        };
         let start = arrived - self.origin;
-        let done = inner.card.submit(start, Request { op: kind, at, len, data }).map_err(|f| self.refused(Due(arrived), &f))?.done;
-        let t = &self.tally;
-        match op {
-            Op::Read => {
-                t.reads.fetch_add(1, Relaxed);
-                t.bytes_read.fetch_add(len, Relaxed);
-            }
-            Op::Write(_) => {
-                t.writes.fetch_add(1, Relaxed);
-                t.bytes_written.fetch_add(len, Relaxed);
-            }
-            Op::Discard => drop(t.discards.fetch_add(1, Relaxed)),
-            Op::Flush => drop(t.flushes.fetch_add(1, Relaxed)),
+        let done = inner.card.submit(start, request(Access { op, at, len }));
+        let done = done.map_err(|f| self.refused(inner, Due(arrived), &f))?.done;
+        inner.done.add(op, len);
+        inner.done.busy = inner.done.busy + Nanos(done - start);
+        if let Ok(mut shown) = self.shown.try_lock() {
+            *shown = inner.stats();
         }
-        let c = inner.card.counters();
-        t.erases.store(c.erases, Relaxed);
-        t.bytes_programmed.store((c.units_programmed + c.units_copied) * c.unit_bytes, Relaxed);
         if let Some(trace) = &inner.trace {
             // A trace that can no longer be written is reported by the recorder.
             let _ = trace.send(Line { start, took: done - start, op, at, len });
@@ -258,15 +200,12 @@ impl Engine {
         Ok(Due(self.origin + done))
     }
 
-    fn refused(&self, at_once: Due, fault: &Fault) -> Refused {
-        self.tally.errors.fetch_add(1, Relaxed);
-        let (errno, due) = match *fault {
-            Fault::Io { done, .. } => (Errno::IO, at_once.max(Due(self.origin + done))),
-            Fault::PowerCut => (Errno::IO, at_once),
-            Fault::Gone => (Errno::NODEV, at_once),
-            Fault::ReadOnlyMedium => (Errno::ROFS, at_once),
-            Fault::OutOfRange { .. } | Fault::Misaligned { .. } | Fault::NoContent => (Errno::INVAL, at_once),
+    fn refused(&self, inner: &mut Inner, at_once: Due, fault: &Fault) -> Refused {
+        inner.done.failures += 1;
+        let due = match *fault {
+            Fault::Io { done, .. } => at_once.max(Due(self.origin + done)),
+            _ => at_once,
         };
-        Refused { errno, due }
+        Refused { errno: errno(fault), due }
     }
 }

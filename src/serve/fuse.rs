@@ -6,7 +6,7 @@
 
 use super::engine::{Engine, Stats};
 use super::file::{CardFile, NAME};
-use super::loop_device::{LoopDevice, clean_up};
+use super::loop_device::{self, LoopDevice};
 use super::recorder::{Recorder, TraceFile};
 use super::{Result, ServeError};
 use crate::device::Realtime;
@@ -60,6 +60,7 @@ pub struct Served {
     granted: Arc<OnceLock<Realtime>>,
     grace: Duration,
     stopped: bool,
+    removed: Vec<String>,
 }
 
 /// How the end went.
@@ -77,10 +78,10 @@ impl Served {
     /// `InTheWay` for a mount point that cannot be used, `System` where FUSE or loop devices are missing or forbidden. Then
     /// nothing is left behind.
     pub fn start(model: &Model, seed: u64, options: &Options) -> Result<Served> {
+        let removed = clean_up();
         if let Some(dir) = &options.mount {
             check_mount_point(dir)?;
         }
-        clean_up();
         let mut trace = options.trace.as_ref().map(Recorder::create).transpose()?;
         let engine = Arc::new(Engine::new(model, seed, trace.as_ref()));
         let granted = Arc::new(OnceLock::new());
@@ -90,11 +91,11 @@ impl Served {
         let file = openat(&tree, NAME, flags, Mode::empty()).map_err(|e| ServeError::system("cannot open the card's own file", e))?;
         let mount = options.mount.as_ref().map(|dir| MountPoint::new(&tree, dir)).transpose()?;
         let write_cache = options.write_cache.unwrap_or(model.card.flush > 0);
-        let device = LoopDevice::attach(file.as_fd(), engine.sector() as u32, options.partitions, write_cache)?;
+        let device = LoopDevice::attach(file.as_fd(), &model.name, engine.sector() as u32, options.partitions, write_cache)?;
         if let Some(t) = &mut trace {
             t.begin(&device.path().display().to_string());
         }
-        Ok(Served { device, mount, session: Some(session), engine, trace, granted, grace: options.grace, stopped: false })
+        Ok(Served { device, mount, session: Some(session), engine, trace, granted, grace: options.grace, stopped: false, removed })
     }
 
     /// The block device, /dev/loopN.
@@ -105,6 +106,11 @@ impl Served {
     /// The card's file, where it is mounted.
     pub fn file(&self) -> Option<PathBuf> {
         self.mount.as_ref().map(|m| m.0.join(NAME))
+    }
+
+    /// What killed servers had left and is removed now.
+    pub fn removed(&self) -> &[String] {
+        &self.removed
     }
 
     /// What was served so far.
@@ -216,18 +222,25 @@ fn mount(files: CardFile) -> Result<(BackgroundSession, OwnedFd)> {
     Ok((session, tree))
 }
 
-/// Refuses what is no directory, is not empty, or has something mounted on it; frees one on which a killed server lies.
+/// True for a FUSE filesystem whose server is gone.
+fn dead(dir: &Path) -> bool {
+    std::fs::metadata(dir).is_err_and(|e| e.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()))
+}
+
+/// Removes what killed servers left: their mounts and loop devices. Says what was removed.
+fn clean_up() -> Vec<String> {
+    let ours = mounts(&Sys::default()).into_iter().filter(|m| m.kind == "fuse.nandscope" && dead(&m.at));
+    // Lazily: somebody may have a file open there, which can only fail.
+    let freed = ours.filter(|m| unmount(&m.at, UnmountFlags::DETACH).is_ok()).map(|m| m.at.display().to_string());
+    freed.chain(loop_device::clean_up()).collect()
+}
+
+/// Refuses what is no directory, is not empty, or has something mounted on it.
 fn check_mount_point(dir: &Path) -> Result<()> {
     let wrong = |why: &str| Err(ServeError::InTheWay(format!("{} {why}", dir.display())));
     match std::fs::metadata(dir) {
-        // A FUSE filesystem whose server is gone.
-        Err(e) if e.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {
-            let ours = mounts(&Sys::default()).iter().any(|m| m.at == dir && m.kind == "fuse.nandscope");
-            if !ours {
-                return wrong("is the mount point of another program that is gone; free it: umount -l DIR");
-            }
-            unmount(dir, UnmountFlags::DETACH).map_err(|e| ServeError::system(format!("cannot free {}", dir.display()), e))?;
-            return check_mount_point(dir);
+        Err(_) if dead(dir) => {
+            return wrong(&format!("is the mount point of another program that is gone; free it: umount -l {}", dir.display()));
         }
         Err(e) => return Err(ServeError::system(format!("cannot mount at {}", dir.display()), e)),
         Ok(m) if !m.is_dir() => return wrong("is not a directory"),

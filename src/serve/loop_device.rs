@@ -1,7 +1,9 @@
 //! The loop device over the card's file: attached so that a request arrives as it was sent, detached without leftovers.
 
-use super::{Result, ServeError, loop_ioctl};
+use super::{Result, ServeError};
+use crate::host::loop_ioctl;
 use crate::host::safety::{device_number, numbers};
+use crate::host::served::{self, Served};
 use crate::host::sysfs::{Sys, children, number, text};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
@@ -12,14 +14,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const CONTROL: &str = "/dev/loop-control";
-/// How the label of our loop devices begins; the server's process id and its start time follow.
-const LABEL: &str = "nandscope:";
 
 /// A loop device with a card's file attached.
 pub struct LoopDevice {
     path: PathBuf,
     index: u32,
-    label: String,
+    served: Served,
     /// Made by us, so that it is ours to remove.
     made: bool,
     /// What could not be set as it should be.
@@ -28,13 +28,14 @@ pub struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Attaches `file`. `sector` in bytes becomes the logical block; `partitions` shows what partitions the card holds;
+    /// Attaches `file`, labelled with the name of its `card`. `sector` in bytes becomes the logical block; `partitions` shows what partitions the card holds;
     /// `write_cache` lets flushes reach the card.
     ///
     /// # Errors
     /// `System`: no loop devices in this kernel, no privileges, no device node, or the file cannot be attached.
-    pub fn attach(file: BorrowedFd<'_>, sector: u32, partitions: bool, write_cache: bool) -> Result<LoopDevice> {
-        let label = format!("{LABEL}{}:{}", std::process::id(), started("self").unwrap_or(0));
+    pub fn attach(file: BorrowedFd<'_>, card: &str, sector: u32, partitions: bool, write_cache: bool) -> Result<LoopDevice> {
+        let served = Served::here(card);
+        let label = served.label();
         let flags = loop_ioctl::DIRECT_IO | if partitions { loop_ioctl::PARTSCAN } else { 0 };
         let mut last = None;
         // Another program may take the device between finding it and attaching to it.
@@ -44,7 +45,7 @@ impl LoopDevice {
             let device = OpenOptions::new().read(true).write(true).open(&path);
             match device.and_then(|d| loop_ioctl::configure(d.as_fd(), file, sector, flags, &label).map(|()| d)) {
                 Ok(device) => {
-                    let mut this = LoopDevice { path, index, label, made, warnings: vec![], detached: false };
+                    let mut this = LoopDevice { path, index, served, made, warnings: vec![], detached: false };
                     let direct = loop_ioctl::status(device.as_fd()).is_ok_and(|s| s.flags & loop_ioctl::DIRECT_IO != 0);
                     if !direct {
                         this.warnings
@@ -106,7 +107,8 @@ impl LoopDevice {
 
     /// True while the card's file is attached to the device.
     pub fn attached(&self) -> bool {
-        !self.detached && labelled(self.index).is_some_and(|l| l == self.label)
+        !self.detached
+            && served::by_name(&format!("loop{}", self.index)).is_some_and(|s| (s.pid, s.started) == (self.served.pid, self.served.started))
     }
 
     /// Detaches the file: now where nobody uses the device, else when the last user closes it. Says who uses it still.
@@ -195,39 +197,18 @@ fn give_back(index: u32) {
     }
 }
 
-/// The label of a loop device of ours; none where nothing of ours is attached.
-fn labelled(index: u32) -> Option<String> {
-    // What has no file attached need not be opened.
-    if !Path::new(&format!("/sys/block/loop{index}/loop/backing_file")).exists() {
-        return None;
-    }
-    let device = File::open(format!("/dev/loop{index}")).ok()?;
-    loop_ioctl::status(device.as_fd()).ok().map(|s| s.label).filter(|l| l.starts_with(LABEL))
-}
-
-/// Start time of a process in clock ticks since boot: tells it from a later one with the same id.
-fn started(pid: &str) -> Option<u64> {
-    let stat = text(Path::new(&format!("/proc/{pid}/stat")))?;
-    // The name in parentheses may hold anything.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
-}
-
-/// True where the server that wrote this label is gone.
-fn orphan(label: &str) -> bool {
-    let Some((pid, start)) = label.strip_prefix(LABEL).and_then(|l| l.split_once(':')) else { return false };
-    pid.parse::<u32>().is_ok() && started(pid).map(|s| s.to_string()).as_deref() != Some(start)
-}
-
 /// Detaches the loop devices of servers that were killed, and removes those whose last user has gone since. A device still in
-/// use goes when its last user does.
-pub fn clean_up() {
+/// use goes when its last user does. Says which were there.
+pub fn clean_up() -> Vec<String> {
+    let mut removed = vec![];
     let fixed = number(Path::new("/sys/module/loop/parameters/max_loop")).unwrap_or(0).max(8);
     for dir in children(Path::new("/sys/block")) {
         let Some(index) = dir.file_name().and_then(|n| n.to_str()?.strip_prefix("loop")?.parse::<u32>().ok()) else { continue };
-        if labelled(index).is_some_and(|l| orphan(&l))
+        if served::by_name(&format!("loop{index}")).is_some_and(|s| !s.alive())
             && let Ok(device) = File::open(format!("/dev/loop{index}"))
         {
             let _ = loop_ioctl::clear(device.as_fd());
+            removed.push(format!("/dev/loop{index}"));
         }
         // A device without a file that never merges is one of ours; the kernel keeps it if it is in use after all.
         let free = !dir.join("loop/backing_file").exists();
@@ -235,6 +216,7 @@ pub fn clean_up() {
             give_back(index);
         }
     }
+    removed
 }
 
 /// "fio (1234)" for every program that has the device open, as far as this user may see.
@@ -256,20 +238,4 @@ fn openers(device: &Path) -> Vec<String> {
         }
     }
     found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_label_of_a_living_server_is_no_orphan() {
-        let me = format!("{LABEL}{}:{}", std::process::id(), started("self").unwrap());
-        assert!(!orphan(&me));
-        assert!(orphan(&format!("{me}0")), "the same id, another start: a later process");
-        assert!(orphan(&format!("{LABEL}4294967295:1")));
-        for foreign in ["", "nandscope:", "nandscope:x:1", "other:1:2", "/tmp/file"] {
-            assert!(!orphan(foreign), "{foreign}");
-        }
-    }
 }

@@ -9,8 +9,6 @@ mod engine;
 mod file;
 pub mod fuse;
 mod loop_device;
-#[allow(unsafe_code)]
-mod loop_ioctl;
 pub mod nbd;
 mod recorder;
 

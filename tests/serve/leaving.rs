@@ -50,7 +50,17 @@ fn a_killed_server_makes_room_for_the_next() {
     assert_eq!(server.end(), None);
     assert!(attached(&server.place), "a killed server cannot detach");
     assert!(fs::read(&server.place).is_err(), "but nothing hangs: its device answers with errors");
+    // Whoever meets the device is told what it is.
+    let out = nandscope().args(["probe", &server.place]).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!((out.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("the server of this simulated card is gone") && said.contains("losetup -d"), "{said}");
+    let out = run(env!("CARGO_BIN_EXE_nandscope"), &["identify", &server.place]);
+    assert!(out.contains("a simulated card (null), served by nandscope") && out.contains("which is gone"), "{out}");
+    assert!(run(env!("CARGO_BIN_EXE_nandscope"), &["list"]).contains("simulated card null (server gone)"));
     let next = Server::start(&["null", "--mount", at]);
+    let told = |next: &Server| next.said().lines().any(|l| l.contains("had left") && l.contains(at) && l.contains(&server.place));
+    assert!(until(5, || told(&next)), "{}", next.said());
     assert!(next.place == server.place || !attached(&server.place), "the device of the killed server is still there");
     assert!(served_at(dir.path()));
     next.stop();

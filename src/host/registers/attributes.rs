@@ -71,6 +71,8 @@ pub struct Attributes {
     pub ext_csd: Option<ExtCsdBytes>,
     /// Kernel name of the block device, such as `mmcblk0`.
     pub device: Option<String>,
+    /// Kernel name of the whole disk of an SD or MMC card, to which commands can be sent.
+    pub commands: Option<String>,
     /// What the source itself has to say.
     pub remarks: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Pasted dumps: `head /sys/block/mmcblk0/device/*`, `grep -r . /sys/...`, `udevadm info`, `name : value` notes, the card
+//! Pasted dumps, terminal noise included: `head` or `cat` of `/sys/block/mmcblk0/device/*`, `grep -r . /sys/...`, `udevadm info`, `name : value` notes, the card
 //! report of SdFat's bench and the text of `mmc extcsd read`. Lines that are none of these are passed over.
 
 use super::attributes::{Attributes, KNOWN, canonical};
@@ -9,11 +9,15 @@ pub fn parse(text: &str) -> Result<Attributes, RegisterError> {
     let mut cards: Vec<(String, Attributes)> = vec![];
     let mut section: Option<(String, &'static str)> = None;
     let mut value = String::new();
+    let text = &without_escapes(text);
     for line in text.lines().map(str::trim).filter(|l| !l.starts_with('#')) {
         if let Some(path) = line.strip_prefix("==>").and_then(|l| l.trim_end().strip_suffix("<==")) {
             finish(&mut cards, section.take(), &mut value);
             let (folder, name) = split_path(path.trim());
             section = canonical(name).filter(|k| *k == name).map(|key| (folder.to_string(), key));
+        } else if let Some((folder, key)) = shown(line) {
+            finish(&mut cards, section.take(), &mut value);
+            section = Some((folder.to_string(), key));
         } else if let Some((_, key)) = &section {
             let continues = matches!(*key, "ssr" | "ext_csd") && line.bytes().all(|b| b.is_ascii_hexdigit() || b == b' ' || b == b':');
             if !line.is_empty() && (value.is_empty() || continues) {
@@ -30,6 +34,33 @@ pub fn parse(text: &str) -> Result<Attributes, RegisterError> {
     }
     finish(&mut cards, section, &mut value);
     choose(cards, ext_csd_text::from_mmc_utils(text)?)
+}
+
+/// Leaves out what steers a terminal: colours, cursor movements, titles.
+fn without_escapes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '\u{1b}' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            // ESC [ ... letter; ESC ] ... BEL.
+            Some('[') => drop(chars.by_ref().find(|c| ('@'..='~').contains(c))),
+            Some(']') => drop(chars.by_ref().find(|c| matches!(c, '\u{7}' | '\n'))),
+            _ => {}
+        }
+    }
+    out
+}
+
+/// `pi@host:~ $ cat /sys/block/mmcblk0/device/csd`: the value stands in the line below.
+fn shown(line: &str) -> Option<(&str, &'static str)> {
+    let (_, path) = line.rsplit_once("cat ")?;
+    let (folder, name) = split_path(path.trim());
+    let key = canonical(name).filter(|k| *k == name)?;
+    (!path.trim().contains(char::is_whitespace)).then_some((folder, key))
 }
 
 fn finish(cards: &mut Vec<(String, Attributes)>, section: Option<(String, &'static str)>, value: &mut String) {
@@ -144,6 +175,16 @@ mod tests {
         .unwrap();
         assert_eq!((a.get("cid"), a.get("ssr"), a.number("size")), (Some("02544d"), Some("80000000"), Some(7_626_752)));
         assert_eq!(a.device.as_deref(), Some("mmcblk1"));
+    }
+
+    #[test]
+    fn cat_in_a_terminal() {
+        let a = parse(
+            "\u{1b}]0;pi\u{7}\u{1b}[01;32mpi@pi\u{1b}[00m:~ $ cat /sys/block/mmcblk0/device/csd\r\n\u{1b}[?2004l400e00\r\n\
+             \u{1b}[?2004hpi@pi:~ $ cat /sys/block/mmcblk0/device/scr\r\n0235800200000000\r\n\u{1b}[1mpi@pi:~ $ ^C\n",
+        )
+        .unwrap();
+        assert_eq!((a.get("csd"), a.get("scr"), a.device.as_deref()), (Some("400e00"), Some("0235800200000000"), Some("mmcblk0")));
     }
 
     #[test]

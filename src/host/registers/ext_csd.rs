@@ -44,7 +44,8 @@ impl ExtCsdBytes {
         self.0.get(at).copied().flatten()
     }
 
-    fn is_blank(&self) -> bool {
+    /// True where every byte is 0x00, or every byte 0xff.
+    pub fn is_blank(&self) -> bool {
         self.known() == 512 && (self.0.iter().all(|b| *b == Some(0)) || self.0.iter().all(|b| *b == Some(0xff)))
     }
 }

@@ -29,7 +29,7 @@ pub enum RegisterError {
     #[error("{register}: expected {expected} bytes ({} hex digits), found an odd number of digits ({digits})", expected * 2)]
     OddDigits { register: &'static str, expected: usize, digits: usize },
     /// Something that is not a hex digit or a separator.
-    #[error("{register}: expected {expected} bytes ({} hex digits), found {character:?}, which is not a hex digit", expected * 2)]
+    #[error("{register}: expected {expected} bytes ({} hex digits), found {character:?}, which is not a hex digit: copy the digits alone", expected * 2)]
     NotHex { register: &'static str, expected: usize, character: char },
     /// No digits at all.
     #[error("{register}: expected {expected} bytes ({} hex digits), found nothing", expected * 2)]
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(say("40 0e"), "CSD: expected 16 bytes (32 hex digits), found 2 bytes");
         assert_eq!(say("ff"), "CSD: expected 16 bytes (32 hex digits), found 1 byte");
         assert_eq!(say("400"), "CSD: expected 16 bytes (32 hex digits), found an odd number of digits (3)");
-        assert_eq!(say("40 0g"), "CSD: expected 16 bytes (32 hex digits), found 'g', which is not a hex digit");
+        assert_eq!(say("40 0g"), "CSD: expected 16 bytes (32 hex digits), found 'g', which is not a hex digit: copy the digits alone");
         assert_eq!(say(" \n"), "CSD: expected 16 bytes (32 hex digits), found nothing");
         assert_eq!(say(&"00".repeat(17)), "CSD: expected 16 bytes (32 hex digits), found 17 bytes");
     }

@@ -80,6 +80,7 @@ pub fn attributes(root: &Path, name: &str) -> io::Result<Attributes> {
     }
     if card.join("cid").exists() {
         take(&card, MMC, &mut found);
+        found.commands = whole_disk(&card);
         if let Some(text) = debugfs_ext_csd(root, &card) {
             found.add("ext_csd", &text);
         }
@@ -92,6 +93,12 @@ pub fn attributes(root: &Path, name: &str) -> io::Result<Attributes> {
     }
     take(&card, SCSI, &mut found);
     Ok(found)
+}
+
+/// The disk of a card; the boot partitions of an eMMC are further ones, with longer names.
+fn whole_disk(card: &Path) -> Option<String> {
+    let names = fs::read_dir(card.join("block")).ok()?.flatten().filter_map(|e| e.file_name().into_string().ok());
+    names.min_by_key(String::len)
 }
 
 /// `<root>/kernel/debug/mmc0/mmc0:0001/ext_csd`: one line of 1024 hex digits, readable by root only.

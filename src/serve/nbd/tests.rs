@@ -210,9 +210,9 @@ fn commands_do_what_they_say() {
     }
     a.send(0, command::FLUSH, 0, 0, &[]);
     assert_eq!(a.reply(0), 0);
-    let s = h.server.as_ref().unwrap().stats();
+    let s = h.server.as_ref().unwrap().stats().done;
     // Flushes: the one asked for, and one for each FUA. Discards: trim, and zeroes that may be a hole.
-    assert_eq!((s.flushes, s.discards, s.writes, s.errors), (3, 2, 6, 0));
+    assert_eq!((s.flushes, s.discards, s.writes, s.failures), (3, 2, 6, 0));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn impossible_commands_are_answered_and_change_nothing() {
         assert_eq!(c.reply(0), error::INVALID, "{flags} {kind}");
     }
     assert_eq!(c.read(0, 512), Ok(vec![0; 512]));
-    assert_eq!(h.server.as_ref().unwrap().stats().bytes_written, 0);
+    assert_eq!(h.server.as_ref().unwrap().stats().done.bytes_written, 0);
 }
 
 /// Whatever a client sends, and wherever it breaks off, the next one is served.

@@ -58,7 +58,29 @@ item probe nandscope probe /dev/mmcblk0 --quiet --time 60s --json -
 # The same card with an erase block of 12 MiB, which it does not declare.
 model erase_kb 12288
 item probe-12mib nandscope probe /dev/mmcblk0 --quiet --time 60s --json -
+# What the kernel does not show, the card is asked for; root only.
+card=$(readlink -f /sys/block/mmcblk0/device)
+for f in scr ssr; do mount --bind /dev/null "$card/$f"; done
+item asked nandscope identify /dev/mmcblk0 --json -
+chmod 755 /
+echo nobody:x:65534:65534::/tmp:/bin/sh >/etc/passwd
+chmod 644 /dev/mmcblk0
+item not-allowed su nobody -s /bin/sh -c 'nandscope identify /dev/mmcblk0'
+for f in scr ssr; do umount "$card/$f"; done
+rmmod vmmc
 
+# --- an eMMC: EXT_CSD from debugfs, then from the card; what it declares beside what is found
+modprobe vmmc size_mb=4096 emmc=1 erase_kb=2048 cross_us=1000
+wait_for /dev/mmcblk0
+item emmc-identify nandscope identify /dev/mmcblk0 --json - --show-serial
+umount /sys/kernel/debug
+item emmc-asked nandscope identify /dev/mmcblk0
+item emmc-probe nandscope probe /dev/mmcblk0 --quiet --time 60s --region 0..256MiB --json -
+for at in 1 6 9 22 25 30; do dd if=/dev/urandom of=/dev/mmcblk0 bs=1M seek=$at count=1 conv=notrunc 2>/dev/null; done
+sync
+item emmc-before sums /dev/mmcblk0 8 24 32
+item emmc-multi-block nandscope run multi-block /dev/mmcblk0 --write --consent 0x12345678 --region 8MiB..24MiB --time 10s --no-undo --quiet --json -
+item emmc-after sums /dev/mmcblk0 8 24 32
 rmmod vmmc
 
 # --- writing: refused without consent; raw commands; old content put back; nothing outside the region

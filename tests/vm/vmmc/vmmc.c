@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * vmmc: a virtual MMC host with a model of an SD card behind it, for tests.
+ * vmmc: a virtual MMC host with a model of an SD card or an eMMC behind it, for tests.
  *
  * The kernel's MMC core and block driver drive it as they drive a real slot, and every command with its data phase passes
  * through execute(), where its time is charged. Writes leave the card in the programming state for a while, as real ones
@@ -53,6 +53,9 @@ MODULE_PARM_DESC(cross_us, "extra time of a read that crosses an erase block bou
 static unsigned int enter_us;
 module_param(enter_us, uint, 0644);
 MODULE_PARM_DESC(enter_us, "extra busy time of a write that begins in another erase block than the last one ended");
+static bool emmc;
+module_param(emmc, bool, 0444);
+MODULE_PARM_DESC(emmc, "an eMMC instead of an SD card");
 static bool trace;
 module_param(trace, bool, 0644);
 MODULE_PARM_DESC(trace, "every command to the kernel log");
@@ -61,7 +64,7 @@ MODULE_PARM_DESC(trace, "every command to the kernel log");
 enum { IDLE, READY, IDENT, STBY, TRAN, DATA, RCV, PRG };
 
 #define PIECE 65536u
-#define RCA 0x1234u
+#define SD_RCA 0x1234u
 #define APP 0x100u /* marks an application command */
 
 struct vmmc {
@@ -77,6 +80,8 @@ struct vmmc {
 	u32 written;	/* blocks of the last write, for ACMD22 */
 	u32 erase_from, erase_to;
 	u32 cid[4], csd[4];
+	u32 rca;	/* an SD card chooses it, an eMMC is given it */
+	u8 ext_csd[512];
 	ktime_t busy_until;
 	u8 *bounce;
 };
@@ -210,15 +215,31 @@ static bool execute(struct vmmc *v, struct mmc_command *c, struct mmc_data *d, u
 	case MMC_GO_IDLE_STATE:
 		v->state = IDLE;
 		return true;
+	case MMC_SEND_OP_COND:
+		if (!emmc)
+			return false;
+		c->resp[0] = MMC_VDD_32_33 | MMC_VDD_33_34 | 1 << 30 | MMC_CARD_BUSY;
+		v->state = READY;
+		return true;
 	case MMC_ALL_SEND_CID:
 		memcpy(c->resp, v->cid, 16);
 		v->state = IDENT;
 		return true;
 	case SD_SEND_RELATIVE_ADDR:
-		c->resp[0] = RCA << 16 | STBY << 8 | R1_READY_FOR_DATA;
+		if (emmc)
+			v->rca = c->arg >> 16;
+		else
+			c->resp[0] = v->rca << 16 | STBY << 8 | R1_READY_FOR_DATA;
 		v->state = STBY;
 		return true;
 	case SD_SWITCH:
+		if (emmc) {
+			/* Writes a byte of the EXT_CSD: its number in bits 23:16, the value in bits 15:8. */
+			if (c->arg >> 24 != MMC_SWITCH_MODE_WRITE_BYTE)
+				return false;
+			v->ext_csd[c->arg >> 16 & 0xff] = c->arg >> 8;
+			return true;
+		}
 		if (!d)
 			return false;
 		/* 100 mA; default and high speed in group 1, the default only in the others. */
@@ -231,13 +252,17 @@ static bool execute(struct vmmc *v, struct mmc_command *c, struct mmc_data *d, u
 		answer(d, b, 64);
 		return true;
 	case MMC_SELECT_CARD:
-		if (c->arg >> 16 == RCA)
+		if (c->arg >> 16 == v->rca)
 			v->state = TRAN;
 		else if (v->state >= STBY)
 			v->state = STBY;
-		return c->arg >> 16 == RCA || !(c->arg >> 16);
-	case SD_SEND_IF_COND:
-		if (v->state != IDLE || d)
+		return c->arg >> 16 == v->rca || !(c->arg >> 16);
+	case SD_SEND_IF_COND: /* CMD8 of an eMMC is another one */
+		if (emmc && d && v->state == TRAN) {
+			answer(d, v->ext_csd, 512);
+			return true;
+		}
+		if (emmc || v->state != IDLE || d)
 			return false;
 		c->resp[0] = c->arg & 0xfff;
 		return true;
@@ -269,9 +294,11 @@ static bool execute(struct vmmc *v, struct mmc_command *c, struct mmc_data *d, u
 		*announced = c->arg & 0xffffff;
 		return cmd23;
 	case SD_ERASE_WR_BLK_START:
+	case MMC_ERASE_GROUP_START:
 		v->erase_from = c->arg;
 		return true;
 	case SD_ERASE_WR_BLK_END:
+	case MMC_ERASE_GROUP_END:
 		v->erase_to = c->arg;
 		return true;
 	case MMC_ERASE:
@@ -282,7 +309,7 @@ static bool execute(struct vmmc *v, struct mmc_command *c, struct mmc_data *d, u
 			wait_while_busy(v);
 		return true;
 	case MMC_APP_CMD:
-		if (c->arg >> 16 != (v->state < STBY ? 0 : RCA))
+		if (emmc || c->arg >> 16 != (v->state < STBY ? 0 : v->rca))
 			return false;
 		v->app = true;
 		c->resp[0] = status(v);
@@ -391,11 +418,61 @@ static const struct mmc_host_ops ops = {
 	.card_busy = vmmc_card_busy,
 };
 
+/* CSD version 2: capacity in units of 512 KiB. CID: maker 0xfe, "VM", "VCARD", 1.0, serial 12345678, 01/2026. */
+static void make_sd(struct vmmc *v)
+{
+	u32 units = v->sectors / 1024 - 1;
+
+	v->rca = SD_RCA;
+	v->csd[0] = 0x400e0032;
+	v->csd[1] = 0x5b590000 | (units >> 16 & 0x3f);
+	v->csd[2] = units << 16 | 0x7f80;
+	v->csd[3] = 0x0a400001;
+	v->cid[0] = 0xfe564d56;
+	v->cid[1] = 0x43415244;
+	v->cid[2] = 0x10123456;
+	v->cid[3] = 0x7801a101;
+}
+
+/*
+ * CSD of specification 4 and later: what counts stands in the EXT_CSD (JESD84-B51 7.4). CID: maker 0xfe, "VEMMC1", 1.0, serial
+ * 12345678, 01/2023.
+ */
+static void make_emmc(struct vmmc *v)
+{
+	u8 *e = v->ext_csd;
+
+	v->csd[0] = 0xd0270132;
+	v->csd[1] = 0x0f5903ff;
+	v->csd[2] = 0xf6dbffef;
+	v->csd[3] = 0x8e40400d;
+	v->cid[0] = 0xfe014d56;
+	v->cid[1] = 0x454d4d43;
+	v->cid[2] = 0x31101234;
+	v->cid[3] = 0x56781a01;
+	e[192] = 8;	/* EXT_CSD_REV: 5.1 */
+	e[194] = 2;	/* CSD_STRUCTURE */
+	e[196] = 1;	/* CARD_TYPE: 26 MHz */
+	put_unaligned_le32(v->sectors, e + 212);
+	e[221] = 16;	/* HC_WP_GRP_SIZE: 8 MiB */
+	e[222] = 1;	/* REL_WR_SEC_C */
+	e[223] = 1;	/* ERASE_TIMEOUT_MULT */
+	e[224] = 1;	/* HC_ERASE_GRP_SIZE: 512 KiB */
+	e[231] = 0x10;	/* SEC_FEATURE_SUPPORT: trim */
+	e[232] = 1;	/* TRIM_MULT */
+	e[248] = 10;	/* GENERIC_CMD6_TIME */
+	memcpy(e + 254, "fw 1.0", 6);
+	e[265] = 8;	/* OPTIMAL_WRITE_SIZE */
+	e[267] = 1;	/* PRE_EOL_INFO: normal */
+	e[268] = 1;	/* DEVICE_LIFE_TIME_EST_TYP_A: up to 10 % */
+	e[269] = 3;	/* DEVICE_LIFE_TIME_EST_TYP_B: 20 to 30 % */
+	e[504] = 1;	/* S_CMD_SET */
+}
+
 static int __init vmmc_init(void)
 {
 	struct mmc_host *host;
 	struct vmmc *v;
-	u32 units;
 	int error = -ENOMEM;
 
 	platform = platform_device_register_simple("vmmc", -1, NULL, 0);
@@ -410,16 +487,10 @@ static int __init vmmc_init(void)
 	v->sectors = (u64)size_mb * 2048;
 	xa_init(&v->store);
 	INIT_WORK(&v->work, serve);
-	/* CSD version 2: capacity in units of 512 KiB. CID: maker 0xfe, "VM", "VCARD", 1.0, serial 12345678, 01/2026. */
-	units = v->sectors / 1024 - 1;
-	v->csd[0] = 0x400e0032;
-	v->csd[1] = 0x5b590000 | (units >> 16 & 0x3f);
-	v->csd[2] = units << 16 | 0x7f80;
-	v->csd[3] = 0x0a400001;
-	v->cid[0] = 0xfe564d56;
-	v->cid[1] = 0x43415244;
-	v->cid[2] = 0x10123456;
-	v->cid[3] = 0x7801a101;
+	if (emmc)
+		make_emmc(v);
+	else
+		make_sd(v);
 	host->ops = &ops;
 	host->f_min = 400000;
 	host->f_max = 50000000;
@@ -468,4 +539,4 @@ static void __exit vmmc_exit(void)
 module_init(vmmc_init);
 module_exit(vmmc_exit);
 MODULE_LICENSE("Dual MIT/GPL");
-MODULE_DESCRIPTION("virtual MMC host with an SD card model, for tests");
+MODULE_DESCRIPTION("virtual MMC host with a model of an SD card or an eMMC, for tests");

@@ -1,0 +1,96 @@
+//! What a card on this machine declares: the registers that the kernel shows in sysfs and debugfs, and those it does not show
+//! asked of the card itself.
+
+use super::declared::{self, Builder, Declared, DeclaredError, Kind, RawRegisters, registers};
+use super::registers::Date;
+use super::registers::ext_csd::ExtCsdBytes;
+use super::registers::sysfs;
+use super::served::{self, Served};
+use crate::device::mmc::{self, Register};
+use rustix::fs::{Mode, OFlags, open};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What the block device of this kernel name declares. Cards are asked on this machine only: a `root` other than `/sys` is a
+/// copy of another one.
+///
+/// # Errors
+/// There is no such block device.
+pub fn declared(root: &Path, name: &str) -> Result<Declared, DeclaredError> {
+    if root != Path::new("/sys") {
+        return declared::from_sysfs(root, name);
+    }
+    let mut ask = |disk: &str, register| {
+        // Opening without waiting for a medium, and without a claim: a card in use can be asked as well.
+        let path = format!("/dev/{disk}");
+        let file = open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
+        mmc::ask(file.map_err(|e| format!("cannot open {path}: {e}"))?, register)
+    };
+    let mut found = declared_on(root, name, Date::today(), Some(&mut ask))?;
+    if let Some(server) = found.device.as_deref().and_then(served::by_name) {
+        let Served { card, pid, .. } = &server;
+        let gone = if server.alive() { "" } else { ", which is gone" };
+        let text =
+            format!("a simulated card ({card}), served by nandscope (process {pid}{gone}): it has no registers, nothing is declared");
+        found.notes = vec![text];
+    }
+    Ok(found)
+}
+
+/// Sends the command for a register to the card behind the disk of this kernel name: its bytes, or why they cannot be had.
+pub type Ask<'a> = dyn FnMut(&str, Register) -> Result<Vec<u8>, String> + 'a;
+
+/// Declared from `<root>/class/block/<name>` on a given date; what the kernel does not show, the card is asked for.
+///
+/// # Errors
+/// There is no such block device.
+pub fn declared_on(root: &Path, name: &str, today: Date, ask: Option<&mut Ask>) -> Result<Declared, DeclaredError> {
+    let mut attributes = sysfs::attributes(root, name)?;
+    let (mut raw, problems) = registers(&attributes);
+    let warnings = problems.iter().map(|p| format!("{p} (left out)")).collect();
+    let shown = [("CID", raw.cid.is_some()), ("CSD", raw.csd.is_some()), ("SCR", raw.scr.is_some()), ("SSR", raw.ssr.is_some())];
+    let mut read_from: BTreeMap<String, String> = shown.iter().filter(|s| s.1).map(|s| (s.0.to_string(), "sysfs".to_string())).collect();
+    if raw.ext_csd.is_some() {
+        read_from.insert("EXT_CSD".into(), "debugfs".into());
+    }
+    if let (Some(ask), Some(disk)) = (ask, attributes.commands.clone()) {
+        let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (register, label) in raw.missing() {
+            match ask(&disk, register).and_then(|bytes| raw.put(register, &bytes)) {
+                Ok(()) => drop(read_from.insert(label.into(), format!("the card ({})", register.command()))),
+                Err(why) => refused.entry(why).or_default().push(format!("{label} ({})", register.command())),
+            }
+        }
+        for (why, which) in refused {
+            attributes.remarks.push(format!("{}: not shown by the kernel, and the card could not be asked: {why}", which.join(", ")));
+        }
+    }
+    Ok(Builder { raw, attributes, today, read_from }.build(warnings))
+}
+
+impl RawRegisters {
+    /// What this kind of card has and is not there. CID and CSD cannot be asked for while a card is in use.
+    fn missing(&self) -> Vec<(Register, &'static str)> {
+        let mut all = vec![];
+        if self.kind == Some(Kind::Sd) && self.scr.is_none() {
+            all.push((Register::Scr, "SCR"));
+        }
+        if self.kind == Some(Kind::Sd) && self.ssr.is_none() {
+            all.push((Register::Ssr, "SSR"));
+        }
+        if self.kind == Some(Kind::Mmc) && self.ext_csd.is_none() {
+            all.push((Register::ExtCsd, "EXT_CSD"));
+        }
+        all
+    }
+
+    fn put(&mut self, register: Register, bytes: &[u8]) -> Result<(), String> {
+        let short = || format!("the answer has {} bytes", bytes.len());
+        match register {
+            Register::Scr => self.scr = Some(bytes.try_into().map_err(|_| short())?),
+            Register::Ssr => self.ssr = Some(bytes.try_into().map_err(|_| short())?),
+            Register::ExtCsd => self.ext_csd = Some(ExtCsdBytes::from(&<[u8; 512]>::try_from(bytes).map_err(|_| short())?)),
+        }
+        Ok(())
+    }
+}
