@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 #[derive(Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER, infer_long_args = true)]
 pub struct FlashbenchArgs {
     /// Block device, image file, sim:NAME or sim:PATH.toml
     #[arg(value_name = "DEVICE")]

@@ -129,6 +129,19 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
         opened.read_only()
     };
     let id = guard.id().clone();
+    // The first bytes find everything else on a card: they are tried only where --region names them.
+    let mut left_out = None;
+    if !simulated && region_asked.is_none() && signatures.iter().any(|s| s.partition.is_none()) {
+        let why = "fat-zone would begin on the partition table or filesystem of the target; allow that with --region 0..";
+        if let [only] = experiments[..]
+            && only.about().name == "fat-zone"
+        {
+            return Err(DeviceError::Refused(why.into()).into());
+        }
+        let before = experiments.len();
+        experiments.retain(|e| e.about().name != "fat-zone");
+        left_out = (experiments.len() < before).then(|| format!("left out: {why}"));
+    }
     let time = a.time.unwrap_or(Nanos::from_secs_f64(if simulated { 1800.0 } else { 60.0 }));
     let quiet = a.quiet;
     if !quiet {
@@ -163,6 +176,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
         report.warnings.extend(r.denied.iter().map(|d| format!("timing is noisier than need be: no {d}")));
     }
     report.warnings.extend(report.host.caveats.iter().cloned());
+    report.warnings.extend(left_out);
     let began = guard.now();
     // Putting the old content back takes about as long as writing did.
     let measuring = if undo { Nanos((time.0 as f64 * 0.75) as u64) } else { time };

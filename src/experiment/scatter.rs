@@ -170,8 +170,10 @@ fn regions(all: &BTreeMap<u64, f64>) -> (Vec<Region>, f64) {
         while j < n && side(j) == side(i) {
             j += 1;
         }
-        // The running median of five needs three.
-        if side(i) != 0.0 && j - i > WINDOW / 2 {
+        // The running median of five needs three; of the places themselves nearly all must lie on that side, so that two kinds of
+        // place side by side are no region.
+        let there = us[i..j].iter().filter(|t| (**t - usual) * side(i) > 0.5 * line).count();
+        if side(i) != 0.0 && j - i > WINDOW / 2 && there * 5 >= (j - i) * 4 {
             out.push(Region { from: places[i], to: places[j - 1], us: median(&us[i..j]) });
         }
         i = j;

@@ -1,0 +1,164 @@
+//! The experiments `scatter`, `interval` and `access-kinds`: on a card that has what they look for, one that has not, and a
+//! noisy one.
+
+mod common;
+
+use nandscope::device::{Access, Device, Fill, Geometry, Op, Result, SimDevice, Timed};
+use nandscope::experiment::{self, Setup, run};
+use nandscope::finding::{Finding, Findings, Quantity};
+use nandscope::samples::Run;
+use nandscope::units::{GIB, MIB, Nanos};
+use nandscope_sim::{Model, cards};
+use std::sync::atomic::AtomicBool;
+
+/// 200 µs and 50 ns a byte; what `extra` adds depends on the access and its number.
+struct Plain<F> {
+    geometry: Geometry,
+    now: Nanos,
+    seen: u64,
+    extra: F,
+}
+
+fn plain<F: Fn(u64, Access) -> u64>(extra: F) -> Plain<F> {
+    let geometry = Geometry { size: 2 * GIB, sector: 512, max_request: None, offset: 0, write_cache: false };
+    Plain { geometry, now: Nanos(0), seen: 0, extra }
+}
+
+/// Noise: up to 20 µs, and one access in fifty stalls for 30 ms.
+fn noise(n: u64) -> u64 {
+    let x = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    x % 20_000 + if x.is_multiple_of(50) { 30_000_000 } else { 0 }
+}
+
+impl<F: Fn(u64, Access) -> u64> Device for Plain<F> {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+    fn access(&mut self, a: Access) -> Result<Timed> {
+        a.check(&self.geometry)?;
+        self.seen += 1;
+        let took = Nanos(200_000 + a.len * 50 + (self.extra)(self.seen, a));
+        let start = self.now;
+        self.now = self.now + took;
+        Ok(Timed { start, took })
+    }
+    fn now(&self) -> Nanos {
+        self.now
+    }
+    fn idle(&mut self, d: Nanos) {
+        self.now = self.now + d;
+    }
+    fn load(&mut self, _: u64, _: &mut [u8]) -> Result<()> {
+        Ok(())
+    }
+    fn store(&mut self, _: u64, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn measure(name: &str, device: &mut dyn Device) -> (Run, Vec<Finding>) {
+    let exp = experiment::by_name(name).unwrap();
+    let (stop, geometry) = (AtomicBool::new(false), device.geometry().clone());
+    let setup = Setup { geometry: &geometry, region: 0..geometry.size, known: &Findings::default() };
+    let limits = run::Limits { deadline: device.now() + Nanos::from_secs_f64(3600.0), stop: &stop, seed: 1 };
+    let run = run::run(exp, &setup, device, &limits, &mut |_| {});
+    let findings = exp.infer(&run);
+    for f in &findings {
+        assert!((0.0..1.0).contains(&f.confidence) && (f.value.is_some() || f.reason.is_some()), "{f:?}");
+    }
+    assert!(exp.figures(&run).iter().all(|f| f.series.iter().any(|s| s.points.len() >= 2)), "{name}: an empty figure");
+    (run, findings)
+}
+
+fn sim(name: &str) -> SimDevice {
+    SimDevice::new(&Model::parse(cards::text(name).unwrap(), name).unwrap(), 1)
+}
+
+/// Two stretches, one slower, one quicker.
+fn two_stretches(a: Access) -> u64 {
+    match a.at / MIB {
+        300..400 => 600_000,
+        1500..1530 => 0,
+        _ => 300_000,
+    }
+}
+
+#[test]
+fn scatter_finds_odd_stretches_and_where_they_lie() {
+    for noisy in [false, true] {
+        let mut d = plain(|n, a| if noisy { noise(n) } else { 0 } + two_stretches(a));
+        let (_, f) = measure("scatter", &mut d);
+        assert_eq!(f[0].number(), Some(2.0), "{noisy}: {f:?}");
+        assert!(f[0].confidence > 0.7 && f[0].evidence.iter().any(|e| e.starts_with("300 MiB to 400 MiB")), "{f:?}");
+    }
+}
+
+#[test]
+fn scatter_finds_nothing_where_nothing_is() {
+    for noisy in [false, true] {
+        let (_, f) = measure("scatter", &mut plain(|n, _| if noisy { noise(n) } else { 0 }));
+        assert_eq!(f[0].number(), Some(0.0), "{f:?}");
+    }
+    // Two kinds of place everywhere are no region, nor is a card that slows down for a while.
+    let (_, f) = measure("scatter", &mut plain(|_, a| if (a.at / MIB / 4).is_multiple_of(2) { 0 } else { 400_000 }));
+    assert!(f[0].number().is_none_or(|n| n == 0.0), "{f:?}");
+    let (_, f) = measure("scatter", &mut plain(|n, _| if n < 500 { 900_000 } else { 0 }));
+    assert_eq!(f[0].number(), Some(0.0), "{f:?}");
+    for card in ["flashbench-readme", "noisy", "modern-a1-32gb"] {
+        let (_, f) = measure("scatter", &mut sim(card));
+        assert!(f[0].number().is_none_or(|n| n == 0.0), "{card}: {f:?}");
+    }
+}
+
+#[test]
+fn interval_gives_access_time_and_rate() {
+    for noisy in [false, true] {
+        let (_, f) = measure("interval", &mut plain(|n, _| if noisy { noise(n) } else { 0 }));
+        let get = |q| f.iter().find(|f| f.quantity == q).unwrap();
+        let (access, rate) = (get(Quantity::AccessTimeUs), get(Quantity::ReadRate));
+        // 50 ns a byte are 20 MB/s.
+        assert!((access.number().unwrap() / 200.0 - 1.0).abs() < 0.1, "{access:?}");
+        assert!((rate.number().unwrap() / 20e6 - 1.0).abs() < 0.05, "{rate:?}");
+        let [lo, hi] = rate.interval.unwrap();
+        assert!(lo <= 20.1e6 && hi >= 19.9e6 && lo <= hi && rate.confidence > 0.8, "{rate:?}");
+    }
+    // A wall at 64 KiB is no line; a device without any time has none.
+    let (_, f) = measure("interval", &mut plain(|_, a| if a.len > 65536 { 90_000_000 } else { 0 }));
+    assert!(f.iter().all(|f| f.value.is_none()), "{f:?}");
+    let exp = experiment::by_name("interval").unwrap();
+    assert!(exp.infer(&Run::new("interval")).iter().all(|f| f.value.is_none()));
+    let (_, f) = measure("interval", &mut sim("flashbench-readme"));
+    // The README card: 16 MB/s bus, about 0.7 ms for the smallest read.
+    assert!(f[0].number().is_some_and(|us| (400.0..800.0).contains(&us)), "{f:?}");
+    assert!(f[1].number().is_some_and(|r| (14e6..18e6).contains(&r)), "{f:?}");
+}
+
+#[test]
+fn contents_are_compared_and_none_is_an_answer() {
+    // Zeros and ones take half the time that others take.
+    let easy = |a: Access| if matches!(a.op, Op::Write(Fill::Zeros | Fill::Ones)) { 0 } else { 200_000 + a.len * 50 };
+    for noisy in [false, true] {
+        let quiet = |n| if noisy { noise(n) % 30_000_000 } else { 0 };
+        let (run, f) = measure("access-kinds", &mut plain(|n, a| quiet(n) + easy(a)));
+        assert!(f[0].number().is_some_and(|g| (g / 2.0 - 1.0).abs() < 0.1), "{f:?}");
+        assert!(f[0].evidence[0].contains("zeros") || f[0].evidence[0].contains("ones"), "{f:?}");
+        // Linear, random; both sizes; the five kinds: all in one AU each round.
+        assert_eq!(run.cells.len(), 20);
+        let (_, f) = measure("access-kinds", &mut plain(|n, _| quiet(n)));
+        assert_eq!(f[0].number(), Some(1.0), "{f:?}");
+    }
+    // Writes that differ wildly among themselves compare nothing.
+    let (_, f) = measure("access-kinds", &mut plain(|n, _| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36) % 200_000_000));
+    assert!(f[0].number().is_none_or(|g| g == 1.0), "{f:?}");
+    for card in ["flashbench-readme", "modern-a1-32gb"] {
+        let (_, f) = measure("access-kinds", &mut sim(card));
+        assert!(f[0].number().is_none_or(|g| g == 1.0), "{card}: {f:?}");
+    }
+}
+
+#[test]
+fn a_card_with_a_short_cut_for_zeros_shows_it() {
+    let text = cards::text("flashbench-readme").unwrap().replace("[card]", "[card]\nshortcut = \"zeros\"");
+    let (_, f) = measure("access-kinds", &mut SimDevice::new(&Model::parse(&text, "short-cut").unwrap(), 1));
+    assert!(f[0].number().is_some_and(|g| g > 1.2) && f[0].evidence[0].starts_with("zeros"), "{f:?}");
+}
