@@ -4,8 +4,14 @@
 //! the files. The answers of all of them are in `docs/published.md`, which `NANDSCOPE_WRITE=1 cargo test --test published`
 //! writes anew.
 
+#[path = "published/adversary.rs"]
+mod adversary;
 #[path = "published/cards.rs"]
 mod cards;
+#[path = "published/forum.rs"]
+mod forum;
+#[path = "published/hostile.rs"]
+mod hostile;
 #[path = "published/score.rs"]
 mod score;
 
@@ -445,6 +451,9 @@ fn docs_page() -> String {
         (Quantity::CloseCostMs, "closing one"),
         (Quantity::WriteUnit, "write unit"),
         (Quantity::FatZone, "FAT zone"),
+        (Quantity::FileWriteRate, "file write"),
+        (Quantity::FileReadRate, "file read"),
+        (Quantity::WorstWriteMs, "longest write"),
     ];
     let mut out = String::from(
         "# What is read from published logs\n\n\

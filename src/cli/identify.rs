@@ -187,7 +187,8 @@ pub fn text(d: &Declared) -> String {
     out
 }
 
-fn headline(d: &Declared) -> String {
+/// Kind, name, maker and date in one line.
+pub fn headline(d: &Declared) -> String {
     let kind = match d.kind {
         Kind::Sd => "SD card",
         Kind::Mmc if d.ext_csd.is_some() => "eMMC",

@@ -72,7 +72,7 @@ struct Common {
     quiet: bool,
 }
 
-fn parse_region(s: &str) -> Result<(Option<Bytes>, Option<Bytes>), String> {
+pub(super) fn parse_region(s: &str) -> Result<(Option<Bytes>, Option<Bytes>), String> {
     let (a, b) = s.split_once("..").ok_or_else(|| format!("'{s}' is not a range; write for example 64MiB..1GiB"))?;
     let part = |t: &str| if t.trim().is_empty() { Ok(None) } else { t.parse::<Bytes>().map(Some) };
     Ok((part(a)?, part(b)?))
@@ -212,7 +212,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     Ok(verdict(&report.findings))
 }
 
-fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry) -> Result<Range<u64>, DeviceError> {
+pub(super) fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry) -> Result<Range<u64>, DeviceError> {
     let (start, end) = asked.map_or((0, g.size), |(s, e)| (s, e.unwrap_or(g.size)));
     if start >= end || end > g.size || !start.is_multiple_of(g.sector) || !end.is_multiple_of(g.sector) {
         return Err(DeviceError::OutOfBounds(format!(
@@ -253,7 +253,7 @@ fn plan(target: &str, write: bool, a: &Common, region: &Range<u64>, signatures: 
 }
 
 /// One line that moves, on a terminal, once anything takes longer than two seconds.
-struct Bar {
+pub(super) struct Bar {
     bar: Option<indicatif::ProgressBar>,
     began: Instant,
     shown: bool,
@@ -261,7 +261,7 @@ struct Bar {
 }
 
 impl Bar {
-    fn new(quiet: bool) -> Bar {
+    pub fn new(quiet: bool) -> Bar {
         let on = !quiet && std::io::stderr().is_terminal();
         let bar = on.then(|| {
             let style = if colour(&std::io::stderr()) { "{msg:22} {bar:30.cyan} {prefix}" } else { "{msg:22} {bar:30} {prefix}" };
@@ -273,11 +273,11 @@ impl Bar {
         Bar { bar, began: Instant::now(), shown: false, name: String::new() }
     }
 
-    fn begin(&mut self, index: usize, of: usize, name: &str) {
+    pub fn begin(&mut self, index: usize, of: usize, name: &str) {
         self.name = format!("{}/{of} {name}", index + 1);
     }
 
-    fn tick(&mut self, spent: f64, left: Nanos, accesses: usize) {
+    pub fn tick(&mut self, spent: f64, left: Nanos, accesses: usize) {
         let Some(bar) = &self.bar else { return };
         if !self.shown && self.began.elapsed().as_secs() >= 2 {
             bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
@@ -290,7 +290,7 @@ impl Bar {
         }
     }
 
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

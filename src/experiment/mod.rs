@@ -8,6 +8,7 @@ mod multi_block;
 mod open_au;
 mod read_boundary;
 pub mod run;
+mod small_writes;
 mod write_boundary;
 mod write_unit;
 
@@ -98,12 +99,15 @@ pub const ALL: &[&dyn Experiment] = &[
     &write_boundary::WriteBoundary,
     &fat_zone::FatZone,
     &multi_block::MultiBlock,
+    &small_writes::SmallWrites,
 ];
 
-/// What `probe` runs: all that says what is inside a card. `multi-block` says how a host had better write to it, and costs
-/// more writes than all the others.
+/// Experiments that say how a host had better write, and cost more writes than all the others.
+const ON_REQUEST: [&str; 2] = ["multi-block", "small-writes"];
+
+/// What `probe` runs: all that says what is inside a card.
 pub fn probing() -> Vec<&'static dyn Experiment> {
-    ALL.iter().copied().filter(|e| e.about().name != "multi-block").collect()
+    ALL.iter().copied().filter(|e| !ON_REQUEST.contains(&e.about().name)).collect()
 }
 
 pub fn by_name(name: &str) -> Option<&'static dyn Experiment> {
