@@ -18,7 +18,7 @@ mod score;
 use cards::{Dice, Kind, Reads, Shown, Writes};
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::tables::infer;
-use nandscope::samples::import::{AlignTest, Tables, read};
+use nandscope::samples::import::{AlignTest, Tables, cards, read};
 use nandscope::units::Bytes;
 use score::{SURE, Score, answer};
 use std::fmt::Write;
@@ -195,6 +195,17 @@ fn runs_of_one_card_get_one_answer() {
                 }
             }
         }
+    }
+}
+
+/// The CID in a log of a card on a USB reader is of another card: it parts nothing. Sizes do.
+#[test]
+fn files_are_parted_by_what_they_say() {
+    let files = |names: &[&str]| logs().into_iter().filter(|l| names.iter().any(|n| l.0.starts_with(n))).collect::<Vec<_>>();
+    assert_eq!(cards(&files(&["wirenboard/result_3"])).unwrap().len(), 1);
+    assert_eq!(cards(&files(&["wirenboard/result_5", "wirenboard/result_15"])).unwrap().len(), 2);
+    for log in logs() {
+        assert_eq!(cards(&[log.clone()]).unwrap().len(), 1, "{}", log.0);
     }
 }
 

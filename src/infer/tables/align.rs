@@ -180,10 +180,12 @@ fn judge(g: &Group) -> Vec<Finding> {
         s
     };
     let of = |f: &Fit, s: u64| f.set.iter().zip(&f.heights).find(|x| d.sizes[*x.0] == s).map_or(0.0, |x| *x.1);
+    // Below an erase block of a MiB and more, a step of 128 or 256 KiB is planes.
+    let planes = |f: &Fit, s: u64| (SMALL..512 * KIB).contains(&s) && sorted(f).last().is_some_and(|&l| l >= MIB && l > s);
     // Of two large steps either may be the block, the higher one rather: the other is drift, or a row that lies halfway.
     // A step that even the smallest row has lies anywhere below it.
     let block = |f: &Fit| {
-        let large: Vec<u64> = sorted(f).into_iter().filter(|&s| s >= SMALL && s > smallest).collect();
+        let large: Vec<u64> = sorted(f).into_iter().filter(|&s| s >= SMALL && s > smallest && !planes(f, s)).collect();
         let all: f64 = large.iter().map(|&s| of(f, s)).sum();
         large.into_iter().map(|s| (s, of(f, s) / all)).collect()
     };
@@ -197,7 +199,8 @@ fn judge(g: &Group) -> Vec<Finding> {
     // A ripple on a much higher step is no unit of its own.
     let unit = |f: &Fit| {
         let highest = below(f).iter().map(|&s| of(f, s)).fold(0.0, f64::max);
-        below(f).into_iter().rfind(|&s| of(f, s) > 0.1 * highest)
+        let wide = sorted(f).into_iter().filter(|&s| planes(f, s));
+        below(f).into_iter().chain(wide).rfind(|&s| of(f, s) > 0.1 * highest)
     };
     let one = |s: Option<u64>| s.map(|s| (s, 1.0)).into_iter().collect();
     let mut out = vec![

@@ -53,13 +53,20 @@ const MAKERS: [&str; 26] = [
 impl Identity {
     /// Certainly not the same card: something hard is known of both and differs.
     pub fn conflicts(&self, o: &Identity) -> bool {
-        differ(&self.label, &o.label) || differ(&self.size, &o.size) || differ(&self.cid, &o.cid)
+        let registers = self.native() && o.native() && differ(&self.cid, &o.cid);
+        differ(&self.label, &o.label) || differ(&self.size, &o.size) || registers
+    }
+
+    /// A card on a USB reader has no CID to be read: one in such a log is of another card.
+    fn native(&self) -> bool {
+        self.path.as_ref().is_none_or(|p| !p.starts_with("sd"))
     }
 
     /// Certainly the same card.
     pub fn same(&self, o: &Identity) -> bool {
         let equal = |a: &Option<String>, b: &Option<String>| a.is_some() && a == b;
-        !self.conflicts(o) && (equal(&self.label, &o.label) || equal(&self.cid, &o.cid) || (self.size.is_some() && self.size == o.size))
+        let registers = self.native() && o.native() && equal(&self.cid, &o.cid);
+        !self.conflicts(o) && (equal(&self.label, &o.label) || registers || (self.size.is_some() && self.size == o.size))
     }
 
     /// Perhaps another card.
