@@ -205,7 +205,7 @@ fn files_are_parted_by_what_they_say() {
     assert_eq!(cards(&files(&["wirenboard/result_3"])).unwrap().len(), 1);
     assert_eq!(cards(&files(&["wirenboard/result_5", "wirenboard/result_15"])).unwrap().len(), 2);
     for log in logs() {
-        assert_eq!(cards(&[log.clone()]).unwrap().len(), 1, "{}", log.0);
+        assert_eq!(cards(std::slice::from_ref(&log)).unwrap().len(), 1, "{}", log.0);
     }
 }
 
