@@ -3,6 +3,7 @@
 mod ab;
 mod cards;
 mod complete;
+mod flashbench;
 pub mod identify;
 mod infer;
 mod list;
@@ -48,6 +49,8 @@ enum Command {
     Ab(ab::AbArgs),
     /// Probe the partitions of one device and compare them
     Partitions(partitions::PartitionsArgs),
+    /// flashbench's tests, options and lines, without its faults
+    Flashbench(flashbench::FlashbenchArgs),
     /// List block devices and whether they may be probed
     List(list::ListArgs),
     /// List or show the built-in simulated cards
@@ -78,6 +81,7 @@ pub fn main() -> ExitCode {
         Command::Run(a) => probe::run(a),
         Command::Ab(a) => ab::run(a),
         Command::Partitions(a) => partitions::run(a),
+        Command::Flashbench(a) => flashbench::run(a),
         Command::List(a) => list::run(a),
         Command::Cards(a) => cards::run(a),
         Command::Identify(a) => identify::run(a),
