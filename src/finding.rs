@@ -141,6 +141,11 @@ impl Quantity {
         }
     }
 
+    /// In bytes a second.
+    pub fn is_rate(self) -> bool {
+        matches!(self, Quantity::ReadRate | Quantity::FileWriteRate | Quantity::FileReadRate)
+    }
+
     /// A value of this quantity as people write it.
     pub fn show(self, v: f64) -> String {
         match self {

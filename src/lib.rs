@@ -1,6 +1,7 @@
 //! nandscope: times a flash card and says what is inside it.
 #![deny(unsafe_code)]
 
+pub mod ab;
 pub mod cli;
 pub mod device;
 pub mod experiment;

@@ -4,15 +4,21 @@
 //! the files. The answers of all of them are in `docs/published.md`, which `NANDSCOPE_WRITE=1 cargo test --test published`
 //! writes anew.
 
+#[path = "published/adversary.rs"]
+mod adversary;
 #[path = "published/cards.rs"]
 mod cards;
+#[path = "published/forum.rs"]
+mod forum;
+#[path = "published/hostile.rs"]
+mod hostile;
 #[path = "published/score.rs"]
 mod score;
 
 use cards::{Dice, Kind, Reads, Shown, Writes};
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::tables::infer;
-use nandscope::samples::import::{AlignTest, Tables, read};
+use nandscope::samples::import::{AlignTest, Tables, cards, read};
 use nandscope::units::Bytes;
 use score::{SURE, Score, answer};
 use std::fmt::Write;
@@ -189,6 +195,17 @@ fn runs_of_one_card_get_one_answer() {
                 }
             }
         }
+    }
+}
+
+/// The CID in a log of a card on a USB reader is of another card: it parts nothing. Sizes do.
+#[test]
+fn files_are_parted_by_what_they_say() {
+    let files = |names: &[&str]| logs().into_iter().filter(|l| names.iter().any(|n| l.0.starts_with(n))).collect::<Vec<_>>();
+    assert_eq!(cards(&files(&["wirenboard/result_3"])).unwrap().len(), 1);
+    assert_eq!(cards(&files(&["wirenboard/result_5", "wirenboard/result_15"])).unwrap().len(), 2);
+    for log in logs() {
+        assert_eq!(cards(std::slice::from_ref(&log)).unwrap().len(), 1, "{}", log.0);
     }
 }
 
@@ -445,6 +462,9 @@ fn docs_page() -> String {
         (Quantity::CloseCostMs, "closing one"),
         (Quantity::WriteUnit, "write unit"),
         (Quantity::FatZone, "FAT zone"),
+        (Quantity::FileWriteRate, "file write"),
+        (Quantity::FileReadRate, "file read"),
+        (Quantity::WorstWriteMs, "longest write"),
     ];
     let mut out = String::from(
         "# What is read from published logs\n\n\

@@ -206,7 +206,8 @@ fn origins(d: &Declared) -> String {
     parts.join("; ")
 }
 
-fn headline(d: &Declared) -> String {
+/// Kind, name, maker and date in one line.
+pub fn headline(d: &Declared) -> String {
     let kind = match d.kind {
         Kind::Sd => "SD card",
         Kind::Mmc if d.ext_csd.is_some() => "eMMC",

@@ -1,11 +1,13 @@
 //! `nandscope infer FILE...`: findings without the card, from a saved report or from pasted logs of other tools.
 
 use super::{UNDECIDED, colour, width};
-use crate::finding::Findings;
+use crate::finding::{Findings, Quantity};
+use crate::host::declared::{self, Declared};
 use crate::infer::tables;
 use crate::report::terminal::{Dress, findings_text, text};
 use crate::report::{Report, SCHEMA, advice::advice};
-use crate::samples::import;
+use crate::samples::import::{self, Card};
+use crate::units::Bytes;
 use anyhow::{Context, bail};
 use clap::Args;
 use std::io::{Read, Write};
@@ -14,7 +16,7 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct InferArgs {
-    /// A report that --json wrote, or logs of one card: flashbench, SdFat bench, sysfs or register dumps; '-' reads standard input
+    /// A report that --json wrote, or pasted logs: flashbench, SdFat bench, sysfs or register dumps; '-' reads standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Write the report with the new findings to a file, or to standard output with '-'
@@ -49,32 +51,102 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// One card of the logs, read and judged.
+struct Judged {
+    card: Card,
+    findings: Findings,
+    advice: Vec<String>,
+    notes: Vec<String>,
+    declared: Option<Declared>,
+}
+
+fn judge(card: Card, text: &str) -> Judged {
+    let findings = tables::infer(&card.tables);
+    let mut notes = card.tables.notes.clone();
+    let declared = declared(text);
+    if let (Some(d), Some(e)) = (&declared, findings.value(Quantity::EraseBlock, 0.5)) {
+        notes.push(d.beside_found(e as u64));
+    }
+    if let Some(d) = &declared {
+        notes.extend(d.warnings.iter().chain(&d.notes).cloned());
+    }
+    Judged { advice: advice(&findings), findings, notes, declared, card }
+}
+
+/// What the log says the card declares, where it holds registers or their attributes.
+fn declared(text: &str) -> Option<Declared> {
+    let d = declared::from_dump(text).ok()?.without_serial();
+    let registers = d.cid.is_some() || d.csd.is_some() || d.scr.is_some() || d.ssr.is_some() || d.ext_csd.is_some();
+    (registers || d.preferred_erase_size.is_some()).then_some(d)
+}
+
 fn logs(files: &[(String, Vec<u8>)], json: Option<&PathBuf>) -> anyhow::Result<ExitCode> {
-    let tables = import::read(files)?;
-    let findings = tables::infer(&tables);
+    let cards = import::cards(files)?;
     let names: Vec<&str> = files.iter().map(|f| f.0.as_str()).collect();
-    let value = serde_json::json!({
+    // Registers cannot be given to one of several cards by where they stand; those that name their card are in its tables.
+    let whole: String = files.iter().map(|f| String::from_utf8_lossy(&f.1) + "\n").collect();
+    let own = |c: &Card| c.tables.declared.iter().map(|d| format!("{}: {}\n", d.key, d.value)).collect::<String>();
+    let several = cards.len() > 1;
+    let judged: Vec<Judged> = cards
+        .into_iter()
+        .map(|c| {
+            let text = if several { own(&c) } else { whole.clone() };
+            judge(c, &text)
+        })
+        .collect();
+    let mut out = std::io::stdout();
+    let to_stdout = json.is_some_and(|p| p.as_os_str() == "-");
+    if json.is_some() {
+        let value = value(&names, &judged);
+        match json.filter(|_| !to_stdout) {
+            Some(p) => std::fs::write(p, format!("{value}\n")).with_context(|| format!("cannot write {}", p.display()))?,
+            None => writeln!(out, "{value}")?,
+        }
+    }
+    if !to_stdout {
+        let dress = Dress { colour: colour(&out), width: width(), ..Dress::default() };
+        writeln!(out, "{}", names.join(", "))?;
+        for (i, j) in judged.iter().enumerate() {
+            if several {
+                let name = j.card.identity.name().unwrap_or_else(|| "no name".into());
+                writeln!(out, "\ncard {} of {}: {name} ({})", i + 1, judged.len(), j.card.tables.summary())?;
+            }
+            if let Some(d) = &j.declared {
+                let au = d.declared_au.as_ref().map(|a| format!("; AU {} ({})", Bytes(a.bytes), a.source)).unwrap_or_default();
+                writeln!(out, "declares: {}{au}", super::identify::headline(d))?;
+            }
+            writeln!(out, "\n{}", findings_text(&j.findings, &j.advice, &j.notes, dress))?;
+        }
+    }
+    let any = judged.iter().flat_map(|j| &j.findings.0).any(|f| f.value.is_some() || f.at_least.is_some());
+    Ok(if any { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
+}
+
+/// For programs: one entry a card; with one card its findings stand at the top, too.
+fn value(names: &[&str], judged: &[Judged]) -> serde_json::Value {
+    let one = |j: &Judged| {
+        serde_json::json!({
+            "name": j.card.identity.name(),
+            "declared": j.declared,
+            "registers": j.card.tables.declared,
+            "findings": j.findings,
+            "advice": j.advice,
+            "warnings": j.notes,
+        })
+    };
+    let cards: Vec<serde_json::Value> = judged.iter().map(one).collect();
+    let top = |key: &str| if let [only] = &cards[..] { only[key].clone() } else { serde_json::json!([]) };
+    serde_json::json!({
         "schema": SCHEMA,
         "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
         "target": { "logs": names },
-        "declared": tables.declared,
-        "findings": findings,
-        "advice": advice(&findings),
-        "warnings": tables.notes,
+        "declared": top("declared"),
+        "findings": top("findings"),
+        "advice": top("advice"),
+        "warnings": top("warnings"),
         "cost": { "reads": 0, "writes": 0, "bytes_written": 0, "seconds": 0.0 },
-    });
-    let mut out = std::io::stdout();
-    match json {
-        Some(p) if p.as_os_str() == "-" => writeln!(out, "{value}")?,
-        other => {
-            if let Some(p) = other {
-                std::fs::write(p, format!("{value}\n")).with_context(|| format!("cannot write {}", p.display()))?;
-            }
-            let dress = Dress { colour: colour(&out), width: width(), ..Dress::default() };
-            writeln!(out, "{}\n\n{}", names.join(", "), findings_text(&findings, &advice(&findings), &tables.notes, dress))?;
-        }
-    }
-    Ok(verdict(&findings))
+        "cards": cards,
+    })
 }
 
 /// JSON where it was asked for, text otherwise (and beside it, unless both would go to standard output).

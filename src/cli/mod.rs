@@ -1,11 +1,13 @@
 //! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety.
 
+mod ab;
 mod cards;
 mod complete;
 mod flashbench;
 pub mod identify;
 mod infer;
 mod list;
+mod partitions;
 mod probe;
 mod report;
 mod serve;
@@ -43,6 +45,10 @@ enum Command {
     Probe(probe::ProbeArgs),
     /// Run one experiment
     Run(probe::RunArgs),
+    /// Compare two settings of the host on one target
+    Ab(ab::AbArgs),
+    /// Probe the partitions of one device and compare them
+    Partitions(partitions::PartitionsArgs),
     /// flashbench's tests, options and lines, without its faults
     Flashbench(flashbench::FlashbenchArgs),
     /// List block devices and whether they may be probed
@@ -73,6 +79,8 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Probe(a) => probe::probe(a),
         Command::Run(a) => probe::run(a),
+        Command::Ab(a) => ab::run(a),
+        Command::Partitions(a) => partitions::run(a),
         Command::Flashbench(a) => flashbench::run(a),
         Command::List(a) => list::run(a),
         Command::Cards(a) => cards::run(a),

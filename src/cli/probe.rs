@@ -233,7 +233,7 @@ pub(super) fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry) -> Result<Range<u64>, DeviceError> {
+pub(super) fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry) -> Result<Range<u64>, DeviceError> {
     let (start, end) = asked.map_or((0, g.size), |(s, e)| (s, e.unwrap_or(g.size)));
     if start >= end || end > g.size || !start.is_multiple_of(g.sector) || !end.is_multiple_of(g.sector) {
         return Err(DeviceError::OutOfBounds(format!(

@@ -11,6 +11,7 @@ mod open_au;
 mod read_boundary;
 pub mod run;
 mod scatter;
+mod small_writes;
 mod write_boundary;
 mod write_unit;
 
@@ -119,10 +120,11 @@ pub const ALL: &[&dyn Experiment] = &[
     &scatter::Scatter,
     &interval::Interval,
     &access_kinds::AccessKinds,
+    &small_writes::SmallWrites,
 ];
 
 /// Experiments that say how a host had better use a card rather than what is inside, or cost more than all the others.
-const ON_REQUEST: [&str; 4] = ["multi-block", "scatter", "interval", "access-kinds"];
+const ON_REQUEST: [&str; 5] = ["multi-block", "scatter", "interval", "access-kinds", "small-writes"];
 
 /// What `probe` runs: all that says what is inside a card.
 pub fn probing() -> Vec<&'static dyn Experiment> {

@@ -8,6 +8,7 @@ pub mod live;
 pub mod loop_ioctl;
 pub mod mounts;
 pub mod partitions;
+pub mod queue;
 pub mod registers;
 pub mod safety;
 pub mod served;

@@ -1,5 +1,6 @@
 //! From samples to findings: pure functions.
 
+pub mod ab;
 pub mod combine;
 pub mod lattice;
 pub mod open;

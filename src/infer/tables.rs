@@ -4,10 +4,14 @@
 //! its place on the card. So noise is judged from rows that must be alike, never from repeats alone.
 
 mod align;
+mod bench;
 mod fat;
+mod interval;
 mod levels;
 mod limit;
 mod open;
+mod program;
+mod scatter;
 mod write;
 
 use super::combine::combine;
@@ -18,9 +22,13 @@ use crate::samples::import::Tables;
 pub fn infer(tables: &Tables) -> Findings {
     let mut all = vec![];
     all.extend(align::infer(tables));
-    all.extend(open::infer(tables));
-    all.extend(write::infer(tables));
+    all.extend(open::infer(&with_programs(tables, true)));
+    all.extend(write::infer(&with_programs(tables, false)));
     all.extend(fat::infer(tables));
+    all.extend(interval::infer(tables));
+    all.extend(scatter::infer(tables));
+    all.extend(program::infer(tables));
+    all.extend(bench::infer(tables));
     let mut sizes: Vec<u64> = tables.device_sizes.iter().map(|s| s.1).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -29,13 +37,19 @@ pub fn infer(tables: &Tables) -> Findings {
         all.iter_mut().for_each(|f| f.caveats.push(note.clone()));
     }
     if all.is_empty() {
-        let why = match tables.bench.is_empty() {
-            false => "a file benchmark times whole writes: it shows neither boundaries nor open AUs",
-            true => "the log holds no table that could tell",
-        };
+        let why = "the log holds no table that could tell";
         all.extend([Quantity::EraseBlock, Quantity::OpenAusLinear].map(|q| Finding::undecided(q, why)));
     }
     combine(&all)
+}
+
+/// Access-kind tables hold writes of one AU in both orders; they count where no open-AU table of that order does.
+fn with_programs(tables: &Tables, random: bool) -> Tables {
+    let mut out = tables.clone();
+    if !tables.open.iter().any(|t| t.random == Some(random)) {
+        out.open.extend(program::one_au(tables).into_iter().filter(|t| t.random == Some(random)));
+    }
+    out
 }
 
 /// Smallest and largest as text: "294-324".

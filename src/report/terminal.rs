@@ -103,7 +103,8 @@ fn table(out: &mut String, findings: &Findings, d: Dress) {
                 let mut line =
                     format!("{title}{:<14}{:>3.0} %  {:<8}", f.quantity.show(v), (f.confidence * 100.0).floor(), grade(f.confidence));
                 if let Some([lo, hi]) = f.interval {
-                    let _ = write!(line, "{} to {}", three(lo), three(hi));
+                    let bare = |v: f64| if f.quantity.is_rate() { f.quantity.show(v) } else { three(v) };
+                    let _ = write!(line, "{} to {}", bare(lo), bare(hi));
                 } else if let Some(rival) = f.rivals.first().filter(|x| x.probability >= 0.005) {
                     let _ = write!(line, "else {} ({:.0} %)", f.quantity.show(rival.value.0), (rival.probability * 100.0).max(1.0));
                 }

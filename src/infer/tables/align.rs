@@ -6,7 +6,7 @@
 //! read-ahead.
 
 use crate::finding::{Finding, Quantity};
-use crate::infer::stats::{mad, median};
+use crate::infer::stats::{mad, median, quantile};
 use crate::samples::import::{AlignTest, Tables};
 use crate::units::{Bytes, KIB, MIB, three};
 
@@ -17,6 +17,8 @@ use super::span;
 const LARGEST: u64 = 64 * MIB;
 /// Below this a step may be planes that are read together (as in the live test).
 pub(super) const SMALL: u64 = 128 * KIB;
+/// A largest row from here on is of a device beyond 7 GiB: blocks of 1 or 2 MiB are old by then, three times as much is not.
+const LARGE_CARD: u64 = 2048 * MIB;
 /// flashbench reads at this many places a row, as far apart as the largest alignment.
 const PLACES: u64 = 7;
 /// A second access costs at least a page read, some tens of µs in a few hundred: what is less than this share of a read is
@@ -90,7 +92,24 @@ fn groups(tables: &Tables) -> Vec<Group> {
     merged.into_iter().map(|(key, tests)| group(tables, &key.1, &tests)).collect()
 }
 
+/// How much neighbouring rows of one run differ, in µs: steps are few, so most of it is noise.
+fn roughness(t: &AlignTest) -> f64 {
+    let d: Vec<f64> = t.rows.windows(2).map(|w| w[1].diff - w[0].diff).collect();
+    mad(&d)
+}
+
+/// Runs in which nothing else went on: those that are at most three times as rough as the calmest.
+fn calm<'a>(tests: &[&'a AlignTest]) -> Vec<&'a AlignTest> {
+    let base = median(&tests.iter().flat_map(|t| t.rows.iter().map(|r| r.pre)).collect::<Vec<_>>());
+    let rough: Vec<f64> = tests.iter().map(|t| roughness(t)).collect();
+    let long = tests.iter().map(|t| t.rows.len()).max().unwrap_or(0);
+    let whole = tests.iter().zip(&rough).filter(|x| x.0.rows.len() * 3 >= long * 2).map(|x| *x.1);
+    let line = 3.0 * whole.fold(f64::INFINITY, f64::min).max(0.004 * base);
+    tests.iter().zip(&rough).filter(|x| x.1.is_nan() || *x.1 <= line).map(|x| *x.0).collect()
+}
+
 fn group(tables: &Tables, key: &[u64], tests: &[&AlignTest]) -> Group {
+    let tests = &calm(tests)[..];
     let mut scatter = vec![];
     let rows = key.iter().map(|&align| {
         let here: Vec<_> = tests.iter().filter_map(|t| t.rows.iter().find(|r| r.align == align)).collect();
@@ -161,10 +180,12 @@ fn judge(g: &Group) -> Vec<Finding> {
         s
     };
     let of = |f: &Fit, s: u64| f.set.iter().zip(&f.heights).find(|x| d.sizes[*x.0] == s).map_or(0.0, |x| *x.1);
+    // Below an erase block of a MiB and more, a step of 128 or 256 KiB is planes.
+    let planes = |f: &Fit, s: u64| (SMALL..512 * KIB).contains(&s) && sorted(f).last().is_some_and(|&l| l >= MIB && l > s);
     // Of two large steps either may be the block, the higher one rather: the other is drift, or a row that lies halfway.
     // A step that even the smallest row has lies anywhere below it.
     let block = |f: &Fit| {
-        let large: Vec<u64> = sorted(f).into_iter().filter(|&s| s >= SMALL && s > smallest).collect();
+        let large: Vec<u64> = sorted(f).into_iter().filter(|&s| s >= SMALL && s > smallest && !planes(f, s)).collect();
         let all: f64 = large.iter().map(|&s| of(f, s)).sum();
         large.into_iter().map(|s| (s, of(f, s) / all)).collect()
     };
@@ -178,7 +199,8 @@ fn judge(g: &Group) -> Vec<Finding> {
     // A ripple on a much higher step is no unit of its own.
     let unit = |f: &Fit| {
         let highest = below(f).iter().map(|&s| of(f, s)).fold(0.0, f64::max);
-        below(f).into_iter().rfind(|&s| of(f, s) > 0.1 * highest)
+        let wide = sorted(f).into_iter().filter(|&s| planes(f, s));
+        below(f).into_iter().chain(wide).rfind(|&s| of(f, s) > 0.1 * highest)
     };
     let one = |s: Option<u64>| s.map(|s| (s, 1.0)).into_iter().collect();
     let mut out = vec![
@@ -255,6 +277,8 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
     let only_two = g.rows.iter().all(|r| r.align.is_power_of_two());
     let three_times = if !only_two || size > 16 * MIB {
         0.0
+    } else if (MIB..4 * MIB).contains(&size) && top >= LARGE_CARD {
+        0.25
     } else if (MIB..4 * MIB).contains(&size) {
         0.06
     } else {
@@ -264,11 +288,20 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
     let (h, l) = (median(&high), median(&low));
     // Levels drift over the rows: the nearest ones and all of them are both fair to compare with.
     let near: Vec<f64> = used.iter().filter(|r| r.align > size && r.align <= 8 * size).map(|r| r.diff).collect();
-    let part = if low.is_empty() || near.is_empty() { 1.0 } else { (own - l) / (h.min(median(&near)) - l) };
+    let full = h.min(median(&near)) - l;
+    let part = if low.is_empty() || near.is_empty() || full <= 0.0 { 1.0 } else { (own - l) / full };
     let twice = twice_as_large(part, size, top, g.size);
     trust *= 1.0 - twice;
     if twice > 0.1 {
         caveats.push(format!("the row of {} itself is lower ({} µs): the block may be twice as large", Bytes(size), three(own)));
+    }
+    if part > 1.5 {
+        trust *= 0.6;
+        caveats.push(format!(
+            "the row of {} stands far above the larger ones: if it is an outlier, the block is {}",
+            Bytes(size),
+            Bytes(2 * size)
+        ));
     }
     // Few rows above the step: what raises them may be the end of the device.
     if high.len() < 3 {
@@ -276,7 +309,7 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
         caveats.push(format!("only {} rows lie above the step", high.len()));
     }
     trust *= 1.0 - three_times;
-    if trust < 0.55 {
+    if trust.is_nan() || trust < 0.55 {
         let why = match p.get(1) {
             Some(&(other, second)) if ahead + second > 0.7 && second > 0.2 => {
                 let (a, b) = (size.min(other), size.max(other));
@@ -290,6 +323,9 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
         let mut f = Finding::undecided(q, why);
         f.rivals = Finding::decided(q, 0.0, 0.0).rivals(p.iter().take(3).filter(|x| x.1 > 0.1).map(|&(v, p)| (v as f64, p))).rivals;
         return if f.rivals.is_empty() { f } else { f.evidence(text) };
+    }
+    if three_times > 0.1 {
+        caveats.push(format!("with rows of powers of two {} cannot be told from {}", Bytes(size), Bytes(3 * size)));
     }
     let mut rivals: Vec<(f64, f64)> = p.iter().skip(1).take(3).map(|&(v, p)| (v as f64, p)).filter(|r| r.1 > 0.005).collect();
     if twice > 0.01 {
@@ -354,6 +390,18 @@ fn small(q: Quantity, g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)], sma
     }
     let mut trust = (best.1 * strength(height, d)).min(0.97);
     let mut caveats = vec![];
+    // With long reads the rows end where smaller boundaries begin.
+    let under = g.rows.iter().filter(|r| r.align < best.0).count();
+    if q == Quantity::Page && under < 2 && smallest > 2 * KIB {
+        trust = trust.min(0.75);
+        caveats.push(format!("only the row of {} lies below: a smaller boundary would not show", Bytes(smallest)));
+    }
+    // What is no clearer than the rows below differ among themselves is no step to swear by.
+    let lower: Vec<f64> = g.rows.iter().filter(|r| r.align < best.0).map(|r| r.diff).collect();
+    let (lowest, highest) = (quantile(&lower, 0.0), quantile(&lower, 1.0));
+    if own - highest < 1.2 * (highest - lowest).max(residual(d, fits)) && under < 4 {
+        trust = trust.min(0.75);
+    }
     if next < 0.75 * own && own - next > 1.5 * residual(d, fits) {
         trust = trust.min(0.75);
         caveats.push(format!(

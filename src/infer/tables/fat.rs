@@ -43,7 +43,7 @@ pub fn infer(tables: &Tables) -> Vec<Finding> {
     let tests: Vec<&FatTest> = tests.into_iter().filter(|t| erase(t) == au).collect();
     let width = tests.iter().flat_map(|t| t.rows.iter().map(|r| r.rates.len())).max().unwrap_or(0);
     let (columns, noise) = columns(&tests, width);
-    let mut f = judge(q, &columns, noise, au);
+    let mut f = judge(q, &columns, noise, au, tests.len());
     f.from =
         vec![format!("find-FAT table ({}, {} {})", tables.at(first.place), tests.len(), if tests.len() == 1 { "run" } else { "runs" })];
     vec![f]
@@ -75,7 +75,7 @@ fn columns(tests: &[&FatTest], width: usize) -> (Vec<Column>, f64) {
     (columns, mad(&rest))
 }
 
-fn judge(q: Quantity, columns: &[Column], noise: f64, au: u64) -> Finding {
+fn judge(q: Quantity, columns: &[Column], noise: f64, au: u64, runs: usize) -> Finding {
     let line = SPECIAL.max(4.0 * noise);
     let special: Vec<usize> = (0..columns.len()).filter(|&i| columns[i].strongest().abs() > line).collect();
     let percent = |x: f64| format!("{:.0} %", 100.0 * x.exp());
@@ -97,7 +97,11 @@ fn judge(q: Quantity, columns: &[Column], noise: f64, au: u64) -> Finding {
     let text = format!("AU {first} writes at {} of the usual rate (large, middle, small blocks)", of(first));
     let end = (last as u64 + 1) * au;
     let best = special.iter().map(|&i| columns[i].best()).fold(f64::INFINITY, f64::min);
-    let mut f = Finding::decided(q, end as f64, 0.75).rivals([(0.0, 0.15)]).evidence(text);
+    // Twice the line and more, and the next AU as far below it: no accident of a place.
+    let next = columns.get(last + 1).map_or(0.0, |c| c.strongest().abs());
+    let clear = best > 2.0 * line && next < 0.6 * line;
+    let trust = if clear { if runs > 1 { 0.88 } else { 0.83 } } else { 0.75 };
+    let mut f = Finding::decided(q, end as f64, trust).rivals([(0.0, 0.6 * (1.0 - trust))]).evidence(text);
     if best < line {
         f.confidence = 0.6;
         f = f.caveat("the first AUs are treated differently, but not faster");

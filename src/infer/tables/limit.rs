@@ -87,8 +87,13 @@ fn normal(x: f64, m: f64, s: f64) -> f64 {
 
 /// ln density of ratios when N fits. The common drift is a few per cent for each N on published tables. A stall or a
 /// clean-up slows one row, or some rows in turn: they are written one after the other.
-fn ln_fits(r: &[f64], noise: f64) -> f64 {
+///
+/// `gap`: how many AUs more than those that it is compared with. A drift grows with that; half of the rate from one N to the next
+/// is none.
+fn ln_fits(r: &[f64], noise: f64, gap: f64) -> f64 {
     let drifts: Vec<f64> = (-4..=14).map(|i| i as f64 * 0.05).collect();
+    let knee = 0.3 * (gap / 4.0).max(1.0);
+    let likely = |d: f64| -d.abs() / 0.12 - (d.abs() - knee).max(0.0) / 0.06;
     let stalled = |x: f64| if (0.0..2.0).contains(&x) { 0.5 } else { 0.01 };
     // From row a up to row b is a clean-up; none where they are equal. Never more than half of the rows.
     let mut windows = vec![(0, 0, 0.85f64.ln())];
@@ -101,10 +106,10 @@ fn ln_fits(r: &[f64], noise: f64) -> f64 {
                 let calm = (1.0 - STALLS) * t3(x - drift, noise) + STALLS * stalled(*x);
                 if (a..b).contains(&i) { stalled(*x).ln() } else { calm.ln() }
             };
-            all.push(prior + INDEPENDENT * r.iter().enumerate().map(row).sum::<f64>() - drift.abs() / 0.12);
+            all.push(prior + INDEPENDENT * r.iter().enumerate().map(row).sum::<f64>() + likely(drift));
         }
     }
-    ln_sum_exp(&all) - ln_sum_exp(&drifts.iter().map(|d| -d.abs() / 0.12).collect::<Vec<_>>())
+    ln_sum_exp(&all) - ln_sum_exp(&drifts.iter().map(|&d| likely(d)).collect::<Vec<_>>())
 }
 
 /// ln density of ratios when N exceeds the limit: the extra time is the same for all sizes, or a smooth power of the size
@@ -124,14 +129,17 @@ fn ln_exceeds(rows: &[(u64, f64, f64)], noise: f64, most: f64) -> f64 {
                 let mid = (lo * hi).sqrt();
                 if mean(mid) < factor { lo = mid } else { hi = mid }
             }
-            let row = |(x, s): (&(u64, f64, f64), &f64)| {
-                let want = (lo * s).ln_1p();
-                (0.95 * t3(x.2 - want, 0.2 * want + noise) + 0.05 * if (0.0..5.0).contains(&x.2) { 0.2 } else { 0.01 }).ln()
-            };
-            all.push(INDEPENDENT * rows.iter().zip(&shape).map(row).sum::<f64>() - factor / 1.5);
+            // Some cards keep to the law, others roughly.
+            for loose in [0.2, 0.04] {
+                let row = |(x, s): (&(u64, f64, f64), &f64)| {
+                    let want = (lo * s).ln_1p();
+                    (0.95 * t3(x.2 - want, loose * want + noise) + 0.05 * if (0.0..5.0).contains(&x.2) { 0.2 } else { 0.01 }).ln()
+                };
+                all.push(INDEPENDENT * rows.iter().zip(&shape).map(row).sum::<f64>() - factor / 1.5);
+            }
         }
     }
-    let norm = ln_sum_exp(&factors.iter().map(|f| -f / 1.5).collect::<Vec<_>>()) + (powers.len() as f64).ln();
+    let norm = ln_sum_exp(&factors.iter().map(|f| -f / 1.5).collect::<Vec<_>>()) + (2.0 * powers.len() as f64).ln();
     ln_sum_exp(&all) - norm
 }
 
@@ -179,7 +187,12 @@ impl Weighed {
     pub fn of(s: &Series) -> Weighed {
         let counts = s.counts();
         let noise = noise(s, &counts);
-        let as_fit: Vec<f64> = (0..counts.len()).map(|j| ln_fits(&s.ratios(counts[j], &s.reference(&counts[..j])), noise)).collect();
+        let gap = |j: usize, before: &[u32]| {
+            let b: Vec<f64> = before.iter().map(|&n| n as f64).collect();
+            (counts[j] as f64 - median(&b)).abs()
+        };
+        let as_fit: Vec<f64> =
+            (0..counts.len()).map(|j| ln_fits(&s.ratios(counts[j], &s.reference(&counts[..j])), noise, gap(j, &counts[..j]))).collect();
         let (mut odds, mut plain) = (vec![], vec![]);
         for fit in 1..=counts.len() {
             let fast = s.reference(&counts[..fit]);
@@ -193,10 +206,10 @@ impl Weighed {
                 let n = counts[j];
                 let rows: Vec<(u64, f64, f64)> = s.at(n).iter().filter_map(|(z, y)| Some((*z, *y, y - fast.get(z)?))).collect();
                 let mut over = ln_exceeds(&rows, noise, f64::INFINITY);
-                bare.push(over - ln_fits(&s.ratios(n, &fast), noise));
+                bare.push(over - ln_fits(&s.ratios(n, &fast), noise, gap(j, &counts[..fit])));
                 if j > fit {
                     // Slow as those before it are slow: the cost of one AU is much the same for every N.
-                    let like = ln_fits(&s.ratios(n, &s.reference(&counts[fit..j])), noise);
+                    let like = ln_fits(&s.ratios(n, &s.reference(&counts[fit..j])), noise, gap(j, &counts[fit..j]));
                     over = ln_sum_exp(&[over, like]) - 2f64.ln();
                 }
                 let ln = (over - as_fit[j]).clamp(-MOST, MOST);
@@ -212,6 +225,10 @@ impl Weighed {
         let slower = (1..counts.len()).map(|j| {
             let before = s.reference(&counts[..j]);
             let rows: Vec<(u64, f64, f64)> = s.at(counts[j]).iter().filter_map(|(z, y)| Some((*z, *y, y - before.get(z)?))).collect();
+            // Where every write pays already, nothing makes it pay four times as much.
+            if median(&rows.iter().map(|r| r.2).collect::<Vec<_>>()) > 1.4 {
+                return -MOST;
+            }
             (ln_sum_exp(&[as_fit[j], ln_exceeds(&rows, noise, 0.9)]) - 2f64.ln() - as_fit[j]).clamp(-MOST, MOST)
         });
         // The limits below the smallest N tried are many, and whoever began there had a reason: together they weigh as three.

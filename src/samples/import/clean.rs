@@ -41,12 +41,39 @@ fn decode(bytes: &[u8]) -> String {
     if bytes.starts_with(&[0xfe, 0xff]) {
         return wide(u16::from_be_bytes);
     }
+    let plain = quoted_printable(bytes);
+    let bytes = plain.as_deref().unwrap_or(bytes);
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());
         out.extend(chunk.invalid().iter().map(|&b| b as char));
     }
     out
+}
+
+/// A mail saved as it was sent: "735=C2=B5s", lines that end in "=" go on below. `None` where the text is no such mail.
+fn quoted_printable(bytes: &[u8]) -> Option<Vec<u8>> {
+    if ![&b"=C2=B5"[..], b"=B5s", b"=CE=BC", b"=3D"].iter().any(|m| bytes.windows(m.len()).any(|w| w == *m)) {
+        return None;
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut i = 0;
+    while i < bytes.len() {
+        let hex = |b: u8| (b as char).to_digit(16).filter(|_| !b.is_ascii_lowercase());
+        match bytes[i..] {
+            [b'=', b'\r', b'\n', ..] => i += 3,
+            [b'=', b'\n', ..] => i += 2,
+            [b'=', a, b, ..] if hex(a).is_some() && hex(b).is_some() => {
+                out.push((hex(a).unwrap_or(0) * 16 + hex(b).unwrap_or(0)) as u8);
+                i += 3;
+            }
+            _ => {
+                out.push(bytes[i]);
+                i += 1;
+            }
+        }
+    }
+    Some(out)
 }
 
 /// Takes off terminal control: ANSI sequences, their caret notation, carriage returns, backspaces.
@@ -109,11 +136,33 @@ fn escape(chars: &mut std::iter::Peekable<std::str::Chars>, csi: bool) {
     }
 }
 
-/// Takes off mail quoting ("> > ") and the bars of a table.
+/// Takes off mail quoting ("> > ", "Arnd> "), the time stamps of chats and loggers, forum tags and the bars of a table.
 fn unquote(line: &str) -> String {
     let mut rest = line.trim();
-    while let Some(r) = rest.strip_prefix('>') {
-        rest = r.trim_start();
+    loop {
+        let before = rest;
+        while let Some(r) = rest.strip_prefix('>') {
+            rest = r.trim_start();
+        }
+        // "[12:01:33] ", "[    5.123456] ", "[code]", "[/quote]".
+        if let Some((inside, after)) = rest.strip_prefix('[').and_then(|r| r.split_once(']')) {
+            let stamp =
+                inside.contains([':', '.']) && inside.chars().all(|c| c.is_ascii_digit() || matches!(c, ':' | '.' | ' ' | '-' | '/'));
+            let tag = inside.trim_start_matches('/');
+            let tag = tag.split(['=', ' ']).next().unwrap_or(tag);
+            if stamp
+                || matches!(tag.to_ascii_lowercase().as_str(), "code" | "quote" | "pre" | "spoiler" | "b" | "i" | "tt" | "font" | "size")
+            {
+                rest = after.trim_start();
+            }
+        }
+        if rest == before {
+            break;
+        }
+    }
+    let mut rest = rest.to_string();
+    for tag in ["[/code]", "[/CODE]", "[/quote]", "[/pre]"] {
+        rest = rest.replace(tag, "");
     }
     rest.replace('|', " ").trim().to_string()
 }
@@ -186,6 +235,8 @@ mod tests {
         assert_eq!(clean("<pre>pre 735&micro;s on 1&#181;s</pre>\n&gt; 4MiB"), ["pre 735µs on 1µs", "4MiB"]);
         assert_eq!(clean("flashbench -O \\\n\t--open-au-nr=3 /dev/x\nnext"), ["flashbench -O --open-au-nr=3 /dev/x", "next"]);
         assert_eq!(clean("a\u{a0}b"), ["a b"]);
+        assert_eq!(clean("[code]4MiB 14M/s\n[12:01:33] 2MiB 18M/s[/code]\n> [0.5] 1MiB"), ["4MiB 14M/s", "2MiB 18M/s", "1MiB"]);
+        assert_eq!(clean("pre 735=C2=B5s on =\n1.08ms"), ["pre 735µs on 1.08ms"]);
         assert_eq!(lines(b"735\xb5s")[0].text, "735µs");
         assert_eq!(lines(&[0xff, 0xfe, b'4', 0, b'M', 0])[0].text, "4M");
     }

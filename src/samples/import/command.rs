@@ -24,6 +24,8 @@ pub struct Context {
     pub block_size: Option<u64>,
     /// The values of a shell loop over the number of AUs, one a block of rows.
     pub queue: Vec<u32>,
+    /// The disk it was told to test.
+    pub disk: Option<String>,
 }
 
 /// flashbench's own defaults.
@@ -46,7 +48,7 @@ pub fn command(text: &str) -> Option<Context> {
         }
     }
     let loops = shell_loop(&words[..at]);
-    let mut c = Context::default();
+    let mut c = Context { disk: words[at + 1..].iter().find_map(|w| super::card::disk(w)), ..Context::default() };
     let (mut open, mut fat, mut align, mut program, mut n) = (false, false, false, false, None);
     let mut args = words[at + 1..].iter();
     while let Some(word) = args.next() {

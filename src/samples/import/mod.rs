@@ -5,12 +5,14 @@
 //! above it, and stays unknown where neither says. Lines that begin with '#' are comments unless they start flashbench.
 
 mod align;
+mod card;
 mod clean;
 mod command;
 mod other;
 mod reader;
 mod sdfat;
 
+pub use card::{Card, Identity};
 use serde::Serialize;
 
 /// Where a table begins: index of the file, line from 1.
@@ -214,23 +216,39 @@ pub enum ImportError {
 
 /// Reads pasted logs of one card. Each file must hold something.
 pub fn read<N: AsRef<str>, B: AsRef<[u8]>>(files: &[(N, B)]) -> Result<Tables, ImportError> {
-    if files.is_empty() {
-        return Err(ImportError::NoFile);
-    }
-    let mut tables = Tables::default();
-    for (name, bytes) in files {
-        let part = reader::read(tables.files.len(), name.as_ref(), &clean::lines(bytes.as_ref()));
-        if part.is_empty() {
-            return Err(ImportError::Nothing(name.as_ref().to_string()));
-        }
-        tables.join(part);
+    let mut tables = Tables { files: names(files), ..Tables::default() };
+    for card in parts(files)?.into_iter().flatten() {
+        tables.join(card.tables);
     }
     Ok(tables)
 }
 
+/// Reads pasted logs of any number of cards: parts that are of one card are pooled, whichever file they are in. Each file must
+/// hold something.
+pub fn cards<N: AsRef<str>, B: AsRef<[u8]>>(files: &[(N, B)]) -> Result<Vec<Card>, ImportError> {
+    let mut cards = card::join_files(parts(files)?);
+    cards.iter_mut().for_each(|c| c.tables.files = names(files));
+    Ok(cards)
+}
+
+fn names<N: AsRef<str>, B>(files: &[(N, B)]) -> Vec<String> {
+    files.iter().map(|f| f.0.as_ref().to_string()).collect()
+}
+
+/// The cards of each file.
+fn parts<N: AsRef<str>, B: AsRef<[u8]>>(files: &[(N, B)]) -> Result<Vec<Vec<Card>>, ImportError> {
+    if files.is_empty() {
+        return Err(ImportError::NoFile);
+    }
+    let one = |(i, (name, bytes)): (usize, &(N, B))| {
+        let cards = reader::read(i, name.as_ref(), &clean::lines(bytes.as_ref()));
+        if cards.is_empty() { Err(ImportError::Nothing(name.as_ref().to_string())) } else { Ok(cards) }
+    };
+    files.iter().enumerate().map(one).collect()
+}
+
 impl Tables {
     fn join(&mut self, mut o: Tables) {
-        self.files.append(&mut o.files);
         self.align.append(&mut o.align);
         self.open.append(&mut o.open);
         self.fat.append(&mut o.fat);

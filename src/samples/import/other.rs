@@ -18,20 +18,36 @@ pub fn rates(line: usize, text: &str) -> Option<RatesRow> {
 
 /// "16384 bytes: min 32µs avg 38µs max 47.1µs: 512.176 MB/s".
 pub fn interval(line: usize, text: &str) -> Option<IntervalRow> {
-    let (size, rest) = text.split_once(" bytes: min ")?;
-    let size = size.trim().parse().ok()?;
-    let min = parse_time(rest)?;
-    let avg = parse_time(rest.split_once("avg ")?.1)?;
-    let max = parse_time(rest.split_once("max ")?.1)?;
+    let (size, rest) = text.split_once("bytes")?;
+    let size = size.trim().parse().ok().filter(|s| (512..=1 << 40).contains(s))?;
+    let after = |name: &str| parse_time(rest.split_once(name)?.1.trim_start_matches([' ', '\t', ':', '=']));
+    let (min, avg, max) = (after("min")?, after("avg")?, after("max")?);
+    // A read that failed at once takes no time.
+    if min.value <= 0.0 {
+        return None;
+    }
     Some(IntervalRow { line, size, min: min.value / 1e3, avg: avg.value / 1e3, max: max.value / 1e3 })
 }
 
 /// "0.015625 0.019408": MiB and ms, six decimals each.
 pub fn scatter(text: &str) -> Option<(f64, f64)> {
-    let six = |w: &str| w.split_once('.').filter(|(a, b)| b.len() == 6 && !a.is_empty()).and_then(|_| w.parse::<f64>().ok());
+    let six = |w: &str| {
+        w.split_once(['.', ',']).filter(|(a, b)| b.len() == 6 && !a.is_empty()).and_then(|_| w.replace(',', ".").parse::<f64>().ok())
+    };
     let mut words = text.split_whitespace();
     let point = (six(words.next()?)?, six(words.next()?)?);
     words.next().is_none().then_some(point)
+}
+
+/// A line of nothing but rates: the end of a row that a mail wrapped.
+pub fn more_rates(text: &str) -> Option<Vec<f64>> {
+    let mut rest = text.trim();
+    let mut rates = vec![];
+    while let Some(r) = parse_rate(rest) {
+        rates.push(r.value);
+        rest = rest[r.len..].trim_start();
+    }
+    (rest.is_empty() && !rates.is_empty() && rates.iter().all(|&r| r > 0.0)).then_some(rates)
 }
 
 /// "Disk /dev/mmcblk0: 3965 MB, 3965190144 bytes", in any language: the size of a whole device.

@@ -1,5 +1,6 @@
 //! Walks the lines of one file and gathers rows into tests.
 
+use super::card::{self, Card, Identity};
 use super::clean::Line;
 use super::command::{Context, Kind, command, heading};
 use super::{AlignTest, BenchTest, Declared, FatTest, IntervalTest, OpenTest, Place, ProgramTest, Rate, RatesRow, ScatterTest, Tables};
@@ -18,6 +19,12 @@ enum Current {
 struct Reader {
     file: usize,
     tables: Tables,
+    /// The card that `tables` are of.
+    identity: Identity,
+    /// Parts of the log that came before, perhaps of other cards.
+    parts: Vec<Card>,
+    /// Sizes of disks by name: `fdisk -l` lists them all.
+    sizes: Vec<(String, u64)>,
     context: Context,
     current: Current,
     /// A command or heading came since the last row.
@@ -29,12 +36,18 @@ struct Reader {
     nameless: usize,
     /// The beginning of an alignment row that a mail may have wrapped.
     wrapped: Option<Line>,
+    /// Line of the last row with several columns.
+    row: usize,
 }
 
-pub fn read(file: usize, name: &str, lines: &[Line]) -> Tables {
+/// The cards of one file; none when it holds nothing.
+pub fn read(file: usize, name: &str, lines: &[Line]) -> Vec<Card> {
     let mut r = Reader {
         file,
-        tables: Tables { files: vec![name.to_string()], ..Tables::default() },
+        tables: Tables::default(),
+        identity: Identity::default(),
+        parts: vec![],
+        sizes: vec![],
         context: Context::default(),
         current: Current::None,
         fresh: true,
@@ -43,6 +56,7 @@ pub fn read(file: usize, name: &str, lines: &[Line]) -> Tables {
         damaged: 0,
         nameless: 0,
         wrapped: None,
+        row: 0,
     };
     let mut above: Option<&str> = None;
     for line in lines {
@@ -68,11 +82,22 @@ impl Reader {
             self.damaged += 1;
         }
         let place = Place { file: self.file, line: line.number };
+        if let Some(label) = card::label(text) {
+            self.speaks_of(Identity { label: Some(label), maker: card::maker(text), ..Identity::default() });
+        }
+        if let Some(cid) = card::cid(text) {
+            self.speaks_of(Identity { cid: Some(cid), ..Identity::default() });
+        }
         if text.starts_with('#') {
             // A comment, unless it is the root prompt.
             match command(text) {
                 Some(c) => self.announce(c),
-                None => self.tables.ignored_lines += 1,
+                None => {
+                    self.tables.ignored_lines += 1;
+                    if let Some(maker) = card::maker(text) {
+                        self.speaks_of(Identity { maker: Some(maker), ..Identity::default() });
+                    }
+                }
             }
             return;
         }
@@ -102,23 +127,103 @@ impl Reader {
             if let Some(t) = self.tables.scatter.last_mut() {
                 t.points.push(point);
             }
+        } else if let Some(more) = self.wrapped_row(line.number).and_then(|_| other::more_rates(text)) {
+            if let Some(row) = self.wrapped_row(line.number) {
+                row.rates.extend(more);
+            }
         } else if let Some(c) = command(text) {
             self.announce(c);
         } else if let Some(size) = other::device_size(text) {
-            self.tables.device_sizes.push((place, size));
+            self.sized(place, text, size);
         } else if let Some((key, value)) = other::declared(text, above).or_else(|| other::ext_csd_field(text)) {
             self.tables.declared.push(Declared { place, key, value });
         } else if let Some(said) = sdfat::line(&mut self.sdfat, line.number, text) {
+            if let sdfat::Said::CardGb(gb) = said {
+                // The bench names the card by its size, to 10 MB.
+                let size = Some((gb * 100.0).round() as u64 * 10_000_000).filter(|&s| s > 0);
+                if self.identity.size.is_none_or(|s| s % 10_000_000 == 0) {
+                    self.speaks_of(Identity { size, ..Identity::default() });
+                }
+            }
             self.bench(place, said);
         } else if let Some(c) = heading(text) {
             self.announce_heading(c);
         } else {
             self.tables.ignored_lines += 1;
+            let device = text.to_ascii_lowercase().contains("device").then(|| card::path(text)).flatten();
+            if let Some(maker) = card::maker(text) {
+                self.speaks_of(Identity { maker: Some(maker), ..Identity::default() });
+            } else if device.is_some() {
+                self.speaks_of(Identity { path: device, ..Identity::default() });
+            }
+        }
+    }
+
+    /// The lines that follow are of this card. Where that contradicts what is known, or may do so, a new part begins.
+    fn speaks_of(&mut self, mut new: Identity) {
+        if let Some(p) = &new.path {
+            new.size = new.size.or(self.sizes.iter().rfind(|s| s.0 == *p).map(|s| s.1));
+        }
+        let tested = self.has_tests();
+        if tested && new.label.is_some() && self.identity.label.is_none() {
+            self.identity.label = Some("the first card".into());
+        }
+        let conflict = new.conflicts(&self.identity);
+        if !tested || !(conflict || new.hints(&self.identity)) {
+            // Before the first test the latest word counts.
+            let mut old = std::mem::replace(&mut self.identity, new);
+            if conflict {
+                (old.size, old.cid, old.label) = (None, None, None);
+            }
+            self.identity.learn(&old);
+            return;
+        }
+        self.close_loop();
+        if new.path.is_none() && new.label.is_none() && new.cid.is_none() {
+            // The reader stays where it is when cards are swapped.
+            new.path = self.identity.path.clone();
+        }
+        let tables = std::mem::take(&mut self.tables);
+        self.parts.push(Card { identity: std::mem::replace(&mut self.identity, new), tables });
+        self.current = Current::None;
+        self.fresh = true;
+        self.context = Context::default();
+    }
+
+    fn has_tests(&self) -> bool {
+        let t = &self.tables;
+        [t.align.len(), t.open.len(), t.fat.len(), t.program.len(), t.interval.len(), t.scatter.len()].iter().any(|&n| n > 0)
+            || t.bench.iter().any(|b| !b.passes.is_empty())
+    }
+
+    /// A disk's size: another size of the disk that was tested is another card.
+    fn sized(&mut self, place: Place, text: &str, size: u64) {
+        if let Some(path) = card::path(text) {
+            self.sizes.push((path.clone(), size));
+            if self.identity.path.as_ref().is_none_or(|p| *p == path) {
+                self.speaks_of(Identity { size: Some(size), path: Some(path), ..Identity::default() });
+            }
+        }
+        self.tables.device_sizes.push((place, size));
+    }
+
+    /// The row that the line before this one ended, where it may go on.
+    fn wrapped_row(&mut self, line: usize) -> Option<&mut RatesRow> {
+        if self.row + 1 != line || self.fresh {
+            return None;
+        }
+        match self.current {
+            Current::Columns(Kind::Program) => self.tables.program.last_mut().and_then(|t| t.rows.last_mut()),
+            Current::Columns(_) => self.tables.fat.last_mut().and_then(|t| t.rows.last_mut()),
+            _ => None,
         }
     }
 
     fn announce(&mut self, c: Context) {
         self.close_loop();
+        if c.disk.is_some() {
+            self.speaks_of(Identity { path: c.disk.clone(), ..Identity::default() });
+        }
         self.context = c;
         self.fresh = true;
     }
@@ -132,6 +237,7 @@ impl Reader {
             erase_size: old.erase_size,
             block_size: old.block_size,
             kind: c.kind,
+            disk: old.disk,
             write: old.write && c.kind == Some(Kind::Align),
             n: c.n,
             queue: vec![],
@@ -157,6 +263,7 @@ impl Reader {
             _ => Kind::Fat,
         };
         if kind != Kind::Open {
+            self.row = row.line;
             let tests = |t: &Tables| match kind {
                 Kind::Program => t.program.last().and_then(|t| t.rows.last().map(|r| r.size)),
                 _ => t.fat.last().and_then(|t| t.rows.last().map(|r| r.size)),
@@ -232,25 +339,38 @@ impl Reader {
         }
     }
 
-    fn end(mut self, name: &str) -> Tables {
+    fn end(mut self, name: &str) -> Vec<Card> {
         self.close_loop();
         self.damaged += self.wrapped.is_some() as usize;
-        self.tables.bench.retain(|t| !t.passes.is_empty());
-        // A scatter plot has at least 2^8 points; fewer such lines are something else.
-        self.tables.scatter.retain(|t| t.points.len() >= 64);
-        let mut sizes: Vec<u64> = self.tables.device_sizes.iter().map(|s| s.1).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        if let [only] = sizes[..] {
-            self.tables.align.iter_mut().for_each(|t| t.device_size = Some(only));
+        self.parts.push(Card { identity: self.identity, tables: self.tables });
+        for t in self.parts.iter_mut().map(|p| &mut p.tables) {
+            t.bench.retain(|t| !t.passes.is_empty());
+            // A scatter plot has at least 2^8 points; fewer such lines are something else.
+            t.scatter.retain(|t| t.points.len() >= 64);
         }
-        if self.damaged > 0 {
-            self.tables.notes.push(format!("{name}: {} rows are cut short and were left out", self.damaged));
+        let mut cards = card::join_parts(self.parts);
+        cards.retain(|c| !c.tables.is_empty());
+        for c in &mut cards {
+            // Of all the disks a log lists only the one that was tested counts, where that is known.
+            if let Some(size) = c.identity.size.filter(|s| c.tables.device_sizes.iter().any(|d| d.1 == *s)) {
+                c.tables.device_sizes.retain(|d| d.1 == size);
+            }
+            let mut sizes: Vec<u64> = c.tables.device_sizes.iter().map(|s| s.1).collect();
+            sizes.sort_unstable();
+            sizes.dedup();
+            if let [only] = sizes[..] {
+                c.tables.align.iter_mut().for_each(|t| t.device_size = Some(only));
+            }
         }
-        if self.nameless > 0 {
-            self.tables.notes.push(format!("{name}: {} open-AU tables without a word on how many AUs were written", self.nameless));
+        if let Some(t) = cards.first_mut().map(|c| &mut c.tables) {
+            if self.damaged > 0 {
+                t.notes.push(format!("{name}: {} rows are cut short and were left out", self.damaged));
+            }
+            if self.nameless > 0 {
+                t.notes.push(format!("{name}: {} open-AU tables without a word on how many AUs were written", self.nameless));
+            }
         }
-        self.tables
+        cards
     }
 }
 

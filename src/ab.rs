@@ -1,0 +1,293 @@
+//! Two settings on one target, in turn: pairs of trials that differ in nothing else, in random order. (Q15)
+//!
+//! Both trials of a pair do the same accesses at the same offsets in two stretches of the same size; which stretch, and which
+//! setting goes first, is drawn anew for each pair. The first access of a trial opens its AU and is not counted.
+
+use crate::device::{Access, Device, DeviceError, Fill, Op};
+use crate::samples::{Cell, Ended, Run, Sample};
+use crate::units::{Bytes, KIB, MIB, Nanos};
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::Rng;
+use std::ops::Range;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What the trials do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Writes of 1 to 24 sectors that begin on any sector, upwards: what the split of the MMC quirks thread is for (Q18).
+    Unaligned,
+    /// Linear writes, aligned to their size.
+    Linear,
+    /// The same in random order.
+    Random,
+    /// Reads in random order.
+    Read,
+}
+
+impl Load {
+    pub const ALL: [Load; 4] = [Load::Unaligned, Load::Linear, Load::Random, Load::Read];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Load::Unaligned => "unaligned",
+            Load::Linear => "linear",
+            Load::Random => "random",
+            Load::Read => "read",
+        }
+    }
+
+    /// One access in words.
+    pub fn access(self) -> &'static str {
+        match self {
+            Load::Unaligned => "an unaligned write",
+            Load::Linear => "a linear write",
+            Load::Random => "a random write",
+            Load::Read => "a random read",
+        }
+    }
+
+    pub fn writes(self) -> bool {
+        self != Load::Read
+    }
+}
+
+impl FromStr for Load {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Load, String> {
+        let names = Load::ALL.map(Load::name).join(", ");
+        Load::ALL.into_iter().find(|l| l.name() == s).ok_or_else(|| format!("'{s}' is no load; there are: {names}"))
+    }
+}
+
+/// One side of the comparison.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Setting {
+    /// As it was given.
+    pub text: String,
+    /// Writes are cut at multiples of this many bytes of the whole disk.
+    pub split: Option<u64>,
+    /// The stretch is discarded before each trial.
+    pub discard: bool,
+    /// Settings of the kernel's queue.
+    pub queue: Vec<(String, String)>,
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    /// "split=8KiB", "scheduler=none,max_sectors_kb=64", "discard=before", "default".
+    fn from_str(s: &str) -> Result<Setting, String> {
+        let mut out = Setting { text: s.into(), ..Setting::default() };
+        for part in s.split(',').map(str::trim).filter(|p| !p.is_empty() && *p != "default") {
+            let (key, value) = part.split_once('=').ok_or_else(|| format!("'{part}' is no setting; write for example split=8KiB"))?;
+            match (key, value) {
+                ("split", "off") => out.split = None,
+                ("split", v) => {
+                    let b = v.parse::<Bytes>()?.0;
+                    if !b.is_power_of_two() || !(512..=64 * MIB).contains(&b) {
+                        return Err(format!("split={v}: a split is a power of two from 512 to 64MiB, or off"));
+                    }
+                    out.split = Some(b);
+                }
+                ("discard", "before") => out.discard = true,
+                ("discard", "off") => out.discard = false,
+                ("discard", v) => return Err(format!("discard={v}: write discard=before or discard=off")),
+                (k, v) if crate::host::queue::KNOBS.contains(&k) && !v.is_empty() => out.queue.push((k.into(), v.into())),
+                (k, _) => {
+                    let knobs = crate::host::queue::KNOBS.join(", ");
+                    return Err(format!("there is no setting '{k}'; there are: split, discard, {knobs}"));
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// What is to be done.
+pub struct Plan<'a> {
+    pub settings: [Setting; 2],
+    pub load: Load,
+    /// Bytes of one access; the largest one for `Unaligned` is 24 sectors whatever this says.
+    pub size: u64,
+    /// Accesses of a trial.
+    pub count: u64,
+    pub pairs: u32,
+    pub region: Range<u64>,
+    pub seed: u64,
+    /// On the device's clock; pairs that are complete by then count.
+    pub deadline: Nanos,
+    pub stop: &'a AtomicBool,
+}
+
+const OPENING: u8 = 0;
+const COUNTED: u8 = 1;
+const DISCARD: u8 = 2;
+
+/// Room that one unaligned write has for itself.
+const SLOT: u64 = 32 * KIB;
+
+impl Plan<'_> {
+    /// Bytes of the stretch a trial works in.
+    pub fn stretch(&self) -> u64 {
+        let slot = if self.load == Load::Unaligned { SLOT } else { self.size };
+        ((self.count + 1) * slot).next_multiple_of(4 * MIB)
+    }
+
+    /// Most bytes the whole comparison writes.
+    pub fn writes(&self) -> u64 {
+        let each = if self.load == Load::Unaligned { 24 * 512 } else { self.size };
+        if self.load.writes() { u64::from(self.pairs) * 2 * (self.count + 1) * each } else { 0 }
+    }
+
+    /// The accesses of a trial, as offset in its stretch and length; the first opens.
+    fn accesses(&self, sector: u64, rng: &mut Pcg64Mcg) -> Vec<(u64, u64)> {
+        let below = |rng: &mut Pcg64Mcg, n: u64| rng.next_u64() % n.max(1);
+        if self.load == Load::Unaligned {
+            let most = 24 * 512 / sector.min(24 * 512);
+            let one = |rng: &mut Pcg64Mcg, i: u64| {
+                let len = (1 + below(rng, most)) * sector;
+                (i * SLOT + below(rng, (SLOT - len) / sector + 1) * sector, len)
+            };
+            return (0..=self.count).map(|i| one(rng, i)).collect();
+        }
+        let slots = self.stretch() / self.size;
+        let mut all: Vec<u64> = (0..slots).collect();
+        if self.load != Load::Linear {
+            for i in (1..all.len()).rev() {
+                all.swap(i, below(rng, i as u64 + 1) as usize);
+            }
+        }
+        all.into_iter().take(self.count as usize + 1).map(|s| (s * self.size, self.size)).collect()
+    }
+}
+
+/// Runs the pairs. `turn` puts the settings of one side (0 or 1) into the host before each trial, `progress` hears how many
+/// pairs are done. A device that fails ends the run, with what was measured.
+///
+/// # Errors
+/// `OutOfBounds` where the region has no room for two stretches; whatever `turn` says.
+pub fn run(
+    plan: &Plan,
+    device: &mut dyn Device,
+    turn: &mut dyn FnMut(usize) -> Result<(), DeviceError>,
+    progress: &mut dyn FnMut(u32),
+) -> Result<Run, DeviceError> {
+    let g = device.geometry().clone();
+    let stretch = plan.stretch();
+    // Stretches lie on the grid of the whole disk.
+    let first = (plan.region.start + g.offset).next_multiple_of(4 * MIB) - g.offset;
+    let room = plan.region.end.saturating_sub(first) / stretch;
+    if room < 2 {
+        return Err(DeviceError::OutOfBounds(format!(
+            "two stretches of {} do not fit into the region; take fewer or smaller accesses (--count, --size) or a larger region",
+            Bytes(stretch)
+        )));
+    }
+    if plan.load != Load::Unaligned && (plan.size == 0 || !plan.size.is_multiple_of(g.sector)) {
+        return Err(DeviceError::OutOfBounds(format!("--size {} is no multiple of the {} byte sector", plan.size, g.sector)));
+    }
+    let mut run = Run::new("ab");
+    for (i, s) in plan.settings.iter().enumerate() {
+        let mut c = Cell::new(format!("{}: {}", ["A", "B"][i], s.text), &[("size", plan.size as i64), ("count", plan.count as i64)]);
+        c.id = i as u32;
+        run.cells.push(c);
+    }
+    let mut rng = Pcg64Mcg::new((plan.seed as u128) << 64 | 0x61_625f_7061_6972);
+    (0..8).for_each(|_| _ = rng.next_u64());
+    // One trial of each side that does not count: the first of all meets a card at rest.
+    for pair in 0..=plan.pairs {
+        let accesses = plan.accesses(g.sector, &mut rng);
+        let one = rng.next_u64() % room;
+        let two = (one + 1 + rng.next_u64() % (room - 1)) % room;
+        let (flip, swap) = (rng.next_u64() >> 63 == 1, rng.next_u64() >> 63 == 1);
+        let mut taken: Vec<Sample> = vec![];
+        for turn_no in 0..2 {
+            if plan.stop.load(Ordering::Relaxed) {
+                run.ended = Ended::Interrupted;
+                return Ok(run);
+            }
+            if device.now() >= plan.deadline {
+                run.ended = Ended::Budget("time".into());
+                return Ok(run);
+            }
+            let side = turn_no ^ flip as usize;
+            let base = first + if (side == 0) == swap { one } else { two } * stretch;
+            turn(side)?;
+            let mut bench = Trial { device, setting: &plan.settings[side], cell: side as u32, pair, taken: &mut taken };
+            match bench.go(plan.load, base, stretch, &accesses) {
+                Ok(()) => {}
+                Err(DeviceError::Budget(what)) => {
+                    run.ended = Ended::Budget(what);
+                    return Ok(run);
+                }
+                Err(e @ (DeviceError::Io { .. } | DeviceError::Journal { .. })) => {
+                    run.ended = Ended::Failed(e.to_string());
+                    return Ok(run);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        if pair > 0 {
+            run.extend(taken);
+            progress(pair);
+        }
+    }
+    Ok(run)
+}
+
+struct Trial<'a> {
+    device: &'a mut dyn Device,
+    setting: &'a Setting,
+    cell: u32,
+    pair: u32,
+    taken: &'a mut Vec<Sample>,
+}
+
+impl Trial<'_> {
+    fn go(&mut self, load: Load, base: u64, stretch: u64, accesses: &[(u64, u64)]) -> Result<(), DeviceError> {
+        if self.setting.discard {
+            self.one(DISCARD, Op::Discard, base, stretch)?;
+        }
+        // A setting of the queue may need a moment.
+        self.device.idle(Nanos(2_000_000));
+        for (i, &(at, len)) in accesses.iter().enumerate() {
+            let role = if i == 0 { OPENING } else { COUNTED };
+            if load.writes() {
+                let op = Op::Write(Fill::Random(u64::from(self.pair)));
+                self.cut(role, op, base + at, len)?;
+            } else {
+                self.one(role, Op::Read, base + at, len)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One write, in as many pieces as the setting makes of it.
+    fn cut(&mut self, role: u8, op: Op, mut at: u64, len: u64) -> Result<(), DeviceError> {
+        let (end, offset) = (at + len, self.device.geometry().offset);
+        while at < end {
+            let next = self.setting.split.map_or(end, |s| ((at + offset) / s + 1) * s - offset).min(end);
+            self.one(role, op, at, next - at)?;
+            at = next;
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, role: u8, op: Op, at: u64, len: u64) -> Result<(), DeviceError> {
+        let t = self.device.access(Access { op, at, len })?;
+        self.taken.push(Sample { cell: self.cell, trial: self.pair, role, op, at, len, start: t.start, took: t.took });
+        Ok(())
+    }
+}
+
+/// Time of both trials of each complete pair, in ms.
+pub fn pairs(run: &Run) -> Vec<(f64, f64)> {
+    let of = |cell: u32| -> Vec<(u32, f64)> {
+        let sum = |t: &Vec<&Sample>| t.iter().filter(|s| s.role == COUNTED).map(|s| s.took.millis()).sum();
+        run.trials(cell).iter().filter_map(|t| Some((t.first()?.trial, sum(t)))).collect()
+    };
+    let b = of(1);
+    of(0).into_iter().filter_map(|(n, x)| Some((x, b.iter().find(|y| y.0 == n)?.1))).collect()
+}

@@ -1,0 +1,272 @@
+//! `nandscope ab`: one thing changed, everything else alike; says whether it makes a difference, and how large a one.
+
+use super::UNDECIDED;
+use super::probe::{Bar, parse_region, region_of};
+use crate::ab::{self, Load, Plan, Setting};
+use crate::device::{self, Consent, Device, DeviceError, Limits, OpenOptions, undo};
+use crate::host::queue::Queue;
+use crate::infer::ab::{Effect, LEAST_PAIRS, Verdict, compare};
+use crate::report::Cost;
+use crate::samples::{Ended, Run};
+use crate::units::{Bytes, Nanos, parse_duration, three};
+use anyhow::{Context, bail};
+use clap::Args;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const AFTER: &str = "\
+A setting is 'default', or one or several of these with commas between:
+  split=8KiB          writes are cut at multiples of 8 KiB before they are sent
+  discard=before      the place is discarded before each trial
+  scheduler=NAME, max_sectors_kb=N, nr_requests=N, read_ahead_kb=N
+                      settings of the kernel's queue, put back at the end (root, block devices)
+
+Examples:
+  nandscope ab sim:toshiba-emmc --a default --b split=8KiB --load unaligned
+  nandscope ab /dev/sdb --a max_sectors_kb=64 --b max_sectors_kb=512 --load read --size 512KiB";
+
+#[derive(Args)]
+#[command(after_help = AFTER)]
+pub struct AbArgs {
+    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    target: String,
+    /// The first setting
+    #[arg(long, value_name = "SETTING", default_value = "default")]
+    a: Setting,
+    /// The other one
+    #[arg(long, value_name = "SETTING")]
+    b: Setting,
+    /// What the trials do: unaligned, linear, random (writes) or read
+    #[arg(long, default_value = "unaligned")]
+    load: Load,
+    /// Size of one access (not of unaligned ones: those have 1 to 24 sectors)
+    #[arg(long, default_value = "64KiB")]
+    size: Bytes,
+    /// Accesses of a trial
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    count: u64,
+    /// Pairs of trials
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(LEAST_PAIRS as i64..=1000))]
+    pairs: u32,
+    /// Share of comparisons of equal settings that may be called different
+    #[arg(long, default_value_t = 0.05, value_parser = share)]
+    alpha: f64,
+    /// A difference, in per cent, that does not matter
+    #[arg(long, value_name = "PERCENT", default_value_t = 3.0, value_parser = percent)]
+    margin: f64,
+    /// Allow writing inside the region; a device also needs --consent
+    #[arg(long)]
+    write: bool,
+    /// Names the device to be written: its serial number, or its size in bytes where it has none
+    #[arg(long, value_name = "ID")]
+    consent: Option<String>,
+    /// Most time for the measurement [default: 5m on a device, 2h of virtual time on a simulated card]
+    #[arg(long, value_parser = parse_duration)]
+    time: Option<Nanos>,
+    /// Part of the target to use, as START..END
+    #[arg(long, value_name = "RANGE", value_parser = parse_region)]
+    region: Option<(Option<Bytes>, Option<Bytes>)>,
+    /// Leave what was written instead of putting the old content back
+    #[arg(long)]
+    no_undo: bool,
+    /// Write the result with its samples to a file, or to standard output with '-'
+    #[arg(long, value_name = "F")]
+    json: Option<PathBuf>,
+    /// Seed of positions and order
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// No progress and no plan
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+fn share(s: &str) -> Result<f64, String> {
+    s.parse().ok().filter(|x| (0.001..=0.5).contains(x)).ok_or_else(|| format!("'{s}' is no share from 0.001 to 0.5"))
+}
+
+fn percent(s: &str) -> Result<f64, String> {
+    s.trim_end_matches('%')
+        .parse()
+        .ok()
+        .filter(|x| (0.01..=100.0).contains(x))
+        .ok_or_else(|| format!("'{s}' is no percentage from 0.01 to 100"))
+}
+
+pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
+    let simulated = a.target.starts_with("sim:");
+    let settings = [a.a.clone(), a.b.clone()];
+    let plain = |s: &Setting| Setting { text: String::new(), ..s.clone() };
+    if plain(&settings[0]) == plain(&settings[1]) {
+        eprintln!("nandscope: both settings are the same: a difference would be chance");
+    }
+    let writes = a.load.writes() || settings.iter().any(|s| s.discard);
+    if writes && !simulated && !a.write {
+        return Err(DeviceError::Refused(format!("--load {} writes; allow it with --write, or take --load read", a.load.name())).into());
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    // No way out that skips putting the settings back: a trial is short.
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let mut opened = device::open(&a.target, &OpenOptions::default())?;
+    let geometry = opened.geometry().clone();
+    let region = region_of(a.region.map(|(s, e)| (s.map_or(0, |b| b.0), e.map(|b| b.0))), &geometry)?;
+    let disk = opened.facts().disk.clone();
+    let knobs: Vec<String> = settings.iter().flat_map(|s| s.queue.iter().map(|q| q.0.clone())).collect();
+    let mut queue = match (&disk, knobs.first()) {
+        (_, None) => None,
+        (Some(d), _) => Some(Queue::of(Path::new("/sys"), d)),
+        (None, Some(k)) => bail!("{k} is a setting of the kernel's queue: it needs a block device, and {} is none", a.target),
+    };
+    let undo = writes && !simulated && !a.no_undo;
+    let stop_flag: &AtomicBool = &stop;
+    let mut plan = Plan {
+        settings,
+        load: a.load,
+        size: a.size.0,
+        count: a.count,
+        pairs: a.pairs,
+        region: region.clone(),
+        seed: a.seed,
+        deadline: Nanos(u64::MAX),
+        stop: stop_flag,
+    };
+    let budget = plan.writes() + plan.writes() / u64::from(a.pairs) + (1 << 20);
+    let signatures = if writes && !simulated { opened.signatures()? } else { vec![] };
+    let id = opened.id().clone();
+    let mut guard = if writes {
+        let consent = Consent::check(opened.id(), a.consent.as_deref())?;
+        opened.writable(&consent, &Limits { region: Some(region.clone()), budget, undo: undo.then(undo::default_dir) })?
+    } else {
+        opened.read_only()
+    };
+    if !a.quiet {
+        let (n, w) = (a.pairs, plan.load.access());
+        eprintln!("{}: {n} pairs of trials, {} times {w} each", a.target, a.count);
+        if writes {
+            eprintln!("will write at most {}, only in bytes {} to {}", Bytes(budget), region.start, region.end);
+        } else {
+            eprintln!("will write nothing; reads bytes {} to {}", region.start, region.end);
+        }
+        for s in &signatures {
+            eprintln!("the target holds: {s}");
+        }
+        if let Some(q) = &queue {
+            for k in &knobs {
+                eprintln!("{k} is {} and will be so again at the end", q.get(k)?);
+            }
+        }
+    }
+    let began = guard.now();
+    plan.deadline = began + a.time.unwrap_or(Nanos::from_secs_f64(if simulated { 7200.0 } else { 300.0 }));
+    let total = (plan.deadline - began).secs();
+    let mut bar = Bar::new(a.quiet);
+    bar.begin(0, 1, "ab");
+    let started = std::time::Instant::now();
+    let settings = plan.settings.clone();
+    let mut turn = |side: usize| -> Result<(), DeviceError> {
+        let Some(q) = &mut queue else { return Ok(()) };
+        let failed = |e: crate::host::queue::QueueError| DeviceError::Unsupported(e.to_string());
+        for k in &knobs {
+            let own = settings[side].queue.iter().rev().find(|s| s.0 == *k).map(|s| s.1.clone());
+            let value = own.map_or_else(|| q.first(k), Ok).map_err(failed)?;
+            q.set(k, &value).map_err(failed)?;
+        }
+        Ok(())
+    };
+    let pairs = a.pairs;
+    let done = ab::run(&plan, &mut guard, &mut turn, &mut |n| {
+        let share = f64::from(n) / f64::from(pairs);
+        let left = started.elapsed().as_secs_f64() * (1.0 - share) / share.max(0.01);
+        bar.tick(share, Nanos::from_secs_f64(left.min(total)), n as usize);
+    });
+    bar.end();
+    let queue_back = queue.as_mut().map_or(Ok(()), Queue::restore);
+    let content_back = if undo { guard.restore().map(|_| ()) } else { Ok(()) };
+    queue_back.context("the settings of the queue were not all put back")?;
+    content_back.context("the old content was not put back; run `nandscope undo`")?;
+    let run = done?;
+    let cost = Cost::of(guard.counters(), (guard.now() - began).secs());
+    let times = ab::pairs(&run);
+    let effect = compare(&times, a.alpha, a.margin / 100.0);
+    let text = text(&a, &run, &times, effect.as_ref());
+    let value = serde_json::json!({
+        "schema": "nandscope-ab/1",
+        "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
+        "target": id,
+        "load": a.load.name(),
+        "settings": [a.a.text, a.b.text],
+        "effect": effect,
+        "cost": cost,
+        "run": run,
+    });
+    let mut out = std::io::stdout();
+    match &a.json {
+        Some(p) if p.as_os_str() == "-" => writeln!(out, "{value}")?,
+        other => {
+            if let Some(p) = other {
+                std::fs::write(p, format!("{value}\n")).with_context(|| format!("cannot write {}", p.display()))?;
+            }
+            write!(out, "{text}")?;
+            writeln!(
+                out,
+                "{} written, {} read; {} s of the device's time",
+                Bytes(cost.bytes_written),
+                Bytes(cost.bytes_read),
+                three(cost.seconds)
+            )?;
+        }
+    }
+    match &run.ended {
+        Ended::Failed(why) => bail!("the target failed: {why}. Try another reader or port"),
+        Ended::Interrupted if stop.load(Ordering::Relaxed) => eprintln!("nandscope: interrupted after {} pairs", times.len()),
+        Ended::Budget(what) => eprintln!("nandscope: out of {what} after {} of {} pairs", times.len(), a.pairs),
+        _ => {}
+    }
+    Ok(match effect {
+        Some(e) if e.verdict != Verdict::Undecided => ExitCode::SUCCESS,
+        _ => ExitCode::from(UNDECIDED),
+    })
+}
+
+/// The answer for people, quotable in a mail.
+fn text(a: &AbArgs, run: &Run, times: &[(f64, f64)], effect: Option<&Effect>) -> String {
+    let mut out = format!("{}: {}, {} pairs\n\n", a.target, a.load.access(), times.len());
+    let each = |x: f64| x / a.count as f64;
+    for (i, c) in run.cells.iter().enumerate() {
+        let t: Vec<f64> = times.iter().map(|p| each(if i == 0 { p.0 } else { p.1 })).collect();
+        let middle = if t.is_empty() { "-".to_string() } else { format!("{} ms", three(crate::infer::stats::median(&t))) };
+        let pieces = run.of(c.id).filter(|s| s.role == 1).count() as f64 / (times.len().max(1) as f64 * a.count as f64);
+        let cut = if pieces > 1.01 { format!(", in {} pieces", three(pieces)) } else { String::new() };
+        let noise = effect.map_or(String::new(), |e| format!(" (one trial ± {:.1} %)", 100.0 * e.noise[i]));
+        out += &format!("  {:<36} {middle}{cut}{noise}\n", c.label);
+    }
+    let Some(e) = effect else {
+        let why = match times.len() {
+            n if n < LEAST_PAIRS => format!("{n} complete pairs are too few: {LEAST_PAIRS} are needed"),
+            _ => "the accesses take no time".into(),
+        };
+        return out + &format!("\nundecided, because {why}\n");
+    };
+    let [lo, hi] = e.interval;
+    let level = 100.0 * (1.0 - e.alpha);
+    let range = format!("B takes {:.3} of the time of A, {:.3} to {:.3} at {level:.0} %", e.ratio, lo, hi);
+    let far = 100.0 * (1.0 - lo.min(1.0 / hi)).abs().max((hi - 1.0).abs());
+    out += &match e.verdict {
+        Verdict::Faster => format!("\nB is {:.1} % faster: {range} (p = {})\n", 100.0 * (1.0 / e.ratio - 1.0), p(e.p)),
+        Verdict::Slower => format!("\nB is {:.1} % slower: {range} (p = {})\n", 100.0 * (e.ratio - 1.0), p(e.p)),
+        Verdict::NoDifference => format!("\nno difference that matters: {range}, all within ± {} %\n", a.margin),
+        Verdict::Undecided => format!(
+            "\nundecided: {range} (p = {}); a difference of up to {far:.1} % cannot be ruled out, and none is shown. More pairs narrow it\n",
+            p(e.p)
+        ),
+    };
+    out
+}
+
+fn p(x: f64) -> String {
+    if x < 0.001 { "below 0.001".into() } else { format!("{x:.3}") }
+}

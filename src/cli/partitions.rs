@@ -1,0 +1,270 @@
+//! `nandscope partitions`: the partitions of one device probed one after the other and set side by side. (Q3, Q4)
+//!
+//! All accesses go through the whole disk, so that a partition's offset counts. Partitions that are shorter than what a test
+//! needs say so instead of an answer that belongs to their neighbours.
+
+use super::infer::verdict;
+use super::probe::{Bar, parse_region};
+use crate::device::{self, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
+use crate::experiment;
+use crate::finding::{Findings, Quantity};
+use crate::host::facts::TargetKind;
+use crate::host::partitions::table;
+use crate::probe::{Event, Plan, probe};
+use crate::report::Cost;
+use crate::report::terminal::ending;
+use crate::samples::{Ended, Run};
+use crate::units::{Bytes, Nanos, parse_duration, three};
+use anyhow::{Context, bail};
+use clap::Args;
+use std::io::Write;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[derive(Args)]
+pub struct PartitionsArgs {
+    /// A whole disk, an image with a partition table, or a simulated card
+    target: String,
+    /// A stretch to treat as a partition, instead of the table; may be given several times
+    #[arg(long = "part", value_name = "RANGE", value_parser = parse_region)]
+    parts: Vec<(Option<Bytes>, Option<Bytes>)>,
+    /// Allow writing inside the partitions; a device also needs --consent
+    #[arg(long)]
+    write: bool,
+    /// Names the device to be written: its serial number, or its size in bytes where it has none
+    #[arg(long, value_name = "ID")]
+    consent: Option<String>,
+    /// Time for each partition [default: 60s on a device, 30m of virtual time on a simulated card]
+    #[arg(long, value_parser = parse_duration)]
+    time: Option<Nanos>,
+    /// Most bytes to write to each partition
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    writes: Bytes,
+    /// Leave what was written instead of putting the old content back
+    #[arg(long)]
+    no_undo: bool,
+    /// Write the result to a file, or to standard output with '-'
+    #[arg(long, value_name = "F")]
+    json: Option<PathBuf>,
+    /// Seed of positions and order
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// No progress and no plan
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// One partition and what was found in it.
+struct Part {
+    name: String,
+    range: Range<u64>,
+    findings: Findings,
+    notes: Vec<String>,
+    runs: Vec<Run>,
+}
+
+/// Shorter ones hold nothing that a boundary test could compare.
+const SHORTEST: u64 = 8 << 20;
+
+pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
+    let simulated = a.target.starts_with("sim:");
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let mut opened = device::open(&a.target, &OpenOptions::default())?;
+    let id = opened.id().clone();
+    if id.kind == TargetKind::Partition {
+        let disk = opened.facts().disk.clone().unwrap_or_default();
+        bail!("{} is a partition; name the whole disk: nandscope partitions /dev/{disk}", a.target);
+    }
+    let mut ranges = ranges(&a, opened.look())?;
+    if ranges.is_empty() {
+        bail!("{} has no partition table; name the stretches to compare with --part START..END", a.target);
+    }
+    ranges.sort_by_key(|r| (r.1.start, r.1.end));
+    let write = a.write || simulated;
+    let consent = if write { Some(Consent::check(&id, a.consent.as_deref())?) } else { None };
+    let undo = write && !simulated && !a.no_undo;
+    if !a.quiet {
+        eprintln!("{}: {} partitions", a.target, ranges.len());
+        match write {
+            true => eprintln!("will write at most {} to each{}", a.writes, if undo { "; the old content is put back" } else { "" }),
+            false => eprintln!("will write nothing"),
+        }
+    }
+    drop(opened);
+    let mut parts: Vec<Part> = vec![];
+    let mut cost = (0, 0, 0.0);
+    let mut bar = Bar::new(a.quiet);
+    let all = ranges.len();
+    for (i, (name, range)) in ranges.into_iter().enumerate() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let mut part = Part { name, range: range.clone(), findings: Findings::default(), notes: vec![], runs: vec![] };
+        if range.end - range.start < SHORTEST {
+            part.notes.push(format!("shorter than {}: too short to be tested", Bytes(SHORTEST)));
+            parts.push(part);
+            continue;
+        }
+        // Each partition has its own right to be written, and nothing but itself.
+        let opened = device::open(&a.target, &OpenOptions::default())?;
+        let mut guard = match &consent {
+            Some(c) => {
+                opened.writable(c, &Limits { region: Some(range.clone()), budget: a.writes.0, undo: undo.then(undo::default_dir) })?
+            }
+            None => opened.read_only(),
+        };
+        let time = a.time.unwrap_or(Nanos::from_secs_f64(if simulated { 1800.0 } else { 60.0 }));
+        let mut experiments = experiment::probing();
+        experiments.retain(|e| write || !e.about().writes);
+        let plan = Plan { experiments, region: range, time, seed: a.seed + i as u64, stop: &stop };
+        let began = guard.now();
+        let label = part.name.clone();
+        let (runs, findings) = probe(&mut guard, &plan, &mut |e| match e {
+            Event::Begin { name, .. } => bar.begin(i, all, &format!("{label} {name}")),
+            Event::Progress(p) => bar.tick(p.spent, p.left, p.accesses),
+            Event::Done(..) => {}
+        });
+        if undo {
+            guard.restore().context("the old content was not put back; run `nandscope undo`")?;
+        }
+        let c = Cost::of(guard.counters(), (guard.now() - began).secs());
+        cost = (cost.0 + c.bytes_read, cost.1 + c.bytes_written, cost.2 + c.seconds);
+        part.notes.extend(runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)));
+        part.findings = findings;
+        part.runs = runs;
+        parts.push(part);
+    }
+    bar.end();
+    let notes = compare(&mut parts);
+    let mut out = std::io::stdout();
+    let value = serde_json::json!({
+        "schema": "nandscope-partitions/1",
+        "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
+        "target": id,
+        "partitions": parts.iter().map(|p| serde_json::json!({
+            "name": p.name, "start": p.range.start, "end": p.range.end, "findings": p.findings, "notes": p.notes, "runs": p.runs,
+        })).collect::<Vec<_>>(),
+        "notes": notes,
+    });
+    match &a.json {
+        Some(p) if p.as_os_str() == "-" => writeln!(out, "{value}")?,
+        other => {
+            if let Some(p) = other {
+                std::fs::write(p, format!("{value}\n")).with_context(|| format!("cannot write {}", p.display()))?;
+            }
+            write!(out, "{}", text(&a.target, &parts, &notes))?;
+            writeln!(out, "\n{} written, {} read; {} s of the device's time", Bytes(cost.1), Bytes(cost.0), three(cost.2))?;
+        }
+    }
+    if let Some(why) = parts.iter().flat_map(|p| &p.runs).find_map(|r| if let Ended::Failed(w) = &r.ended { Some(w.clone()) } else { None })
+    {
+        bail!("the card failed: {why}. Try another reader or port; the findings so far stand");
+    }
+    let every = Findings(parts.iter().flat_map(|p| p.findings.0.iter().cloned()).collect());
+    Ok(verdict(&every))
+}
+
+/// Names and ranges, from the options or from the partition table.
+fn ranges(a: &PartitionsArgs, guard: &mut Guard) -> anyhow::Result<Vec<(String, Range<u64>)>> {
+    let g = guard.geometry().clone();
+    let inside = |name: String, start: u64, end: u64| -> Result<(String, Range<u64>), DeviceError> {
+        if start >= end || end > g.size || !start.is_multiple_of(g.sector) || !end.is_multiple_of(g.sector) {
+            return Err(DeviceError::OutOfBounds(format!("{name} ({start}..{end}) is not part of the target (0..{})", g.size)));
+        }
+        Ok((name, start..end))
+    };
+    if !a.parts.is_empty() {
+        let one = |(i, p): (usize, &(Option<Bytes>, Option<Bytes>))| {
+            inside(format!("part {}", i + 1), p.0.map_or(0, |b| b.0), p.1.map_or(g.size, |b| b.0))
+        };
+        return Ok(a.parts.iter().enumerate().map(one).collect::<Result<_, _>>()?);
+    }
+    let mut read = |at: u64, len: usize| {
+        let mut b = vec![0; len];
+        (at + len as u64 <= g.size && guard.load(at, &mut b).is_ok()).then_some(b)
+    };
+    let Some((_, all)) = table(&mut read, g.sector) else { return Ok(vec![]) };
+    // An extended partition only holds others.
+    let real = all.iter().filter(|p| !matches!(p.kind, 0x05 | 0x0f | 0x85));
+    Ok(real.map(|p| inside(format!("partition {}", p.number), p.start, p.start + p.size)).collect::<Result<_, _>>()?)
+}
+
+/// What the partitions say together: where they disagree, and whether each begins where it should.
+fn compare(parts: &mut [Part]) -> Vec<String> {
+    let mut notes = vec![];
+    for q in Quantity::ALL {
+        let said: Vec<(&str, f64)> = parts.iter().filter_map(|p| Some((p.name.as_str(), p.findings.value(q, 0.75)?))).collect();
+        let costs = matches!(q, Quantity::CloseCostMs);
+        let differs = |a: f64, b: f64| if costs { (a / b - 1.0).abs() > 0.3 } else { a != b };
+        // Where a block begins, the zone at the start, and what is measured in ms belong to the place.
+        if matches!(q, Quantity::EraseBlockOffset | Quantity::FatZone) || said.len() < 2 {
+            continue;
+        }
+        if said.iter().any(|s| differs(s.1, said[0].1)) {
+            let list: Vec<String> = said.iter().map(|s| format!("{} {}", s.0, q.show(s.1))).collect();
+            notes.push(format!("{} differs: {}", q.title(), list.join(", ")));
+        }
+    }
+    // The erase block is one for the device: the surest finding speaks for all.
+    let best = parts.iter().filter_map(|p| p.findings.get(Quantity::EraseBlock)).filter(|f| f.value.is_some());
+    let best = best.max_by(|a, b| a.confidence.total_cmp(&b.confidence)).and_then(|f| Some((f.number()? as u64, f.confidence)));
+    if let Some((e, c)) = best.filter(|b| b.1 >= 0.75 && b.0 > 0) {
+        for p in parts.iter_mut() {
+            let off = p.range.start % e;
+            p.notes.push(match off {
+                0 => format!("begins on a multiple of the erase block of {}", Bytes(e)),
+                _ => format!("begins {} behind a multiple of the erase block of {} ({:.0} %)", Bytes(off), Bytes(e), c * 100.0),
+            });
+            if p.range.end - p.range.start < 16 * e {
+                p.notes.push(format!("holds only {} erase blocks: too few to spread writes over (Q4)", (p.range.end - p.range.start) / e));
+            }
+        }
+    }
+    notes
+}
+
+fn text(target: &str, parts: &[Part], notes: &[String]) -> String {
+    let shown: Vec<Quantity> = Quantity::ALL.into_iter().filter(|q| parts.iter().any(|p| p.findings.get(*q).is_some())).collect();
+    let width = parts.iter().map(|p| p.name.len()).max().unwrap_or(0).max(18) + 2;
+    let mut out = format!("{target}: {} partitions\n\n{:<22}", parts.len(), "");
+    for p in parts {
+        out += &format!("{:<width$}", p.name);
+    }
+    let mut row = |title: &str, cell: &dyn Fn(&Part) -> String| {
+        out = format!("{}\n{title:<22}", out.trim_end_matches(' '));
+        for p in parts {
+            out += &format!("{:<width$}", cell(p));
+        }
+    };
+    row("begins at", &|p| Bytes(p.range.start).to_string());
+    row("size", &|p| Bytes(p.range.end - p.range.start).to_string());
+    for q in shown {
+        row(q.title(), &|p| match p.findings.get(q) {
+            None => "-".into(),
+            Some(f) => match (f.number(), f.at_least) {
+                (Some(v), _) => format!("{} ({:.0} %)", q.show(v), (f.confidence * 100.0).floor()),
+                (_, Some(b)) => format!("at least {} ({:.0} %)", q.show(b.0), (f.confidence * 100.0).floor()),
+                _ => "undecided".into(),
+            },
+        });
+    }
+    out = out.trim_end().to_string() + "\n\n";
+    for p in parts {
+        p.notes.iter().for_each(|n| out += &format!("{}: {n}\n", p.name));
+        for f in p.findings.0.iter().filter(|f| f.value.is_none()) {
+            out += &format!("{}: {} undecided, because {}\n", p.name, f.quantity.title(), f.reason.as_deref().unwrap_or("no reason given"));
+        }
+    }
+    if parts.len() > 1 && notes.is_empty() {
+        out += "nothing that is sure differs between the partitions\n";
+    }
+    notes.iter().for_each(|n| out += &format!("{n}\n"));
+    out
+}
