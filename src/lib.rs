@@ -13,3 +13,4 @@ pub mod report;
 pub mod samples;
 pub mod serve;
 pub mod units;
+pub mod workload;

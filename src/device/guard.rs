@@ -279,6 +279,10 @@ impl Device for Guard {
         self.untimed(a.op, a.len, |d| d.store(at, from))
     }
 
+    fn busy(&mut self) -> Option<Vec<Nanos>> {
+        self.inner.busy()
+    }
+
     fn write_as(&mut self, how: Option<super::mmc::Multi>) -> Result<()> {
         self.inner.write_as(how)
     }

@@ -174,6 +174,12 @@ pub trait Device {
     /// Writes bytes, untimed (undo).
     fn store(&mut self, at: u64, from: &[u8]) -> Result<()>;
 
+    /// How long the card was busy after each block of the last write, and after its stop command where one was sent, where the
+    /// target can tell (C10).
+    fn busy(&mut self) -> Option<Vec<Nanos>> {
+        None
+    }
+
     /// Chooses how the writes from now on are put on the bus of an SD or MMC card; `None`, the state at the start, leaves that
     /// to the kernel. A wrapper passes it on: a raw write is an access like any other.
     ///
@@ -208,6 +214,9 @@ macro_rules! forward {
             }
             fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
                 (**self).store(at, from)
+            }
+            fn busy(&mut self) -> Option<Vec<Nanos>> {
+                (**self).busy()
             }
             fn write_as(&mut self, how: Option<mmc::Multi>) -> Result<()> {
                 (**self).write_as(how)

@@ -4,7 +4,7 @@
 use super::mmc::{CommandPort, Multi, Registers, Transaction};
 use super::{Access, Device, DeviceError, Fill, Geometry, Op, Result, Timed};
 use crate::units::{Nanos, SECTOR};
-use nandscope_sim::model::Transfer;
+use nandscope_sim::model::{Host, Profile, Transfer};
 use nandscope_sim::{Card, Completion, Data, Fault, Model, Request};
 use rustix::io::Errno;
 
@@ -131,6 +131,10 @@ impl Device for SimDevice {
         self.card.store(at, from).map_err(|f| error("write", at, from.len() as u64, f))
     }
 
+    fn busy(&mut self) -> Option<Vec<Nanos>> {
+        Some(self.card.busy().into_iter().map(Nanos).collect())
+    }
+
     fn write_as(&mut self, how: Option<Multi>) -> Result<()> {
         how.map_or(Ok(()), |h| self.supports(h))?;
         self.how = how;
@@ -204,12 +208,16 @@ pub(super) struct SimTarget {
 pub(super) fn parse(rest: &str) -> Result<SimTarget> {
     let wrong = |why: String| DeviceError::Open { target: format!("sim:{rest}"), why };
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (mut seed, mut content) = (1, false);
+    let (mut seed, mut content, mut host) = (1, false, None);
     for part in query.split('&').filter(|p| !p.is_empty()) {
         match part.split_once('=') {
+            Some(("host", name)) => {
+                let known = || Profile::names().collect::<Vec<_>>().join(", ");
+                host = Some(Profile::named(name).ok_or_else(|| wrong(format!("there is no host '{name}'; there are {}", known())))?);
+            }
             Some(("seed", n)) => seed = n.parse().map_err(|_| wrong(format!("'{n}' is no seed; write for example ?seed=7")))?,
             None if part == "content" => content = true,
-            _ => return Err(wrong(format!("unknown setting '{part}'; there are seed=NUMBER and content"))),
+            _ => return Err(wrong(format!("unknown setting '{part}'; there are seed=NUMBER, host=NAME and content"))),
         }
     }
     let model = if place.ends_with(".toml") || place.contains('/') {
@@ -223,7 +231,11 @@ pub(super) fn parse(rest: &str) -> Result<SimTarget> {
         Model::parse(text, &format!("{place}.toml"))
     }
     .map_err(|e| wrong(e.to_string()))?;
-    Ok(SimTarget { name: format!("sim:{place}?seed={seed}"), model, seed, content })
+    let (model, on) = match host {
+        None => (model, String::new()),
+        Some(p) => (Model { host: Host::of(p), ..model }, format!("&host={}", p.name())),
+    };
+    Ok(SimTarget { name: format!("sim:{place}?seed={seed}{on}"), model, seed, content })
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! From samples to findings: pure functions.
 
+pub mod buffer;
 pub mod combine;
 pub mod lattice;
 pub mod open;
+pub mod stalls;
 pub mod stats;
 pub mod steps;
 pub mod tables;

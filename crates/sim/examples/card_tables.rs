@@ -6,7 +6,7 @@ mod bench;
 
 use bench::*;
 use nandscope_sim::units::{show_size, show_time};
-use nandscope_sim::{Model, Request, Truth, cards};
+use nandscope_sim::{Model, Truth, cards};
 
 fn main() {
     println!("# Cards\n\nEach card, its truth, and its published tables beside the simulated ones (published / simulated).\n");
@@ -16,7 +16,6 @@ fn main() {
         truth(&model.truth());
         align(name);
         open(name);
-        streams(name);
     }
 }
 
@@ -81,25 +80,5 @@ fn open(name: &str) {
             println!("| {} | {p} / {:.3} | {:.2} / {:.2} |", show_size(f.0), rate(f), ms(&(f.0, *p)), f.1);
         }
         println!();
-    }
-}
-
-/// Writes and reads one behind the other.
-fn streams(name: &str) {
-    for (_, write, read) in CHAN.iter().filter(|t| t.0 == name) {
-        let mut b = Bench::new(name);
-        let mut mean_ms = |op| mean(&b.stream(op, MIB, 256, 2 * KIB)) / 1e3;
-        println!(
-            "2 KiB at a time (C8): write {write} / {:.1} ms, read {read} / {:.1} ms.\n",
-            mean_ms(Request::write),
-            mean_ms(Request::read)
-        );
-    }
-    for (_, p) in GREIMAN.iter().filter(|t| t.0 == name) {
-        let mut b = Bench::new(name);
-        let (w, r) = (b.stream(Request::write, 8 * MIB, 9765, 512), b.stream(Request::read, 8 * MIB, 9765, 512));
-        println!("Records of 512 B, us (G5):\n\n| | shortest | mean | longest |\n|---|---|---|---|");
-        println!("| write | {} / {:.0} | {} / {:.0} | {} / {:.0} |", p[0], least(&w), p[1], mean(&w), p[2], most(&w));
-        println!("| read | {} / {:.0} | {} / {:.0} | - / {:.0} |\n", p[3], least(&r), p[4], mean(&r), most(&r));
     }
 }
