@@ -1,10 +1,10 @@
 //! What is said about a card: a value with its confidence, its rivals and its evidence, or "undecided, because ...".
 
-use crate::units::{Bytes, three};
+use crate::units::{Bytes, rate, three};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// What a finding is about. Sizes are in bytes, costs in milliseconds, the rest are counts.
+/// What a finding is about. Sizes are in bytes, rates in bytes a second, costs in milliseconds, the rest are counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
@@ -36,10 +36,28 @@ pub enum Quantity {
     PreEraseGain,
     /// The largest request that reaches the medium in one piece on this host.
     LargestRequest,
+    /// Time of a read that does not depend on its size, in µs.
+    AccessTimeUs,
+    /// Bytes a second that a longer read adds.
+    ReadRate,
+    /// Stretches of the device whose reads take clearly longer or shorter than those elsewhere.
+    OddRegions,
+    /// How many times faster the best-liked content is written than the worst; 1 where content does not matter.
+    ContentGain,
+    /// Linear writes below this size are combined into one; 0 when none are.
+    CombinesBelow,
+    /// The smallest write that reaches three quarters of the best rate.
+    EfficientWrite,
+    /// Bytes a second of a file written with small records.
+    FileWriteRate,
+    /// Bytes a second of a file read with small records.
+    FileReadRate,
+    /// The longest time one record of a file took to write, in ms.
+    WorstWriteMs,
 }
 
 impl Quantity {
-    pub const ALL: [Quantity; 14] = [
+    pub const ALL: [Quantity; 23] = [
         Quantity::EraseBlock,
         Quantity::EraseBlockOffset,
         Quantity::Page,
@@ -54,6 +72,15 @@ impl Quantity {
         Quantity::PreDefinedGain,
         Quantity::PreEraseGain,
         Quantity::LargestRequest,
+        Quantity::AccessTimeUs,
+        Quantity::ReadRate,
+        Quantity::OddRegions,
+        Quantity::ContentGain,
+        Quantity::CombinesBelow,
+        Quantity::EfficientWrite,
+        Quantity::FileWriteRate,
+        Quantity::FileReadRate,
+        Quantity::WorstWriteMs,
     ];
 
     /// The name in JSON.
@@ -73,6 +100,15 @@ impl Quantity {
             Quantity::PreDefinedGain => "pre_defined_gain",
             Quantity::PreEraseGain => "pre_erase_gain",
             Quantity::LargestRequest => "largest_request",
+            Quantity::AccessTimeUs => "access_time_us",
+            Quantity::ReadRate => "read_rate",
+            Quantity::OddRegions => "odd_regions",
+            Quantity::ContentGain => "content_gain",
+            Quantity::CombinesBelow => "combines_below",
+            Quantity::EfficientWrite => "efficient_write",
+            Quantity::FileWriteRate => "file_write_rate",
+            Quantity::FileReadRate => "file_read_rate",
+            Quantity::WorstWriteMs => "worst_write_ms",
         }
     }
 
@@ -93,6 +129,15 @@ impl Quantity {
             Quantity::PreDefinedGain => "CMD23 gain",
             Quantity::PreEraseGain => "ACMD23 gain",
             Quantity::LargestRequest => "largest request",
+            Quantity::AccessTimeUs => "access time",
+            Quantity::ReadRate => "read rate",
+            Quantity::OddRegions => "odd regions",
+            Quantity::ContentGain => "content gain",
+            Quantity::CombinesBelow => "combines writes <",
+            Quantity::EfficientWrite => "efficient write",
+            Quantity::FileWriteRate => "file write",
+            Quantity::FileReadRate => "file read",
+            Quantity::WorstWriteMs => "longest write",
         }
     }
 
@@ -100,9 +145,14 @@ impl Quantity {
     pub fn show(self, v: f64) -> String {
         match self {
             Quantity::OpenAusLinear | Quantity::OpenAusRandom => format!("{v:.0}"),
-            Quantity::CloseCostMs => format!("{} ms", three(v)),
+            Quantity::CloseCostMs | Quantity::WorstWriteMs => format!("{} ms", three(v)),
+            Quantity::AccessTimeUs => format!("{} µs", three(v)),
+            Quantity::ReadRate | Quantity::FileWriteRate | Quantity::FileReadRate => rate(v),
             Quantity::MultiBlockGain | Quantity::PreDefinedGain | Quantity::PreEraseGain => format!("{}x", three(v)),
-            Quantity::FatZone if v == 0.0 => "none".into(),
+            Quantity::ContentGain if v == 1.0 => "none".into(),
+            Quantity::ContentGain => format!("{}x", three(v)),
+            Quantity::OddRegions if v > 0.0 => format!("{v:.0}"),
+            Quantity::FatZone | Quantity::OddRegions | Quantity::CombinesBelow if v == 0.0 => "none".into(),
             _ => Bytes(v as u64).to_string(),
         }
     }

@@ -94,6 +94,14 @@ pub fn three(x: f64) -> String {
     }
 }
 
+/// Bytes a second as kB/s or MB/s (1000), three significant digits.
+pub fn rate(bytes_per_second: f64) -> String {
+    match bytes_per_second {
+        r if r >= 1e6 => format!("{} MB/s", three(r / 1e6)),
+        r => format!("{} kB/s", three(r / 1e3)),
+    }
+}
+
 impl Nanos {
     pub fn from_secs_f64(s: f64) -> Nanos {
         Nanos((s.max(0.0) * 1e9) as u64)

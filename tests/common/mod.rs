@@ -65,8 +65,22 @@ pub fn probe_model(model: &Model, seed: u64, write: bool) -> Probed {
 }
 
 /// What depends on the host as much as on the card, so that a model states no truth for it.
-const BY_HOST: [Quantity; 5] =
-    [Quantity::MultiBlockGain, Quantity::MultiBlockKnee, Quantity::PreDefinedGain, Quantity::PreEraseGain, Quantity::LargestRequest];
+const BY_HOST: [Quantity; 14] = [
+    Quantity::MultiBlockGain,
+    Quantity::MultiBlockKnee,
+    Quantity::PreDefinedGain,
+    Quantity::PreEraseGain,
+    Quantity::LargestRequest,
+    Quantity::AccessTimeUs,
+    Quantity::ReadRate,
+    Quantity::OddRegions,
+    Quantity::ContentGain,
+    Quantity::CombinesBelow,
+    Quantity::EfficientWrite,
+    Quantity::FileWriteRate,
+    Quantity::FileReadRate,
+    Quantity::WorstWriteMs,
+];
 
 /// The true value of a quantity where it is a number; `None` where the model has none.
 pub fn truth_of(q: Quantity, t: &Truth) -> Option<f64> {
