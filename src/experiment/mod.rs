@@ -9,6 +9,7 @@ mod open_au;
 mod read_boundary;
 pub mod run;
 mod write_boundary;
+mod write_trace;
 mod write_unit;
 
 use crate::device::mmc::Multi;
@@ -98,12 +99,13 @@ pub const ALL: &[&dyn Experiment] = &[
     &write_boundary::WriteBoundary,
     &fat_zone::FatZone,
     &multi_block::MultiBlock,
+    &write_trace::WriteTrace,
 ];
 
 /// What `probe` runs: all that says what is inside a card. `multi-block` says how a host had better write to it, and costs
 /// more writes than all the others.
 pub fn probing() -> Vec<&'static dyn Experiment> {
-    ALL.iter().copied().filter(|e| e.about().name != "multi-block").collect()
+    ALL.iter().copied().filter(|e| !["multi-block", "write-trace"].contains(&e.about().name)).collect()
 }
 
 pub fn by_name(name: &str) -> Option<&'static dyn Experiment> {

@@ -4,6 +4,7 @@ pub mod buffer;
 pub mod combine;
 pub mod lattice;
 pub mod open;
+pub mod rewrite;
 pub mod stalls;
 pub mod stats;
 pub mod steps;

@@ -1,5 +1,6 @@
 //! What was measured: one row an access. A saved run can be inferred again without the card.
 
+pub mod busy;
 pub mod import;
 pub mod records;
 

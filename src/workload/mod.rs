@@ -2,6 +2,7 @@
 
 pub mod library;
 pub mod records;
+pub mod volume_file;
 
 use crate::device::DeviceError;
 use crate::units::Nanos;
@@ -10,9 +11,8 @@ use crate::units::Nanos;
 pub enum WorkloadError {
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The file or its file system failed.
-    #[error("{what}: {source}")]
-    File { what: String, source: std::io::Error },
+    #[error(transparent)]
+    Volume(#[from] crate::volume::VolumeError),
     /// Nothing was done; the text says why and what to do.
     #[error("{0}")]
     Refused(String),

@@ -82,7 +82,6 @@ fn one(file: &mut dyn BenchFile, plan: &Plan, pass: &mut Pass, stop: &AtomicBool
     let write = pass.write;
     let reserve = plan.reserve.then_some(plan.file);
     pass.opened = if write { file.create(reserve)? } else { file.open()? };
-    pass.position = file.position();
     let (earlier, begun) = (pass.elapsed.0, file.now());
     let records = plan.file / plan.record;
     for i in 0..records {
@@ -106,5 +105,6 @@ fn one(file: &mut dyn BenchFile, plan: &Plan, pass: &mut Pass, stop: &AtomicBool
     }
     pass.elapsed = Nanos(earlier) + (file.now() - begun);
     pass.closed = file.close()?;
+    pass.position = file.position();
     Ok(())
 }
