@@ -13,4 +13,5 @@ pub mod report;
 pub mod samples;
 pub mod serve;
 pub mod units;
+pub mod volume;
 pub mod workload;

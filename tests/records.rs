@@ -5,10 +5,9 @@
 #[path = "records/tables.rs"]
 mod tables;
 
-use nandscope::device::{Access, Device, Fill, Op, SimDevice};
+use nandscope::device::{Access, Device, Fill, Machine, Op, SimDevice};
 use nandscope::samples::records::Pass;
-use nandscope::units::Nanos;
-use nandscope::workload::library::{Library, Machine};
+use nandscope::workload::library::Library;
 use nandscope::workload::records::{Plan, run};
 use nandscope_sim::Model;
 use std::sync::atomic::AtomicBool;
@@ -22,9 +21,7 @@ fn model(name: &str) -> Model {
 fn bench(name: &str, plan: &Plan) -> (Pass, Pass) {
     let m = model(name);
     let mut device = SimDevice::new(&m, 7);
-    let copy = 1_000_000_000_000u64.checked_div(m.host.copy).unwrap_or(0);
-    let machine = Machine { call: Nanos(m.host.call), copy, pause: Nanos(m.host.pause), fat_buffer: m.host.fat_buffer };
-    let mut file = Library::new(&mut device, machine);
+    let mut file = Library::new(&mut device, Machine::of(&m).expect("a host profile"));
     let mut passes = run(&mut file, plan, &AtomicBool::new(false), &mut |_, _, _| {}).unwrap();
     let read = passes.pop().expect("a read pass");
     (passes.pop().expect("a write pass"), read)

@@ -200,6 +200,10 @@ impl Guard {
     fn send(&mut self, a: Access) -> Result<Timed> {
         self.spend(a);
         let done = self.inner.access(a);
+        self.done(done)
+    }
+
+    fn done(&mut self, done: Result<Timed>) -> Result<Timed> {
         match &done {
             Ok(t) => self.counters.busy = self.counters.busy + t.took,
             Err(_) => self.counters.failures += 1,
@@ -281,6 +285,23 @@ impl Device for Guard {
 
     fn busy(&mut self) -> Option<Vec<Nanos>> {
         self.inner.busy()
+    }
+
+    fn get(&mut self, at: u64, into: &mut [u8]) -> Result<Timed> {
+        let a = Access { op: Op::Read, at, len: into.len() as u64 };
+        self.permit(a, 0)?;
+        self.spend(a);
+        let done = self.inner.get(at, into);
+        self.done(done)
+    }
+
+    fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
+        let a = Access { op: Op::Write(super::Fill::Zeros), at, len: from.len() as u64 };
+        self.permit(a, 0)?;
+        self.protect(&[(a.at, a.len)])?;
+        self.spend(a);
+        let done = self.inner.put(at, from);
+        self.done(done)
     }
 
     fn write_as(&mut self, how: Option<super::mmc::Multi>) -> Result<()> {

@@ -27,7 +27,7 @@ pub use guard::{Counters, Guard, Limits};
 pub use open::{OpenOptions, Opened, open, open_model};
 pub use realtime::{Realtime, realtime};
 pub use recover::{RecoverOptions, Recovered, recover};
-pub use sim::SimDevice;
+pub use sim::{Machine, SimDevice};
 
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -180,6 +180,27 @@ pub trait Device {
         None
     }
 
+    /// One timed read that keeps what it read, for what needs the bytes (filesystems). `at` and the length as in [`Access`].
+    ///
+    /// # Errors
+    /// As `access`; `Unsupported` where a simulated card keeps no content.
+    fn get(&mut self, at: u64, into: &mut [u8]) -> Result<Timed> {
+        let timed = self.access(Access { op: Op::Read, at, len: into.len() as u64 })?;
+        self.load(at, into)?;
+        Ok(timed)
+    }
+
+    /// One timed write of these very bytes. `at` and the length as in [`Access`]. Unlike a write by `access` it includes no
+    /// flush, even where there is a write cache: when data must be on the medium is for a filesystem to say.
+    ///
+    /// # Errors
+    /// As `access`; `Unsupported` while writes are raw transactions (`write_as`).
+    fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
+        let start = self.now();
+        self.store(at, from)?;
+        Ok(Timed { start, took: self.now() - start })
+    }
+
     /// Chooses how the writes from now on are put on the bus of an SD or MMC card; `None`, the state at the start, leaves that
     /// to the kernel. A wrapper passes it on: a raw write is an access like any other.
     ///
@@ -217,6 +238,12 @@ macro_rules! forward {
             }
             fn busy(&mut self) -> Option<Vec<Nanos>> {
                 (**self).busy()
+            }
+            fn get(&mut self, at: u64, into: &mut [u8]) -> Result<Timed> {
+                (**self).get(at, into)
+            }
+            fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
+                (**self).put(at, from)
             }
             fn write_as(&mut self, how: Option<mmc::Multi>) -> Result<()> {
                 (**self).write_as(how)

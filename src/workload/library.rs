@@ -7,21 +7,8 @@
 //! Only accesses are made, no content: the volume is where the SD formatters put one, and the file lies in one piece.
 
 use super::{BenchFile, Result};
-use crate::device::{Access, Device, Fill, Op};
+use crate::device::{Access, Device, Fill, Machine, Op};
 use crate::units::{KIB, MIB, Nanos, SECTOR};
-
-/// What the library and the machine it runs on cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machine {
-    /// A call by itself.
-    pub call: Nanos,
-    /// Copying between buffers, ns for 1000 bytes.
-    pub copy: u64,
-    /// Between two calls of a benchmark.
-    pub pause: Nanos,
-    /// A sector of the FAT is kept apart from the data.
-    pub fat_buffer: bool,
-}
 
 /// Where the parts of a volume lie, in bytes: SdFormatter's sizes, and data on a boundary of 128 KiB (FAT16) or 4 MiB (FAT32).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,7 +282,7 @@ mod tests {
     }
 
     fn machine(fat_buffer: bool) -> Machine {
-        Machine { call: Nanos(32_000), copy: 500_000, pause: Nanos(6_000), fat_buffer }
+        Machine { name: "test", call: Nanos(32_000), copy: 500_000, pause: Nanos(6_000), poll: Nanos(1_500), fat_buffer }
     }
 
     #[test]
