@@ -1,8 +1,10 @@
 //! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety.
 
+mod bench;
 mod cards;
 pub mod identify;
 mod infer;
+mod infer_micro;
 mod list;
 mod probe;
 mod report;
@@ -39,6 +41,8 @@ enum Command {
     Probe(probe::ProbeArgs),
     /// Run one experiment
     Run(probe::RunArgs),
+    /// Time the records of a file, find stalls, size a buffer
+    Bench(bench::BenchArgs),
     /// List block devices and whether they may be probed
     List(list::ListArgs),
     /// List or show the built-in simulated cards
@@ -61,6 +65,7 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Probe(a) => probe::probe(a),
         Command::Run(a) => probe::run(a),
+        Command::Bench(a) => bench::run_bench(a),
         Command::List(a) => list::run(a),
         Command::Cards(a) => cards::run(a),
         Command::Identify(a) => identify::run(a),

@@ -14,7 +14,7 @@ use crate::device::DeviceError;
 use crate::device::mmc::Multi;
 use crate::finding::{Finding, Quantity};
 use crate::infer::rewrite::{Look, fast_start, infer};
-use crate::infer::stats::median;
+use crate::infer::stats::{median, quantile};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB};
 
@@ -108,16 +108,18 @@ impl Experiment for WriteTrace {
             return q.map(|q| Finding::undecided(q, "the region is smaller than 16 MiB")).to_vec();
         }
         let rows = rows(run);
-        let Some(first) = rows.first() else { return infer(&[], None, "") };
+        let Some(first) = rows.first() else { return infer(&[], None, None, "") };
         // What every transaction costs beyond the host, if rows of all sizes agree on it.
         let fixed: Vec<f64> = rows.iter().map(|r| median(&r.looks.iter().map(|l| l.ms).collect::<Vec<_>>())).collect();
         let (lo, hi) = fixed.iter().fold((f64::INFINITY, 0.0f64), |(lo, hi), &x| (lo.min(x), hi.max(x)));
         let same = fixed.len() >= 2 && hi < 1.35 * lo;
-        let mut out = infer(&first.looks, same.then_some((lo + hi) / 2.0), &format!("writes of {}", Bytes(first.len)));
+        // One write in thirty may be a stall.
+        let long = rows.last().map(|r| quantile(&r.looks.iter().map(|l| l.ms).collect::<Vec<_>>(), 0.96));
+        let mut out = infer(&first.looks, same.then_some((lo + hi) / 2.0), long, &format!("writes of {}", Bytes(first.len)));
         // A second row must see the same buffer, where it is larger than that row's writes.
         let buffer = out.iter().find(|f| f.quantity == Quantity::WriteBuffer).and_then(Finding::number);
         if let (Some(size), Some(second)) = (buffer, rows.get(1).filter(|r| r.len * 2 <= buffer.unwrap_or(0.0) as u64)) {
-            let other = infer(&second.looks, None, "second row");
+            let other = infer(&second.looks, None, None, "second row");
             let seen = other.iter().find(|f| f.quantity == Quantity::WriteBuffer).and_then(Finding::number);
             for f in out.iter_mut().filter(|f| f.value.is_some()) {
                 match seen {
@@ -149,7 +151,13 @@ impl Experiment for WriteTrace {
         let mut out: Vec<Figure> = rows(run)
             .iter()
             .take(2)
-            .map(|r| figure(format!("time of writes of {}, one behind the other, without the host", Bytes(r.len)), "number of the write", series(&r.looks)))
+            .map(|r| {
+                figure(
+                    format!("time of writes of {}, one behind the other, without the host", Bytes(r.len)),
+                    "number of the write",
+                    series(&r.looks),
+                )
+            })
             .collect();
         let start: Vec<(f64, f64)> = start(run).iter().map(|l| (l.from as f64 / KIB as f64, l.ms)).collect();
         if !start.is_empty() {

@@ -5,6 +5,7 @@ pub mod facts;
 pub mod list;
 pub mod mounts;
 pub mod partitions;
+pub mod queue;
 pub mod registers;
 pub mod safety;
 pub mod signatures;

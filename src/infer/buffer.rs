@@ -112,6 +112,15 @@ pub fn replay(calls: &[Call], after: (u64, u64), record: u64, rate: f64, bytes: 
     q.losses
 }
 
+/// "3.2 GB", "1.7 MB".
+pub fn gigabytes(gb: f64) -> String {
+    match gb {
+        g if g >= 1.0 => format!("{} GB", crate::units::three(g)),
+        g if g >= 1e-3 => format!("{} MB", crate::units::three(g * 1e3)),
+        g => format!("{} kB", crate::units::three(g * 1e6)),
+    }
+}
+
 /// The buffer for a rate and a loss in less than `gb` GB, from a pass of writes.
 pub fn answer(pass: &Pass, rate: f64, gb: f64) -> Answer {
     let (calls, after, record) = (&pass.calls[..], pass.after, pass.record);
@@ -129,13 +138,16 @@ pub fn answer(pass: &Pass, rate: f64, gb: f64) -> Answer {
         let least = all.first().copied().unwrap_or(1) * record;
         let need = UPPER[0] * gb;
         return none(format!(
-            "{seen:.3} GB were written, and one loss in {gb} GB takes {need:.3} GB to say; with {least} B nothing would have been lost in what was written"
+            "{} were written, and one loss in {} takes {} to say; with {least} B nothing would have been lost in what was written",
+            gigabytes(seen),
+            gigabytes(gb),
+            gigabytes(need)
         ));
     };
     let bytes = all.get(allowed).copied().unwrap_or(1) * record;
     let because = match allowed {
-        0 => format!("no loss in the {seen:.3} GB written: less than one in {:.3} GB at 95 %", seen / UPPER[0]),
-        k => format!("at most {k} in the {seen:.3} GB written: less than one in {:.3} GB at 95 %", seen / UPPER[k]),
+        0 => format!("no loss in the {} written, so less than one in {} at 95 %", gigabytes(seen), gigabytes(seen / UPPER[0])),
+        k => format!("at most {k} in the {} written, so less than one in {} at 95 %", gigabytes(seen), gigabytes(seen / UPPER[k])),
     };
     let replayed = Some([replay(calls, after, record, rate, bytes), replay(calls, after, record, rate, bytes - record)]);
     let middle = calls.len() / 2;
@@ -189,7 +201,7 @@ mod tests {
     fn what_was_not_measured_is_not_claimed() {
         let p = pass((0..20_000u64).map(|i| if i % 1000 == 999 { 100_000_000 } else { 1_000_000 }));
         let a = answer(&p, 100e3, 10.0);
-        assert!(a.bytes.is_none() && a.because.contains("30.000 GB"), "{a:?}");
+        assert!(a.bytes.is_none() && a.because.contains("30.0 GB"), "{a:?}");
         let a = answer(&p, 600e3, 0.001);
         assert!(a.bytes.is_none() && a.because.contains("no more than"), "{a:?}");
     }

@@ -27,8 +27,8 @@ fn split(ms: &[f64]) -> Option<(f64, f64, f64)> {
     let mut v: Vec<f64> = ms.to_vec();
     v.sort_by(f64::total_cmp);
     let n = v.len();
-    // A few outliers are stalls, not a group.
-    let least = (n / 40).max(3);
+    // One or two outliers are stalls, not a group.
+    let least = (n / 128).max(3);
     if n < 4 * least {
         return None;
     }
@@ -62,6 +62,8 @@ fn lattice(looks: &[Look], border: f64) -> Option<Lattice> {
     }
     // The probability of k particular looks being the odd ones, with a uniform prior on their rate.
     let ln_binomial = |k: usize| -((n as f64 + 1.0).ln()) - ln_choose(n as f64, k as f64);
+    // A lattice is wrong in less than half of the places, else its opposite would be the better one.
+    let ln_lattice = |off: usize| if 2 * off > n { f64::NEG_INFINITY } else { ln_binomial(off) };
     let sizes: Vec<u64> = (0..24).flat_map(|k| [512u64 << k, 1536 << k]).filter(|s| *s > least && *s <= MIB).collect();
     let mut all: Vec<(u64, u64, usize, f64)> = vec![];
     for &size in &sizes {
@@ -72,7 +74,7 @@ fn lattice(looks: &[Look], border: f64) -> Option<Lattice> {
             let places = size / step;
             // Half the belief is in grids that begin at the start of the card.
             let prior = if phase == 0 { 0.5f64.ln() } else { (0.5 / (places as f64 - 1.0).max(1.0)).ln() };
-            all.push((size, phase, off, ln_binomial(off) + prior - (sizes.len() as f64).ln()));
+            all.push((size, phase, off, ln_lattice(off) + prior - (sizes.len() as f64).ln()));
         }
     }
     let chance = ln_binomial(slow);
@@ -83,7 +85,14 @@ fn lattice(looks: &[Look], border: f64) -> Option<Lattice> {
     by_size.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (size, probability) = *by_size.first()?;
     let best = all.iter().filter(|a| a.0 == size).max_by(|a, b| a.3.total_cmp(&b.3))?;
-    Some(Lattice { size, phase: best.1, probability, off: best.2, of: n, rivals: by_size.into_iter().skip(1).take(3).filter(|r| r.1 > 0.005).collect() })
+    Some(Lattice {
+        size,
+        phase: best.1,
+        probability,
+        off: best.2,
+        of: n,
+        rivals: by_size.into_iter().skip(1).take(3).filter(|r| r.1 > 0.005).collect(),
+    })
 }
 
 fn ln_choose(n: f64, k: f64) -> f64 {
@@ -93,8 +102,9 @@ fn ln_choose(n: f64, k: f64) -> f64 {
 
 /// Findings from looks in linear order, with the largest transaction they were part of. `what` names them in the evidence.
 ///
-/// `fixed` is the time in ms that each transaction takes whatever its size, where transactions of several sizes were timed.
-pub fn infer(looks: &[Look], fixed: Option<f64>, what: &str) -> Vec<Finding> {
+/// `fixed` is the time in ms that each transaction takes whatever its size, where transactions of several sizes were timed;
+/// `longest` is that of the longest writes that were timed, stalls left out, where longer ones than these were.
+pub fn infer(looks: &[Look], fixed: Option<f64>, longest: Option<f64>, what: &str) -> Vec<Finding> {
     const Q: [Quantity; 4] = [Quantity::RewritePolicy, Quantity::WriteBuffer, Quantity::RewriteMs, Quantity::ChipClass];
     if looks.len() < 16 {
         let why = format!("only {} writes were timed", looks.len());
@@ -116,6 +126,14 @@ pub fn infer(looks: &[Look], fixed: Option<f64>, what: &str) -> Vec<Finding> {
         if usual > REWRITE_MS && fixed.is_some() {
             let text = format!("{what}: {} ms for every write, whatever its size", three(usual));
             return at_the_end(&[usual], 0.9, text);
+        }
+        if let Some(long) = longest.filter(|l| *l > usual + PROGRAM_MS) {
+            let why = format!(
+                "writes of this size take {} ms, and longer ones up to {} ms: the rows are too short to tell",
+                three(usual),
+                three(long)
+            );
+            return Q.map(|q| Finding::undecided(q, why.clone())).to_vec();
         }
         if usual < PROGRAM_MS {
             let text = format!("{what}: {} ms for each write", three(usual));
@@ -145,9 +163,8 @@ pub fn infer(looks: &[Look], fixed: Option<f64>, what: &str) -> Vec<Finding> {
         l.off,
         l.of
     );
-    let buffer = Finding::decided(Quantity::WriteBuffer, l.size as f64, p)
-        .rivals(l.rivals.iter().map(|r| (r.0 as f64, r.1)))
-        .evidence(text.clone());
+    let buffer =
+        Finding::decided(Quantity::WriteBuffer, l.size as f64, p).rivals(l.rivals.iter().map(|r| (r.0 as f64, r.1))).evidence(text.clone());
     let extra: Vec<f64> = times.iter().filter(|t| **t > border).map(|t| t - fast).collect();
     let cost = median(&extra);
     if cost < PROGRAM_MS {
@@ -209,8 +226,12 @@ pub fn fast_start(steps: &[(u64, f64)], elsewhere: &[f64], what: &str) -> Option
     let end = fast.last()?.0;
     let ms = median(&fast.iter().map(|s| s.1).collect::<Vec<_>>());
     (ms * 1.6 < usual).then(|| {
-        Finding::decided(Quantity::FatZone, end as f64, 0.85)
-            .evidence(format!("{what}: {} ms a write in the first {}, {} ms elsewhere", three(ms), Bytes(end), three(usual)))
+        Finding::decided(Quantity::FatZone, end as f64, 0.85).evidence(format!(
+            "{what}: {} ms a write in the first {}, {} ms elsewhere",
+            three(ms),
+            Bytes(end),
+            three(usual)
+        ))
     })
 }
 
@@ -238,12 +259,12 @@ pub fn of_trace(trace: &crate::samples::busy::Trace) -> Vec<Look> {
 pub fn infer_trace(trace: &crate::samples::busy::Trace) -> Vec<Finding> {
     let looks = of_trace(trace);
     if trace.poll_ns.is_some() {
-        return infer(&looks, None, "busy trace");
+        return infer(&looks, None, None, "busy trace");
     }
     // Polls of an 8-bit machine take a few µs (C21: 4.3 to 5.4); the pattern does not depend on it.
     let scaled: Vec<Look> = looks.iter().map(|l| Look { ms: l.ms * 4.9, ..*l }).collect();
     let unknown = "the time of a poll is not known; a line '# poll_ns N' gives it";
-    infer(&scaled, None, "busy trace, at 4.9 µs a poll")
+    infer(&scaled, None, None, "busy trace, at 4.9 µs a poll")
         .into_iter()
         .map(|f| match f.quantity {
             Quantity::RewriteMs | Quantity::ChipClass => Finding { evidence: f.evidence, ..Finding::undecided(f.quantity, unknown) },
@@ -258,7 +279,14 @@ mod tests {
     use crate::units::KIB;
 
     fn row(len: u64, n: u64, ms: impl Fn(u64) -> f64) -> Vec<Look> {
-        (0..n).map(|k| Look { from: MIB + k * len, to: MIB + (k + 1) * len, ms: ms(MIB + (k + 1) * len) * (1.0 + 0.01 * (k % 5) as f64), stop: false }).collect()
+        (0..n)
+            .map(|k| Look {
+                from: MIB + k * len,
+                to: MIB + (k + 1) * len,
+                ms: ms(MIB + (k + 1) * len) * (1.0 + 0.01 * (k % 5) as f64),
+                stop: false,
+            })
+            .collect()
     }
 
     fn get(all: &[Finding], q: Quantity) -> Option<f64> {
@@ -269,7 +297,7 @@ mod tests {
     fn a_buffer_is_found_with_its_size() {
         for (size, cost, class) in [(4 * KIB, 140.0, 2.0), (24 * KIB, 57.0, 2.0), (16 * KIB, 20.0, 1.0)] {
             let looks = row(512, 192, |end| if end % size == 0 { cost } else { 0.3 });
-            let f = infer(&looks, None, "test");
+            let f = infer(&looks, None, None, "test");
             assert_eq!(get(&f, Quantity::WriteBuffer), Some(size as f64), "{f:?}");
             assert_eq!((get(&f, Quantity::RewritePolicy), get(&f, Quantity::ChipClass)), (Some(2.0), Some(class)));
             assert!((get(&f, Quantity::RewriteMs).unwrap() / cost - 1.0).abs() < 0.05);
@@ -278,7 +306,7 @@ mod tests {
 
     #[test]
     fn pages_are_no_rewrites_and_noise_is_no_lattice() {
-        let f = infer(&row(512, 192, |end| if end % 16384 == 0 { 1.8 } else { 0.3 }), None, "test");
+        let f = infer(&row(512, 192, |end| if end % 16384 == 0 { 1.8 } else { 0.3 }), None, None, "test");
         assert_eq!((get(&f, Quantity::RewritePolicy), get(&f, Quantity::WriteBuffer)), (Some(0.0), Some(16384.0)), "{f:?}");
         let mut x = 5u64;
         let mut noise = row(512, 192, |_| 0.3);
@@ -288,9 +316,9 @@ mod tests {
                 l.ms = 60.0;
             }
         }
-        let f = infer(&noise, None, "test");
+        let f = infer(&noise, None, None, "test");
         assert!(f.iter().all(|f| f.value.is_none()), "{f:?}");
-        let f = infer(&row(512, 192, |_| 0.8), None, "test");
+        let f = infer(&row(512, 192, |_| 0.8), None, None, "test");
         assert_eq!(get(&f, Quantity::RewritePolicy), Some(0.0));
     }
 
@@ -303,7 +331,7 @@ mod tests {
             }
             looks.push(Look { from: (t + 1) * 2048, to: (t + 1) * 2048, ms: 18.6, stop: true });
         }
-        let f = infer(&looks, None, "test");
+        let f = infer(&looks, None, None, "test");
         assert_eq!((get(&f, Quantity::RewritePolicy), get(&f, Quantity::ChipClass)), (Some(1.0), Some(1.0)), "{f:?}");
         assert!(get(&f, Quantity::WriteBuffer).is_none());
     }

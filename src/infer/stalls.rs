@@ -86,7 +86,8 @@ pub struct Period {
 /// What is known of the stalls of a pass.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stalls {
-    /// A call longer than this counts as a stall, in µs: five times the median of the slowest population of 5 % or more.
+    /// A call longer than this counts as a stall, in µs: five times the median of the slowest population of 5 % or more,
+    /// and a millisecond at least.
     pub threshold: f64,
     pub count: u64,
     /// A GB (10^9 B), with the interval of 95 % that counting gives.
@@ -104,11 +105,8 @@ pub struct Stalls {
 }
 
 /// Limits of the SD specification, in ms: busy of SDSC and SDHC, busy of SDXC, an update of the FAT (speed class).
-pub const LIMITS: [(f64, &str); 3] = [
-    (250.0, "busy time of a write, SD and SDHC"),
-    (500.0, "busy time of a write, SDXC"),
-    (750.0, "update of the FAT, speed class cards"),
-];
+pub const LIMITS: [(f64, &str); 3] =
+    [(250.0, "busy time of a write, SD and SDHC"), (500.0, "busy time of a write, SDXC"), (750.0, "update of the FAT, speed class cards")];
 
 /// 95 % interval of a count (Wilson and Hilferty's approximation of the exact one).
 pub fn poisson(n: u64) -> [f64; 2] {
@@ -120,7 +118,8 @@ pub fn poisson(n: u64) -> [f64; 2] {
 pub fn stalls(pass: &Pass) -> Stalls {
     let groups = populations(pass);
     let usual = groups.iter().rfind(|p| p.share >= 0.05).map_or(pass.percentile(50.0), |p| p.median);
-    let threshold = 5.0 * usual;
+    // What is over in a millisecond stalls nobody.
+    let threshold = (5.0 * usual).max(1000.0);
     let slow: Vec<(u64, u64, u64)> = pass.timed().filter(|c| c.2 as f64 / 1e3 > threshold).collect();
     let count = slow.len() as u64;
     let gb = pass.bytes() as f64 / 1e9;
@@ -130,7 +129,8 @@ pub fn stalls(pass: &Pass) -> Stalls {
     let bytes: Vec<f64> = slow.iter().map(|c| (start + c.0 * pass.record) as f64).collect();
     let times: Vec<f64> = slow.iter().map(|c| c.1 as f64).collect();
     let lost: f64 = lengths.iter().map(|l| l - usual).sum();
-    let over = |ms: f64| pass.histogram.iter_recorded().filter(|v| v.value_iterated_to() as f64 > ms * 1e6).map(|v| v.count_at_value()).sum();
+    let over =
+        |ms: f64| pass.histogram.iter_recorded().filter(|v| v.value_iterated_to() as f64 > ms * 1e6).map(|v| v.count_at_value()).sum();
     Stalls {
         threshold,
         count,
@@ -154,16 +154,18 @@ pub fn period(places: &[f64], grain: f64) -> Option<Period> {
     let mut gaps: Vec<f64> = places.windows(2).map(|w| w[1] - w[0]).filter(|g| *g > 4.0 * grain).collect();
     gaps.sort_by(f64::total_cmp);
     let span = places[n - 1] - places[0];
-    let mut candidates: Vec<f64> = (0..40).filter_map(|i| gaps.get(i * gaps.len() / 40).copied()).flat_map(|g| [g, g / 2.0, g / 3.0]).collect();
+    let mut candidates: Vec<f64> =
+        (0..40).filter_map(|i| gaps.get(i * gaps.len() / 40).copied()).flat_map(|g| [g, g / 2.0, g / 3.0]).collect();
     candidates.retain(|p| *p > 4.0 * grain && *p <= span / 2.5);
     candidates.sort_by(f64::total_cmp);
     candidates.dedup_by(|a, b| (*a / *b - 1.0).abs() < 1e-6);
     let tried = candidates.len() as f64;
-    let judged = candidates.into_iter().filter_map(|p| keep(places, p, grain));
-    let (best, ln_p) = judged.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let judged = candidates.into_iter().filter_map(|p| keep(places, p, grain)).filter(|(p, _)| p.on >= 0.6 && p.filled >= 0.4);
+    // A half of the period explains the same places; the longer one says more.
+    let (best, ln_p) = judged.min_by(|a, b| a.1.round().total_cmp(&b.1.round()).then(b.0.length.total_cmp(&a.0.length)))?;
     // Each candidate was a chance to be fooled.
     let confidence = 1.0 - (ln_p + tried.ln()).exp().min(1.0);
-    (confidence >= 0.95 && best.on >= 0.6 && best.filled >= 0.4).then_some(Period { confidence: confidence.min(0.99), ..best })
+    (confidence >= 0.95).then_some(Period { confidence: confidence.min(0.99), ..best })
 }
 
 /// How well the places keep to a period near `p`: it, and ln of the probability that places at random do as well.

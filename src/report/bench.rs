@@ -2,7 +2,7 @@
 
 use super::plot::braille;
 use crate::experiment::{Figure, Series};
-use crate::infer::buffer::Answer;
+use crate::infer::buffer::{Answer, gigabytes};
 use crate::infer::stalls::{LIMITS, Population, Stalls, populations, stalls};
 use crate::samples::records::{Pass, consistent, loop_time};
 use crate::units::{Bytes, Nanos, three};
@@ -87,11 +87,12 @@ impl Bench {
         let cells: Vec<String> = PERCENTILES.iter().map(|&q| format!("{q} % {}", us(p.percentile(q)))).collect();
         let _ = writeln!(out, "  calls up to: {}", cells.join(", "));
         let groups = populations(p);
-        let shown: Vec<String> = groups.iter().map(|g| group(g, &groups)).collect();
+        let whole = p.record.is_multiple_of(512);
+        let shown: Vec<String> = groups.iter().map(|g| group(g, &groups, whole)).collect();
         if shown.len() > 1 {
             let _ = writeln!(out, "  populations: {}", shown.join("; "));
         }
-        let _ = writeln!(out, "  open {}, close {}", p.opened, p.closed);
+        let _ = writeln!(out, "  open {}, last sync and close {}", p.opened, p.closed);
         if !consistent(p.record, p.speed(), p.mean()) {
             let x = loop_time(p.record, p.speed(), p.mean());
             let _ = writeln!(out, "  speed and mean contradict each other by {} µs a record (G7)", three(-x));
@@ -144,10 +145,12 @@ fn pass_json(p: &Pass) -> Value {
     })
 }
 
-fn group(g: &Population, all: &[Population]) -> String {
+fn group(g: &Population, all: &[Population], whole_sectors: bool) -> String {
     // G3: a record that stays in a buffer against one that reaches the card.
     let what = match all {
-        [hit, rest @ ..] if !rest.is_empty() && std::ptr::eq(g, hit) && rest[0].median > 3.0 * hit.median => " (in a buffer)",
+        [hit, rest @ ..] if !whole_sectors && !rest.is_empty() && std::ptr::eq(g, hit) && rest[0].median > 3.0 * hit.median => {
+            " (in a buffer)"
+        }
         _ => "",
     };
     format!("{} % in {} to {}, median {}{what}", three(g.share * 100.0), us(g.shortest), us(g.longest), us(g.median))
@@ -155,7 +158,13 @@ fn group(g: &Population, all: &[Population]) -> String {
 
 fn stall_text(out: &mut String, s: &Stalls, p: &Pass) {
     if s.count == 0 {
-        let _ = writeln!(out, "  stalls: no call above {} in {:.4} GB; fewer than {} a GB at 95 %", us(s.threshold), p.bytes() as f64 / 1e9, three(s.interval[1]));
+        let _ = writeln!(
+            out,
+            "  stalls: no call above {} in {:.4} GB; fewer than {} a GB at 95 %",
+            us(s.threshold),
+            p.bytes() as f64 / 1e9,
+            three(s.interval[1])
+        );
     } else {
         let _ = writeln!(
             out,
@@ -200,10 +209,17 @@ fn stall_text(out: &mut String, s: &Stalls, p: &Pass) {
 
 fn answer(a: &Answer) -> String {
     let rate = three(a.rate / 1e3);
-    let Some(bytes) = a.bytes else { return format!("to log {rate} kB/s with less than one loss in {} GB: undecided, because {}", a.gb, a.because) };
+    let Some(bytes) = a.bytes else {
+        return format!("to log {rate} kB/s with less than one loss in {}: undecided, because {}", gigabytes(a.gb), a.because);
+    };
     let replayed = a.replayed.map_or(String::new(), |[with, less]| format!("; replayed: {with} losses, with one record less {less}"));
-    let halves = a.halves.map_or(String::new(), |(b, lost)| format!("; {b} B from the first half of the calls loses {lost} times in the second"));
-    format!("to log {rate} kB/s with less than one loss in {} GB you need {bytes} B of buffer: {}{replayed}{halves}", a.gb, a.because)
+    let halves =
+        a.halves.map_or(String::new(), |(b, lost)| format!("; {b} B from the first half of the calls loses {lost} times in the second"));
+    format!(
+        "to log {rate} kB/s with less than one loss in {} you need {bytes} B of buffer: {}{replayed}{halves}",
+        gigabytes(a.gb),
+        a.because
+    )
 }
 
 /// Calls over their length, both on logarithmic axes.
@@ -229,7 +245,9 @@ fn figure(title: &str, x: &str, y: &str, log: bool, points: Vec<(f64, f64)>) -> 
 
 /// Several targets beside each other, with ratios to the first (G4, G6), and speed per price where prices are given (G13).
 pub fn summary(all: &[Bench]) -> String {
-    let mut out = String::from("| target | record | write KB/s | x | max us | avg us | read KB/s | x | max us | avg us |\n|---|---|---|---|---|---|---|---|---|---|\n");
+    let mut out = String::from(
+        "| target | record | write KB/s | x | max us | avg us | read KB/s | x | max us | avg us |\n|---|---|---|---|---|---|---|---|---|---|\n",
+    );
     for b in all {
         let first = all.iter().find(|f| f.record == b.record);
         let of = |b: &Bench, write: bool| b.passes.iter().find(|p| p.write == write).map(|p| (p.speed(), p.max_min().0, p.mean()));

@@ -134,7 +134,15 @@ mod tests {
         assert_eq!((t.transactions.len(), t.damaged), (20, 1));
         assert_eq!((t.transactions[3].data.len(), t.transactions[3].stop), (4, Some(3803)));
         let single: String = (0..20).map(|i| format!("{i}\n")).collect();
-        for other in ["", "hello", "1 2\n3 4", "4MiB 1.2M/s\n", &single, "0.5 1.2\n".repeat(40).as_str(), "99999999999999999999 1\n".repeat(20).as_str()] {
+        for other in [
+            "",
+            "hello",
+            "1 2\n3 4",
+            "4MiB 1.2M/s\n",
+            &single,
+            "0.5 1.2\n".repeat(40).as_str(),
+            "99999999999999999999 1\n".repeat(20).as_str(),
+        ] {
             assert_eq!(Trace::parse(other), None, "{other:?}");
         }
     }

@@ -51,6 +51,8 @@ pub struct Pass {
     pub timeline: Vec<Stretch>,
     /// Where the file began on the target.
     pub position: Option<u64>,
+    /// The longest call, ns, with the first.
+    top: u64,
     /// Calls up to this long are only summed up.
     floor: u64,
     skip: bool,
@@ -78,6 +80,7 @@ impl Pass {
             stretch: 1_000_000,
             timeline: vec![],
             position: None,
+            top: 0,
             floor: 0,
             skip: skip_first,
         }
@@ -90,6 +93,7 @@ impl Pass {
         self.histogram.saturating_record(ns.max(1));
         self.records += 1;
         self.total.0 += ns;
+        self.top = self.top.max(ns);
         if self.records > 1 || !self.skip {
             self.longest = self.longest.max(took);
             self.shortest = self.shortest.min(took);
@@ -163,9 +167,8 @@ impl Pass {
 
     /// A percentile (0 to 100) in µs; never above the longest call (U27).
     pub fn percentile(&self, p: f64) -> f64 {
-        let (max, min) = (self.histogram.max(), self.histogram.min());
-        // The first call may be longer than the longest that counts, and is in the histogram.
-        self.histogram.value_at_quantile((p / 100.0).clamp(0.0, 1.0)).clamp(min, max) as f64 / 1e3
+        // A bin's upper end may lie above anything measured.
+        self.histogram.value_at_quantile((p / 100.0).clamp(0.0, 1.0)).min(self.top) as f64 / 1e3
     }
 
     /// Kept calls with the number of their record and when they began, in ns of calls made so far.

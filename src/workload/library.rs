@@ -105,7 +105,11 @@ impl<'a> Library<'a> {
             self.io(false, at, SECTOR)?;
         }
         let held = Some(Held { at, dirty: false, mirror });
-        if apart { self.fat = held } else { self.data = held }
+        if apart {
+            self.fat = held
+        } else {
+            self.data = held
+        }
         Ok(())
     }
 

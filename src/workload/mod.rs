@@ -2,6 +2,7 @@
 
 pub mod library;
 pub mod records;
+pub mod traced;
 pub mod volume_file;
 
 use crate::device::DeviceError;

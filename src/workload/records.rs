@@ -100,11 +100,9 @@ fn one(file: &mut dyn BenchFile, plan: &Plan, pass: &mut Pass, stop: &AtomicBool
         pass.add(took, earlier + (file.now() - begun).0);
         file.pause();
     }
-    if write && plan.sync != Sync::Never {
-        file.sync()?;
-    }
+    let synced = if write && plan.sync != Sync::Never { file.sync()? } else { Nanos(0) };
     pass.elapsed = Nanos(earlier) + (file.now() - begun);
-    pass.closed = file.close()?;
+    pass.closed = synced + file.close()?;
     pass.position = file.position();
     Ok(())
 }

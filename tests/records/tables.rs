@@ -30,4 +30,5 @@ pub const GREIMAN: [Greiman; 11] = [
 ];
 
 /// C8: 2 KiB a call on an ATmega64: card, kB/s written, kB/s read.
-pub const CHAN: [(&str, f64, f64); 3] = [("chan-sdc-128mb", 77.0, 328.0), ("chan-sdc-512mb", 28.0, 234.0), ("chan-mmc-128mb", 182.0, 312.0)];
+pub const CHAN: [(&str, f64, f64); 3] =
+    [("chan-sdc-128mb", 77.0, 328.0), ("chan-sdc-512mb", 28.0, 234.0), ("chan-mmc-128mb", 182.0, 312.0)];

@@ -98,9 +98,7 @@ impl Card {
             capacity: model.card.capacity,
             real_capacity: model.card.real_capacity,
             sector: model.card.sector,
-            after: model.card.accept
-                + model.host.status
-                + if model.host.transfer == Transfer::OpenEnded { model.card.stop } else { 0 },
+            after: model.card.accept + model.host.status + if model.host.transfer == Transfer::OpenEnded { model.card.stop } else { 0 },
             last: busy::LastWrite::default(),
             extras: Extras::new(model),
             grid,
