@@ -2,6 +2,7 @@
 
 mod bench;
 mod cards;
+mod complete;
 pub mod identify;
 mod infer;
 mod infer_micro;
@@ -57,6 +58,10 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
+    /// Print completions for a shell
+    Completions(complete::CompletionsArgs),
+    /// Print the manual page
+    Man,
 }
 
 /// Runs the program.
@@ -73,6 +78,8 @@ pub fn main() -> ExitCode {
         Command::Report(a) => report::run(a),
         Command::Serve(a) => serve::run(a),
         Command::Undo(a) => undo::run(a),
+        Command::Completions(a) => complete::completions(a),
+        Command::Man => complete::man(),
     };
     done.unwrap_or_else(|e| {
         // A reader that went away is no error of ours.
