@@ -2,9 +2,11 @@
 
 use super::{colour, width};
 use crate::device::{self, Consent, DeviceError, Limits, Machine, OpenOptions};
+use crate::experiment::Figure;
 use crate::host::queue::Queue;
 use crate::infer::buffer::answer;
-use crate::report::bench::{Bench, SCHEMA, summary};
+use crate::report::bench::{Bench, SCHEMA, busy, histogram, summary, timeline};
+use crate::report::svg;
 use crate::units::{Bytes, Nanos, parse_duration, rate};
 use crate::volume::{Cache, Directory, FatVolume, Format, Host, Shared, Volume};
 use crate::workload::library::Library;
@@ -66,6 +68,9 @@ pub struct BenchArgs {
     /// Writes the busy times after each block to this file, in ChaN's form ('-': standard output); a simulated card can tell
     #[arg(long, value_name = "F")]
     busy: Option<PathBuf>,
+    /// Writes the plots to this directory as SVG
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
     /// Price of the card, in the order of the targets, for speed per price
     #[arg(long, value_name = "PRICE")]
     price: Vec<f64>,
@@ -356,6 +361,24 @@ fn save(a: &BenchArgs, all: &[Bench], trace: &crate::samples::busy::Trace) -> an
             out.write_all(text.as_bytes())?
         } else {
             std::fs::write(f, text).with_context(|| format!("cannot write {}", f.display()))?
+        }
+    }
+    if let Some(dir) = &a.svg {
+        std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let put = |name: String, f: &Figure| {
+            let path = dir.join(name);
+            std::fs::write(&path, svg::file(f)).with_context(|| format!("cannot write {}", path.display()))
+        };
+        for b in all {
+            let card: String = b.target.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+            for p in &b.passes {
+                let head = format!("{card}-{}-{}", b.record, if p.write { "write" } else { "read" });
+                put(format!("{head}-histogram.svg"), &histogram(p))?;
+                put(format!("{head}-timeline.svg"), &timeline(p))?;
+            }
+        }
+        if !trace.transactions.is_empty() {
+            put("busy.svg".into(), &busy(trace))?;
         }
     }
     let quiet = a.json.as_ref().is_some_and(dash) || a.busy.as_ref().is_some_and(dash);

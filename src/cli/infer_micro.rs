@@ -1,14 +1,13 @@
 //! `nandscope infer` of what a microcontroller printed: the line protocol of `firmware/`, or a busy trace in ChaN's form.
 
 use super::{colour, width};
-use crate::experiment::{Figure, Series};
 use crate::finding::{Finding, Findings, Quantity};
 use crate::infer::buffer::answer;
 use crate::infer::combine::combine;
 use crate::infer::rewrite::infer_trace;
 use crate::infer::stats::median;
 use crate::report::advice::advice;
-use crate::report::bench::{Bench, SCHEMA};
+use crate::report::bench::{Bench, SCHEMA, busy};
 use crate::report::plot::braille;
 use crate::report::terminal::{Dress, findings_text};
 use crate::samples::busy::Trace;
@@ -80,27 +79,6 @@ fn gain(log: &Log, mode: &str, q: Quantity) -> Option<Finding> {
     Some(f)
 }
 
-/// Busy polls behind each data block and behind Stop Tran, over the number of the block (C11).
-fn plot(trace: &Trace) -> Figure {
-    let (mut data, mut stop, mut next) = (vec![], vec![], 0);
-    for t in &trace.transactions {
-        let first = t.block.unwrap_or(next);
-        data.extend(t.data.iter().enumerate().map(|(k, n)| ((first + k as u64) as f64, *n as f64)));
-        next = first + t.data.len() as u64;
-        stop.extend(t.stop.map(|n| (next as f64, n as f64)));
-    }
-    let series =
-        [("after a data block", data), ("after Stop Tran", stop)].map(|(name, points)| Series { name: name.into(), points }).to_vec();
-    Figure {
-        title: "busy after data blocks and Stop Tran".into(),
-        x: "block of 512 B".into(),
-        y: "polls".into(),
-        log_x: false,
-        log_y: false,
-        series,
-    }
-}
-
 /// Prints what follows from a log. 3 where it decides nothing and holds no calls.
 pub fn run(name: &str, mut log: Log, json: Option<&PathBuf>) -> anyhow::Result<ExitCode> {
     let findings = findings(&log);
@@ -150,7 +128,7 @@ pub fn run(name: &str, mut log: Log, json: Option<&PathBuf>) -> anyhow::Result<E
                 writeln!(out, "{}", b.text(width(), true))?;
             }
             for (_, t) in &log.busy {
-                let lines = braille(&plot(t), width().min(100), 8);
+                let lines = braille(&busy(t), width().min(100), 8);
                 writeln!(out, "{}\n", lines.join("\n"))?;
             }
             if log.busy.is_empty() {

@@ -4,6 +4,7 @@ use super::plot::braille;
 use crate::experiment::{Figure, Series};
 use crate::infer::buffer::{Answer, gigabytes};
 use crate::infer::stalls::{LIMITS, Population, Stalls, populations, stalls};
+use crate::samples::busy::Trace;
 use crate::samples::records::{Pass, consistent, loop_time};
 use crate::units::{Bytes, Nanos, three};
 use serde_json::{Value, json};
@@ -236,6 +237,27 @@ pub fn histogram(p: &Pass) -> Figure {
 pub fn timeline(p: &Pass) -> Figure {
     let points = p.timeline.iter().enumerate().map(|(i, s)| (i as f64 * p.stretch as f64 / 1e9, s.worst_ns as f64 / 1e6)).collect();
     figure(if p.write { "longest write call over time" } else { "longest read call over time" }, "s", "ms", false, points)
+}
+
+/// Busy polls behind each data block and behind Stop Tran, over the number of the block (C11).
+pub fn busy(trace: &Trace) -> Figure {
+    let (mut data, mut stop, mut next) = (vec![], vec![], 0);
+    for t in &trace.transactions {
+        let first = t.block.unwrap_or(next);
+        data.extend(t.data.iter().enumerate().map(|(k, n)| ((first + k as u64) as f64, *n as f64)));
+        next = first + t.data.len() as u64;
+        stop.extend(t.stop.map(|n| (next as f64, n as f64)));
+    }
+    let series =
+        [("after a data block", data), ("after Stop Tran", stop)].map(|(name, points)| Series { name: name.into(), points }).to_vec();
+    Figure {
+        title: "busy after data blocks and Stop Tran".into(),
+        x: "block of 512 B".into(),
+        y: "polls".into(),
+        log_x: false,
+        log_y: false,
+        series,
+    }
 }
 
 fn figure(title: &str, x: &str, y: &str, log: bool, points: Vec<(f64, f64)>) -> Figure {
