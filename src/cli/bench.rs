@@ -249,7 +249,14 @@ fn one(
         let opened = device::open(if machine.is_some() { target } else { &content }, &OpenOptions::default())?;
         let size = opened.geometry().size;
         let consent = Consent::check(opened.id(), a.consent.as_deref())?;
-        let mut guard = opened.writable(&consent, &Limits { region: None, budget: u64::MAX, undo: None })?;
+        // Records that share a sector write it more than once, and each cluster costs a little of the FAT.
+        let once = plan.file.saturating_mul(u64::from(plan.passes)).saturating_mul(match (a.sync, plan.record) {
+            (Sync::Every(_), _) => 64,
+            (_, ..512) => 8,
+            _ => 2,
+        });
+        let budget = if a.until.is_some() || simulated { u64::MAX } else { once.saturating_add(256 << 20) };
+        let mut guard = opened.writable(&consent, &Limits { region: None, budget, undo: None })?;
         match machine {
             Some(m) => on_library(&mut guard, m, &plan, a, stop, &mut bar, &mut b, trace)?,
             None => {

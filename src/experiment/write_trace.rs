@@ -131,6 +131,7 @@ impl Experiment for WriteTrace {
                 }
             }
         }
+        raw_beside(run, &mut out);
         let len = 4 * first.len;
         let elsewhere: Vec<Look> = run.samples.iter().filter(|s| s.role == WRITE && s.len == len).map(look).collect();
         let usual: Vec<f64> = bars(&elsewhere, BAR).iter().map(|b| b.1).collect();
@@ -164,6 +165,23 @@ impl Experiment for WriteTrace {
             out.push(figure("time of writes of 2 KiB at the start of the card".into(), "KiB", start));
         }
         out
+    }
+}
+
+/// What open-ended transactions by raw commands say to the same question, where they could be sent.
+fn raw_beside(run: &Run, out: &mut [Finding]) {
+    let raw: Vec<Look> =
+        run.cells.iter().filter(|c| c.get("raw") > 0).flat_map(|c| run.of(c.id).filter(|s| s.role == WRITE).map(look)).collect();
+    let seen = infer(&raw, None, None, "raw");
+    for f in out.iter_mut().filter(|f| f.value.is_some()) {
+        let other = seen.iter().find(|o| o.quantity == f.quantity).and_then(Finding::number);
+        let (Some(a), Some(b)) = (f.number(), other) else { continue };
+        if (a / b.max(1e-9) - 1.0).abs() < 0.2 || a == b {
+            f.evidence.push("open-ended transactions by raw commands show the same".into());
+        } else {
+            f.confidence *= 0.7;
+            f.caveats.push(format!("open-ended transactions by raw commands say {}", f.quantity.show(b)));
+        }
     }
 }
 

@@ -64,7 +64,14 @@ fn lattice(looks: &[Look], border: f64) -> Option<Lattice> {
     let ln_binomial = |k: usize| -((n as f64 + 1.0).ln()) - ln_choose(n as f64, k as f64);
     // A lattice is wrong in less than half of the places, else its opposite would be the better one.
     let ln_lattice = |off: usize| if 2 * off > n { f64::NEG_INFINITY } else { ln_binomial(off) };
-    let sizes: Vec<u64> = (0..24).flat_map(|k| [512u64 << k, 1536 << k]).filter(|s| *s > least && *s <= MIB).collect();
+    // Half the belief is in the sizes chips come in, 2^k and 3*2^k; the rest in any whole number of sectors.
+    let usual = |s: u64| (s / 512).is_power_of_two() || (s.is_multiple_of(1536) && (s / 1536).is_power_of_two());
+    let any = (1..=256).map(|k| 512 * k).filter(|s| !usual(*s));
+    let mut sizes: Vec<u64> = (0..24).flat_map(|k| [512u64 << k, 1536 << k]).chain(any).filter(|s| *s > least && *s <= MIB).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let few = sizes.iter().filter(|s| usual(**s)).count() as f64;
+    let ln_size = |s: u64| -(2.0 * if usual(s) { few } else { sizes.len() as f64 - few }).ln();
     let mut all: Vec<(u64, u64, usize, f64)> = vec![];
     for &size in &sizes {
         let step = least.max(size / 64);
@@ -74,7 +81,7 @@ fn lattice(looks: &[Look], border: f64) -> Option<Lattice> {
             let places = size / step;
             // Half the belief is in grids that begin at the start of the card.
             let prior = if phase == 0 { 0.5f64.ln() } else { (0.5 / (places as f64 - 1.0).max(1.0)).ln() };
-            all.push((size, phase, off, ln_lattice(off) + prior - (sizes.len() as f64).ln()));
+            all.push((size, phase, off, ln_lattice(off) + prior + ln_size(size)));
         }
     }
     let chance = ln_binomial(slow);
