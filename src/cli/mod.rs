@@ -10,6 +10,8 @@ mod list;
 mod probe;
 mod report;
 mod serve;
+mod sim;
+mod sim_text;
 mod undo;
 
 use crate::device::DeviceError;
@@ -56,6 +58,8 @@ enum Command {
     Report(report::ReportArgs),
     /// Show a simulated card as a block device
     Serve(serve::ServeArgs),
+    /// Run a trace or a pattern of requests through a simulated card
+    Sim(sim::SimArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
     /// Print completions for a shell
@@ -77,6 +81,7 @@ pub fn main() -> ExitCode {
         Command::Infer(a) => infer::run(a),
         Command::Report(a) => report::run(a),
         Command::Serve(a) => serve::run(a),
+        Command::Sim(a) => sim::run(a),
         Command::Undo(a) => undo::run(a),
         Command::Completions(a) => complete::completions(a),
         Command::Man => complete::man(),

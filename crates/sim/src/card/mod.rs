@@ -4,6 +4,8 @@ mod busy;
 mod bytes;
 mod queue;
 
+pub use queue::Queue;
+
 use crate::buffer::{Heat, Lost, SlcCache, WriteCache};
 use crate::content::{Content, runs};
 use crate::counters::Counters;
@@ -37,6 +39,7 @@ pub struct Card {
     after: u64,
     last: busy::LastWrite,
     extras: Option<Box<Extras>>,
+    lost: Vec<Lost>,
     model: Box<Model>,
 }
 
@@ -101,6 +104,7 @@ impl Card {
             after: model.card.accept + model.host.status + if model.host.transfer == Transfer::OpenEnded { model.card.stop } else { 0 },
             last: busy::LastWrite::default(),
             extras: Extras::new(model),
+            lost: Vec::new(),
             grid,
             model: Box::new(model.clone()),
         }
@@ -137,6 +141,11 @@ impl Card {
         self.ftl.wear().map_or(0, |w| w.dead)
     }
 
+    /// Writes that were acknowledged and lost when a fault of the model cut the power, in order.
+    pub fn lost(&self) -> &[Lost] {
+        &self.lost
+    }
+
     /// The model the card was made from.
     pub fn model(&self) -> &Model {
         &self.model
@@ -163,7 +172,14 @@ impl Card {
         let start = now.max(self.busy_until);
         if let Some(events) = &mut self.events {
             let done = start + self.host.command;
-            events.fault(req.op, req.at, req.len, done).inspect_err(|_| self.busy_until = done)?;
+            if let Err(fault) = events.fault(req.op, req.at, req.len, done) {
+                self.busy_until = done;
+                if fault == Fault::PowerCut {
+                    let lost = self.power_cut();
+                    self.lost.extend(lost);
+                }
+                return Err(fault);
+            }
         }
         let mut ns = 0;
         if req.at + req.len > self.real_capacity && req.op != Op::Flush {
