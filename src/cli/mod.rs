@@ -3,6 +3,7 @@
 mod bench;
 mod cards;
 mod complete;
+mod flashbench;
 pub mod identify;
 mod infer;
 mod infer_micro;
@@ -46,6 +47,8 @@ enum Command {
     Run(probe::RunArgs),
     /// Time the records of a file, find stalls, size a buffer
     Bench(bench::BenchArgs),
+    /// flashbench's tests, options and lines, without its faults
+    Flashbench(flashbench::FlashbenchArgs),
     /// List block devices and whether they may be probed
     List(list::ListArgs),
     /// List or show the built-in simulated cards
@@ -75,6 +78,7 @@ pub fn main() -> ExitCode {
         Command::Probe(a) => probe::probe(a),
         Command::Run(a) => probe::run(a),
         Command::Bench(a) => bench::run_bench(a),
+        Command::Flashbench(a) => flashbench::run(a),
         Command::List(a) => list::run(a),
         Command::Cards(a) => cards::run(a),
         Command::Identify(a) => identify::run(a),
