@@ -3,7 +3,6 @@
 mod bench;
 
 use bench::*;
-use nandscope_sim::Request;
 
 fn near(what: &str, found: f64, published: f64, share: f64) {
     let off = found / published - 1.0;
