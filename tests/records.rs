@@ -6,6 +6,8 @@
 mod tables;
 
 use nandscope::device::{Access, Device, Fill, Machine, Op, SimDevice};
+use nandscope::infer::buffer::answer;
+use nandscope::infer::stalls::{populations, stalls};
 use nandscope::samples::records::Pass;
 use nandscope::workload::library::Library;
 use nandscope::workload::records::{Plan, run};
@@ -95,4 +97,37 @@ fn chan_rewriting_takes_eight_times_longer() {
     println!("polls a rewrite: 3800 / {small:.0}, 30000 / {large:.0}; ratio 7.9 / {:.2}", large / small);
     assert!((small / 3800.0 - 1.0).abs() < 0.2 && (large / 30_000.0 - 1.0).abs() < 0.2, "{small} {large}");
     assert!((large / small / (30_000.0 / 3800.0) - 1.0).abs() < 0.1, "{}", large / small);
+}
+
+/// G9, G10: how often, how regular, at which offsets; and the buffer that rides over it, checked by replaying the calls.
+#[test]
+fn stalls_have_a_period_and_a_buffer() {
+    // Every erase block of 512 KiB written moves another one on the Wintec card, every 24 KiB rewrites 384 KiB on the SanDisk.
+    for (card, period) in [("wintec-1gb", 524_288.0), ("sandisk-c2-2gb", 24_576.0)] {
+        let (w, _) = bench(card, &Plan { file: 20_000_000, ..Plan::new(512) });
+        let s = stalls(&w);
+        let found = s.in_bytes.unwrap_or_else(|| panic!("{card}: {s:?}"));
+        assert!((found.length / period - 1.0).abs() < 0.01 && found.confidence >= 0.95, "{card}: {found:?}");
+        assert!(s.interval[0] <= 1e9 / period && 1e9 / period <= s.interval[1], "{card}: {s:?}");
+        let a = answer(&w, 100e3, 0.006);
+        let (bytes, [with, less]) = (a.bytes.expect("decided") as f64, a.replayed.expect("replayed"));
+        println!("{card}: {a:?}");
+        assert!(with == 0 && less > 0, "{card}: {a:?}");
+        assert!(
+            bytes >= 0.1 * w.longest.micros() && bytes < 0.2 * w.longest.micros(),
+            "{card}: rate times the longest stall, and a little: {a:?}"
+        );
+    }
+}
+
+/// G3: two populations of records that do not fill sectors, one of those that do.
+#[test]
+fn buffered_records_are_two_populations() {
+    let (w, r) = bench("wintec-1gb", &Plan::new(100));
+    for p in [&w, &r] {
+        let g = populations(p);
+        assert!(g.len() >= 2 && g[0].share > 0.75 && (80.0..85.0).contains(&g[0].median) && g[1].median > 1000.0, "{g:?}");
+    }
+    let (_, r) = bench("wintec-1gb", &Plan::new(512));
+    assert_eq!(populations(&r).len(), 1);
 }

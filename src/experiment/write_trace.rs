@@ -108,18 +108,19 @@ impl Experiment for WriteTrace {
             return q.map(|q| Finding::undecided(q, "the region is smaller than 16 MiB")).to_vec();
         }
         let rows = rows(run);
-        let Some(first) = rows.first() else { return infer(&[], None, None, "") };
+        let Some(first) = rows.first() else { return infer(&[], None, None, None, "") };
         // What every transaction costs beyond the host, if rows of all sizes agree on it.
         let fixed: Vec<f64> = rows.iter().map(|r| median(&r.looks.iter().map(|l| l.ms).collect::<Vec<_>>())).collect();
         let (lo, hi) = fixed.iter().fold((f64::INFINITY, 0.0f64), |(lo, hi), &x| (lo.min(x), hi.max(x)));
         let same = fixed.len() >= 2 && hi < 1.35 * lo;
         // One write in thirty may be a stall.
         let long = rows.last().map(|r| quantile(&r.looks.iter().map(|l| l.ms).collect::<Vec<_>>(), 0.96));
-        let mut out = infer(&first.looks, same.then_some((lo + hi) / 2.0), long, &format!("writes of {}", Bytes(first.len)));
+        let mut out =
+            infer(&first.looks, same.then_some((lo + hi) / 2.0), long, run.setting("size"), &format!("writes of {}", Bytes(first.len)));
         // A second row must see the same buffer, where it is larger than that row's writes.
         let buffer = out.iter().find(|f| f.quantity == Quantity::WriteBuffer).and_then(Finding::number);
         if let (Some(size), Some(second)) = (buffer, rows.get(1).filter(|r| r.len * 2 <= buffer.unwrap_or(0.0) as u64)) {
-            let other = infer(&second.looks, None, None, "second row");
+            let other = infer(&second.looks, None, None, run.setting("size"), "second row");
             let seen = other.iter().find(|f| f.quantity == Quantity::WriteBuffer).and_then(Finding::number);
             for f in out.iter_mut().filter(|f| f.value.is_some()) {
                 match seen {
@@ -172,7 +173,7 @@ impl Experiment for WriteTrace {
 fn raw_beside(run: &Run, out: &mut [Finding]) {
     let raw: Vec<Look> =
         run.cells.iter().filter(|c| c.get("raw") > 0).flat_map(|c| run.of(c.id).filter(|s| s.role == WRITE).map(look)).collect();
-    let seen = infer(&raw, None, None, "raw");
+    let seen = infer(&raw, None, None, run.setting("size"), "raw");
     for f in out.iter_mut().filter(|f| f.value.is_some()) {
         let other = seen.iter().find(|o| o.quantity == f.quantity).and_then(Finding::number);
         let (Some(a), Some(b)) = (f.number(), other) else { continue };

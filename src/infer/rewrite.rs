@@ -4,7 +4,7 @@
 //! row of small writes A shows as the same high cost for every write, whatever its size, B as a high cost at regular places.
 //! Pages that are collected and programmed look like B, but no page takes five milliseconds to program.
 
-use super::stats::{bootstrap_median, mad, median};
+use super::stats::{bootstrap_median, mad, median, quantile};
 use crate::finding::{Finding, Quantity};
 use crate::units::{Bytes, MIB, three};
 
@@ -18,9 +18,18 @@ pub struct Look {
     pub stop: bool,
 }
 
-/// No flash takes longer to program a page (3 bits a cell: about 3 ms), and no small-block chip less to rewrite a block.
-const REWRITE_MS: f64 = 5.0;
+/// Below this, in ms, nothing is rewritten: it is the time of programming pages.
 const PROGRAM_MS: f64 = 3.0;
+
+/// The least time in ms that must be a rewrite, and how sure that is. Cards of 512 MiB and less have chips of single pages, which
+/// are programmed in 3 ms; larger ones program many pages of many planes as one, and take up to 20 ms for it (Q14, OLPC's cards).
+fn least_rewrite(capacity: Option<u64>) -> (f64, f64) {
+    match capacity {
+        Some(c) if c <= 512 * MIB => (5.0, 1.0),
+        Some(_) => (30.0, 1.0),
+        None => (15.0, 0.75),
+    }
+}
 
 /// Splits times in a fast and a slow group where the largest relative gap lies; none where they are of one kind.
 fn split(ms: &[f64]) -> Option<(f64, f64, f64)> {
@@ -110,8 +119,9 @@ fn ln_choose(n: f64, k: f64) -> f64 {
 /// Findings from looks in linear order, with the largest transaction they were part of. `what` names them in the evidence.
 ///
 /// `fixed` is the time in ms that each transaction takes whatever its size, where transactions of several sizes were timed;
-/// `longest` is that of the longest writes that were timed, stalls left out, where longer ones than these were.
-pub fn infer(looks: &[Look], fixed: Option<f64>, longest: Option<f64>, what: &str) -> Vec<Finding> {
+/// `capacity` is that of the card in bytes; `longest` is that of the longest writes that were timed, stalls left out, where longer ones than these were.
+pub fn infer(looks: &[Look], fixed: Option<f64>, longest: Option<f64>, capacity: Option<u64>, what: &str) -> Vec<Finding> {
+    let (least, sure) = least_rewrite(capacity);
     const Q: [Quantity; 4] = [Quantity::RewritePolicy, Quantity::WriteBuffer, Quantity::RewriteMs, Quantity::ChipClass];
     if looks.len() < 16 {
         let why = format!("only {} writes were timed", looks.len());
@@ -122,17 +132,18 @@ pub fn infer(looks: &[Look], fixed: Option<f64>, longest: Option<f64>, what: &st
     let times: Vec<f64> = data.iter().map(|l| l.ms).collect();
     // Busy after Stop Tran and not after the data: the transaction is what counts.
     if stops.len() >= 8 {
-        let (s, d) = (median(&stops), times.iter().copied().fold(0.0, f64::max));
-        if s > REWRITE_MS && s > 4.0 * d {
-            let text = format!("{what}: busy for {} ms after Stop Tran, for {} ms at most after a data block", three(s), three(d));
-            return at_the_end(&stops, 0.97, text);
+        // Single blocks have no stop and are a transaction each.
+        let (s, d) = (median(&stops), quantile(&times, 0.9));
+        if s > least && s > 4.0 * d {
+            let text = format!("{what}: busy for {} ms after Stop Tran, for {} ms after most data blocks", three(s), three(d));
+            return at_the_end(&stops, 0.97 * sure, text);
         }
     }
     let Some((border, fast, slow)) = split(&times) else {
         let usual = fixed.unwrap_or_else(|| median(&times));
-        if usual > REWRITE_MS && fixed.is_some() {
+        if usual > least && fixed.is_some() {
             let text = format!("{what}: {} ms for every write, whatever its size", three(usual));
-            return at_the_end(&[usual], 0.9, text);
+            return at_the_end(&[usual], 0.9 * sure, text);
         }
         if let Some(long) = longest.filter(|l| *l > usual + PROGRAM_MS) {
             let why = format!(
@@ -156,10 +167,20 @@ pub fn infer(looks: &[Look], fixed: Option<f64>, longest: Option<f64>, what: &st
         let why = format!("every write takes about {} ms: a slow page, a slow host or a rewrite", three(usual));
         return Q.map(|q| Finding::undecided(q, why.clone())).to_vec();
     };
-    let Some(l) = lattice(&data, border).filter(|l| l.probability >= 0.5 && l.off * 10 <= l.of) else {
+    let Some(l) = lattice(&data, border).filter(|l| l.probability >= 0.8 && l.off * 50 <= l.of) else {
         let why = format!("some writes take {} ms and others {} ms, at no regular places", three(slow), three(fast));
         return Q.map(|q| Finding::undecided(q, why.clone())).to_vec();
     };
+    // A buffer takes a write at no cost; where each write costs something, the regular ones are those that open an erase block.
+    if fast > (0.04 * slow).max(0.06) {
+        let why = format!(
+            "every write costs {} ms, and those that reach a multiple of {} {} ms: no buffer does that",
+            three(fast),
+            Bytes(l.size),
+            three(slow)
+        );
+        return Q.map(|q| Finding::undecided(q, why.clone())).to_vec();
+    }
     let p = l.probability.min(0.97);
     let text = format!(
         "{what}: {} ms behind every multiple of {}{}, {} ms elsewhere; {} of {} writes contradict that",
@@ -183,15 +204,15 @@ pub fn infer(looks: &[Look], fixed: Option<f64>, longest: Option<f64>, what: &st
             Finding::undecided(Quantity::ChipClass, none),
         ];
     }
-    if cost < REWRITE_MS {
+    if cost < least {
         let none = format!("{} ms may be the programming of several pages or the rewriting of a block", three(cost));
         let open = |q| Finding::undecided(q, none.clone());
         return vec![open(Quantity::RewritePolicy), buffer, open(Quantity::RewriteMs), open(Quantity::ChipClass)];
     }
-    let policy = Finding::decided(Quantity::RewritePolicy, 2.0, p).evidence(text.clone());
-    let mut time = Finding::decided(Quantity::RewriteMs, cost, 0.95 * p).evidence(text);
+    let policy = Finding::decided(Quantity::RewritePolicy, 2.0, p * sure).evidence(text.clone());
+    let mut time = Finding::decided(Quantity::RewriteMs, cost, 0.95 * p * sure).evidence(text);
     time.interval = bootstrap_median(&extra);
-    vec![policy, buffer, time, class(cost, p)]
+    vec![policy, buffer, time, class(cost, p * sure)]
 }
 
 fn at_the_end(times: &[f64], confidence: f64, text: String) -> Vec<Finding> {
@@ -266,12 +287,12 @@ pub fn of_trace(trace: &crate::samples::busy::Trace) -> Vec<Look> {
 pub fn infer_trace(trace: &crate::samples::busy::Trace) -> Vec<Finding> {
     let looks = of_trace(trace);
     if trace.poll_ns.is_some() {
-        return infer(&looks, None, None, "busy trace");
+        return infer(&looks, None, None, None, "busy trace");
     }
     // Polls of an 8-bit machine take a few µs (C21: 4.3 to 5.4); the pattern does not depend on it.
     let scaled: Vec<Look> = looks.iter().map(|l| Look { ms: l.ms * 4.9, ..*l }).collect();
     let unknown = "the time of a poll is not known; a line '# poll_ns N' gives it";
-    infer(&scaled, None, None, "busy trace, at 4.9 µs a poll")
+    infer(&scaled, None, None, None, "busy trace, at 4.9 µs a poll")
         .into_iter()
         .map(|f| match f.quantity {
             Quantity::RewriteMs | Quantity::ChipClass => Finding { evidence: f.evidence, ..Finding::undecided(f.quantity, unknown) },
@@ -303,8 +324,8 @@ mod tests {
     #[test]
     fn a_buffer_is_found_with_its_size() {
         for (size, cost, class) in [(4 * KIB, 140.0, 2.0), (24 * KIB, 57.0, 2.0), (16 * KIB, 20.0, 1.0)] {
-            let looks = row(512, 192, |end| if end % size == 0 { cost } else { 0.3 });
-            let f = infer(&looks, None, None, "test");
+            let looks = row(512, 192, |end| if end % size == 0 { cost } else { 0.02 });
+            let f = infer(&looks, None, None, Some(256 * MIB), "test");
             assert_eq!(get(&f, Quantity::WriteBuffer), Some(size as f64), "{f:?}");
             assert_eq!((get(&f, Quantity::RewritePolicy), get(&f, Quantity::ChipClass)), (Some(2.0), Some(class)));
             assert!((get(&f, Quantity::RewriteMs).unwrap() / cost - 1.0).abs() < 0.05);
@@ -313,7 +334,7 @@ mod tests {
 
     #[test]
     fn pages_are_no_rewrites_and_noise_is_no_lattice() {
-        let f = infer(&row(512, 192, |end| if end % 16384 == 0 { 1.8 } else { 0.3 }), None, None, "test");
+        let f = infer(&row(512, 192, |end| if end % 16384 == 0 { 1.8 } else { 0.02 }), None, None, Some(256 * MIB), "test");
         assert_eq!((get(&f, Quantity::RewritePolicy), get(&f, Quantity::WriteBuffer)), (Some(0.0), Some(16384.0)), "{f:?}");
         let mut x = 5u64;
         let mut noise = row(512, 192, |_| 0.3);
@@ -323,9 +344,9 @@ mod tests {
                 l.ms = 60.0;
             }
         }
-        let f = infer(&noise, None, None, "test");
+        let f = infer(&noise, None, None, Some(256 * MIB), "test");
         assert!(f.iter().all(|f| f.value.is_none()), "{f:?}");
-        let f = infer(&row(512, 192, |_| 0.8), None, None, "test");
+        let f = infer(&row(512, 192, |_| 0.8), None, None, Some(256 * MIB), "test");
         assert_eq!(get(&f, Quantity::RewritePolicy), Some(0.0));
     }
 
@@ -338,7 +359,7 @@ mod tests {
             }
             looks.push(Look { from: (t + 1) * 2048, to: (t + 1) * 2048, ms: 18.6, stop: true });
         }
-        let f = infer(&looks, None, None, "test");
+        let f = infer(&looks, None, None, Some(256 * MIB), "test");
         assert_eq!((get(&f, Quantity::RewritePolicy), get(&f, Quantity::ChipClass)), (Some(1.0), Some(1.0)), "{f:?}");
         assert!(get(&f, Quantity::WriteBuffer).is_none());
     }
