@@ -279,6 +279,15 @@ impl Device for Guard {
         self.untimed(a.op, a.len, |d| d.store(at, from))
     }
 
+    fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {
+        let a = Access { op: Op::Discard, at, len };
+        self.permit(a, 0)?;
+        if self.has_journal() {
+            return Err(DeviceError::Unsupported("what is discarded securely cannot be put back; do it without undo".into()));
+        }
+        self.untimed(a.op, len, |d| d.discard_securely(at, len))
+    }
+
     fn write_as(&mut self, how: Option<super::mmc::Multi>) -> Result<()> {
         self.inner.write_as(how)
     }

@@ -163,6 +163,9 @@ impl<D: Device, P: CommandPort> Device for Commanded<D, P> {
     fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
         self.device.store(at, from)
     }
+    fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {
+        self.device.discard_securely(at, len)
+    }
 
     fn write_as(&mut self, how: Option<Multi>) -> Result<()> {
         if let Some(how) = how {

@@ -18,6 +18,7 @@ mod ranges;
 mod realtime;
 mod recover;
 mod sim;
+mod state;
 pub mod trace;
 pub mod undo;
 
@@ -28,6 +29,7 @@ pub use open::{OpenOptions, Opened, open, open_model};
 pub use realtime::{Realtime, realtime};
 pub use recover::{RecoverOptions, Recovered, recover};
 pub use sim::SimDevice;
+pub use state::CardState;
 
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -174,6 +176,14 @@ pub trait Device {
     /// Writes bytes, untimed (undo).
     fn store(&mut self, at: u64, from: &[u8]) -> Result<()>;
 
+    /// Discards so that the old content cannot be read any more, untimed.
+    ///
+    /// # Errors
+    /// `Unsupported` where the target has no such command.
+    fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {
+        Err(DeviceError::Unsupported(format!("secure discard of {len} bytes at {at}; overwrite instead")))
+    }
+
     /// Chooses how the writes from now on are put on the bus of an SD or MMC card; `None`, the state at the start, leaves that
     /// to the kernel. A wrapper passes it on: a raw write is an access like any other.
     ///
@@ -208,6 +218,9 @@ macro_rules! forward {
             }
             fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
                 (**self).store(at, from)
+            }
+            fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {
+                (**self).discard_securely(at, len)
             }
             fn write_as(&mut self, how: Option<mmc::Multi>) -> Result<()> {
                 (**self).write_as(how)

@@ -4,7 +4,7 @@ pub mod advice;
 pub mod plot;
 pub mod terminal;
 
-use crate::device::{Counters, TargetId};
+use crate::device::{CardState, Counters, TargetId};
 use crate::experiment;
 use crate::finding::{Finding, Findings};
 use crate::host::facts::HostFacts;
@@ -74,6 +74,9 @@ pub struct Report {
     pub when: u64,
     pub target: TargetId,
     pub host: HostFacts,
+    /// What the flash went through before.
+    #[serde(default)]
+    pub state: CardState,
     /// What the card says of itself; null where it says nothing.
     pub declared: serde_json::Value,
     pub settings: Settings,
