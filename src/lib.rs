@@ -14,3 +14,4 @@ pub mod report;
 pub mod samples;
 pub mod serve;
 pub mod units;
+pub mod volume;

@@ -224,6 +224,23 @@ impl Device for FileDevice {
         Ok(())
     }
 
+    fn get(&mut self, at: u64, into: &mut [u8]) -> Result<Timed> {
+        let timed = self.access(Access { op: Op::Read, at, len: into.len() as u64 })?;
+        into.copy_from_slice(&self.read[..into.len()]);
+        Ok(timed)
+    }
+
+    fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
+        self.changes()?;
+        let a = Access { op: Op::Write(Fill::Random(0)), at, len: from.len() as u64 };
+        a.check(&self.geometry)?;
+        within_buffers(a)?;
+        self.varied.grow(from.len()).map_err(|e| DeviceError::Io { op: "write", at, len: a.len, source: e })?;
+        self.varied[..from.len()].copy_from_slice(from);
+        let (fd, data) = (self.file.as_fd(), &self.varied[..from.len()]);
+        FileDevice::timed(self.origin, "write", a, || pwrite(fd, data, at))
+    }
+
     fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
         self.changes()?;
         Access { op: Op::Write(Fill::Zeros), at, len: from.len() as u64 }.check(&self.geometry)?;

@@ -200,6 +200,10 @@ impl Guard {
     fn send(&mut self, a: Access) -> Result<Timed> {
         self.spend(a);
         let done = self.inner.access(a);
+        self.done(done)
+    }
+
+    fn done(&mut self, done: Result<Timed>) -> Result<Timed> {
         match &done {
             Ok(t) => self.counters.busy = self.counters.busy + t.took,
             Err(_) => self.counters.failures += 1,
@@ -286,6 +290,23 @@ impl Device for Guard {
             return Err(DeviceError::Unsupported("what is discarded securely cannot be put back; do it without undo".into()));
         }
         self.untimed(a.op, len, |d| d.discard_securely(at, len))
+    }
+
+    fn get(&mut self, at: u64, into: &mut [u8]) -> Result<Timed> {
+        let a = Access { op: Op::Read, at, len: into.len() as u64 };
+        self.permit(a, 0)?;
+        self.spend(a);
+        let done = self.inner.get(at, into);
+        self.done(done)
+    }
+
+    fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
+        let a = Access { op: Op::Write(super::Fill::Zeros), at, len: from.len() as u64 };
+        self.permit(a, 0)?;
+        self.protect(&[(a.at, a.len)])?;
+        self.spend(a);
+        let done = self.inner.put(at, from);
+        self.done(done)
     }
 
     fn write_as(&mut self, how: Option<super::mmc::Multi>) -> Result<()> {

@@ -167,6 +167,17 @@ impl<D: Device, P: CommandPort> Device for Commanded<D, P> {
         self.device.discard_securely(at, len)
     }
 
+    fn get(&mut self, at: u64, into: &mut [u8]) -> Result<Timed> {
+        self.device.get(at, into)
+    }
+
+    fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
+        match self.how {
+            None => self.device.put(at, from),
+            Some(how) => Err(how.unsupported("a raw transaction takes a fill, not bytes")),
+        }
+    }
+
     fn write_as(&mut self, how: Option<Multi>) -> Result<()> {
         if let Some(how) = how {
             self.port.supports(how)?;

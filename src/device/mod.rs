@@ -184,6 +184,27 @@ pub trait Device {
         Err(DeviceError::Unsupported(format!("secure discard of {len} bytes at {at}; overwrite instead")))
     }
 
+    /// One timed read that keeps what it read, for what needs the bytes (filesystems). `at` and the length as in [`Access`].
+    ///
+    /// # Errors
+    /// As `access`; `Unsupported` where a simulated card keeps no content.
+    fn get(&mut self, at: u64, into: &mut [u8]) -> Result<Timed> {
+        let timed = self.access(Access { op: Op::Read, at, len: into.len() as u64 })?;
+        self.load(at, into)?;
+        Ok(timed)
+    }
+
+    /// One timed write of these very bytes. `at` and the length as in [`Access`]. Unlike a write by `access` it includes no
+    /// flush, even where there is a write cache: when data must be on the medium is for a filesystem to say.
+    ///
+    /// # Errors
+    /// As `access`; `Unsupported` while writes are raw transactions (`write_as`).
+    fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
+        let start = self.now();
+        self.store(at, from)?;
+        Ok(Timed { start, took: self.now() - start })
+    }
+
     /// Chooses how the writes from now on are put on the bus of an SD or MMC card; `None`, the state at the start, leaves that
     /// to the kernel. A wrapper passes it on: a raw write is an access like any other.
     ///
@@ -221,6 +242,12 @@ macro_rules! forward {
             }
             fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {
                 (**self).discard_securely(at, len)
+            }
+            fn get(&mut self, at: u64, into: &mut [u8]) -> Result<Timed> {
+                (**self).get(at, into)
+            }
+            fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
+                (**self).put(at, from)
             }
             fn write_as(&mut self, how: Option<mmc::Multi>) -> Result<()> {
                 (**self).write_as(how)

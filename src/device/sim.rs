@@ -45,7 +45,8 @@ impl SimDevice {
         &self.card
     }
 
-    fn submit(&mut self, at: u64, a: Access) -> Result<Completion> {
+    /// The time of an access; what a write puts down is not kept.
+    fn time(&mut self, at: u64, a: Access) -> Result<Completion> {
         let (op, data) = match a.op {
             Op::Read => (nandscope_sim::Op::Read, Data::Other),
             Op::Write(Fill::Zeros) => (nandscope_sim::Op::Write, Data::Zeros),
@@ -58,7 +59,11 @@ impl SimDevice {
         if let Err(Fault::Io { done, .. }) = &done {
             self.now = self.now.max(*done);
         }
-        let done = done.map_err(|f| error(a.op.name(), a.at, a.len, f))?;
+        done.map_err(|f| error(a.op.name(), a.at, a.len, f))
+    }
+
+    fn submit(&mut self, at: u64, a: Access) -> Result<Completion> {
+        let done = self.time(at, a)?;
         if let (Op::Write(fill), true) = (a.op, self.content) {
             let mut bytes = vec![0; a.len as usize];
             fill.render(a.at, &mut bytes);
@@ -66,6 +71,10 @@ impl SimDevice {
         }
         Ok(done)
     }
+}
+
+fn blocks(len: u64) -> u32 {
+    u32::try_from(len / SECTOR).unwrap_or(u32::MAX)
 }
 
 fn error(op: &'static str, at: u64, len: u64, f: Fault) -> DeviceError {
@@ -88,7 +97,7 @@ impl Device for SimDevice {
         a.check(&self.geometry)?;
         let start = self.now;
         if let (Op::Write(fill), Some(how)) = (a.op, self.how) {
-            let took = self.transaction(Transaction { how, at: a.at, blocks: u32::try_from(a.len / SECTOR).unwrap_or(u32::MAX), fill })?;
+            let took = self.transaction(Transaction { how, at: a.at, blocks: blocks(a.len), fill })?;
             return Ok(Timed { start: Nanos(start), took });
         }
         let mut done = self.submit(start, a)?.done;
@@ -129,6 +138,18 @@ impl Device for SimDevice {
 
     fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
         self.card.store(at, from).map_err(|f| error("write", at, from.len() as u64, f))
+    }
+
+    fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
+        let a = Access { op: Op::Write(Fill::Random(0)), at, len: from.len() as u64 };
+        a.check(&self.geometry)?;
+        if let Some(how) = self.how {
+            return Err(how.unsupported("a raw transaction takes a fill, not bytes"));
+        }
+        let start = self.now;
+        self.now = self.time(start, a)?.done;
+        self.store(at, from)?;
+        Ok(Timed { start: Nanos(start), took: Nanos(self.now - start) })
     }
 
     fn write_as(&mut self, how: Option<Multi>) -> Result<()> {

@@ -145,6 +145,19 @@ impl<D: Device, W: Write> Device for Trace<D, W> {
         self.inner.store(at, from)
     }
 
+    fn get(&mut self, at: u64, into: &mut [u8]) -> Result<Timed> {
+        let t = self.inner.get(at, into)?;
+        self.note(Access { op: Op::Read, at, len: into.len() as u64 }, t);
+        Ok(t)
+    }
+
+    /// The bytes themselves are not traced: a trace made of puts has their places, lengths and times right, and seed 0.
+    fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
+        let t = self.inner.put(at, from)?;
+        self.note(Access { op: Op::Write(Fill::Random(0)), at, len: from.len() as u64 }, t);
+        Ok(t)
+    }
+
     fn write_as(&mut self, how: Option<super::mmc::Multi>) -> Result<()> {
         self.inner.write_as(how)
     }

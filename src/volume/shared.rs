@@ -1,0 +1,62 @@
+//! A device that stays in the hands of its owner while a volume uses it: its counters can be read afterwards.
+
+use crate::device::{Access, Device, Geometry, Result, Timed, mmc};
+use crate::units::Nanos;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A handle to a device; clones are handles to the same one.
+pub struct Shared<D> {
+    device: Rc<RefCell<D>>,
+    geometry: Geometry,
+}
+
+impl<D> Clone for Shared<D> {
+    fn clone(&self) -> Shared<D> {
+        Shared { device: Rc::clone(&self.device), geometry: self.geometry.clone() }
+    }
+}
+
+impl<D: Device> Shared<D> {
+    pub fn new(device: D) -> Shared<D> {
+        Shared { geometry: device.geometry().clone(), device: Rc::new(RefCell::new(device)) }
+    }
+
+    /// Looks at the device itself.
+    pub fn with<T>(&self, look: impl FnOnce(&mut D) -> T) -> T {
+        look(&mut self.device.borrow_mut())
+    }
+}
+
+impl<D: Device> Device for Shared<D> {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+    fn access(&mut self, a: Access) -> Result<Timed> {
+        self.device.borrow_mut().access(a)
+    }
+    fn batch(&mut self, all: &[Access], depth: u32) -> Result<Vec<Timed>> {
+        self.device.borrow_mut().batch(all, depth)
+    }
+    fn now(&self) -> Nanos {
+        self.device.borrow().now()
+    }
+    fn idle(&mut self, d: Nanos) {
+        self.device.borrow_mut().idle(d);
+    }
+    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.device.borrow_mut().load(at, into)
+    }
+    fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+        self.device.borrow_mut().store(at, from)
+    }
+    fn get(&mut self, at: u64, into: &mut [u8]) -> Result<Timed> {
+        self.device.borrow_mut().get(at, into)
+    }
+    fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
+        self.device.borrow_mut().put(at, from)
+    }
+    fn write_as(&mut self, how: Option<mmc::Multi>) -> Result<()> {
+        self.device.borrow_mut().write_as(how)
+    }
+}
