@@ -2,6 +2,7 @@
 
 use crate::finding::Findings;
 use crate::report::{Report, SCHEMA};
+use crate::samples::Run;
 use anyhow::{Context, bail};
 use std::path::Path;
 
@@ -9,6 +10,8 @@ use std::path::Path;
 pub struct Evidence {
     pub name: String,
     pub findings: Findings,
+    /// Samples; none in a report made from pasted logs.
+    pub runs: Vec<Run>,
     /// Bytes of the target it is about, and where that begins on its disk.
     pub target: Option<(u64, u64)>,
 }
@@ -21,13 +24,13 @@ pub fn load(path: &Path) -> anyhow::Result<Evidence> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
     match Report::parse(&text, &name) {
-        Ok(r) => Ok(Evidence { name, findings: r.findings, target: Some((r.target.size, r.target.offset)) }),
+        Ok(r) => Ok(Evidence { name, findings: r.findings, runs: r.runs, target: Some((r.target.size, r.target.offset)) }),
         Err(e) => {
             // Pasted logs know no target.
             let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
             let of_logs = value["schema"] == SCHEMA && value["target"]["logs"].is_array();
             match serde_json::from_value(value["findings"].clone()) {
-                Ok(findings) if of_logs => Ok(Evidence { name, findings, target: None }),
+                Ok(findings) if of_logs => Ok(Evidence { name, findings, runs: vec![], target: None }),
                 _ => Err(e.into()),
             }
         }

@@ -1,10 +1,17 @@
 //! `nandscope layout`: where things lie on a card, and where they should.
 
 use super::{FAULTY, UNDECIDED, evidence};
+use crate::device::{self, OpenOptions};
+use crate::host::declared;
+use crate::layout::audit::{Audit, Weight, audit, factory_line};
 use crate::layout::check::{Answer, check};
+use crate::layout::penalty::Penalties;
+use crate::layout::plan::{Profile, Step, plan};
+use crate::layout::{Grid, Source, disk, draw};
 use crate::units::Bytes;
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Args)]
@@ -15,10 +22,53 @@ pub struct LayoutArgs {
 
 #[derive(Subcommand)]
 enum Command {
+    /// What lies where, what of it costs, and how much on this card
+    Audit(AuditArgs),
+    /// Commands that lay a card out better, each with its reason
+    Plan(PlanArgs),
     /// Hold a start of partitions against what a report found
     Check(CheckArgs),
 }
 
+/// What lies where, what of it costs, and how much on this card
+///
+/// Reads only. Without a report the price of a fault is unknown, and that is said.
+/// Exit codes: 0 nothing costs anything, 5 something does, 3 that was not measured.
+#[derive(Args)]
+struct AuditArgs {
+    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    target: String,
+    /// A report of this card: its erase blocks and what things cost on it
+    #[arg(long)]
+    report: Option<PathBuf>,
+    /// Erase block, where it is known from elsewhere
+    #[arg(long, value_name = "SIZE")]
+    align: Option<Bytes>,
+    /// Print the audit as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Commands that lay a card out better, each with its reason
+///
+/// Prints them; runs none. Reads the size of the target and nothing else.
+#[derive(Args)]
+struct PlanArgs {
+    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    target: String,
+    /// raspberry-pi, camera, logger, root-ext4, root-f2fs, root-btrfs, sd-association, or partitions such as fat:512MiB,ext4
+    #[arg(long = "for", value_name = "USE")]
+    profile: Profile,
+    /// A report of this card
+    #[arg(long)]
+    report: Option<PathBuf>,
+    /// Print the plan as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Hold a start of partitions against what a report found
+///
 /// Exit codes: 0 it is a boundary of the erase block, 5 it is none, 3 the report does not say.
 #[derive(Args)]
 struct CheckArgs {
@@ -34,8 +84,133 @@ struct CheckArgs {
 
 pub fn run(a: LayoutArgs) -> anyhow::Result<ExitCode> {
     match a.command {
+        Command::Audit(a) => audit_target(a),
+        Command::Plan(a) => plan_target(a),
         Command::Check(a) => check_starts(a),
     }
+}
+
+fn audit_target(a: AuditArgs) -> anyhow::Result<ExitCode> {
+    let evidence = a.report.as_deref().map(evidence::load).transpose()?;
+    let mut opened = device::open(&super::with_content(&a.target), &OpenOptions::default())?;
+    let g = opened.geometry().clone();
+    let mut notes = vec![];
+    let (mut grid, mut penalties) = (None, Penalties::default());
+    if let Some(e) = &evidence {
+        e.must_fit(g.size, g.offset)?;
+        penalties = Penalties::of(&e.findings, &e.runs);
+        match Grid::found(&e.findings) {
+            Ok(found) => grid = Some(found),
+            Err(why) => notes.push(format!("{}: {why}", e.name)),
+        }
+    }
+    if let Some(unit) = a.align {
+        if unit.0 < 4096 || !unit.0.is_multiple_of(512) {
+            return Err(anyhow!("--align {unit} cannot be an erase block; give a multiple of 512 bytes, 4 KiB or more"));
+        }
+        grid = Some(Grid { unit: unit.0, first: 0, source: Source::Given });
+    }
+    let disk_name = opened.facts().disk.clone();
+    let declared = || {
+        let d = declared::from_sysfs(Path::new("/sys"), disk_name.as_deref()?).ok()?;
+        let unit = d.declared_au?.bytes;
+        (unit >= 4096).then_some(Grid { unit, first: 0, source: Source::Declared })
+    };
+    let grid = grid.or_else(declared).unwrap_or_else(|| Grid::convention(g.offset + g.size));
+    let found = disk::read(opened.look())?;
+    let audit = audit(found, grid, &penalties);
+    if a.json {
+        println!("{}", serde_json::json!(audit));
+    } else {
+        print_audit(&a.target, &audit, &notes);
+    }
+    Ok(match audit.worst() {
+        Some(Weight::Costs) => ExitCode::from(FAULTY),
+        Some(Weight::Unknown) => ExitCode::from(UNDECIDED),
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+fn print_audit(target: &str, a: &Audit, notes: &[String]) {
+    println!("{target}: {}", a.grid);
+    notes.iter().for_each(|n| println!("{n}"));
+    a.disk.lines().iter().for_each(|l| println!("{l}"));
+    a.disk
+        .parts
+        .iter()
+        .filter_map(|p| p.volume.as_ref())
+        .filter(|v| !v.told.is_empty())
+        .for_each(|v| println!("{} was made with {}", v.what, v.told.join(", ")));
+    if let Some(l) = factory_line(a) {
+        println!("{l}");
+    }
+    println!();
+    draw::draw(&a.disk, &a.grid).iter().for_each(|l| println!("{l}"));
+    let off: Vec<_> = a.counts.iter().filter(|c| c.off > 0).collect();
+    if !off.is_empty() {
+        println!("\nAgainst the boundaries");
+        for c in off {
+            let repeated = matches!(c.name.as_str(), "block groups" | "sections");
+            match repeated {
+                true => println!("  {}: {} of {} {} do not begin on one", c.place, c.off, c.count, c.name),
+                false => println!("  {}: {} lies in {} erase blocks and would fit {}", c.place, c.name, c.count, c.count - c.off),
+            }
+        }
+    }
+    for (weight, title) in [(Weight::Costs, "Costs"), (Weight::Unknown, "May cost; not measured"), (Weight::Harmless, "Harmless here")] {
+        let these: Vec<_> = a.faults.iter().filter(|f| f.weight == weight).collect();
+        if !these.is_empty() {
+            println!("\n{title}");
+            these.iter().for_each(|f| println!("  {}: {}\n    {}", f.place, f.what, f.cost));
+        }
+    }
+    if a.faults.is_empty() {
+        println!("\nnothing to say against it");
+    }
+}
+
+fn plan_target(a: PlanArgs) -> anyhow::Result<ExitCode> {
+    let evidence = a.report.as_deref().map(evidence::load).transpose()?;
+    let opened = device::open(&a.target, &OpenOptions::default())?;
+    let g = opened.geometry().clone();
+    if g.offset > 0 {
+        return Err(anyhow!("{} is a partition; a plan is for a whole card", a.target));
+    }
+    let findings = match &evidence {
+        Some(e) => {
+            e.must_fit(g.size, g.offset)?;
+            e.findings.clone()
+        }
+        None => Default::default(),
+    };
+    let p = plan(&a.profile, &findings, g.size, &a.target).map_err(|e| anyhow!(e))?;
+    if a.json {
+        println!("{}", serde_json::json!(p));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for b in &p.basis {
+        println!("# {b}");
+    }
+    let steps = |title: &str, all: &[Step]| {
+        if !all.is_empty() {
+            println!("\n# {title}");
+            all.iter().for_each(|s| println!("# {}\n{}", s.why, s.command));
+        }
+    };
+    steps("everything on the card is lost", &p.steps);
+    steps("or", &p.instead);
+    if !p.mount.is_empty() {
+        println!("\n# mount options");
+        p.mount.iter().for_each(|s| println!("# {}  ({})", s.command, s.why));
+    }
+    if !p.notes.is_empty() {
+        println!();
+        p.notes.iter().for_each(|n| println!("# {n}"));
+    }
+    if !a.target.starts_with("/dev/") && p.steps.iter().any(|s| s.command.contains("PART1")) {
+        println!("# PART1 and so on stand for the devices of the partitions");
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn check_starts(a: CheckArgs) -> anyhow::Result<ExitCode> {
