@@ -2,6 +2,7 @@
 //! 5 the layout costs something.
 
 mod cards;
+mod complete;
 mod erase;
 mod evidence;
 mod format;
@@ -67,6 +68,10 @@ enum Command {
     Erase(erase::EraseArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
+    /// Print completions for a shell
+    Completions(complete::CompletionsArgs),
+    /// Print the manual page
+    Man,
 }
 
 /// Runs the program.
@@ -85,6 +90,8 @@ pub fn main() -> ExitCode {
         Command::Format(a) => format::run(a),
         Command::Erase(a) => erase::run(a),
         Command::Undo(a) => undo::run(a),
+        Command::Completions(a) => complete::completions(a),
+        Command::Man => complete::man(),
     };
     done.unwrap_or_else(|e| {
         // A reader that went away is no error of ours.
