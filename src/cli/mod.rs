@@ -14,6 +14,8 @@ mod probe;
 mod progress;
 mod report;
 mod serve;
+mod sim;
+mod sim_text;
 mod undo;
 
 use crate::device::DeviceError;
@@ -66,6 +68,8 @@ enum Command {
     Format(format::FormatArgs),
     /// Discard or overwrite a card or a part of it
     Erase(erase::EraseArgs),
+    /// Run a trace or a pattern of requests through a simulated card
+    Sim(sim::SimArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
     /// Print completions for a shell
@@ -89,6 +93,7 @@ pub fn main() -> ExitCode {
         Command::Layout(a) => layout::run(a),
         Command::Format(a) => format::run(a),
         Command::Erase(a) => erase::run(a),
+        Command::Sim(a) => sim::run(a),
         Command::Undo(a) => undo::run(a),
         Command::Completions(a) => complete::completions(a),
         Command::Man => complete::man(),
