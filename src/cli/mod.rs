@@ -2,6 +2,7 @@
 //! 5 the layout costs something.
 
 mod cards;
+mod complete;
 mod erase;
 mod evidence;
 mod format;
@@ -13,6 +14,8 @@ mod probe;
 mod progress;
 mod report;
 mod serve;
+mod sim;
+mod sim_text;
 mod undo;
 
 use crate::device::DeviceError;
@@ -65,8 +68,14 @@ enum Command {
     Format(format::FormatArgs),
     /// Discard or overwrite a card or a part of it
     Erase(erase::EraseArgs),
+    /// Run a trace or a pattern of requests through a simulated card
+    Sim(sim::SimArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
+    /// Print completions for a shell
+    Completions(complete::CompletionsArgs),
+    /// Print the manual page
+    Man,
 }
 
 /// Runs the program.
@@ -84,7 +93,10 @@ pub fn main() -> ExitCode {
         Command::Layout(a) => layout::run(a),
         Command::Format(a) => format::run(a),
         Command::Erase(a) => erase::run(a),
+        Command::Sim(a) => sim::run(a),
         Command::Undo(a) => undo::run(a),
+        Command::Completions(a) => complete::completions(a),
+        Command::Man => complete::man(),
     };
     done.unwrap_or_else(|e| {
         // A reader that went away is no error of ours.
