@@ -9,6 +9,7 @@ use std::process::Command;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
+static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
 fn nandscope(args: &[&str]) -> (Option<i32>, String) {
     let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).output().unwrap();
@@ -58,7 +59,7 @@ fn copy(from: &Path, to: &File, at: u64) {
     while here < len {
         let n = (len - here).min(1 << 20) as usize;
         f.read_exact_at(&mut piece[..n], here).unwrap();
-        if piece[..n].iter().any(|&b| b != 0) {
+        if piece[..n] != ZEROS[..n] {
             to.write_all_at(&piece[..n], at + here).unwrap();
         }
         here += n as u64;
@@ -125,9 +126,9 @@ fn plans_make_what_they_promise() {
         ("raspberry-pi", 4 * GIB, 4 * MIB, 16384),
         ("root-f2fs", 2 * GIB, 12 * MIB, 16384),
         ("root-btrfs", 3 * GIB, 4 * MIB, 16384),
-        ("logger", 8 * GIB, 4 * MIB, 32768),
-        ("logger", 64 * GIB, 16 * MIB, 32768),
-        ("logger", 64 * GIB, 24 * MIB, 32768),
+        ("logger", 6 * GIB, 4 * MIB, 32768),
+        ("exfat", 2 * GIB, 16 * MIB, 32768),
+        ("exfat", 2 * GIB, 24 * MIB, 32768),
         ("camera", GIB, 4 * MIB, 16384),
         ("fat:64MiB,swap:64MiB,ext4", GIB, 3 * MIB, 8192),
     ] {

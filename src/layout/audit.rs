@@ -169,10 +169,14 @@ fn one(a: &mut Audit, part: &Part, place: &str, p: &Penalties) {
             sections(a, r.step, off, r.count, place, p);
         }
     }
+    // Zones of one name are told together: a large ext4 has hundreds of inode tables.
     for z in v.zones.iter().filter(|z| z.len >= 4096 && z.mark != '#') {
         let across = grid.block(z.at + z.len - 1) - grid.block(z.at);
-        let least = z.len.div_ceil(grid.unit) - 1;
-        a.counts.push(Count { place: place.into(), name: z.name.clone(), count: across + 1, off: across.saturating_sub(least) });
+        let off = across.saturating_sub(z.len.div_ceil(grid.unit) - 1);
+        match a.counts.iter_mut().find(|c| c.name == z.name && c.place == place) {
+            Some(c) => (c.count, c.off) = (c.count + across + 1, c.off + off),
+            None => a.counts.push(Count { place: place.into(), name: z.name.clone(), count: across + 1, off }),
+        }
     }
 }
 

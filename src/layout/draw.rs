@@ -53,14 +53,16 @@ pub fn draw(disk: &Disk, grid: &Grid) -> Vec<String> {
     let last_block = grid.block(end.saturating_sub(1));
     let row = |block: u64| -> String {
         let begin = if grid.first > 0 { (grid.first + block * grid.unit).saturating_sub(grid.unit) } else { block * grid.unit };
+        let here: Vec<&Painted> = all.iter().filter(|p| p.at < begin.saturating_add(grid.unit) && p.end > begin).collect();
         (0..WIDTH)
             .map(|i| {
-                let (a, b) = (begin + grid.unit * i / WIDTH, (begin + grid.unit * (i + 1) / WIDTH).max(begin + grid.unit * i / WIDTH + 1));
+                let a = begin + grid.unit * i / WIDTH;
+                let b = (begin + grid.unit * (i + 1) / WIDTH).max(a + 1);
                 if a >= end || b <= disk.offset {
                     return ' ';
                 }
-                let over = |p: &&Painted| p.at < b && p.end > a;
-                all.iter().rev().filter(over).find(|p| p.mark != '#').or_else(|| all.iter().find(over)).map_or('.', |p| p.mark)
+                let over = |p: &&&Painted| p.at < b && p.end > a;
+                here.iter().rev().filter(over).find(|p| p.mark != '#').or_else(|| here.iter().find(over)).map_or('.', |p| p.mark)
             })
             .collect()
     };
@@ -74,6 +76,8 @@ pub fn draw(disk: &Disk, grid: &Grid) -> Vec<String> {
     }
     special.sort_unstable();
     special.dedup();
+    // A damaged volume may claim thousands of places.
+    special.truncate(20 * MOST);
     let mut out = vec![];
     let mut before: Option<String> = None;
     let mut last_shown = None;

@@ -33,11 +33,11 @@ fn ext(head: &[u8], read: &mut Read<'_>) -> Option<Volume> {
     let (first, per_group) = (f(0x14, 4)?, f(0x20, 4)?);
     let (inodes, inode_size) = (f(0x28, 4)?, if f(0x4c, 4)? == 0 { 128 } else { f(0x58, 2)? });
     let size = blocks.checked_mul(block)?;
-    if per_group == 0 || first > 1 || blocks <= first {
+    let desc = if wide { f(0xfe, 2)?.max(32) } else { 32 };
+    if per_group == 0 || first > 1 || blocks <= first || desc > 1024 {
         return None;
     }
     let groups = (blocks - first).div_ceil(per_group);
-    let desc = if wide { f(0xfe, 2)?.max(32) } else { 32 };
     let mut zones = vec![zone("superblock", 'r', first * block, block)];
     let gdt_blocks = groups.checked_mul(desc)?.div_ceil(block);
     zones.push(zone("group descriptors", 'g', (first + 1) * block, gdt_blocks.checked_mul(block)?));
@@ -59,7 +59,7 @@ fn ext(head: &[u8], read: &mut Read<'_>) -> Option<Volume> {
     let mut merged: Vec<(u64, u64, char)> = vec![];
     for (at, n, mark) in spots {
         match merged.last_mut() {
-            Some(last) if last.2 == mark && last.0 + last.1 == at => last.1 = last.1.saturating_add(n),
+            Some(last) if last.2 == mark && last.0.saturating_add(last.1) == at => last.1 = last.1.saturating_add(n),
             _ => merged.push((at, n, mark)),
         }
     }

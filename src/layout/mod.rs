@@ -10,5 +10,6 @@ pub mod grid;
 mod linux;
 pub mod penalty;
 pub mod plan;
+pub mod prove;
 
 pub use grid::{Grid, Source};
