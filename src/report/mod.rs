@@ -242,6 +242,7 @@ pub(crate) mod tests {
                 offset: 0,
             },
             host: HostFacts::default(),
+            state: CardState::Unknown,
             declared: serde_json::Value::Null,
             settings: Settings {
                 asked: "/dev/sdz".into(),
