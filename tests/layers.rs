@@ -37,6 +37,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("host", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding"]),
     ("layout", &["crate::report", "crate::cli", "crate::experiment", "nandscope_sim", "device::open"]),
     ("report", &["crate::cli", "nandscope_sim", "device::open"]),
+    ("flashbench", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::host", "crate::finding", "nandscope_sim"]),
     ("volume", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding", "nandscope_sim"]),
     ("probe.rs", &["crate::cli", "nandscope_sim"]),
 ];

@@ -5,6 +5,7 @@ mod cards;
 mod complete;
 mod erase;
 mod evidence;
+mod flashbench;
 mod format;
 pub mod identify;
 mod infer;
@@ -50,6 +51,8 @@ enum Command {
     Probe(probe::ProbeArgs),
     /// Run one experiment
     Run(probe::RunArgs),
+    /// flashbench's tests, options and lines, without its faults
+    Flashbench(flashbench::FlashbenchArgs),
     /// List block devices and whether they may be probed
     List(list::ListArgs),
     /// List or show the built-in simulated cards
@@ -84,6 +87,7 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Probe(a) => probe::probe(a),
         Command::Run(a) => probe::run(a),
+        Command::Flashbench(a) => flashbench::run(a),
         Command::List(a) => list::run(a),
         Command::Cards(a) => cards::run(a),
         Command::Identify(a) => identify::run(a),
