@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 
+/// What a disk holds: positions and bytes.
+type Pieces = Vec<(u64, Vec<u8>)>;
+
 /// Parses, audits and draws what a disk of `size` bytes holds, whose content is given as pieces; the rest are zeros.
 fn everything(pieces: &[(u64, Vec<u8>)], size: u64) -> usize {
     let mut asked = 0;
@@ -44,7 +47,7 @@ fn everything(pieces: &[(u64, Vec<u8>)], size: u64) -> usize {
 }
 
 /// Heads of whole disks: our own formats, and those of the tools that are there.
-fn seeds() -> Vec<(Vec<(u64, Vec<u8>)>, u64)> {
+fn seeds() -> Vec<(Pieces, u64)> {
     let mut out = vec![];
     for (size, kind) in [(16 * MIB, None), (488 * MIB, None), (4096 * MIB, None), (600 * MIB, Some(FatType::ExFat))] {
         let mut pieces = vec![];
@@ -82,7 +85,7 @@ fn seeds() -> Vec<(Vec<(u64, Vec<u8>)>, u64)> {
 }
 
 /// What is not zero in the first 48 MiB, in pieces of 4 KiB.
-fn heads(image: &Path) -> Vec<(u64, Vec<u8>)> {
+fn heads(image: &Path) -> Pieces {
     let bytes = std::fs::read(image).unwrap();
     let pages = bytes[..48 << 20].chunks(4096).enumerate();
     pages.filter(|(_, p)| p.iter().any(|&b| b != 0)).take(300).map(|(i, p)| (i as u64 * 4096, p.to_vec())).collect()
