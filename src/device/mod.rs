@@ -18,6 +18,7 @@ mod ranges;
 mod realtime;
 mod recover;
 mod sim;
+mod state;
 pub mod trace;
 pub mod undo;
 
@@ -28,6 +29,7 @@ pub use open::{OpenOptions, Opened, open, open_model};
 pub use realtime::{Realtime, realtime};
 pub use recover::{RecoverOptions, Recovered, recover};
 pub use sim::{Machine, SimDevice};
+pub use state::CardState;
 
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -182,6 +184,14 @@ pub trait Device {
         None
     }
 
+    /// Discards so that the old content cannot be read any more, untimed.
+    ///
+    /// # Errors
+    /// `Unsupported` where the target has no such command.
+    fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {
+        Err(DeviceError::Unsupported(format!("secure discard of {len} bytes at {at}; overwrite instead")))
+    }
+
     /// One timed read that keeps what it read, for what needs the bytes (filesystems). `at` and the length as in [`Access`].
     ///
     /// # Errors
@@ -240,6 +250,9 @@ macro_rules! forward {
             }
             fn busy(&mut self) -> Option<Vec<Nanos>> {
                 (**self).busy()
+            }
+            fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {
+                (**self).discard_securely(at, len)
             }
             fn get(&mut self, at: u64, into: &mut [u8]) -> Result<Timed> {
                 (**self).get(at, into)
