@@ -54,10 +54,19 @@ pub enum Quantity {
     FileReadRate,
     /// The longest time one record of a file took to write, in ms.
     WorstWriteMs,
+    /// When the card rewrites an erase block: 0 never in a row of small writes, 1 at the end of each transaction, 2 whenever a
+    /// buffer is full.
+    RewritePolicy,
+    /// Bytes of small writes that are collected before they are written to the flash.
+    WriteBuffer,
+    /// Time to rewrite an erase block for a small write, in ms.
+    RewriteMs,
+    /// 1: a chip of small pages (512 B in 16 KiB), 2: of large pages, or of several bits a cell.
+    ChipClass,
 }
 
 impl Quantity {
-    pub const ALL: [Quantity; 23] = [
+    pub const ALL: [Quantity; 27] = [
         Quantity::EraseBlock,
         Quantity::EraseBlockOffset,
         Quantity::Page,
@@ -81,6 +90,10 @@ impl Quantity {
         Quantity::FileWriteRate,
         Quantity::FileReadRate,
         Quantity::WorstWriteMs,
+        Quantity::RewritePolicy,
+        Quantity::WriteBuffer,
+        Quantity::RewriteMs,
+        Quantity::ChipClass,
     ];
 
     /// The name in JSON.
@@ -109,6 +122,10 @@ impl Quantity {
             Quantity::FileWriteRate => "file_write_rate",
             Quantity::FileReadRate => "file_read_rate",
             Quantity::WorstWriteMs => "worst_write_ms",
+            Quantity::RewritePolicy => "rewrite_policy",
+            Quantity::WriteBuffer => "write_buffer",
+            Quantity::RewriteMs => "rewrite_ms",
+            Quantity::ChipClass => "chip_class",
         }
     }
 
@@ -138,6 +155,10 @@ impl Quantity {
             Quantity::FileWriteRate => "file write",
             Quantity::FileReadRate => "file read",
             Quantity::WorstWriteMs => "longest write",
+            Quantity::RewritePolicy => "rewrites",
+            Quantity::WriteBuffer => "write buffer",
+            Quantity::RewriteMs => "rewriting a block",
+            Quantity::ChipClass => "chip",
         }
     }
 
@@ -150,10 +171,13 @@ impl Quantity {
     pub fn show(self, v: f64) -> String {
         match self {
             Quantity::OpenAusLinear | Quantity::OpenAusRandom => format!("{v:.0}"),
-            Quantity::CloseCostMs | Quantity::WorstWriteMs => format!("{} ms", three(v)),
+            Quantity::CloseCostMs | Quantity::WorstWriteMs | Quantity::RewriteMs => format!("{} ms", three(v)),
             Quantity::AccessTimeUs => format!("{} µs", three(v)),
             Quantity::ReadRate | Quantity::FileWriteRate | Quantity::FileReadRate => rate(v),
             Quantity::MultiBlockGain | Quantity::PreDefinedGain | Quantity::PreEraseGain => format!("{}x", three(v)),
+            Quantity::RewritePolicy if v == 0.0 => "none".into(),
+            Quantity::RewritePolicy => if v == 1.0 { "at the end" } else { "full buffer" }.into(),
+            Quantity::ChipClass => if v == 1.0 { "small pages" } else { "large or MLC" }.into(),
             Quantity::ContentGain if v == 1.0 => "none".into(),
             Quantity::ContentGain => format!("{}x", three(v)),
             Quantity::OddRegions if v > 0.0 => format!("{v:.0}"),

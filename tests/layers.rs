@@ -35,6 +35,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("experiment", &["crate::report", "crate::cli", "crate::host", "nandscope_sim"]),
     ("device", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding"]),
     ("host", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding"]),
+    ("layout", &["crate::report", "crate::cli", "crate::experiment", "nandscope_sim", "device::open"]),
     ("report", &["crate::cli", "nandscope_sim", "device::open"]),
     ("ab.rs", &["crate::cli", "crate::report", "crate::infer", "nandscope_sim"]),
     ("flashbench", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::host", "crate::finding", "nandscope_sim"]),

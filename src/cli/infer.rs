@@ -16,7 +16,8 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct InferArgs {
-    /// A report that --json wrote, or pasted logs: flashbench, SdFat bench, sysfs or register dumps; '-' reads standard input
+    /// A report that --json wrote, or pasted logs: flashbench, SdFat bench, busy traces, lines of firmware/, sysfs or register dumps;
+    /// '-' reads standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Write the report with the new findings to a file, or to standard output with '-'
@@ -35,6 +36,11 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
             bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
         }
         files.push((name, bytes));
+    }
+    if let [(name, bytes)] = &files[..]
+        && let Some(log) = super::infer_micro::read(bytes)
+    {
+        return super::infer_micro::run(name, log, a.json.as_ref());
     }
     let is_report = |b: &[u8]| b.iter().find(|c| !c.is_ascii_whitespace()) == Some(&b'{');
     match files.iter().filter(|f| is_report(&f.1)).count() {

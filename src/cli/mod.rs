@@ -1,14 +1,22 @@
-//! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety.
+//! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety,
+//! 5 the layout costs something.
 
 mod ab;
+mod bench;
 mod cards;
 mod complete;
+mod erase;
+mod evidence;
 mod flashbench;
+mod format;
 pub mod identify;
 mod infer;
+mod infer_micro;
+mod layout;
 mod list;
 mod partitions;
 mod probe;
+mod progress;
 mod report;
 mod serve;
 mod sim;
@@ -24,6 +32,8 @@ use std::process::ExitCode;
 pub const UNDECIDED: u8 = 3;
 /// Refused for safety.
 pub const REFUSED: u8 = 4;
+/// The layout of the card costs something.
+pub const FAULTY: u8 = 5;
 
 /// Times a flash card and says what is inside it, how sure it is, and what to do about it.
 #[derive(Parser)]
@@ -37,7 +47,7 @@ const AFTER: &str = "\
 A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, or a simulated card (sim:NAME, sim:PATH.toml).
 Nothing is written to a device without --write --consent ID; `nandscope list` prints the ID.
 
-Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety.";
+Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety, 5 the layout costs something.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -49,6 +59,8 @@ enum Command {
     Ab(ab::AbArgs),
     /// Probe the partitions of one device and compare them
     Partitions(partitions::PartitionsArgs),
+    /// Time the records of a file, find stalls, size a buffer
+    Bench(bench::BenchArgs),
     /// flashbench's tests, options and lines, without its faults
     Flashbench(flashbench::FlashbenchArgs),
     /// List block devices and whether they may be probed
@@ -63,6 +75,12 @@ enum Command {
     Report(report::ReportArgs),
     /// Show a simulated card as a block device
     Serve(serve::ServeArgs),
+    /// Where things lie on a card, against its erase blocks
+    Layout(layout::LayoutArgs),
+    /// Put a FAT or exFAT volume on a card, aligned
+    Format(format::FormatArgs),
+    /// Discard or overwrite a card or a part of it
+    Erase(erase::EraseArgs),
     /// Run a trace or a pattern of requests through a simulated card
     Sim(sim::SimArgs),
     /// Put back what an interrupted run overwrote
@@ -81,6 +99,7 @@ pub fn main() -> ExitCode {
         Command::Run(a) => probe::run(a),
         Command::Ab(a) => ab::run(a),
         Command::Partitions(a) => partitions::run(a),
+        Command::Bench(a) => bench::run_bench(a),
         Command::Flashbench(a) => flashbench::run(a),
         Command::List(a) => list::run(a),
         Command::Cards(a) => cards::run(a),
@@ -88,6 +107,9 @@ pub fn main() -> ExitCode {
         Command::Infer(a) => infer::run(a),
         Command::Report(a) => report::run(a),
         Command::Serve(a) => serve::run(a),
+        Command::Layout(a) => layout::run(a),
+        Command::Format(a) => format::run(a),
+        Command::Erase(a) => erase::run(a),
         Command::Sim(a) => sim::run(a),
         Command::Undo(a) => undo::run(a),
         Command::Completions(a) => complete::completions(a),
@@ -114,4 +136,12 @@ pub fn colour(out: &impl IsTerminal) -> bool {
 /// Columns of the terminal; 100 where there is none.
 pub fn width() -> usize {
     rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|w| w.ws_col as usize).filter(|&w| w >= 40).unwrap_or(100)
+}
+
+/// The target with its content kept, where it is a simulated card: what is to be read back must be there.
+fn with_content(target: &str) -> String {
+    match target.strip_prefix("sim:") {
+        Some(rest) if !rest.contains("content") => format!("{target}{}content", if rest.contains('?') { '&' } else { '?' }),
+        _ => target.to_string(),
+    }
 }

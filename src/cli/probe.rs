@@ -1,8 +1,9 @@
 //! `nandscope probe` and `nandscope run`: says what will be touched, measures, says what was found and what was written.
 
 use super::colour;
+use super::erase::{HowArg, erase_all};
 use super::infer::{output, verdict};
-use crate::device::{self, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
+use crate::device::{self, CardState, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
 use crate::experiment::{self, Experiment};
 use crate::finding::{Findings, Quantity};
 use crate::host::declared::{Declared, Kind};
@@ -59,6 +60,12 @@ struct Common {
     /// Part of the target to use, as START..END, for example 64MiB..1GiB
     #[arg(long, value_name = "RANGE", value_parser = parse_region)]
     region: Option<(Option<Bytes>, Option<Bytes>)>,
+    /// Erase or fill the whole region first: reads of flash that was never written say little
+    #[arg(long, value_enum, value_name = "HOW")]
+    prepare: Option<HowArg>,
+    /// What the card went through before, for the report: fresh, erased, filled, aged
+    #[arg(long, value_name = "STATE", conflicts_with = "prepare")]
+    state: Option<CardState>,
     /// Leave what was written instead of putting the old content back
     #[arg(long)]
     no_undo: bool,
@@ -121,9 +128,22 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     let geometry = opened.geometry().clone();
     let region = region_of(region_asked, &geometry)?;
     let signatures = if write && !simulated { opened.signatures()? } else { vec![] };
+    let prepare = a.prepare.map(|how| how.order(region.clone(), geometry.sector, &facts));
+    if prepare.is_some() && !write {
+        return Err(DeviceError::Refused("--prepare writes the whole region; allow it with --write".into()).into());
+    }
+    if prepare.is_some() && undo {
+        return Err(
+            DeviceError::Refused("--prepare overwrites the whole region, which cannot be put back; give --no-undo, too".into()).into()
+        );
+    }
     let mut guard = if write {
         let consent = Consent::check(opened.id(), a.consent.as_deref())?;
-        let limits = Limits { region: Some(region.clone()), budget: a.writes.0, undo: undo.then(undo::default_dir) };
+        let limits = Limits {
+            region: Some(region.clone()),
+            budget: a.writes.0 + prepare.as_ref().map_or(0, |o| o.writes(geometry.offset)),
+            undo: undo.then(undo::default_dir),
+        };
         opened.writable(&consent, &limits)?
     } else {
         opened.read_only()
@@ -156,6 +176,13 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
         when: if simulated { 0 } else { SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()) },
         target: id,
         host: facts,
+        state: match (a.prepare, a.state) {
+            (Some(how), _) => how.state(),
+            (None, Some(said)) => said,
+            // A simulated card begins its life with the run.
+            (None, None) if simulated => CardState::Fresh,
+            (None, None) => CardState::Unknown,
+        },
         declared: declared.as_ref().map_or(serde_json::Value::Null, |d| serde_json::json!(d)),
         settings: Settings {
             asked: target.clone(),
@@ -177,6 +204,11 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     }
     report.warnings.extend(report.host.caveats.iter().cloned());
     report.warnings.extend(left_out);
+    if let Some(order) = &prepare
+        && erase_all(&mut guard, order, quiet)?.stopped
+    {
+        bail!("interrupted while preparing the card; nothing was measured");
+    }
     let began = guard.now();
     // Putting the old content back takes about as long as writing did.
     let measuring = if undo { Nanos((time.0 as f64 * 0.75) as u64) } else { time };

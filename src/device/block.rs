@@ -141,7 +141,7 @@ impl FileDevice {
         match self.kind {
             Kind::Block { discard: false } => Err(DeviceError::Unsupported(format!("{} has no discard", self.name))),
             Kind::Block { .. } => FileDevice::timed(self.origin, "discard", a, || {
-                ioctl::discard(fd, a.at, a.len).map(|()| a.len as usize).map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))
+                ioctl::discard(fd, a.at, a.len, false).map(|()| a.len as usize).map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))
             }),
             Kind::Image => {
                 let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -182,6 +182,19 @@ impl Device for FileDevice {
             }
             Op::Flush => FileDevice::timed(self.origin, "flush", a, || fdatasync(&self.file).map(|()| 0)),
         }
+    }
+
+    fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {
+        self.changes()?;
+        Access { op: Op::Discard, at, len }.check(&self.geometry)?;
+        let unsupported = || DeviceError::Unsupported(format!("{} has no secure discard; overwrite instead", self.name));
+        if self.kind == Kind::Image {
+            return Err(unsupported());
+        }
+        ioctl::discard(self.file.as_fd(), at, len, true).map_err(|e| match e.raw_os_error() {
+            Some(code) if code == Errno::OPNOTSUPP.raw_os_error() => unsupported(),
+            _ => DeviceError::Io { op: "secure discard", at, len, source: e },
+        })
     }
 
     fn now(&self) -> Nanos {

@@ -288,6 +288,19 @@ impl Device for Guard {
         self.untimed(a.op, a.len, |d| d.store(at, from))
     }
 
+    fn busy(&mut self) -> Option<Vec<Nanos>> {
+        self.inner.busy()
+    }
+
+    fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {
+        let a = Access { op: Op::Discard, at, len };
+        self.permit(a, 0)?;
+        if self.has_journal() {
+            return Err(DeviceError::Unsupported("what is discarded securely cannot be put back; do it without undo".into()));
+        }
+        self.untimed(a.op, len, |d| d.discard_securely(at, len))
+    }
+
     fn get(&mut self, at: u64, into: &mut [u8]) -> Result<Timed> {
         let a = Access { op: Op::Read, at, len: into.len() as u64 };
         self.permit(a, 0)?;

@@ -1,19 +1,22 @@
-//! The two system calls for which there is no safe wrapper.
+//! The system calls for which there is no safe wrapper.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// `_IO(0x12, 119)` of `linux/fs.h`; takes `uint64_t[2]`: start and length in bytes.
 const BLKDISCARD: libc::c_ulong = 0x1277;
+/// `_IO(0x12, 125)`, the same arguments.
+const BLKSECDISCARD: libc::c_ulong = 0x127d;
 
-/// Tells the device that `len` bytes at `start` are no longer needed.
+/// Tells the device that `len` bytes at `start` are no longer needed; with `secure`, that they must not be readable any more.
 ///
 /// # Errors
-/// `EOPNOTSUPP` where the device has no discard, `EBADF` on a read-only descriptor, `EINVAL` off the sector grid.
-pub fn discard(fd: BorrowedFd<'_>, start: u64, len: u64) -> io::Result<()> {
+/// `EOPNOTSUPP` where the device has no such discard, `EBADF` on a read-only descriptor, `EINVAL` off the sector grid.
+pub fn discard(fd: BorrowedFd<'_>, start: u64, len: u64, secure: bool) -> io::Result<()> {
     let range = [start, len];
-    // SAFETY: BLKDISCARD reads two u64 from the pointer, which `range` provides for the length of the call.
-    let rc = unsafe { libc::ioctl(fd.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) };
+    let request = if secure { BLKSECDISCARD } else { BLKDISCARD };
+    // SAFETY: both requests read two u64 from the pointer, which `range` provides for the length of the call.
+    let rc = unsafe { libc::ioctl(fd.as_raw_fd(), request as _, range.as_ptr()) };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

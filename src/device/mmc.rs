@@ -169,6 +169,9 @@ impl<D: Device, P: CommandPort> Device for Commanded<D, P> {
     fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
         self.device.store(at, from)
     }
+    fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {
+        self.device.discard_securely(at, len)
+    }
 
     fn get(&mut self, at: u64, into: &mut [u8]) -> Result<Timed> {
         self.device.get(at, into)

@@ -18,6 +18,7 @@ mod ranges;
 mod realtime;
 mod recover;
 mod sim;
+mod state;
 pub mod trace;
 pub mod undo;
 
@@ -27,8 +28,9 @@ pub use guard::{Counters, Guard, Limits};
 pub use open::{OpenOptions, Opened, open, open_model};
 pub use realtime::{Realtime, realtime};
 pub use recover::{RecoverOptions, Recovered, recover};
-pub use sim::SimDevice;
 pub(crate) use sim::{errno, request};
+pub use sim::{Machine, SimDevice};
+pub use state::CardState;
 
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -177,6 +179,20 @@ pub trait Device {
     /// Writes bytes, untimed (undo).
     fn store(&mut self, at: u64, from: &[u8]) -> Result<()>;
 
+    /// How long the card was busy after each block of the last write, and after its stop command where one was sent, where the
+    /// target can tell (C10).
+    fn busy(&mut self) -> Option<Vec<Nanos>> {
+        None
+    }
+
+    /// Discards so that the old content cannot be read any more, untimed.
+    ///
+    /// # Errors
+    /// `Unsupported` where the target has no such command.
+    fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {
+        Err(DeviceError::Unsupported(format!("secure discard of {len} bytes at {at}; overwrite instead")))
+    }
+
     /// One timed read that keeps what it read, for what needs the bytes (filesystems). `at` and the length as in [`Access`].
     ///
     /// # Errors
@@ -232,6 +248,12 @@ macro_rules! forward {
             }
             fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
                 (**self).store(at, from)
+            }
+            fn busy(&mut self) -> Option<Vec<Nanos>> {
+                (**self).busy()
+            }
+            fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {
+                (**self).discard_securely(at, len)
             }
             fn get(&mut self, at: u64, into: &mut [u8]) -> Result<Timed> {
                 (**self).get(at, into)

@@ -94,6 +94,14 @@ impl Opened {
         self.guard.geometry()
     }
 
+    /// The microcontroller a simulated card is plugged into; none for anything else.
+    pub fn machine(&self) -> Option<super::Machine> {
+        match &self.place {
+            Place::Sim { model, .. } => super::Machine::of(model),
+            _ => None,
+        }
+    }
+
     /// The target for a first look; what is read here counts in the guard made later.
     pub fn look(&mut self) -> &mut Guard {
         &mut self.guard

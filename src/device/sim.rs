@@ -4,7 +4,7 @@
 use super::mmc::{CommandPort, Multi, Transaction};
 use super::{Access, Device, DeviceError, Fill, Geometry, Op, Result, Timed};
 use crate::units::{Nanos, SECTOR};
-use nandscope_sim::model::Transfer;
+use nandscope_sim::model::{Host, Profile, Transfer};
 use nandscope_sim::{Card, Completion, Data, Fault, Model, Request};
 use rustix::io::Errno;
 
@@ -152,6 +152,10 @@ impl Device for SimDevice {
         self.card.store(at, from).map_err(|f| error("write", at, from.len() as u64, f))
     }
 
+    fn busy(&mut self) -> Option<Vec<Nanos>> {
+        Some(self.card.busy().into_iter().map(Nanos).collect())
+    }
+
     fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
         let a = Access { op: Op::Write(Fill::Random(0)), at, len: from.len() as u64 };
         a.check(&self.geometry)?;
@@ -219,6 +223,38 @@ impl CommandPort for SimDevice {
     }
 }
 
+/// A microcontroller with a file library, as far as it costs time of its own (C6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// The host profile, where it is one unchanged.
+    pub name: &'static str,
+    /// A call by itself.
+    pub call: Nanos,
+    /// Copying between buffers, ns for 1000 bytes.
+    pub copy: u64,
+    /// Between two calls of a benchmark.
+    pub pause: Nanos,
+    /// One look at a busy card.
+    pub poll: Nanos,
+    /// A sector of the FAT is kept apart from the data.
+    pub fat_buffer: bool,
+}
+
+impl Machine {
+    /// The machine of a model; none where its host is no microcontroller.
+    pub fn of(model: &Model) -> Option<Machine> {
+        let h = &model.host;
+        (h.buffer > 0).then(|| Machine {
+            name: h.profile().map_or("a host of its own", Profile::name),
+            call: Nanos(h.call),
+            copy: 1_000_000_000_000u64.checked_div(h.copy).unwrap_or(0),
+            pause: Nanos(h.pause),
+            poll: Nanos(h.poll),
+            fat_buffer: h.fat_buffer,
+        })
+    }
+}
+
 /// What stands behind `sim:`: a model, and the name to show.
 #[derive(Debug)]
 pub(super) struct SimTarget {
@@ -232,12 +268,16 @@ pub(super) struct SimTarget {
 pub(super) fn parse(rest: &str) -> Result<SimTarget> {
     let wrong = |why: String| DeviceError::Open { target: format!("sim:{rest}"), why };
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (mut seed, mut content) = (1, false);
+    let (mut seed, mut content, mut host) = (1, false, None);
     for part in query.split('&').filter(|p| !p.is_empty()) {
         match part.split_once('=') {
+            Some(("host", name)) => {
+                let known = || Profile::names().collect::<Vec<_>>().join(", ");
+                host = Some(Profile::named(name).ok_or_else(|| wrong(format!("there is no host '{name}'; there are {}", known())))?);
+            }
             Some(("seed", n)) => seed = n.parse().map_err(|_| wrong(format!("'{n}' is no seed; write for example ?seed=7")))?,
             None if part == "content" => content = true,
-            _ => return Err(wrong(format!("unknown setting '{part}'; there are seed=NUMBER and content"))),
+            _ => return Err(wrong(format!("unknown setting '{part}'; there are seed=NUMBER, host=NAME and content"))),
         }
     }
     let model = if place.ends_with(".toml") || place.contains('/') {
@@ -251,7 +291,11 @@ pub(super) fn parse(rest: &str) -> Result<SimTarget> {
         Model::parse(text, &format!("{place}.toml"))
     }
     .map_err(|e| wrong(e.to_string()))?;
-    Ok(SimTarget { name: format!("sim:{place}?seed={seed}"), model, seed, content })
+    let (model, on) = match host {
+        None => (model, String::new()),
+        Some(p) => (Model { host: Host::of(p), ..model }, format!("&host={}", p.name())),
+    };
+    Ok(SimTarget { name: format!("sim:{place}?seed={seed}{on}"), model, seed, content })
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub mod run;
 mod scatter;
 mod small_writes;
 mod write_boundary;
+mod write_trace;
 mod write_unit;
 
 use crate::device::mmc::Multi;
@@ -117,6 +118,7 @@ pub const ALL: &[&dyn Experiment] = &[
     &write_boundary::WriteBoundary,
     &fat_zone::FatZone,
     &multi_block::MultiBlock,
+    &write_trace::WriteTrace,
     &scatter::Scatter,
     &interval::Interval,
     &access_kinds::AccessKinds,
@@ -124,7 +126,7 @@ pub const ALL: &[&dyn Experiment] = &[
 ];
 
 /// Experiments that say how a host had better use a card rather than what is inside, or cost more than all the others.
-const ON_REQUEST: [&str; 5] = ["multi-block", "scatter", "interval", "access-kinds", "small-writes"];
+const ON_REQUEST: [&str; 6] = ["multi-block", "write-trace", "scatter", "interval", "access-kinds", "small-writes"];
 
 /// What `probe` runs: all that says what is inside a card.
 pub fn probing() -> Vec<&'static dyn Experiment> {

@@ -9,6 +9,7 @@ pub mod loop_ioctl;
 pub mod mounts;
 pub mod partitions;
 pub mod queue;
+pub mod ticks;
 pub mod registers;
 pub mod safety;
 pub mod served;

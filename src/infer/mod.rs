@@ -1,9 +1,12 @@
 //! From samples to findings: pure functions.
 
 pub mod ab;
+pub mod buffer;
 pub mod combine;
 pub mod lattice;
 pub mod open;
+pub mod rewrite;
+pub mod stalls;
 pub mod stats;
 pub mod steps;
 pub mod tables;

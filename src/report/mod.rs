@@ -1,6 +1,7 @@
 //! One value, several writers: JSON for programs, text for people. Only this module and `cli` print.
 
 pub mod advice;
+pub mod bench;
 pub mod commands;
 pub mod figures;
 pub mod html;
@@ -10,7 +11,7 @@ pub mod terminal;
 pub mod uses;
 pub mod words;
 
-use crate::device::{Counters, TargetId};
+use crate::device::{CardState, Counters, TargetId};
 use crate::experiment;
 use crate::finding::{Finding, Findings};
 use crate::host::facts::HostFacts;
@@ -80,6 +81,9 @@ pub struct Report {
     pub when: u64,
     pub target: TargetId,
     pub host: HostFacts,
+    /// What the flash went through before.
+    #[serde(default)]
+    pub state: CardState,
     /// What the card says of itself; null where it says nothing.
     pub declared: serde_json::Value,
     pub settings: Settings,
@@ -243,6 +247,7 @@ pub(crate) mod tests {
                 offset: 0,
             },
             host: HostFacts::default(),
+            state: CardState::Unknown,
             declared: serde_json::Value::Null,
             settings: Settings {
                 asked: "/dev/sdz".into(),

@@ -57,6 +57,14 @@ fn what(q: Quantity) -> Option<&'static str> {
         "efficient_write" => "Small writes waste time; from this size on most of the card's speed is reached.",
         "file_write_rate" => "This is how fast a file grows when a program writes it in small records.",
         "file_read_rate" => "This is how fast a file is read in small records.",
+        "rewrite_policy" => {
+            "A card without a log rewrites an erase block for a small write: at the end of each transaction, or whenever a small buffer is full."
+        }
+        "write_buffer" => "Small writes that follow each other wait in the card until this much has come together.",
+        "rewrite_ms" => "This is how long the card is busy when it rewrites an erase block for a small write.",
+        "chip_class" => {
+            "The time of a rewrite tells small-block flash (pages of 512 bytes) from large-block flash or flash with several bits a cell."
+        }
         "worst_write_ms" => "Now and then a write takes far longer than usual; this is the longest one seen.",
         _ => return None,
     })

@@ -1,6 +1,9 @@
 //! What was measured: one row an access. A saved run can be inferred again without the card.
 
+pub mod busy;
+pub mod firmware;
 pub mod import;
+pub mod records;
 
 use crate::device::{Fill, Op};
 use crate::units::Nanos;

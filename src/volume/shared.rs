@@ -56,6 +56,9 @@ impl<D: Device> Device for Shared<D> {
     fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
         self.device.borrow_mut().put(at, from)
     }
+    fn busy(&mut self) -> Option<Vec<Nanos>> {
+        self.device.borrow_mut().busy()
+    }
     fn write_as(&mut self, how: Option<mmc::Multi>) -> Result<()> {
         self.device.borrow_mut().write_as(how)
     }

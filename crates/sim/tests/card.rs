@@ -329,3 +329,27 @@ fn a_large_card_is_small_in_memory() {
     assert!(c.done > 0);
     assert!(built(&text).with_content().store((1 << 40) - 5, b"12345").is_ok());
 }
+
+/// C12 to C14: where in a transaction of eight blocks a card is busy. The sum is what the write took but for the wire.
+#[test]
+fn busy_times_tell_the_policy() {
+    let busy = |ftl: &str, host: &str| {
+        let text = format!(
+            "name = \"b\"\n[host]\nrate = \"1 MB/s\"\n{host}\n[card]\ncapacity = \"16 MiB\"\nstop = \"10 us\"\n[nand]\npage = \"2 KiB\"\nerase_block = \"128 KiB\"\nprogram = \"1 ms\"\ncopy = \"1 ms\"\nerase = \"2 ms\"\n[ftl]\n{ftl}\n"
+        );
+        let mut card = Card::new(&Model::parse(&text, "b").unwrap(), 1);
+        let done = card.submit(0, Request::write(1 << 20, 4096)).unwrap();
+        let busy = card.busy();
+        assert_eq!(busy.iter().sum::<u64>() + 4_096_000, done.done - done.start, "{ftl}");
+        busy
+    };
+    let (through, open) = ("kind = \"write-through\"", "transfer = \"open-ended\"");
+    let end = busy(through, open);
+    assert_eq!((end.len(), end[..8].iter().sum::<u64>()), (9, 0), "all of it after Stop Tran: {end:?}");
+    let end = busy(through, "");
+    assert!(end.len() == 8 && end[7] > 60_000_000, "{end:?}");
+    let buffer = busy(&format!("{through}\nbuffer = \"2 KiB\""), open);
+    assert!(buffer[3] > 60_000_000 && buffer[7] == buffer[3] && buffer[8] == 10_000 && buffer[0] == 0, "{buffer:?}");
+    let none = busy("kind = \"none\"", open);
+    assert_eq!(none, [0, 0, 0, 1_000_000, 0, 0, 0, 1_000_000, 10_000]);
+}

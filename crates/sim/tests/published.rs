@@ -3,7 +3,6 @@
 mod bench;
 
 use bench::*;
-use nandscope_sim::Request;
 
 fn near(what: &str, found: f64, published: f64, share: f64) {
     let off = found / published - 1.0;
@@ -128,36 +127,4 @@ fn patriot() {
             assert!((10.0..60.0).contains(&diff), "the rows below are 19 to 44 us: {diff} at {align}");
         }
     }
-}
-
-#[test]
-fn chan() {
-    for (name, write, read) in CHAN {
-        let mut b = Bench::new(name);
-        near(&format!("{name} write, ms"), mean(&b.stream(Request::write, MIB, 256, 2 * KIB)) / 1e3, write, 0.15);
-        near(&format!("{name} read, ms"), mean(&b.stream(Request::read, MIB, 256, 2 * KIB)) / 1e3, read, 0.15);
-    }
-    let pair = |name, at| Bench::new(name).stream(Request::write, at, 2, 2 * KIB).iter().sum::<f64>();
-    let read = |name| Bench::new(name).stream(Request::read, 0, 1, 2 * KIB)[0];
-    let (large, small) = ("chan-sdc-512mb", "chan-sdc-128mb");
-    assert!(pair(large, 256 * KIB) * 3.0 < pair(large, 600 * KIB), "C18: the first 512 KiB are fast");
-    let rewrites = (pair(large, 600 * KIB) - 2.0 * read(large)) / (pair(small, MIB) / 2.0 - read(small));
-    near("C15, C21: rewriting the large block against the small one", rewrites, 30_000.0 * 4.3 / (3800.0 * 5.4), 0.15);
-}
-
-#[test]
-fn greiman() {
-    for (name, p) in GREIMAN {
-        let mut b = Bench::new(name);
-        let (w, r) = (b.stream(Request::write, 8 * MIB, 9765, 512), b.stream(Request::read, 8 * MIB, 9765, 512));
-        near(&format!("{name} shortest write"), least(&w), p[0], 0.05);
-        near(&format!("{name} mean write"), mean(&w), p[1], 0.1);
-        near(&format!("{name} longest write"), most(&w), p[2], 0.15);
-        near(&format!("{name} shortest read"), least(&r), p[3], 0.1);
-        near(&format!("{name} mean read"), mean(&r), p[4], 0.15);
-    }
-    // 64 GB: records of 100 B, so 9765 sectors in 50000 records; 84 us for a record that stays in the buffer.
-    let sectors = Bench::new("sdxc-64gb").stream(Request::write, 8 * MIB, 9765, 512);
-    near("sdxc-64gb mean record of 100 B", mean(&sectors) * 9765.0 / 50_000.0 + 84.0, 851.0, 0.1);
-    near("sdxc-64gb longest", most(&sectors), 192_708.0, 0.15);
 }

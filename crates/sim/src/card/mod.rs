@@ -1,5 +1,6 @@
 //! The card: one command at a time on a virtual clock. [`Card::submit`] is the only door through which time passes.
 
+mod busy;
 mod bytes;
 mod queue;
 
@@ -34,8 +35,9 @@ pub struct Card {
     capacity: u64,
     real_capacity: u64,
     sector: u64,
-    /// ns after the stop command of an open-ended write.
-    stop: u64,
+    /// ns after the data of every write command, whatever the flash does.
+    after: u64,
+    last: busy::LastWrite,
     extras: Option<Box<Extras>>,
     lost: Vec<Lost>,
     model: Box<Model>,
@@ -99,7 +101,8 @@ impl Card {
             capacity: model.card.capacity,
             real_capacity: model.card.real_capacity,
             sector: model.card.sector,
-            stop: if model.host.transfer == Transfer::OpenEnded { model.card.stop } else { 0 },
+            after: model.card.accept + model.host.status + if model.host.transfer == Transfer::OpenEnded { model.card.stop } else { 0 },
+            last: busy::LastWrite::default(),
             extras: Extras::new(model),
             lost: Vec::new(),
             grid,
@@ -315,12 +318,13 @@ impl Card {
         if let Some(cache) = &mut self.cache {
             cache.forget(a, b);
         }
-        let wire = self.read.wire(len) + self.stop;
+        let wire = self.read.wire(len) + self.after;
         let flash = if self.extras.is_some() {
             self.write_extras(req, at, len, a, b)
         } else {
             self.ftl.write(&self.grid, &mut self.write, &mut self.counters, a, b)
         };
+        self.last = busy::LastWrite { at, len, flash };
         Parts { command: self.host.command, wire, flash }
     }
 

@@ -32,6 +32,11 @@ impl WriteThrough {
         }
     }
 
+    /// The boundaries at which a full buffer is written; None where the end of the command rules.
+    pub fn boundary(&self) -> Option<&Divider> {
+        self.buffer.as_ref()
+    }
+
     pub fn write(&mut self, grid: &Grid, cost: &WriteCost, counters: &mut Counters, a: u64, b: u64) -> u64 {
         let a = a.max(self.fat);
         if a >= b {

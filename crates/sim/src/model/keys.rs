@@ -13,6 +13,9 @@ const R: u64 = 100_000_000_000;
 
 impl Host {
     pub(super) fn keys(&mut self, f: &mut Form) {
+        let mut profile = Profile::None;
+        f.choice("profile", May, &mut profile, "a machine whose figures are the defaults of this table");
+        profile.put(self);
         f.time("command", May, &mut self.command, 0..=T, "cost of a command outside the card: software, interrupt, reader");
         f.rate("rate", May, &mut self.rate, 0..=R, "bus rate; 0 = no limit");
         f.size("max_request", May, &mut self.max_request, 0..=GIB, "a longer request is split in several commands; 0 = never");
@@ -27,6 +30,13 @@ impl Host {
         f.time("tail", May, &mut self.tail, 0..=T, "smallest delay of the heavy tail (Pareto, exponent 2)");
         f.count("tail_every", May, &mut self.tail_every, 0..=1_000_000_000, "one command in so many has a tail delay; 0 = none");
         f.time("tail_cap", May, &mut self.tail_cap, 0..=T, "largest delay of the heavy tail; 0 = a hundred times `tail`");
+        f.time("status", May, &mut self.status, 0..=T, "asking the card for its status after every write command; 0 = not asked");
+        f.time("poll", May, &mut self.poll, 0..=T, "one look at a busy card");
+        f.time("call", May, &mut self.call, 0..=T, "what a call of the file library costs by itself");
+        f.rate("copy", May, &mut self.copy, 0..=R, "rate at which the file library copies between buffers; 0 = no limit");
+        f.time("pause", May, &mut self.pause, 0..=T, "time between two calls of a benchmark");
+        f.size("buffer", May, &mut self.buffer, 0..=MIB, "buffer of the file library of a microcontroller: one sector; 0 = there is none");
+        f.flag("fat_buffer", &mut self.fat_buffer, "the file library keeps a sector of the FAT apart from that buffer");
     }
 }
 
@@ -50,6 +60,7 @@ impl CardPart {
         f.time("discard", May, &mut self.discard, 0..=T, "cost of a discard");
         f.time("flush", May, &mut self.flush, 0..=T, "cost of a flush, on top of what has to be written");
         f.time("stop", May, &mut self.stop, 0..=T, "busy time after the stop command of an open-ended write");
+        f.time("accept", May, &mut self.accept, 0..=T, "busy time after the data of every write command");
         f.count("queue", May, &mut self.queue, 0..=32, "commands the card holds in its queue (A2, CMDQ); 0 = none");
         f.size("cache", May, &mut self.cache, 0..=GIB, "volatile write cache: lost at a power cut; 0 = none");
         f.choice("shortcut", May, &mut self.shortcut, "data that need no programming: all 0x00, all 0xff");

@@ -2,6 +2,7 @@
 
 mod check;
 mod keys;
+mod profile;
 
 use crate::form::{Choice, Form, Mode, ModelError, Need::*};
 
@@ -57,6 +58,22 @@ mod kinds {
         Transfer { Predefined = "pre-defined", OpenEnded = "open-ended", Single = "single-block" }
     );
     words!(
+        /// A machine whose figures `[host]` starts from.
+        Profile {
+            None = "none",
+            /// Arduino Uno: ATmega328 at 16 MHz, SPI at 8 MHz, SdFat with one sector of buffer.
+            Avr16 = "avr-16mhz-spi",
+            /// ATmega64 at 9.2 MHz, SPI at 4.6 MHz, FatFs.
+            Atmega64 = "atmega64-9mhz-spi",
+            /// Raspberry Pi Pico: RP2040 at 125 MHz, SPI at 31.25 MHz, FatFs.
+            Rp2040 = "rp2040-spi",
+            /// Raspberry Pi: four data lines at 50 MHz, Linux.
+            PiSdio = "pi-sdio",
+            /// A laptop with a USB 3 reader.
+            Laptop = "laptop-reader",
+        }
+    );
+    words!(
         /// Data the card does not have to program.
         Shortcut { None = "none", Zeros = "zeros", Ones = "ones", Both = "both" }
     );
@@ -100,6 +117,20 @@ pub struct Host {
     pub tail_every: u64,
     /// ns, the largest tail delay.
     pub tail_cap: u64,
+    /// ns of a command that asks for the status after every write; 0 = none is sent.
+    pub status: u64,
+    /// ns of one look at a busy card.
+    pub poll: u64,
+    /// ns a call of the file library costs by itself.
+    pub call: u64,
+    /// Bytes a second at which the file library copies between buffers; 0 = no limit.
+    pub copy: u64,
+    /// ns between two calls of a benchmark.
+    pub pause: u64,
+    /// Bytes of the file library's buffer: one sector on a microcontroller; 0 = no such library is known.
+    pub buffer: u64,
+    /// The library keeps a sector of the FAT apart from the data.
+    pub fat_buffer: bool,
 }
 
 /// The controller and what it claims.
@@ -129,6 +160,8 @@ pub struct CardPart {
     pub flush: u64,
     /// ns at the end of an open-ended write.
     pub stop: u64,
+    /// ns the card is busy after the data of every write command, before it does anything with them.
+    pub accept: u64,
     /// Commands the card can hold in its queue; 0 = none.
     pub queue: u64,
     /// Bytes of the volatile write cache; 0 = none.

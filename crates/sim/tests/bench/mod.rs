@@ -92,18 +92,6 @@ pub const PATRIOT: [(u64, f64); 8] = [
     (384 * KIB, 40.0),
 ];
 
-/// C8, 2 KiB at a time: card, ms a write, ms a read.
-pub const CHAN: [(&str, f64, f64); 3] = [("chan-sdc-128mb", 26.6, 6.2), ("chan-sdc-512mb", 73.1, 8.8), ("chan-mmc-128mb", 11.3, 6.6)];
-
-/// G5, records of 512 B in us: shortest, mean, longest write; shortest, mean read.
-pub const GREIMAN: [(&str, [f64; 5]); 5] = [
-    ("wintec-1gb", [1152.0, 1250.0, 85_756.0, 1032.0, 1043.0]),
-    ("swissbit-1gb", [1160.0, 1324.0, 67_700.0, 1036.0, 1046.0]),
-    ("atp-slc-1gb", [1184.0, 1299.0, 62_500.0, 1072.0, 1085.0]),
-    ("sandisk-c2-2gb", [2132.0, 3355.0, 59_452.0, 1288.0, 1393.0]),
-    ("amazon-c10-4gb", [2132.0, 2545.0, 191_596.0, 1164.0, 1304.0]),
-];
-
 /// Serves one request after another, each when the one before is done.
 pub struct Bench {
     pub card: Card,
@@ -170,23 +158,6 @@ impl Bench {
             })
             .collect()
     }
-
-    /// us of each of `n` requests of `len` bytes, one behind the other from `from` on.
-    pub fn stream(&mut self, op: fn(u64, u64) -> Request, from: u64, n: u64, len: u64) -> Vec<f64> {
-        (0..n).map(|k| self.took(op(from + k * len, len)) as f64 / 1000.0).collect()
-    }
-}
-
-pub fn least(v: &[f64]) -> f64 {
-    v.iter().copied().fold(f64::MAX, f64::min)
-}
-
-pub fn most(v: &[f64]) -> f64 {
-    v.iter().copied().fold(0.0, f64::max)
-}
-
-pub fn mean(v: &[f64]) -> f64 {
-    v.iter().sum::<f64>() / v.len() as f64
 }
 
 /// ms a block of a published row.

@@ -3,7 +3,7 @@
 
 use super::*;
 use nandscope_sim::units::show_size;
-use nandscope_sim::{Mapping, Model, Request, Truth, cards};
+use nandscope_sim::{Mapping, Model, Truth, cards};
 use std::fmt::Write;
 
 const HEAD: &str = "\
@@ -32,7 +32,9 @@ pub fn page() -> String {
         figures(&mut t, text);
         align(&mut t, name);
         open(&mut t, name);
-        streams(&mut t, name);
+        if m.host.buffer > 0 {
+            t.push_str("\nIts records and rates, published beside simulated: [records.md](records.md).\n");
+        }
     }
     t
 }
@@ -124,22 +126,5 @@ fn open(t: &mut String, name: &str) {
         for (f, p) in Bench::new(name).open_au(2, 4 * MIB, 4 * KIB, true).iter().zip(rates).filter(|(_, p)| **p > 0.0) {
             let _ = writeln!(t, "| {} | {p} / {:.3} | {:.2} / {:.2} |", show_size(f.0), rate(f), ms(&(f.0, *p)), f.1);
         }
-    }
-}
-
-/// Writes and reads one behind the other.
-fn streams(t: &mut String, name: &str) {
-    for (_, write, read) in CHAN.iter().filter(|t| t.0 == name) {
-        let mut b = Bench::new(name);
-        let mut mean_ms = |op| mean(&b.stream(op, MIB, 256, 2 * KIB)) / 1e3;
-        let (w, r) = (mean_ms(Request::write), mean_ms(Request::read));
-        let _ = writeln!(t, "\n2 KiB at a time (C8): write {write} / {w:.1} ms, read {read} / {r:.1} ms.");
-    }
-    for (_, p) in GREIMAN.iter().filter(|t| t.0 == name) {
-        let mut b = Bench::new(name);
-        let (w, r) = (b.stream(Request::write, 8 * MIB, 9765, 512), b.stream(Request::read, 8 * MIB, 9765, 512));
-        t.push_str("\nRecords of 512 B, us (G5):\n\n| | shortest | mean | longest |\n|---|---|---|---|\n");
-        let _ = writeln!(t, "| write | {} / {:.0} | {} / {:.0} | {} / {:.0} |", p[0], least(&w), p[1], mean(&w), p[2], most(&w));
-        let _ = writeln!(t, "| read | {} / {:.0} | {} / {:.0} | - / {:.0} |", p[3], least(&r), p[4], mean(&r), most(&r));
     }
 }

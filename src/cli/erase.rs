@@ -1,0 +1,142 @@
+//! `nandscope erase`: discard, secure discard or fill of a target or a part of it.
+
+use super::probe::{parse_region, region_of};
+use super::progress::Progress;
+use crate::device::{self, CardState, Consent, Fill, Guard, Limits, OpenOptions};
+use crate::host::facts::HostFacts;
+use crate::layout::erase::{Done, How, Order, run as erase, verify};
+use crate::units::Bytes;
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use std::ops::Range;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How to erase, as a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HowArg {
+    /// Tell the card that the data are no longer needed
+    Discard,
+    /// Tell the card to make the data unreadable
+    Secure,
+    /// Overwrite with zeros
+    Zeroes,
+    /// Overwrite with ones, what erased flash holds
+    Ones,
+    /// Overwrite with incompressible bytes
+    Random,
+    /// Overwrite each sector with its own address
+    Stamp,
+}
+
+impl HowArg {
+    /// The state of the region afterwards.
+    pub fn state(self) -> CardState {
+        if matches!(self, HowArg::Discard | HowArg::Secure) { CardState::Erased } else { CardState::Filled }
+    }
+
+    fn how(self) -> How {
+        match self {
+            HowArg::Discard => How::Discard,
+            HowArg::Secure => How::SecureDiscard,
+            HowArg::Zeroes => How::Fill(Fill::Zeros),
+            HowArg::Ones => How::Fill(Fill::Ones),
+            HowArg::Random => How::Fill(Fill::Random(1)),
+            HowArg::Stamp => How::Fill(Fill::Stamp(1)),
+        }
+    }
+
+    /// The order for a region; a discard keeps to the granularity the kernel tells.
+    pub fn order(self, region: Range<u64>, sector: u64, facts: &HostFacts) -> Order {
+        let granularity = facts.queue.as_ref().and_then(|q| q.discard_granularity).filter(|&g| g > 0).unwrap_or(sector);
+        Order { region, how: self.how(), unit: granularity.next_multiple_of(sector), first: 0, ends: None }
+    }
+}
+
+#[derive(Args)]
+pub struct EraseArgs {
+    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    target: String,
+    /// What to do
+    #[arg(long = "how", value_enum, default_value = "discard")]
+    how: HowArg,
+    /// Names the device to be written: its serial number, or its size in bytes where it has none
+    #[arg(long, value_name = "ID")]
+    consent: Option<String>,
+    /// Part of the target, as START..END, for example 64MiB..1GiB
+    #[arg(long, value_name = "RANGE", value_parser = parse_region)]
+    region: Option<(Option<Bytes>, Option<Bytes>)>,
+    /// Units a discard keeps to: the erase block, or the erase group [default: what the kernel tells]
+    #[arg(long, value_name = "SIZE")]
+    align: Option<Bytes>,
+    /// Fill with zeros what lies in the region beside whole units, instead of leaving it
+    #[arg(long)]
+    fill_ends: bool,
+    /// Read back what was filled, and compare
+    #[arg(long)]
+    verify: bool,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
+    let target = if a.verify { super::with_content(&a.target) } else { a.target.clone() };
+    let mut opened = device::open(&target, &OpenOptions::default())?;
+    let g = opened.geometry().clone();
+    let region = region_of(a.region.map(|(s, e)| (s.map_or(0, |b| b.0), e.map(|b| b.0))), &g)?;
+    let mut order = a.how.order(region.clone(), g.sector, opened.facts());
+    if let Some(unit) = a.align {
+        if unit.0 == 0 || !unit.0.is_multiple_of(g.sector) {
+            bail!("--align {unit} is not a multiple of the {} byte sector", g.sector);
+        }
+        order.unit = unit.0;
+    }
+    order.ends = a.fill_ends.then_some(Fill::Zeros);
+    if !a.quiet {
+        for s in opened.signatures()? {
+            eprintln!("will be lost: {s}");
+        }
+    }
+    let consent = Consent::check(opened.id(), a.consent.as_deref())?;
+    let budget = order.writes(g.offset);
+    let mut guard = opened.writable(&consent, &Limits { region: Some(region.clone()), budget, undo: None })?;
+    let done = erase_all(&mut guard, &order, a.quiet)?;
+    if let (true, How::Fill(fill), false) = (a.verify, order.how, done.stopped) {
+        let mut bar = Progress::new("reading back", region.end - region.start, a.quiet);
+        verify(&mut guard, &region, fill, &mut |at| {
+            bar.at(at);
+            true
+        })?;
+    }
+    let state = if done.stopped || done.left > 0 { CardState::Unknown } else { a.how.state() };
+    if a.json {
+        println!("{}", serde_json::json!({ "region": [region.start, region.end], "unit": order.unit, "done": done, "state": state }));
+    } else {
+        println!("discarded {}, filled {}, state now: {state}", Bytes(done.discarded), Bytes(done.filled));
+        if done.left > 0 {
+            println!("{} at the ends of the region do not fill a unit of {} and are as they were", Bytes(done.left), Bytes(order.unit));
+        }
+    }
+    if done.stopped {
+        bail!("interrupted");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Erases with a progress bar; Ctrl-C ends it between two requests.
+pub fn erase_all(guard: &mut Guard, order: &Order, quiet: bool) -> anyhow::Result<Done> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let id = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))?;
+    let mut bar = Progress::new("erasing", order.region.end - order.region.start, quiet);
+    let done = erase(guard, order, &mut |at| {
+        bar.at(at);
+        !stop.load(Ordering::Relaxed)
+    });
+    signal_hook::low_level::unregister(id);
+    Ok(done?)
+}

@@ -1,0 +1,171 @@
+//! `nandscope format`: a FAT or exFAT volume by the SD convention or on the grid of this card.
+
+use super::erase::{HowArg, erase_all};
+use super::evidence;
+use super::progress::Progress;
+use crate::device::{self, Consent, Limits, OpenOptions};
+use crate::finding::Quantity;
+use crate::host::facts::TargetKind;
+use crate::layout::{Grid, format};
+use crate::units::Bytes;
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use nandscope_fat::{Convention, FatType, Layout, Options, plan};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    Fat12,
+    Fat16,
+    Fat32,
+    Exfat,
+}
+
+#[derive(Args)]
+pub struct FormatArgs {
+    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    target: String,
+    /// Names the device to be written: its serial number, or its size in bytes where it has none
+    #[arg(long, value_name = "ID")]
+    consent: Option<String>,
+    /// Align to the erase block this report found, instead of the SD convention
+    #[arg(long, value_name = "REPORT", conflicts_with = "align")]
+    measured: Option<PathBuf>,
+    /// Align to this erase block, instead of the SD convention
+    #[arg(long, value_name = "SIZE")]
+    align: Option<Bytes>,
+    /// Type of the volume [default: by capacity, as the SD convention has it]
+    #[arg(long, value_enum)]
+    fs: Option<Kind>,
+    /// Bytes of a cluster [default: by capacity]
+    #[arg(long, value_name = "SIZE")]
+    cluster: Option<Bytes>,
+    /// Label, at most 11 characters
+    #[arg(long)]
+    label: Option<String>,
+    /// Volume serial number, eight hexadecimal digits [default: from the clock]
+    #[arg(long, value_name = "HEX", value_parser = |s: &str| u32::from_str_radix(&s.replace('-', ""), 16))]
+    volume_id: Option<u32>,
+    /// No partition table: the volume fills the target (always so for a partition)
+    #[arg(long)]
+    no_table: bool,
+    /// Erase everything first
+    #[arg(long, value_enum)]
+    erase: Option<HowArg>,
+    /// Only say what would be written
+    #[arg(long)]
+    dry_run: bool,
+    /// Print the layout as JSON
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
+    let mut opened = device::open(&super::with_content(&a.target), &OpenOptions::default())?;
+    let g = opened.geometry().clone();
+    let kind = opened.facts().kind;
+    let (convention, notes) = convention(&a, g.size, g.offset)?;
+    let table = !a.no_table && g.offset == 0 && kind != TargetKind::Partition;
+    // Only where the cluster is not given may the write unit raise it.
+    let options = Options {
+        capacity: g.size,
+        sector: format::sector_of(opened.look(), kind == TargetKind::Image),
+        offset: g.offset,
+        convention,
+        kind: a.fs.map(|k| match k {
+            Kind::Fat12 => FatType::Fat12,
+            Kind::Fat16 => FatType::Fat16,
+            Kind::Fat32 => FatType::Fat32,
+            Kind::Exfat => FatType::ExFat,
+        }),
+        cluster: a.cluster.map(|c| c.0),
+        table,
+        label: a.label.clone(),
+        serial: a.volume_id.unwrap_or_else(clock_serial),
+    };
+    let layout = plan(&options)?;
+    let lost = opened.signatures()?;
+    if !a.json {
+        format::describe(&layout).iter().chain(&notes).for_each(|l| println!("{l}"));
+    }
+    if a.dry_run {
+        if a.json {
+            println!("{}", json(&layout, &notes, false));
+        } else {
+            println!("nothing written; {} would be", Bytes(layout.bytes_written()));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !a.quiet {
+        lost.iter().for_each(|s| eprintln!("will be lost: {s}"));
+    }
+    let consent = Consent::check(opened.id(), a.consent.as_deref())?;
+    let erase = a.erase.map(|how| how.order(0..g.size, g.sector, opened.facts()));
+    let budget = format::budget(&layout, g.sector) + erase.as_ref().map_or(0, |o| o.writes(g.offset));
+    let mut guard = opened.writable(&consent, &Limits { region: None, budget, undo: None })?;
+    if let Some(order) = &erase {
+        let done = erase_all(&mut guard, order, a.quiet)?;
+        if done.stopped {
+            bail!("interrupted while erasing; what was there is lost in part, and nothing is formatted");
+        }
+    }
+    let mut bar = Progress::new("formatting", layout.bytes_written(), a.quiet);
+    format::apply(&mut guard, &layout, &mut |done| bar.at(done))
+        .context("the format is not complete; run it again, or take another card")?;
+    drop(bar);
+    if a.json {
+        println!("{}", json(&layout, &notes, true));
+    } else {
+        println!("written and read back: {}", Bytes(guard.counters().bytes_written));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A volume serial number from the clock, as formatters have made it since DOS.
+fn clock_serial() -> u32 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(1, |d| (d.as_secs() as u32).rotate_left(8) ^ d.subsec_nanos())
+}
+
+fn convention(a: &FormatArgs, size: u64, offset: u64) -> anyhow::Result<(Convention, Vec<String>)> {
+    if let Some(unit) = a.align {
+        return Ok((Convention::Grid { unit: unit.0, first: 0 }, vec![]));
+    }
+    let Some(path) = &a.measured else { return Ok((Convention::Sd, vec![])) };
+    let e = evidence::load(path)?;
+    e.must_fit(size, offset)?;
+    match Grid::found(&e.findings) {
+        Ok(grid) => {
+            let mut notes = vec![grid.to_string()];
+            if let Some(w) = e.findings.value(Quantity::WriteUnit, crate::layout::grid::SURE).map(|w| w as u64)
+                && a.cluster.is_some_and(|c| c.0 < w)
+            {
+                notes.push(format!("clusters below the write unit of {}: each small write costs a whole unit", Bytes(w)));
+            }
+            Ok((Convention::Grid { unit: grid.unit, first: grid.first }, notes))
+        }
+        Err(why) => bail!("{}: {why}. Leave out --measured for the SD convention, or probe again with --write", e.name),
+    }
+}
+
+fn json(l: &Layout, notes: &[String], written: bool) -> serde_json::Value {
+    let v = &l.volume;
+    let base = l.options.offset + l.start();
+    serde_json::json!({
+        "written": written,
+        "filesystem": v.kind.to_string(),
+        "partition": l.partition.map(|p| serde_json::json!({ "start": p.start, "size": p.size, "type": p.kind })),
+        "sector": v.sector,
+        "cluster": v.cluster,
+        "clusters": v.clusters,
+        "fat": { "at": base + v.fat_start, "length": v.fat_length, "copies": v.fats },
+        "data": base + v.data_start,
+        "boundary": l.boundary,
+        "bytes": l.bytes_written(),
+        "notes": notes,
+    })
+}

@@ -1,0 +1,375 @@
+//! `nandscope layout`: where things lie on a card, and where they should.
+
+use super::progress::Progress;
+use super::{FAULTY, UNDECIDED, evidence};
+use crate::device::{self, Consent, Guard, Limits, OpenOptions};
+use crate::host::declared;
+use crate::host::facts::TargetKind;
+use crate::layout::audit::{Audit, Weight, audit, factory_line};
+use crate::layout::check::{Answer, check};
+use crate::layout::format::{self, about};
+use crate::layout::penalty::Penalties;
+use crate::layout::plan::{Profile, Step, plan};
+use crate::layout::prove::{Outcome, Rate, Work, candidates, prove};
+use crate::layout::{Grid, Source, disk, draw};
+use crate::units::{Bytes, three};
+use crate::volume::Shared;
+use anyhow::{Context, anyhow};
+use clap::{Args, Subcommand};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[derive(Args)]
+pub struct LayoutArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// What lies where, what of it costs, and how much on this card
+    Audit(AuditArgs),
+    /// Commands that lay a card out better, each with its reason
+    Plan(PlanArgs),
+    /// Compare layouts on the card itself: files in each, in turn
+    Prove(ProveArgs),
+    /// Hold a start of partitions against what a report found
+    Check(CheckArgs),
+}
+
+/// What lies where, what of it costs, and how much on this card
+///
+/// Reads only. Without a report the price of a fault is unknown, and that is said.
+/// Exit codes: 0 nothing costs anything, 5 something does, 3 that was not measured.
+#[derive(Args)]
+struct AuditArgs {
+    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    target: String,
+    /// A report of this card: its erase blocks and what things cost on it
+    #[arg(long)]
+    report: Option<PathBuf>,
+    /// Erase block, where it is known from elsewhere
+    #[arg(long, value_name = "SIZE")]
+    align: Option<Bytes>,
+    /// Print the audit as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Commands that lay a card out better, each with its reason
+///
+/// Prints them; runs none. Reads the size of the target and nothing else.
+#[derive(Args)]
+struct PlanArgs {
+    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    target: String,
+    /// raspberry-pi, camera, logger, root-ext4, root-f2fs, root-btrfs, sd-association, or partitions such as fat:512MiB,ext4
+    #[arg(long = "for", value_name = "USE")]
+    profile: Profile,
+    /// A report of this card
+    #[arg(long)]
+    report: Option<PathBuf>,
+    /// Print the plan as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Compare layouts on the card itself: files in each, in turn
+///
+/// Formats the card once a layout and round, writes files, and puts the old content back at the end. Exit codes: 0 a difference
+/// was found, 3 none was.
+#[derive(Args)]
+struct ProveArgs {
+    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    target: String,
+    /// A report of this card, for a layout on its own erase blocks
+    #[arg(long)]
+    report: Option<PathBuf>,
+    /// Names the device to be written: its serial number, or its size in bytes where it has none
+    #[arg(long, value_name = "ID")]
+    consent: Option<String>,
+    /// Bytes of the file that is copied
+    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    file: Bytes,
+    /// Bytes handed over at a time
+    #[arg(long, value_name = "SIZE", default_value = "16KiB")]
+    chunk: Bytes,
+    /// Rounds; each tries every layout once
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(3..=100))]
+    rounds: u32,
+    /// Most bytes to write
+    #[arg(long, value_name = "SIZE", default_value = "4GiB")]
+    writes: Bytes,
+    /// Leave the last layout on the card instead of putting the old content back
+    #[arg(long)]
+    no_undo: bool,
+    /// Seed of the order
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print the comparison as JSON
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Hold a start of partitions against what a report found
+///
+/// Exit codes: 0 it is a boundary of the erase block, 5 it is none, 3 the report does not say.
+#[derive(Args)]
+struct CheckArgs {
+    /// A report that --json wrote
+    report: PathBuf,
+    /// Where partitions start, in bytes from the beginning of the disk
+    #[arg(long, value_name = "SIZE", required = true)]
+    start: Vec<Bytes>,
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(a: LayoutArgs) -> anyhow::Result<ExitCode> {
+    match a.command {
+        Command::Audit(a) => audit_target(a),
+        Command::Plan(a) => plan_target(a),
+        Command::Prove(a) => prove_target(a),
+        Command::Check(a) => check_starts(a),
+    }
+}
+
+fn audit_target(a: AuditArgs) -> anyhow::Result<ExitCode> {
+    let evidence = a.report.as_deref().map(evidence::load).transpose()?;
+    let mut opened = device::open(&super::with_content(&a.target), &OpenOptions::default())?;
+    let g = opened.geometry().clone();
+    let mut notes = vec![];
+    let (mut grid, mut penalties) = (None, Penalties::default());
+    if let Some(e) = &evidence {
+        e.must_fit(g.size, g.offset)?;
+        penalties = Penalties::of(&e.findings, &e.runs);
+        match Grid::found(&e.findings) {
+            Ok(found) => grid = Some(found),
+            Err(why) => notes.push(format!("{}: {why}", e.name)),
+        }
+    }
+    if let Some(unit) = a.align {
+        if unit.0 < 4096 || !unit.0.is_multiple_of(512) {
+            return Err(anyhow!("--align {unit} cannot be an erase block; give a multiple of 512 bytes, 4 KiB or more"));
+        }
+        grid = Some(Grid { unit: unit.0, first: 0, source: Source::Given });
+    }
+    let disk_name = opened.facts().disk.clone();
+    let declared = || {
+        let d = declared::from_sysfs(Path::new("/sys"), disk_name.as_deref()?).ok()?;
+        let unit = d.declared_au?.bytes;
+        (unit >= 4096).then_some(Grid { unit, first: 0, source: Source::Declared })
+    };
+    let grid = grid.or_else(declared).unwrap_or_else(|| Grid::convention(g.offset + g.size));
+    let found = disk::read(opened.look())?;
+    let audit = audit(found, grid, &penalties);
+    if a.json {
+        println!("{}", serde_json::json!(audit));
+    } else {
+        print_audit(&a.target, &audit, &notes);
+    }
+    Ok(match audit.worst() {
+        Some(Weight::Costs) => ExitCode::from(FAULTY),
+        Some(Weight::Unknown) => ExitCode::from(UNDECIDED),
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+fn print_audit(target: &str, a: &Audit, notes: &[String]) {
+    println!("{target}: {}", a.grid);
+    notes.iter().for_each(|n| println!("{n}"));
+    a.disk.lines().iter().for_each(|l| println!("{l}"));
+    a.disk
+        .parts
+        .iter()
+        .filter_map(|p| p.volume.as_ref())
+        .filter(|v| !v.told.is_empty())
+        .for_each(|v| println!("{} was made with {}", v.what, v.told.join(", ")));
+    if let Some(l) = factory_line(a) {
+        println!("{l}");
+    }
+    println!();
+    draw::draw(&a.disk, &a.grid).iter().for_each(|l| println!("{l}"));
+    let off: Vec<_> = a.counts.iter().filter(|c| c.off > 0).collect();
+    if !off.is_empty() {
+        println!("\nAgainst the boundaries");
+        for c in off {
+            let repeated = matches!(c.name.as_str(), "block groups" | "sections");
+            match repeated {
+                true => println!("  {}: {} of {} {} do not begin on one", c.place, c.off, c.count, c.name),
+                false => println!("  {}: {} lies in {} erase blocks and would fit {}", c.place, c.name, c.count, c.count - c.off),
+            }
+        }
+    }
+    for (weight, title) in [(Weight::Costs, "Costs"), (Weight::Unknown, "May cost; not measured"), (Weight::Harmless, "Harmless here")] {
+        let these: Vec<_> = a.faults.iter().filter(|f| f.weight == weight).collect();
+        if !these.is_empty() {
+            println!("\n{title}");
+            these.iter().for_each(|f| println!("  {}: {}\n    {}", f.place, f.what, f.cost));
+        }
+    }
+    if a.faults.is_empty() {
+        println!("\nnothing to say against it");
+    }
+}
+
+fn plan_target(a: PlanArgs) -> anyhow::Result<ExitCode> {
+    let evidence = a.report.as_deref().map(evidence::load).transpose()?;
+    let opened = device::open(&a.target, &OpenOptions::default())?;
+    let g = opened.geometry().clone();
+    if g.offset > 0 {
+        return Err(anyhow!("{} is a partition; a plan is for a whole card", a.target));
+    }
+    let findings = match &evidence {
+        Some(e) => {
+            e.must_fit(g.size, g.offset)?;
+            e.findings.clone()
+        }
+        None => Default::default(),
+    };
+    let p = plan(&a.profile, &findings, g.size, &a.target).map_err(|e| anyhow!(e))?;
+    if a.json {
+        println!("{}", serde_json::json!(p));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for b in &p.basis {
+        println!("# {b}");
+    }
+    let steps = |title: &str, all: &[Step]| {
+        if !all.is_empty() {
+            println!("\n# {title}");
+            all.iter().for_each(|s| println!("# {}\n{}", s.why, s.command));
+        }
+    };
+    steps("everything on the card is lost", &p.steps);
+    steps("or", &p.instead);
+    if !p.mount.is_empty() {
+        println!("\n# mount options");
+        p.mount.iter().for_each(|s| println!("# {}  ({})", s.command, s.why));
+    }
+    if !p.notes.is_empty() {
+        println!();
+        p.notes.iter().for_each(|n| println!("# {n}"));
+    }
+    if !a.target.starts_with("/dev/") && p.steps.iter().any(|s| s.command.contains("PART1")) {
+        println!("# PART1 and so on stand for the devices of the partitions");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
+    let evidence = a.report.as_deref().map(evidence::load).transpose()?;
+    if !(1..=16 << 20).contains(&a.chunk.0) || a.file.0 < a.chunk.0 {
+        return Err(anyhow!("--chunk {} and --file {}: a chunk has 1 byte to 16 MiB and is no larger than the file", a.chunk, a.file));
+    }
+    let mut opened = device::open(&super::with_content(&a.target), &OpenOptions::default())?;
+    let g = opened.geometry().clone();
+    let (image, simulated) = (opened.facts().kind == TargetKind::Image, opened.facts().kind == TargetKind::Simulated);
+    let mut grid = None;
+    let mut notes = vec![];
+    if let Some(e) = &evidence {
+        e.must_fit(g.size, g.offset)?;
+        match Grid::found(&e.findings) {
+            Ok(found) => grid = Some(found),
+            Err(why) => notes.push(format!("{}: {why}", e.name)),
+        }
+    }
+    let found = disk::read(opened.look())?;
+    let sector = format::sector_of(opened.look(), image);
+    let (all, more) = candidates(opened.look(), &found, sector, grid)?;
+    notes.extend(more);
+    let work = Work { large: a.file.0, chunk: a.chunk.0, rounds: a.rounds, seed: a.seed, ..Work::default() };
+    let budget = work.budget(&all, g.sector);
+    if budget > a.writes.0 {
+        return Err(anyhow!("this may write {}, and --writes allows {}; take fewer --rounds or allow more", about(budget), a.writes));
+    }
+    let consent = Consent::check(opened.id(), a.consent.as_deref())?;
+    let undo = !simulated && !a.no_undo;
+    if !a.quiet {
+        let after = if undo { "the old content is put back at the end" } else { "what is on it is lost" };
+        eprintln!("{}: {} layouts, {} rounds, at most {} written; {after}", a.target, all.len(), a.rounds, about(budget));
+    }
+    let guard = opened.writable(&consent, &Limits { region: None, budget, undo: undo.then(device::undo::default_dir) })?;
+    let shared = Shared::new(guard);
+    let stop = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))?;
+    let mut bar = Progress::new("comparing", budget, a.quiet);
+    let done = prove(&shared, &all, &work, &mut |n, of| {
+        bar.at(budget / u64::from(of.max(1)) * u64::from(n));
+        !stop.load(Ordering::Relaxed)
+    });
+    drop(bar);
+    let restored = shared.with(Guard::restore);
+    let outcomes = done?;
+    restored.context("the old content was not put back; run `nandscope undo`")?;
+    let best = outcomes.iter().max_by(|a, b| a.copy.median.total_cmp(&b.copy.median));
+    let differ = best.is_some_and(|b| outcomes.iter().any(|o| o.copy.differs(&b.copy) || o.files.differs(&b.files)));
+    if a.json {
+        println!("{}", serde_json::json!({ "work": work, "outcomes": outcomes, "notes": notes, "differ": differ }));
+    } else {
+        print_outcomes(&outcomes, &work);
+        notes.iter().for_each(|n| println!("{n}"));
+    }
+    if stop.load(Ordering::Relaxed) {
+        eprintln!("nandscope: interrupted; the rates are those of the rounds until then");
+    }
+    Ok(if differ { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
+}
+
+fn print_outcomes(outcomes: &[Outcome], work: &Work) {
+    let Some(sd) = outcomes.iter().find(|o| o.name == "SD convention") else { return };
+    println!("{:<14} {:<6} {:>8} {:>11}  {:>24}  {:>24}", "layout", "", "cluster", "data at", "copy, kB/s (95 %)", "small files/s (95 %)");
+    for o in outcomes {
+        let rate = |r: &Rate| format!("{} ({} to {})", three(r.median), three(r.interval[0]), three(r.interval[1]));
+        let (cluster, data) = (Bytes(o.cluster).to_string(), Bytes(o.data).to_string());
+        println!("{:<14} {:<6} {cluster:>8} {data:>11}  {:>24}  {:>24}", o.name, o.filesystem, rate(&o.copy), rate(&o.files));
+    }
+    println!();
+    for o in outcomes.iter().filter(|o| o.name != sd.name) {
+        let against = |what: &str, mine: &Rate, theirs: &Rate| match (mine.differs(theirs), mine.median / theirs.median) {
+            (false, _) => format!("{what} no different"),
+            (true, r) => format!("{what} {}x", three(r)),
+        };
+        println!(
+            "{} against the SD convention: {}, {}",
+            o.name,
+            against("copy", &o.copy, &sd.copy),
+            against("small files", &o.files, &sd.files)
+        );
+    }
+    println!(
+        "one file of {} in pieces of {}, then {} files of {}; a host with one sector of cache",
+        Bytes(work.large),
+        Bytes(work.chunk),
+        work.small,
+        Bytes(work.small_size)
+    );
+}
+
+fn check_starts(a: CheckArgs) -> anyhow::Result<ExitCode> {
+    let e = evidence::load(&a.report)?;
+    let all: Vec<_> = a.start.iter().map(|s| check(s.0, &e.findings)).collect();
+    if a.json {
+        println!("{}", serde_json::json!(all));
+    } else {
+        for c in &all {
+            let word = match c.answer {
+                Answer::Right => "fine",
+                Answer::Wrong => "not aligned",
+                Answer::Undecided => "undecided",
+            };
+            println!("{}: {word}. {}", Bytes(c.start), c.because.join("; "));
+        }
+    }
+    Ok(match () {
+        () if all.iter().any(|c| c.answer == Answer::Wrong) => ExitCode::from(FAULTY),
+        () if all.iter().any(|c| c.answer == Answer::Undecided) => ExitCode::from(UNDECIDED),
+        () => ExitCode::SUCCESS,
+    })
+}

@@ -1,0 +1,492 @@
+//! From findings to exact commands, each with its reason, and never more precise than the findings are sure.
+
+use super::grid::{Grid, SURE, lcm, safe_unit};
+use crate::finding::{Findings, Quantity};
+use crate::units::{Bytes, GIB, KIB, MIB, SECTOR, three};
+use nandscope_fat::{Convention, FatType, Options, sd_units};
+use serde::Serialize;
+use std::str::FromStr;
+
+/// A file system of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fs {
+    Fat,
+    Exfat,
+    Ext4,
+    F2fs,
+    Btrfs,
+    Swap,
+}
+
+/// What the card is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// Boot partition with FAT32, root with ext4.
+    RaspberryPi,
+    /// One volume as the SD convention has it: a camera formats so, too.
+    Camera,
+    /// The same; the name of the association.
+    SdAssociation,
+    /// One volume for a few large files that grow.
+    Logger,
+    RootExt4,
+    RootF2fs,
+    RootBtrfs,
+    /// File systems and their sizes in bytes; the last may take what is left.
+    Custom(Vec<(Fs, Option<u64>)>),
+}
+
+impl FromStr for Profile {
+    type Err = String;
+
+    /// A name, or "fat:512MiB,ext4" for partitions of one's own.
+    fn from_str(s: &str) -> Result<Profile, String> {
+        Ok(match s {
+            "raspberry-pi" => Profile::RaspberryPi,
+            "camera" => Profile::Camera,
+            "sd-association" => Profile::SdAssociation,
+            "logger" => Profile::Logger,
+            "root-ext4" => Profile::RootExt4,
+            "root-f2fs" => Profile::RootF2fs,
+            "root-btrfs" => Profile::RootBtrfs,
+            _ => {
+                let usage = "there are raspberry-pi, camera, logger, root-ext4, root-f2fs, root-btrfs, sd-association, \
+                             or partitions of your own such as fat:512MiB,ext4";
+                let parts: Vec<&str> = s.split(',').collect();
+                let mut out = vec![];
+                for (i, part) in parts.iter().enumerate() {
+                    let (name, size) = part.split_once(':').map_or((*part, None), |(n, s)| (n, Some(s)));
+                    let fs = match name {
+                        "fat" | "fat16" | "fat32" => Fs::Fat,
+                        "exfat" => Fs::Exfat,
+                        "ext4" => Fs::Ext4,
+                        "f2fs" => Fs::F2fs,
+                        "btrfs" => Fs::Btrfs,
+                        "swap" => Fs::Swap,
+                        _ => return Err(format!("'{name}' is no profile and no file system; {usage}")),
+                    };
+                    let size = size.map(str::parse::<Bytes>).transpose()?.map(|b| b.0);
+                    if size.is_none() && i + 1 < parts.len() {
+                        return Err(format!("'{part}' needs a size; only the last partition may take what is left"));
+                    }
+                    out.push((fs, size));
+                }
+                if out.len() > 4 {
+                    return Err("an MBR has four partitions".into());
+                }
+                Profile::Custom(out)
+            }
+        })
+    }
+}
+
+/// One command and why it is so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    pub command: String,
+    pub why: String,
+}
+
+/// One partition of a plan, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Planned {
+    pub fs: Fs,
+    pub start: u64,
+    pub size: u64,
+}
+
+/// The whole plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// What it rests on.
+    pub basis: Vec<String>,
+    pub parts: Vec<Planned>,
+    pub steps: Vec<Step>,
+    /// The same by another program.
+    pub instead: Vec<Step>,
+    /// Mount options, one partition each.
+    pub mount: Vec<Step>,
+    pub notes: Vec<String>,
+}
+
+/// What is known of the card.
+struct Known {
+    /// Boundaries for partitions and data, and where the first lies.
+    unit: u64,
+    first: u64,
+    /// The erase block itself, where sure.
+    block: Option<u64>,
+    write_unit: Option<u64>,
+    open: Option<u64>,
+    close_ms: Option<f64>,
+}
+
+fn known(f: &Findings, size: u64, basis: &mut Vec<String>) -> Known {
+    let value = |q| f.value(q, SURE);
+    let convention = sd_units(size).1.max(if size > GIB { 4 * MIB } else { MIB });
+    let (unit, first, block) = match (Grid::found(f), f.get(Quantity::EraseBlock)) {
+        (Ok(g), _) => {
+            basis.push(g.to_string());
+            (g.unit, g.first, Some(g.unit))
+        }
+        (Err(why), Some(doubtful)) if safe_unit(doubtful).is_some() => {
+            let unit = safe_unit(doubtful).unwrap_or(convention);
+            basis.push(format!("{why}; multiples of {} are right under every size the report allows", Bytes(unit)));
+            (unit, 0, None)
+        }
+        (Err(why), _) => {
+            basis.push(format!("{why}; boundaries of {} by the SD convention for this size", Bytes(convention)));
+            (convention, 0, None)
+        }
+    };
+    let write_unit = value(Quantity::WriteUnit).map(|v| v as u64).filter(|w| w.is_power_of_two() && (512..=16 * MIB).contains(w));
+    match write_unit {
+        Some(w) => basis.push(format!("write unit of {}, found", Bytes(w))),
+        None => basis.push("the write unit is not known: no stride is given".into()),
+    }
+    let open = value(Quantity::OpenAusRandom).or(value(Quantity::OpenAusLinear)).map(|v| v as u64);
+    if let Some(n) = open {
+        basis.push(format!("{n} erase blocks can be written in turn"));
+    }
+    Known { unit, first, block, write_unit, open, close_ms: value(Quantity::CloseCostMs) }
+}
+
+impl Known {
+    fn up(&self, at: u64) -> u64 {
+        self.first % self.unit + at.saturating_sub(self.first % self.unit).next_multiple_of(self.unit)
+    }
+    fn down(&self, at: u64) -> u64 {
+        self.up((at + 1).saturating_sub(self.unit)).min(at)
+    }
+}
+
+/// Makes the plan for a target of `size` bytes; `path` names it in the commands.
+///
+/// # Errors
+/// The partitions do not fit.
+pub fn plan(profile: &Profile, findings: &Findings, size: u64, path: &str) -> Result<Plan, String> {
+    let mut p = Plan { basis: vec![], parts: vec![], steps: vec![], instead: vec![], mount: vec![], notes: vec![] };
+    let k = known(findings, size, &mut p.basis);
+    let whole = |fs| vec![(fs, None)];
+    let one_fat = if size > 32 * GIB { Fs::Exfat } else { Fs::Fat };
+    let wanted = match profile {
+        Profile::RaspberryPi => vec![(Fs::Fat, Some(512 * MIB)), (Fs::Ext4, None)],
+        Profile::Camera | Profile::SdAssociation => {
+            let l = nandscope_fat::plan(&Options::card(size)).map_err(|e| e.to_string())?;
+            p.parts = vec![Planned { fs: one_fat, start: l.start(), size: l.volume.size }];
+            p.steps.push(Step {
+                command: format!("nandscope format {path}"),
+                why: "cameras expect the SD convention, and some write to the card by position: no other layout is safe for them".into(),
+            });
+            if k.block.is_some_and(|b| !l.data_on_disk().is_multiple_of(b)) {
+                let text = "the data area of the convention is not on a boundary of the erase block found; a camera will not mind, and would format it back";
+                p.notes.push(text.into());
+            }
+            return Ok(p);
+        }
+        Profile::Logger => whole(one_fat),
+        Profile::RootExt4 => whole(Fs::Ext4),
+        Profile::RootF2fs => whole(Fs::F2fs),
+        Profile::RootBtrfs => whole(Fs::Btrfs),
+        Profile::Custom(parts) => parts.clone(),
+    };
+    place(&mut p, &k, &wanted, size)?;
+    table(&mut p, &k, size, path);
+    let logger = *profile == Profile::Logger;
+    for (i, part) in p.parts.clone().iter().enumerate() {
+        let name = part_name(path, i + 1);
+        make(&mut p, &k, part, &name, logger)?;
+    }
+    writers(&mut p, &k, logger);
+    Ok(p)
+}
+
+/// Starts and lengths on the boundaries.
+fn place(p: &mut Plan, k: &Known, wanted: &[(Fs, Option<u64>)], size: u64) -> Result<(), String> {
+    // The table needs the first sector; distributions leave a MiB for boot code.
+    let mut at = k.up(k.unit.max(MIB));
+    let gpt_tail = if size > 2048 * GIB { 33 * SECTOR } else { 0 };
+    let end = k.down(size - gpt_tail.min(size));
+    for &(fs, want) in wanted {
+        let stop = match want {
+            Some(n) => k.up(at.checked_add(n).ok_or("a partition larger than anything")?),
+            None => end,
+        };
+        if stop > end || stop <= at {
+            return Err(format!("the partitions do not fit {} with boundaries of {}", Bytes(size), Bytes(k.unit)));
+        }
+        p.parts.push(Planned { fs, start: at, size: stop - at });
+        at = stop;
+    }
+    Ok(())
+}
+
+fn table(p: &mut Plan, k: &Known, size: u64, path: &str) {
+    let gpt = size > 2048 * GIB;
+    let mut script = format!("label: {}\\n", if gpt { "gpt" } else { "dos" });
+    let mut parted = format!("parted -s -a none {path} mklabel {}", if gpt { "gpt" } else { "msdos" });
+    for part in &p.parts {
+        let (start, len) = (part.start / SECTOR, part.size / SECTOR);
+        let fat32 = part.size >= 2 * GIB || (part.fs == Fs::Fat && part.size >= 512 * MIB);
+        let (kind, guid, name) = match part.fs {
+            Fs::Fat if fat32 => ("c", "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7", "fat32"),
+            Fs::Fat => ("6", "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7", "fat16"),
+            Fs::Exfat => ("7", "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7", "ntfs"),
+            Fs::Swap => ("82", "0657FD6D-A4AB-43C4-84E5-0933C84B4F4F", "linux-swap"),
+            Fs::Ext4 | Fs::F2fs | Fs::Btrfs => ("83", "0FC63DAF-8483-4772-8E79-3D69D8477DE4", "ext4"),
+        };
+        script.push_str(&format!("start={start}, size={len}, type={}\\n", if gpt { guid } else { kind }));
+        parted.push_str(&format!(" mkpart {} {name} {start}s {}s", if gpt { "nand" } else { "primary" }, start + len - 1));
+    }
+    let first = p.parts.first().map_or(0, |x| x.start);
+    let why = format!("each partition begins on a boundary of {}, the first at {}", Bytes(k.unit), Bytes(first));
+    p.steps.push(Step { command: format!("printf '{script}' | sfdisk {path}"), why });
+    p.instead.push(Step { command: parted, why: "the same table by parted; -a none, so that it moves nothing".into() });
+}
+
+/// The device of a partition; for an image a word to replace.
+fn part_name(path: &str, n: usize) -> String {
+    match path {
+        p if !p.starts_with("/dev/") => format!("PART{n}"),
+        p if p.ends_with(|c: char| c.is_ascii_digit()) => format!("{p}p{n}"),
+        p => format!("{p}{n}"),
+    }
+}
+
+fn make(p: &mut Plan, k: &Known, part: &Planned, name: &str, logger: bool) -> Result<(), String> {
+    match part.fs {
+        Fs::Fat => fat(p, k, part, name, logger)?,
+        Fs::Exfat => {
+            let cluster = sd_units(part.size).0.max(128 * KIB).max(k.write_unit.unwrap_or(0)).min(k.unit & k.unit.wrapping_neg());
+            if k.unit.is_power_of_two() && k.first == 0 {
+                let command = format!("mkfs.exfat -b {} -c {} {name}", k.unit / 2, cluster);
+                let why = format!("FAT half a boundary in, data on the next boundary of {}; clusters of {}", Bytes(k.unit), Bytes(cluster));
+                p.steps.push(Step { command, why });
+            } else {
+                let command = format!("nandscope format {name} --fs exfat --align {} --cluster {cluster}", k.unit);
+                let why = format!("mkfs.exfat knows powers of two only, and the boundary is {}", Bytes(k.unit));
+                p.steps.push(Step { command, why });
+            }
+            p.mount.push(Step { command: format!("{name}: noatime"), why: "reading a file should not write to it".into() });
+        }
+        Fs::Ext4 => ext4(p, k, name),
+        Fs::F2fs => f2fs(p, k, part, name),
+        Fs::Btrfs => btrfs(p, k, part, name),
+        Fs::Swap => {
+            let why = "swap writes pages of 4 KiB at random: of all uses the one a card bears worst".into();
+            p.steps.push(Step { command: format!("mkswap {name}"), why });
+            p.notes.push("zram or no swap at all spares the card".into());
+        }
+    }
+    Ok(())
+}
+
+fn fat(p: &mut Plan, k: &Known, part: &Planned, name: &str, logger: bool) -> Result<(), String> {
+    // The reserved sectors push the data area to the boundary. mkfs.fat rounds tables up to whole clusters.
+    let convention = Convention::Grid { unit: k.unit, first: k.first };
+    let cluster = logger.then_some(64 * KIB).filter(|c| part.size / c >= 65536 && k.unit.is_multiple_of(*c));
+    let kind = (part.size >= 512 * MIB).then_some(FatType::Fat32);
+    let o = Options { convention, offset: part.start, table: false, cluster, kind, ..Options::card(part.size) };
+    let l = nandscope_fat::plan(&o).map_err(|e| e.to_string())?;
+    let v = &l.volume;
+    let per = v.cluster / v.sector;
+    let root = v.root_start.map_or(0, |r| (v.data_start - r) / v.sector).next_multiple_of(per);
+    let table = (v.fat_length / v.sector).next_multiple_of(per);
+    let mut data = v.data_start / v.sector;
+    while data < 2 * table + root + per.max(if kind.is_some() { 32 } else { 1 }) {
+        data += k.unit / v.sector;
+    }
+    let reserved = data - 2 * table - root;
+    let bits = match v.kind {
+        FatType::Fat12 => 12,
+        FatType::Fat16 => 16,
+        _ => 32,
+    };
+    if reserved <= 0xffff {
+        let command = format!("mkfs.fat -F {bits} -s {per} -R {reserved} -h {} {name}", part.start / v.sector);
+        let why =
+            format!("{reserved} reserved sectors put the data area on a boundary of {}; clusters of {}", Bytes(k.unit), Bytes(v.cluster));
+        p.steps.push(Step { command, why });
+        let why = "the same by this program, which also reads it back".into();
+        p.instead.push(Step { command: format!("nandscope format {name} --align {}", k.unit), why });
+    } else {
+        let command = format!("nandscope format {name} --align {}", k.unit);
+        p.steps.push(Step { command, why: "mkfs.fat has too few reserved sectors for this boundary".into() });
+    }
+    let why = "reading a file should not write to it; changes reach the card soon after they are made";
+    p.mount.push(Step { command: format!("{name}: noatime,flush"), why: why.into() });
+    Ok(())
+}
+
+fn ext4(p: &mut Plan, k: &Known, name: &str) {
+    let mut extended = vec![];
+    let mut why = vec!["blocks of 4 KiB".to_string()];
+    if let Some(w) = k.write_unit.filter(|&w| w > 4 * KIB) {
+        extended.push(format!("stride={}", w / (4 * KIB)));
+        why.push(format!("stride is the write unit of {}", Bytes(w)));
+    }
+    if let Some(e) = k.block.filter(|e| e.is_multiple_of(4 * KIB)) {
+        extended.push(format!("stripe-width={}", e / (4 * KIB)));
+        why.push(format!("stripe width is the erase block of {}, so that large files begin on it", Bytes(e)));
+    }
+    let few = k.open.is_some_and(|n| n < 4);
+    if few {
+        extended.push("packed_meta_blocks=1".into());
+        why.push("journal and tables lie together in front, because few erase blocks can be open".into());
+    }
+    let extended = if extended.is_empty() { String::new() } else { format!(" -E {}", extended.join(",")) };
+    p.steps.push(Step { command: format!("mkfs.ext4 -b 4096{extended} {name}"), why: why.join("; ") });
+    let (options, why) = match (k.open, few) {
+        (Some(n), true) => {
+            ("noatime,commit=60", format!("the journal is written once a minute instead of every 5 s: this card keeps {n} open"))
+        }
+        _ => ("noatime", "reading a file should not write to it".to_string()),
+    };
+    p.mount.push(Step { command: format!("{name}: {options}"), why });
+    if few {
+        p.notes.push("commit=60 means that up to a minute of work is lost when the power goes".into());
+    }
+}
+
+fn f2fs(p: &mut Plan, k: &Known, part: &Planned, name: &str) {
+    const SEGMENT: u64 = 2 * MIB;
+    // Without a sure erase block one section is one segment: the default.
+    let section = k.block.map(|e| lcm(e, SEGMENT)).filter(|s| *s <= 64 * MIB && part.size / s >= 64);
+    match section {
+        Some(s) => {
+            let why = format!(
+                "a section of {} is what is cleaned at once: whole erase blocks of {}; one section a zone",
+                Bytes(s),
+                Bytes(k.block.unwrap_or(s))
+            );
+            p.steps.push(Step { command: format!("mkfs.f2fs -s {} -z 1 {name}", s / SEGMENT), why });
+        }
+        None => p.steps.push(Step {
+            command: format!("mkfs.f2fs {name}"),
+            why: "the erase block is not sure enough, or too large for this card, to set the section".into(),
+        }),
+    }
+    let (option, why) = match k.open {
+        Some(n) if n < 4 => ("noatime,active_logs=2", format!("F2FS writes to 6 logs in turn, and this card keeps {n} erase blocks open")),
+        Some(n) if n < 6 => ("noatime,active_logs=4", format!("F2FS writes to 6 logs in turn, and this card keeps {n} erase blocks open")),
+        Some(n) => ("noatime", format!("6 logs are written in turn, and this card keeps {n} open")),
+        None => ("noatime", "reading a file should not write to it".into()),
+    };
+    p.mount.push(Step { command: format!("{name}: {option}"), why });
+}
+
+fn btrfs(p: &mut Plan, k: &Known, part: &Planned, name: &str) {
+    let mixed = part.size < GIB;
+    let few = k.open.is_some_and(|n| n < 4);
+    let mut command = String::from("mkfs.btrfs");
+    let mut why = vec![];
+    if mixed {
+        command.push_str(" --mixed");
+        why.push("below 1 GiB data and metadata share their chunks".to_string());
+    } else if few {
+        command.push_str(" -m single");
+        why.push("a second copy of the metadata would lie in another erase block, and few can be open".to_string());
+    }
+    if let Some(w) = k.write_unit.filter(|&w| !mixed && (16 * KIB..=64 * KIB).contains(&w)) {
+        command.push_str(&format!(" -n {w}"));
+        why.push(format!("a tree node fills the write unit of {}", Bytes(w)));
+    }
+    if why.is_empty() {
+        why.push("its defaults; btrfs has no parameter for the erase block".into());
+    }
+    p.steps.push(Step { command: format!("{command} {name}"), why: why.join("; ") });
+    let why = "new data goes to free stretches instead of the gaps between old data; fewer commits, fewer trees written";
+    p.mount.push(Step { command: format!("{name}: noatime,ssd_spread,commit=120"), why: why.into() });
+    p.notes.push(
+        "btrfs places its chunks itself, at multiples of 1 MiB from the start of the partition: their alignment cannot be chosen".into(),
+    );
+}
+
+/// Places written in turn against the open AUs.
+fn writers(p: &mut Plan, k: &Known, logger: bool) {
+    let Some(open) = k.open else { return };
+    let cost = k.close_ms.map(|c| format!(", {} ms each", three(c))).unwrap_or_default();
+    for part in &p.parts {
+        let (what, need) = match part.fs {
+            Fs::Ext4 => ("the journal, the tables and two writers", 4),
+            Fs::Fat | Fs::Exfat => ("the FAT, the directory and one writer", 3),
+            Fs::F2fs if open < 6 => continue,
+            Fs::F2fs => ("the logs of F2FS", 6),
+            Fs::Btrfs => ("two copies of the metadata and one writer", 3),
+            Fs::Swap => continue,
+        };
+        let verdict = if open == 0 {
+            "; on this card every write rewrites an erase block, so only large writes help".to_string()
+        } else if need <= open {
+            format!("; this card has {open}: enough")
+        } else {
+            format!("; this card has {open}: the others close an erase block at each turn{cost}")
+        };
+        p.notes.push(format!("{what} need {need} open erase blocks{verdict}"));
+    }
+    if logger {
+        p.notes.push(
+            "give the log its room when it is made (fallocate, preallocation in SdFat and FatFs): then the FAT is written once".into(),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Finding;
+
+    fn findings(block: f64, confidence: f64, unit: Option<f64>, open: Option<f64>) -> Findings {
+        let mut f = vec![Finding::decided(Quantity::EraseBlock, block, confidence).rivals([(2.0 * block, 0.2)])];
+        f.extend(unit.map(|u| Finding::decided(Quantity::WriteUnit, u, 0.95)));
+        f.extend(open.map(|n| Finding::decided(Quantity::OpenAusLinear, n, 0.9)));
+        Findings(f)
+    }
+
+    fn commands(profile: &str, f: &Findings, size: u64) -> Vec<String> {
+        plan(&profile.parse().unwrap(), f, size, "/dev/mmcblk0").unwrap().steps.into_iter().map(|s| s.command).collect()
+    }
+
+    #[test]
+    fn parameters_come_from_the_findings() {
+        let f = findings(4194304.0, 0.97, Some(16384.0), Some(2.0));
+        let c = commands("root-ext4", &f, 8 * GIB);
+        assert_eq!(c[0], "printf 'label: dos\\nstart=8192, size=16769024, type=83\\n' | sfdisk /dev/mmcblk0");
+        assert_eq!(c[1], "mkfs.ext4 -b 4096 -E stride=4,stripe-width=1024,packed_meta_blocks=1 /dev/mmcblk0p1");
+        assert_eq!(commands("root-f2fs", &f, 8 * GIB)[1], "mkfs.f2fs -s 2 -z 1 /dev/mmcblk0p1");
+        let tlc = findings(3.0 * 1048576.0, 0.97, None, None);
+        assert_eq!(commands("root-f2fs", &tlc, 8 * GIB)[1], "mkfs.f2fs -s 3 -z 1 /dev/mmcblk0p1");
+        assert!(commands("logger", &findings(16777216.0, 0.9, None, None), 64 * GIB)[1].starts_with("mkfs.exfat -b 8388608 -c 131072"));
+    }
+
+    /// Never more precise than the confidence allows.
+    #[test]
+    fn doubt_leaves_parameters_out_and_coarsens_boundaries() {
+        let f = findings(4194304.0, 0.7, None, None);
+        let p = plan(&"root-ext4".parse().unwrap(), &f, 8 * GIB, "/dev/sdx").unwrap();
+        assert_eq!(p.parts[0].start, 8 * MIB, "right for 4 and for 8 MiB");
+        assert_eq!(p.steps[1].command, "mkfs.ext4 -b 4096 /dev/sdx1");
+        assert!(p.basis[0].contains("70 % only"));
+        let p = plan(&"root-f2fs".parse().unwrap(), &Findings::default(), 8 * GIB, "/dev/sdx").unwrap();
+        assert_eq!(p.steps[1].command, "mkfs.f2fs /dev/sdx1");
+        assert!(p.basis[0].contains("SD convention"));
+    }
+
+    #[test]
+    fn the_journal_is_counted_against_open_aus() {
+        let p = plan(&"root-ext4".parse().unwrap(), &findings(4194304.0, 0.9, None, Some(2.0)), 8 * GIB, "/dev/sdx").unwrap();
+        assert!(p.notes.iter().any(|n| n.contains("need 4 open erase blocks; this card has 2")), "{:?}", p.notes);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        let none = Findings::default();
+        assert!(plan(&"fat:3GiB,ext4:6GiB".parse().unwrap(), &none, 8 * GIB, "x").unwrap_err().contains("do not fit"));
+        assert!(plan(&"root-ext4".parse().unwrap(), &none, MIB, "x").is_err());
+        for wrong in ["", "ext5", "ext4,fat", "fat:1MiB,fat:1MiB,fat:1MiB,fat:1MiB,ext4", "fat:much"] {
+            assert!(wrong.parse::<Profile>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Did it help? The same files on the same card in several layouts, in turn (C26).
+//!
+//! Each round visits all layouts in an order of its own, formats, copies one large file in pieces and then writes small ones. Time
+//! is that of the files, not of the format. The host in front of the card is one of little memory (one sector of tables, one of
+//! data), as the cameras and microcontrollers have that suffer from a bad layout; a PC with a large cache hides part of it.
+
+use super::disk::Disk;
+use super::format;
+use super::grid::Grid;
+use crate::device::Device;
+use crate::infer::stats::{bootstrap_median, median};
+use crate::units::{KIB, MIB, Nanos};
+use crate::volume::{Cache, FatVolume, Host, Result, Shared, Volume, VolumeError};
+use nandscope_fat::{Convention, FatType, Layout, Options, plan, recognise};
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::Rng;
+use serde::Serialize;
+
+/// One layout to try.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    pub name: &'static str,
+    pub layout: Layout,
+}
+
+/// The layouts for a target, and what must be said about those that are missing. `first` is what lies on the target.
+///
+/// # Errors
+/// A layout that the target has no room for.
+pub fn candidates(device: &mut dyn Device, disk: &Disk, sector: u64, grid: Option<Grid>) -> Result<(Vec<Candidate>, Vec<String>)> {
+    let g = device.geometry().clone();
+    let options = |convention| Options { sector, offset: g.offset, convention, table: g.offset == 0, ..Options::card(g.size) };
+    let made = |o: Options| plan(&o).map_err(|e| VolumeError::Unsupported(e.to_string()));
+    // Files are written by this program, which knows FAT and not exFAT.
+    let kind = (g.size > 32 << 30).then_some(FatType::Fat32);
+    let (mut all, mut notes) = (vec![], vec![]);
+    if kind.is_some() {
+        notes.push("a card of this size has exFAT by the convention; the comparison is made with FAT32 on the same boundaries".into());
+    }
+    match factory(device, disk, sector)? {
+        Some(layout) => all.push(Candidate { name: "as found", layout }),
+        None => notes.push("no FAT volume is on the target, so there is no layout of its factory to compare".into()),
+    }
+    let careless =
+        made(options(Convention::Careless)).or_else(|_| made(Options { kind: Some(FatType::Fat16), ..options(Convention::Careless) }))?;
+    all.push(Candidate { name: "careless", layout: careless });
+    all.push(Candidate { name: "SD convention", layout: made(Options { kind, ..options(Convention::Sd) })? });
+    match grid {
+        Some(grid) => {
+            let convention = Convention::Grid { unit: grid.unit, first: grid.first };
+            match made(Options { kind, ..options(convention) }) {
+                Ok(layout) => all.push(Candidate { name: "measured", layout }),
+                Err(e) => notes.push(format!("no layout on the measured grid: {e}")),
+            }
+        }
+        None => notes.push("no report with a sure erase block was given, so there is no measured layout".into()),
+    }
+    Ok((all, notes))
+}
+
+/// The layout of the first FAT volume on the target, so that it can be made again.
+fn factory(device: &mut dyn Device, disk: &Disk, sector: u64) -> Result<Option<Layout>> {
+    let g = device.geometry().clone();
+    let Some((part, v)) = disk.parts.iter().find_map(|p| Some((p, p.volume.as_ref()?))) else { return Ok(None) };
+    if !v.what.starts_with("FAT") || part.beyond {
+        return Ok(None);
+    }
+    let start = part.start - g.offset;
+    let mut boot = vec![0; 512];
+    device.load(start, &mut boot)?;
+    let Ok(volume) = recognise(&boot) else { return Ok(None) };
+    let whole = volume.sector == sector && !volume.too_few_clusters && start + volume.size <= g.size;
+    // A table is written where there was one; a volume from the first byte on has none.
+    if !whole || (start > 0 && part.number.is_none()) {
+        return Ok(None);
+    }
+    let kind = match volume.kind {
+        FatType::Fat12 => 1,
+        FatType::Fat16 => 6,
+        _ => 0x0c,
+    };
+    let partition = (start > 0).then_some(nandscope_fat::Partition { start, size: volume.size, kind });
+    let options = Options { sector, offset: g.offset, table: start > 0, ..Options::card(g.size) };
+    Ok(Some(Layout { options, partition, boundary: volume.sector, volume }))
+}
+
+/// What is done in each layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Work {
+    /// Bytes of the large file.
+    pub large: u64,
+    /// Bytes handed over at a time.
+    pub chunk: u64,
+    /// Small files, and the bytes of one.
+    pub small: u32,
+    pub small_size: u64,
+    pub rounds: u32,
+    pub seed: u64,
+}
+
+impl Default for Work {
+    fn default() -> Work {
+        Work { large: MIB, chunk: 16 * KIB, small: 16, small_size: 4 * KIB, rounds: 5, seed: 1 }
+    }
+}
+
+impl Work {
+    /// Most bytes a comparison writes: the formats, the data, and the tables and directories around them.
+    pub fn budget(&self, all: &[Candidate], sector: u64) -> u64 {
+        let files = 4 * (self.large + u64::from(self.small) * self.small_size.next_multiple_of(64 * KIB)) + 8 * MIB;
+        let round: u64 = all.iter().map(|c| format::budget(&c.layout, sector) + files).sum();
+        u64::from(self.rounds) * round
+    }
+}
+
+/// A median with its interval of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Rate {
+    pub median: f64,
+    pub interval: [f64; 2],
+}
+
+impl Rate {
+    fn of(x: &[f64]) -> Rate {
+        let m = median(x);
+        Rate { median: m, interval: bootstrap_median(x).unwrap_or([m, m]) }
+    }
+
+    /// True where the intervals have no value in common.
+    pub fn differs(&self, other: &Rate) -> bool {
+        self.interval[1] < other.interval[0] || other.interval[1] < self.interval[0]
+    }
+}
+
+/// What one layout did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    pub name: &'static str,
+    pub filesystem: String,
+    pub cluster: u64,
+    /// Where the data area begins on the disk, in bytes.
+    pub data: u64,
+    /// Copy of the large file, kB/s.
+    pub copy: Rate,
+    /// Small files a second.
+    pub files: Rate,
+}
+
+/// Compares. `tick` is told rounds done, of how many, and says whether to go on; what was done until then counts.
+///
+/// # Errors
+/// The target failed, or the budget is used up.
+pub fn prove<D: Device + 'static>(
+    device: &Shared<D>,
+    all: &[Candidate],
+    work: &Work,
+    tick: &mut dyn FnMut(u32, u32) -> bool,
+) -> Result<Vec<Outcome>> {
+    let mut rng = Pcg64Mcg::new(u128::from(work.seed) << 1 | 1);
+    let mut rates: Vec<(Vec<f64>, Vec<f64>)> = vec![(vec![], vec![]); all.len()];
+    'rounds: for round in 0..work.rounds {
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        for i in (1..order.len()).rev() {
+            order.swap(i, (rng.next_u64() % (i as u64 + 1)) as usize);
+        }
+        for (n, i) in order.into_iter().enumerate() {
+            if !tick(round * all.len() as u32 + n as u32, work.rounds * all.len() as u32) {
+                break 'rounds;
+            }
+            let (copy, files) = once(device, &all[i].layout, work)?;
+            rates[i].0.push(copy);
+            rates[i].1.push(files);
+        }
+    }
+    let done = all.iter().zip(&rates).filter(|(_, r)| !r.0.is_empty());
+    Ok(done
+        .map(|(c, (copy, files))| Outcome {
+            name: c.name,
+            filesystem: c.layout.volume.kind.to_string(),
+            cluster: c.layout.volume.cluster,
+            data: c.layout.data_on_disk(),
+            copy: Rate::of(copy),
+            files: Rate::of(files),
+        })
+        .collect())
+}
+
+/// Formats, copies, writes small files: kB/s and files a second.
+fn once<D: Device + 'static>(device: &Shared<D>, layout: &Layout, work: &Work) -> Result<(f64, f64)> {
+    format::apply(&mut device.clone(), layout, &mut |_| {})?;
+    let start = layout.start();
+    let mut v = FatVolume::mount(Box::new(device.clone()), start..start + layout.volume.size, Host::with(Cache::ONE_SECTOR))?;
+    let data: Vec<u8> = (0..work.chunk.max(work.small_size)).map(|i| ((i * 31) >> 3) as u8).collect();
+    // The first file of a volume also makes its directory: not part of the comparison.
+    write(&mut v, "first.bin", 1, 1, &data)?;
+    let took = write(&mut v, "large.bin", work.large, work.chunk, &data)?;
+    let copy = work.large as f64 / 1e3 / took.secs().max(1e-9);
+    let began = v.now();
+    for i in 0..work.small {
+        write(&mut v, &format!("s{i:05}.bin"), work.small_size, work.small_size, &data)?;
+    }
+    let files = f64::from(work.small) / (v.now() - began).secs().max(1e-9);
+    v.finish()?;
+    Ok((copy, files))
+}
+
+fn write(v: &mut FatVolume, name: &str, len: u64, chunk: u64, data: &[u8]) -> Result<Nanos> {
+    let began = v.now();
+    let (file, _) = v.create(name)?;
+    let mut at = 0;
+    while at < len {
+        let n = chunk.min(len - at);
+        v.write(file, at, &data[..n as usize])?;
+        at += n;
+    }
+    v.close(file)?;
+    Ok(v.now() - began)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::disk;
+    use super::super::grid::Source;
+    use super::*;
+    use crate::device::{Consent, Limits, OpenOptions, open};
+
+    fn run(card: &str, grid: Option<Grid>) -> Vec<Outcome> {
+        let mut o = open(&format!("sim:{card}?content"), &OpenOptions::default()).unwrap();
+        let found = disk::read(o.look()).unwrap();
+        let (all, _) = candidates(o.look(), &found, 512, grid).unwrap();
+        let work = Work { rounds: 3, large: 256 * KIB, small: 6, ..Work::default() };
+        let consent = Consent::check(o.id(), None).unwrap();
+        let g = o.writable(&consent, &Limits { budget: work.budget(&all, 512), ..Limits::default() }).unwrap();
+        prove(&Shared::new(g), &all, &work, &mut |_, _| true).unwrap()
+    }
+
+    /// C26: on the 512 MB card a careless format costs "one several" of the speed of copying.
+    #[test]
+    fn a_careless_format_costs_most_of_the_speed_of_chans_card() {
+        let out = run("chan-sdc-512mb", None);
+        let of = |name| out.iter().find(|o| o.name == name).unwrap();
+        let (sd, careless) = (of("SD convention"), of("careless"));
+        let ratio = sd.copy.median / careless.copy.median;
+        assert!(ratio > 2.0 && careless.copy.differs(&sd.copy), "{out:?}");
+        assert!(careless.files.differs(&sd.files), "{out:?}");
+    }
+
+    /// P1: the answer can be "no difference".
+    #[test]
+    fn on_a_card_that_does_not_care_nothing_differs() {
+        let grid = Grid { unit: 4 * MIB, first: 0, source: Source::Given };
+        let out = run("null", Some(grid));
+        let sd = out.iter().find(|o| o.name == "SD convention").unwrap();
+        let same = out.iter().find(|o| o.name == "measured").unwrap();
+        assert!((sd.copy.median / same.copy.median - 1.0).abs() < 0.05, "{out:?}");
+    }
+}

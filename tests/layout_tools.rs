@@ -1,0 +1,210 @@
+//! The printed commands are run as they are on image files, and what the tools made is read back by the audit.
+
+use nandscope_fat::{Convention, Options, plan};
+use serde_json::Value;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+
+fn nandscope(args: &[&str]) -> (Option<i32>, String) {
+    let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).output().unwrap();
+    assert!(!out.stdout.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    (out.status.code(), String::from_utf8(out.stdout).unwrap())
+}
+
+fn have(programs: &[&str]) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/sbin:/usr/sbin";
+    let missing: Vec<_> = programs.iter().filter(|p| !std::env::split_paths(&path).any(|d| d.join(p).exists())).collect();
+    if !missing.is_empty() {
+        println!("skipped: there is no {missing:?}");
+    }
+    missing.is_empty()
+}
+
+fn sh(command: &str, dir: &Path) -> String {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/sbin:/usr/sbin";
+    let out = Command::new("sh").args(["-c", command]).current_dir(dir).env("PATH", path).output().unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{command}: {}\n{text}", out.status);
+    text
+}
+
+fn sparse(path: &Path, size: u64) -> File {
+    let f = OpenOptions::new().create(true).truncate(true).read(true).write(true).open(path).unwrap();
+    f.set_len(size).unwrap();
+    f
+}
+
+/// A report that found this erase block and write unit, as `infer` writes it for pasted logs.
+fn report(path: &Path, block: u64, unit: u64) {
+    let finding = |q: &str, v: u64| serde_json::json!({ "quantity": q, "value": v, "confidence": 0.95, "interval": null, "rivals": [], "evidence": [], "caveats": [] });
+    let value = serde_json::json!({
+        "schema": "nandscope-report/1", "target": { "logs": [] },
+        "findings": [finding("erase_block", block), finding("write_unit", unit), finding("open_aus_linear", 3)],
+    });
+    std::fs::write(path, value.to_string()).unwrap();
+}
+
+/// Copies what is not zero.
+fn copy(from: &Path, to: &File, at: u64) {
+    let f = File::open(from).unwrap();
+    let len = f.metadata().unwrap().len();
+    let mut piece = vec![0; 1 << 20];
+    let mut here = 0;
+    while here < len {
+        let n = (len - here).min(1 << 20) as usize;
+        f.read_exact_at(&mut piece[..n], here).unwrap();
+        if piece[..n] != ZEROS[..n] {
+            to.write_all_at(&piece[..n], at + here).unwrap();
+        }
+        here += n as u64;
+    }
+}
+
+/// Runs the commands of a plan (with `instead` those of the other program for the table) and gives the audit of the result.
+fn made(profile: &str, size: u64, block: u64, unit: u64, parted: bool) -> Option<Value> {
+    let dir = tempfile::tempdir().unwrap();
+    let (card, known) = (dir.path().join("card.img"), dir.path().join("known.json"));
+    let disk = sparse(&card, size);
+    report(&known, block, unit);
+    let known = known.to_str().unwrap();
+    let (_, text) = nandscope(&["layout", "plan", card.to_str().unwrap(), "--for", profile, "--report", known, "--json"]);
+    let p: Value = serde_json::from_str(&text).unwrap();
+    let parts = p["parts"].as_array().unwrap().clone();
+    for (i, part) in parts.iter().enumerate() {
+        sparse(&dir.path().join(format!("PART{}", i + 1)), part["size"].as_u64().unwrap());
+    }
+    let mut steps: Vec<String> = p["steps"].as_array().unwrap().iter().map(|s| s["command"].as_str().unwrap().to_string()).collect();
+    if parted {
+        steps[0] = p["instead"][0]["command"].as_str().unwrap().to_string();
+    }
+    for s in &steps {
+        let program = if s.contains("| sfdisk") { "sfdisk" } else { s.split(' ').next().unwrap() };
+        if program == "nandscope" {
+            let mut words: Vec<String> = s.split(' ').skip(1).map(str::to_string).collect();
+            let target = if words[1].starts_with("PART") { dir.path().join(&words[1]) } else { card.clone() };
+            words[1] = target.display().to_string();
+            words.extend(["--consent".into(), std::fs::metadata(&target).unwrap().len().to_string()]);
+            // A file that stands for a partition does not know where that lies.
+            if s.contains("PART") {
+                words.push("--no-table".into());
+            }
+            nandscope(&words.iter().map(String::as_str).collect::<Vec<_>>());
+            continue;
+        }
+        if !have(&[program]) {
+            return None;
+        }
+        sh(s, dir.path());
+    }
+    for (i, part) in parts.iter().enumerate() {
+        copy(&dir.path().join(format!("PART{}", i + 1)), &disk, part["start"].as_u64().unwrap());
+    }
+    let (_, text) = nandscope(&["layout", "audit", card.to_str().unwrap(), "--report", known, "--json"]);
+    let a: Value = serde_json::from_str(&text).unwrap();
+    for (part, found) in parts.iter().zip(a["disk"]["parts"].as_array().unwrap()) {
+        assert_eq!(part["start"], found["start"], "{profile}: {steps:?}");
+        assert_eq!(part["start"].as_u64().unwrap() % block, 0);
+        let fs = part["fs"].as_str().unwrap();
+        let what = found["volume"]["what"].as_str().unwrap_or("nothing").to_lowercase();
+        assert!(what.starts_with(fs), "{profile}: planned {fs}, found {what} after {steps:?}");
+        if matches!(fs, "fat" | "exfat" | "f2fs") {
+            assert_eq!(found["volume"]["data"].as_u64().unwrap() % block, 0, "{profile}: data area after {steps:?}: {found}");
+        }
+    }
+    Some(a)
+}
+
+#[test]
+fn plans_make_what_they_promise() {
+    for (profile, size, block, unit) in [
+        ("raspberry-pi", 4 * GIB, 4 * MIB, 16384),
+        ("root-f2fs", 2 * GIB, 12 * MIB, 16384),
+        ("root-btrfs", 3 * GIB, 4 * MIB, 16384),
+        ("logger", 6 * GIB, 4 * MIB, 32768),
+        ("exfat", 2 * GIB, 16 * MIB, 32768),
+        ("exfat", 2 * GIB, 24 * MIB, 32768),
+        ("camera", GIB, 4 * MIB, 16384),
+        ("fat:64MiB,swap:64MiB,ext4", GIB, 3 * MIB, 8192),
+    ] {
+        if profile == "camera" {
+            let dir = tempfile::tempdir().unwrap();
+            let card = dir.path().join("card.img");
+            sparse(&card, size);
+            let (_, text) = nandscope(&["layout", "plan", card.to_str().unwrap(), "--for", profile]);
+            assert!(text.contains(&format!("nandscope format {}", card.display())), "{text}");
+            continue;
+        }
+        let Some(a) = made(profile, size, block, unit, false) else { continue };
+        let text = a.to_string();
+        match profile {
+            "raspberry-pi" => assert!(text.contains("stride 16 KiB") && text.contains("stripe width 4096 KiB"), "{text}"),
+            "root-f2fs" => {
+                assert!(text.contains("6 segments a section"), "{text}");
+                let sections = a["counts"].as_array().unwrap().iter().find(|c| c["name"] == "sections").unwrap();
+                assert_eq!(sections["off"], 0, "{sections}");
+            }
+            "root-btrfs" => assert!(text.contains("metadata chunk") && text.contains("system chunk"), "{text}"),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn the_other_table_program_makes_the_same() {
+    if have(&["parted"]) {
+        made("raspberry-pi", 4 * GIB, 4 * MIB, 16384, true);
+    }
+}
+
+/// The journal is where e2fsprogs says it is.
+#[test]
+fn the_journal_of_ext4_is_found() {
+    if !have(&["mkfs.ext4", "debugfs"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let card = dir.path().join("card.img");
+    sparse(&card, 3 * GIB);
+    sh("mkfs.ext4 -q card.img", dir.path());
+    let text = sh("debugfs -R 'blocks <8>' card.img 2>/dev/null", dir.path());
+    let first: u64 = text.split_whitespace().next().unwrap().parse().unwrap();
+    let (_, text) = nandscope(&["layout", "audit", card.to_str().unwrap(), "--json"]);
+    let a: Value = serde_json::from_str(&text).unwrap();
+    let zones = a["disk"]["parts"][0]["volume"]["zones"].as_array().unwrap().clone();
+    let journal = zones.iter().find(|z| z["name"] == "journal").unwrap();
+    assert_eq!(journal["at"].as_u64().unwrap(), first * 4096);
+    let groups = a["counts"].as_array().unwrap().iter().find(|c| c["name"] == "block groups").unwrap();
+    assert_eq!(groups["count"], 24);
+}
+
+/// C25, C26: the price of a careless format comes from the report of the card, and a sound one costs nothing.
+#[test]
+fn the_audit_tells_the_price_of_a_careless_format_on_this_card() {
+    let dir = tempfile::tempdir().unwrap();
+    let known = dir.path().join("chan.json");
+    let known = known.to_str().unwrap();
+    nandscope(&["probe", "sim:chan-sdc-512mb", "--json", known, "--quiet"]);
+    let size = 488 * MIB;
+    let card = dir.path().join("card.img");
+    for (convention, code) in [(Convention::Sd, 0), (Convention::Careless, 5)] {
+        let f = sparse(&card, size);
+        plan(&Options { convention, ..Options::card(size) }).unwrap().write(|at, b| f.write_all_at(b, at), || Ok(())).unwrap();
+        let (got, text) = nandscope(&["layout", "audit", card.to_str().unwrap(), "--report", known]);
+        assert_eq!(got, Some(code), "{text}");
+        if code == 5 {
+            assert!(text.contains("the SD layout is lost") && text.contains("clusters of 4 KiB lie across write units"), "{text}");
+            assert!(text.contains(" ms more for each one written on its own"), "{text}");
+        } else {
+            assert!(text.contains("that of the SD convention, field by field"), "{text}");
+        }
+        // Without a report nobody knows.
+        let (got, _) = nandscope(&["layout", "audit", card.to_str().unwrap()]);
+        assert_eq!(got, Some(if code == 5 { 3 } else { 0 }));
+    }
+}
