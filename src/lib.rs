@@ -8,6 +8,7 @@ pub mod finding;
 pub mod flashbench;
 pub mod host;
 pub mod infer;
+pub mod lab;
 pub mod probe;
 pub mod report;
 pub mod samples;

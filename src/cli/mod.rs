@@ -1,6 +1,8 @@
 //! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety.
 
 mod cards;
+mod files;
+mod frag;
 pub mod identify;
 mod infer;
 mod list;
@@ -51,6 +53,14 @@ enum Command {
     Report(report::ReportArgs),
     /// Show a simulated card as a block device
     Serve(serve::ServeArgs),
+    /// Does fragmentation matter on this card? Fragmented, defragmented, blank, measured
+    Frag(frag::FragArgs),
+    /// Age a volume: passes of making and removing files
+    Age(frag::AgeArgs),
+    /// Show how fragmented a volume is, and a map of it
+    Map(frag::MapArgs),
+    /// Defragment a FAT volume
+    Defrag(frag::DefragArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
 }
@@ -67,6 +77,10 @@ pub fn main() -> ExitCode {
         Command::Infer(a) => infer::run(a),
         Command::Report(a) => report::run(a),
         Command::Serve(a) => serve::run(a),
+        Command::Frag(a) => frag::run(a),
+        Command::Age(a) => frag::age(a),
+        Command::Map(a) => frag::map(a),
+        Command::Defrag(a) => frag::defrag(a),
         Command::Undo(a) => undo::run(a),
     };
     done.unwrap_or_else(|e| {

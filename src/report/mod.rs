@@ -1,6 +1,7 @@
 //! One value, several writers: JSON for programs, text for people. Only this module and `cli` print.
 
 pub mod advice;
+pub mod frag;
 pub mod plot;
 pub mod terminal;
 
