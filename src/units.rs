@@ -154,6 +154,19 @@ pub fn parse_duration(s: &str) -> Result<Nanos, String> {
     Ok(Nanos::from_secs_f64(secs))
 }
 
+/// Seconds since 1970 as a day, UTC: "2011-02-23".
+pub fn date_text(seconds: u64) -> String {
+    // Days to civil, counted in eras of 400 years that begin in March (Hinnant).
+    let z = (seconds / 86_400) as i64 + 719_468;
+    let (era, day) = (z / 146_097, z % 146_097);
+    let of_era = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let of_year = day - (365 * of_era + of_era / 4 - of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = era * 400 + of_era + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{:02}", of_year - (153 * shifted + 2) / 5 + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,6 +183,15 @@ mod tests {
         assert_eq!(Bytes(12 << 20).to_string(), "12 MiB");
         assert_eq!(Bytes(3 << 19).to_string(), "1.5 MiB");
         assert_eq!(Bytes(513).to_string(), "513 B");
+    }
+
+    #[test]
+    fn days() {
+        for (seconds, text) in
+            [(0, "1970-01-01"), (951_782_400, "2000-02-29"), (1_298_419_200, "2011-02-23"), (1_767_225_599, "2025-12-31")]
+        {
+            assert_eq!(date_text(seconds), text);
+        }
     }
 
     #[test]

@@ -21,8 +21,9 @@ use std::sync::atomic::Ordering;
 pub struct FragArgs {
     #[command(flatten)]
     target: Target,
-    /// States to bring about and measure, in this order
-    #[arg(long, value_delimiter = ',', value_enum, default_value = "fragmented,defragmented,blank")]
+    /// States to bring about and measure, in this order [default: fragmented,defragmented,blank; in a directory
+    /// as-is,fragmented,defragmented]
+    #[arg(long, value_delimiter = ',', value_enum)]
     states: Vec<StateArg>,
     /// File sizes to measure
     #[arg(long, value_delimiter = ',', default_value = "512,32KiB,256KiB,2MiB")]
@@ -60,6 +61,12 @@ pub struct FragArgs {
     /// Write everything that was measured to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]
     json: Option<PathBuf>,
+    /// Write the report as one HTML page
+    #[arg(long, value_name = "F")]
+    html: Option<PathBuf>,
+    /// Write the charts and maps as SVG files whose names begin with PREFIX
+    #[arg(long, value_name = "PREFIX")]
+    svg: Option<String>,
     /// Write the charts as columns for gnuplot
     #[arg(long, value_name = "F")]
     gnuplot: Option<PathBuf>,
@@ -106,8 +113,8 @@ impl HostArg {
 
 pub fn run(a: FragArgs) -> anyhow::Result<ExitCode> {
     let plan = a.plan.plan()?;
-    if a.states.is_empty() || a.sizes.is_empty() || a.repeats == 0 || a.chunk.0 == 0 || a.sizes.iter().any(|s| s.0 == 0 || s.0 >= 1 << 32) {
-        bail!("at least one state, one file size of 1 B to 4 GiB, one round and a chunk of 1 B");
+    if a.sizes.is_empty() || a.repeats == 0 || a.chunk.0 == 0 || a.sizes.iter().any(|s| s.0 == 0 || s.0 >= 1 << 32) {
+        bail!("at least one file size of 1 B to 4 GiB, one round and a chunk of 1 B");
     }
     let mut profiles = answer::profiles();
     for f in &a.profile {
@@ -151,6 +158,9 @@ pub fn run(a: FragArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn in_process(a: &FragArgs, mut settings: Settings, mut m: Medium, profiles: &[Profile]) -> anyhow::Result<ExitCode> {
+    if settings.states.is_empty() {
+        settings.states = vec![State::Fragmented, State::Defragmented, State::Blank];
+    }
     let keeps = settings.states == [State::AsIs];
     if keeps && !m.formatted {
         bail!("{} holds no FAT volume to be measured as it is", a.target.target);
@@ -209,15 +219,11 @@ fn specification(a: &FragArgs, s: &Settings, m: &Medium, notes: &mut Vec<String>
 }
 
 fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[Profile]) -> anyhow::Result<ExitCode> {
+    if settings.states.is_empty() {
+        settings.states = vec![State::AsIs, State::Fragmented, State::Defragmented];
+    }
     if settings.states.contains(&State::Blank) {
-        // What was asked for by default only.
-        if settings.states.len() == 3 && !std::env::args().any(|x| x.starts_with("--states")) {
-            settings.states = vec![State::AsIs, State::Fragmented, State::Defragmented];
-        } else {
-            bail!(
-                "a mounted filesystem cannot be made blank from here; unmount it and name the device, or use the states as-is,fragmented,defragmented"
-            );
-        }
+        bail!("a mounted filesystem cannot be made blank from here; unmount it and name the device");
     }
     let space = d.space().map_err(volume_error)?;
     settings.au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), space.size);
@@ -230,8 +236,7 @@ fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[P
     let mut lab = Lab::new(&a.target.target, Label::Kernel, &settings);
     let done = crate::lab::mounted::run(&mut d, &mut lab, &stop, &mut |what, x| line.tick(what, x));
     line.end();
-    let written: u64 = 0;
-    finish(a, &lab, profiles, written, 0)?;
+    finish(a, &lab, profiles, 0, 0)?;
     done.map_err(volume_error)?;
     Ok(verdict(&lab, stop.load(Ordering::Relaxed)))
 }
@@ -254,8 +259,21 @@ fn finish(a: &FragArgs, lab: &Lab, profiles: &[Profile], written: u64, size: u64
             false => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?,
         }
     }
+    let save =
+        |path: &std::path::Path, text: String| std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()));
     if let Some(path) = &a.gnuplot {
-        std::fs::write(path, report::columns(lab)).with_context(|| format!("cannot write {}", path.display()))?;
+        save(path, report::columns(lab))?;
+    }
+    if let Some(path) = &a.html {
+        save(path, report::page(lab, profiles))?;
+    }
+    if let Some(prefix) = &a.svg {
+        for (f, what) in report::figures(lab).iter().zip(answer::What::FILES) {
+            save(format!("{prefix}{}.svg", what.name()).as_ref(), crate::report::svg::file(f))?;
+        }
+        for c in &lab.conditions {
+            save(format!("{prefix}map-{}.svg", c.state.name().replace(' ', "-")).as_ref(), report::drawn(&c.map))?;
+        }
     }
     if !to_stdout && !lab.conditions.is_empty() {
         print!("{}", report::text(lab, profiles, super::width()));

@@ -1,6 +1,7 @@
 //! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety.
 
 mod cards;
+mod complete;
 mod files;
 mod frag;
 pub mod identify;
@@ -9,6 +10,8 @@ mod list;
 mod probe;
 mod report;
 mod serve;
+mod sim;
+mod sim_text;
 mod undo;
 
 use crate::device::DeviceError;
@@ -61,8 +64,14 @@ enum Command {
     Map(frag::MapArgs),
     /// Defragment a FAT volume
     Defrag(frag::DefragArgs),
+    /// Run a trace or a pattern of requests through a simulated card
+    Sim(sim::SimArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
+    /// Print completions for a shell
+    Completions(complete::CompletionsArgs),
+    /// Print the manual page
+    Man,
 }
 
 /// Runs the program.
@@ -81,7 +90,10 @@ pub fn main() -> ExitCode {
         Command::Age(a) => frag::age(a),
         Command::Map(a) => frag::map(a),
         Command::Defrag(a) => frag::defrag(a),
+        Command::Sim(a) => sim::run(a),
         Command::Undo(a) => undo::run(a),
+        Command::Completions(a) => complete::completions(a),
+        Command::Man => complete::man(),
     };
     done.unwrap_or_else(|e| {
         // A reader that went away is no error of ours.

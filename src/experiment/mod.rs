@@ -127,6 +127,24 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
+/// What the names of the series end in that hold the 95 % bounds of another one.
+pub const LOW: &str = " (95 % low)";
+pub const HIGH: &str = " (95 % high)";
+
+/// x, value, lower and upper bound.
+pub type Bounded = (f64, f64, f64, f64);
+
+impl Series {
+    /// A series and its bounds. Points without a finite interval get none.
+    pub fn with_bounds(name: &str, points: &[Bounded]) -> Vec<Series> {
+        let series = |name: String, y: &dyn Fn(&Bounded) -> f64| Series {
+            name,
+            points: points.iter().map(|p| (p.0, if y(p).is_finite() { y(p) } else { p.1 })).collect(),
+        };
+        vec![series(name.into(), &|p| p.1), series(format!("{name}{LOW}"), &|p| p.2), series(format!("{name}{HIGH}"), &|p| p.3)]
+    }
+}
+
 /// Where a trial makes its accesses. Every access becomes a sample.
 pub struct Bench<'a> {
     pub(crate) device: &'a mut dyn Device,

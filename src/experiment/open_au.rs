@@ -436,7 +436,7 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
 }
 
 fn figures(run: &Run, random: bool) -> Vec<Figure> {
-    let mut points: Vec<(f64, f64)> = vec![];
+    let mut points: Vec<(f64, f64, f64, f64)> = vec![];
     let mut counts: Vec<i64> = run.cells.iter().filter(|c| c.get("random") == random as i64).map(|c| c.get("n")).collect();
     counts.sort_unstable();
     counts.dedup();
@@ -448,7 +448,10 @@ fn figures(run: &Run, random: bool) -> Vec<Figure> {
             .flat_map(|c| run.of(c.id).filter(|s| s.role > 0).map(|s| s.took.micros()).collect::<Vec<_>>())
             .collect();
         if !t.is_empty() {
-            points.push((n as f64, t.iter().sum::<f64>() / t.len() as f64 / 1e3));
+            let mean = t.iter().sum::<f64>() / t.len() as f64;
+            let spread = (t.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (t.len() as f64 - 1.0).max(1.0)).sqrt();
+            let half = 2.0 * spread / (t.len() as f64).sqrt();
+            points.push((n as f64, mean / 1e3, (mean - half).max(0.0) / 1e3, (mean + half) / 1e3));
         }
     }
     vec![Figure {
@@ -457,6 +460,6 @@ fn figures(run: &Run, random: bool) -> Vec<Figure> {
         y: "ms".into(),
         log_x: true,
         log_y: true,
-        series: vec![Series { name: "mean".into(), points }],
+        series: Series::with_bounds("mean", &points),
     }]
 }

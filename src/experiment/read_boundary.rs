@@ -228,11 +228,12 @@ impl Experiment for ReadBoundary {
     }
 
     fn figures(&self, run: &Run) -> Vec<Figure> {
-        let mut by_block: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
+        let mut by_block: BTreeMap<u64, Vec<(f64, f64, f64, f64)>> = BTreeMap::new();
         for c in run.cells.iter().filter(|c| kind(c) == Kind::Row) {
             let e = row_estimate(run, c);
             if e.n > 0 {
-                by_block.entry(c.bytes("block")).or_default().push((c.bytes("align") as f64, e.value));
+                let point = (c.bytes("align") as f64, e.value, e.value - 2.0 * e.error, e.value + 2.0 * e.error);
+                by_block.entry(c.bytes("block")).or_default().push(point);
             }
         }
         vec![Figure {
@@ -241,7 +242,7 @@ impl Experiment for ReadBoundary {
             y: "µs".into(),
             log_x: true,
             log_y: false,
-            series: by_block.into_iter().map(|(b, points)| Series { name: format!("{} reads", Bytes(b)), points }).collect(),
+            series: by_block.into_iter().flat_map(|(b, points)| Series::with_bounds(&format!("{} reads", Bytes(b)), &points)).collect(),
         }]
     }
 }

@@ -11,7 +11,7 @@
 use super::{About, Bench, Experiment, Figure, Series, Setup, alignments};
 use crate::device::DeviceError;
 use crate::finding::{Finding, Quantity};
-use crate::infer::stats::{mad, median};
+use crate::infer::stats::{bootstrap_median, mad, median};
 use crate::samples::{Cell, Run};
 use crate::units::{Bytes, KIB, MIB, three};
 use std::collections::BTreeMap;
@@ -86,14 +86,20 @@ impl Experiment for WriteUnit {
     }
 
     fn figures(&self, run: &Run) -> Vec<Figure> {
-        let points = by_size(run).iter().map(|(&s, t)| (s as f64, median(t) / 1e3)).collect();
+        let points: Vec<(f64, f64, f64, f64)> = by_size(run)
+            .iter()
+            .map(|(&s, t)| {
+                let [low, high] = bootstrap_median(t).unwrap_or([f64::NAN; 2]);
+                (s as f64, median(t) / 1e3, low / 1e3, high / 1e3)
+            })
+            .collect();
         vec![Figure {
             title: "time of one linear write".into(),
             x: "size of the write".into(),
             y: "ms".into(),
             log_x: true,
             log_y: true,
-            series: vec![Series { name: "median".into(), points }],
+            series: Series::with_bounds("median", &points),
         }]
     }
 }

@@ -60,7 +60,7 @@ fn a_run_that_was_stopped_goes_on() {
         let mut steps = 0;
         let aged = age(&mut v, &plan(), &stop, &mut |_| {
             steps += 1;
-            stop.store(steps > 25, Ordering::Relaxed);
+            stop.store(steps > 70, Ordering::Relaxed);
         })
         .unwrap();
         runs += 1;

@@ -100,7 +100,8 @@ pub fn sizes(lab: &Lab) -> Vec<u64> {
 /// The rate of one operation in one state; none where it was not measured. A bootstrap of the mean (percentile interval).
 pub fn rate(c: &Condition, what: What, size: u64) -> Option<Rate> {
     let x = seconds(c, what, size);
-    if x.is_empty() {
+    // What takes no time at all has no rate.
+    if x.is_empty() || x.iter().any(|&t| t <= 0.0) {
         return None;
     }
     let mut rng = Pcg64Mcg::new(0x6672_6167);
@@ -112,7 +113,7 @@ pub fn rate(c: &Condition, what: What, size: u64) -> Option<Rate> {
 /// Compares two states; none where one was not measured.
 pub fn effect(a: &Condition, b: &Condition, what: What, size: u64) -> Option<Effect> {
     let (x, y) = (seconds(a, what, size), seconds(b, what, size));
-    if x.is_empty() || y.is_empty() {
+    if x.is_empty() || y.is_empty() || x.iter().chain(&y).any(|&t| t <= 0.0) {
         return None;
     }
     let mut rng = Pcg64Mcg::new(0x6672_6168);

@@ -7,6 +7,7 @@ use crate::lab::class::Class;
 use crate::lab::experiment::{Lab, State};
 use crate::lab::fragment::{Fragmentation, Map};
 use crate::units::{Bytes, three};
+use maud::{PreEscaped, html};
 use std::fmt::Write;
 
 /// The whole report for a terminal or a mail. `profiles` are asked about in the end.
@@ -304,4 +305,56 @@ pub fn columns(lab: &Lab) -> String {
         o += "\n\n";
     }
     o
+}
+
+/// The report as one page that opens from disk: charts, maps, and the text.
+pub fn page(lab: &Lab, profiles: &[answer::Profile]) -> String {
+    let title = format!("Fragmentation: {}", lab.target);
+    let body = html! {
+        main {
+            h1 { (title) }
+            p { (format!("{}, {}, clusters of {}", lab.filesystem, lab.label, cluster(lab))) }
+            @for (i, f) in figures(lab).iter().enumerate() {
+                h2 { (What::FILES[i].name()) }
+                (PreEscaped(super::svg::inline(f, &format!("chart-{i}"))))
+            }
+            @for c in &lab.conditions {
+                h2 { "The volume " (c.state.name()) }
+                p { (fragmentation(&c.fragmentation)) }
+                (PreEscaped(drawn(&c.map)))
+            }
+            h2 { "The whole report" }
+            pre { (text(lab, profiles, 100)) }
+        }
+    };
+    super::html::shell(&title, super::html::STYLE, &body)
+}
+
+/// A map as squares, one an AU: the darker the fuller, the redder the more pieces.
+pub fn drawn(m: &Map) -> String {
+    const COLUMNS: usize = 64;
+    const SIDE: usize = 12;
+    let m = m.joined(COLUMNS * 40);
+    let rows = m.cells.len().div_ceil(COLUMNS).max(1);
+    let mut o = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\"><title>{} a square; darker: more in use; redder: more pieces</title>\n",
+        COLUMNS * SIDE,
+        rows * SIDE,
+        mib(m.au)
+    );
+    for (i, c) in m.cells.iter().enumerate() {
+        // Nothing red up to three pieces, all of it at 256.
+        let red = ((f64::from(c.pieces.max(1)).log2() - 1.5) / 6.5).clamp(0.0, 1.0);
+        let light = 96.0 - 56.0 * c.used;
+        let (hue, colour) = (210.0 - 210.0 * red, 20.0 + 60.0 * red);
+        let _ = writeln!(
+            o,
+            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"hsl({hue:.0},{colour:.0}%,{light:.0}%)\"/>",
+            i % COLUMNS * SIDE,
+            i / COLUMNS * SIDE,
+            SIDE - 1,
+            SIDE - 1
+        );
+    }
+    o + "</svg>\n"
 }

@@ -1,9 +1,15 @@
 //! One value, several writers: JSON for programs, text for people. Only this module and `cli` print.
 
 pub mod advice;
+pub mod commands;
+pub mod figures;
 pub mod frag;
+pub mod html;
 pub mod plot;
+pub mod svg;
 pub mod terminal;
+pub mod uses;
+pub mod words;
 
 use crate::device::{Counters, TargetId};
 use crate::experiment;
@@ -156,8 +162,111 @@ impl Report {
         text
     }
 
+    /// The same without serial numbers, wherever they stand: for what is shared.
+    ///
+    /// The text of the serial number is taken out of every other text, too (paths of /dev/disk/by-id hold it).
+    pub fn without_serial(&self) -> Report {
+        let mut r = self.clone();
+        let serials: Vec<String> = r.target.serial.take().into_iter().chain(serials(&r.declared)).filter(|s| s.len() >= 4).collect();
+        hide(&mut r.declared, &serials);
+        // The samples hold numbers only; all that is text goes through the same sieve.
+        let runs = std::mem::take(&mut r.runs);
+        let mut value = serde_json::to_value(&r).unwrap_or_default();
+        hide(&mut value, &serials);
+        let mut clean = serde_json::from_value(value).unwrap_or(r);
+        clean.runs = runs;
+        clean
+    }
+
     /// Settings of the first run, for writers that need the size of the target.
     pub fn setting(&self) -> BTreeMap<String, i64> {
         self.runs.first().map(|r| r.setting.clone()).unwrap_or_default()
+    }
+}
+
+/// Serial numbers that a declaration names.
+fn serials(v: &serde_json::Value) -> Vec<String> {
+    use serde_json::Value;
+    match v {
+        Value::Object(o) => {
+            let own = o.get("serial").and_then(|s| match s {
+                Value::String(s) => Some(s.clone()),
+                Value::Number(n) => Some(n.as_u64().map_or_else(|| n.to_string(), |n| format!("{n:#010x}"))),
+                _ => None,
+            });
+            own.into_iter().chain(o.values().flat_map(serials)).collect()
+        }
+        Value::Array(a) => a.iter().flat_map(serials).collect(),
+        _ => vec![],
+    }
+}
+
+/// Sets every `serial` to null and takes the given texts out of all others.
+fn hide(v: &mut serde_json::Value, texts: &[String]) {
+    use serde_json::Value;
+    match v {
+        Value::Object(o) => {
+            for (key, value) in o.iter_mut() {
+                if key == "serial" { *value = Value::Null } else { hide(value, texts) }
+            }
+        }
+        Value::Array(a) => a.iter_mut().for_each(|x| hide(x, texts)),
+        Value::String(s) => texts.iter().filter(|t| !t.trim().is_empty()).for_each(|t| {
+            if s.contains(t.as_str()) {
+                *s = s.replace(t.as_str(), "(serial left out)");
+            }
+        }),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::host::facts::TargetKind;
+
+    /// A report with these findings and no runs.
+    pub fn report(findings: Vec<Finding>) -> Report {
+        Report {
+            schema: SCHEMA.into(),
+            tool: Tool { name: "nandscope".into(), version: "0".into() },
+            when: 1_700_000_000,
+            target: TargetId {
+                path: "/dev/sdz".into(),
+                kind: TargetKind::Disk,
+                serial: None,
+                model: Some("CARD".into()),
+                size: 1 << 32,
+                offset: 0,
+            },
+            host: HostFacts::default(),
+            declared: serde_json::Value::Null,
+            settings: Settings {
+                asked: "/dev/sdz".into(),
+                write: false,
+                time: Nanos(0),
+                budget: 0,
+                region: [0, 1 << 32],
+                seed: 1,
+                undo: false,
+            },
+            advice: advice::advice(&Findings(findings.clone())),
+            findings: Findings(findings),
+            warnings: vec![],
+            cost: Cost::default(),
+            runs: vec![],
+        }
+    }
+
+    #[test]
+    fn no_serial_number_is_left_anywhere() {
+        let mut r = report(vec![]);
+        r.target.serial = Some("0xcf05a100".into());
+        r.settings.asked = "/dev/disk/by-id/mmc-SA04G_0xcf05a100".into();
+        r.declared = serde_json::json!({ "name": "SA04G", "serial": "0xdeadbeef", "cid": { "serial": 3735928559u32 }, "notes": ["0xdeadbeef is odd"] });
+        r.warnings.push("card 0xcf05a100 is slow".into());
+        let text = r.without_serial().json();
+        assert!(!text.contains("cf05a100") && !text.contains("deadbeef") && !text.contains("3735928559"), "{text}");
+        assert!(text.contains("SA04G"));
     }
 }

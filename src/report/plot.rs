@@ -1,12 +1,18 @@
 //! Plots of braille dots: two by four to a character.
 
+use super::figures::is_bound;
 use crate::experiment::Figure;
 use crate::units::{Bytes, three};
 
 /// A plot of `width` by `height` characters, axes and title included in the lines returned.
 pub fn braille(f: &Figure, width: usize, height: usize) -> Vec<String> {
-    let all: Vec<(f64, f64)> =
-        f.series.iter().flat_map(|s| s.points.iter().copied()).filter(|p| p.0.is_finite() && p.1.is_finite()).collect();
+    let all: Vec<(f64, f64)> = f
+        .series
+        .iter()
+        .filter(|s| !is_bound(s))
+        .flat_map(|s| s.points.iter().copied())
+        .filter(|p| p.0.is_finite() && p.1.is_finite())
+        .collect();
     if all.len() < 2 || width < 24 || height < 4 {
         return vec![];
     }

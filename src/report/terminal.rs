@@ -1,6 +1,7 @@
 //! The report as plain text: what was found, how sure it is, why, what to do, what it cost. Quotable in a mail (Q17).
 
-use super::{Report, plot};
+use super::words::{explain, grade};
+use super::{Report, plot, uses};
 use crate::experiment;
 use crate::finding::{Finding, Findings, Quantity};
 use crate::samples::Ended;
@@ -15,21 +16,13 @@ pub struct Dress {
     pub plots: bool,
     /// Evidence, rivals and caveats of every finding.
     pub details: bool,
+    /// What every finding means, and what the card is good for: for a report that stands alone.
+    pub explain: bool,
 }
 
 impl Default for Dress {
     fn default() -> Dress {
-        Dress { colour: false, width: 100, plots: true, details: true }
-    }
-}
-
-/// Statements graded by confidence, so that words and numbers agree.
-fn grade(c: f64) -> &'static str {
-    match c {
-        c if c >= 0.95 => "sure",
-        c if c >= 0.8 => "likely",
-        c if c >= 0.6 => "perhaps",
-        _ => "a guess",
+        Dress { colour: false, width: 100, plots: true, details: true, explain: false }
     }
 }
 
@@ -46,6 +39,12 @@ pub fn text(r: &Report, d: Dress) -> String {
             lines.iter().for_each(|l| {
                 let _ = writeln!(out, "{l}");
             });
+        }
+    }
+    if d.explain {
+        let _ = writeln!(out, "\n{}", bold("Good for"));
+        for u in uses::uses(r) {
+            wrapped(&mut out, &format!("  {:<23}{:<14}", u.name, u.verdict.word()), &format!("{} [{}]", u.why, u.rests_on), d.width);
         }
     }
     lists(&mut out, &r.advice, &r.warnings, d);
@@ -86,7 +85,7 @@ fn lists(out: &mut String, advice: &[String], warnings: &[String], d: Dress) {
 }
 
 /// Exact sizes where they are round, two decimals elsewhere.
-fn size(b: u64) -> String {
+pub fn size(b: u64) -> String {
     match b {
         b if b < 10_000 => format!("{b} B"),
         b if Bytes(b).to_string().len() <= 9 => Bytes(b).to_string(),
@@ -126,12 +125,15 @@ fn table(out: &mut String, findings: &Findings, d: Dress) {
 }
 
 fn details(out: &mut String, f: &Finding, d: Dress) {
-    if f.evidence.is_empty() && f.caveats.is_empty() {
+    if f.evidence.is_empty() && f.caveats.is_empty() && !d.explain {
         return;
     }
     let _ = writeln!(out, "\n{} ({})", f.quantity.title(), if f.from.is_empty() { "no experiment".into() } else { f.from.join(", ") });
+    if d.explain {
+        wrapped(out, "  ", &explain(f).join(" "), d.width);
+    }
     for e in &f.evidence {
-        wrapped(out, "  ", e, d.width);
+        wrapped(out, if d.explain { "  - " } else { "  " }, e, d.width);
     }
     if let (Some(reason), Some(_)) = (&f.reason, f.at_least) {
         wrapped(out, "  ", reason, d.width);

@@ -213,6 +213,31 @@ impl FatVolume {
         })
     }
 
+    /// `fatfs` 0.3.6 gives the entries "." and ".." of a new directory long names, and the root directory of FAT32 its cluster
+    /// number in ".."; fsck rejects both.
+    fn mend_dots(&mut self, path: &str) -> Result<()> {
+        let tree = self.tree()?;
+        let Some(node) = tree.nodes.iter().find(|n| n.directory && n.path.eq_ignore_ascii_case(path)) else { return Ok(()) };
+        let at = tree.place(node.chain[0]);
+        let mut store = self.store.borrow_mut();
+        let mut slots = [0; 128];
+        store.meta_read(at, &mut slots)?;
+        if slots[11] != 0x0f {
+            return Ok(());
+        }
+        slots.copy_within(32..64, 0);
+        slots.copy_within(96..128, 32);
+        // The two slots that are left are those of removed files.
+        slots[64..].fill(0);
+        (slots[64], slots[96]) = (0xe5, 0xe5);
+        if !path.contains('/') {
+            slots[32 + 20..32 + 22].fill(0);
+            slots[32 + 26..32 + 28].fill(0);
+        }
+        store.meta_write(at, &slots)?;
+        Ok(())
+    }
+
     /// Runs of the data of `len` bytes from `at` on, without moving any. Where the volume fills up before the end, the runs
     /// there are, and the error.
     fn runs(&mut self, file: FileId, at: u64, len: u64, write: bool) -> Result<(Runs, Result<()>)> {
@@ -356,7 +381,11 @@ impl Volume for FatVolume {
     }
 
     fn make_dir(&mut self, path: &str) -> Result<Timed> {
-        Ok(self.timed(None, |v| v.root("make directory", path, |fs| fs.root_dir().create_dir(path).map(|_| ())))?.1)
+        let make = |v: &mut FatVolume| {
+            v.root("make directory", path, |fs| fs.root_dir().create_dir(path).map(|_| ()))?;
+            v.mend_dots(path)
+        };
+        Ok(self.timed(None, make)?.1)
     }
 
     fn list(&mut self, path: &str) -> Result<Vec<Entry>> {

@@ -118,8 +118,8 @@ impl Store {
         true
     }
 
-    /// One piece of a sector of tables or directories.
-    fn meta_read(&mut self, at: u64, into: &mut [u8]) -> Result<usize> {
+    /// Reads one piece of a sector of tables or directories; returns its bytes.
+    pub fn meta_read(&mut self, at: u64, into: &mut [u8]) -> Result<usize> {
         let size = self.medium.sector;
         let (sector, inside) = (at / size, (at % size) as usize);
         let n = into.len().min(size as usize - inside);
@@ -133,7 +133,8 @@ impl Store {
         Ok(n)
     }
 
-    fn meta_write(&mut self, at: u64, from: &[u8]) -> Result<usize> {
+    /// Changes one piece of a sector of tables or directories; returns the bytes that were.
+    pub fn meta_write(&mut self, at: u64, from: &[u8]) -> Result<usize> {
         let size = self.medium.sector;
         let (sector, inside) = (at / size, (at % size) as usize);
         let n = from.len().min(size as usize - inside);

@@ -9,6 +9,7 @@ use crate::counters::Counters;
 use crate::model::{Model, State};
 use crate::nand::{Grid, SHIFT};
 use crate::units::Divider;
+use crate::wear::Wear;
 use std::ops::{Range, RangeInclusive};
 
 #[derive(Clone, Debug)]
@@ -23,6 +24,7 @@ pub(crate) struct WriteThrough {
     /// One bit a write unit: it was programmed since its block was erased; and: it holds data.
     programmed: Vec<u64>,
     valid: Vec<u64>,
+    pub wear: Option<Box<Wear>>,
 }
 
 fn bit(of: &[u64], k: u64) -> bool {
@@ -35,7 +37,7 @@ fn put(of: &mut [u64], k: u64, value: bool) {
 }
 
 impl WriteThrough {
-    pub fn new(m: &Model, grid: &Grid) -> WriteThrough {
+    pub fn new(m: &Model, grid: &Grid, seed: u64) -> WriteThrough {
         let t = &m.ftl.through;
         let units = if t.buffer > 0 { 0 } else { grid.blocks * (m.nand.erase_block / m.nand.write_unit) };
         let fill = if m.card.state == State::Written { u64::MAX } else { 0 };
@@ -47,6 +49,7 @@ impl WriteThrough {
             units: m.nand.erase_block / m.nand.write_unit,
             fat: if t.fat_zone == 0 { 0 } else { grid.place(t.fat_zone >> SHIFT) },
             pending: 0,
+            wear: Wear::new(m, grid.blocks, None, seed),
         }
     }
 
@@ -56,25 +59,37 @@ impl WriteThrough {
             return 0;
         }
         let (first, last) = (grid.unit.of(a), grid.unit.of(b - 1));
+        let mut moved = 0;
         let (rewrites, copies) = match self.buffer {
             None => (grid.block.of(a)..=grid.block.of(b - 1)).fold((0, 0), |(rewrites, copies), block| {
                 let all = block * self.units..(block + 1) * self.units;
                 let new = first.max(all.start)..=last.min(all.end - 1);
                 let (r, c) = self.block(all, new);
+                moved += if r > 0 { self.renew(block) } else { 0 };
                 (rewrites + r, copies + c)
             }),
             Some(d) => {
                 // What does not follow on turns out the buffer first; then each boundary reached is a rewrite.
                 let out = u64::from(self.pending != 0 && self.pending != a);
+                if self.wear.is_some() {
+                    moved += if out > 0 { self.renew(grid.block.of(self.pending - 1)) } else { 0 };
+                    moved += (d.of(a) + 1..=d.of(b)).map(|k| self.renew(grid.block.of(k * d.by() - 1))).sum::<u64>();
+                }
                 self.pending = if d.of(b) * d.by() == b { 0 } else { b };
                 let rewrites = out + d.of(b) - d.of(a);
                 (rewrites, (rewrites * self.units).saturating_sub(last - first + 1))
             }
         };
+        let copies = copies + moved * self.units;
         counters.merges_full += rewrites;
-        counters.erases += rewrites;
+        counters.erases += rewrites + moved;
         counters.units_copied += copies;
-        copies * cost.copy + rewrites * cost.erase
+        copies * cost.copy + (rewrites + moved) * cost.erase
+    }
+
+    /// The block wears; returns how many blocks had to be moved for levelling.
+    fn renew(&mut self, block: u64) -> u64 {
+        self.wear.as_mut().map_or(0, |w| w.renew(block as u32))
     }
 
     /// The units `new` of the block `all` are written; whether it had to be rewritten, and how many units were copied.

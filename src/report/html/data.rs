@@ -1,0 +1,50 @@
+//! What the page's script and the download need.
+
+use crate::report::figures::{Plot, bounds, is_bound, is_line, thin, x_in_bytes};
+use base64::Engine;
+use serde_json::{Value, json};
+
+/// Points of a series that the script gets; of more, every stretch keeps its lowest and its highest.
+const MOST: usize = 3000;
+
+/// The figures as JSON that may stand inside a script element.
+pub fn figures(plots: &[Plot]) -> String {
+    let all: Vec<Value> = plots
+        .iter()
+        .map(|p| {
+            let f = &p.figure;
+            let xy = |points: &[(f64, f64)]| {
+                let kept: Vec<(f64, f64)> = points.iter().copied().filter(|p| p.0.is_finite() && p.1.is_finite()).collect();
+                let mut kept = thin(&kept, MOST);
+                kept.sort_by(|a, b| a.0.total_cmp(&b.0));
+                kept.iter().map(|&(x, y)| [short(x), short(y)]).collect::<Vec<_>>()
+            };
+            let series: Vec<Value> = f
+                .series
+                .iter()
+                .filter(|s| !is_bound(s) && !s.points.is_empty())
+                .map(|s| {
+                    let mut v = json!({ "name": s.name, "line": is_line(s), "p": xy(&s.points) });
+                    if let Some((low, high)) = bounds(f, &s.name) {
+                        v["low"] = json!(xy(&low.points));
+                        v["high"] = json!(xy(&high.points));
+                    }
+                    v
+                })
+                .collect();
+            json!({ "name": p.name, "title": f.title, "x": f.x, "y": f.y, "logX": f.log_x, "logY": f.log_y, "bytes": x_in_bytes(f), "series": series })
+        })
+        .collect();
+    // Inside a script element only "</" and "<!" could end it.
+    Value::Array(all).to_string().replace('<', "\\u003c")
+}
+
+/// Six significant digits are more than a plot shows.
+fn short(v: f64) -> f64 {
+    format!("{v:.6e}").parse().unwrap_or(v)
+}
+
+/// The address of a file inside the page.
+pub fn address(mime: &str, content: &str) -> String {
+    format!("data:{mime};base64,{}", base64::engine::general_purpose::STANDARD.encode(content))
+}

@@ -1,0 +1,102 @@
+//! The report as one page: opens from disk, asks nothing of the network, sensible without a script, printable.
+//!
+//! Everything comes from the findings and figures of the report; an experiment that is added shows up without a change here.
+
+mod data;
+mod sections;
+
+use super::Report;
+use super::figures::plots;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+pub const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+/// uPlot 1.6.32 by Leon Sorokin, MIT; its licence goes into the page.
+const UPLOT: &str = include_str!("uplot.min.js");
+const UPLOT_STYLE: &str = include_str!("uplot.min.css");
+const UPLOT_LICENCE: &str = include_str!("uplot-LICENSE.txt");
+
+/// Nothing may be fetched, whatever a report holds.
+pub const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
+/// The page of a report. The report goes into it as it is given: call [`Report::without_serial`] first for what is shared.
+pub fn page(r: &Report) -> String {
+    let plots = plots(r);
+    let title = sections::name(r);
+    let body = html! {
+        a.skip href="#main" { "Skip to the verdicts" }
+        (sections::head(r, &title))
+        nav aria-label="On this page" {
+            ul {
+                @for (id, text) in sections::CONTENTS { li { a href=(format!("#{id}")) { (text) } } }
+            }
+        }
+        main id="main" tabindex="-1" {
+            (sections::verdicts(r, &plots))
+            (sections::declared(r))
+            (sections::stalls(r, &plots))
+            (sections::uses(r))
+            (sections::advice(r))
+            (sections::raw(r, &plots))
+            (sections::glossary())
+        }
+        (sections::foot(r))
+        script type="application/json" id="figures" { (PreEscaped(data::figures(&plots))) }
+        script { (PreEscaped(format!("/*!\n{}*/", UPLOT_LICENCE.replace("*/", "* /")))) (PreEscaped(UPLOT)) }
+        script { (PreEscaped(SCRIPT)) }
+    };
+    shell(&title, &format!("{STYLE}{UPLOT_STYLE}"), &body)
+}
+
+/// A page without the rest of the world.
+pub fn shell(title: &str, style: &str, body: &Markup) -> String {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " - nandscope" }
+                style { (PreEscaped(style)) }
+            }
+            body { (body) }
+        }
+    }
+    .into_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::{Finding, Quantity};
+    use crate::report::tests::report;
+
+    #[test]
+    fn hostile_text_stays_text() {
+        let mut r = report(vec![Finding::decided(Quantity::EraseBlock, 4194304.0, 0.99).evidence("</script><img src=x onerror=alert(1)>")]);
+        r.target.model = Some("<b>\"&".into());
+        r.warnings.push("</style><script>alert(2)</script>".into());
+        let p = page(&r);
+        assert!(!p.contains("<img") && !p.contains("<script>alert") && !p.contains("<b>\""));
+        assert!(p.contains("&lt;b&gt;"));
+    }
+
+    #[test]
+    fn nothing_is_fetched() {
+        let p = page(&report(vec![Finding::decided(Quantity::Page, 8192.0, 0.9)]));
+        let own = p.replace(UPLOT, "").replace(UPLOT_LICENCE, "").replace("http://www.w3.org/2000/svg", "");
+        for word in ["src=\"http", "href=\"http", "url(http", "@import", "<link", "<iframe"] {
+            assert!(!own.contains(word), "{word}");
+        }
+        assert!(p.contains("The MIT License (MIT)"), "uPlot's licence stays with it");
+    }
+
+    #[test]
+    fn an_undecided_card_has_a_page_too() {
+        let p = page(&report(vec![Finding::undecided(Quantity::EraseBlock, "the reads are flat")]));
+        assert!(p.contains("undecided") && p.contains("the reads are flat") && p.contains("not measured"));
+    }
+}

@@ -1,0 +1,139 @@
+(function () {
+  "use strict";
+  var all = JSON.parse(document.getElementById("figures").textContent);
+  var byName = {};
+  all.forEach(function (f) { byName[f.name] = f; });
+
+  function css(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
+
+  function number(v) {
+    if (v === null || v === undefined || !isFinite(v)) return "";
+    var a = Math.abs(v);
+    if (a !== 0 && (a < 0.01 || a >= 1e9)) return v.toExponential(1);
+    if (a >= 100 || v === Math.round(v)) return String(Math.round(v));
+    return String(parseFloat(v.toPrecision(3)));
+  }
+  function bytes(v) {
+    var names = ["B", "KiB", "MiB", "GiB", "TiB"], i = 0;
+    while (v >= 1024 && i < 4) { v /= 1024; i += 1; }
+    return number(v) + " " + names[i];
+  }
+
+  // One table for all series: the union of the points, sorted, with holes where a series has none.
+  function rows(f) {
+    var columns = [], at = [];
+    f.series.forEach(function (s, i) {
+      columns.push({ s: s, p: s.p, kind: "main", i: i });
+      if (s.low) { columns.push({ s: s, p: s.high, kind: "high", i: i }, { s: s, p: s.low, kind: "low", i: i }); }
+    });
+    var lowest = Infinity;
+    f.series.forEach(function (s) { s.p.forEach(function (q) { if (q[1] > 0 && q[1] < lowest) lowest = q[1]; }); });
+    var good = function (q) { return !(f.logX && q[0] <= 0); };
+    var xs = [];
+    columns.forEach(function (c, k) {
+      c.p.filter(good).forEach(function (q) { at.push([q[0], k, f.logY && q[1] <= 0 ? lowest : q[1]]); });
+    });
+    at.sort(function (a, b) { return a[0] - b[0] || a[1] - b[1]; });
+    var data = columns.map(function () { return []; });
+    at.forEach(function (q) {
+      var n = xs.length - 1;
+      if (n < 0 || xs[n] !== q[0] || data[q[1]][n] !== null) {
+        xs.push(q[0]); n += 1;
+        data.forEach(function (d) { d.push(null); });
+      }
+      data[q[1]][n] = q[2];
+    });
+    return { columns: columns, data: [xs].concat(data), flat: f.logY && !isFinite(lowest) };
+  }
+
+  function draw(el) {
+    var f = byName[el.getAttribute("data-figure")];
+    if (!f || el.querySelector(".live")) return;
+    var r = rows(f);
+    if (r.data[0].length < 2) return;
+    var live = document.createElement("div");
+    live.className = "live";
+    live.tabIndex = 0;
+    live.setAttribute("role", "img");
+    live.setAttribute("aria-label", f.title + ". Left and right arrow keys read the points.");
+    var hint = document.createElement("div");
+    hint.className = "hint";
+    hint.setAttribute("aria-live", "polite");
+    var idle = "Drag to look closer, double-click to go back; arrow keys read the points.";
+    hint.textContent = idle;
+    var shown = f.bytes ? bytes : number;
+    var series = [{ label: f.x, value: function (u, v) { return v === null ? "" : shown(v); } }];
+    var bands = [];
+    r.columns.forEach(function (c, k) {
+      var colour = css("--s" + (c.i % 6));
+      if (c.kind === "main") {
+        series.push({
+          label: c.s.name, stroke: colour, width: c.s.line ? 2 : 0, spanGaps: true,
+          dash: [[], [6, 3], [2, 3], [8, 3, 2, 3]][c.i % 4],
+          paths: c.s.line ? undefined : function () { return null; },
+          points: { show: true, size: c.s.line ? 6 : 4, stroke: colour, fill: colour },
+          value: function (u, v) { return v === null ? "" : number(v) + " " + f.y; }
+        });
+      } else {
+        series.push({ label: c.s.name + " 95 %", class: "bound", stroke: "transparent", width: 0, spanGaps: true, points: { show: false }, value: function (u, v) { return v === null ? "" : number(v) + " " + f.y; } });
+        if (c.kind === "low") bands.push({ series: [k, k + 1], fill: colour + "33" });
+      }
+    });
+    var axis = function (label, show) {
+      return { label: label, stroke: css("--fg"), labelSize: 22, grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line"), width: 1 }, values: function (u, v) { return v.map(function (x) { return x === null ? "" : show(x); }); } };
+    };
+    var y = axis(f.y, number);
+    y.size = 62;
+    var width = function () { return Math.max(240, el.clientWidth - 2); };
+    var plot;
+    try {
+      el.insertBefore(live, el.querySelector(".static"));
+      plot = new uPlot({
+        width: width(), height: Math.min(340, Math.max(220, width() * 0.45)),
+        scales: { x: { time: false, distr: f.logX ? 3 : 1, log: 2 }, y: { distr: f.logY && !r.flat ? 3 : 1, log: 10, range: f.logY ? undefined : function (u, lo, hi) { lo = Math.min(0, lo); var room = (hi - lo || 1) * 0.05; return [lo < 0 ? lo - room : 0, hi + room]; } } },
+        axes: [axis(f.x, shown), y], series: series, bands: bands, legend: { show: true, live: true }
+      }, r.data, live);
+    } catch (e) {
+      live.remove();
+      throw e;
+    }
+    el.classList.add("drawn");
+    live.after(hint);
+    var at = -1;
+    live.addEventListener("keydown", function (e) {
+      var step = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
+      if (!step) return;
+      e.preventDefault();
+      at = Math.max(0, Math.min(r.data[0].length - 1, at + step));
+      var text = r.columns.map(function (c, k) { var v = r.data[k + 1][at]; return c.kind === "main" && v !== null ? c.s.name + " " + number(v) + " " + f.y : ""; }).filter(Boolean);
+      hint.textContent = f.x + " " + shown(r.data[0][at]) + ": " + text.join(", ");
+      plot.setCursor({ left: plot.valToPos(r.data[0][at], "x"), top: 10 });
+    });
+    live.addEventListener("blur", function () { hint.textContent = idle; });
+    el.plot = { u: plot, again: function () { plot.destroy(); live.remove(); hint.remove(); el.classList.remove("drawn"); draw(el); }, size: function () { plot.setSize({ width: width(), height: Math.min(340, Math.max(220, width() * 0.45)) }); } };
+    document.documentElement.dataset.plots = document.querySelectorAll("figure.drawn").length;
+  }
+
+  function visible(el) { return el.clientWidth > 0 && el.getClientRects().length > 0; }
+  function drawAll() { document.querySelectorAll("figure[data-figure]").forEach(function (el) { if (visible(el)) draw(el); }); }
+  function eachDrawn(what) { document.querySelectorAll("figure.drawn").forEach(function (el) { if (el.plot && visible(el)) el.plot[what](); }); }
+
+  drawAll();
+  document.addEventListener("toggle", drawAll, true);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", function () { eachDrawn("again"); });
+  var timer = 0;
+  addEventListener("resize", function () { clearTimeout(timer); timer = setTimeout(function () { eachDrawn("size"); drawAll(); }, 120); });
+
+  document.querySelectorAll(".command pre").forEach(function (pre) {
+    var b = document.createElement("button");
+    b.type = "button";
+    b.textContent = "Copy";
+    b.setAttribute("aria-label", "Copy the command: " + pre.textContent);
+    b.addEventListener("click", function () {
+      var done = function () { b.textContent = "Copied"; setTimeout(function () { b.textContent = "Copy"; }, 1500); };
+      var select = function () { var s = getSelection(), x = document.createRange(); x.selectNodeContents(pre); s.removeAllRanges(); s.addRange(x); if (document.execCommand("copy")) done(); };
+      if (navigator.clipboard) navigator.clipboard.writeText(pre.textContent).then(done, select); else select();
+    });
+    pre.after(b);
+  });
+})();
