@@ -9,6 +9,7 @@ pub mod finding;
 pub mod flashbench;
 pub mod host;
 pub mod infer;
+pub mod lab;
 pub mod layout;
 pub mod probe;
 pub mod report;

@@ -39,6 +39,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("report", &["crate::cli", "nandscope_sim", "device::open"]),
     ("ab.rs", &["crate::cli", "crate::report", "crate::infer", "nandscope_sim"]),
     ("flashbench", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::host", "crate::finding", "nandscope_sim"]),
+    ("lab", &["crate::report", "crate::cli", "nandscope_sim"]),
     ("volume", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding", "nandscope_sim"]),
     ("probe.rs", &["crate::cli", "nandscope_sim"]),
 ];

@@ -7,8 +7,10 @@ mod cards;
 mod complete;
 mod erase;
 mod evidence;
+mod files;
 mod flashbench;
 mod format;
+mod frag;
 pub mod identify;
 mod infer;
 mod infer_micro;
@@ -81,6 +83,14 @@ enum Command {
     Format(format::FormatArgs),
     /// Discard or overwrite a card or a part of it
     Erase(erase::EraseArgs),
+    /// Does fragmentation matter on this card? Fragmented, defragmented, blank, measured
+    Frag(frag::FragArgs),
+    /// Age a volume: passes of making and removing files
+    Age(frag::AgeArgs),
+    /// Show how fragmented a volume is, and a map of it
+    Map(frag::MapArgs),
+    /// Defragment a FAT volume
+    Defrag(frag::DefragArgs),
     /// Run a trace or a pattern of requests through a simulated card
     Sim(sim::SimArgs),
     /// Put back what an interrupted run overwrote
@@ -110,6 +120,10 @@ pub fn main() -> ExitCode {
         Command::Layout(a) => layout::run(a),
         Command::Format(a) => format::run(a),
         Command::Erase(a) => erase::run(a),
+        Command::Frag(a) => frag::run(a),
+        Command::Age(a) => frag::age(a),
+        Command::Map(a) => frag::map(a),
+        Command::Defrag(a) => frag::defrag(a),
         Command::Sim(a) => sim::run(a),
         Command::Undo(a) => undo::run(a),
         Command::Completions(a) => complete::completions(a),

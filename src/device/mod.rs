@@ -28,8 +28,8 @@ pub use guard::{Counters, Guard, Limits};
 pub use open::{OpenOptions, Opened, open, open_model};
 pub use realtime::{Realtime, realtime};
 pub use recover::{RecoverOptions, Recovered, recover};
-pub(crate) use sim::{errno, request};
 pub use sim::{Machine, SimDevice};
+pub(crate) use sim::{errno, request};
 pub use state::CardState;
 
 use crate::units::Nanos;

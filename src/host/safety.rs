@@ -150,6 +150,20 @@ impl Sys {
     }
 }
 
+/// The system directory on whose disk the files of `path` lie, if they do: filling that disk stops the machine.
+pub fn system_mount(sys: &Sys, path: &Path) -> Option<PathBuf> {
+    let dev = fs::metadata(path).ok()?.dev();
+    if let Some(at) = SYSTEM.iter().find(|at| fs::metadata(at).is_ok_and(|m| m.dev() == dev)) {
+        return Some(PathBuf::from(at));
+    }
+    let all = mounts(sys);
+    let disk = |dev: (u32, u32)| sys.node(dev).ok().map(|n| n.disk_dir);
+    let here = sys.below(numbers(dev)).into_iter().filter_map(disk).collect::<Vec<_>>();
+    // A filesystem in a file on the system disk fills only itself.
+    let here = &here[..here.len().min(1)];
+    sys.system_disks(&all).into_iter().find(|(_, d)| disk(*d).is_some_and(|d| here.contains(&d))).map(|(at, _)| at)
+}
+
 /// The number of a block device node; none for anything else.
 pub fn device_number(path: &Path) -> Option<(u32, u32)> {
     let meta = fs::metadata(path).ok()?;

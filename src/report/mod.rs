@@ -4,6 +4,7 @@ pub mod advice;
 pub mod bench;
 pub mod commands;
 pub mod figures;
+pub mod frag;
 pub mod html;
 pub mod plot;
 pub mod svg;

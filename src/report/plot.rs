@@ -63,6 +63,13 @@ pub fn braille(f: &Figure, width: usize, height: usize) -> Vec<String> {
     lines
 }
 
+/// A bar over `part` (0 to 1) of `width` characters, in eighths of one.
+pub fn bar(part: f64, width: usize) -> String {
+    let eighths = (part.clamp(0.0, 1.0) * width as f64 * 8.0).round().max(1.0) as usize;
+    let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    "█".repeat(eighths / 8) + rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -56,6 +56,11 @@ impl Directory {
         self.mount.as_ref()
     }
 
+    /// The directory, with links resolved.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     fn place(&self, path: &str) -> Result<PathBuf> {
         // Nothing outside: no absolute paths, no "..".
         if !path.is_empty() && Path::new(path).components().all(|c| matches!(c, Component::Normal(_))) {

@@ -8,7 +8,7 @@ use super::{Entry, Extent, FileId, Host, Label, Result, Space, Volume, VolumeErr
 use crate::device::{Device, DeviceError, Timed};
 use crate::units::{Bytes, Nanos};
 use fatfs::{FileSystem, FormatVolumeOptions, FsOptions};
-use nandscope_fat::{FatType, recognise};
+use nandscope_fat::{FatType, Tree, TreeError, recognise};
 use self_cell::self_cell;
 use std::cell::RefCell;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -45,8 +45,19 @@ pub struct Format {
 pub struct FatVolume {
     mounted: Option<Mounted>,
     store: Rc<RefCell<Store>>,
-    kind: FatType,
-    size: u64,
+    base: u64,
+    volume: nandscope_fat::Volume,
+}
+
+/// All that is on the volume at byte `base` of a device.
+///
+/// # Errors
+/// `Damaged` where it contradicts itself.
+pub fn tree(device: &mut dyn Device, base: u64, volume: &nandscope_fat::Volume) -> Result<Tree> {
+    Tree::read(volume, |at, into| device.load(base + at, into)).map_err(|e| match e {
+        TreeError::Read(e) => VolumeError::Device(e),
+        TreeError::Damaged(why) => VolumeError::Damaged(why),
+    })
 }
 
 impl FatVolume {
@@ -79,11 +90,13 @@ impl FatVolume {
             let why = format!("a volume of {} byte sectors on a device of {} byte sectors", found.sector, device.geometry().sector);
             return Err(VolumeError::Foreign(why));
         }
-        let store = Rc::new(RefCell::new(Store::new(device, range, host)));
+        // `fatfs` trusts what it reads: a chain that runs in a circle would never end.
+        tree(&mut *device, range.start, &found)?;
+        let store = Rc::new(RefCell::new(Store::new(device, range.clone(), host)));
         store.borrow_mut().set_data_start(found.data_start);
         let disk = Disk::new(Rc::clone(&store));
         let fs = FileSystem::new(disk, FsOptions::new()).map_err(|e| failed("mount", "", e))?;
-        Ok(FatVolume { mounted: Some(Mounted::new(fs, |_| vec![])), store, kind: found.kind, size: found.size })
+        Ok(FatVolume { mounted: Some(Mounted::new(fs, |_| vec![])), store, base: range.start, volume: found })
     }
 
     /// Formats the bytes `range` of a device, without any alignment, and mounts it.
@@ -128,9 +141,18 @@ impl FatVolume {
         Ok(done?)
     }
 
-    /// The type of the volume.
-    pub fn kind(&self) -> FatType {
-        self.kind
+    /// Where the parts of the volume lie.
+    pub fn volume(&self) -> &nandscope_fat::Volume {
+        &self.volume
+    }
+
+    /// All that is on the volume: what is changed is written, and everything read from the medium, without being timed.
+    ///
+    /// # Errors
+    /// The device failed, or the volume contradicts itself.
+    pub fn tree(&mut self) -> Result<Tree> {
+        self.flush()?;
+        tree(&mut *self.store.borrow_mut().medium.device, self.base, &self.volume)
     }
 
     /// The memory and times of the host from now on; what is cached is written first.
@@ -155,8 +177,8 @@ impl FatVolume {
         mounted.with_dependent_mut(|_, files| f(files.get_mut(file.0 as usize).and_then(Option::as_mut).ok_or_else(closed)?))
     }
 
-    /// Does something and says how long it took, the host's own time for `bytes` included.
-    fn timed<T>(&mut self, bytes: u64, f: impl FnOnce(&mut FatVolume) -> Result<T>) -> Result<(T, Timed)> {
+    /// Does something and says how long it took, the host's own time included: for moving `bytes`, or for a name.
+    fn timed<T>(&mut self, bytes: Option<u64>, f: impl FnOnce(&mut FatVolume) -> Result<T>) -> Result<(T, Timed)> {
         let start = self.now();
         self.store.borrow_mut().cost(bytes);
         let value = f(self)?;
@@ -189,6 +211,31 @@ impl FatVolume {
             }
             Ok(FileId(i as u32))
         })
+    }
+
+    /// `fatfs` 0.3.6 gives the entries "." and ".." of a new directory long names, and the root directory of FAT32 its cluster
+    /// number in ".."; fsck rejects both.
+    fn mend_dots(&mut self, path: &str) -> Result<()> {
+        let tree = self.tree()?;
+        let Some(node) = tree.nodes.iter().find(|n| n.directory && n.path.eq_ignore_ascii_case(path)) else { return Ok(()) };
+        let at = tree.place(node.chain[0]);
+        let mut store = self.store.borrow_mut();
+        let mut slots = [0; 128];
+        store.meta_read(at, &mut slots)?;
+        if slots[11] != 0x0f {
+            return Ok(());
+        }
+        slots.copy_within(32..64, 0);
+        slots.copy_within(96..128, 32);
+        // The two slots that are left are those of removed files.
+        slots[64..].fill(0);
+        (slots[64], slots[96]) = (0xe5, 0xe5);
+        if !path.contains('/') {
+            slots[32 + 20..32 + 22].fill(0);
+            slots[32 + 26..32 + 28].fill(0);
+        }
+        store.meta_write(at, &slots)?;
+        Ok(())
     }
 
     /// Runs of the data of `len` bytes from `at` on, without moving any. Where the volume fills up before the end, the runs
@@ -261,7 +308,7 @@ impl Volume for FatVolume {
     }
 
     fn filesystem(&self) -> String {
-        self.kind.to_string()
+        self.volume.kind.to_string()
     }
 
     fn now(&self) -> Nanos {
@@ -273,11 +320,11 @@ impl Volume for FatVolume {
     }
 
     fn create(&mut self, path: &str) -> Result<(FileId, Timed)> {
-        self.timed(0, |v| v.add(path, true))
+        self.timed(None, |v| v.add(path, true))
     }
 
     fn open(&mut self, path: &str) -> Result<(FileId, Timed)> {
-        self.timed(0, |v| v.add(path, false))
+        self.timed(None, |v| v.add(path, false))
     }
 
     fn write(&mut self, file: FileId, at: u64, data: &[u8]) -> Result<Timed> {
@@ -286,7 +333,7 @@ impl Volume for FatVolume {
             v.store.borrow_mut().write_runs(&runs, data)?;
             done
         };
-        Ok(self.timed(data.len() as u64, write)?.1)
+        Ok(self.timed(Some(data.len() as u64), write)?.1)
     }
 
     fn read(&mut self, file: FileId, at: u64, into: &mut [u8]) -> Result<Timed> {
@@ -296,7 +343,7 @@ impl Volume for FatVolume {
             done?;
             Ok(v.store.borrow_mut().read_runs(&runs, into)?)
         };
-        Ok(self.timed(len, read)?.1)
+        Ok(self.timed(Some(len), read)?.1)
     }
 
     fn preallocate(&mut self, file: FileId, len: u64) -> Result<Timed> {
@@ -304,7 +351,7 @@ impl Volume for FatVolume {
             let (_, done) = v.runs(file, 0, len, true)?;
             done
         };
-        Ok(self.timed(0, allocate)?.1)
+        Ok(self.timed(Some(0), allocate)?.1)
     }
 
     fn sync(&mut self, file: FileId) -> Result<Timed> {
@@ -312,7 +359,7 @@ impl Volume for FatVolume {
             v.file(file, |open| open.file.flush().map_err(|e| failed("sync", &open.path, e)))?;
             Ok(v.store.borrow_mut().flush()?)
         };
-        Ok(self.timed(0, sync)?.1)
+        Ok(self.timed(Some(0), sync)?.1)
     }
 
     fn close(&mut self, file: FileId) -> Result<Timed> {
@@ -322,7 +369,7 @@ impl Volume for FatVolume {
             v.mounted.as_mut().ok_or_else(closed)?.with_dependent_mut(|_, files| files[file.0 as usize] = None);
             Ok(v.store.borrow_mut().flush()?)
         };
-        Ok(self.timed(0, close)?.1)
+        Ok(self.timed(None, close)?.1)
     }
 
     fn delete(&mut self, path: &str) -> Result<Timed> {
@@ -330,11 +377,15 @@ impl Volume for FatVolume {
         if self.mounted.as_ref().is_some_and(|m| open(m.borrow_dependent())) {
             return Err(VolumeError::Unsupported(format!("{path} is open and cannot be removed")));
         }
-        Ok(self.timed(0, |v| v.root("delete", path, |fs| fs.root_dir().remove(path)))?.1)
+        Ok(self.timed(None, |v| v.root("delete", path, |fs| fs.root_dir().remove(path)))?.1)
     }
 
     fn make_dir(&mut self, path: &str) -> Result<Timed> {
-        Ok(self.timed(0, |v| v.root("make directory", path, |fs| fs.root_dir().create_dir(path).map(|_| ())))?.1)
+        let make = |v: &mut FatVolume| {
+            v.root("make directory", path, |fs| fs.root_dir().create_dir(path).map(|_| ()))?;
+            v.mend_dots(path)
+        };
+        Ok(self.timed(None, make)?.1)
     }
 
     fn list(&mut self, path: &str) -> Result<Vec<Entry>> {
@@ -369,7 +420,7 @@ impl Volume for FatVolume {
     }
 
     fn space(&mut self) -> Result<Space> {
-        let size = self.size;
+        let size = self.volume.size;
         self.root("free space", "", |fs| {
             let s = fs.stats()?;
             let cluster = u64::from(s.cluster_size());
@@ -379,7 +430,7 @@ impl Volume for FatVolume {
 
     fn flush(&mut self) -> Result<Timed> {
         let flush = |v: &mut FatVolume| Ok(v.store.borrow_mut().flush()?);
-        Ok(self.timed(0, flush)?.1)
+        Ok(self.timed(Some(0), flush)?.1)
     }
 
     fn forget(&mut self) -> Result<()> {

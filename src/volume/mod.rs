@@ -13,7 +13,7 @@ mod shared;
 mod store;
 
 pub use directory::Directory;
-pub use fat::{FatVolume, Format};
+pub use fat::{FatVolume, Format, tree};
 pub use shared::Shared;
 
 use crate::device::{DeviceError, Timed};
@@ -77,9 +77,11 @@ pub struct Cache {
     pub meta: usize,
     /// Sectors of file data that are kept; 0 = none, so that a part of a sector is read, changed and written each time.
     pub data: usize,
-    /// Whole sectors of file data go past the cache (SdFat, FatFs, direct I/O); only parts of sectors stay in it.
+    /// Whole sectors of file data go past the cache, both ways (SdFat, FatFs, direct I/O); only parts of sectors stay in it.
+    /// Else they are written at once and kept for reading.
     pub direct: bool,
-    /// Changed sectors stay in the cache until they must go, or until `sync`, `close` or `flush`; else they are written at once.
+    /// Changed tables, directories and parts of sectors stay in the cache until they must go, or until `sync`, `close` or
+    /// `flush`; else they are written at once.
     pub write_back: bool,
 }
 
@@ -97,8 +99,10 @@ impl Cache {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     pub cache: Cache,
-    /// What each file operation costs outside the card.
+    /// What each operation costs outside the card.
     pub call: Nanos,
+    /// What an operation with a name (create, open, close, delete, make a directory) costs on top of that.
+    pub name: Nanos,
     /// Bytes a second at which data passes between the caller and the cache or card; 0 = at no cost.
     pub copy: u64,
     /// Longest request in bytes; 0 = as long as the device takes in one piece.
@@ -108,7 +112,7 @@ pub struct Host {
 impl Host {
     /// A machine that costs nothing, with this cache.
     pub const fn with(cache: Cache) -> Host {
-        Host { cache, call: Nanos(0), copy: 0, request: 0 }
+        Host { cache, call: Nanos(0), name: Nanos(0), copy: 0, request: 0 }
     }
 }
 

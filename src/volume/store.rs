@@ -89,10 +89,11 @@ impl Store {
         self.data_start = at;
     }
 
-    /// Time the host itself needs for an operation on `bytes` bytes; see [`Host`].
-    pub fn cost(&mut self, bytes: u64) {
+    /// Time the host itself needs for an operation on `bytes` bytes, or with a name where that is none; see [`Host`].
+    pub fn cost(&mut self, bytes: Option<u64>) {
+        let (name, bytes) = bytes.map_or((self.host.name.0, 0), |b| (0, b));
         let copy = bytes.saturating_mul(1_000_000_000).checked_div(self.host.copy).unwrap_or(0);
-        let ns = self.host.call.0 + copy;
+        let ns = self.host.call.0 + name + copy;
         if ns > 0 {
             self.medium.device.idle(Nanos(ns));
         }
@@ -117,8 +118,8 @@ impl Store {
         true
     }
 
-    /// One piece of a sector of tables or directories.
-    fn meta_read(&mut self, at: u64, into: &mut [u8]) -> Result<usize> {
+    /// Reads one piece of a sector of tables or directories; returns its bytes.
+    pub fn meta_read(&mut self, at: u64, into: &mut [u8]) -> Result<usize> {
         let size = self.medium.sector;
         let (sector, inside) = (at / size, (at % size) as usize);
         let n = into.len().min(size as usize - inside);
@@ -132,7 +133,8 @@ impl Store {
         Ok(n)
     }
 
-    fn meta_write(&mut self, at: u64, from: &[u8]) -> Result<usize> {
+    /// Changes one piece of a sector of tables or directories; returns the bytes that were.
+    pub fn meta_write(&mut self, at: u64, from: &[u8]) -> Result<usize> {
         let size = self.medium.sector;
         let (sector, inside) = (at / size, (at % size) as usize);
         let n = from.len().min(size as usize - inside);
@@ -210,7 +212,7 @@ impl Store {
             let (sector, inside) = (here / size, (here % size) as usize);
             let n = (all - done).min(size as usize - inside);
             let whole = inside == 0 && n == size as usize;
-            if whole && (self.host.cache.direct || !self.data.has_room() || !self.host.cache.write_back) {
+            if whole {
                 let count = (all - done) / size as usize;
                 let part = &from[done..done + count * size as usize];
                 self.medium.put(sector, part)?;

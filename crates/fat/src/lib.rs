@@ -16,9 +16,11 @@
 
 mod plan;
 mod recognise;
+mod tree;
 mod upcase;
 mod write;
 
 pub use plan::{Convention, Layout, Options, Partition, PlanError, plan, sd_units};
 pub use recognise::{FatType, NotFat, Volume, recognise};
+pub use tree::{Mark, Node, Tree, TreeError, runs};
 pub use write::{Step, is_unfinished};

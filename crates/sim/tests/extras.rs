@@ -324,6 +324,20 @@ fn small_writes_in_their_own_log_recover() {
 }
 
 #[test]
+fn write_through_programs_erased_units_in_place() {
+    let mut h = Host::new(built("", "", "kind = \"write-through\"", ""));
+    // A block is 64 units of 1 ms, and 5 ms to erase.
+    assert_eq!(h.write(0, 4 * KIB), 69 * MS);
+    h.took(Request { op: Op::Discard, at: 0, len: 512 * KIB, data: Data::Other });
+    assert_eq!((h.write(0, 4 * KIB), h.write(8 * KIB, 8 * KIB)), (MS, 2 * MS), "F10: erased flash is only programmed");
+    assert_eq!(h.write(0, 4 * KIB), 8 * MS, "a rewrite copies the two units that hold data");
+    h.took(Request { op: Op::Discard, at: 8 * KIB, len: 4 * KIB, data: Data::Other });
+    assert_eq!(h.write(4 * KIB, 4 * KIB), MS, "never written since");
+    assert_eq!(h.write(8 * KIB, 4 * KIB), 5 * MS + 3 * MS + MS, "discarded is not erased while others are there");
+    assert_eq!(h.write(1024 * KIB, 4 * KIB), 69 * MS, "elsewhere nothing changed");
+}
+
+#[test]
 fn write_through_rewrites_at_the_end_or_at_every_buffer() {
     let took = |ftl: &str, at: u64, len: u64| Host::new(built("", "", &format!("kind = \"write-through\"\n{ftl}"), "")).write(at, len);
     // A block is 64 units of 1 ms, and 5 ms to erase.

@@ -113,7 +113,11 @@ impl Ftl {
 
     pub fn discard(&mut self, grid: &Grid, a: u64, b: u64) {
         match self {
-            Ftl::None(w) | Ftl::Log(_, w) | Ftl::Through(_, w) => w.clear(grid, a, b),
+            Ftl::None(w) | Ftl::Log(_, w) => w.clear(grid, a, b),
+            Ftl::Through(map, w) => {
+                w.clear(grid, a, b);
+                map.discard(grid, a, b);
+            }
             Ftl::Block(map) => map.discard(grid, a, b),
             Ftl::Page(map) => map.discard(a, b),
         }

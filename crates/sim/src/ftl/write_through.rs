@@ -1,12 +1,16 @@
 //! No log at all: the erase block is rewritten at once, at the end of each write command (C13) or whenever the write
 //! reaches a boundary of a small buffer (C14). A zone at the start may be programmed without that (C18).
+//!
+//! Where the rewrite comes at the end of the command, the card knows which units of a block are still erased, and programs
+//! those in place: erased flash needs no rewrite (F10).
 
 use super::WriteCost;
 use crate::counters::Counters;
-use crate::model::Model;
+use crate::model::{Model, State};
 use crate::nand::{Grid, SHIFT};
 use crate::units::Divider;
 use crate::wear::Wear;
+use std::ops::{Range, RangeInclusive};
 
 #[derive(Clone, Debug)]
 pub(crate) struct WriteThrough {
@@ -17,13 +21,30 @@ pub(crate) struct WriteThrough {
     fat: u64,
     /// Where the part in the buffer ends; 0 = the buffer is empty.
     pending: u64,
+    /// One bit a write unit: it was programmed since its block was erased; and: it holds data.
+    programmed: Vec<u64>,
+    valid: Vec<u64>,
     pub wear: Option<Box<Wear>>,
+}
+
+fn bit(of: &[u64], k: u64) -> bool {
+    of[(k / 64) as usize] >> (k % 64) & 1 != 0
+}
+
+fn put(of: &mut [u64], k: u64, value: bool) {
+    let (word, mask) = (&mut of[(k / 64) as usize], 1 << (k % 64));
+    *word = if value { *word | mask } else { *word & !mask };
 }
 
 impl WriteThrough {
     pub fn new(m: &Model, grid: &Grid, seed: u64) -> WriteThrough {
         let t = &m.ftl.through;
+        let units = if t.buffer > 0 { 0 } else { grid.blocks * (m.nand.erase_block / m.nand.write_unit) };
+        let fill = if m.card.state == State::Written { u64::MAX } else { 0 };
+        let words = vec![fill; units.div_ceil(64) as usize];
         WriteThrough {
+            programmed: words.clone(),
+            valid: words,
             buffer: (t.buffer > 0).then(|| Divider::new(t.buffer >> SHIFT)),
             units: m.nand.erase_block / m.nand.write_unit,
             fat: if t.fat_zone == 0 { 0 } else { grid.place(t.fat_zone >> SHIFT) },
@@ -42,13 +63,16 @@ impl WriteThrough {
         if a >= b {
             return 0;
         }
-        let (first, last) = (grid.block.of(a), grid.block.of(b - 1));
+        let (first, last) = (grid.unit.of(a), grid.unit.of(b - 1));
         let mut moved = 0;
-        let rewrites = match self.buffer {
-            None => {
-                moved += (first..=last).map(|k| self.renew(k)).sum::<u64>();
-                last - first + 1
-            }
+        let (rewrites, copies) = match self.buffer {
+            None => (grid.block.of(a)..=grid.block.of(b - 1)).fold((0, 0), |(rewrites, copies), block| {
+                let all = block * self.units..(block + 1) * self.units;
+                let new = first.max(all.start)..=last.min(all.end - 1);
+                let (r, c) = self.block(all, new);
+                moved += if r > 0 { self.renew(block) } else { 0 };
+                (rewrites + r, copies + c)
+            }),
             Some(d) => {
                 // What does not follow on turns out the buffer first; then each boundary reached is a rewrite.
                 let out = u64::from(self.pending != 0 && self.pending != a);
@@ -57,10 +81,10 @@ impl WriteThrough {
                     moved += (d.of(a) + 1..=d.of(b)).map(|k| self.renew(grid.block.of(k * d.by() - 1))).sum::<u64>();
                 }
                 self.pending = if d.of(b) * d.by() == b { 0 } else { b };
-                out + d.of(b) - d.of(a)
+                let rewrites = out + d.of(b) - d.of(a);
+                (rewrites, (rewrites * self.units).saturating_sub(last - first + 1))
             }
         };
-        let copies = (rewrites * self.units).saturating_sub(grid.unit.of(b - 1) - grid.unit.of(a) + 1);
         let copies = copies + moved * self.units;
         counters.merges_full += rewrites;
         counters.erases += rewrites + moved;
@@ -71,5 +95,44 @@ impl WriteThrough {
     /// The block wears; returns how many blocks had to be moved for levelling.
     fn renew(&mut self, block: u64) -> u64 {
         self.wear.as_mut().map_or(0, |w| w.renew(block as u32))
+    }
+
+    /// The units `new` of the block `all` are written; whether it had to be rewritten, and how many units were copied.
+    fn block(&mut self, all: Range<u64>, new: RangeInclusive<u64>) -> (u64, u64) {
+        let rewrite = new.clone().any(|k| bit(&self.programmed, k));
+        let mut copies = 0;
+        if rewrite {
+            for k in all {
+                let kept = bit(&self.valid, k);
+                copies += u64::from(kept && !new.contains(&k));
+                put(&mut self.programmed, k, kept);
+            }
+        }
+        for k in new {
+            put(&mut self.programmed, k, true);
+            put(&mut self.valid, k, true);
+        }
+        (u64::from(rewrite), copies)
+    }
+
+    /// The places `a..b` hold nothing any more; blocks that then hold nothing at all are erased.
+    pub fn discard(&mut self, grid: &Grid, a: u64, b: u64) {
+        if self.buffer.is_some() {
+            return;
+        }
+        let by = grid.unit.by();
+        let units = a.div_ceil(by)..b / by;
+        for k in units.clone() {
+            put(&mut self.valid, k, false);
+        }
+        if units.is_empty() {
+            return;
+        }
+        for block in units.start / self.units..=(units.end - 1) / self.units {
+            let all = block * self.units..(block + 1) * self.units;
+            if !all.clone().any(|k| bit(&self.valid, k)) {
+                all.for_each(|k| put(&mut self.programmed, k, false));
+            }
+        }
     }
 }

@@ -1,0 +1,280 @@
+//! Targets with files on them, for `age`, `frag`, `map` and `defrag`: a directory, or a FAT volume on a device, an image or a
+//! simulated card.
+
+use crate::device::{self, Consent, Device, DeviceError, Guard, Limits, OpenOptions};
+use crate::host::partitions;
+use crate::host::safety::system_mount;
+use crate::host::sysfs::Sys;
+use crate::lab::age::{Plan, Sizes};
+use crate::units::Bytes;
+use crate::volume::{Cache, Directory, FatVolume, Host, Shared, VolumeError};
+use anyhow::bail;
+use clap::Args;
+use std::io::IsTerminal;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// What names the target and allows writing to it.
+#[derive(Args)]
+pub struct Target {
+    /// A directory, /dev/..., an image file, sim:NAME or sim:PATH.toml
+    pub target: String,
+    /// Names the device or image to be written: its serial number, or its size in bytes where it has none
+    #[arg(long, value_name = "ID")]
+    pub consent: Option<String>,
+    /// Allow a directory on the disk of the running system
+    #[arg(long)]
+    pub system_disk: bool,
+    /// No progress and no plan
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// How a volume is aged.
+#[derive(Args)]
+pub struct PlanArgs {
+    /// Passes of removing and making files
+    #[arg(long, default_value_t = 50)]
+    passes: u32,
+    /// Smallest file
+    #[arg(long, value_name = "SIZE", default_value = "1KiB")]
+    smallest: Bytes,
+    /// Largest file
+    #[arg(long, value_name = "SIZE", default_value = "25MB")]
+    largest: Bytes,
+    /// How sizes are drawn
+    #[arg(long, value_enum, default_value = "log-uniform")]
+    distribution: Distribution,
+    /// Share of the volume in use after each pass, 0.01 to 0.99
+    #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
+    fill: f64,
+    /// Share of the files each pass removes
+    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
+    churn: f64,
+    /// Files written in turn
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    together: u32,
+    /// Mean size of the pieces they are written in [default: one cluster]
+    #[arg(long, value_name = "SIZE")]
+    piece: Option<Bytes>,
+    /// Seed of sizes and order
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Distribution {
+    LogUniform,
+    Uniform,
+}
+
+impl PlanArgs {
+    pub fn plan(&self) -> anyhow::Result<Plan> {
+        let plan = Plan {
+            passes: self.passes,
+            smallest: self.smallest.0,
+            largest: self.largest.0,
+            sizes: match self.distribution {
+                Distribution::LogUniform => Sizes::LogUniform,
+                Distribution::Uniform => Sizes::Uniform,
+            },
+            fill: self.fill,
+            churn: self.churn,
+            together: self.together,
+            piece: self.piece.map_or(0, |b| b.0),
+            seed: self.seed,
+        };
+        plan.check().map_err(anyhow::Error::msg)?;
+        Ok(plan)
+    }
+}
+
+/// A volume in this process: the device, and the bytes of it that are the volume.
+pub struct Medium {
+    pub device: Shared<Guard>,
+    pub range: Range<u64>,
+    /// A FAT volume is there.
+    pub formatted: bool,
+    pub simulated: bool,
+}
+
+pub enum Place {
+    Directory(Directory),
+    Medium(Medium),
+}
+
+impl Target {
+    pub fn simulated(&self) -> bool {
+        self.target.starts_with("sim:")
+    }
+
+    /// Opens the target; for writing where `budget` bytes may be written.
+    pub fn open(&self, budget: Option<u64>) -> anyhow::Result<Place> {
+        let path = Path::new(&self.target);
+        if !self.simulated() && path.is_dir() {
+            if budget.is_some()
+                && !self.system_disk
+                && let Some(at) = system_mount(&Sys::default(), path)
+            {
+                let why = format!(
+                    "{} lies on the disk of the running system ({}), which this would fill; mount the card and name its directory, \
+                     or say --system-disk",
+                    self.target,
+                    at.display()
+                );
+                return Err(DeviceError::Refused(why).into());
+            }
+            return Ok(Place::Directory(Directory::open(path)?));
+        }
+        // A volume needs its bytes back, which a simulated card keeps on request only.
+        let name = match self.simulated() && !self.target.contains("content") {
+            true => format!("{}{}content", self.target, if self.target.contains('?') { "&" } else { "?" }),
+            false => self.target.clone(),
+        };
+        // When data must be on the medium is for the filesystem to say.
+        let opened = device::open(&name, &OpenOptions { flush_writes: Some(false), ..OpenOptions::default() })?;
+        let size = opened.geometry().size;
+        let mut guard = match budget {
+            None => opened.read_only(),
+            Some(budget) => {
+                let consent = Consent::check(opened.id(), self.consent.as_deref())?;
+                opened.writable(&consent, &Limits { region: None, budget, undo: None })?
+            }
+        };
+        let found = find(&mut guard);
+        Ok(Place::Medium(Medium {
+            device: Shared::new(guard),
+            range: found.clone().unwrap_or(0..size),
+            formatted: found.is_some(),
+            simulated: self.simulated(),
+        }))
+    }
+
+    /// The target as a directory or a mounted FAT volume.
+    pub fn volume(&self, place: Place) -> anyhow::Result<Box<dyn crate::volume::Volume>> {
+        Ok(match place {
+            Place::Directory(d) => Box::new(d),
+            Place::Medium(m) => Box::new(m.mount(&self.target)?),
+        })
+    }
+}
+
+impl Medium {
+    fn must_be_formatted(&self, name: &str) -> anyhow::Result<()> {
+        if !self.formatted {
+            let kind = if self.simulated { "a simulated card is blank each time; use `nandscope frag`" } else { "format it first" };
+            bail!("{name} holds no FAT volume; {kind}");
+        }
+        Ok(())
+    }
+
+    /// All that lies on the volume, exFAT included.
+    pub fn tree(&self, name: &str) -> anyhow::Result<nandscope_fat::Tree> {
+        self.must_be_formatted(name)?;
+        let mut device = self.device.clone();
+        let mut boot = [0; 512];
+        device.load(self.range.start, &mut boot)?;
+        let volume = nandscope_fat::recognise(&boot)?;
+        crate::volume::tree(&mut device, self.range.start, &volume).map_err(volume_error)
+    }
+
+    pub fn mount(&self, name: &str) -> anyhow::Result<FatVolume> {
+        self.must_be_formatted(name)?;
+        Ok(FatVolume::mount(Box::new(self.device.clone()), self.range.clone(), Host::with(Cache::TABLES))?)
+    }
+}
+
+/// The FAT volume on a device: at its start, or in the first partition that holds one.
+fn find(guard: &mut Guard) -> Option<Range<u64>> {
+    let size = guard.geometry().size;
+    let sector = guard.geometry().sector;
+    let mut boot = [0; 512];
+    let is_fat = |guard: &mut Guard, at: u64| {
+        let mut boot = [0; 512];
+        guard.load(at, &mut boot).is_ok() && nandscope_fat::recognise(&boot).is_ok()
+    };
+    guard.load(0, &mut boot).ok()?;
+    if is_fat(guard, 0) {
+        return Some(0..size);
+    }
+    let mut read = |at: u64, len: usize| {
+        let mut bytes = vec![0; len];
+        (at + len as u64 <= size).then(|| guard.load(at, &mut bytes).ok()).flatten()?;
+        Some(bytes)
+    };
+    let (_, all) = partitions::table(&mut read, sector)?;
+    let part = all.into_iter().find(|p| p.start < size && is_fat(guard, p.start))?;
+    Some(part.start..part.start.saturating_add(part.size).min(size))
+}
+
+/// True once Ctrl-C was pressed; a second one ends the program at once.
+pub fn stopper() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// One line that moves, on a terminal, once anything takes longer than two seconds.
+pub struct Line {
+    bar: Option<indicatif::ProgressBar>,
+    began: Instant,
+    phase: (String, Instant),
+    shown: bool,
+}
+
+impl Line {
+    pub fn new(quiet: bool) -> Line {
+        let on = !quiet && std::io::stderr().is_terminal();
+        let bar = on.then(|| {
+            let b = indicatif::ProgressBar::hidden();
+            let style = indicatif::ProgressStyle::with_template("{msg:32} {bar:30} {prefix}");
+            b.set_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()));
+            b.set_length(1000);
+            b
+        });
+        Line { bar, began: Instant::now(), phase: (String::new(), Instant::now()), shown: false }
+    }
+
+    pub fn tick(&mut self, what: &str, done: f64) {
+        let Some(bar) = &self.bar else { return };
+        // The passes of an ageing are one phase.
+        let name = what.split(',').next().unwrap_or(what);
+        if self.phase.0 != name {
+            self.phase = (name.to_string(), Instant::now());
+        }
+        if self.began.elapsed().as_secs() < 2 {
+            return;
+        }
+        if !self.shown {
+            bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
+            self.shown = true;
+        }
+        let spent = self.phase.1.elapsed().as_secs_f64();
+        if done > 0.01 {
+            bar.set_prefix(format!("{:.0} s left", spent / done * (1.0 - done)));
+        }
+        bar.set_message(what.to_string());
+        bar.set_position((done * 1000.0) as u64);
+    }
+
+    pub fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// An error of a volume; a refusal keeps its exit code.
+pub fn volume_error(e: VolumeError) -> anyhow::Error {
+    match e {
+        VolumeError::Device(d) => d.into(),
+        VolumeError::Refused(why) => DeviceError::Refused(why).into(),
+        other => other.into(),
+    }
+}

@@ -1,0 +1,404 @@
+//! `nandscope frag`: does fragmentation matter on this card? Brings a volume into its states, measures each, answers.
+//! `nandscope map` looks only, `nandscope defrag` only mends.
+
+use super::files::{Line, Medium, Place, PlanArgs, Target, stopper, volume_error};
+use crate::device::Device;
+use crate::lab::answer::{self, Profile};
+use crate::lab::bench::{self, Workload};
+use crate::lab::experiment::{self, Lab, Settings, State, map_grid};
+use crate::lab::fragment::{self, Map};
+use crate::lab::{age, class, defragment};
+use crate::report::frag as report;
+use crate::units::{Bytes, MIB, Nanos};
+use crate::volume::{Cache, Directory, Host, Label, Volume};
+use anyhow::{Context, bail};
+use clap::Args;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+#[derive(Args)]
+pub struct FragArgs {
+    #[command(flatten)]
+    target: Target,
+    /// States to bring about and measure, in this order [default: fragmented,defragmented,blank; in a directory
+    /// as-is,fragmented,defragmented]
+    #[arg(long, value_delimiter = ',', value_enum)]
+    states: Vec<StateArg>,
+    /// File sizes to measure
+    #[arg(long, value_delimiter = ',', default_value = "512,32KiB,256KiB,2MiB")]
+    sizes: Vec<Bytes>,
+    /// Rounds that count, of all sizes in random order
+    #[arg(long, default_value_t = 6)]
+    repeats: u32,
+    /// Bytes of one read or write call
+    #[arg(long, value_name = "SIZE", default_value = "8KiB")]
+    chunk: Bytes,
+    /// Small files in the folder that is copied; 0 = none
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    folder: u32,
+    /// Bytes of a cluster [default: by the size of the volume]
+    #[arg(long, value_name = "SIZE")]
+    cluster: Option<Bytes>,
+    /// Use the first SIZE of the target for the volume only
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Bytes>,
+    /// The host the in-process FAT layer stands for
+    #[arg(long, value_enum, default_value = "plain")]
+    host: HostArg,
+    /// Format the blank volume without erasing the medium before
+    #[arg(long)]
+    no_erase: bool,
+    /// Bytes of an AU, for the map and the specification's test [default: by capacity]
+    #[arg(long, value_name = "SIZE")]
+    au: Option<Bytes>,
+    /// Skip the specification's own test (Pw, Pm, Pr)
+    #[arg(long)]
+    no_class: bool,
+    /// A use of the card as lines 'write SIZE [WEIGHT]' or 'read SIZE [WEIGHT]'; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    profile: Vec<PathBuf>,
+    /// Write everything that was measured to a file, or to standard output with '-'
+    #[arg(long, value_name = "F")]
+    json: Option<PathBuf>,
+    /// Write the report as one HTML page
+    #[arg(long, value_name = "F")]
+    html: Option<PathBuf>,
+    /// Write the charts and maps as SVG files whose names begin with PREFIX
+    #[arg(long, value_name = "PREFIX")]
+    svg: Option<String>,
+    /// Write the charts as columns for gnuplot
+    #[arg(long, value_name = "F")]
+    gnuplot: Option<PathBuf>,
+    #[command(flatten)]
+    plan: PlanArgs,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum StateArg {
+    /// Nothing is formatted: the volume as it is, however full
+    AsIs,
+    Fragmented,
+    Defragmented,
+    Blank,
+}
+
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum HostArg {
+    /// Keeps all tables in memory, no data; costs no time of its own
+    Plain,
+    /// A PDA of 2002: 16 KiB for tables, 512 KiB of what was read or written last, slow with names (assumed)
+    Pda,
+    /// One sector for tables, one for data, as SdFat and FatFs
+    Microcontroller,
+    /// No memory at all
+    None,
+}
+
+impl HostArg {
+    fn host(self, simulated: bool) -> Host {
+        match self {
+            HostArg::Plain => Host::with(Cache::TABLES),
+            HostArg::Microcontroller => Host::with(Cache::ONE_SECTOR),
+            HostArg::None => Host::with(Cache::NONE),
+            HostArg::Pda => {
+                let cache = Cache { meta: 32, data: 1024, direct: false, write_back: true };
+                // A real device meets a real processor.
+                let ms = |us: u64| Nanos(if simulated { us * 1000 } else { 0 });
+                Host { call: ms(500), name: ms(35_000), copy: if simulated { 20_000_000 } else { 0 }, ..Host::with(cache) }
+            }
+        }
+    }
+}
+
+pub fn run(a: FragArgs) -> anyhow::Result<ExitCode> {
+    let plan = a.plan.plan()?;
+    if a.sizes.is_empty() || a.repeats == 0 || a.chunk.0 == 0 || a.sizes.iter().any(|s| s.0 == 0 || s.0 >= 1 << 32) {
+        bail!("at least one file size of 1 B to 4 GiB, one round and a chunk of 1 B");
+    }
+    let mut profiles = answer::profiles();
+    for f in &a.profile {
+        let text = std::fs::read_to_string(f).with_context(|| format!("cannot read {}", f.display()))?;
+        let name = f.file_stem().map_or_else(|| f.display().to_string(), |n| n.to_string_lossy().into_owned());
+        profiles.push(answer::parse_profile(&name, &text).map_err(anyhow::Error::msg)?);
+    }
+    let mut seen = vec![];
+    for s in &a.states {
+        let s = match s {
+            StateArg::AsIs => State::AsIs,
+            StateArg::Fragmented => State::Fragmented,
+            StateArg::Defragmented => State::Defragmented,
+            StateArg::Blank => State::Blank,
+        };
+        if seen.contains(&s) {
+            bail!("the state '{s}' is named twice");
+        }
+        seen.push(s);
+    }
+    let settings = Settings {
+        workload: Workload {
+            sizes: a.sizes.iter().map(|s| s.0).collect(),
+            chunk: a.chunk.0,
+            repeats: a.repeats,
+            folder: a.folder,
+            seed: a.plan.seed,
+            ..Workload::default()
+        },
+        states: seen,
+        erase: !a.no_erase,
+        cluster: a.cluster.map(|c| u32::try_from(c.0)).transpose().context("the cluster is too large")?,
+        host: a.host.host(a.target.simulated()),
+        au: MIB,
+        plan,
+    };
+    match a.target.open(Some(u64::MAX))? {
+        Place::Directory(d) => mounted(&a, settings, d, &profiles),
+        Place::Medium(m) => in_process(&a, settings, m, &profiles),
+    }
+}
+
+fn in_process(a: &FragArgs, mut settings: Settings, mut m: Medium, profiles: &[Profile]) -> anyhow::Result<ExitCode> {
+    if settings.states.is_empty() {
+        settings.states = vec![State::Fragmented, State::Defragmented, State::Blank];
+    }
+    let keeps = settings.states == [State::AsIs];
+    if keeps && !m.formatted {
+        bail!("{} holds no FAT volume to be measured as it is", a.target.target);
+    }
+    if let (Some(size), false) = (a.size, keeps) {
+        let whole = m.range.end - m.range.start;
+        if size.0 < MIB || size.0 > whole || !size.0.is_multiple_of(m.device.geometry().sector) {
+            bail!("--size {size}: between 1 MiB and the {} of the target, in whole sectors", Bytes(whole));
+        }
+        m.range.end = m.range.start + size.0;
+    }
+    let size = m.range.end - m.range.start;
+    settings.au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), m.device.geometry().size);
+    if !a.target.quiet {
+        eprintln!("{}: {}", a.target.target, experiment::plan_text(&settings, size));
+        if !m.simulated {
+            let place = format!("bytes {} to {}", m.range.start, m.range.end);
+            eprintln!("{} in {place}", if keeps { "will write test files and remove them, only" } else { "will DESTROY what is on it" });
+        }
+    }
+    let stop = stopper()?;
+    let mut line = Line::new(a.target.quiet);
+    let mut lab = Lab::new(&a.target.target, Label::InProcess, &settings);
+    let done = experiment::run(&m.device, m.range.clone(), &mut lab, &stop, &mut |what, x| line.tick(what, x));
+    line.end();
+    if done.is_ok() && !a.no_class && !keeps && !stop.load(Ordering::Relaxed) {
+        lab.class = specification(a, &settings, &m, &mut lab.notes)?;
+    }
+    let counters = m.device.with(|g| g.counters());
+    finish(a, &lab, profiles, counters.bytes_written, m.device.geometry().size)?;
+    done.map_err(volume_error)?;
+    Ok(verdict(&lab, stop.load(Ordering::Relaxed)))
+}
+
+/// The specification's test: on a simulated card on a second card of the same model, else on the same card at the end, whose
+/// volume it overwrites; so there it is left out while files of the user may be left.
+fn specification(a: &FragArgs, s: &Settings, m: &Medium, notes: &mut Vec<String>) -> anyhow::Result<Option<class::Class>> {
+    let (au, ru) = (s.au, class::units(m.device.geometry().size).1);
+    let result = if m.simulated {
+        let opened = crate::device::open(&a.target.target, &crate::device::OpenOptions::default())?;
+        let consent = crate::device::Consent::check(opened.id(), None)?;
+        let mut fresh = opened.writable(&consent, &crate::device::Limits { budget: u64::MAX, ..Default::default() })?;
+        class::measure(&mut fresh, 0..m.range.end, au, ru, s.plan.seed)
+    } else {
+        notes.push("the specification's test overwrote the volume; format the card before use".into());
+        class::measure(&mut m.device.clone(), m.range.clone(), au, ru, s.plan.seed)
+    };
+    match result {
+        Ok(c) => Ok(Some(c)),
+        Err(crate::device::DeviceError::OutOfBounds(why)) => {
+            notes.push(why);
+            Ok(None)
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[Profile]) -> anyhow::Result<ExitCode> {
+    if settings.states.is_empty() {
+        settings.states = vec![State::AsIs, State::Fragmented, State::Defragmented];
+    }
+    if settings.states.contains(&State::Blank) {
+        bail!("a mounted filesystem cannot be made blank from here; unmount it and name the device");
+    }
+    let space = d.space().map_err(volume_error)?;
+    settings.au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), space.size);
+    if !a.target.quiet {
+        eprintln!("{}: {}", a.target.target, experiment::plan_text(&settings, space.size));
+        eprintln!("will write files below {} and {} in it, and remove them", age::DIRECTORY, bench::DIRECTORY);
+    }
+    let stop = stopper()?;
+    let mut line = Line::new(a.target.quiet);
+    let mut lab = Lab::new(&a.target.target, Label::Kernel, &settings);
+    let done = crate::lab::mounted::run(&mut d, &mut lab, &stop, &mut |what, x| line.tick(what, x));
+    line.end();
+    finish(a, &lab, profiles, 0, 0)?;
+    done.map_err(volume_error)?;
+    Ok(verdict(&lab, stop.load(Ordering::Relaxed)))
+}
+
+fn verdict(lab: &Lab, stopped: bool) -> ExitCode {
+    if stopped {
+        eprintln!("nandscope: interrupted; what was measured until then is above");
+    }
+    let decided = answer::effects(lab).iter().any(|e| e.verdict != answer::Verdict::Undecided);
+    // One state alone answers what it measures.
+    if decided || lab.conditions.len() == 1 { ExitCode::SUCCESS } else { ExitCode::from(super::UNDECIDED) }
+}
+
+fn finish(a: &FragArgs, lab: &Lab, profiles: &[Profile], written: u64, size: u64) -> anyhow::Result<()> {
+    let to_stdout = a.json.as_ref().is_some_and(|p| p.as_os_str() == "-");
+    if let Some(path) = &a.json {
+        let text = serde_json::to_string(lab)? + "\n";
+        match to_stdout {
+            true => print!("{text}"),
+            false => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?,
+        }
+    }
+    let save =
+        |path: &std::path::Path, text: String| std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()));
+    if let Some(path) = &a.gnuplot {
+        save(path, report::columns(lab))?;
+    }
+    if let Some(path) = &a.html {
+        save(path, report::page(lab, profiles))?;
+    }
+    if let Some(prefix) = &a.svg {
+        for (f, what) in report::figures(lab).iter().zip(answer::What::FILES) {
+            save(format!("{prefix}{}.svg", what.name()).as_ref(), crate::report::svg::file(f))?;
+        }
+        for c in &lab.conditions {
+            save(format!("{prefix}map-{}.svg", c.state.name().replace(' ', "-")).as_ref(), report::drawn(&c.map))?;
+        }
+    }
+    if !to_stdout && !lab.conditions.is_empty() {
+        print!("{}", report::text(lab, profiles, super::width()));
+        if written > 0 {
+            println!("{} written, {:.1} drive writes", Bytes(written / MIB * MIB), written as f64 / size.max(1) as f64);
+        }
+    }
+    Ok(())
+}
+
+#[derive(Args)]
+pub struct MapArgs {
+    #[command(flatten)]
+    target: Target,
+    /// Bytes of an AU [default: by capacity]
+    #[arg(long, value_name = "SIZE")]
+    au: Option<Bytes>,
+}
+
+/// Looks at a volume, writes nothing.
+pub fn map(a: MapArgs) -> anyhow::Result<ExitCode> {
+    let (state, map) = match a.target.open(None)? {
+        Place::Directory(mut d) => {
+            let space = d.space().map_err(volume_error)?;
+            let (state, extents) = fragment::of_files(&mut d).map_err(volume_error)?;
+            let end = extents.iter().map(|e| e.at + e.len).max().unwrap_or(0).max(space.size);
+            let au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), space.size);
+            println!("{}, {} ({}): files below this directory", a.target.target, d.filesystem(), d.label());
+            (state, Map::of_extents(&extents, end, au))
+        }
+        Place::Medium(m) => {
+            let tree = m.tree(&a.target.target)?;
+            let au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), m.device.geometry().size);
+            println!("{}, {}, clusters of {}", a.target.target, tree.volume.kind, Bytes(tree.volume.cluster));
+            if tree.lost > 0 || tree.copies_differ {
+                println!(
+                    "note: {} clusters belong to nothing{}; fsck mends that",
+                    tree.lost,
+                    if tree.copies_differ { ", the copies of the table differ" } else { "" }
+                );
+            }
+            (fragment::of_tree(&tree), Map::of_tree(&tree, m.range.start % au, au))
+        }
+    };
+    println!("{}", report::fragmentation(&state));
+    print!("{}", report::map(&map, super::width().min(100) - 4));
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Args)]
+pub struct DefragArgs {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Defragments a FAT volume in-process; a cut at any moment loses no file.
+pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
+    let Place::Medium(m) = a.target.open(Some(u64::MAX))? else {
+        bail!("{} is a directory; unmount it and name the device, or use e4defrag on ext4", a.target.target);
+    };
+    drop(m.mount(&a.target.target)?);
+    let stop = stopper()?;
+    let mut line = Line::new(a.target.quiet);
+    let mut device = m.device.clone();
+    let done = defragment::defragment(&mut device, m.range.start, &stop, &mut |x| line.tick("defragmenting", x));
+    line.end();
+    let d = done.map_err(volume_error)?;
+    println!(
+        "{} files; in more than one piece: {} before, {} after; {} moved",
+        d.files,
+        d.fragmented_before,
+        d.fragmented_after,
+        Bytes(d.bytes_moved)
+    );
+    if d.stopped {
+        println!("stopped; the volume is whole, and the same command goes on");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Args)]
+pub struct AgeArgs {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    plan: PlanArgs,
+    /// Remove everything an ageing made, instead
+    #[arg(long, conflicts_with = "verify")]
+    remove: bool,
+    /// Read all its files back and compare them, instead
+    #[arg(long)]
+    verify: bool,
+}
+
+/// Ages a volume with files.
+pub fn age(a: AgeArgs) -> anyhow::Result<ExitCode> {
+    let plan = a.plan.plan()?;
+    let place = a.target.open(if a.verify { None } else { Some(u64::MAX) })?;
+    let mut v = a.target.volume(place)?;
+    if a.remove {
+        println!("{} files removed", age::remove(&mut *v).map_err(volume_error)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if a.verify {
+        let Some(state) = age::state(&mut *v).map_err(volume_error)? else { bail!("{} holds no ageing", a.target.target) };
+        println!("{} files are as they were written", age::verify(&mut *v, &state).map_err(volume_error)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stop = stopper()?;
+    let mut line = Line::new(a.target.quiet);
+    let done = age::age(&mut *v, &plan, &stop, &mut |p| {
+        line.tick(&format!("ageing, pass {} of {}", p.passes + 1, p.of), f64::from(p.passes) / f64::from(p.of.max(1)));
+    });
+    line.end();
+    let aged = done.map_err(volume_error)?;
+    println!(
+        "{} of {} passes; {} files made, {} removed, {} MB written",
+        aged.state.passes,
+        plan.passes,
+        aged.files_made,
+        aged.files_removed,
+        aged.bytes_written / 1_000_000
+    );
+    if aged.stopped {
+        println!("stopped; the same command goes on, --remove removes what was made");
+    }
+    Ok(ExitCode::SUCCESS)
+}

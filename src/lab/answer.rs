@@ -1,0 +1,260 @@
+//! What the recorded times say. Pure: from a [`Lab`] alone.
+
+use super::bench::{Kind, Sample};
+use super::experiment::{Condition, Lab, State};
+use crate::infer::stats::{mean, quantile};
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::Rng;
+use serde::Serialize;
+
+/// Smaller differences than this are none, whatever their interval.
+const MATTERS: f64 = 0.1;
+const DRAWS: usize = 500;
+
+/// What is plotted: writing, reading, or one of each (P6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    Write,
+    Read,
+    Combined,
+    Folder,
+}
+
+impl What {
+    pub const FILES: [What; 3] = [What::Write, What::Read, What::Combined];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            What::Write => "write",
+            What::Read => "read",
+            What::Combined => "combined",
+            What::Folder => "folder of small files",
+        }
+    }
+}
+
+/// Operations a minute.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Rate {
+    pub what: What,
+    pub size: u64,
+    pub state: State,
+    pub per_minute: f64,
+    /// 95 %.
+    pub interval: [f64; 2],
+    pub rounds: usize,
+}
+
+/// How two states differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The whole interval lies within a tenth of 1.
+    NoEffect,
+    Slower,
+    Faster,
+    Undecided,
+}
+
+/// One comparison: `ratio` is the rate in `state` over that in `against`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Effect {
+    pub what: What,
+    pub size: u64,
+    pub state: State,
+    pub against: State,
+    pub ratio: f64,
+    pub interval: [f64; 2],
+    pub verdict: Verdict,
+}
+
+/// Seconds of each round.
+fn seconds(c: &Condition, what: What, size: u64) -> Vec<f64> {
+    let of = |kind: Kind| c.measured.samples.iter().filter(move |s: &&Sample| s.kind == kind && (kind == Kind::Folder || s.size == size));
+    match what {
+        What::Write => of(Kind::Write).map(|s| s.took.secs()).collect(),
+        What::Read => of(Kind::Read).map(|s| s.took.secs()).collect(),
+        What::Folder => of(Kind::Folder).map(|s| s.took.secs()).collect(),
+        // Half of the operations of a minute are writes, half are reads of the same file.
+        What::Combined => {
+            of(Kind::Write).filter_map(|w| Some((w.took.secs() + of(Kind::Read).find(|r| r.round == w.round)?.took.secs()) / 2.0)).collect()
+        }
+    }
+}
+
+fn draw(x: &[f64], rng: &mut Pcg64Mcg) -> f64 {
+    let one = |rng: &mut Pcg64Mcg| x[(rng.next_u64() % x.len() as u64) as usize];
+    (0..x.len()).map(|_| one(rng)).sum::<f64>() / x.len() as f64
+}
+
+/// File sizes that were measured, ascending.
+pub fn sizes(lab: &Lab) -> Vec<u64> {
+    let all = lab.conditions.iter().flat_map(|c| &c.measured.samples);
+    let mut sizes: Vec<u64> = all.filter(|s| s.kind != Kind::Folder).map(|s| s.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// The rate of one operation in one state; none where it was not measured. A bootstrap of the mean (percentile interval).
+pub fn rate(c: &Condition, what: What, size: u64) -> Option<Rate> {
+    let x = seconds(c, what, size);
+    // What takes no time at all has no rate.
+    if x.is_empty() || x.iter().any(|&t| t <= 0.0) {
+        return None;
+    }
+    let mut rng = Pcg64Mcg::new(0x6672_6167);
+    let means: Vec<f64> = (0..DRAWS).map(|_| draw(&x, &mut rng)).collect();
+    let interval = [60.0 / quantile(&means, 0.975), 60.0 / quantile(&means, 0.025)];
+    Some(Rate { what, size, state: c.state, per_minute: 60.0 / mean(&x), interval, rounds: x.len() })
+}
+
+/// Compares two states; none where one was not measured.
+pub fn effect(a: &Condition, b: &Condition, what: What, size: u64) -> Option<Effect> {
+    let (x, y) = (seconds(a, what, size), seconds(b, what, size));
+    if x.is_empty() || y.is_empty() || x.iter().chain(&y).any(|&t| t <= 0.0) {
+        return None;
+    }
+    let mut rng = Pcg64Mcg::new(0x6672_6168);
+    let ratios: Vec<f64> = (0..DRAWS).map(|_| draw(&y, &mut rng) / draw(&x, &mut rng)).collect();
+    let interval = [quantile(&ratios, 0.025), quantile(&ratios, 0.975)];
+    let [lo, hi] = interval;
+    let verdict = match () {
+        // One or two rounds have no spread to speak of.
+        _ if x.len() < 3 || y.len() < 3 => Verdict::Undecided,
+        _ if lo >= 1.0 - MATTERS && hi <= 1.0 + MATTERS => Verdict::NoEffect,
+        _ if hi < 1.0 => Verdict::Slower,
+        _ if lo > 1.0 => Verdict::Faster,
+        _ => Verdict::Undecided,
+    };
+    Some(Effect { what, size, state: a.state, against: b.state, ratio: mean(&y) / mean(&x), interval, verdict })
+}
+
+/// Every comparison of a state with a later one of the experiment: fragmented with defragmented and blank, and so on.
+pub fn effects(lab: &Lab) -> Vec<Effect> {
+    let mut out = vec![];
+    let sizes = sizes(lab);
+    for (i, a) in lab.conditions.iter().enumerate() {
+        for b in &lab.conditions[i + 1..] {
+            for what in What::FILES {
+                out.extend(sizes.iter().filter_map(|&s| effect(a, b, what, s)));
+            }
+            out.extend(effect(a, b, What::Folder, 0));
+        }
+    }
+    out
+}
+
+/// A use of a card: how often which operation, in shares that need not add up to anything.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    pub name: String,
+    /// Write or read, bytes, weight.
+    pub operations: Vec<(What, u64, f64)>,
+}
+
+/// Profiles that come with the program (P13). Sizes are typical, not measured.
+pub fn profiles() -> Vec<Profile> {
+    use What::{Read, Write};
+    const K: u64 = 1024;
+    let profile = |name: &str, operations: &[(What, u64, f64)]| Profile { name: name.into(), operations: operations.to_vec() };
+    vec![
+        // Pictures of tens to hundreds of kB, written once and read a few times.
+        profile(
+            "browser cache",
+            &[
+                (Write, 16 * K, 3.0),
+                (Write, 64 * K, 3.0),
+                (Write, 256 * K, 1.0),
+                (Read, 16 * K, 3.0),
+                (Read, 64 * K, 3.0),
+                (Read, 256 * K, 1.0),
+            ],
+        ),
+        profile("logger", &[(Write, 512, 9.0), (Write, 4 * K, 1.0)]),
+        profile("camera", &[(Write, 2048 * K, 1.0)]),
+        profile(
+            "root filesystem",
+            &[(Write, 4 * K, 4.0), (Write, 32 * K, 1.0), (Read, 4 * K, 4.0), (Read, 32 * K, 4.0), (Read, 256 * K, 1.0)],
+        ),
+    ]
+}
+
+/// Reads a profile: lines `write SIZE [WEIGHT]` or `read SIZE [WEIGHT]`, `#` begins a comment.
+///
+/// # Errors
+/// The line that is none of these.
+pub fn parse_profile(name: &str, text: &str) -> Result<Profile, String> {
+    let mut operations = vec![];
+    for (i, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or("").trim();
+        if line.is_empty() {
+            continue;
+        }
+        let wrong = || format!("{name}:{}: '{line}' is not 'write SIZE' or 'read SIZE', with a weight behind it or none", i + 1);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let what = match words.first() {
+            Some(&"write") => What::Write,
+            Some(&"read") => What::Read,
+            _ => return Err(wrong()),
+        };
+        let size = words.get(1).and_then(|w| w.parse::<crate::units::Bytes>().ok()).filter(|b| b.0 > 0).ok_or_else(wrong)?;
+        let weight = words.get(2).map_or(Ok(1.0), |w| w.parse::<f64>()).ok().filter(|w| w.is_finite() && *w > 0.0).ok_or_else(wrong)?;
+        if words.len() > 3 {
+            return Err(wrong());
+        }
+        operations.push((what, size.0, weight));
+    }
+    if operations.is_empty() {
+        return Err(format!("{name}: no operations in it; write lines such as: write 64KiB 3"));
+    }
+    Ok(Profile { name: name.into(), operations })
+}
+
+/// What a profile would gain from another state.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Gain {
+    pub profile: String,
+    /// Time of the profile in the first state over that in the second.
+    pub times: f64,
+    /// Share of the profile's operations whose size lies outside what was measured.
+    pub outside: f64,
+}
+
+/// Seconds an operation of `size` takes: between two measured sizes by the straight line on log scales, outside them in
+/// proportion to the size above, and as the smallest below.
+fn expected(c: &Condition, sizes: &[u64], what: What, size: u64) -> Option<f64> {
+    let points: Vec<(f64, f64)> = sizes.iter().map(|&s| (s as f64, mean(&seconds(c, what, s)))).filter(|p| p.1.is_finite()).collect();
+    let (first, last) = (points.first()?, points.last()?);
+    let x = size as f64;
+    if x <= first.0 {
+        return Some(first.1);
+    }
+    if x >= last.0 {
+        return Some(last.1 * x / last.0);
+    }
+    let i = points.iter().position(|p| p.0 >= x)?;
+    let (a, b) = (points[i - 1], points[i]);
+    let part = (x / a.0).ln() / (b.0 / a.0).ln();
+    Some((a.1.ln() + (b.1 / a.1).ln() * part).exp())
+}
+
+/// How much longer a profile takes in state `a` than in `b`.
+pub fn gain(lab: &Lab, a: &Condition, b: &Condition, p: &Profile) -> Option<Gain> {
+    let sizes = sizes(lab);
+    let (mut x, mut y, mut outside, mut all) = (0.0, 0.0, 0.0, 0.0);
+    for &(what, size, weight) in &p.operations {
+        x += weight * expected(a, &sizes, what, size)?;
+        y += weight * expected(b, &sizes, what, size)?;
+        all += weight;
+        if size < *sizes.first()? || size > *sizes.last()? {
+            outside += weight;
+        }
+    }
+    Some(Gain { profile: p.name.clone(), times: x / y, outside: outside / all })
+}
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

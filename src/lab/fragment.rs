@@ -1,0 +1,173 @@
+//! How fragmented a volume is (P3), and a map of it over the grid of AUs.
+
+use crate::volume::{Extent, Result, Volume, VolumeError};
+use nandscope_fat::{Mark, Tree, runs};
+use serde::{Deserialize, Serialize};
+
+/// What the report of a defragmenter says, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fragmentation {
+    /// Files with content.
+    pub files: u32,
+    /// Of those, in more than one piece.
+    pub fragmented: u32,
+    /// Pieces of all files.
+    pub extents: u64,
+    /// Most pieces of one file.
+    pub most: u32,
+    /// Bytes in files.
+    pub bytes: u64,
+    /// The free space, where the filesystem says where it lies.
+    pub free: Option<Free>,
+}
+
+/// Free space, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Free {
+    pub bytes: u64,
+    pub extents: u64,
+    pub largest: u64,
+}
+
+impl Fragmentation {
+    /// Share of the files that are in more than one piece.
+    pub fn fragmented_share(&self) -> f64 {
+        f64::from(self.fragmented) / f64::from(self.files.max(1))
+    }
+
+    pub fn extents_per_file(&self) -> f64 {
+        self.extents as f64 / f64::from(self.files.max(1))
+    }
+
+    fn add(&mut self, extents: usize, bytes: u64) {
+        if extents == 0 {
+            return;
+        }
+        self.files += 1;
+        self.fragmented += u32::from(extents > 1);
+        self.extents += extents as u64;
+        self.most = self.most.max(extents as u32);
+        self.bytes += bytes;
+    }
+}
+
+/// From the tables of a FAT volume.
+pub fn of_tree(tree: &Tree) -> Fragmentation {
+    let mut out = Fragmentation::default();
+    for node in tree.nodes.iter().filter(|n| !n.directory) {
+        out.add(runs(&node.chain).len(), node.size);
+    }
+    let cluster = tree.volume.cluster;
+    let free = tree.free_runs();
+    out.free = Some(Free {
+        bytes: free.iter().map(|r| u64::from(r.1) * cluster).sum(),
+        extents: free.len() as u64,
+        largest: free.iter().map(|r| u64::from(r.1) * cluster).max().unwrap_or(0),
+    });
+    out
+}
+
+/// From the extents of all files below a directory; where free space lies, a mounted filesystem does not say.
+///
+/// # Errors
+/// Reading failed, or the filesystem does not say where files lie.
+pub fn of_files(volume: &mut dyn Volume) -> Result<(Fragmentation, Vec<Extent>)> {
+    let (mut out, mut all) = (Fragmentation::default(), vec![]);
+    let mut next = vec![String::new()];
+    while let Some(dir) = next.pop() {
+        for e in volume.list(&dir)? {
+            let path = if dir.is_empty() { e.name } else { format!("{dir}/{}", e.name) };
+            if e.directory {
+                next.push(path);
+                continue;
+            }
+            match volume.extents(&path) {
+                Ok(extents) => {
+                    out.add(extents.len(), e.len);
+                    all.extend(extents);
+                }
+                // A link that leads nowhere, or a file of somebody else.
+                Err(VolumeError::NotFound(_) | VolumeError::Io { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+    Ok((out, all))
+}
+
+/// One AU of a map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Share in use, 0 to 1.
+    pub used: f64,
+    /// Pieces of files and of free space that lie in it.
+    pub pieces: u32,
+}
+
+/// A volume over the AUs of its medium.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Map {
+    /// Bytes of an AU.
+    pub au: u64,
+    pub cells: Vec<Cell>,
+}
+
+impl Map {
+    /// From the tables of a FAT volume that begins at byte `base` of the medium.
+    pub fn of_tree(tree: &Tree, base: u64, au: u64) -> Map {
+        let v = &tree.volume;
+        let mut map = Map { au, cells: vec![Cell::default(); (base + v.size).div_ceil(au) as usize] };
+        let mut kind = vec![0u32; tree.table.len()];
+        for (i, node) in tree.nodes.iter().enumerate() {
+            node.chain.iter().for_each(|&c| kind[c as usize] = i as u32 + 1);
+        }
+        // Tables and reserved sectors are in use.
+        map.add(base, v.data_start, true, true);
+        let mut before = None;
+        for c in 2..tree.table.len() as u32 {
+            let used = tree.mark(c) != Mark::Free;
+            // A piece ends where the file does, or where its chain goes elsewhere.
+            let here = (used, kind[c as usize]);
+            let follows = before == Some(here) && (!used || tree.mark(c - 1) == Mark::Next(c));
+            map.add(base + tree.place(c), v.cluster, used, !follows);
+            before = Some(here);
+        }
+        map
+    }
+
+    /// From pieces of files on a medium of `size` bytes.
+    pub fn of_extents(extents: &[Extent], size: u64, au: u64) -> Map {
+        let mut map = Map { au, cells: vec![Cell::default(); size.div_ceil(au) as usize] };
+        for e in extents {
+            map.add(e.at, e.len, true, true);
+        }
+        map
+    }
+
+    fn add(&mut self, at: u64, len: u64, used: bool, first: bool) {
+        let (mut here, end) = (at, at + len);
+        let mut first = first;
+        while here < end {
+            let i = (here / self.au) as usize;
+            let stop = ((i as u64 + 1) * self.au).min(end);
+            if let Some(cell) = self.cells.get_mut(i) {
+                // A piece counts in every AU it lies in.
+                cell.pieces += u32::from(first || here % self.au == 0);
+                cell.used += if used { (stop - here) as f64 / self.au as f64 } else { 0.0 };
+            }
+            first = true;
+            here = stop;
+        }
+    }
+
+    /// At most `most` cells: neighbours joined.
+    pub fn joined(&self, most: usize) -> Map {
+        let n = self.cells.len().div_ceil(most.max(1)).max(1);
+        let cells = self
+            .cells
+            .chunks(n)
+            .map(|c| Cell { used: c.iter().map(|x| x.used).sum::<f64>() / c.len() as f64, pieces: c.iter().map(|x| x.pieces).sum() })
+            .collect();
+        Map { au: self.au * n as u64, cells }
+    }
+}

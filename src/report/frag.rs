@@ -1,0 +1,360 @@
+//! What the fragmentation lab found: text, columns for gnuplot, figures.
+
+use super::plot::bar;
+use crate::experiment::{Figure, Series};
+use crate::lab::answer::{self, Effect, Verdict, What};
+use crate::lab::class::Class;
+use crate::lab::experiment::{Lab, State};
+use crate::lab::fragment::{Fragmentation, Map};
+use crate::units::{Bytes, three};
+use maud::{PreEscaped, html};
+use std::fmt::Write;
+
+/// The whole report for a terminal or a mail. `profiles` are asked about in the end.
+pub fn text(lab: &Lab, profiles: &[answer::Profile], width: usize) -> String {
+    let mut o = String::new();
+    let _ = writeln!(o, "{}, {} ({}), clusters of {}", lab.target, lab.filesystem, lab.label, cluster(lab));
+    for c in &lab.conditions {
+        let _ = writeln!(o, "\n{}: {}", c.state, fragmentation(&c.fragmentation));
+        if let Some(d) = &c.defragmented {
+            let _ = writeln!(o, "  the defragmenter moved {} and took {:.0} s of the target's time", Bytes(d.bytes_moved), c.prepared);
+        }
+        o += &map(&c.map, width.min(100).saturating_sub(4));
+        for n in &c.measured.notes {
+            let _ = writeln!(o, "  note: {n}");
+        }
+    }
+    for what in What::FILES {
+        o += &chart(lab, what, width);
+    }
+    o += &folder(lab);
+    if let Some(c) = &lab.class {
+        o += &class(lab, c);
+    }
+    o += &answers(lab);
+    o += &advice(lab, profiles);
+    for n in &lab.notes {
+        let _ = writeln!(o, "note: {n}");
+    }
+    o
+}
+
+fn cluster(lab: &Lab) -> Bytes {
+    Bytes(lab.conditions.first().map_or(0, |c| c.space.cluster))
+}
+
+/// One line: what a defragmenter's report says (P3).
+pub fn fragmentation(f: &Fragmentation) -> String {
+    if f.files == 0 {
+        return format!("no files{}", free(f));
+    }
+    format!(
+        "{} files, {:.0} % of them fragmented, {} pieces a file on average, {} at most{}",
+        f.files,
+        100.0 * f.fragmented_share(),
+        three(f.extents_per_file()),
+        f.most,
+        free(f)
+    )
+}
+
+fn free(f: &Fragmentation) -> String {
+    f.free.map_or("; where the free space lies this filesystem does not say".into(), |s| {
+        format!("; {} free in {} pieces, the largest {}", mib(s.bytes), s.extents, mib(s.largest))
+    })
+}
+
+fn mib(b: u64) -> String {
+    if b >= 1 << 20 { format!("{:.1} MiB", b as f64 / 1048576.0) } else { Bytes(b).to_string() }
+}
+
+/// The volume over its AUs: how full, and in how many pieces.
+pub fn map(m: &Map, width: usize) -> String {
+    let rows = 4;
+    let m = m.joined(width.max(20) * rows);
+    // A whole AU in one file is one piece.
+    let shade = |used: f64| match used {
+        u if u <= 0.005 => '.',
+        u if u < 0.25 => '░',
+        u if u < 0.6 => '▒',
+        u if u < 0.95 => '▓',
+        _ => '█',
+    };
+    let level = |pieces: u32| match pieces {
+        0 | 1 => ' ',
+        2..=3 => '·',
+        4..=15 => '-',
+        16..=63 => '+',
+        _ => '#',
+    };
+    let mut o = format!(
+        "  each character is {} of the volume; in use: . none ░ ▒ ▓ █ all; below it its pieces: · 2+ - 4+ + 16+ # 64+\n",
+        mib(m.au)
+    );
+    for row in m.cells.chunks(width.max(20)) {
+        let _ = writeln!(o, "  {}", row.iter().map(|c| shade(c.used)).collect::<String>());
+        let pieces: String = row.iter().map(|c| level(c.pieces)).collect();
+        if !pieces.trim_end().is_empty() {
+            let _ = writeln!(o, "  {}", pieces.trim_end());
+        }
+    }
+    o
+}
+
+/// A chart of bars on a log scale, one bar a state (P7).
+fn chart(lab: &Lab, what: What, width: usize) -> String {
+    let sizes = answer::sizes(lab);
+    let all: Vec<_> =
+        sizes.iter().map(|&s| (s, lab.conditions.iter().filter_map(|c| answer::rate(c, what, s)).collect::<Vec<_>>())).collect();
+    let rates: Vec<f64> = all.iter().flat_map(|(_, r)| r.iter().map(|r| r.per_minute)).collect();
+    if rates.is_empty() {
+        return String::new();
+    }
+    let low = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = rates.iter().copied().fold(0.0, f64::max);
+    // From the decade below the slowest.
+    let (a, b) = (low.log10().floor(), high.log10().max(low.log10().floor() + 1.0));
+    let room = width.saturating_sub(48).clamp(16, 60);
+    let mut o = format!("\n{}: operations per minute, log scale from {} on\n", what.name(), three(10f64.powf(a)));
+    for (size, rates) in all {
+        for (i, r) in rates.iter().enumerate() {
+            let head = if i == 0 { Bytes(size).to_string() } else { String::new() };
+            let drawn = bar((r.per_minute.log10() - a) / (b - a), room);
+            let spread = (r.interval[1] - r.interval[0]) / 2.0 / r.per_minute;
+            let spread = if spread >= 0.005 { format!(" ± {:.0} %", 100.0 * spread) } else { String::new() };
+            let _ = writeln!(o, "{head:>8}  {:<13}{drawn:<room$} {}{spread}", r.state.name(), three(r.per_minute));
+        }
+    }
+    o
+}
+
+fn folder(lab: &Lab) -> String {
+    let mut o = String::new();
+    for c in &lab.conditions {
+        if let Some(r) = answer::rate(c, What::Folder, 0) {
+            let [lo, hi] = r.interval;
+            if o.is_empty() {
+                o += "\ncopy of a folder of small files\n";
+            }
+            let _ = writeln!(
+                o,
+                "          {:<13}{} s ({} to {})",
+                c.state.name(),
+                three(60.0 / r.per_minute),
+                three(60.0 / hi),
+                three(60.0 / lo)
+            );
+        }
+    }
+    o
+}
+
+fn class(lab: &Lab, c: &Class) -> String {
+    let mut o = format!(
+        "\nthe specification's test, AU {}, RU {}: Pw {} MB/s, Pm {}, Pr {} MB/s, TFR {} ms, TFW {} ms (longest {} ms)\n",
+        Bytes(c.au),
+        Bytes(c.ru),
+        three(c.pw),
+        c.pm.map_or("not needed".into(), |p| format!("{} MB/s", three(p))),
+        three(c.pr),
+        three(c.tfr),
+        three(c.tfw_mean),
+        three(c.tfw_max)
+    );
+    for (used, measured, formula) in &c.used {
+        let error = 100.0 * (formula / measured - 1.0);
+        let _ = writeln!(
+            o,
+            "  {:>3.0} % of the RUs in use: {} MB/s, by P(Nu) {} MB/s ({error:+.0} %)",
+            100.0 * used,
+            three(*measured),
+            three(*formula)
+        );
+    }
+    let Some(largest) = answer::sizes(lab).last().copied() else { return o };
+    for x in &lab.conditions {
+        let Some(r) = answer::rate(x, What::Write, largest) else { continue };
+        let used = match x.state {
+            // Free space in one piece: the AUs that are written are empty.
+            State::Defragmented | State::Blank => 0.0,
+            _ => 1.0 - x.space.free as f64 / x.space.size.max(1) as f64,
+        };
+        let (is, by) = (60.0 / r.per_minute, c.predict(largest, used));
+        let _ = writeln!(
+            o,
+            "  it predicts {} s for a file of {} on the {} volume; measured {} s (error {:+.0} %)",
+            three(by),
+            Bytes(largest),
+            x.state,
+            three(is),
+            100.0 * (by / is - 1.0)
+        );
+    }
+    o
+}
+
+fn times(e: &Effect) -> String {
+    let slower = e.ratio < 1.0;
+    let (r, lo, hi) =
+        if slower { (1.0 / e.ratio, 1.0 / e.interval[1], 1.0 / e.interval[0]) } else { (e.ratio, e.interval[0], e.interval[1]) };
+    let word = if slower { "slower" } else { "faster" };
+    let spread = if (hi - lo) / r > 0.01 { format!(" ({} to {})", three(lo), three(hi)) } else { String::new() };
+    format!("{} times {word}{spread}", three(r))
+}
+
+/// The answer in sentences.
+fn answers(lab: &Lab) -> String {
+    let effects = answer::effects(lab);
+    let mut o = String::new();
+    for (i, a) in lab.conditions.iter().enumerate() {
+        for b in &lab.conditions[i + 1..] {
+            let _ = writeln!(o, "\n{} against {}:", a.state, b.state);
+            for what in What::FILES.into_iter().chain([What::Folder]) {
+                let here: Vec<&Effect> = effects.iter().filter(|e| e.what == what && e.state == a.state && e.against == b.state).collect();
+                if here.is_empty() {
+                    continue;
+                }
+                let parts: Vec<String> = here
+                    .iter()
+                    .map(|e| {
+                        let size = if what == What::Folder { String::new() } else { format!("{} ", Bytes(e.size)) };
+                        match e.verdict {
+                            Verdict::NoEffect => format!("{size}no effect"),
+                            Verdict::Undecided => {
+                                format!("{size}undecided, {} to {} times the rate", three(e.interval[0]), three(e.interval[1]))
+                            }
+                            _ => format!("{size}{}", times(e)),
+                        }
+                    })
+                    .collect();
+                let _ = writeln!(o, "  {}: {}", what.name(), parts.join("; "));
+            }
+        }
+    }
+    o
+}
+
+/// For each profile, whether defragmenting is worth the trouble (P13).
+fn advice(lab: &Lab, profiles: &[answer::Profile]) -> String {
+    let find = |s: State| lab.conditions.iter().find(|c| c.state == s);
+    let Some(a) = find(State::Fragmented).or_else(|| find(State::AsIs)) else { return String::new() };
+    let Some(b) = find(State::Defragmented).or_else(|| find(State::Blank)) else { return String::new() };
+    let mut o = String::new();
+    for p in profiles {
+        let Some(g) = answer::gain(lab, a, b, p) else { continue };
+        if o.is_empty() {
+            let _ = writeln!(o, "\nwhat it means for a use (times of one operation between the sizes measured)");
+        }
+        let verdict = match g.times {
+            t if t >= 1.5 => format!("{} times faster {}: keep the volume defragmented, or format it now and then", three(t), b.state),
+            t if t >= 1.1 => format!("{} times faster {}: worth it only if waiting hurts", three(t), b.state),
+            t if t > 0.9 => format!("as fast {} as {}: do not defragment, it only wears the flash", b.state, a.state),
+            t => format!("{} times slower {}: do not defragment", three(1.0 / t), b.state),
+        };
+        let outside =
+            if g.outside > 0.0 { format!(" ({:.0} % of its sizes lie outside those measured)", 100.0 * g.outside) } else { String::new() };
+        let _ = writeln!(o, "  {:<16}{verdict}{outside}", p.name);
+    }
+    o
+}
+
+/// The three charts as figures: file size in bytes, operations per minute, both log (P7).
+pub fn figures(lab: &Lab) -> Vec<Figure> {
+    let sizes = answer::sizes(lab);
+    let series = |what: What| {
+        lab.conditions
+            .iter()
+            .map(|c| Series {
+                name: c.state.name().into(),
+                points: sizes.iter().filter_map(|&s| Some((s as f64, answer::rate(c, what, s)?.per_minute))).collect(),
+            })
+            .collect()
+    };
+    What::FILES
+        .into_iter()
+        .map(|w| Figure {
+            title: format!("{}: operations per minute ({}, {})", w.name(), lab.target, lab.label),
+            x: "file size".into(),
+            y: "operations per minute".into(),
+            log_x: true,
+            log_y: true,
+            series: series(w),
+        })
+        .collect()
+}
+
+/// Columns for gnuplot: one block an operation, a line a size; for each state the rate and its interval.
+pub fn columns(lab: &Lab) -> String {
+    let mut o = String::from(
+        "# nandscope frag: operations per minute; plot with: set logscale xy; plot 'FILE' index 0 using 1:2 with linespoints\n",
+    );
+    for what in What::FILES {
+        let names: Vec<String> = lab.conditions.iter().map(|c| format!("{0} {0}_low {0}_high", c.state.name().replace(' ', "_"))).collect();
+        let _ = writeln!(o, "# {}\n# size {}", what.name(), names.join(" "));
+        for s in answer::sizes(lab) {
+            let cells: Vec<String> = lab
+                .conditions
+                .iter()
+                .map(|c| {
+                    answer::rate(c, what, s)
+                        .map_or("- - -".into(), |r| format!("{:.4} {:.4} {:.4}", r.per_minute, r.interval[0], r.interval[1]))
+                })
+                .collect();
+            let _ = writeln!(o, "{s} {}", cells.join(" "));
+        }
+        o += "\n\n";
+    }
+    o
+}
+
+/// The report as one page that opens from disk: charts, maps, and the text.
+pub fn page(lab: &Lab, profiles: &[answer::Profile]) -> String {
+    let title = format!("Fragmentation: {}", lab.target);
+    let body = html! {
+        main {
+            h1 { (title) }
+            p { (format!("{}, {}, clusters of {}", lab.filesystem, lab.label, cluster(lab))) }
+            @for (i, f) in figures(lab).iter().enumerate() {
+                h2 { (What::FILES[i].name()) }
+                (PreEscaped(super::svg::inline(f, &format!("chart-{i}"))))
+            }
+            @for c in &lab.conditions {
+                h2 { "The volume " (c.state.name()) }
+                p { (fragmentation(&c.fragmentation)) }
+                (PreEscaped(drawn(&c.map)))
+            }
+            h2 { "The whole report" }
+            pre { (text(lab, profiles, 100)) }
+        }
+    };
+    super::html::shell(&title, super::html::STYLE, &body)
+}
+
+/// A map as squares, one an AU: the darker the fuller, the redder the more pieces.
+pub fn drawn(m: &Map) -> String {
+    const COLUMNS: usize = 64;
+    const SIDE: usize = 12;
+    let m = m.joined(COLUMNS * 40);
+    let rows = m.cells.len().div_ceil(COLUMNS).max(1);
+    let mut o = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\"><title>{} a square; darker: more in use; redder: more pieces</title>\n",
+        COLUMNS * SIDE,
+        rows * SIDE,
+        mib(m.au)
+    );
+    for (i, c) in m.cells.iter().enumerate() {
+        // Nothing red up to three pieces, all of it at 256.
+        let red = ((f64::from(c.pieces.max(1)).log2() - 1.5) / 6.5).clamp(0.0, 1.0);
+        let light = 96.0 - 56.0 * c.used;
+        let (hue, colour) = (210.0 - 210.0 * red, 20.0 + 60.0 * red);
+        let _ = writeln!(
+            o,
+            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"hsl({hue:.0},{colour:.0}%,{light:.0}%)\"/>",
+            i % COLUMNS * SIDE,
+            i / COLUMNS * SIDE,
+            SIDE - 1,
+            SIDE - 1
+        );
+    }
+    o + "</svg>\n"
+}
