@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 pub mod cli;
+pub mod compare;
 pub mod device;
 pub mod experiment;
 pub mod finding;
@@ -12,5 +13,6 @@ pub mod probe;
 pub mod report;
 pub mod samples;
 pub mod serve;
+pub mod survey;
 pub mod units;
 pub mod volume;

@@ -1,6 +1,7 @@
 //! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety.
 
 mod cards;
+mod compare;
 mod complete;
 pub mod identify;
 mod infer;
@@ -8,6 +9,7 @@ mod list;
 mod probe;
 mod report;
 mod serve;
+mod survey;
 mod undo;
 
 use crate::device::DeviceError;
@@ -54,6 +56,10 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
+    /// Compare cards: what differs, how surely, by how much
+    Compare(compare::CompareArgs),
+    /// Keep, search and share results of many cards
+    Survey(survey::SurveyArgs),
     /// Print completions for a shell
     Completions(complete::CompletionsArgs),
     /// Print the manual page
@@ -73,6 +79,8 @@ pub fn main() -> ExitCode {
         Command::Report(a) => report::run(a),
         Command::Serve(a) => serve::run(a),
         Command::Undo(a) => undo::run(a),
+        Command::Compare(a) => compare::run(a),
+        Command::Survey(a) => survey::run(a),
         Command::Completions(a) => complete::completions(a),
         Command::Man => complete::man(),
     };

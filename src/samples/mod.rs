@@ -1,6 +1,7 @@
 //! What was measured: one row an access. A saved run can be inferred again without the card.
 
 pub mod import;
+pub mod metric;
 
 use crate::device::{Fill, Op};
 use crate::units::Nanos;

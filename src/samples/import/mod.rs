@@ -7,6 +7,7 @@
 mod align;
 mod clean;
 mod command;
+pub mod foreign;
 mod other;
 mod reader;
 mod sdfat;
