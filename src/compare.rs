@@ -363,7 +363,7 @@ pub fn references(s: &Subject, published: &[Subject]) -> Vec<String> {
             let ratio = if m.more_is_better() { m.value / n.value } else { n.value / m.value };
             let than = if faster(ratio) == "as fast" { "as" } else { "than" };
             out.push(format!(
-                "{}, {}: {} {than} the {} ({} against {} {})",
+                "{}, {}: {} {than} {} ({} against {} {})",
                 m.name,
                 m.conditions,
                 faster(ratio),

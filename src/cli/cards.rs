@@ -4,6 +4,7 @@ use crate::units::Bytes;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use nandscope_sim::{Model, cards};
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -27,6 +28,9 @@ enum What {
     },
 }
 
+/// The longest model file that is read, in bytes.
+const LONGEST: u64 = 1 << 20;
+
 pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
     match a.what {
         None => {
@@ -47,7 +51,12 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
         }
         Some(What::Check { file }) => {
             let name = file.display().to_string();
-            let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {name}"))?;
+            let mut text = String::new();
+            let open = std::fs::File::open(&file).with_context(|| format!("cannot read {name}"))?;
+            open.take(LONGEST + 1).read_to_string(&mut text).with_context(|| format!("cannot read {name}"))?;
+            if text.len() as u64 > LONGEST {
+                bail!("{name} is larger than 1 MiB; a card model is a short text");
+            }
             let m = Model::parse(&text, &name)?;
             println!("{name}: a valid card, {}", Bytes(m.card.capacity));
             truth(&m);

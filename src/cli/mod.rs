@@ -9,6 +9,8 @@ mod list;
 mod probe;
 mod report;
 mod serve;
+mod sim;
+mod sim_text;
 mod survey;
 mod undo;
 
@@ -54,6 +56,8 @@ enum Command {
     Report(report::ReportArgs),
     /// Show a simulated card as a block device
     Serve(serve::ServeArgs),
+    /// Run a trace or a pattern of requests through a simulated card
+    Sim(sim::SimArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
     /// Compare cards: what differs, how surely, by how much
@@ -78,6 +82,7 @@ pub fn main() -> ExitCode {
         Command::Infer(a) => infer::run(a),
         Command::Report(a) => report::run(a),
         Command::Serve(a) => serve::run(a),
+        Command::Sim(a) => sim::run(a),
         Command::Undo(a) => undo::run(a),
         Command::Compare(a) => compare::run(a),
         Command::Survey(a) => survey::run(a),

@@ -72,7 +72,7 @@ struct Common {
     quiet: bool,
 }
 
-fn parse_region(s: &str) -> Result<(Option<Bytes>, Option<Bytes>), String> {
+pub(super) fn parse_region(s: &str) -> Result<(Option<Bytes>, Option<Bytes>), String> {
     let (a, b) = s.split_once("..").ok_or_else(|| format!("'{s}' is not a range; write for example 64MiB..1GiB"))?;
     let part = |t: &str| if t.trim().is_empty() { Ok(None) } else { t.parse::<Bytes>().map(Some) };
     Ok((part(a)?, part(b)?))

@@ -290,7 +290,7 @@ fn list(s: &mut Survey, conditions: &[String], json: bool) -> anyhow::Result<Exi
         for r in &rows {
             line(&mut out, r)?;
         }
-        writeln!(out, "{} cards", rows.len())?;
+        writeln!(out, "{} {}", rows.len(), if rows.len() == 1 { "card" } else { "cards" })?;
     }
     out.flush()?;
     Ok(if rows.is_empty() { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS })

@@ -81,7 +81,7 @@ fn error(op: &'static str, at: u64, len: u64, f: Fault) -> DeviceError {
     let code = match f {
         Fault::OutOfRange { .. } | Fault::Misaligned { .. } => return DeviceError::OutOfBounds(f.to_string()),
         Fault::NoContent => return DeviceError::Unsupported(f.to_string()),
-        Fault::Io { .. } => Errno::IO,
+        Fault::Io { .. } | Fault::PowerCut => Errno::IO,
         Fault::Gone => Errno::NODEV,
         Fault::ReadOnlyMedium => Errno::ROFS,
     };

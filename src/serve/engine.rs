@@ -262,6 +262,7 @@ impl Engine {
         self.tally.errors.fetch_add(1, Relaxed);
         let (errno, due) = match *fault {
             Fault::Io { done, .. } => (Errno::IO, at_once.max(Due(self.origin + done))),
+            Fault::PowerCut => (Errno::IO, at_once),
             Fault::Gone => (Errno::NODEV, at_once),
             Fault::ReadOnlyMedium => (Errno::ROFS, at_once),
             Fault::OutOfRange { .. } | Fault::Misaligned { .. } | Fault::NoContent => (Errno::INVAL, at_once),

@@ -150,6 +150,7 @@ impl Record {
             }
             Some(REPORT) => Err("it is what `infer` made of logs; add the logs themselves".into()),
             Some(SCHEMA) => serde_json::from_value(v).map_err(|e| e.to_string()),
+            Some("nandscope-bench/1") => Record::of_bench(&v),
             Some(other) => Err(format!("its schema is {other}; this program reads {REPORT}, {SCHEMA} and fio's JSON")),
             None => Err("it is JSON, but neither a nandscope report nor a result of fio".into()),
         }
@@ -195,6 +196,43 @@ impl Record {
             original: serde_json::to_value(r).unwrap_or_default(),
             ..Record::default()
         }
+    }
+
+    /// What `nandscope bench --json` writes: passes of one card at one or several record sizes.
+    fn of_bench(v: &Value) -> Result<Record, String> {
+        let one = [v.clone()];
+        let benches = v["benches"].as_array().map_or(&one[..], Vec::as_slice);
+        let mut r =
+            Record { source: Source { format: "nandscope bench".into(), ..Source::default() }, original: v.clone(), ..Record::default() };
+        for b in benches {
+            let target = b["target"].as_str().unwrap_or_default();
+            if r.card.name.is_empty() {
+                r.card.name = target.into();
+            } else if r.card.name != target {
+                return Err(format!("it holds several cards ({}, {target}); add one file a card", r.card.name));
+            }
+            r.card.price = b["price"].as_str().map(str::to_string);
+            r.source.tool = b["tool"]["version"].as_str().map(|t| format!("nandscope {t}"));
+            r.source.host = b["host"].as_str().map(str::to_string);
+            let number = |p: &Value, key: &str| p[key].as_f64().unwrap_or(f64::NAN);
+            let passes: Vec<BenchPass> = b["passes"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|p| BenchPass {
+                    line: 0,
+                    write: p["write"].as_bool().unwrap_or(true),
+                    speed: number(p, "speed_kb_s"),
+                    max: number(p, "max_us"),
+                    min: number(p, "min_us"),
+                    avg: number(p, "avg_us"),
+                })
+                .collect();
+            let (metrics, flags) = bench_metrics(b["record"].as_u64().and_then(|n| u32::try_from(n).ok()), &passes);
+            r.metrics.extend(metrics.into_iter().filter(|m| m.value.is_finite()));
+            r.flags.extend(flags);
+        }
+        if r.metrics.is_empty() { Err("the benchmark has no passes".into()) } else { Ok(r) }
     }
 
     fn of_benchmark(b: foreign::Benchmark, text: &str) -> Record {
@@ -460,6 +498,20 @@ mod tests {
         let r = read("logs/card.txt", include_str!("../../tests/data/sdfat/elehobica-05-sandisk-ultra-64gb_pico.txt")).unwrap();
         assert_eq!((r.card.name.as_str(), r.source.file.as_str(), r.flags.len()), ("Sandisk Ultra 64GB", "card.txt", 0));
         assert!(r.source.url.as_deref().unwrap().contains("pico_fatfs") && r.metrics[0].passes.len() == 2);
+    }
+
+    #[test]
+    fn our_own_benchmark() {
+        let one = |target: &str, record: u32| {
+            format!(
+                r#"{{"target":"{target}","host":"AVR","record":{record},"price":"5 EUR","passes":[{{"write":true,"speed_kb_s":200.0,"max_us":90000.0,"min_us":84.0,"avg_us":494.0}}]}}"#
+            )
+        };
+        let file = |a: String, b: String| format!(r#"{{"schema":"nandscope-bench/1","benches":[{a},{b}]}}"#);
+        let r = Record::from_file("b.json", file(one("sim:x", 100), one("sim:x", 512)).as_bytes(), &Told::default(), 0).unwrap();
+        assert_eq!((r.card.name.as_str(), r.metrics[0].key().as_str(), r.metrics.len()), ("sim:x", "record-write-100-b-records", 6));
+        let e = Record::from_file("b.json", file(one("sim:x", 100), one("sim:y", 100)).as_bytes(), &Told::default(), 0).unwrap_err();
+        assert!(e.contains("several cards"), "{e}");
     }
 
     #[test]

@@ -8,7 +8,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "flashbench-readme".to_string());
     let model = Model::parse(cards::text(&name).ok_or("no such card")?, &name)?;
     let truth = model.truth();
-    println!("{name}: {}; the truth is {:?} open AUs", model.about, truth.open_aus_linear);
+    println!(
+        "{name}: {}; the truth is {} open AUs",
+        model.about,
+        truth.open_aus_linear.map_or("any number of".to_string(), |n| n.to_string())
+    );
     let (au, size) = (truth.erase_block, 64 << 10);
     for n in 1..=u64::from(truth.open_aus_linear.unwrap_or(6)) + 2 {
         let mut card = Card::new(&model, 1);

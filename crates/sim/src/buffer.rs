@@ -74,7 +74,7 @@ impl SlcCache {
 }
 
 /// A write that was acknowledged and never reached the flash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Lost {
     /// Number of the write, counted from 1 as [`crate::Counters::writes`] does.
     pub write: u64,
@@ -160,7 +160,7 @@ impl Heat {
     pub fn slow(&mut self, now: u64, len: u64, ns: u64) -> u64 {
         let mut percent = 100;
         for (step, heat) in self.steps.iter().zip(&mut self.heat) {
-            let cooled = u128::from(now - self.last) * u128::from(step.cool) / 1_000_000_000;
+            let cooled = u128::from(now.saturating_sub(self.last)) * u128::from(step.cool) / 1_000_000_000;
             *heat = heat.saturating_sub(cooled.min(u128::from(u64::MAX)) as u64);
             if *heat > step.heat {
                 percent = percent.max(step.percent);

@@ -18,7 +18,8 @@ impl On {
 #[derive(Clone, Debug)]
 pub(crate) struct Events {
     stalls: Vec<(Stall, u64)>,
-    faults: Vec<FaultRule>,
+    /// With whether they have happened, for those that happen once.
+    faults: Vec<(FaultRule, bool)>,
     rng: Rng,
     commands: u64,
     written: u64,
@@ -32,13 +33,13 @@ impl Events {
         }
         let mut rng = Rng::new(seed, 2);
         let stalls = m.stall.iter().map(|s| (s.clone(), next_gap(s, &mut rng))).collect();
-        Some(Box::new(Events { stalls, faults: m.fault.clone(), rng, commands: 0, written: 0 }))
+        Some(Box::new(Events { stalls, faults: m.fault.iter().map(|f| (f.clone(), false)).collect(), rng, commands: 0, written: 0 }))
     }
 
     /// The fault that meets this request, if any.
     pub fn fault(&mut self, op: Op, at: u64, len: u64, done: u64) -> Result<(), Fault> {
         self.commands += 1;
-        for f in &self.faults {
+        for (f, happened) in &mut self.faults {
             if self.commands <= f.after_commands || self.written < f.after_bytes {
                 continue;
             }
@@ -46,6 +47,11 @@ impl Events {
                 FaultKind::Gone => return Err(Fault::Gone),
                 FaultKind::ReadOnly if matches!(op, Op::Write | Op::Discard) => return Err(Fault::ReadOnlyMedium),
                 FaultKind::ReadOnly => {}
+                FaultKind::PowerCut if *happened => {}
+                FaultKind::PowerCut => {
+                    *happened = true;
+                    return Err(Fault::PowerCut);
+                }
                 FaultKind::Io => {
                     let end = if f.len == 0 { u64::MAX } else { f.at.saturating_add(f.len) };
                     if f.on.hits(op) && len > 0 && at < end && at + len > f.at {
@@ -69,6 +75,14 @@ impl Events {
                 continue;
             }
             let mut step = if s.every_bytes > 0 { len } else { 1 };
+            if !s.random && step >= *left {
+                // Regular ones are counted at once: a long request may meet millions.
+                let more = 1 + (step - *left) / next_gap(s, &mut self.rng);
+                step -= *left + (more - 1) * next_gap(s, &mut self.rng);
+                *left = next_gap(s, &mut self.rng);
+                ns += more.saturating_mul(s.time).min(1 << 56);
+                n += more;
+            }
             while step >= *left {
                 step -= *left;
                 *left = next_gap(s, &mut self.rng);

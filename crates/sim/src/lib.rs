@@ -39,10 +39,11 @@ pub mod run;
 pub mod trace;
 mod truth;
 pub mod units;
+pub mod unusual;
 mod wear;
 
 pub use buffer::Lost;
-pub use card::Card;
+pub use card::{Card, Queue};
 pub use counters::Counters;
 pub use form::ModelError;
 pub use histogram::{Histogram, Latencies};

@@ -67,7 +67,7 @@ impl ReadCost {
     /// ns on the wire.
     #[inline]
     pub fn wire(&self, bytes: u64) -> u64 {
-        bytes * self.ps / 1000
+        bytes.saturating_mul(self.ps) / 1000
     }
 
     /// ns to read the places `a..b` (sectors on the grid), with the number of access units sensed.

@@ -30,20 +30,20 @@ pub fn quiet(mut m: Model) -> Model {
     m
 }
 
-struct Draw(Rng);
+pub(crate) struct Draw(pub(crate) Rng);
 
 impl Draw {
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(crate) fn of<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.0.below(all.len() as u64) as usize]
     }
 
     /// True in `percent` of the draws.
-    fn chance(&mut self, percent: u64) -> bool {
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.0.below(100) < percent
     }
 
     /// Evenly spread over the orders of magnitude from `low` to `high`, by halving and doubling.
-    fn spread(&mut self, low: u64, high: u64) -> u64 {
+    pub(crate) fn spread(&mut self, low: u64, high: u64) -> u64 {
         let octaves = (high / low.max(1)).ilog2() as u64;
         let base = low << self.0.below(octaves + 1);
         (base + self.0.below(base.max(1))).min(high)

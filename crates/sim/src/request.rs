@@ -79,6 +79,9 @@ pub enum Fault {
     /// The card takes no more writes.
     #[error("the card has turned read-only")]
     ReadOnlyMedium,
+    /// The power went when the request came, and is back: [`crate::Card::lost`] says what was acknowledged and is gone.
+    #[error("the power was cut")]
+    PowerCut,
     /// The request leaves the card; nothing was done.
     #[error("{len} bytes at {at} leave the card of {capacity} bytes")]
     OutOfRange {

@@ -98,6 +98,11 @@ impl Wear {
         1
     }
 
+    /// Two logical blocks change places; nothing is erased.
+    pub fn swap(&mut self, a: u32, b: u32) {
+        self.place.swap(a as usize, b as usize);
+    }
+
     fn exchange(&mut self, logical: u32) {
         let Some(fresh) = self.spare.pop_front() else { return };
         let old = std::mem::replace(&mut self.place[logical as usize], fresh);

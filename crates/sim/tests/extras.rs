@@ -338,3 +338,106 @@ fn write_through_rewrites_at_the_end_or_at_every_buffer() {
     assert_eq!(took("fat_zone = \"512 KiB\"", 0, 4 * KIB), MS, "C18");
     assert_eq!(took("fat_zone = \"512 KiB\"", 512 * KIB, 4 * KIB), 69 * MS);
 }
+
+/// The power goes by a rule of the model: the request is not served, and the card names what it had promised and lost.
+#[test]
+fn a_power_cut_can_be_a_rule_of_the_model() {
+    let mut h = Host::new(built("cache = \"64 KiB\"", "", AUS, "[[fault]]\nkind = \"power-cut\"\nafter_commands = 5"));
+    for k in 0..5 {
+        h.write(k * 4 * KIB, 4 * KIB);
+    }
+    assert_eq!(h.card.submit(h.now, Request::write(MIB, 4096)), Err(Fault::PowerCut));
+    let lost: Vec<(u64, u64)> = h.card.lost().iter().map(|l| (l.write, l.at)).collect();
+    assert_eq!(lost, [(1, 0), (2, 4096), (3, 8192), (4, 12_288), (5, 16_384)]);
+    h.write(0, 4 * KIB);
+    assert_eq!(h.card.lost().len(), 5, "it happens once, and the card goes on");
+}
+
+#[test]
+fn heat_has_steps() {
+    let steps = "[[throttle]]\nheat = \"1 MiB\"\ncool = \"1 MB/s\"\npercent = 150\n[[throttle]]\nheat = \"4 MiB\"\ncool = \"1 MB/s\"\npercent = 400";
+    let mut h = Host::new(built("", "sense = \"1 ms\"", AUS, steps));
+    let took: Vec<u64> = (0..2000).map(|_| h.took(Request::read(0, 4096))).collect();
+    assert_eq!((took[0], took[500], took[1999]), (MS, 1_500_000, 4 * MS));
+    h.rest(2_000 * MS);
+    assert_eq!(h.took(Request::read(0, 4096)), 1_500_000, "cooled off by one step");
+}
+
+const KINDS: [&str; 5] = [
+    AUS,
+    PAGES,
+    "kind = \"log-block\"\npool = 6\nsequential = true",
+    "kind = \"log-block\"\ngroup = 1\nper_group = 1\npool = 4\norder = \"in-order\"",
+    "kind = \"write-through\"\nbuffer = \"16 KiB\"",
+];
+
+/// Counting erasures block by block changes no time, and they add up to what the counters say.
+#[test]
+fn erasures_are_counted_block_by_block() {
+    for ftl in KINDS {
+        let mut plain = Host::new(built("", "", ftl, ""));
+        let mut counted = Host::new(built("", "", ftl, "[wear]\ncount = true"));
+        assert_eq!(plain.scatter(5000, 1), counted.scatter(5000, 1), "{ftl}");
+        assert_eq!(plain.card.counters(), counted.card.counters(), "{ftl}");
+        assert_eq!(plain.card.erasures(), None);
+        let sum: u64 = counted.card.erasures().expect("counted").iter().map(|&e| u64::from(e)).sum();
+        assert_eq!(sum, counted.card.counters().erases, "{ftl}");
+        assert!(sum > 100, "{ftl}: {sum}");
+    }
+}
+
+#[test]
+fn every_kind_wears_out_and_levels() {
+    // The first two have their own tests above.
+    for ftl in &KINDS[2..] {
+        let mut h = Host::new(built("", "", ftl, "[wear]\nendurance = 20\nspare = 5\nspread = 10"));
+        let (mut rng, mut n) = (Rng::new(1, 1), 0u64);
+        let end = loop {
+            match h.card.submit(h.now, Request::write(rng.below(2048) * 4 * KIB, 4 * KIB)) {
+                Ok(c) => h.now = c.done,
+                Err(e) => break e,
+            }
+            n += 1;
+            assert!(n < 2_000_000, "{ftl}: never wears out");
+        };
+        assert_eq!(end, Fault::ReadOnlyMedium, "{ftl}");
+        let spread = |every: &str| {
+            let mut h = Host::new(built("", "", ftl, &format!("[wear]\nspare = 4\n{every}")));
+            let mut rng = Rng::new(2, 2);
+            for _ in 0..30_000 {
+                h.write(rng.below(1024) * 4 * KIB, 4 * KIB);
+            }
+            let e = h.card.erasures().expect("followed");
+            e.iter().max().unwrap() - e.iter().min().unwrap()
+        };
+        let (without, with) = (spread(""), spread("static_every = 4"));
+        assert!(with * 2 < without, "{ftl}: {with} against {without}");
+    }
+}
+
+/// A queue changes when things are done, not what is done; a counterfeit and a card with faults are served one by one.
+#[test]
+fn a_queue_keeps_the_books() {
+    for more in ["", "[[throttle]]\nheat = \"1 MiB\"\ncool = \"1 MB/s\"\npercent = 200", "[[stall]]\ntime = \"5 ms\"\nevery_commands = 50"]
+    {
+        for card in ["queue = 32", "queue = 32\nreal_capacity = \"16 MiB\"\nbeyond = \"drop\""] {
+            let mut rng = Rng::new(4, 4);
+            let ops = [Op::Read, Op::Write, Op::Write, Op::Flush, Op::Discard];
+            let all: Vec<Request> = (0..3000)
+                .map(|_| match ops[rng.below(5) as usize] {
+                    Op::Flush => Request { op: Op::Flush, at: 0, len: 0, data: Data::Other },
+                    op => Request { op, at: rng.below(16_000) * 4096, len: 4096 * (1 + rng.below(8)), data: Data::Other },
+                })
+                .collect();
+            let run = |depth| {
+                let mut c = built(card, "dies = 4\nsense = \"300 us\"", PAGES, more);
+                let done = c.batch(0, &all, depth).expect("served");
+                assert!(done.iter().all(|d| d.done >= d.start) && done.len() == all.len());
+                (c.counters().clone(), done.iter().map(|d| d.done).max().unwrap())
+            };
+            let ((one, slow), (many, quick)) = (run(1), run(32));
+            assert_eq!(one, many, "{card} {more}");
+            assert!(quick <= slow, "{card} {more}: {quick} {slow}");
+        }
+    }
+}

@@ -178,3 +178,113 @@ fn no_file_does_worse_than_an_error() {
     }
     assert!(good > 1000 && bad > 1000, "{good} {bad}");
 }
+
+/// Every key of every kind of card with impossible values: either a message that names the key (or the one it clashes with), or
+/// a card that serves requests. What a card takes of memory stays bounded.
+#[test]
+fn every_key_stands_impossible_values() {
+    let values = [
+        "0",
+        "-1",
+        "1",
+        "513",
+        "9223372036854775807",
+        "nan",
+        "inf",
+        "-inf",
+        "1e300",
+        "0.5",
+        "true",
+        "\"\"",
+        "\"-4 KiB\"",
+        "\"1e9 MiB\"",
+        "\"4 TiB\"",
+        "\"99999999999999999999 GiB\"",
+        "\"3 MiB\"",
+        "\"100 s\"",
+        "\"1 B/s\"",
+        "\"NaN\"",
+        "[]",
+        "{}",
+        "[[]]",
+        "1979-05-27",
+        "\"\\u0000\"",
+        "4294967296",
+        "16777216",
+        "4096",
+    ];
+    let base = |ftl: &str| {
+        format!(
+            "name = \"t\"\n[card]\ncapacity = \"1 GiB\"\n[nand]\npage = \"8 KiB\"\nerase_block = \"4 MiB\"\nprogram = \"1 ms\"\n[ftl]\n{ftl}\n"
+        )
+    };
+    let kinds = [
+        ("none", ""),
+        ("block-map", "open_linear = 4\nopen_random = 2"),
+        ("log-block", "pool = 4"),
+        ("page-map", "over_provisioning = 0.07"),
+        ("write-through", ""),
+    ];
+    let table = Model::key_table();
+    let keys: Vec<&str> = table.lines().filter_map(|l| l.strip_prefix("| `")?.split('`').next()).collect();
+    assert!(keys.len() > 80, "{}", keys.len());
+    let (mut good, mut bad) = (0u32, 0u32);
+    for (kind, more) in kinds {
+        for key in &keys {
+            for value in values {
+                let (place, last) = key.rsplit_once('.').unwrap_or(("", key));
+                let mut doc: toml::Table = base(&format!("kind = \"{kind}\"\n{more}")).parse().expect("valid");
+                let set: toml::Value = format!("x = {value}").parse::<toml::Table>().expect("a value")["x"].clone();
+                let list = place.strip_suffix("[]");
+                match (place, list) {
+                    ("", _) => drop(doc.insert(last.into(), set)),
+                    (_, Some(list)) => {
+                        let least: toml::Table = match list {
+                            "stall" => "time = 1000\nevery_commands = 7".parse(),
+                            "fault" => "kind = \"io\"\nat = \"512 MiB\"".parse(),
+                            _ => "heat = \"1 MiB\"\ncool = \"1 MB/s\"\npercent = 120".parse(),
+                        }
+                        .expect("valid");
+                        let mut one = least;
+                        one.insert(last.into(), set);
+                        doc.insert(list.into(), toml::Value::Array(vec![one.into()]));
+                    }
+                    _ => {
+                        let part = doc.entry(place).or_insert_with(|| toml::Table::new().into());
+                        part.as_table_mut().expect("a table").insert(last.into(), set);
+                    }
+                }
+                match Model::parse(&doc.to_string(), "x.toml") {
+                    Err(e) => {
+                        bad += 1;
+                        let table = e.key.split(['.', '[']).next().unwrap_or("");
+                        let named = e.to_string().contains(last) || ["card", "nand", "ftl", "host", "wear"].contains(&table);
+                        assert!(named && e.file == "x.toml" && !e.reason.is_empty(), "{kind} {key} = {value}: {e}");
+                    }
+                    Ok(m) => {
+                        good += 1;
+                        let mut card = Card::new(&m, 1);
+                        let size = m.card.capacity;
+                        let sector = m.card.sector;
+                        for k in 0..6u64 {
+                            let at = size / 6 / sector * sector * k;
+                            for r in [
+                                Request::write(at, sector.max(16 << 10).min(size - at)),
+                                Request::read(at, sector),
+                                Request::write(at, sector),
+                            ] {
+                                let _ = card.submit(0, r);
+                            }
+                        }
+                        card.power_cut();
+                    }
+                }
+            }
+        }
+    }
+    assert!(good > 1500 && bad > 5000, "{good} {bad}");
+    // 2 GB where the system says: a slip of the pen must not take the machine down.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
+    assert!(peak.unwrap_or(0) < 2_000_000, "{peak:?} kB at most");
+}

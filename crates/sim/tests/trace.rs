@@ -1,6 +1,6 @@
 //! Traces: every format by a sample of its own, and what is wrong is counted and shown.
 
-use nandscope_sim::run::{Fit, Pace, Pattern, run};
+use nandscope_sim::run::{Fit, How, Pace, Pattern, run};
 use nandscope_sim::trace::{Format, Io, Trace, TraceError, detect, parse};
 use nandscope_sim::{Card, Fault, Model, Op, cards};
 
@@ -129,7 +129,9 @@ fn what_is_wrong_is_counted_and_shown() {
     assert_eq!(lines[4], (6, "more than five columns"));
     assert_eq!(parse(b"hello\nworld\n", None), Err(TraceError::Unknown));
     assert_eq!(parse(b"", None), Err(TraceError::Unknown));
-    assert_eq!(parse(b"a b c\n", Some(Format::Mqsim)), Err(TraceError::Empty { bad: 1 }));
+    let none = parse(b"a b c\n", Some(Format::Mqsim)).unwrap_err();
+    assert!(matches!(none, TraceError::Empty { bad: 1, .. }));
+    assert_eq!(none.to_string(), "no request in it; 1 lines could not be read, the first is line 1: the time is not a number: 'a b c'");
     // No input may do worse than that.
     let mut rng = nandscope_sim::Rng::new(1, 1);
     let formats = [Format::FioV2, Format::FioV3, Format::Blkparse, Format::Blktrace, Format::Ftrace, Format::Msr, Format::Mqsim];
@@ -142,6 +144,59 @@ fn what_is_wrong_is_counted_and_shown() {
     }
 }
 
+#[test]
+fn flushes_and_lengths() {
+    let t = read("8,0 1 1 0.5 697 D FWS [jbd2]\n8,0 1 2 0.6 697 D FWFS 8 + 8 [jbd2]\n8,0 1 3 0.7 697 D R 64 [x]\n", Format::Blkparse);
+    assert_eq!(t.ios, [io(0, Op::Flush, 0, 0, 0), io(100_000_000, Op::Write, 4096, 4096, 0)], "an empty write that only flushes");
+    assert_eq!((t.bad, t.shown[0].line, t.shown[0].reason), (1, 3, "no length"));
+    let t = read("x-1 [0] 1.0: block_rq_issue: 7,0 FF 0 () 0 + 0 [x]\nx-1 [0] 2.0: block_rq_issue: 7,0 W 0 () 8 + 0 [x]\n", Format::Ftrace);
+    assert_eq!((t.ios.len(), t.ios[0].op, t.bad), (1, Op::Flush, 1));
+}
+
+#[test]
+fn traces_are_fitted_to_a_region() {
+    let mib = 1u64 << 20;
+    let ios = [io(0, Op::Write, 0, 4096, 0), io(1, Op::Write, 600 * mib, 4096, 0), io(2, Op::Write, 1200 * mib - 4096, 4096, 0)];
+    let places = |fit, region: std::ops::Range<u64>| {
+        let mut c = card().with_content();
+        let o = run(&mut c, 0, ios, &How { fit, region: Some(region.clone()), ..How::default() });
+        o.map(|o| (o.folded, o.bytes_written))
+    };
+    assert!(places(Fit::Reject, 64 * mib..128 * mib).is_err());
+    assert_eq!(places(Fit::Fold, 64 * mib..128 * mib), Ok((2, 12_288)));
+    assert_eq!(places(Fit::Scale(1200 * mib), 64 * mib..128 * mib), Ok((0, 12_288)));
+    // Nothing outside the region is ever touched: what lies there fails.
+    let text = cards::text("flashbench-readme").unwrap();
+    let mut model = Model::parse(text, "x").unwrap();
+    for (at, len) in [(0, 64 * mib), (128 * mib, 0)] {
+        let mut rule = nandscope_sim::model::FaultRule::default();
+        (rule.on, rule.at, rule.len) = (nandscope_sim::model::On::Any, at, len);
+        model.fault.push(rule);
+    }
+    let mut rng = nandscope_sim::Rng::new(3, 3);
+    for fit in [Fit::Fold, Fit::Scale(1 << 40)] {
+        let ios: Vec<Io> = (0..500).map(|k| io(k, Op::Write, rng.next() >> 24, 512 * (1 + rng.below(4000)), 0)).collect();
+        let how = How { fit, region: Some(64 * mib..128 * mib), ..How::default() };
+        let o = run(&mut Card::new(&model, 1), 0, ios, &how).unwrap_or_else(|e| panic!("{fit:?}: {e}"));
+        assert_eq!(o.served, 500);
+    }
+}
+
+#[test]
+fn a_queue_serves_all_and_hides_waiting() {
+    let model = Model::parse(cards::text("modern-a2-128gb").unwrap(), "x").unwrap();
+    let p = Pattern::parse("random-read-4k").unwrap();
+    let took = |depth| {
+        let mut c = Card::new(&model, 1);
+        let o = run(&mut c, 0, p.ios(1 << 34, 3000, 1), &How { depth, ..How::default() }).unwrap();
+        assert_eq!((o.served, c.counters().reads, o.reads.count), (3000, 3000, 3000));
+        assert_eq!(o.timeline.iter().map(|s| s.requests).sum::<u64>(), 3000);
+        o.took
+    };
+    let (one, four, all) = (took(1), took(4), took(32));
+    assert!(four < one && all <= four, "{one} {four} {all}");
+}
+
 fn card() -> Card {
     Card::new(&Model::parse(cards::text("flashbench-readme").unwrap(), "x").unwrap(), 1)
 }
@@ -150,10 +205,11 @@ fn card() -> Card {
 fn runs_serve_what_is_submitted() {
     let ios = [io(0, Op::Write, 0, 4096, 0), io(5, Op::Read, 700, 10, 0), io(7, Op::Flush, 0, 0, 0), io(9, Op::Read, 1 << 40, 4096, 0)];
     let mut c = card();
-    let gone = run(&mut c, 0, ios, Pace::Closed, Fit::Reject);
-    assert!(matches!(gone, Err(Fault::OutOfRange { .. })));
+    let gone = run(&mut c, 0, ios, &How::default()).unwrap_err();
+    assert!(gone.number == 4 && matches!(gone.fault, Fault::OutOfRange { .. }), "{gone}");
+    assert_eq!(c.counters().reads + c.counters().writes + c.counters().flushes, 3, "all before it were served");
     let mut c = card();
-    let o = run(&mut c, 0, ios, Pace::AsRecorded, Fit::Fold).unwrap();
+    let o = run(&mut c, 0, ios, &How { pace: Pace::AsRecorded, fit: Fit::Fold, ..How::default() }).unwrap();
     assert_eq!((o.served, o.folded, o.reads.count, o.writes.count, o.others.count), (4, 1, 2, 1, 1));
     assert!(o.reads.most >= o.writes.most - 9, "they waited for the write");
     assert_eq!(o.timeline.iter().map(|s| s.requests).sum::<u64>(), 4);
@@ -172,6 +228,6 @@ fn patterns() {
     }
     let mut c = card();
     let all = p("random-4k").ios(c.capacity(), 500, 3);
-    let o = run(&mut c, 0, all, Pace::Closed, Fit::Reject).unwrap();
+    let o = run(&mut c, 0, all, &How::default()).unwrap();
     assert!(o.served == 500 && o.write_amplification > 50.0 && o.iops() < 20.0, "{o:?}");
 }

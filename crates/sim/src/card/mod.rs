@@ -3,6 +3,8 @@
 mod bytes;
 mod queue;
 
+pub use queue::Queue;
+
 use crate::buffer::{Heat, Lost, SlcCache, WriteCache};
 use crate::content::{Content, runs};
 use crate::counters::Counters;
@@ -35,6 +37,7 @@ pub struct Card {
     /// ns after the stop command of an open-ended write.
     stop: u64,
     extras: Option<Box<Extras>>,
+    lost: Vec<Lost>,
     model: Box<Model>,
 }
 
@@ -98,6 +101,7 @@ impl Card {
             sector: model.card.sector,
             stop: if model.host.transfer == Transfer::OpenEnded { model.card.stop } else { 0 },
             extras: Extras::new(model),
+            lost: Vec::new(),
             grid,
             model: Box::new(model.clone()),
         }
@@ -134,6 +138,11 @@ impl Card {
         self.ftl.wear().map_or(0, |w| w.dead)
     }
 
+    /// Writes that were acknowledged and lost when a fault of the model cut the power, in order.
+    pub fn lost(&self) -> &[Lost] {
+        &self.lost
+    }
+
     /// The model the card was made from.
     pub fn model(&self) -> &Model {
         &self.model
@@ -160,7 +169,14 @@ impl Card {
         let start = now.max(self.busy_until);
         if let Some(events) = &mut self.events {
             let done = start + self.host.command;
-            events.fault(req.op, req.at, req.len, done).inspect_err(|_| self.busy_until = done)?;
+            if let Err(fault) = events.fault(req.op, req.at, req.len, done) {
+                self.busy_until = done;
+                if fault == Fault::PowerCut {
+                    let lost = self.power_cut();
+                    self.lost.extend(lost);
+                }
+                return Err(fault);
+            }
         }
         let mut ns = 0;
         if req.at + req.len > self.real_capacity && req.op != Op::Flush {

@@ -1,13 +1,15 @@
 //! Log blocks: groups of N data blocks share at most K log blocks, out of a pool. Writes go to the log in the order they
 //! come; a log block that has to make room is merged with the data blocks it has pages of. N = 1 and K = 1 is BAST
 //! (Kim et al. 2002), one group over everything with a sequential log is FAST (Lee et al. 2007), something between is a
-//! superblock or set-associative scheme (Kang et al. 2006). Pages here are write units.
+//! superblock or set-associative scheme (Kang et al. 2006). Logs in order that hold one run of one data block each are the
+//! plain table of open AUs. Pages here are write units.
 
 use crate::counters::Counters;
 use crate::ftl::WriteCost;
-use crate::model::{Evict, Model};
+use crate::model::{Evict, LogOrder, Model};
 use crate::nand::Grid;
 use crate::rng::Rng;
+use crate::wear::Wear;
 
 const NONE: u32 = u32::MAX;
 
@@ -41,6 +43,8 @@ pub struct Shape {
     pub pool: u32,
     /// Whether one more log block takes writes that start a block.
     pub sequential: bool,
+    /// Whether a log block holds one run of pages of one data block, in order. Otherwise pages lie in it as they come.
+    pub in_order: bool,
     /// Which log block is merged when there is none left.
     pub evict: Evict,
 }
@@ -50,9 +54,11 @@ struct Log {
     group: u32,
     fill: u32,
     live: u32,
-    /// Every page so far is page `pos` of data block `first` at position `pos`.
+    /// Every page so far is page `start + pos` of data block `first` at position `pos`.
     ordered: bool,
     first: u32,
+    /// 0, except where logs are in order.
+    start: u32,
     /// Next younger log block of the same group.
     younger: u32,
     older_all: u32,
@@ -79,8 +85,23 @@ pub struct LogBlocks {
     last_all: u32,
     /// Number of the sequential log block, behind the pool.
     seq_open: bool,
+    /// Log block of each data block, where logs are in order.
+    own: Vec<u32>,
+    /// What became of blocks, for the wear; only where somebody asks.
+    renewed: Option<Vec<Renewed>>,
     rng: Rng,
     stamps: Option<Stamps>,
+}
+
+/// A flash block that was erased by a merge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Renewed {
+    /// The log block became the data block, whose old flash was erased.
+    Swap { data: u32, log: u32 },
+    /// The data block was put together in a fresh block.
+    Data(u32),
+    /// The log block was emptied.
+    Log(u32),
 }
 
 /// Contents, for checking: one number a page.
@@ -96,7 +117,8 @@ impl LogBlocks {
         assert!(s.group > 0 && s.per_group > 0 && s.pool > 0 && s.pages > 0, "a shape without room");
         let groups = s.blocks.div_ceil(s.group) as usize;
         let all = s.pool as usize + 1;
-        let blank = Log { group: NONE, fill: 0, live: 0, ordered: true, first: NONE, younger: NONE, older_all: NONE, newer_all: NONE };
+        let blank =
+            Log { group: NONE, fill: 0, live: 0, ordered: true, first: NONE, start: 0, younger: NONE, older_all: NONE, newer_all: NONE };
         LogBlocks {
             s,
             logs: vec![blank; all],
@@ -110,6 +132,8 @@ impl LogBlocks {
             first_all: NONE,
             last_all: NONE,
             seq_open: false,
+            own: if s.in_order { vec![NONE; s.blocks as usize] } else { Vec::new() },
+            renewed: None,
             rng: Rng::new(seed, 5),
             stamps: None,
         }
@@ -133,6 +157,10 @@ impl LogBlocks {
     pub fn write(&mut self, page: u32, stamp: u64) -> Work {
         let mut work = Work::default();
         let (block, place) = (page / self.s.pages, page % self.s.pages);
+        if self.s.in_order {
+            self.in_order(page, block, place, stamp, &mut work);
+            return work;
+        }
         if self.s.sequential && self.sequential(page, block, place, stamp, &mut work) {
             return work;
         }
@@ -147,6 +175,26 @@ impl LogBlocks {
             self.link_all(log);
         }
         work
+    }
+
+    /// The log of a data block takes the next page of its run; any other page closes it and begins a new one.
+    fn in_order(&mut self, page: u32, block: u32, place: u32, stamp: u64, work: &mut Work) {
+        let mut log = self.own[block as usize];
+        if log == NONE || self.logs[log as usize].start + self.logs[log as usize].fill != place {
+            if log != NONE {
+                self.merge(log, work);
+            }
+            log = self.room(block / self.s.group, work);
+            self.logs[log as usize].start = place;
+            self.own[block as usize] = log;
+        }
+        self.append(log, page, block, place, stamp);
+        if self.logs[log as usize].fill == self.s.pages {
+            self.merge(log, work);
+        } else if self.s.evict == Evict::Lru {
+            self.unlink_all(log);
+            self.link_all(log);
+        }
     }
 
     /// Tries the sequential log: it takes the first page of any block, and what follows on.
@@ -207,7 +255,7 @@ impl LogBlocks {
         if l.fill == 0 {
             (l.first, l.ordered) = (block, true);
         }
-        l.ordered &= l.first == block && l.fill == place;
+        l.ordered &= l.first == block && l.start + l.fill == place;
         l.fill += 1;
         l.live += 1;
         self.entries[at as usize] = page;
@@ -227,6 +275,7 @@ impl LogBlocks {
             work.erases += 1;
             *if rest == 0 { &mut work.switches } else { &mut work.partials } += 1;
             self.settle(l.first, self.entries[(log * self.s.pages) as usize]);
+            self.note(Renewed::Swap { data: l.first, log });
         } else {
             let from = (log * self.s.pages) as usize;
             for at in from..from + l.fill as usize {
@@ -239,9 +288,11 @@ impl LogBlocks {
                     work.erases += 1;
                     work.fulls += 1;
                     self.settle(page / self.s.pages, page);
+                    self.note(Renewed::Data(page / self.s.pages));
                 }
             }
             work.erases += 1;
+            self.note(Renewed::Log(log));
         }
         if log == self.s.pool {
             self.seq_open = false;
@@ -250,8 +301,17 @@ impl LogBlocks {
             self.unlink_all(log);
             self.free.push(log);
         }
+        if let Some(own) = self.own.get_mut(l.first as usize) {
+            *own = NONE;
+        }
         let blank = &mut self.logs[log as usize];
-        (blank.fill, blank.live, blank.group, blank.first, blank.ordered) = (0, 0, NONE, NONE, true);
+        (blank.fill, blank.live, blank.group, blank.first, blank.start, blank.ordered) = (0, 0, NONE, NONE, 0, true);
+    }
+
+    fn note(&mut self, what: Renewed) {
+        if let Some(all) = &mut self.renewed {
+            all.push(what);
+        }
     }
 
     /// All newest pages of a data block now lie in one block; `page` is one of those in a log.
@@ -335,6 +395,10 @@ pub(crate) struct LogBlockMap {
     close: u64,
     /// Where the last write ended inside a unit, which is then still at hand; 0 = at a boundary.
     end: u64,
+    pub wear: Option<Box<Wear>>,
+    /// Data blocks, and write units in one.
+    blocks: u32,
+    units: u64,
 }
 
 impl LogBlockMap {
@@ -347,9 +411,14 @@ impl LogBlockMap {
             per_group: if f.per_group == 0 { f.pool as u32 } else { f.per_group as u32 },
             pool: f.pool as u32,
             sequential: f.sequential,
+            in_order: f.order == LogOrder::InOrder,
             evict: f.evict,
         };
-        LogBlockMap { map: LogBlocks::new(shape, seed), close: f.close, end: 0 }
+        // Log blocks wear, too: they come behind the data blocks.
+        let wear = Wear::new(m, grid.blocks + f.pool + 1, None, seed);
+        let mut map = LogBlocks::new(shape, seed);
+        map.renewed = wear.is_some().then(Vec::new);
+        LogBlockMap { map, close: f.close, end: 0, wear, blocks: shape.blocks, units: u64::from(shape.pages) }
     }
 
     pub fn write(&mut self, grid: &Grid, cost: &WriteCost, counters: &mut Counters, a: u64, b: u64) -> u64 {
@@ -369,6 +438,30 @@ impl LogBlockMap {
         counters.merges_switch += work.switches;
         counters.merges_partial += work.partials;
         counters.merges_full += work.fulls;
+        if self.wear.is_some() {
+            let (copies, erases) = self.wear_out();
+            counters.units_copied += copies;
+            counters.erases += erases;
+            work.copies += copies;
+            work.erases += erases;
+        }
         work.copies * cost.copy + work.erases * cost.erase + (work.partials + work.fulls) * self.close
+    }
+
+    /// Books the erasures of this write; returns the units copied and blocks erased to level the wear.
+    fn wear_out(&mut self) -> (u64, u64) {
+        let (Some(wear), Some(renewed)) = (&mut self.wear, &mut self.map.renewed) else { return (0, 0) };
+        let mut moved = 0;
+        for what in renewed.drain(..) {
+            moved += match what {
+                Renewed::Data(data) => wear.renew(data),
+                Renewed::Log(log) => wear.renew(self.blocks + log),
+                Renewed::Swap { data, log } => {
+                    wear.swap(data, self.blocks + log);
+                    wear.renew(self.blocks + log)
+                }
+            };
+        }
+        (moved * self.units, moved)
     }
 }

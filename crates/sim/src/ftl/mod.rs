@@ -35,7 +35,7 @@ impl Ftl {
             FtlKind::BlockMap => Ftl::Block(Box::new(BlockMap::new(m, grid, seed))),
             FtlKind::LogBlock => Ftl::Log(Box::new(LogBlockMap::new(m, grid, seed)), Written::new(m, grid)),
             FtlKind::PageMap => Ftl::Page(Box::new(PageMap::new(m, seed))),
-            FtlKind::WriteThrough => Ftl::Through(WriteThrough::new(m, grid), Written::new(m, grid)),
+            FtlKind::WriteThrough => Ftl::Through(WriteThrough::new(m, grid, seed), Written::new(m, grid)),
         }
     }
 
@@ -83,7 +83,9 @@ impl Ftl {
         match self {
             Ftl::Page(map) => map.wear.as_deref(),
             Ftl::Block(map) => map.wear.as_deref(),
-            _ => None,
+            Ftl::Log(map, _) => map.wear.as_deref(),
+            Ftl::Through(map, _) => map.wear.as_deref(),
+            Ftl::None(_) => None,
         }
     }
 
@@ -92,7 +94,9 @@ impl Ftl {
         let wear = match self {
             Ftl::Page(map) => &mut map.wear,
             Ftl::Block(map) => &mut map.wear,
-            _ => return 0,
+            Ftl::Log(map, _) => &mut map.wear,
+            Ftl::Through(map, _) => &mut map.wear,
+            Ftl::None(_) => return 0,
         };
         let Some(wear) = wear else { return 0 };
         (grid.block.of(a)..=grid.block.of(b - 1)).map(|k| u64::from(wear.read(k))).sum()
@@ -152,7 +156,7 @@ impl WriteCost {
     }
 
     fn rest(&self, sectors: u64) -> u64 {
-        (sectors << SHIFT) * self.rest_ps / 1000
+        (sectors << SHIFT).saturating_mul(self.rest_ps) / 1000
     }
 
     #[inline]

@@ -152,11 +152,16 @@ impl PageMap {
         if erases == 0 { 0 } else { self.bill(cost, counters, copies, erases) }
     }
 
+    /// ns to copy map units.
+    fn copying(&self, cost: &WriteCost, units: u64) -> u64 {
+        (u128::from(units * cost.copy) * u128::from(self.scale.0) / u128::from(self.scale.1)) as u64
+    }
+
     fn bill(&self, cost: &WriteCost, counters: &mut Counters, copies: u64, erases: u64) -> u64 {
         counters.collections += erases;
         counters.erases += erases;
         counters.units_copied += (copies * self.scale.0).div_ceil(self.scale.1);
-        copies * cost.copy * self.scale.0 / self.scale.1 + erases * cost.erase
+        self.copying(cost, copies) + erases * cost.erase
     }
 
     /// Collects while the card rests for `ns`; returns ns by which it overruns.
@@ -170,7 +175,7 @@ impl PageMap {
             if self.when == GcWhen::Preemptible {
                 // What a collection will take is known beforehand only by its victim; unfinished work is saved up.
                 let victim = self.victim() as usize;
-                let need = u64::from(self.count[victim]) * cost.copy * self.scale.0 / self.scale.1 + cost.erase;
+                let need = self.copying(cost, u64::from(self.count[victim])) + cost.erase;
                 if need > left {
                     self.credit = left;
                     return 0;
@@ -379,6 +384,99 @@ impl PageMap {
         }
         if next != NONE {
             self.prev[next as usize] = prev;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nand::Grid;
+
+    /// Both maps, the valid bits, the counts and the lists agree: the reverse map is what flash keeps beside each unit, so that
+    /// every unit reads as last written.
+    fn check(m: &PageMap, held: &[bool], what: &str) {
+        let units = m.block_units;
+        let mut count = vec![0; m.count.len()];
+        for (u, held) in held.iter().enumerate() {
+            let d = m.physical[u];
+            assert_eq!(d != HOLE, *held, "{what}: unit {u}");
+            if d != HOLE {
+                let p = d.wrapping_add(u as u32);
+                assert_eq!(m.logical[p as usize].wrapping_add(p), u as u32, "{what}: unit {u} lies elsewhere");
+                assert!(m.valid[p as usize / 64] >> (p % 64) & 1 != 0, "{what}: unit {u} is not valid");
+                count[(p / units) as usize] += 1;
+            }
+        }
+        assert_eq!(m.valid.iter().map(|w| w.count_ones()).sum::<u32>(), count.iter().sum::<u32>(), "{what}: no other unit is valid");
+        assert_eq!(m.count, count, "{what}");
+        assert_eq!(m.mapped, u64::from(count.iter().sum::<u32>()), "{what}");
+        let mut listed: Vec<u32> = m.free.iter().copied().chain([m.active]).collect();
+        for (k, &head) in m.head.iter().enumerate() {
+            let mut b = head;
+            while b != NONE {
+                assert_eq!(m.count[b as usize], k as u32, "{what}: block {b} is in the wrong list");
+                listed.push(b);
+                b = m.next[b as usize];
+            }
+        }
+        listed.sort_unstable();
+        assert!(listed.windows(2).all(|w| w[0] < w[1]), "{what}: a block is free and full at once");
+        let dead = m.wear.as_ref().map_or(0, |w| w.dead) as usize;
+        assert_eq!(listed.len() + dead, m.count.len(), "{what}: a block is lost");
+        assert!(m.free.iter().all(|&b| m.count[b as usize] == 0), "{what}");
+    }
+
+    #[test]
+    fn the_maps_agree_after_anything() {
+        let mut rng = Rng::new(6, 6);
+        let more =
+            ["", "gc = \"fifo\"", "gc = \"d-choice\"\nchoices = 3", "gc = \"cost-benefit\"", "when = \"background\"\nidle = 0\ngoal = 5"];
+        let wear = ["", "[wear]\nstatic_every = 3", "[wear]\nendurance = 60\nspread = 20\nbad = 1"];
+        for case in 0..60usize {
+            // Blocks of a number of units that is no multiple of 64, and capacities that end inside a block.
+            let (units, blocks) = (1 + rng.below(150), 8 + rng.below(12));
+            let capacity = (units * blocks - rng.below(units)).max(16) * 4096;
+            let state = if case % 2 == 0 { "written" } else { "empty" };
+            let text = format!(
+                "name = \"t\"\n[card]\nstate = \"{state}\"\ncapacity = {capacity}\n[nand]\npage = \"4 KiB\"\nerase_block = {}\ncopy = 1000\nerase = 1000\n[ftl]\n\
+                 kind = \"page-map\"\nover_provisioning = {}\n{}\n{}\n",
+                units * 4096,
+                0.9 + rng.below(100) as f64 / 100.0,
+                more[case % 5],
+                wear[case % 3]
+            );
+            let model = match Model::parse(&text, "t") {
+                Ok(m) => m,
+                Err(e) if e.to_string().contains("erase_block") => continue,
+                Err(e) => panic!("{e}\n{text}"),
+            };
+            let (mut m, cost, mut k) = (PageMap::new(&model, 1), WriteCost::new(&model), Counters::default());
+            let all = m.physical.len() as u64;
+            let mut held = vec![state == "written"; all as usize];
+            assert_eq!(Grid::new(&model).unit.by(), 8);
+            for step in 0..800 {
+                let a = rng.below(all);
+                let most = if rng.below(8) == 0 { 40 } else { 3 };
+                let b = (a + 1 + rng.below(most)).min(all);
+                match rng.below(8) {
+                    0 => {
+                        m.discard(a * 8, b * 8);
+                        held[a as usize..b as usize].fill(false);
+                    }
+                    1 => {
+                        m.rest(&cost, &mut k, 50_000);
+                    }
+                    _ if m.wear.as_ref().is_some_and(|w| w.worn_out()) => {}
+                    _ => {
+                        m.write(&cost, &mut k, a * 8, b * 8);
+                        held[a as usize..b as usize].fill(true);
+                    }
+                }
+                if step % 16 == 0 || step > 780 {
+                    check(&m, &held, &format!("case {case}, step {step}\n{text}"));
+                }
+            }
         }
     }
 }

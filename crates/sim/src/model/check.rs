@@ -1,6 +1,6 @@
 //! What one key of a model alone cannot show.
 
-use super::{Evict, FtlKind, Model};
+use super::{Evict, FtlKind, LogOrder, Model};
 
 impl Model {
     /// What one key alone cannot show.
@@ -34,8 +34,19 @@ impl Model {
         }
         // What a card keeps in memory grows with these; a slip of the pen must not take the machine down.
         let (blocks, units) = (c.capacity / n.erase_block, n.erase_block / n.write_unit);
-        if blocks > 1 << 26 {
-            return Err(("nand.erase_block", format!("makes {blocks} erase blocks; at most 2^26 are simulated")));
+        if blocks > 1 << 24 {
+            return Err(("nand.erase_block", format!("makes {blocks} erase blocks; at most 2^24 are simulated")));
+        }
+        // Sums of times must stay far below 2^64 ns.
+        for (key, time) in [("nand.program", n.program), ("nand.copy", n.copy)] {
+            if units * time > 3_600_000_000_000 {
+                return Err((key, format!("times {units} write units an erase block is more than an hour")));
+            }
+        }
+        for (key, rate) in [("host.rate", h.rate), ("card.rate", c.rate), ("nand.rest_rate", n.rest_rate)] {
+            if (1..1000).contains(&rate) {
+                return Err((key, format!("{rate} B/s is below 1 kB/s; 0 means no limit")));
+            }
         }
         multiple("host.max_request", h.max_request, c.sector, "card.sector")?;
         if h.tail_every > 0 && h.tail == 0 {
@@ -47,9 +58,8 @@ impl Model {
         if self.slc.size > c.capacity {
             return Err(("slc.size", "is larger than card.capacity".into()));
         }
-        let followed = matches!(self.ftl.kind, FtlKind::BlockMap | FtlKind::PageMap);
-        if !followed && self.wear != Default::default() {
-            return Err(("wear", "is followed only where ftl.kind is block-map or page-map".into()));
+        if self.ftl.kind == FtlKind::None && self.wear != Default::default() {
+            return Err(("wear", "is followed only where ftl.kind is not none".into()));
         }
         let zone = match self.ftl.kind {
             FtlKind::BlockMap => self.ftl.block.fat_zone,
@@ -88,11 +98,17 @@ impl Model {
                 if units * self.ftl.log.pool > 1 << 26 {
                     return Err(("ftl.pool", format!("times {units} write units a block is more than 2^26")));
                 }
+                if self.ftl.log.order == LogOrder::InOrder && self.ftl.log.sequential {
+                    return Err(("ftl.sequential", "adds nothing where ftl.order is in-order".into()));
+                }
                 if self.ftl.log.evict == Evict::Counter {
                     return Err(("ftl.evict", "counter is not for log-block".into()));
                 }
-                if (c.capacity / n.write_unit) as f64 * 1.01 + (n.erase_block / n.write_unit * 4096) as f64 >= (1u64 << 31) as f64 {
-                    return Err(("nand.write_unit", "more than 2^31 units; take a larger one".into()));
+                if c.capacity / n.write_unit > 1 << 27 {
+                    return Err((
+                        "nand.write_unit",
+                        "makes more than 2^27 units, the most that log-block simulates; take a larger one".into(),
+                    ));
                 }
             }
             FtlKind::WriteThrough => {
@@ -105,6 +121,9 @@ impl Model {
                 multiple("ftl.unit", p.unit, c.sector, "card.sector")?;
                 multiple("nand.erase_block", n.erase_block, p.unit, "ftl.unit")?;
                 let spare = ((c.capacity as f64 * p.over_provisioning) as u64 / n.erase_block).saturating_sub(self.wear.bad);
+                if p.map_cache > 0 && c.capacity / p.map_span.max(1) > 1 << 24 {
+                    return Err(("ftl.map_span", "makes more than 2^24 pieces of the map; take a larger one".into()));
+                }
                 if p.map_cache > 0 {
                     multiple("ftl.map_span", p.map_span, c.sector, "card.sector")?;
                     if p.map_cache < p.map_span {
@@ -115,8 +134,11 @@ impl Model {
                     let need = p.reserve + 2;
                     return Err(("ftl.over_provisioning", format!("leaves {spare} spare erase blocks; at least {need} are needed")));
                 }
-                if (c.capacity / p.unit) as f64 * (1.0 + p.over_provisioning) >= (1u64 << 29) as f64 {
-                    return Err(("ftl.unit", "more than 2^29 units of flash; take a larger unit".into()));
+                if (c.capacity / p.unit) as f64 * (1.0 + p.over_provisioning) >= (1u64 << 28) as f64 {
+                    return Err((
+                        "ftl.unit",
+                        "makes more than 2^28 units of flash, the most that page-map simulates; take a larger one".into(),
+                    ));
                 }
             }
         }

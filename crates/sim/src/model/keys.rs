@@ -133,6 +133,12 @@ impl Ftl {
             f.count("per_group", May, &mut l.per_group, 0..=4096, "log-block: log blocks a group may have; 0 = all");
             f.count("pool", Must, &mut l.pool, 1..=4096, "log-block: log blocks in all");
             f.flag("sequential", &mut l.sequential, "log-block: one more log block for writes that start a block and go on in order");
+            f.choice(
+                "order",
+                May,
+                &mut l.order,
+                "log-block: pages lie in a log block as they come, or each holds one run of one data block, in order",
+            );
             f.choice("evict", May, &mut l.evict, "log-block: which log block is merged for another (not `counter`)");
             f.time("close", May, &mut l.close, 0..=T, "log-block: a partial or full merge, on top of copying and erasing");
         }
@@ -184,12 +190,15 @@ impl Stall {
         if matches!(f.mode, Mode::Read(_)) && (self.every_bytes == 0) == (self.every_commands == 0) {
             f.fail("every_bytes", "set exactly one of every_bytes and every_commands".into());
         }
+        if (1..512).contains(&self.every_bytes) {
+            f.fail("every_bytes", format!("{} B is less than a sector of 512 B", self.every_bytes));
+        }
     }
 }
 
 impl FaultRule {
     pub(super) fn keys(&mut self, f: &mut Form) {
-        f.choice("kind", Must, &mut self.kind, "an error in a range, the card disappears, or takes no more writes");
+        f.choice("kind", Must, &mut self.kind, "an error in a range, the card disappears, takes no more writes, or loses its power once");
         f.choice("on", May, &mut self.on, "`io`: operations it hits");
         f.size("at", May, &mut self.at, 0..=S, "`io`: first byte of the range");
         f.size("len", May, &mut self.len, 0..=S, "`io`: bytes of the range; 0 = to the end");
@@ -212,6 +221,7 @@ impl Slc {
 
 impl Wear {
     pub(super) fn keys(&mut self, f: &mut Form) {
+        f.flag("count", &mut self.count, "counts the erasures of each block, even where nothing wears out");
         f.count("endurance", May, &mut self.endurance, 0..=10_000_000, "erasures a block stands; 0 = any number");
         f.count("spread", May, &mut self.spread, 0..=90, "percent by which single blocks lie above or below");
         f.count("spare", May, &mut self.spare, 0..=1_000_000, "spare erase blocks of a card that is not page-mapped");

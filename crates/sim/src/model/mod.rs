@@ -41,6 +41,10 @@ mod kinds {
         Evict { Lru = "lru", Fifo = "fifo", Random = "random", Counter = "counter" }
     );
     words!(
+        /// How pages lie in a log block.
+        LogOrder { PageMapped = "page-mapped", InOrder = "in-order" }
+    );
+    words!(
         /// What closing an AU written in random order copies.
         MergeRandom { Rest = "rest", Whole = "whole" }
     );
@@ -70,7 +74,7 @@ mod kinds {
     );
     words!(
         /// What goes wrong.
-        FaultKind { Io = "io", Gone = "gone", ReadOnly = "read-only" }
+        FaultKind { Io = "io", Gone = "gone", ReadOnly = "read-only", PowerCut = "power-cut" }
     );
 }
 pub use kinds::*;
@@ -223,6 +227,8 @@ pub struct LogBlock {
     pub pool: u64,
     /// One more log block for writes that start a block and go on in order.
     pub sequential: bool,
+    /// How pages lie in a log block.
+    pub order: LogOrder,
     /// Which log block is merged when there is none left.
     pub evict: Evict,
     /// ns of a partial or full merge, on top of copying and erasing.
@@ -278,11 +284,13 @@ pub struct Slc {
 /// Wear of the flash.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Wear {
+    /// Erasures of each block are counted even where nothing wears out.
+    pub count: bool,
     /// Erasures a block stands on average; 0 = any number.
     pub endurance: u64,
     /// Percent by which single blocks lie above or below that.
     pub spread: u64,
-    /// Spare blocks of a block-mapped card.
+    /// Spare blocks of a card that is not page-mapped.
     pub spare: u64,
     /// Blocks bad from the start.
     pub bad: u64,

@@ -6,17 +6,23 @@ use crate::request::Op;
 /// The letters `R W D F` with modifiers; None for what moves no data (N).
 fn op(rwbs: &[u8], len: u64) -> Option<Op> {
     let has = |b| rwbs.contains(&b);
-    if has(b'D') {
+    // An empty write that only flushes is written FWS.
+    if has(b'F') && len == 0 {
+        Some(Op::Flush)
+    } else if has(b'D') {
         Some(Op::Discard)
     } else if has(b'R') {
         Some(Op::Read)
     } else if has(b'W') {
         Some(Op::Write)
-    } else if has(b'F') && len == 0 {
-        Some(Op::Flush)
     } else {
         None
     }
+}
+
+/// What moves data must say how much.
+fn whole(op: Op, len: u64) -> Result<(), &'static str> {
+    if len == 0 && op != Op::Flush { Err("no length") } else { Ok(()) }
 }
 
 /// `8,0 1 23 0.001234567 456 D WS 7904 + 8 [proc]`.
@@ -36,6 +42,7 @@ pub(super) fn blkparse(line: &[u8], sink: &mut Sink) -> Result<(), &'static str>
     }
     let (at, len) = place(&mut w)?;
     let Some(op) = op(rwbs, len) else { return Ok(()) };
+    whole(op, len)?;
     let device = sink.device(device);
     let io = Io { time, op, at, len, took: 0 };
     match action {
@@ -84,6 +91,7 @@ pub(super) fn ftrace(line: &[u8], sink: &mut Sink) -> Result<(), &'static str> {
     while !w.next().ok_or("no command in brackets")?.ends_with(b")") {}
     let (at, len) = place(&mut w)?;
     let Some(op) = op(rwbs, len) else { return Ok(()) };
+    whole(op, len)?;
     let device = sink.device(device);
     if done {
         sink.complete(device, op, at, time);

@@ -42,8 +42,31 @@ pub enum Format {
     Mqsim,
 }
 
+impl Format {
+    /// Every format with the word that names it.
+    pub const ALL: [(Format, &str); 7] = [
+        (Format::FioV2, "fio2"),
+        (Format::FioV3, "fio3"),
+        (Format::Blkparse, "blkparse"),
+        (Format::Blktrace, "blktrace"),
+        (Format::Ftrace, "ftrace"),
+        (Format::Msr, "msr"),
+        (Format::Mqsim, "mqsim"),
+    ];
+
+    /// The word that names it.
+    pub fn name(self) -> &'static str {
+        Format::ALL.iter().find(|f| f.0 == self).map_or("", |f| f.1)
+    }
+
+    /// The format a word names.
+    pub fn named(word: &str) -> Option<Format> {
+        Format::ALL.iter().find(|f| f.1 == word).map(|f| f.0)
+    }
+}
+
 /// A line that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Bad {
     /// Number of the line (or record), from 1.
     pub line: u64,
@@ -77,10 +100,12 @@ pub enum TraceError {
     #[error("not a known trace format (fio iolog 2 or 3, blkparse, blktrace, ftrace, MSR CSV, MQSim ASCII)")]
     Unknown,
     /// It was read and held no request.
-    #[error("no request in it; {bad} lines could not be read")]
+    #[error("no request in it; {bad} lines could not be read{}", first.as_ref().map_or(String::new(), |b| format!(", the first is line {}: {}: '{}'", b.line, b.reason, b.text.escape_debug())))]
     Empty {
         /// Lines that could not be read.
         bad: u64,
+        /// The first of them.
+        first: Option<Bad>,
     },
 }
 
@@ -240,7 +265,7 @@ impl Sink {
         let all = self.ios.len();
         let mut ios: Vec<Io> = self.ios.into_iter().filter(|(_, d)| *d == most).map(|(io, _)| io).collect();
         if ios.is_empty() {
-            return Err(TraceError::Empty { bad: self.bad });
+            return Err(TraceError::Empty { bad: self.bad, first: self.shown.into_iter().next() });
         }
         // Stamps of several processors may run backwards.
         ios.sort_by_key(|io| io.time);

@@ -2,6 +2,8 @@
 //! that prints them side by side.
 #![allow(dead_code)]
 
+pub mod page;
+
 use nandscope_sim::{Card, Model, Request, Rng, cards};
 
 pub const KIB: u64 = 1 << 10;

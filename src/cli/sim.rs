@@ -1,0 +1,381 @@
+//! `nandscope sim CARD --trace FILE | --pattern P`: requests through a simulated card in virtual time: latencies, rates,
+//! write amplification, merges, wear, a time line.
+
+use super::probe::parse_region;
+use super::sim_text;
+use crate::units::Bytes;
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use nandscope_sim::model::State;
+use nandscope_sim::run::{Fit, How, Outcome, Pace, Pattern, run as simulate};
+use nandscope_sim::trace::{self, Bad, Format, Io, Trace};
+use nandscope_sim::{Card, Histogram, Latencies, Lost, Model, Request, Rng};
+use serde::Serialize;
+use std::io::{IsTerminal, Read, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Version of the JSON that `--json` writes.
+const SCHEMA: &str = "nandscope-sim/1";
+/// Requests of a pattern where nothing else is said.
+const REQUESTS: u64 = 10_000;
+
+#[derive(Args)]
+#[command(after_help = AFTER, group(clap::ArgGroup::new("input").required(true).args(["pattern", "trace"])))]
+pub struct SimArgs {
+    /// A card: NAME or sim:NAME (`nandscope cards` lists them), or the model file PATH.toml
+    card: String,
+    /// Made-up requests: random, sequential or mixed, with read, write and a size, as in random-4k or sequential-read-1m
+    #[arg(long, value_name = "PATTERN")]
+    pattern: Option<String>,
+    /// Requests of a trace; '-' reads standard input. Byte 0 of the trace is the first byte of the region
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Format of the trace, where it is not to be found out
+    #[arg(long, value_parser = parse_format, value_name = "FORMAT", requires = "trace")]
+    format: Option<Format>,
+    /// Stop at the first line of the trace that cannot be read
+    #[arg(long, requires = "trace")]
+    strict: bool,
+    /// Fold places of the trace that leave the region back into it
+    #[arg(long, requires = "trace", conflicts_with = "scale")]
+    wrap: bool,
+    /// Shrink or stretch the places of the trace so that they fill the region
+    #[arg(long, requires = "trace")]
+    scale: bool,
+    /// Send each request at its time in the trace, not when the one before is done; latencies then include waiting
+    #[arg(long, requires = "trace")]
+    as_recorded: bool,
+    /// How many requests [default: 10000 of a pattern, all of a trace]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    requests: Option<u64>,
+    /// Size of a pattern's requests
+    #[arg(long, value_name = "SIZE", requires = "pattern")]
+    size: Option<Bytes>,
+    /// Share of reads in a pattern, percent
+    #[arg(long, value_name = "PERCENT", requires = "pattern", value_parser = clap::value_parser!(u64).range(0..=100))]
+    reads: Option<u64>,
+    /// What the card holds before: as its model says, or this
+    #[arg(long, value_name = "STATE")]
+    precondition: Option<Precondition>,
+    /// Requests under way at the same time, 1 to 32, as far as the card has a queue
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=32))]
+    queue: u64,
+    /// Part of the card to use, as START..END
+    #[arg(long, value_name = "RANGE", value_parser = parse_region)]
+    region: Option<(Option<Bytes>, Option<Bytes>)>,
+    /// Cut the power at the end and tell which acknowledged writes are lost
+    #[arg(long)]
+    power_cut: bool,
+    /// Seed of everything that is left to chance
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write the result as JSON to a file, or to standard output with '-'
+    #[arg(long, value_name = "F")]
+    json: Option<PathBuf>,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const AFTER: &str = "\
+Traces: fio iolog 2 and 3 (fio2, fio3), blkparse text (blkparse), blktrace binary (blktrace), ftrace or trace-cmd block
+events (ftrace), MSR Cambridge CSV (msr), MQSim and DiskSim ASCII (mqsim). The format is found out.";
+
+/// What a card holds before the first request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Precondition {
+    /// Every byte was written once, in order
+    Full,
+    /// Never written
+    None,
+    /// Full, and then as many random writes as it has write units
+    Steady,
+}
+
+fn parse_format(word: &str) -> Result<Format, String> {
+    let all = || Format::ALL.map(|f| f.1).join(", ");
+    Format::named(word).ok_or_else(|| format!("'{word}' is no format of traces; there are: {}", all()))
+}
+
+/// Everything a run said.
+#[derive(Serialize)]
+pub struct Report {
+    schema: &'static str,
+    version: &'static str,
+    pub card: String,
+    pub about: String,
+    pub capacity: u64,
+    pub input: String,
+    pub region: [u64; 2],
+    pub seed: u64,
+    pub queue: u64,
+    precondition: Option<Precondition>,
+    pub requests_per_second: f64,
+    pub bytes_per_second: f64,
+    pub outcome: Outcome,
+    pub wear: Option<Worn>,
+    /// Latencies where the trace was made; None where it does not say.
+    pub recorded: Option<Latencies>,
+    pub malformed: u64,
+    pub malformed_lines: Vec<Bad>,
+    /// What a power cut at the end took away; None where none was asked for.
+    pub lost: Option<Vec<Lost>>,
+    pub notes: Vec<String>,
+}
+
+/// Erasures of the physical erase blocks in this run.
+#[derive(Serialize)]
+pub struct Worn {
+    pub blocks: u64,
+    pub mean: f64,
+    pub least: u64,
+    pub most: u64,
+    pub standard_deviation: f64,
+    /// Blocks bad from the start or given out since, in all.
+    pub dead: u64,
+}
+
+pub fn run(a: SimArgs) -> anyhow::Result<ExitCode> {
+    let mut model = crate::serve::model(&a.card)?;
+    // Erasures are counted block by block, which changes no time.
+    model.wear.count = model.ftl.kind != nandscope_sim::model::FtlKind::None;
+    match a.precondition {
+        None => {}
+        Some(Precondition::None) => model.card.state = State::Empty,
+        Some(Precondition::Full | Precondition::Steady) => model.card.state = State::Written,
+    }
+    let region = region(&a, &model)?;
+    let mut notes = vec![];
+    if a.queue > model.card.queue.max(1) {
+        let has = if model.card.queue == 0 { "has no queue".to_string() } else { format!("holds {} commands", model.card.queue) };
+        notes.push(format!("the card {has}: --queue {} counts as {}", a.queue, model.card.queue.max(1)));
+    }
+    let mut how = How { region: Some(region.clone()), depth: a.queue, ..How::default() };
+    let (input, ios, trace): (String, Box<dyn Iterator<Item = Io>>, Option<Trace>) = match (&a.pattern, &a.trace) {
+        (Some(text), _) => {
+            let pattern = pattern(&a, text, &model, &region)?;
+            let n = a.requests.unwrap_or(REQUESTS);
+            (format!("{pattern}, {n} requests"), Box::new(pattern.ios(region.end - region.start, n, a.seed)), None)
+        }
+        (_, Some(path)) => {
+            let mut trace = load(path, &a)?;
+            how.fit = fit(&a, &trace, &region)?;
+            how.pace = if a.as_recorded { Pace::AsRecorded } else { Pace::Closed };
+            trace.ios.truncate(a.requests.unwrap_or(u64::MAX).try_into().unwrap_or(usize::MAX));
+            if a.as_recorded && !trace.timed {
+                notes.push("the trace has no times but its waits".into());
+            }
+            if trace.others > 0 {
+                notes.push(format!("{} requests to other devices in the trace were left out", trace.others));
+            }
+            let name = if path.as_os_str() == "-" { "standard input".to_string() } else { path.display().to_string() };
+            let ios = std::mem::take(&mut trace.ios);
+            (format!("{name} ({}), {} requests", trace.format.name(), ios.len()), Box::new(ios.into_iter()), Some(trace))
+        }
+        _ => bail!("give --pattern or --trace"),
+    };
+    let mut card = Card::new(&model, a.seed);
+    let mut now = 0;
+    if a.precondition == Some(Precondition::Steady) {
+        now = steady(&mut card, &model, &region, a.seed, a.quiet)?;
+    }
+    let before: Vec<u32> = card.erasures().map(<[u32]>::to_vec).unwrap_or_default();
+    let mut recorded = Histogram::default();
+    let mut bar = Bar::new(a.quiet, "simulating", ios.size_hint().0 as u64);
+    let ios = ios.inspect(|io| {
+        bar.tick();
+        if io.took > 0 {
+            recorded.add(io.took);
+        }
+    });
+    let outcome = simulate(&mut card, now, ios, &how);
+    bar.end();
+    let outcome = outcome.with_context(|| format!("{} stopped; nothing after that request was simulated", model.name))?;
+    let lost = a.power_cut.then(|| card.power_cut());
+    let result = Report {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        card: model.name.clone(),
+        about: model.about.clone(),
+        capacity: model.card.capacity,
+        input,
+        region: [region.start, region.end],
+        seed: a.seed,
+        queue: a.queue.min(model.card.queue.max(1)),
+        precondition: a.precondition,
+        requests_per_second: outcome.iops(),
+        bytes_per_second: outcome.rate(),
+        outcome,
+        wear: worn(&card, &before),
+        recorded: (recorded.count() > 0).then(|| recorded.latencies()),
+        malformed: trace.as_ref().map_or(0, |t| t.bad),
+        malformed_lines: trace.map_or(vec![], |t| t.shown),
+        lost,
+        notes,
+    };
+    print(&result, a.json.as_deref())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The part of the card to use.
+fn region(a: &SimArgs, model: &Model) -> anyhow::Result<Range<u64>> {
+    let capacity = model.card.capacity;
+    let (start, end) = a.region.map_or((0, capacity), |(s, e)| (s.map_or(0, |b| b.0), e.map_or(capacity, |b| b.0)));
+    let sector = model.card.sector;
+    if start >= end || end > capacity || !start.is_multiple_of(sector) || !end.is_multiple_of(sector) {
+        bail!("the region {start}..{end} is not part of the card (0..{capacity}) on its {sector} byte grid");
+    }
+    Ok(start..end)
+}
+
+fn pattern(a: &SimArgs, text: &str, model: &Model, region: &Range<u64>) -> anyhow::Result<Pattern> {
+    let mut p = Pattern::parse(text).map_err(anyhow::Error::msg).context("cannot read --pattern")?;
+    p.reads = a.reads.unwrap_or(p.reads);
+    p.size = a.size.map_or(p.size, |b| b.0);
+    let sector = model.card.sector;
+    if p.size == 0 || !p.size.is_multiple_of(sector) {
+        bail!("requests of {} are not whole sectors of {sector} bytes; give another --size", Bytes(p.size));
+    }
+    if p.size > region.end - region.start {
+        bail!("requests of {} are larger than the region of {}", Bytes(p.size), Bytes(region.end - region.start));
+    }
+    Ok(p)
+}
+
+/// Reads a trace; what is wrong in it is an error with `--strict`.
+fn load(path: &Path, a: &SimArgs) -> anyhow::Result<Trace> {
+    let name = path.display();
+    let mut bytes = vec![];
+    if path.as_os_str() == "-" {
+        std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+    } else {
+        let kind = std::fs::metadata(path).with_context(|| format!("cannot read {name}"))?.file_type();
+        if kind.is_char_device() || kind.is_block_device() {
+            bail!("{name} is a device, not a trace");
+        }
+        bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+    }
+    if bytes.is_empty() {
+        bail!("{name} is empty");
+    }
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        bail!("{name} is compressed; unpack it first, for example with `gunzip -c {name} | nandscope sim CARD --trace -`");
+    }
+    let trace = trace::parse(&bytes, a.format).map_err(|e| match e {
+        trace::TraceError::Unknown => anyhow::anyhow!("{name}: {e}; --format names one"),
+        e => anyhow::anyhow!("{name}: {e}"),
+    })?;
+    if let (true, Some(bad)) = (a.strict, trace.shown.first()) {
+        bail!("{name}, line {}: {}: '{}' (of {} lines that cannot be read)", bad.line, bad.reason, bad.text.escape_debug(), trace.bad);
+    }
+    Ok(trace)
+}
+
+/// How a trace fits into the region.
+fn fit(a: &SimArgs, trace: &Trace, region: &Range<u64>) -> anyhow::Result<Fit> {
+    let (span, size) = (trace.ios.iter().map(|io| io.at.saturating_add(io.len)).max().unwrap_or(0), region.end - region.start);
+    if a.scale {
+        return Ok(Fit::Scale(span));
+    }
+    if a.wrap {
+        return Ok(Fit::Fold);
+    }
+    if span > size {
+        bail!(
+            "the trace reaches up to {}, the region holds {}: --wrap folds what lies outside back into it, --scale shrinks all places",
+            Bytes(span),
+            Bytes(size)
+        );
+    }
+    Ok(Fit::Reject)
+}
+
+/// As many random writes of a write unit as the region has, so that what follows is in steady state; the time after them.
+fn steady(card: &mut Card, model: &Model, region: &Range<u64>, seed: u64, quiet: bool) -> anyhow::Result<u64> {
+    let unit = model.nand.write_unit.min(region.end - region.start);
+    let (n, mut rng, mut now) = ((region.end - region.start) / unit, Rng::new(seed, 9), 0);
+    let mut bar = Bar::new(quiet, "preconditioning", n);
+    for _ in 0..n {
+        bar.tick();
+        let at = region.start + rng.below(n) * unit;
+        now = card.submit(now, Request::write(at, unit)).context("the card failed while it was preconditioned")?.done;
+    }
+    bar.end();
+    Ok(now)
+}
+
+fn worn(card: &Card, before: &[u32]) -> Option<Worn> {
+    let erased: Vec<u64> = card.erasures()?.iter().zip(before).map(|(now, then)| u64::from(now - then)).collect();
+    let n = erased.len().max(1) as f64;
+    let mean = erased.iter().sum::<u64>() as f64 / n;
+    Some(Worn {
+        blocks: erased.len() as u64,
+        mean,
+        least: erased.iter().copied().min().unwrap_or(0),
+        most: erased.iter().copied().max().unwrap_or(0),
+        standard_deviation: (erased.iter().map(|&e| (e as f64 - mean).powi(2)).sum::<f64>() / n).sqrt(),
+        dead: card.dead_blocks(),
+    })
+}
+
+fn print(result: &Report, json: Option<&Path>) -> anyhow::Result<()> {
+    let mut out = std::io::stdout();
+    let text = || serde_json::to_string(result).context("cannot write JSON");
+    match json {
+        Some(p) if p.as_os_str() == "-" => writeln!(out, "{}", text()?)?,
+        other => {
+            if let Some(p) = other {
+                std::fs::write(p, format!("{}\n", text()?)).with_context(|| format!("cannot write {}", p.display()))?;
+            }
+            out.write_all(sim_text::text(result, super::width()).as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// One line that moves, on a terminal, once a run takes longer than two seconds.
+struct Bar {
+    bar: Option<indicatif::ProgressBar>,
+    began: Instant,
+    done: u64,
+    shown: bool,
+}
+
+impl Bar {
+    fn new(quiet: bool, what: &'static str, n: u64) -> Bar {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let b = indicatif::ProgressBar::hidden();
+            let style = indicatif::ProgressStyle::with_template("{msg:16} {bar:30} {eta} left");
+            b.set_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()));
+            b.set_length(n);
+            b.set_message(what);
+            b
+        });
+        Bar { bar, began: Instant::now(), done: 0, shown: false }
+    }
+
+    #[inline]
+    fn tick(&mut self) {
+        self.done += 1;
+        if self.done & 0xffff == 0
+            && let Some(bar) = &self.bar
+        {
+            if !self.shown && self.began.elapsed().as_secs() >= 2 {
+                bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
+                self.shown = true;
+            }
+            bar.set_position(self.done);
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
