@@ -154,8 +154,9 @@ pub struct Experiment {
     pub name: String,
     /// Conditions with at least five samples on either side, the largest difference first.
     pub conditions: Vec<Condition>,
-    /// Geometric mean of the ratios, and the smallest and largest.
+    /// Median of the ratios with its 95 % bootstrap interval over the conditions: what holds for all of them together.
     pub ratio: [f64; 3],
+    pub outcome: Outcome,
 }
 
 impl Experiment {
@@ -210,11 +211,18 @@ fn experiment(a: &Run, b: &Run) -> Option<Experiment> {
         }
         c.differs = outcome(c.ratio) == Outcome::Differs;
     }
-    let logs: Vec<f64> = conditions.iter().map(|c| c.ratio[0].ln()).collect();
-    let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-    let ratio = [mean, quantile(&logs, 0.0).exp(), quantile(&logs, 1.0).exp()];
+    let ratios: Vec<f64> = conditions.iter().map(|c| c.ratio[0]).collect();
+    let ratio = bootstrap_ratio(&[1.0], &ratios);
+    let differing = conditions.iter().any(|c| c.differs);
+    // Single conditions have few samples and share one error rate; a shift of all of them shows only together.
+    let outcome = match outcome(ratio) {
+        Outcome::Same if differing => Outcome::Differs,
+        o if conditions.len() >= 6 || o == Outcome::Unclear => o,
+        _ if differing => Outcome::Differs,
+        _ => Outcome::Unclear,
+    };
     conditions.sort_by(|c, d| d.differs.cmp(&c.differs).then(d.ratio[0].ln().abs().total_cmp(&c.ratio[0].ln().abs())));
-    Some(Experiment { name: a.experiment.clone(), conditions, ratio })
+    Some(Experiment { name: a.experiment.clone(), conditions, ratio, outcome })
 }
 
 /// Ratio of the medians with its 95 % percentile interval; the same samples give the same interval.
@@ -354,7 +362,14 @@ fn short(r: f64) -> String {
 /// One line for each figure that published cards have, too: "writes ... 1.6x faster than ...".
 pub fn references(s: &Subject, published: &[Subject]) -> Vec<String> {
     let mut out = vec![];
-    for m in &s.metrics {
+    // Of many sizes the first and the last say enough.
+    let of = |name: &str| s.metrics.iter().filter(|m| m.name == name).collect::<Vec<_>>();
+    let ends = |m: &&Metric| {
+        let all = of(&m.name);
+        let shared: Vec<&&Metric> = all.iter().filter(|x| published.iter().any(|p| p.metrics.iter().any(|n| n.key() == x.key()))).collect();
+        shared.first().is_some_and(|f| f.key() == m.key()) || shared.last().is_some_and(|l| l.key() == m.key())
+    };
+    for m in s.metrics.iter().filter(ends) {
         for p in published.iter().filter(|p| p.name != s.name) {
             let Some(n) = p.metrics.iter().find(|n| n.name == m.name && n.conditions == m.conditions && n.unit == m.unit) else { continue };
             if !(m.value > 0.0 && n.value > 0.0) {

@@ -225,3 +225,29 @@ fn the_files_are_the_truth() {
     std::fs::remove_file(&cards[1]).unwrap();
     assert_eq!(s.run(0, &["list"]).0.lines().count(), all.lines().count() - 1);
 }
+
+#[test]
+fn one_card_measured_twice_is_no_difference_and_two_cards_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let report = |card: &str, seed: &str| {
+        let path = dir.path().join(format!("{card}-{seed}.json")).to_str().unwrap().to_string();
+        assert!(nandscope(&["probe", &format!("sim:{card}"), "--seed", seed, "--quiet", "--json", &path]).status.success());
+        path
+    };
+    let compare = |a: &str, b: &str| -> serde_json::Value {
+        let out = nandscope(&["compare", a, b, "--json", "-"]);
+        assert!(out.status.success(), "{out:?}");
+        serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap()["pairs"][0].clone()
+    };
+    let all = |v: &serde_json::Value, key: &str| v[key].as_array().unwrap().clone();
+    let (a, again, other) = (report("toshiba-emmc", "1"), report("toshiba-emmc", "2"), report("flashbench-readme", "1"));
+    let same = compare(&a, &again);
+    assert!(all(&same, "findings").iter().all(|d| d["outcome"] != "differs"), "{:#}", same["findings"]);
+    let runs = all(&same, "samples");
+    assert!(runs.len() >= 4 && runs.iter().all(|e| e["outcome"] != "differs"), "{runs:#?}");
+    assert!(runs.iter().filter(|e| e["outcome"] == "same").count() >= 2, "no difference is an answer");
+    let differ = compare(&other, &a);
+    let what = |name: &str| all(&differ, "findings").into_iter().find(|d| d["what"] == name).unwrap();
+    assert!(what("open AUs, linear")["outcome"] == "differs" && what("erase block")["outcome"] == "same", "{differ:#}");
+    assert!(all(&differ, "samples").iter().filter(|e| e["outcome"] == "differs").count() >= 2, "{differ:#}");
+}

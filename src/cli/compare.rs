@@ -146,7 +146,7 @@ fn text(all: &[&Subject], pairs: &[Pair], lots: &[compare::Lots], references: &[
             let _ = writeln!(o, "  {h}");
         });
         for d in p.findings.iter().chain(&p.metrics) {
-            let _ = writeln!(o, "  {:<24}{:<22}{:<22}{}", d.what, d.a, d.b, verdict(d));
+            let _ = writeln!(o, "  {:<32}{:<20}{:<20}{}", d.what, d.a, d.b, verdict(d));
         }
         for e in &p.samples {
             experiment(&mut o, e, a, &p.label);
@@ -170,7 +170,7 @@ fn text(all: &[&Subject], pairs: &[Pair], lots: &[compare::Lots], references: &[
                 _ if l.p <= 0.05 => format!("the lots differ (p = {:.3})", l.p),
                 _ => format!("no difference shown (p = {:.2})", l.p),
             };
-            let _ = writeln!(o, "  {:<24}{} against {}: {verdict}", l.what, list(&l.a), list(&l.b));
+            let _ = writeln!(o, "  {:<32}{} against {}: {verdict}", l.what, list(&l.a), list(&l.b));
         }
     }
     if !references.is_empty() {
@@ -200,28 +200,16 @@ fn verdict(d: &Difference) -> String {
 }
 
 fn experiment(o: &mut String, e: &Experiment, a: &str, b: &str) {
-    let n = e.conditions.len();
-    let differing = e.differing();
-    let [mean, low, high] = e.ratio;
-    if differing == 0 {
-        let _ = writeln!(
-            o,
-            "  {}: no difference in {n} common conditions; times of {b} are x{} those of {a} (x{} to x{})",
-            e.name,
-            three(mean),
-            three(low),
-            three(high)
-        );
-        return;
-    }
-    let _ = writeln!(
-        o,
-        "  {}: {differing} of {n} common conditions differ; times of {b} are x{} those of {a} (x{} to x{})",
-        e.name,
-        three(mean),
-        three(low),
-        three(high)
-    );
+    let (n, differing) = (e.conditions.len(), e.differing());
+    let [mid, low, high] = e.ratio;
+    let times =
+        format!("times of {b} are x{} those of {a} (median of {n} common conditions, {} to {})", three(mid), three(low), three(high));
+    let _ = match e.outcome {
+        Outcome::Same => writeln!(o, "  {}: no difference; {times}", e.name),
+        Outcome::Unclear => writeln!(o, "  {}: no difference shown, and none excluded; {times}", e.name),
+        Outcome::Differs if differing == 0 => writeln!(o, "  {}: differs; {times}", e.name),
+        Outcome::Differs => writeln!(o, "  {}: differs, {differing} of them beyond doubt by themselves; {times}", e.name),
+    };
     for c in e.conditions.iter().filter(|c| c.differs).take(3) {
         let [r, lo, hi] = c.ratio;
         let _ = writeln!(

@@ -37,23 +37,19 @@ pub fn parse(word: &str) -> Result<Condition, String> {
             _ => Err(format!("'{word}': {key} is text; use = or !=")),
         };
     }
+    let quantity = Quantity::ALL.iter().any(|q| q.key() == key);
+    // A figure of a benchmark is named as `survey show` prints it: record-write-100-b-records.
+    if !quantity && !key.contains('_') && !["capacity", "flags"].contains(&key.as_str()) {
+        let names: Vec<&str> = Quantity::ALL.iter().map(|q| q.key()).collect();
+        return Err(format!("'{word}': there is no '{key}'; there are {}, capacity, flags, {}", TEXTS.join(", "), names.join(", ")));
+    }
     let number = wanted.parse::<f64>().ok().filter(|v| v.is_finite()).or_else(|| wanted.parse::<Bytes>().ok().map(|b| b.0 as f64));
     let Some(v) = number else { return Err(format!("'{word}': '{wanted}' is not a number or a size such as 4MiB")) };
     match key.as_str() {
         "capacity" => Ok(Condition { sql: format!("capacity {op} ?"), values: vec![Val::Int(v as i64)] }),
         "flags" => Ok(Condition { sql: format!("flags {op} ?"), values: vec![Val::Int(v as i64)] }),
         _ => {
-            let quantity = Quantity::ALL.iter().any(|q| q.key() == key);
-            // A figure of a benchmark is named as `survey show` prints it: record-write-100-b-records.
             let key = if quantity { key } else { key.replace('_', "-") };
-            if !quantity && !key.contains('-') {
-                let names: Vec<&str> = Quantity::ALL.iter().map(|q| q.key()).collect();
-                return Err(format!(
-                    "'{word}': there is no '{key}'; there are {}, capacity, flags, {}",
-                    TEXTS.join(", "),
-                    names.join(", ")
-                ));
-            }
             // "At least 64" answers ">= 5", and is silent on "= 64" and "< 100".
             let bound = if op.starts_with('>') { "" } else { " AND f.bound = 0" };
             Ok(Condition {
