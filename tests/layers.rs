@@ -36,6 +36,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("device", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding"]),
     ("host", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding"]),
     ("report", &["crate::cli", "nandscope_sim", "device::open"]),
+    ("flashbench", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::host", "crate::finding", "nandscope_sim"]),
     ("volume", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding", "nandscope_sim"]),
     ("probe.rs", &["crate::cli", "nandscope_sim"]),
     ("compare.rs", &["crate::cli", "crate::report", "crate::survey", "crate::device", "nandscope_sim"]),

@@ -3,6 +3,7 @@
 mod cards;
 mod compare;
 mod complete;
+mod flashbench;
 pub mod identify;
 mod infer;
 mod list;
@@ -44,6 +45,8 @@ enum Command {
     Probe(probe::ProbeArgs),
     /// Run one experiment
     Run(probe::RunArgs),
+    /// flashbench's tests, options and lines, without its faults
+    Flashbench(flashbench::FlashbenchArgs),
     /// List block devices and whether they may be probed
     List(list::ListArgs),
     /// List or show the built-in simulated cards
@@ -76,6 +79,7 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Probe(a) => probe::probe(a),
         Command::Run(a) => probe::run(a),
+        Command::Flashbench(a) => flashbench::run(a),
         Command::List(a) => list::run(a),
         Command::Cards(a) => cards::run(a),
         Command::Identify(a) => identify::run(a),

@@ -112,12 +112,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
         }
         experiments.retain(|e| !e.about().writes);
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // A second Ctrl-C ends at once.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = stop_on_signals()?;
     let region_asked = a.region.map(|(s, e)| (s.map_or(0, |b| b.0), e.map(|b| b.0)));
     let undo = write && !simulated && !a.no_undo;
     let mut opened = device::open(&target, &OpenOptions::default())?;
@@ -212,6 +207,16 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     Ok(verdict(&report.findings))
 }
 
+/// A flag that Ctrl-C sets; a second one ends the program at once.
+pub(super) fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
 fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry) -> Result<Range<u64>, DeviceError> {
     let (start, end) = asked.map_or((0, g.size), |(s, e)| (s, e.unwrap_or(g.size)));
     if start >= end || end > g.size || !start.is_multiple_of(g.sector) || !end.is_multiple_of(g.sector) {
@@ -253,7 +258,7 @@ fn plan(target: &str, write: bool, a: &Common, region: &Range<u64>, signatures: 
 }
 
 /// One line that moves, on a terminal, once anything takes longer than two seconds.
-struct Bar {
+pub(super) struct Bar {
     bar: Option<indicatif::ProgressBar>,
     began: Instant,
     shown: bool,
@@ -261,7 +266,7 @@ struct Bar {
 }
 
 impl Bar {
-    fn new(quiet: bool) -> Bar {
+    pub fn new(quiet: bool) -> Bar {
         let on = !quiet && std::io::stderr().is_terminal();
         let bar = on.then(|| {
             let style = if colour(&std::io::stderr()) { "{msg:22} {bar:30.cyan} {prefix}" } else { "{msg:22} {bar:30} {prefix}" };
@@ -273,11 +278,11 @@ impl Bar {
         Bar { bar, began: Instant::now(), shown: false, name: String::new() }
     }
 
-    fn begin(&mut self, index: usize, of: usize, name: &str) {
+    pub fn begin(&mut self, index: usize, of: usize, name: &str) {
         self.name = format!("{}/{of} {name}", index + 1);
     }
 
-    fn tick(&mut self, spent: f64, left: Nanos, accesses: usize) {
+    pub fn tick(&mut self, spent: f64, left: Nanos, accesses: usize) {
         let Some(bar) = &self.bar else { return };
         if !self.shown && self.began.elapsed().as_secs() >= 2 {
             bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
@@ -290,7 +295,7 @@ impl Bar {
         }
     }
 
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

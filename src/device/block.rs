@@ -110,7 +110,7 @@ impl FileDevice {
                 }
                 &self.ones
             }
-            Fill::Random(_) | Fill::Stamp(_) => {
+            Fill::Byte(_) | Fill::Random(_) | Fill::Stamp(_) => {
                 self.varied.grow(len).map_err(no_memory)?;
                 fill.render(a.at, &mut self.varied[..len]);
                 &self.varied

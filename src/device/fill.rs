@@ -9,7 +9,7 @@ const STAMP: [u8; 8] = *b"nandscpS";
 impl Fill {
     /// True where the bytes do not depend on the position, so that one prepared buffer serves every write.
     pub fn is_constant(self) -> bool {
-        matches!(self, Fill::Zeros | Fill::Ones)
+        matches!(self, Fill::Zeros | Fill::Ones | Fill::Byte(_))
     }
 
     /// The bytes this fill puts at `at` (bytes from the start of the target, a multiple of 512) for the length of `out`.
@@ -17,6 +17,7 @@ impl Fill {
         match self {
             Fill::Zeros => out.fill(0),
             Fill::Ones => out.fill(0xff),
+            Fill::Byte(b) => out.fill(b),
             Fill::Random(seed) => {
                 for (i, sector) in out.chunks_mut(SECTOR as usize).enumerate() {
                     noise(seed, at / SECTOR + i as u64, sector);
@@ -63,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_fill_depends_on_the_position_only() {
-        for fill in [Fill::Zeros, Fill::Ones, Fill::Random(3), Fill::Stamp(3)] {
+        for fill in [Fill::Zeros, Fill::Ones, Fill::Byte(0x5a), Fill::Random(3), Fill::Stamp(3)] {
             let mut whole = vec![1; 8192];
             fill.render(1 << 20, &mut whole);
             let mut part = vec![2; 1024];

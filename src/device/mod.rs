@@ -38,6 +38,8 @@ use serde::{Deserialize, Serialize};
 pub enum Fill {
     Zeros,
     Ones,
+    /// One byte, repeated.
+    Byte(u8),
     /// Incompressible bytes made from the seed and the position.
     Random(u64),
     /// Every sector carries its own address and the seed, so that it can be checked later.

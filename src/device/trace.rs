@@ -86,6 +86,7 @@ pub fn word(op: Op) -> String {
     match op {
         Op::Write(Fill::Zeros) => "write:zeros".into(),
         Op::Write(Fill::Ones) => "write:ones".into(),
+        Op::Write(Fill::Byte(b)) => format!("write:byte:{b}"),
         Op::Write(Fill::Random(seed)) => format!("write:random:{seed}"),
         Op::Write(Fill::Stamp(seed)) => format!("write:stamp:{seed}"),
         other => other.name().into(),
@@ -102,6 +103,7 @@ pub fn parse_word(text: &str) -> Option<Op> {
         Some(("write", "zeros")) => Some(Op::Write(Fill::Zeros)),
         Some(("write", "ones")) => Some(Op::Write(Fill::Ones)),
         Some(("write", fill)) => match fill.split_once(':')? {
+            ("byte", s) => Some(Op::Write(Fill::Byte(s.parse().ok()?))),
             ("random", s) => Some(Op::Write(Fill::Random(seed(s)?))),
             ("stamp", s) => Some(Op::Write(Fill::Stamp(seed(s)?))),
             _ => None,
@@ -206,9 +208,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_read_back(kind in 0..7, seed: u64) {
+        fn words_read_back(kind in 0..8, seed: u64) {
             let op = [Op::Read, Op::Discard, Op::Flush, Op::Write(Fill::Zeros), Op::Write(Fill::Ones), Op::Write(Fill::Random(seed)),
-                Op::Write(Fill::Stamp(seed))][kind as usize];
+                Op::Write(Fill::Stamp(seed)), Op::Write(Fill::Byte(seed as u8))][kind as usize];
             prop_assert_eq!(parse_word(&word(op)), Some(op));
         }
 

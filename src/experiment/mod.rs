@@ -3,11 +3,14 @@
 //! An experiment names its conditions (`cells`), one trial of a condition, and what follows from the samples. It never
 //! chooses the order of the cells, counts repetitions or looks at the clock: the runner does (`run.rs`).
 
+mod access_kinds;
 mod fat_zone;
+mod interval;
 mod multi_block;
 mod open_au;
 mod read_boundary;
 pub mod run;
+mod scatter;
 mod write_boundary;
 mod write_unit;
 
@@ -98,12 +101,17 @@ pub const ALL: &[&dyn Experiment] = &[
     &write_boundary::WriteBoundary,
     &fat_zone::FatZone,
     &multi_block::MultiBlock,
+    &scatter::Scatter,
+    &interval::Interval,
+    &access_kinds::AccessKinds,
 ];
 
-/// What `probe` runs: all that says what is inside a card. `multi-block` says how a host had better write to it, and costs
-/// more writes than all the others.
+/// Experiments that say how a host had better use a card rather than what is inside, or cost more than all the others.
+const ON_REQUEST: [&str; 4] = ["multi-block", "scatter", "interval", "access-kinds"];
+
+/// What `probe` runs: all that says what is inside a card.
 pub fn probing() -> Vec<&'static dyn Experiment> {
-    ALL.iter().copied().filter(|e| e.about().name != "multi-block").collect()
+    ALL.iter().copied().filter(|e| !ON_REQUEST.contains(&e.about().name)).collect()
 }
 
 pub fn by_name(name: &str) -> Option<&'static dyn Experiment> {
@@ -173,7 +181,12 @@ impl Bench<'_> {
 
     pub fn write(&mut self, role: u8, at: u64, len: u64) -> Result<Nanos, DeviceError> {
         let seed = (self.cell as u64) << 32 | self.trial as u64;
-        self.access(role, Op::Write(Fill::Random(seed)), at, len)
+        self.write_of(role, Fill::Random(seed), at, len)
+    }
+
+    /// A write of chosen content.
+    pub fn write_of(&mut self, role: u8, fill: Fill, at: u64, len: u64) -> Result<Nanos, DeviceError> {
+        self.access(role, Op::Write(fill), at, len)
     }
 
     /// How the writes from now on are put on the bus of a card; see [`Device::write_as`].

@@ -27,6 +27,34 @@ pub fn rate(bytes_per_second: f64) -> String {
     unit_of(bytes_per_second, &RATES)
 }
 
+/// As `time`, but never cut: "-412µs" instead of "-412331", "1ms" instead of "1e+03µ".
+pub fn neat_time(ns: i64) -> String {
+    let x = ns.unsigned_abs() as f64;
+    format!("{}{}", if ns < 0 { "-" } else { "" }, neat(x, &TIMES))
+}
+
+/// As `rate`, but never cut: "2.58G/s" instead of "2.584G/".
+pub fn neat_rate(bytes_per_second: f64) -> String {
+    neat(bytes_per_second, &RATES)
+}
+
+/// As `size`, but in a smaller unit where three digits would not be exact: "4128KiB" instead of "4.03MiB".
+pub fn neat_size(bytes: u64) -> String {
+    let exact = |s: &String| parse_size(s).is_some_and(|p| p.value == bytes as f64);
+    let smaller = |unit: u64, name: &str| bytes.is_multiple_of(unit).then(|| format!("{}{name}", bytes / unit));
+    let short = size(bytes);
+    if exact(&short) { short } else { smaller(1 << 20, "MiB").or(smaller(1 << 10, "KiB")).unwrap_or_else(|| format!("{bytes}B")) }
+}
+
+/// Three digits and the unit in which they stay below 1000 after rounding. Nanoseconds and bytes are whole.
+fn neat(x: f64, units: &[(&str, f64)]) -> String {
+    let fits = |factor: f64| (x / factor) < 999.5;
+    let (unit, factor) = *units.iter().find(|u| fits(u.1)).unwrap_or(&units[units.len() - 1]);
+    let y = if factor == 1.0 { x.round() } else { x / factor };
+    // Beyond the last unit the digits before the point are all there are.
+    if y >= 999.5 { format!("{y:.0}{unit}") } else { format!("{}{unit}", significant(y, 3)) }
+}
+
 fn unit_of(x: f64, units: &[(&str, f64)]) -> String {
     let (unit, factor) = *units.iter().rev().find(|u| x >= u.1).unwrap_or(&units[0]);
     cut(format!("{}{unit}", significant(x / factor, digits(unit))))
@@ -43,10 +71,15 @@ fn cut(mut s: String) -> String {
     s
 }
 
+/// A number as C's `%g` prints it: six significant digits.
+pub fn general(x: f64) -> String {
+    significant(x, 6)
+}
+
 /// C's `%.{n}g`: n significant digits, no trailing zeros, an exponent from 10^n on.
 fn significant(x: f64, n: usize) -> String {
     if x == 0.0 || !x.is_finite() {
-        return format!("{x}");
+        return format!("{x}").to_lowercase();
     }
     let e = format!("{x:.*e}", n - 1);
     let (mantissa, exponent) = e.split_once('e').unwrap_or((&e, "0"));
@@ -209,6 +242,24 @@ mod tests {
         {
             assert_eq!(rate(r), text);
         }
+    }
+
+    #[test]
+    fn neat_numbers_keep_digits_and_unit() {
+        for (ns, text) in [(-412_331, "-412µs"), (999_700, "1ms"), (-22_560, "-22.6µs"), (33, "33ns"), (0, "0ns"), (1_234_567_890, "1.23s")]
+        {
+            assert_eq!(neat_time(ns), text);
+        }
+        for (r, text) in
+            [(2.584e9, "2.58G/s"), (999.7e3, "1M/s"), (10.3e6, "10.3M/s"), (912e3, "912K/s"), (14.0, "14B/s"), (1.25e12, "1250G/s")]
+        {
+            assert_eq!(neat_rate(r), text);
+        }
+        for (b, text) in [(4128 << 10, "4128KiB"), (4 << 20, "4MiB"), (66048, "64.5KiB"), (513, "513B"), (3 << 19, "1.5MiB")] {
+            assert_eq!(neat_size(b), text);
+        }
+        assert_eq!(general(1731.9212), "1731.92");
+        assert_eq!(general(-1e-9), "-1e-09");
     }
 
     #[test]

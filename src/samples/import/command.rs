@@ -41,7 +41,7 @@ pub fn command(text: &str) -> Option<Context> {
     if text.starts_with('#') {
         let before = text.trim_start_matches('#').trim_start();
         let first = split(before).into_iter().find(|w| !matches!(w.as_str(), "sudo" | "time" | "nice"))?;
-        if !first.ends_with("flashbench") || !before.contains(" /") {
+        if !first.ends_with("flashbench") || !(before.contains(" /") || before.contains(" sim:")) {
             return None;
         }
     }
