@@ -121,7 +121,7 @@ pub fn verdicts(r: &Report, plots: &[Plot]) -> Markup {
                             th scope="row" { a href=(format!("#f-{}", f.quantity.key())) { (f.quantity.title()) } }
                             td.value { (value(f)) }
                             td.conf { (confidence(f)) }
-                            td { @if decided(f) { (runner_up(f)) } @else { span.muted { (f.reason.as_deref().unwrap_or("no reason given")) } } }
+                            td { @if decided(f) { (runner_up(f)) } @else { a href=(format!("#f-{}", f.quantity.key())) aria-label=(format!("why {} is undecided", f.quantity.title())) { "why" } } }
                         } } }
                     }
                 }))
