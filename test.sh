@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 mkdir -p target
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-  packages="fio flashbench dosfstools exfatprogs e2fsprogs fdisk libnbd-bin qemu-utils fuse3 mtools parted f2fs-tools btrfs-progs chromium"
+  packages="fio flashbench dosfstools exfatprogs e2fsprogs fdisk libnbd-bin qemu-utils fuse3 mtools parted f2fs-tools btrfs-progs chromium postgresql"
   dpkg -s $packages >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq $packages; } >/dev/null 2>&1 ||
     echo "some Debian packages could not be installed; their tests say what they skip"
 fi

@@ -3,6 +3,7 @@
 
 pub mod ab;
 pub mod cli;
+pub mod compare;
 pub mod device;
 pub mod experiment;
 pub mod finding;
@@ -15,6 +16,7 @@ pub mod probe;
 pub mod report;
 pub mod samples;
 pub mod serve;
+pub mod survey;
 pub mod units;
 pub mod volume;
 pub mod workload;

@@ -42,6 +42,8 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("lab", &["crate::report", "crate::cli", "nandscope_sim"]),
     ("volume", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding", "nandscope_sim"]),
     ("probe.rs", &["crate::cli", "nandscope_sim"]),
+    ("compare.rs", &["crate::cli", "crate::report", "crate::survey", "crate::device", "nandscope_sim"]),
+    ("survey", &["crate::cli", "nandscope_sim", "device::open"]),
 ];
 
 #[test]

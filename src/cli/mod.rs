@@ -4,6 +4,7 @@
 mod ab;
 mod bench;
 mod cards;
+mod compare;
 mod complete;
 mod erase;
 mod evidence;
@@ -23,6 +24,7 @@ mod report;
 mod serve;
 mod sim;
 mod sim_text;
+mod survey;
 mod undo;
 
 use crate::device::DeviceError;
@@ -95,6 +97,10 @@ enum Command {
     Sim(sim::SimArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
+    /// Compare cards: what differs, how surely, by how much
+    Compare(compare::CompareArgs),
+    /// Keep, search and share results of many cards
+    Survey(survey::SurveyArgs),
     /// Print completions for a shell
     Completions(complete::CompletionsArgs),
     /// Print the manual page
@@ -126,6 +132,8 @@ pub fn main() -> ExitCode {
         Command::Defrag(a) => frag::defrag(a),
         Command::Sim(a) => sim::run(a),
         Command::Undo(a) => undo::run(a),
+        Command::Compare(a) => compare::run(a),
+        Command::Survey(a) => survey::run(a),
         Command::Completions(a) => complete::completions(a),
         Command::Man => complete::man(),
     };

@@ -3,6 +3,7 @@
 pub mod busy;
 pub mod firmware;
 pub mod import;
+pub mod metric;
 pub mod records;
 
 use crate::device::{Fill, Op};

@@ -84,12 +84,12 @@
     };
     var y = axis(f.y, number);
     y.size = 62;
-    var width = function () { return Math.max(240, el.clientWidth - 2); };
+    var w = width(el);
     var plot;
     try {
       el.insertBefore(live, el.querySelector(".static"));
       plot = new uPlot({
-        width: width(), height: Math.min(340, Math.max(220, width() * 0.45)),
+        width: w, height: height(w),
         scales: { x: { time: false, distr: f.logX ? 3 : 1, log: 2 }, y: { distr: f.logY && !r.flat ? 3 : 1, log: 10, range: f.logY ? undefined : function (u, lo, hi) { lo = Math.min(0, lo); var room = (hi - lo || 1) * 0.05; return [lo < 0 ? lo - room : 0, hi + room]; } } },
         axes: [axis(f.x, shown), y], series: series, bands: bands, legend: { show: true, live: true }
       }, r.data, live);
@@ -110,19 +110,31 @@
       plot.setCursor({ left: plot.valToPos(r.data[0][at], "x"), top: 10 });
     });
     live.addEventListener("blur", function () { hint.textContent = idle; });
-    el.plot = { u: plot, again: function () { plot.destroy(); live.remove(); hint.remove(); el.classList.remove("drawn"); draw(el); }, size: function () { plot.setSize({ width: width(), height: Math.min(340, Math.max(220, width() * 0.45)) }); } };
+    el.plot = {
+      width: w,
+      again: function () { plot.destroy(); live.remove(); hint.remove(); el.classList.remove("drawn"); el.plot = null; draw(el); },
+      size: function () { var now = width(el); el.plot.width = now; plot.setSize({ width: now, height: height(now) }); }
+    };
     document.documentElement.dataset.plots = document.querySelectorAll("figure.drawn").length;
   }
 
+  function width(el) { return Math.max(240, el.clientWidth - 2); }
+  function height(w) { return Math.min(340, Math.max(220, w * 0.45)); }
   function visible(el) { return el.clientWidth > 0 && el.getClientRects().length > 0; }
-  function drawAll() { document.querySelectorAll("figure[data-figure]").forEach(function (el) { if (visible(el)) draw(el); }); }
-  function eachDrawn(what) { document.querySelectorAll("figure.drawn").forEach(function (el) { if (el.plot && visible(el)) el.plot[what](); }); }
+  function draw0(el) { if (visible(el)) draw(el); }
 
-  drawAll();
-  document.addEventListener("toggle", drawAll, true);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", function () { eachDrawn("again"); });
-  var timer = 0;
-  addEventListener("resize", function () { clearTimeout(timer); timer = setTimeout(function () { eachDrawn("size"); drawAll(); }, 120); });
+  // Draws what comes into view (a fold that opens), and follows the width of the page.
+  var watch = new ResizeObserver(function (seen) {
+    seen.forEach(function (x) {
+      var el = x.target;
+      if (!visible(el)) return;
+      if (!el.plot) draw(el); else if (Math.abs(el.plot.width - width(el)) > 1) el.plot.size();
+    });
+  });
+  document.querySelectorAll("figure[data-figure]").forEach(function (el) { draw0(el); watch.observe(el); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", function () {
+    document.querySelectorAll("figure.drawn").forEach(function (el) { if (el.plot) el.plot.again(); });
+  });
 
   document.querySelectorAll(".command pre").forEach(function (pre) {
     var b = document.createElement("button");

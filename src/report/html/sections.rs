@@ -120,8 +120,8 @@ pub fn verdicts(r: &Report, plots: &[Plot]) -> Markup {
                         tbody { @for f in &all { tr {
                             th scope="row" { a href=(format!("#f-{}", f.quantity.key())) { (f.quantity.title()) } }
                             td.value { (value(f)) }
-                            td { (confidence(f)) }
-                            td { @if decided(f) { (runner_up(f)) } @else { span.muted { (f.reason.as_deref().unwrap_or("no reason given")) } } }
+                            td.conf { (confidence(f)) }
+                            td { @if decided(f) { (runner_up(f)) } @else { a href=(format!("#f-{}", f.quantity.key())) aria-label=(format!("why {} is undecided", f.quantity.title())) { "why" } } }
                         } } }
                     }
                 }))

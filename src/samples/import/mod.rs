@@ -8,6 +8,7 @@ mod align;
 mod card;
 mod clean;
 mod command;
+pub mod foreign;
 mod other;
 mod reader;
 mod sdfat;

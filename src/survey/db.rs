@@ -1,0 +1,263 @@
+//! The same few SQL statements on SQLite and on PostgreSQL.
+
+use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use std::path::Path;
+
+/// A value that goes in or comes out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Val {
+    Null,
+    Int(i64),
+    Real(f64),
+    Text(String),
+}
+
+impl From<&str> for Val {
+    fn from(s: &str) -> Val {
+        Val::Text(s.into())
+    }
+}
+impl From<String> for Val {
+    fn from(s: String) -> Val {
+        Val::Text(s)
+    }
+}
+impl From<i64> for Val {
+    fn from(i: i64) -> Val {
+        Val::Int(i)
+    }
+}
+impl From<f64> for Val {
+    fn from(f: f64) -> Val {
+        Val::Real(f)
+    }
+}
+impl<T: Into<Val>> From<Option<T>> for Val {
+    fn from(o: Option<T>) -> Val {
+        o.map_or(Val::Null, Into::into)
+    }
+}
+
+impl Val {
+    pub fn text(&self) -> String {
+        match self {
+            Val::Null => String::new(),
+            Val::Int(i) => i.to_string(),
+            Val::Real(f) => f.to_string(),
+            Val::Text(s) => s.clone(),
+        }
+    }
+
+    pub fn int(&self) -> Option<i64> {
+        match self {
+            Val::Int(i) => Some(*i),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DbError {
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
+    /// The text of the server, without the lines around it.
+    #[error("PostgreSQL: {0}")]
+    Postgres(String),
+}
+
+impl From<postgres::Error> for DbError {
+    fn from(e: postgres::Error) -> DbError {
+        let text = e.as_db_error().map(|d| d.message().to_string());
+        let cause = std::error::Error::source(&e).map(|s| s.to_string());
+        DbError::Postgres(text.or(cause).unwrap_or_else(|| e.to_string()))
+    }
+}
+
+type Result<T> = std::result::Result<T, DbError>;
+
+/// Statements use $1, $2, ... in the order in which they stand, each once.
+pub enum Db {
+    Sqlite(rusqlite::Connection),
+    Postgres(Box<postgres::Client>),
+}
+
+impl Db {
+    /// # Errors
+    /// The file cannot be made or is no database.
+    pub fn sqlite(path: &Path) -> Result<Db> {
+        let c = rusqlite::Connection::open(path)?;
+        // Several programs may add at once: wait for each other, readers never wait.
+        c.busy_timeout(std::time::Duration::from_secs(60))?;
+        c.pragma_update(None, "journal_mode", "WAL")?;
+        c.pragma_update(None, "synchronous", "NORMAL")?;
+        c.set_prepared_statement_cache_capacity(64);
+        Ok(Db::Sqlite(c))
+    }
+
+    /// # Errors
+    /// The server cannot be reached or refuses.
+    pub fn postgres(url: &str) -> Result<Db> {
+        Ok(Db::Postgres(Box::new(postgres::Client::connect(url, postgres::NoTls)?)))
+    }
+
+    /// Several statements without values.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn batch(&mut self, sql: &str) -> Result<()> {
+        match self {
+            Db::Sqlite(c) => Ok(c.execute_batch(sql)?),
+            Db::Postgres(c) => Ok(c.batch_execute(sql)?),
+        }
+    }
+
+    /// # Errors
+    /// What the database says.
+    pub fn execute(&mut self, sql: &str, values: &[Val]) -> Result<u64> {
+        match self {
+            Db::Sqlite(c) => Ok(c.prepare_cached(sql)?.execute(rusqlite::params_from_iter(values.iter().map(own)))? as u64),
+            Db::Postgres(c) => Ok(c.execute(sql, &refs(values))?),
+        }
+    }
+
+    /// # Errors
+    /// What the database says.
+    pub fn query(&mut self, sql: &str, values: &[Val]) -> Result<Vec<Vec<Val>>> {
+        match self {
+            Db::Sqlite(c) => {
+                let mut s = c.prepare_cached(sql)?;
+                let n = s.column_count();
+                let rows = s.query_map(rusqlite::params_from_iter(values.iter().map(own)), |row| {
+                    (0..n).map(|i| row.get_ref(i).map(back)).collect()
+                })?;
+                Ok(rows.collect::<std::result::Result<Vec<Vec<Val>>, _>>()?)
+            }
+            Db::Postgres(c) => {
+                let rows = c.query(sql, &refs(values))?;
+                Ok(rows.iter().map(|r| (0..r.len()).map(|i| from_postgres(r, i)).collect()).collect())
+            }
+        }
+    }
+
+    /// All or nothing. Readers of SQLite are not held up; other writers wait.
+    ///
+    /// # Errors
+    /// Of `what`, or of the database.
+    pub fn transaction<T, E: From<DbError>>(
+        &mut self,
+        what: impl FnOnce(&mut Db) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        self.batch(if matches!(self, Db::Sqlite(_)) { "BEGIN IMMEDIATE" } else { "BEGIN" })?;
+        match what(self) {
+            Ok(v) => {
+                self.batch("COMMIT")?;
+                Ok(v)
+            }
+            Err(e) => {
+                let _ = self.batch("ROLLBACK");
+                Err(e)
+            }
+        }
+    }
+}
+
+fn own(v: &Val) -> rusqlite::types::Value {
+    use rusqlite::types::Value;
+    match v {
+        Val::Null => Value::Null,
+        Val::Int(i) => Value::Integer(*i),
+        Val::Real(f) => Value::Real(*f),
+        Val::Text(s) => Value::Text(s.clone()),
+    }
+}
+
+fn back(v: rusqlite::types::ValueRef<'_>) -> Val {
+    use rusqlite::types::ValueRef;
+    match v {
+        ValueRef::Null => Val::Null,
+        ValueRef::Integer(i) => Val::Int(i),
+        ValueRef::Real(f) => Val::Real(f),
+        ValueRef::Text(t) | ValueRef::Blob(t) => Val::Text(String::from_utf8_lossy(t).into_owned()),
+    }
+}
+
+fn refs(values: &[Val]) -> Vec<&(dyn ToSql + Sync)> {
+    values.iter().map(|v| v as &(dyn ToSql + Sync)).collect()
+}
+
+fn from_postgres(r: &postgres::Row, i: usize) -> Val {
+    match *r.columns()[i].type_() {
+        Type::INT8 => r.get::<_, Option<i64>>(i).into(),
+        Type::INT4 => r.get::<_, Option<i32>>(i).map(i64::from).into(),
+        Type::FLOAT8 => r.get::<_, Option<f64>>(i).into(),
+        _ => r.try_get::<_, Option<String>>(i).unwrap_or(None).into(),
+    }
+}
+
+impl ToSql for Val {
+    fn to_sql(&self, ty: &Type, out: &mut bytes::BytesMut) -> std::result::Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match (self, ty) {
+            (Val::Null, _) => Ok(IsNull::Yes),
+            (Val::Int(i), &Type::FLOAT8) => (*i as f64).to_sql(ty, out),
+            (Val::Int(i), _) => i.to_sql(ty, out),
+            (Val::Real(f), _) => f.to_sql(ty, out),
+            // PostgreSQL has no text with NUL in it.
+            (Val::Text(s), _) if s.contains('\0') => s.replace('\0', " ").to_sql(ty, out),
+            (Val::Text(s), _) => s.to_sql(ty, out),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+/// What each version of the tables added. Version n is the length of the list when it was current; entries are never changed.
+pub const MIGRATIONS: &[&str] = &[
+    "CREATE TABLE cards (
+        id TEXT PRIMARY KEY, name TEXT NOT NULL, maker TEXT, ids TEXT, part TEXT, kind TEXT, capacity BIGINT, price TEXT, lot TEXT,
+        format TEXT NOT NULL, file TEXT NOT NULL, host TEXT, citation TEXT, added BIGINT NOT NULL, flags BIGINT NOT NULL,
+        words TEXT NOT NULL, summary TEXT NOT NULL, json TEXT, path TEXT, mtime BIGINT, size BIGINT);
+     CREATE TABLE facts (id TEXT NOT NULL, key TEXT NOT NULL, value DOUBLE PRECISION NOT NULL, confidence DOUBLE PRECISION NOT NULL, bound BIGINT NOT NULL, shown TEXT NOT NULL);
+     CREATE INDEX facts_key ON facts (key, value);
+     CREATE INDEX facts_id ON facts (id);
+     CREATE TABLE damaged (path TEXT PRIMARY KEY, mtime BIGINT NOT NULL, size BIGINT NOT NULL, why TEXT NOT NULL);",
+    // Lists are sorted by name; imports are looked up by what they were.
+    "CREATE INDEX cards_name ON cards (name);
+     CREATE INDEX cards_path ON cards (path);",
+];
+
+/// Brings the tables to this program's version.
+///
+/// # Errors
+/// The tables are newer than this program, or the database fails.
+pub fn migrate(db: &mut Db) -> Result<()> {
+    db.batch("CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value BIGINT NOT NULL)")?;
+    let current = |db: &mut Db| -> Result<usize> {
+        Ok(db.query("SELECT value FROM meta WHERE key = 'version'", &[])?.first().and_then(|r| r[0].int()).unwrap_or(0) as usize)
+    };
+    if current(db)? == MIGRATIONS.len() {
+        return Ok(());
+    }
+    db.transaction(|db| {
+        if matches!(db, Db::Postgres(_)) {
+            // Two hosts may open a new survey at the same time.
+            db.batch("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE")?;
+        }
+        let have = current(db)?;
+        if have > MIGRATIONS.len() {
+            let text = format!("the survey was made by a newer nandscope (tables version {have}, this program knows {})", MIGRATIONS.len());
+            return Err(DbError::Postgres(text));
+        }
+        for sql in &MIGRATIONS[have..] {
+            db.batch(sql)?;
+        }
+        db.execute(
+            "INSERT INTO meta (key, value) VALUES ('version', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            &[Val::Int(MIGRATIONS.len() as i64)],
+        )?;
+        Ok(())
+    })
+}

@@ -1,0 +1,108 @@
+//! The survey as a table for other programs: CSV, JSON lines, and the wiki table of the Linaro flash-card survey.
+
+use super::{Result, Row, Survey};
+use crate::finding::Quantity;
+use crate::units::Bytes;
+use std::fmt::Write;
+
+/// RFC 4180; a text that a spreadsheet would run as a formula gets an apostrophe.
+fn csv_cell(text: &str) -> String {
+    let text = if text.starts_with(['=', '+', '@']) || (text.starts_with('-') && text.parse::<f64>().is_err()) {
+        format!("'{text}")
+    } else {
+        text.to_string()
+    };
+    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+/// One line a card; a value and its confidence for every quantity. A bound is written as ">=64".
+///
+/// # Errors
+/// The database.
+pub fn csv(s: &mut Survey, rows: &[Row]) -> Result<String> {
+    let facts = s.facts()?;
+    let mut out = String::from("id,name,maker,kind,capacity,format,flags");
+    for q in Quantity::ALL {
+        let _ = write!(out, ",{0},{0}_confidence", q.key());
+    }
+    out.push_str(",figures\r\n");
+    for r in rows {
+        let capacity = r.capacity.map_or(String::new(), |c| c.to_string());
+        let cells = [&r.id, &r.name, &r.maker, &r.kind, &capacity, &r.format, &r.flags.to_string()].map(|c| csv_cell(c));
+        out.push_str(&cells.join(","));
+        let own = facts.get(&r.id).map_or(&[][..], Vec::as_slice);
+        for q in Quantity::ALL {
+            match own.iter().find(|f| f.key == q.key()) {
+                Some(f) => {
+                    let _ = write!(out, ",{}{},{}", if f.bound { ">=" } else { "" }, f.value, f.confidence);
+                }
+                None => out.push_str(",,"),
+            }
+        }
+        let figures: Vec<String> =
+            own.iter().filter(|f| Quantity::ALL.iter().all(|q| q.key() != f.key)).map(|f| format!("{}={}", f.key, f.shown)).collect();
+        let _ = write!(out, ",{}\r\n", csv_cell(&figures.join("; ")));
+    }
+    Ok(out)
+}
+
+/// One entry a line, without the originals.
+///
+/// # Errors
+/// The database, or a file that was damaged in the meantime.
+pub fn json_lines(s: &mut Survey, rows: &[Row]) -> Result<String> {
+    let mut out = String::new();
+    for r in rows {
+        let mut record = s.get(&r.id)?;
+        record.original = serde_json::Value::Null;
+        out.push_str(&serde_json::to_string(&record).unwrap_or_default());
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+/// A MoinMoin table with the columns that the Linaro survey had.
+pub fn wiki(s: &mut Survey, rows: &[Row]) -> Result<String> {
+    let facts = s.facts()?;
+    let cell = |t: &str| if t.is_empty() { " ".to_string() } else { t.replace("||", "| |").replace(['\n', '\r'], " ") };
+    let mut out = String::from(
+        "|| '''Manufacturer''' || '''Type''' || '''Name''' || '''Size''' || '''Allocation unit''' || '''Write size''' || '''Page size''' || '''FAT location''' || '''open AUs linear''' || '''open AUs random''' || '''Entry''' ||\n",
+    );
+    for r in rows {
+        let own = facts.get(&r.id).map_or(&[][..], Vec::as_slice);
+        let shown = |key: &str| own.iter().find(|f| f.key == key).map_or("?".to_string(), |f| f.shown.clone());
+        let fat = match own.iter().find(|f| f.key == "fat_zone") {
+            Some(f) if f.value > 0.0 => format!("first {}", Bytes(f.value as u64)),
+            Some(_) => "none".into(),
+            None => "?".into(),
+        };
+        let size = r.capacity.map_or("?".into(), |c| Bytes(c).to_string());
+        let cells = [
+            r.maker.clone(),
+            r.kind.clone(),
+            r.name.clone(),
+            size,
+            shown("erase_block"),
+            shown("write_unit"),
+            shown("page"),
+            fat,
+            shown("open_aus_linear"),
+            shown("open_aus_random"),
+            r.id.clone(),
+        ];
+        let _ = writeln!(out, "|| {} ||", cells.map(|c| cell(&c)).join(" || "));
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::csv_cell;
+
+    #[test]
+    fn cells_are_quoted_and_harmless() {
+        assert_eq!(csv_cell("a, \"b\""), "\"a, \"\"b\"\"\"");
+        assert_eq!(csv_cell("=cmd()"), "'=cmd()");
+        assert_eq!((csv_cell("-5").as_str(), csv_cell("-x").as_str()), ("-5", "'-x"));
+    }
+}

@@ -1,0 +1,150 @@
+//! A static web site of all cards: one page to search, one page a card. Opens from disk, needs no server.
+
+use super::record::Record;
+use super::{Result, Row, Survey, SurveyError, io};
+use crate::report::html::{self, STYLE};
+use crate::report::terminal::size;
+use crate::report::words::{GLOSSARY, grade};
+use crate::units::{date_text, three};
+use maud::{Markup, PreEscaped, html as markup};
+use std::path::Path;
+
+const SEARCH: &str = include_str!("site.js");
+
+/// Writes the site; returns how many cards have a page. Pages that are there already are overwritten, other files are left alone.
+///
+/// # Errors
+/// A page cannot be written, or the database fails. A damaged entry is skipped and told to `skipped`.
+pub fn write(s: &mut Survey, out: &Path, skipped: &mut dyn FnMut(&str, &SurveyError)) -> Result<usize> {
+    let cards = out.join("cards");
+    io(&cards, std::fs::create_dir_all(&cards))?;
+    let mut rows = s.list(&[])?;
+    let mut kept = vec![];
+    for row in rows.drain(..) {
+        match s.get(&row.id) {
+            Ok(r) => {
+                let path = cards.join(format!("{}.html", r.id));
+                io(&path, std::fs::write(&path, page(&r)))?;
+                kept.push(row);
+            }
+            Err(e) => skipped(&row.id, &e),
+        }
+    }
+    let path = out.join("index.html");
+    io(&path, std::fs::write(&path, index(&kept)))?;
+    Ok(kept.len())
+}
+
+fn index(rows: &[Row]) -> String {
+    let body = markup! {
+        a.skip href="#cards" { "Skip to the cards" }
+        header {
+            p.tool { "nandscope survey" }
+            h1 { "Flash cards, measured" }
+            p { (rows.len()) " entries. Erase block, open erase blocks and figures of benchmarks, each with where it comes from." }
+        }
+        main {
+            p {
+                label for="q" { "Search (all words must occur)" } br;
+                input type="search" id="q" autocomplete="off";
+                " " span id="count" role="status" { (rows.len()) " cards" }
+            }
+            div.scroll role="region" tabindex="0" aria-label="Cards" {
+                table id="cards" {
+                    caption { "All cards by name" }
+                    thead { tr {
+                        @for h in ["Card", "Maker", "Size", "Erase block", "Open, linear", "Open, random", "From"] { th scope="col" { (h) } }
+                    } }
+                    tbody { @for r in rows { tr data-words=(words(r)) {
+                        th scope="row" { a href=(format!("cards/{}.html", r.id)) { (r.name) } }
+                        td { (dash(&r.maker)) } td { (r.capacity.map_or("-".into(), size)) }
+                        td { (dash(&r.erase_block)) } td { (dash(&r.open_linear)) } td { (dash(&r.open_random)) }
+                        td { (r.format) @if r.flags > 0 { " " span.care { "flagged" } } }
+                    } } }
+                }
+            }
+            section aria-labelledby="glossary" {
+                h2 id="glossary" { "Glossary" }
+                dl { @for (term, text) in GLOSSARY { dt { (term) } dd { (text) } } }
+            }
+        }
+        script { (PreEscaped(SEARCH)) }
+    };
+    html::shell("Flash cards, measured", STYLE, &body)
+}
+
+fn words(r: &Row) -> String {
+    format!("{} {} {} {} {} {} {}", r.name, r.maker, r.kind, r.id, r.format, r.erase_block, r.summary).to_lowercase()
+}
+
+fn dash(t: &str) -> &str {
+    if t.is_empty() { "-" } else { t }
+}
+
+/// The page of a card: the report where there is one, else its figures.
+fn page(r: &Record) -> String {
+    let back = "<p><a href=\"../index.html\">All cards</a></p>";
+    if let Some(report) = r.report() {
+        return html::page(&report).replacen("<header>", &format!("<header>{back}"), 1);
+    }
+    let c = &r.card;
+    let s = &r.source;
+    let facts: Vec<(&str, String)> = [
+        ("maker", c.maker.clone()),
+        ("part number", c.part.clone()),
+        ("identity numbers", c.ids.clone()),
+        ("kind", c.kind.clone()),
+        ("size", c.capacity.map(size)),
+        ("made", c.made.clone()),
+        ("price", c.price.clone()),
+        ("lot", c.lot.clone()),
+        ("measured with", s.tool.clone()),
+        ("host", s.host.clone()),
+        ("source", s.citation.clone()),
+        ("file", (s.format != "published").then(|| s.file.clone())),
+        ("added", (r.added > 0).then(|| date_text(r.added))),
+    ]
+    .into_iter()
+    .filter_map(|(k, v)| Some((k, v?)))
+    .collect();
+    let body: Markup = markup! {
+        header { (PreEscaped(back)) h1 { (c.name) } p.muted { (s.format) } }
+        main {
+            section aria-labelledby="card" {
+                h2 id="card" { "Card and source" }
+                dl { @for (k, v) in &facts { dt { (k) } dd { (v) } } @if let Some(u) = &s.url { dt { "address" } dd { (u) } } }
+            }
+            @if !r.findings.0.is_empty() {
+                section aria-labelledby="found" {
+                    h2 id="found" { "Found" }
+                    div.scroll role="region" tabindex="0" aria-label="Found" { table {
+                        caption { "What the figures say of the card" }
+                        thead { tr { th scope="col" { "What" } th scope="col" { "Found" } th scope="col" { "Confidence" } } }
+                        tbody { @for f in &r.findings.0 { tr {
+                            th scope="row" { (f.quantity.title()) }
+                            td { @match (f.number(), f.at_least) { (Some(v), _) => (f.quantity.show(v)), (None, Some(b)) => { "at least " (f.quantity.show(b.0)) }, _ => { "undecided, because " (f.reason.as_deref().unwrap_or("?")) } } }
+                            td { @if f.confidence > 0.0 { (format!("{:.0} % {}", f.confidence * 100.0, grade(f.confidence))) } @else { "-" } }
+                        } } }
+                    } }
+                }
+            }
+            @if !r.metrics.is_empty() {
+                section aria-labelledby="figures" {
+                    h2 id="figures" { "Figures" }
+                    div.scroll role="region" tabindex="0" aria-label="Figures" { table {
+                        caption { "Only figures under equal conditions can be compared; the host is part of the measurement" }
+                        thead { tr { th scope="col" { "What" } th scope="col" { "Conditions" } th scope="col" { "Value" } th scope="col" { "Passes" } } }
+                        tbody { @for m in &r.metrics { tr {
+                            th scope="row" { (m.name) } td { (m.conditions) } td.value { (three(m.value)) " " (m.unit) }
+                            td { @if m.passes.is_empty() { "1" } @else { (m.passes.iter().map(|p| three(*p)).collect::<Vec<_>>().join(", ")) } }
+                        } } }
+                    } }
+                }
+            }
+            @if !r.flags.is_empty() { section aria-labelledby="flags" { h2 id="flags" { "Flags" } ul { @for f in &r.flags { li { span.care { (f) } } } } } }
+            @if !r.notes.is_empty() { section aria-labelledby="notes" { h2 id="notes" { "Notes" } ul { @for n in &r.notes { li { (n) } } } } }
+            @if let Some(text) = r.original.as_str() { details { summary { "The original" } pre tabindex="0" { (text) } } }
+        }
+    };
+    html::shell(&c.name, STYLE, &body)
+}

@@ -1,0 +1,253 @@
+//! The survey through the command line: the same story on a directory and on a PostgreSQL server that this test starts on loopback.
+//!
+//! Needs Debian's `postgresql` for the second; without it, it says in one line what it skips.
+
+#[path = "survey/server.rs"]
+mod server;
+
+use nandscope::survey::db::{Db, MIGRATIONS, Val};
+use server::Server;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const FIO: &str = r#"{"fio version":"fio-3.33","global options":{"bs":"4k","iodepth":"1","direct":"1"},"jobs":[{"jobname":"w","error":0,"job options":{"rw":"randwrite"},
+ "read":{"iops":0,"bw_bytes":0},"write":{"iops":500.0,"bw_bytes":2048000,"lat_ns":{"mean":2000000.0,"max":90000000},"clat_ns":{"max":90000000,"percentile":{"99.000000":80000000}}}}]}"#;
+const F3: &str = "Bad news: The device `/dev/sdb' is a counterfeit of type limbo\n\t *Usable* size: 7.86 GB (16477879 blocks)\n\tAnnounced size: 15.33 GB (32155648 blocks)\n";
+const IOZONE: &str = "\tCommand line used: iozone -e -I -a -s 100M -r 4k -i 0 -i 1 -i 2\n                                                              random    random     bkwd    record    stride\n              kB  reclen    write  rewrite    read    reread    read     write     read   rewrite      read   fwrite frewrite    fread  freread\n          102400       4     2604     2666    12185    12207     9959     2652\n";
+/// G7: 100 B at 200 kB/s take 500 µs each; an average of 900 µs is of another pass.
+const G7: &str = "BUF_SIZE = 100 bytes\nwrite speed and latency\nspeed,max,min,avg\nKB/Sec,usec,usec,usec\n200.0,90000,84,900\n";
+
+fn nandscope(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).output().unwrap()
+}
+
+struct Store<'a> {
+    place: [&'a str; 2],
+}
+
+impl Store<'_> {
+    fn run(&self, code: i32, args: &[&str]) -> (String, String) {
+        let all: Vec<&str> = ["survey"].into_iter().chain(self.place).chain(args.iter().copied()).collect();
+        let out = nandscope(&all);
+        let (o, e) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
+        assert_eq!(out.status.code(), Some(code), "{args:?}\n{o}\n{e}");
+        (o, e)
+    }
+}
+
+/// Two reports, logs of five other programs, and files that are none.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut out = vec![];
+    for card in ["flashbench-readme", "toshiba-emmc"] {
+        let path = dir.join(format!("{card}.json"));
+        let done = nandscope(&["probe", &format!("sim:{card}"), "--quiet", "--json", path.to_str().unwrap()]);
+        assert!(done.status.success(), "{done:?}");
+        out.push(path);
+    }
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    for (name, text) in [
+        ("openau.txt", std::fs::read_to_string(data.join("flashbench/arnd-readme_openau.txt")).unwrap()),
+        ("bench.txt", std::fs::read_to_string(data.join("sdfat/elehobica-05-sandisk-ultra-64gb_pico.txt")).unwrap()),
+        ("fio.json", FIO.into()),
+        ("f3.txt", F3.into()),
+        ("iozone.txt", IOZONE.into()),
+        ("inconsistent.txt", G7.into()),
+    ] {
+        std::fs::write(dir.join(name), text).unwrap();
+        out.push(dir.join(name));
+    }
+    out
+}
+
+fn text(paths: &[PathBuf]) -> Vec<&str> {
+    paths.iter().map(|p| p.to_str().unwrap()).collect()
+}
+
+/// Returns what must be equal on every kind of store.
+fn story(s: &Store, files: &[PathBuf], dir: &Path) -> [String; 3] {
+    let (list, _) = s.run(0, &["list"]);
+    assert!(list.contains("ref-greiman-atp-slc-1gb") && list.contains("(flagged)"), "reference entries come with it:\n{list}");
+    let before = list.lines().count();
+
+    let mut add = vec!["add"];
+    add.extend(text(files));
+    let (out, _) = s.run(0, &add);
+    assert!(
+        out.contains("8 added, 0 already there, 0 skipped") && out.contains("flag: record write, 100 B records: inconsistent (G7)"),
+        "{out}"
+    );
+    assert!(out.contains("flag: counterfeit"), "{out}");
+    let (out, _) = s.run(0, &add);
+    assert!(out.contains("0 added, 8 already there"), "{out}");
+
+    // A damaged file is named, the others go in.
+    let (cut, good) = (dir.join("cut.json"), dir.join("more.txt"));
+    std::fs::write(&cut, &std::fs::read(&files[0]).unwrap()[..3000]).unwrap();
+    std::fs::write(&good, format!("{G7}195.0,90000,84,505\n")).unwrap();
+    let (out, err) = s.run(1, &["add", cut.to_str().unwrap(), good.to_str().unwrap(), "/nonexistent"]);
+    assert!(out.contains("1 added, 0 already there, 2 skipped"), "{out}");
+    assert!(err.contains("cut.json") && err.contains("cut off") && err.contains("/nonexistent"), "{err}");
+
+    let found = |conditions: &[&str]| {
+        let mut args = vec!["search"];
+        args.extend(conditions);
+        s.run(0, &args).0
+    };
+    let big = found(&["open_aus_linear>=5"]);
+    assert!(big.contains("Toshiba") && !big.contains("flashbench README: 4 MiB"), "{big}");
+    assert!(found(&["erase_block=4MiB", "format=report"]).contains("2 cards"));
+    assert!(found(&["GREIMAN", "record-write-100-b-records>200"]).contains("3 cards"), "Wintec, Swissbit, ATP");
+    assert!(found(&["flags>0"]).contains("4 cards"), "ATP, the counterfeit, and the two made up");
+    assert_eq!(s.run(3, &["search", "nosuchcardanywhere"]).0.lines().last(), Some("0 cards"));
+    assert!(s.run(1, &["search", "erase_block=big"]).1.contains("not a number"));
+    assert!(s.run(1, &["search", "colour=red"]).1.contains("there is no 'colour'"));
+
+    let id = |what: &str| found(&[what]).lines().nth(1).unwrap().split_whitespace().next().unwrap().to_string();
+    let (a, b) = (id("name=flashbench README: 4"), id("name=Toshiba eMMC of 2011"));
+    assert!(s.run(0, &["show", &a[..6]]).0.contains("open AUs, linear      2"));
+    assert!(s.run(1, &["show", "zzzz"]).1.contains("no entry"));
+    assert!(s.run(1, &["show", "ref-g"]).1.contains("several"));
+    let whole: serde_json::Value = serde_json::from_str(&s.run(0, &["show", &a, "--json"]).0).unwrap();
+    assert!(whole["original"]["runs"].as_array().unwrap().len() > 3, "the samples are kept");
+    let (compared, _) = s.run(0, &["compare", &a, &b]);
+    assert!(compared.contains("B has 7 open AUs (linear) instead of 2") || compared.contains("differs"), "{compared}");
+
+    let csv = s.run(0, &["export"]).0;
+    assert_eq!(csv.lines().count(), before - 2 + 9 + 1, "one line a card and the heading");
+    assert_eq!(s.run(0, &["export", "--format", "jsonl"]).0.lines().count(), before - 2 + 9);
+    let wiki = s.run(0, &["export", "--format", "wiki"]).0;
+    assert!(wiki.lines().all(|l| l.starts_with("|| ") && l.ends_with(" ||") && l.matches("||").count() == 12), "{wiki}");
+
+    let site = dir.join(format!("site-{}", s.place[0].trim_start_matches('-')));
+    s.run(0, &["site", site.to_str().unwrap()]);
+    let index = std::fs::read_to_string(site.join("index.html")).unwrap();
+    assert_eq!(index.matches("<tr data-words").count(), before - 2 + 9);
+    assert!(std::fs::read_to_string(site.join(format!("cards/{a}.html"))).unwrap().contains("All cards"));
+
+    assert!(s.run(1, &["remove", "ref-olpc-good"]).1.contains("reference entry"));
+    s.run(0, &["remove", &b]);
+    assert!(s.run(1, &["show", &b]).1.contains("no entry"));
+    s.run(0, &["add", files[1].to_str().unwrap()]);
+
+    // Six programs add twenty files each, five of them in common with all.
+    let many = dir.join(format!("many-{}", s.place[0].trim_start_matches('-')));
+    std::fs::create_dir_all(&many).unwrap();
+    let log = |n: usize| {
+        let p = many.join(format!("{n}.txt"));
+        std::fs::write(&p, format!("BUF_SIZE = 512 bytes\nwrite speed and latency\nspeed,max,min,avg\n{}.5,90000,1000,1100\n", 300 + n))
+            .unwrap();
+        p.to_str().unwrap().to_string()
+    };
+    let children: Vec<_> = (0..6)
+        .map(|k| {
+            let mine: Vec<String> = (0..5).chain(10 + k * 15..25 + k * 15).map(log).collect();
+            Command::new(env!("CARGO_BIN_EXE_nandscope")).arg("survey").args(s.place).arg("add").args(&mine).output()
+        })
+        .collect();
+    for c in children {
+        let c = c.unwrap();
+        assert!(c.status.success(), "{}", String::from_utf8_lossy(&c.stderr));
+    }
+    assert!(found(&["record-write-512-b-records>=300", "format=log", "record-write-512-b-records<400"]).contains("95 cards"));
+    [csv, wiki, index]
+}
+
+#[test]
+fn a_directory_and_a_server_tell_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = files(dir.path());
+    let survey = dir.path().join("survey");
+    let here = story(&Store { place: ["--dir", survey.to_str().unwrap()] }, &files, dir.path());
+    let Some(server) = Server::start() else {
+        eprintln!("skipped: no PostgreSQL (Debian package postgresql); only the directory was tried");
+        return;
+    };
+    let there = story(&Store { place: ["--db", &server.url] }, &files, dir.path());
+    assert_eq!(here, there);
+    // Tables of version 1 are brought to today's, with what they hold.
+    let mut db = Db::postgres(&server.url).unwrap();
+    db.batch("DROP TABLE cards, facts, damaged, meta").unwrap();
+    old(&mut db);
+    assert!(Store { place: ["--db", &server.url] }.run(0, &["list"]).0.contains("Card of version one"));
+    assert_eq!(db.query("SELECT value FROM meta WHERE key = 'version'", &[]).unwrap()[0][0], Val::Int(MIGRATIONS.len() as i64));
+    db.execute("UPDATE meta SET value = $1 WHERE key = 'version'", &[Val::Int(99)]).unwrap();
+    assert!(Store { place: ["--db", &server.url] }.run(1, &["list"]).1.contains("newer nandscope"));
+}
+
+/// Tables as the first version made them, with one card.
+fn old(db: &mut Db) {
+    db.batch("CREATE TABLE meta (key TEXT PRIMARY KEY, value BIGINT NOT NULL)").unwrap();
+    db.batch(MIGRATIONS[0]).unwrap();
+    db.batch(
+        "INSERT INTO meta (key, value) VALUES ('version', 1);
+         INSERT INTO cards (id, name, format, file, added, flags, words, summary, json) VALUES ('aaaaaaaaaaaa', 'Card of version one', 'log', 'x', 0, 0, 'card', '', '{}')",
+    )
+    .unwrap();
+}
+
+#[test]
+fn the_files_are_the_truth() {
+    let dir = tempfile::tempdir().unwrap();
+    let survey = dir.path().join("survey");
+    let s = Store { place: ["--dir", survey.to_str().unwrap()] };
+    for n in 0..3 {
+        let p = dir.path().join(format!("{n}.txt"));
+        std::fs::write(&p, format!("BUF_SIZE = 512 bytes\nwrite speed and latency\nspeed,max,min,avg\n{}.5,90000,1000,1100\n", 300 + n))
+            .unwrap();
+        s.run(0, &["add", p.to_str().unwrap()]);
+    }
+    let (all, _) = s.run(0, &["list"]);
+    let index = survey.join("index.sqlite");
+    // Without the index, with a ruined one, and with one of version 1 the list is the same.
+    for ruin in [&|p: &Path| std::fs::remove_file(p).unwrap(), &|p: &Path| {
+        std::fs::write(p, "no database at all, but long enough to look like a page of one".repeat(99)).unwrap()
+    }] as [&dyn Fn(&Path); 2]
+    {
+        for end in ["-wal", "-shm"] {
+            let _ = std::fs::remove_file(survey.join(format!("index.sqlite{end}")));
+        }
+        ruin(&index);
+        assert_eq!(s.run(0, &["list"]).0, all);
+    }
+    std::fs::remove_file(&index).unwrap();
+    old(&mut Db::sqlite(&index).unwrap());
+    assert!(s.run(0, &["list"]).0.contains("Card of version one"));
+    std::fs::remove_file(&index).unwrap();
+    // A file that somebody damaged is named and skipped, one that is put back returns, one that is taken away goes.
+    let cards: Vec<PathBuf> = std::fs::read_dir(survey.join("cards")).unwrap().map(|e| e.unwrap().path()).collect();
+    let content = std::fs::read(&cards[0]).unwrap();
+    std::fs::write(&cards[0], &content[..content.len() / 2]).unwrap();
+    let (list, err) = s.run(0, &["list"]);
+    assert!(err.contains(cards[0].to_str().unwrap()) && err.contains("cut off"), "{err}");
+    assert_eq!(list.lines().count(), all.lines().count() - 1);
+    std::fs::write(&cards[0], content).unwrap();
+    assert_eq!(s.run(0, &["list"]).0, all);
+    std::fs::remove_file(&cards[1]).unwrap();
+    assert_eq!(s.run(0, &["list"]).0.lines().count(), all.lines().count() - 1);
+}
+
+#[test]
+fn one_card_measured_twice_is_no_difference_and_two_cards_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let report = |card: &str, seed: &str| {
+        let path = dir.path().join(format!("{card}-{seed}.json")).to_str().unwrap().to_string();
+        assert!(nandscope(&["probe", &format!("sim:{card}"), "--seed", seed, "--quiet", "--json", &path]).status.success());
+        path
+    };
+    let compare = |a: &str, b: &str| -> serde_json::Value {
+        let out = nandscope(&["compare", a, b, "--json", "-"]);
+        assert!(out.status.success(), "{out:?}");
+        serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap()["pairs"][0].clone()
+    };
+    let all = |v: &serde_json::Value, key: &str| v[key].as_array().unwrap().clone();
+    let (a, again, other) = (report("toshiba-emmc", "1"), report("toshiba-emmc", "2"), report("flashbench-readme", "1"));
+    let same = compare(&a, &again);
+    assert!(all(&same, "findings").iter().all(|d| d["outcome"] != "differs"), "{:#}", same["findings"]);
+    let runs = all(&same, "samples");
+    assert!(runs.len() >= 4 && runs.iter().all(|e| e["outcome"] != "differs"), "{runs:#?}");
+    assert!(runs.iter().filter(|e| e["outcome"] == "same").count() >= 2, "no difference is an answer");
+    let differ = compare(&other, &a);
+    let what = |name: &str| all(&differ, "findings").into_iter().find(|d| d["what"] == name).unwrap();
+    assert!(what("open AUs, linear")["outcome"] == "differs" && what("erase block")["outcome"] == "same", "{differ:#}");
+    assert!(all(&differ, "samples").iter().filter(|e| e["outcome"] == "differs").count() >= 2, "{differ:#}");
+}
