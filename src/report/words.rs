@@ -57,10 +57,6 @@ fn what(q: Quantity) -> Option<&'static str> {
         "efficient_write" => "Small writes waste time; from this size on most of the card's speed is reached.",
         "file_write_rate" => "This is how fast a file grows when a program writes it in small records.",
         "file_read_rate" => "This is how fast a file is read in small records.",
-        "rewrite_policy" => "A small write can make the card rewrite a whole erase block; this is when it does so.",
-        "write_buffer" => "The card collects small writes in a buffer before it writes them to the flash; this is its size.",
-        "rewrite_ms" => "This is what rewriting an erase block for a small write costs.",
-        "chip_class" => "Old small chips erase 16 KiB at a time, large ones and those with several bits a cell 128 KiB and more.",
         "worst_write_ms" => "Now and then a write takes far longer than usual; this is the longest one seen.",
         _ => return None,
     })
