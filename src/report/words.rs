@@ -18,7 +18,7 @@ pub fn explain(f: &Finding) -> [String; 2] {
     let q = f.quantity;
     let what = what(q).map_or_else(|| asked(f), str::to_string);
     let means = match (f.number(), f.at_least) {
-        (Some(v), _) => means(q, v).unwrap_or_else(|| format!("Here it is {}.", q.show(v))),
+        (Some(v), _) => means(q, v).unwrap_or_else(|| format!("On this card it is {}.", q.show(v))),
         (None, Some(b)) => format!("It is {} or more; the measurement ended there.", q.show(b.0)),
         (None, None) => "The measurement does not carry an answer, so none is given.".into(),
     };
