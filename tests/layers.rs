@@ -9,11 +9,24 @@ fn sources(dir: &Path) -> Vec<PathBuf> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             out.extend(sources(&path));
-        } else if path.extension().is_some_and(|e| e == "rs") {
+        } else if path.extension().is_some_and(|e| e == "rs") && !is_tests(&path) {
             out.push(path);
         }
     }
     out
+}
+
+/// Unit tests in a file of their own, beside the file they test: `x_tests.rs`, compiled for tests only.
+fn is_tests(path: &Path) -> bool {
+    let Some(name) = path.file_stem().and_then(|n| n.to_str()).filter(|n| n.ends_with("_tests")) else { return false };
+    let file = format!("{name}.rs");
+    let dir = path.parent().unwrap();
+    let all = fs::read_dir(dir).unwrap().chain(fs::read_dir(dir.parent().unwrap()).unwrap());
+    all.filter_map(|e| fs::read_to_string(e.unwrap().path()).ok()).any(|text| {
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let at = lines.iter().position(|l| *l == format!("mod {name};") || l.contains(&format!("\"{file}\"")));
+        at.is_some_and(|i| lines[i.saturating_sub(2)..i].contains(&"#[cfg(test)]"))
+    })
 }
 
 /// Code lines without comments and without the unit tests at the end of a file.
@@ -41,6 +54,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("flashbench", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::host", "crate::finding", "nandscope_sim"]),
     ("lab", &["crate::report", "crate::cli", "nandscope_sim"]),
     ("volume", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding", "nandscope_sim"]),
+    ("workload", &["crate::report", "crate::cli", "nandscope_sim"]),
     ("probe.rs", &["crate::cli", "nandscope_sim"]),
     ("compare.rs", &["crate::cli", "crate::report", "crate::survey", "crate::device", "nandscope_sim"]),
     ("survey", &["crate::cli", "nandscope_sim", "device::open"]),

@@ -313,7 +313,10 @@ fn identify_a_target() {
     let on = |target: &str| collect(&arguments(&[target, "--sysfs", tree.to_str().unwrap()]));
     assert_eq!(on("mmcblk1").unwrap().name.as_deref(), Some("8GTF4R"));
     assert!(format!("{:#}", on("mmcblk9").unwrap_err()).contains("no block device mmcblk9"));
-    assert_eq!(on("/no/such/device").unwrap_err().to_string(), "/no/such/device: no such file or device");
+    assert_eq!(
+        on("/no/such/device").unwrap_err().to_string(),
+        "/no/such/device: no such file or device; 'nandscope list' shows the devices"
+    );
     assert!(on(tree.to_str().unwrap()).unwrap_err().to_string().contains("is a folder"));
     let file = on(data("README.md").to_str().unwrap()).unwrap();
     assert_eq!((file.kind, file.notes[0].starts_with("a plain file has no card registers")), (Kind::Other, true));
