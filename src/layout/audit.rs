@@ -150,7 +150,17 @@ fn one(a: &mut Audit, part: &Part, place: &str, p: &Penalties) {
         let cost = "the card is smaller than its table says; do not write to it before that is mended";
         a.faults.push(fault(place, "it reaches beyond the end of the target".into(), Weight::Costs, cost, None));
     }
-    let Some(v) = &part.volume else { return };
+    let Some(v) = &part.volume else {
+        // A filesystem made here counts from the start of its partition: nothing it aligns would be aligned.
+        if !grid.on(part.start) {
+            let what = format!("it begins at {}, inside an erase block, and holds nothing known yet", Bytes(part.start));
+            // Whatever the erase block is, clusters and pages of 4 KiB do not lie at odd sectors.
+            let weight = if part.start.is_multiple_of(4096) { Weight::Unknown } else { Weight::Costs };
+            let text = "begin it on a boundary before a filesystem is made; `nandscope layout plan` prints the commands";
+            a.faults.push(fault(place, what, weight, text, None));
+        }
+        return;
+    };
     let word = unit_word(v);
     clusters(a, v, place, word, p);
     if !grid.on(v.data) && !matches!(v.what.as_str(), "swap" | "btrfs") && !v.what.starts_with("ext") {
