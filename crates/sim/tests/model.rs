@@ -65,7 +65,7 @@ fn mistakes_are_named() {
         ("open_linear = 4", "open_linear = 0", "x.toml: ftl.open_linear: 0 lies outside 1 to 4096"),
         ("open_linear = 4", "open_linear = 1", "x.toml: ftl.open_random: is larger than ftl.open_linear"),
         ("open_linear = 4", "open_liner = 4", "x.toml: ftl.open_linear: is missing"),
-        ("rate = \"20 MB/s\"", "rat = \"20 MB/s\"", "x.toml: host.rat: is not a key here; known are command, jitter"),
+        ("rate = \"20 MB/s\"", "rat = \"20 MB/s\"", "x.toml: host.rat: is not a key here; known are buffer, call, command"),
         (
             "kind = \"block-map\"",
             "kind = \"blockmap\"",

@@ -167,7 +167,7 @@ impl Ftl {
         if doc || self.kind == FtlKind::PageMap {
             let p = &mut self.page;
             f.ratio("over_provisioning", Must, &mut p.over_provisioning, 0.001..=10.0, "page-map: spare flash as a share of the capacity");
-            f.size("unit", May, &mut p.unit, 0..=MIB, "page-map: bytes of one entry of the map; 0 = the write unit");
+            f.size("unit", May, &mut p.unit, 0..=64 * MIB, "page-map: bytes of one entry of the map; 0 = the write unit");
             f.count("reserve", May, &mut p.reserve, 1..=1024, "page-map: erased blocks kept in hand");
             f.choice(
                 "gc",
