@@ -26,6 +26,8 @@ pub enum Quantity {
     CloseCostMs,
     /// Bytes at the start of the card that take random writes better than the rest; 0 when there are none.
     FatZone,
+    /// How the card finds its data: 1 by erase block, with a limited number open; 2 by page; 3 every write rewrites its erase block.
+    Mapping,
     /// How many times faster one long write transaction is than the same blocks one by one.
     MultiBlockGain,
     /// The smallest transaction, in bytes, that reaches nine tenths of the best rate.
@@ -66,7 +68,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    pub const ALL: [Quantity; 27] = [
+    pub const ALL: [Quantity; 28] = [
         Quantity::EraseBlock,
         Quantity::EraseBlockOffset,
         Quantity::Page,
@@ -76,6 +78,7 @@ impl Quantity {
         Quantity::OpenAusRandom,
         Quantity::CloseCostMs,
         Quantity::FatZone,
+        Quantity::Mapping,
         Quantity::MultiBlockGain,
         Quantity::MultiBlockKnee,
         Quantity::PreDefinedGain,
@@ -108,6 +111,7 @@ impl Quantity {
             Quantity::OpenAusRandom => "open_aus_random",
             Quantity::CloseCostMs => "close_cost_ms",
             Quantity::FatZone => "fat_zone",
+            Quantity::Mapping => "mapping",
             Quantity::MultiBlockGain => "multi_block_gain",
             Quantity::MultiBlockKnee => "multi_block_knee",
             Quantity::PreDefinedGain => "pre_defined_gain",
@@ -141,6 +145,7 @@ impl Quantity {
             Quantity::OpenAusRandom => "open AUs, random",
             Quantity::CloseCostMs => "closing one AU",
             Quantity::FatZone => "FAT zone",
+            Quantity::Mapping => "mapping",
             Quantity::MultiBlockGain => "multi-block gain",
             Quantity::MultiBlockKnee => "enough in one write",
             Quantity::PreDefinedGain => "CMD23 gain",
@@ -177,6 +182,12 @@ impl Quantity {
             Quantity::MultiBlockGain | Quantity::PreDefinedGain | Quantity::PreEraseGain => format!("{}x", three(v)),
             Quantity::RewritePolicy if v == 0.0 => "none".into(),
             Quantity::RewritePolicy => if v == 1.0 { "at the end" } else { "full buffer" }.into(),
+            Quantity::Mapping => match v as u64 {
+                1 => "by erase block",
+                2 => "by page",
+                _ => "rewrites blocks",
+            }
+            .into(),
             Quantity::ChipClass => if v == 1.0 { "small pages" } else { "large or MLC" }.into(),
             Quantity::ContentGain if v == 1.0 => "none".into(),
             Quantity::ContentGain => format!("{}x", three(v)),

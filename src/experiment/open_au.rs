@@ -26,7 +26,7 @@ static LINEAR_ABOUT: About = About {
     question: "How many AUs can be written in turn, each in linear order?",
     method: "N AUs in turn, one small write each, order changed every round; N grows until rounds stay slow, then is bisected",
     writes: true,
-    answers: &[Quantity::OpenAusLinear, Quantity::CloseCostMs],
+    answers: &[Quantity::OpenAusLinear, Quantity::CloseCostMs, Quantity::Mapping],
     roles: &["open", "round 1", "round 2", "round 3", "round 4"],
     covers: "F14-F19, Q2, Q4, Q8-Q13",
 };
@@ -35,7 +35,7 @@ static RANDOM_ABOUT: About = About {
     name: "open-au-random",
     question: "How many AUs can be written in turn, each in random order?",
     method: "as open-au-linear, with random positions inside each AU",
-    answers: &[Quantity::OpenAusRandom, Quantity::CloseCostMs],
+    answers: &[Quantity::OpenAusRandom, Quantity::CloseCostMs, Quantity::Mapping],
     ..LINEAR_COPY
 };
 const LINEAR_COPY: About = About {
@@ -51,6 +51,9 @@ const LINEAR_COPY: About = About {
 /// Nobody has reported more open AUs than this (U9: "64+").
 const MOST: i64 = 64;
 const ROUNDS: u8 = 4;
+/// Share of the cards without a limit that are mapped by page; the others hide it behind a cache, or keep more AUs open than
+/// were tried.
+const NO_LIMIT_BY_PAGE: f64 = 0.7;
 /// Log odds at which a count is settled.
 const SETTLED: f64 = 3.5;
 
@@ -391,7 +394,7 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let whole = run.setting("write_unit").zip(run.setting("erase_block")).is_some_and(|(w, e)| w >= e);
     if whole {
         let why = "a write costs as much as one of a whole erase block, so every write pays";
-        return vec![Finding::decided(q, 0.0, 0.8).evidence(why)];
+        return vec![Finding::decided(q, 0.0, 0.8).evidence(why), Finding::decided(Quantity::Mapping, 3.0, 0.8).evidence(why)];
     }
     // Closing copies most of an AU, at 100 MB/s at best: would that have stood out of a write through this host?
     let closing = run.setting("erase_block").unwrap_or(4 * MIB) as f64 / 100.0;
@@ -401,7 +404,7 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
             Bytes(slots.chunk),
             three(base / 1e3)
         );
-        return vec![Finding::undecided(q, why)];
+        return vec![Finding::undecided(q, why.clone()), Finding::undecided(Quantity::Mapping, why)];
     }
     if k == most && top < 0.5 {
         return vec![Finding::undecided(q, "slow writes came and went: the times do not agree")];
@@ -419,7 +422,12 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
         let text = format!("{k} AUs in turn, {order}: {} ms a write of {}, as with one AU", three(base / 1e3), Bytes(slots.chunk));
         let written: u64 = run.samples.iter().map(|s| s.len).sum();
         let caveat = format!("a write cache of more than {} MiB would hide a limit behind it", written / MIB);
-        return vec![Finding::at_least(q, k as f64, trust, why).evidence(text).caveat(caveat)];
+        let mapping = if k as i64 >= MOST {
+            Finding::decided(Quantity::Mapping, 2.0, top * NO_LIMIT_BY_PAGE).rivals([(1.0, 1.0 - NO_LIMIT_BY_PAGE)]).evidence(text.clone())
+        } else {
+            Finding::undecided(Quantity::Mapping, why.clone())
+        };
+        return vec![Finding::at_least(q, k as f64, trust, why).evidence(text).caveat(caveat.clone()), mapping.caveat(caveat)];
     }
     let line = line.unwrap_or(f64::INFINITY);
     let over: Vec<f64> = run
@@ -458,14 +466,22 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
             format!("{before} AUs stayed open in an earlier run, {k} in this one: what stays open depends on what was written before");
         f = Finding::at_least(q, before as f64, 0.8, why);
     }
-    f = f.evidence(text);
+    f = f.evidence(text.clone());
     if run.setting("erase_block").is_none() {
         f = f.caveat(format!("erase block not known: AUs were taken {} apart", Bytes(slots.spacing)));
     }
     if seen.0 > 0 {
         f = f.caveat(format!("{} of {} reference writes stalled", seen.0, seen.1));
     }
-    let mut out = vec![f];
+    let limited = (1.0 - p.last().map_or(0.0, |l| l.1)) * (0.6 + 0.4 * contrast);
+    // Not even one AU in linear order stays open: every write pays.
+    let class = if k == 0 && !random { 3.0 } else { 1.0 };
+    let mapping = if limited < 0.5 {
+        Finding::undecided(Quantity::Mapping, "slow writes come with many AUs, but cost little more than others")
+    } else {
+        Finding::decided(Quantity::Mapping, class, limited.min(0.97)).evidence(text)
+    };
+    let mut out = vec![f, mapping];
     if over.len() >= 3 && trust >= 0.5 {
         let cost: Vec<f64> = over.iter().map(|t| (t - base) / 1e3).collect();
         let mut c = Finding::decided(Quantity::CloseCostMs, (median(&cost) * 100.0).round() / 100.0, trust.min(0.95));

@@ -99,6 +99,12 @@ pub fn truth_of(q: Quantity, t: &Truth) -> Option<f64> {
         Quantity::OpenAusRandom => t.open_aus_random.map(f64::from),
         Quantity::CloseCostMs => t.close_cost_ns.map(|ns| ns as f64 / 1e6),
         Quantity::FatZone => Some(t.fat_zone as f64),
+        Quantity::Mapping => match t.mapping {
+            Mapping::None => None,
+            Mapping::Block | Mapping::Log => Some(1.0),
+            Mapping::Page => Some(2.0),
+            Mapping::WriteThrough => Some(3.0),
+        },
         _ => None,
     }
 }
