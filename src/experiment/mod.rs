@@ -4,6 +4,7 @@
 //! chooses the order of the cells, counts repetitions or looks at the clock: the runner does (`run.rs`).
 
 mod access_kinds;
+mod au_grid;
 mod fat_zone;
 mod interval;
 mod multi_block;
@@ -115,6 +116,7 @@ pub const ALL: &[&dyn Experiment] = &[
     &write_unit::WriteUnit,
     &open_au::OpenAu::<false>,
     &open_au::OpenAu::<true>,
+    &au_grid::AuGrid,
     &write_boundary::WriteBoundary,
     &fat_zone::FatZone,
     &multi_block::MultiBlock,

@@ -1,9 +1,7 @@
 //! Where do writes cross from one AU into the next, and which small boundaries do they feel? (Q1, Q5-Q7)
 //!
-//! Three kinds of trial. *Cross*: where reads named an erase block, a short linear stream over a predicted boundary and
-//! one over a place between two: entering another AU closes an older one, staying does not. *Scan*: where they did not, a
-//! long walk forwards: with gaps where an AU takes random writes, without where it does not, jumping ahead after every
-//! slow write. Either way no AU is ever full, for a full one is cheap to close. *Small*: one-kilobyte writes before, across
+//! Two kinds of trial. *Cross*: where an erase block is known, a short linear stream over a predicted boundary and one over a
+//! place between two: entering another AU closes an older one, staying does not. *Small*: one-kilobyte writes before, across
 //! and after small boundaries inside one AU.
 //!
 //! WARNING: write timing becomes unreliable as soon as the card thrashes: every finding here rests on repeats, and is
@@ -14,7 +12,7 @@ use super::{About, Bench, Experiment, Figure, Series, Setup, alignments};
 use crate::device::DeviceError;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{Estimate, location, median};
-use crate::infer::{lattice, steps};
+use crate::infer::steps;
 use crate::samples::{Cell, Run};
 use crate::units::{Bytes, KIB, MIB};
 
@@ -23,17 +21,16 @@ pub struct WriteBoundary;
 static ABOUT: About = About {
     name: "write-boundary",
     question: "Where do writes cross from one AU into the next, and which small boundaries do they feel?",
-    method: "linear streams over predicted boundaries or a long scan; small writes across small boundaries. Unreliable once a card thrashes",
+    method: "linear streams over predicted boundaries; small writes across small boundaries. Unreliable once a card thrashes",
     writes: true,
-    answers: &[Quantity::EraseBlock, Quantity::EraseBlockOffset, Quantity::WriteUnit],
-    roles: &["pre", "on", "post", "stream"],
+    answers: &[Quantity::EraseBlock, Quantity::WriteUnit],
+    roles: &["pre", "on", "post"],
     covers: "Q1, Q5-Q7",
 };
 
 const PRE: u8 = 0;
 const ON: u8 = 1;
 const POST: u8 = 2;
-const STREAM: u8 = 3;
 
 impl Experiment for WriteBoundary {
     fn about(&self) -> &'static About {
@@ -53,13 +50,7 @@ impl Experiment for WriteBoundary {
                     cells.push(Cell::new(label, &[("cross", e), ("phase", o), ("between", part), ("chunk", chunk as i64), ("cost", cost)]));
                 }
             }
-            _ => {
-                let room = setup.region.end - setup.region.start;
-                let window = (192 * MIB).min(room / 4);
-                let stride = if takes_random(setup) { (4 * chunk).max(64 * KIB) } else { chunk };
-                let set = [("scan", window as i64), ("chunk", chunk as i64), ("cost", cost), ("stride", stride as i64)];
-                cells.push(Cell::new("scan", &set));
-            }
+            _ => {}
         }
         cells.extend(small_cells(setup));
         cells
@@ -69,11 +60,6 @@ impl Experiment for WriteBoundary {
         let done = run.of(cell.id).map(|s| s.trial).max().map_or(0, |t| t + 1);
         match kind(cell) {
             Kind::Cross => done < 6,
-            Kind::Scan => {
-                let (slow, all) = scan_slow(run, cell);
-                let thrash = all > 24 && slow * 2 > all;
-                !thrash && scanned(run, cell) < cell.bytes("scan") && scan_lattice(run).is_none_or(|l| l.on < 6 || l.score() < 0.85)
-            }
             Kind::Small => done < 6,
         }
     }
@@ -96,25 +82,6 @@ impl Experiment for WriteBoundary {
                 for i in 0..4u64 {
                     let at = p + i * chunk - 2 * chunk;
                     b.write([PRE, PRE, ON, POST][i as usize], at, chunk)?;
-                }
-            }
-            Kind::Scan => {
-                let cost = cell.get("cost") as f64;
-                let base = scan_start(b.run, cell);
-                let last = b.run.of(cell.id).map(|s| s.at + s.len).max();
-                let stride = cell.bytes("stride").max(chunk);
-                // Jump into the AU just entered, so that it is left with a hole at its front.
-                let jump = if stride > chunk { stride - chunk } else { (2 + b.below(14)) * chunk };
-                let mut at = last.map_or(base, |l| l + jump);
-                for i in 0..64 {
-                    if at + chunk > b.region.end {
-                        break;
-                    }
-                    let t = b.write(STREAM, at, chunk)?.micros();
-                    at += stride;
-                    if i > 0 && t > cost * 0.4 {
-                        break;
-                    }
                 }
             }
             Kind::Small => {
@@ -142,9 +109,6 @@ impl Experiment for WriteBoundary {
         if run.cells.iter().any(|c| kind(c) == Kind::Cross) {
             out.extend(judge_cross(run));
         }
-        if run.cells.iter().any(|c| kind(c) == Kind::Scan) {
-            out.extend(judge_scan(run));
-        }
         if run.cells.iter().any(|c| kind(c) == Kind::Small) {
             out.extend(judge_small(run));
         }
@@ -161,7 +125,7 @@ impl Experiment for WriteBoundary {
         let points: Vec<(f64, f64)> = run
             .samples
             .iter()
-            .filter(|s| s.role == STREAM || run.cell(s.cell).is_some_and(|c| kind(c) == Kind::Cross))
+            .filter(|s| run.cell(s.cell).is_some_and(|c| kind(c) == Kind::Cross))
             .map(|s| (s.at as f64 / MIB as f64, s.took.millis()))
             .collect();
         vec![Figure {
@@ -178,14 +142,12 @@ impl Experiment for WriteBoundary {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Cross,
-    Scan,
     Small,
 }
 
 fn kind(c: &Cell) -> Kind {
     match () {
         _ if c.set.contains_key("cross") => Kind::Cross,
-        _ if c.set.contains_key("scan") => Kind::Scan,
         _ => Kind::Small,
     }
 }
@@ -269,95 +231,6 @@ fn judge_cross(run: &Run) -> Vec<Finding> {
     vec![found.evidence(text)]
 }
 
-fn scan_start(run: &Run, cell: &Cell) -> u64 {
-    let (start, end) = (run.setting("start").unwrap_or(0), run.setting("end").unwrap_or(0));
-    let room = end - start;
-    (start + room / 2).next_multiple_of(MIB).min(end.saturating_sub(cell.bytes("scan"))) / MIB * MIB
-}
-
-fn scanned(run: &Run, cell: &Cell) -> u64 {
-    run.of(cell.id).map(|s| s.at + s.len).max().map_or(0, |m| m.saturating_sub(scan_start(run, cell)))
-}
-
-/// Slow writes of the walk and all of them; without gaps the first of a leg, which opens, is left out.
-fn scan_slow(run: &Run, cell: &Cell) -> (usize, usize) {
-    let line = cell.get("cost") as f64 * 0.4;
-    let skip = (cell.bytes("stride") <= cell.bytes("chunk")) as usize;
-    let later: Vec<f64> =
-        run.trials(cell.id).iter().flat_map(|t| t.iter().skip(skip).map(|s| s.took.micros()).collect::<Vec<_>>()).collect();
-    (later.iter().filter(|&&t| t > line).count(), later.len())
-}
-
-/// Slow writes of the walk as a lattice.
-fn scan_lattice(run: &Run) -> Option<lattice::Lattice> {
-    let cell = run.cells.iter().find(|c| kind(c) == Kind::Scan)?;
-    let line = cell.get("cost") as f64 * 0.4;
-    let skip = (cell.bytes("stride") <= cell.bytes("chunk")) as usize;
-    let mut hits: Vec<u64> = run
-        .trials(cell.id)
-        .iter()
-        .flat_map(|t| t.iter().skip(skip).filter(|s| s.took.micros() > line).map(|s| s.at).collect::<Vec<_>>())
-        .collect();
-    hits.sort_unstable();
-    // The first write of all opens an AU, boundary or not.
-    if skip == 0 && !hits.is_empty() && hits.first() == run.of(cell.id).map(|s| s.at).min().as_ref() {
-        hits.remove(0);
-    }
-    let start = run.of(cell.id).map(|s| s.at).min()?;
-    let end = run.of(cell.id).map(|s| s.at + s.len).max()?;
-    lattice::fit(&hits, start..end, cell.bytes("stride").max(cell.bytes("chunk")))
-}
-
-fn judge_scan(run: &Run) -> Vec<Finding> {
-    let q = Quantity::EraseBlock;
-    let Some(cell) = run.cells.iter().find(|c| kind(c) == Kind::Scan) else { return vec![] };
-    let (slow, all) = scan_slow(run, cell);
-    if all > 8 && slow * 3 > all {
-        return vec![Finding::undecided(q, "most writes of a walk forwards were slow: the card thrashes")];
-    }
-    let Some(l) = scan_lattice(run).filter(|l| l.on >= 3) else {
-        return vec![Finding::undecided(q, format!("a walk over {} crossed too few boundaries", Bytes(scanned(run, cell))))];
-    };
-    // Hits are known to one chunk: the period is the roundest size within what the hits allow.
-    let chunk = cell.bytes("stride").max(cell.bytes("chunk"));
-    let slack = (chunk / (l.on as u64 - 1).max(1)).max(1);
-    let period = roundest(l.period.saturating_sub(slack), l.period + slack);
-    let phase = l.phase / chunk * chunk;
-    let phase = if phase % period < chunk || period - phase % period < chunk { 0 } else { phase % period };
-    let trust = ((l.score() - 0.5) / 0.45).clamp(0.0, 1.0) * (1.0 - 0.5f64.powi(l.on as i32 - 1)) * 0.89;
-    let text =
-        format!("a walk forwards pays for closing an AU every {}: {} of {} boundaries, {} stray", Bytes(period), l.on, l.expected, l.stray);
-    if trust < 0.5 {
-        return vec![Finding::undecided(q, "slow writes of a walk forwards do not come at a steady distance").evidence(text)];
-    }
-    // Sizes that are neither 2^k nor 3*2^k are rare, and the walk leaves room for several of those.
-    let round = period.is_power_of_two() || (period.is_multiple_of(3) && (period / 3).is_power_of_two());
-    let trust = if round { trust } else { trust * 0.6 };
-    let mut at = Finding::undecided(
-        Quantity::EraseBlockOffset,
-        format!("the walk places the first boundary at {} to within {}", Bytes(phase), Bytes(chunk)),
-    );
-    let slack = (chunk as f64).min(period as f64 / 2.0);
-    at.interval = Some([phase as f64 - slack, phase as f64 + slack].map(|p| p.max(0.0)));
-    let offset = if phase == 0 {
-        Finding::decided(Quantity::EraseBlockOffset, 0.0, trust * 0.9).evidence(format!("known to {}", Bytes(chunk)))
-    } else {
-        at
-    };
-    let found = if trust < 0.5 {
-        Finding::undecided(q, format!("a walk forwards pays about every {}, but not exactly enough to name the size", Bytes(period)))
-    } else {
-        Finding::decided(q, period as f64, trust)
-            .rivals([(period as f64 * 2.0, (1.0 - trust) / 2.0), (period as f64 / 2.0, (1.0 - trust) / 4.0)])
-    };
-    vec![found.evidence(text), offset]
-}
-
-/// The multiple of the largest power of two between two sizes.
-fn roundest(lo: u64, hi: u64) -> u64 {
-    (0..50).rev().map(|k| hi >> k << k).find(|&v| v >= lo && v > 0).unwrap_or(hi)
-}
-
 fn small_estimate(run: &Run, cell: &Cell) -> Estimate {
     let d: Vec<f64> = run
         .trials(cell.id)
@@ -389,17 +262,5 @@ fn judge_small(run: &Run) -> Vec<Finding> {
             ]
         }
         _ => vec![Finding::undecided(Quantity::WriteUnit, "small writes show no boundary")],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn roundest_prefers_few_bits() {
-        assert_eq!(roundest(4_100_000, 4_300_000), 4 << 20);
-        assert_eq!(roundest(12_500_000, 12_600_000), 12 << 20);
-        assert_eq!(roundest(4_226_000, 4_228_000), 4128 << 10);
     }
 }

@@ -3,6 +3,7 @@
 pub mod ab;
 pub mod buffer;
 pub mod combine;
+pub mod edges;
 pub mod lattice;
 pub mod open;
 pub mod rewrite;

@@ -44,7 +44,9 @@ fn what(q: Quantity) -> Option<&'static str> {
         "open_aus_random" => "The same count when the writes inside each erase block come in any order, as a filesystem makes them.",
         "close_cost_ms" => "When one erase block too many is written, the card must finish another one first; this is what that costs.",
         "fat_zone" => "Some cards treat the first megabytes better, because cameras keep the file table there.",
-        "mapping" => "A card notes where its data lie either for whole erase blocks or for every page; that decides which writes it takes well.",
+        "mapping" => {
+            "A card notes where its data lie either for whole erase blocks or for every page; that decides which writes it takes well."
+        }
         "multi_block_gain" => "A host can send blocks one by one or many in one command; this is what sending them together gains.",
         "multi_block_knee" => "The more goes into one write command, the faster it gets, up to a point; this is that point.",
         "pre_defined_gain" => "A host can say beforehand how much it will write (CMD23); this is what the card makes of it.",

@@ -1,0 +1,414 @@
+//! Where do AUs begin, and how large are they, when reads do not say? (Q1, Q5-Q7)
+//!
+//! *Walk*: writes forwards, with gaps where an AU takes random writes, without where it does not, jumping ahead after every
+//! slow one: entering an AU closes an older one. Either way no AU is ever full, for a full one is cheap to close. *Look*: each
+//! boundary of the walk is known to one step only, so a boundary far away is predicted and written across in small steps: seen
+//! there, it names the size a hundred times better, and speaks against pauses that come with the bytes written. Smaller
+//! and smaller writes across one boundary then tell where it lies.
+//!
+//! What fools it: a card that thrashes (most writes of the walk are slow: undecided), small writes that the card puts aside or
+//! combines (the search for the exact place ends there), AUs so large that the walk meets too few.
+
+use super::open_au::Slots;
+use super::{About, Bench, Experiment, Figure, Series, Setup};
+use crate::device::DeviceError;
+use crate::finding::{Finding, Quantity};
+use crate::infer::edges::{Between, Edges};
+use crate::infer::stats::median;
+use crate::samples::{Cell, Run};
+use crate::units::{Bytes, KIB, MIB};
+
+pub struct AuGrid;
+
+static ABOUT: About = About {
+    name: "au-grid",
+    question: "Where do AUs begin, and how large are they, when reads do not say?",
+    method: "a walk of small writes pays at every AU it enters; then small steps across boundaries predicted further and further away",
+    writes: true,
+    answers: &[Quantity::EraseBlock, Quantity::EraseBlockOffset],
+    roles: &["walk", "look"],
+    covers: "Q1, Q5-Q7",
+};
+
+const WALK: u8 = 0;
+const LOOK: u8 = 1;
+
+/// Boundaries that a walk meets before the looks begin.
+const MET: usize = 4;
+/// Looks that found nothing, at which the search ends.
+const MISSED: usize = 4;
+/// The most looks: some fall on AUs that are open already and say nothing.
+const LOOKS: usize = 32;
+/// Writes of one look, about.
+const STEPS: f64 = 16.0;
+/// Confidence at which nothing is left to ask.
+const KNOWN: f64 = 0.9;
+
+impl Experiment for AuGrid {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn cells(&self, setup: &Setup) -> Vec<Cell> {
+        let known = |q: Quantity, least: f64| setup.known.value(q, least);
+        let read = known(Quantity::EraseBlock, KNOWN).and(known(Quantity::EraseBlockOffset, KNOWN));
+        let Some(cost) = known(Quantity::CloseCostMs, 0.5).filter(|_| read.is_none()) else { return vec![] };
+        let settings = setup.setting();
+        let Some(slots) = Slots::plan(&|k| settings.get(k).map(|&v| v.max(0) as u64)) else { return vec![] };
+        // Writes as long as those that showed the cost: smaller ones may go to a log of their own.
+        let chunk = slots.chunk;
+        let window = (384 * MIB).min((setup.region.end - setup.region.start) / 4);
+        let stride = if takes_random(setup) { (4 * chunk).max(64 * KIB) } else { chunk };
+        vec![walk(window, chunk, stride, (cost * 1e3) as u64)]
+    }
+
+    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+        if cell.get("look") == 1 {
+            return run.of(cell.id).next().is_none();
+        }
+        let (slow, all) = slow_and_all(run, cell);
+        let thrash = all > 24 && slow * 2 > all;
+        !thrash
+            && walked(run, cell) < cell.bytes("walk")
+            && edges_of(run, cell)
+                .is_none_or(|e| e.walk.on < MET || e.walk.score() < 0.85 || (e.period[1] - e.period[0]) * 16.0 > e.period[0])
+    }
+
+    fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
+        let (chunk, line) = (cell.bytes("chunk"), line(b.run, cell));
+        if cell.get("look") == 1 {
+            let (from, to) = (cell.bytes("from"), cell.bytes("to"));
+            for i in 0.. {
+                let at = from + i * chunk;
+                // The first write opens the AU; one that is slow later has crossed.
+                if at >= to || at + chunk > b.region.end || (b.write(LOOK, at, chunk)?.micros() > line && i > 0) {
+                    break;
+                }
+            }
+            return Ok(());
+        }
+        let stride = cell.bytes("stride");
+        let last = b.run.of(cell.id).map(|s| s.at + s.len).max();
+        // Jump into the AU just entered, so that it is left with a hole at its front.
+        let jump = if stride > chunk { stride - chunk } else { (2 + b.below(14)) * chunk };
+        let mut at = last.map_or(walk_start(b.run, cell), |l| l + jump);
+        for i in 0..64 {
+            if at + chunk > b.region.end || (b.write(WALK, at, chunk)?.micros() > line && i > 0) {
+                break;
+            }
+            at += stride;
+        }
+        Ok(())
+    }
+
+    fn more(&self, run: &Run) -> Vec<Cell> {
+        let Some(first) = run.cells.iter().find(|c| c.get("look") == 0) else { return vec![] };
+        let (slow, all) = slow_and_all(run, first);
+        // AUs smaller than the steps: the same with smaller ones, once.
+        if all > 8 && slow * 3 > all && first.bytes("stride") > first.bytes("chunk") && run.cells.len() == 1 {
+            return vec![walk(first.bytes("walk").min(16 * MIB), first.bytes("chunk"), first.bytes("chunk"), first.bytes("cost"))];
+        }
+        let state = replay(run);
+        state.and_then(|s| s.next(run)).into_iter().collect()
+    }
+
+    fn infer(&self, run: &Run) -> Vec<Finding> {
+        let mut out = judge(run);
+        for f in &mut out {
+            f.caveats.push("write alignment is unreliable once a card thrashes (Q1)".into());
+        }
+        out
+    }
+
+    fn figures(&self, run: &Run) -> Vec<Figure> {
+        let points = |role: u8| {
+            run.samples.iter().filter(|s| s.role == role).map(|s| (s.at as f64 / MIB as f64, s.took.millis())).collect::<Vec<_>>()
+        };
+        vec![Figure {
+            title: "time of small writes forwards".into(),
+            x: "MiB".into(),
+            y: "ms".into(),
+            log_x: false,
+            log_y: true,
+            series: [("walk", WALK), ("look", LOOK)]
+                .into_iter()
+                .map(|(name, role)| Series { name: name.into(), points: points(role) })
+                .filter(|s| !s.points.is_empty())
+                .collect(),
+        }]
+    }
+}
+
+fn walk(window: u64, chunk: u64, stride: u64, cost_us: u64) -> Cell {
+    let set = [("walk", window as i64), ("chunk", chunk as i64), ("cost", cost_us as i64), ("stride", stride as i64)];
+    Cell::new(format!("walk in steps of {}", Bytes(stride)), &set)
+}
+
+/// Writes that take longer closed an AU, in µs: an AU of which most was written costs less to close than an empty one, but stands
+/// out of what most writes take.
+fn line(run: &Run, cell: &Cell) -> f64 {
+    let cost = cell.get("cost") as f64;
+    let walk: Vec<f64> = run.samples.iter().filter(|s| s.role == WALK).map(|s| s.took.micros()).collect();
+    let usual = if walk.len() < 12 { f64::INFINITY } else { median(&walk) };
+    (usual * cost).sqrt().max(2.5 * usual).min(0.4 * cost)
+}
+
+/// Does one AU take random writes without being closed?
+fn takes_random(setup: &Setup) -> bool {
+    let random = setup.known.get(Quantity::OpenAusRandom);
+    random.is_some_and(|f| f.number().or(f.at_least.map(|a| a.0)).is_some_and(|n| n >= 1.0) && f.confidence >= 0.5)
+}
+
+fn walk_start(run: &Run, cell: &Cell) -> u64 {
+    let (start, end) = (run.setting("start").unwrap_or(0), run.setting("end").unwrap_or(0));
+    let room = end - start;
+    // Behind a FAT zone, and in the first quarter: the rest of a fake is not there.
+    (start + room / 8).next_multiple_of(MIB).min(end.saturating_sub(cell.bytes("walk"))) / MIB * MIB
+}
+
+fn walked(run: &Run, cell: &Cell) -> u64 {
+    run.of(cell.id).map(|s| s.at + s.len).max().map_or(0, |m| m.saturating_sub(walk_start(run, cell)))
+}
+
+/// Without gaps the first write of a leg opens an AU anew, boundary or not.
+fn skip(cell: &Cell) -> usize {
+    (cell.bytes("stride") <= cell.bytes("chunk")) as usize
+}
+
+/// Slow writes of the walk and all of them.
+fn slow_and_all(run: &Run, cell: &Cell) -> (usize, usize) {
+    let later: Vec<f64> =
+        run.trials(cell.id).iter().flat_map(|t| t.iter().skip(skip(cell)).map(|s| s.took.micros()).collect::<Vec<_>>()).collect();
+    let line = line(run, cell);
+    (later.iter().filter(|&&t| t > line).count(), later.len())
+}
+
+/// The slow places of a walk as a row of boundaries.
+fn edges_of(run: &Run, cell: &Cell) -> Option<Edges> {
+    let mut hits: Vec<Between> = vec![];
+    // With gaps the second write into an AU may be the one that pays: it makes it one in random order.
+    let mut before: Option<u64> = None;
+    let mut earlier: Option<u64> = None;
+    let line = line(run, cell);
+    for t in run.trials(cell.id) {
+        for (i, s) in t.iter().enumerate() {
+            // The first write of all opens an AU, boundary or not.
+            if let Some(end) = before.filter(|_| i >= skip(cell) && s.took.micros() > line) {
+                hits.push((earlier.filter(|_| skip(cell) == 0).unwrap_or(end), s.at + s.len));
+            }
+            (earlier, before) = (before, Some(s.at + s.len));
+        }
+    }
+    let (start, end) = (run.of(cell.id).map(|s| s.at).min()?, before?);
+    Edges::walked(&hits, start..end, cell.bytes("stride").max(cell.bytes("chunk")))
+}
+
+/// The unit that sizes are multiples of.
+fn unit(run: &Run) -> u64 {
+    run.setting("write_unit").or(run.setting("page")).unwrap_or(4 * KIB).max(run.setting("sector").unwrap_or(512))
+}
+
+/// Where the search stands.
+struct State {
+    edges: Edges,
+    cell: Cell,
+    /// Lengths of the writes, largest first, and the one in use.
+    lengths: Vec<u64>,
+    level: usize,
+    /// Looks that were right, and of them those at the present length.
+    right: u32,
+    here: u32,
+    /// Looks half-way between two boundaries, and how many of them crossed one.
+    between: (u32, u32),
+    /// Writes of the present length show nothing.
+    blind: bool,
+    looks: usize,
+}
+
+fn replay(run: &Run) -> Option<State> {
+    let cell = run.cells.iter().rev().find(|c| c.get("look") == 0)?.clone();
+    let edges = edges_of(run, &cell).filter(|e| e.walk.on >= 3 && e.walk.score() > 0.6)?;
+    let (chunk, sector) = (cell.bytes("chunk"), run.setting("sector").unwrap_or(512).max(512));
+    let mut lengths = vec![chunk];
+    for l in [unit(run), unit(run) / 8 / sector * sector, sector] {
+        if l >= sector && l < lengths[lengths.len() - 1] {
+            lengths.push(l);
+        }
+    }
+    let mut s = State { edges, cell, lengths, level: 0, right: 0, here: 0, between: (0, 0), blind: false, looks: 0 };
+    let line = line(run, &s.cell);
+    let full = median(&run.of(s.cell.id).map(|x| x.took.micros()).filter(|&t| t <= line).collect::<Vec<_>>());
+    for c in run.cells.iter().filter(|c| c.get("look") == 1) {
+        s.looks += 1;
+        let level = s.lengths.iter().position(|&l| l == c.bytes("chunk")).unwrap_or(0);
+        if level != s.level {
+            (s.level, s.here) = (level, 0);
+        }
+        let all: Vec<_> = run.of(c.id).collect();
+        let found = all.windows(2).find(|w| w[1].took.micros() > line).map(|w| (w[1].at, w[1].at + w[1].len));
+        if c.get("half") == 1 {
+            s.edges.visited.push(c.get("k"));
+            s.between = (s.between.0 + 1, s.between.1 + found.is_some() as u32);
+            // Boundaries between those met: some were passed without a cost that stood out.
+            if s.between == (2, 2) {
+                s.edges.divide(2);
+                // What was right before says nothing of those between.
+                s.right = 0;
+            }
+            continue;
+        }
+        // The AU before was open already, so the one behind may be, too: that says nothing.
+        if found.is_none() && all.first().is_none_or(|f| f.took.micros() <= line) {
+            s.edges.visited.push(c.get("k"));
+            continue;
+        }
+        // Below one unit a card may put writes aside or combine them: then they cost little, or show no boundary.
+        if s.lengths[level] < unit(run).min(chunk) {
+            let quick = all.iter().skip(1).map(|x| x.took.micros()).fold(f64::INFINITY, f64::min);
+            if found.is_none() || quick < 0.5 * full {
+                s.blind = true;
+                continue;
+            }
+        }
+        if s.edges.look(c.get("k"), found) {
+            s.right += 1;
+            s.here += 1;
+        }
+    }
+    Some(s)
+}
+
+impl State {
+    /// The next look, if there is something left to know.
+    fn next(mut self, run: &Run) -> Option<Cell> {
+        if self.edges.missed.len() >= MISSED || self.blind || self.looks >= LOOKS {
+            return None;
+        }
+        // Inside the region with all its steps, half a distance further too, and not at its start, where a FAT zone may be.
+        let (start, end) = (run.setting("start")?, run.setting("end")?);
+        let ahead = self.edges.period[1] as u64 + 8 * self.lengths[0];
+        let far = self.edges.window.end + (128.0 * self.edges.period[1]) as u64;
+        let last = (start + (end - start) / 4).max(far).min(end.saturating_sub(ahead));
+        let room = (start + (end - start) / 16 + 4 * self.lengths[0])..last;
+        // Half-way between two boundaries there should be none: once, and again if there is.
+        if self.right >= 3 && (self.between.0 == 0 || self.between == (1, 1)) {
+            let k = self.edges.farthest(STEPS * self.lengths[0] as f64, &room)?;
+            return Some(self.look(k, self.lengths[0], true));
+        }
+        while let Some(&len) = self.lengths.get(self.level) {
+            let doubt = self.edges.period[1] - self.edges.period[0];
+            let enough = match self.level {
+                0 => self.right >= 4 && doubt < unit(run) as f64 / 4.0 || self.here >= 8,
+                _ => self.here >= 2,
+            };
+            // What a longer step left open may need more than the usual number of steps.
+            let k = [1.0, 2.0, 4.0, 8.0].iter().find_map(|x| self.edges.farthest(x * STEPS * len as f64, &room));
+            if let Some(k) = k.filter(|_| !enough) {
+                return Some(self.look(k, len, false));
+            }
+            (self.level, self.here) = (self.level + 1, 0);
+        }
+        None
+    }
+
+    fn look(&self, k: i64, len: u64, half: bool) -> Cell {
+        let [lo, hi] = self.edges.expect(k);
+        let aside = if half { self.edges.period[0] / 2.0 } else { 0.0 };
+        let from = ((lo + aside).max(0.0) as u64).saturating_sub(2 * len) / len * len;
+        let to = ((hi + aside) as u64 + 2 * len).next_multiple_of(len);
+        let set = [
+            ("look", 1),
+            ("k", k),
+            ("half", half as i64),
+            ("from", from as i64),
+            ("to", to as i64),
+            ("chunk", len as i64),
+            ("cost", self.cell.get("cost")),
+        ];
+        let label = if half { format!("beside boundary {k}, {}", Bytes(len)) } else { format!("boundary {k}, {}", Bytes(len)) };
+        Cell::new(label, &set)
+    }
+}
+
+fn judge(run: &Run) -> Vec<Finding> {
+    let q = Quantity::EraseBlock;
+    let Some(cell) = run.cells.iter().rev().find(|c| c.get("look") == 0) else {
+        let why = match run.setting("close_cost_us") {
+            Some(_) => "reads name it; nothing was asked",
+            None => "writes show no cost of closing an AU, so their boundaries cannot be seen",
+        };
+        return vec![Finding::undecided(q, why)];
+    };
+    let (slow, all) = slow_and_all(run, cell);
+    if all > 8 && slow * 3 > all {
+        return vec![Finding::undecided(q, "most writes of a walk forwards were slow: the card thrashes")];
+    }
+    let Some(s) = replay(run) else {
+        let met = edges_of(run, cell).map_or(0, |e| e.walk.on);
+        let why = format!("a walk over {} met {} boundaries at a steady distance", Bytes(walked(run, cell)), met);
+        return vec![Finding::undecided(q, why)];
+    };
+    let e = &s.edges;
+    let (size, exact) = e.size(unit(run));
+    let text = format!(
+        "a walk forwards pays for closing an AU every {}, at {} of {} boundaries, {} stray; {} of {} looks at others, up to {} away, find them",
+        Bytes(size),
+        e.walk.on,
+        e.walk.expected,
+        e.walk.stray,
+        s.right,
+        s.right + e.missed.len() as u32,
+        Bytes(e.reach() * size),
+    );
+    // A row by chance, or pauses that come with the bytes written, would not be met far away, several times.
+    let walk = ((e.walk.score() - 0.5) / 0.45).clamp(0.0, 1.0) * (1.0 - 0.5f64.powi(e.walk.on as i32 - 1));
+    let right = (s.right as f64 + 0.5) / (s.right as f64 + e.missed.len() as f64 + 0.5);
+    let trust = match s.right {
+        0 => 0.8 * walk,
+        1..3 => (0.5 + 0.5 * walk) * 0.9 * right,
+        _ => (0.7 + 0.3 * walk) * 0.97 * right.powi(2),
+    };
+    let round = size.is_power_of_two() || (size.is_multiple_of(3) && (size / 3).is_power_of_two());
+    let trust = trust
+        * if exact {
+            1.0
+        } else if round {
+            0.9
+        } else {
+            0.6
+        };
+    if trust < 0.5 {
+        let why =
+            format!("slow writes of a walk forwards come about every {}, but boundaries predicted from them are not there", Bytes(size));
+        return vec![Finding::undecided(q, why).evidence(text)];
+    }
+    let found = Finding::decided(q, size as f64, trust)
+        .rivals([(size as f64 * 2.0, (1.0 - trust) / 2.0), (size as f64 / 2.0, (1.0 - trust) / 4.0)])
+        .evidence(text);
+    vec![found, offset(run, e, size, trust)]
+}
+
+/// Where boundaries begin: exactly, on the grid of units, or between two places.
+fn offset(run: &Run, e: &Edges, size: u64, trust: f64) -> Finding {
+    let q = Quantity::EraseBlockOffset;
+    let Some((lo, hi)) = e.phase(size) else { return Finding::undecided(q, "the boundaries seen do not agree on one place") };
+    let unit = unit(run) as i64;
+    let sector = run.setting("sector").unwrap_or(512).max(512) as i64;
+    // Places on the unit's grid where the boundary may lie.
+    let first = lo.div_euclid(unit) + (lo.rem_euclid(unit) != 0) as i64;
+    let on_grid: Vec<i64> = (first..).map(|n| n * unit).take_while(|&p| p < hi).take(3).collect();
+    let text = format!("a boundary lies between {} and {}", Bytes(lo.max(0) as u64), Bytes(hi.max(0) as u64));
+    let size = size as i64;
+    match on_grid[..] {
+        _ if hi - lo <= sector => Finding::decided(q, lo.rem_euclid(size) as f64, trust).evidence(text),
+        [one] if run.setting("write_unit").is_some() => {
+            Finding::decided(q, one.rem_euclid(size) as f64, trust * 0.97).evidence(format!("{text}, on the grid of write units"))
+        }
+        _ if lo <= 0 && hi > 0 => Finding::decided(q, 0.0, trust * 0.85).evidence(text),
+        _ => {
+            let mut f = Finding::undecided(q, format!("{text}; writes small enough to say more show none"));
+            f.interval = Some([lo.max(0) as f64, hi.max(0) as f64]);
+            f
+        }
+    }
+}
