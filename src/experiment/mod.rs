@@ -69,8 +69,8 @@ impl Setup<'_> {
                 s.insert("erase_block_about".to_string(), ((lo + hi) / 2.0) as i64);
                 s.insert("erase_block_slack".to_string(), ((hi - lo) / 2.0) as i64);
             }
-            // Every test that counts in erase blocks drifts off with a wrong one.
-            let least = if f.quantity == Quantity::EraseBlock { SURE } else { 0.5 };
+            // Every test that counts in erase blocks drifts off with a wrong one; writes below the true unit look like another AU.
+            let least = if matches!(f.quantity, Quantity::EraseBlock | Quantity::WriteUnit) { SURE } else { 0.5 };
             if let Some(v) = f.number().filter(|_| f.confidence >= least) {
                 // Settings are whole numbers: the cost is kept in microseconds.
                 let (key, v) = if f.quantity == Quantity::CloseCostMs { ("close_cost_us", v * 1e3) } else { (f.quantity.key(), v) };

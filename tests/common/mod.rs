@@ -119,10 +119,17 @@ pub fn right(f: &Finding, t: &Truth) -> Option<bool> {
     if f.quantity == Quantity::WriteUnit && t.mapping == Mapping::WriteThrough {
         return None;
     }
+    // A medium without structure is mapped in no way.
+    if f.quantity == Quantity::Mapping && t.mapping == Mapping::None {
+        return None;
+    }
     if let Some(v) = f.number() {
         return Some(match (f.quantity, truth) {
             // A cost depends on how much of the AU was written; the truth is for one write unit.
             (Quantity::CloseCostMs, Some(x)) => (v / x - 1.0).abs() < 0.3,
+            // Writes see the erase blocks that share log blocks as one.
+            (Quantity::EraseBlock, Some(x)) => v == x || v == t.shared as f64,
+            (Quantity::EraseBlockOffset, Some(x)) => v == x || t.shared > 0 && v as u64 % t.erase_block == x as u64,
             (_, Some(x)) => v == x,
             (_, None) => false,
         });

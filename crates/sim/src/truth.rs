@@ -37,6 +37,9 @@ pub struct Steps {
 pub struct Truth {
     /// Erase block as the translation layer uses it.
     pub erase_block: u64,
+    /// Bytes of the erase blocks that share log blocks, where some do and not all: in which steps AUs can be written in turn. 0 =
+    /// each has its own.
+    pub shared: u64,
     /// Bytes before its first boundary.
     pub erase_block_offset: u64,
     /// Smallest unit at which a read boundary can show.
@@ -92,6 +95,7 @@ impl Model {
         let size = |x: u64| if none { 0 } else { x };
         Truth {
             erase_block: size(n.erase_block),
+            shared: if self.ftl.kind == FtlKind::LogBlock && self.ftl.log.group > 1 { n.erase_block * self.ftl.log.group } else { 0 },
             erase_block_offset: size(n.erase_block_offset),
             page: size(if read.page_ns > 0 { n.page } else { n.access_unit }),
             access_unit: size(n.access_unit),
@@ -132,9 +136,11 @@ impl Model {
 
     /// How many data blocks a log-block layer takes in turn without a merge for each write: as many as there are log
     /// blocks, where each block has its own. In random order the log of a block fills after as many writes as it has
-    /// pages, which is one merge an AU, as with linear order. Where blocks share log blocks there is no such number.
+    /// pages, which is one merge an AU, as with linear order. Where a few neighbours share log blocks, as many of such groups can be
+    /// written in turn, and a log block kept for linear order counts, too. Where all share all, there is no such number.
     fn log_open(&self) -> Option<(u64, u64)> {
-        (self.ftl.log.group == 1).then_some((self.ftl.log.pool, self.ftl.log.pool))
+        let l = &self.ftl.log;
+        (l.group > 0).then_some((l.pool + l.sequential as u64, l.pool))
     }
 
     fn read_steps(&self) -> Steps {
