@@ -34,9 +34,6 @@ pub enum Event<'a> {
     Done(&'a [Run], &'a Findings),
 }
 
-/// Share of the remaining time that one experiment may use. The later ones mostly need little of theirs.
-const SHARE: f64 = 0.6;
-
 /// Runs the experiments. Never fails: what went wrong is in the runs.
 pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) -> (Vec<Run>, Findings) {
     let mut runs: Vec<Run> = vec![];
@@ -58,7 +55,7 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
         } else {
             tell(Event::Begin { index: index - 1, of: count, name: about.name, question: about.question });
             let left = end - device.now();
-            let share = if todo.is_empty() { 1.0 } else { SHARE };
+            let share = if todo.is_empty() { 1.0 } else { exp.share() };
             let limits = Limits { deadline: device.now() + Nanos::from_secs_f64(left.secs() * share), stop: plan.stop, seed: plan.seed };
             let run = experiment::run::run(exp, &setup, device, &limits, &mut |p| tell(Event::Progress(p)));
             let over = matches!(run.ended, Ended::Interrupted | Ended::Failed(_));

@@ -132,6 +132,9 @@ pub enum DeviceError {
     /// The write budget is used up; nothing was sent.
     #[error("write budget used up: {0}")]
     Budget(String),
+    /// The time allowed is over, or the run was asked to stop; nothing was sent.
+    #[error("the time allowed is over")]
+    Late,
     /// The target was not opened for writing.
     #[error("{0} is open for reading only")]
     ReadOnly(String),

@@ -26,6 +26,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What an experiment is, for the command line, the documentation and the plan.
 pub struct About {
@@ -101,6 +102,11 @@ pub trait Experiment: Sync {
     /// Would a second run say more, now that other experiments told what this one had to guess?
     fn again(&self, _run: &Run, _known: &Findings) -> bool {
         false
+    }
+
+    /// Share of the time left that it may use.
+    fn share(&self) -> f64 {
+        0.6
     }
 
     /// What the samples say. Pure.
@@ -183,6 +189,9 @@ pub struct Bench<'a> {
     pub(crate) trial: u32,
     pub(crate) rng: Pcg64Mcg,
     pub(crate) taken: Vec<Sample>,
+    /// A trial on a slow bus may take longer than all the time allowed: it ends in the middle.
+    pub(crate) deadline: Nanos,
+    pub(crate) stop: &'a AtomicBool,
 }
 
 impl Bench<'_> {
@@ -191,6 +200,9 @@ impl Bench<'_> {
     }
 
     fn access(&mut self, role: u8, op: Op, at: u64, len: u64) -> Result<Nanos, DeviceError> {
+        if self.device.now() >= self.deadline || self.stop.load(Ordering::Relaxed) {
+            return Err(DeviceError::Late);
+        }
         let timed = self.device.access(Access { op, at, len })?;
         self.taken.push(Sample { cell: self.cell, trial: self.trial, role, op, at, len, start: timed.start, took: timed.took });
         Ok(timed.took)

@@ -48,6 +48,11 @@ impl Experiment for ReadBoundary {
         &ABOUT
     }
 
+    /// Behind a slow bus thousands of reads would leave nothing for the writes, which say more there.
+    fn share(&self) -> f64 {
+        0.3
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let room = setup.region.end - setup.region.start;
         let smallest = 2 * setup.geometry.sector.max(512);

@@ -75,6 +75,8 @@ pub fn run(exp: &dyn Experiment, setup: &Setup, device: &mut dyn Device, limits:
                     trial: n,
                     rng: Pcg64Mcg::new(seed),
                     taken: vec![],
+                    deadline: limits.deadline,
+                    stop: limits.stop,
                 };
                 let result = exp.trial(&cell, n, &mut bench);
                 let taken = bench.taken;
@@ -84,6 +86,12 @@ pub fn run(exp: &dyn Experiment, setup: &Setup, device: &mut dyn Device, limits:
                         // What a cut trial measured before the cut is still true.
                         run.extend(taken);
                         run.ended = Ended::Budget(what);
+                        return run;
+                    }
+                    Err(DeviceError::Late) => {
+                        run.extend(taken);
+                        let stopped = limits.stop.load(Ordering::Relaxed);
+                        run.ended = if stopped { Ended::Interrupted } else { Ended::Budget("time".into()) };
                         return run;
                     }
                     Err(e) => {

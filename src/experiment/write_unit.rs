@@ -33,6 +33,11 @@ impl Experiment for WriteUnit {
         &ABOUT
     }
 
+    /// The search for open AUs needs the most.
+    fn share(&self) -> f64 {
+        0.3
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let sector = setup.geometry.sector.max(512);
         let largest = (512 * KIB).min((setup.region.end - setup.region.start) / 64).max(2 * sector);
@@ -60,11 +65,18 @@ impl Experiment for WriteUnit {
         if at + need > b.region.end {
             at = b.region.start.next_multiple_of(3 * largest);
         }
+        let mut most = u64::MAX;
         for s in sizes {
             for _ in 0..writes_of(s) {
-                if at + s <= b.region.end {
-                    b.write(0, at, s)?;
-                    at += s;
+                if s > most || at + s > b.region.end {
+                    break;
+                }
+                let took = b.write(0, at, s)?.secs();
+                at += s;
+                // Behind a slow bus long writes take the time that many short ones need.
+                if took > SLOW {
+                    most = (s as f64 * SLOW / took) as u64;
+                    at = at.next_multiple_of(3 * largest);
                 }
             }
         }
@@ -103,6 +115,9 @@ impl Experiment for WriteUnit {
         }]
     }
 }
+
+/// Seconds that one write may take; longer sizes are left out from then on.
+const SLOW: f64 = 0.15;
 
 /// Writes a pass makes of a size. Threes of 2^k and an even number of 3*2^k keep every write aligned to its own size.
 fn writes_of(size: u64) -> u64 {
