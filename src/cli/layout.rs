@@ -203,7 +203,10 @@ fn print_audit(target: &str, a: &Audit, notes: &[String]) {
             let repeated = matches!(c.name.as_str(), "block groups" | "sections");
             match repeated {
                 true => println!("  {}: {} of {} {} do not begin on one", c.place, c.off, c.count, c.name),
-                false => println!("  {}: {} lies in {} erase blocks and would fit {}", c.place, c.name, c.count, c.count - c.off),
+                false => {
+                    let verb = if c.name.ends_with('s') { "lie" } else { "lies" };
+                    println!("  {}: {} {verb} in {} erase blocks and would fit {}", c.place, c.name, c.count, c.count - c.off);
+                }
             }
         }
     }
@@ -233,7 +236,8 @@ fn plan_target(a: PlanArgs) -> anyhow::Result<ExitCode> {
         }
         None => Default::default(),
     };
-    let p = plan(&a.profile, &findings, g.size, &a.target).map_err(|e| anyhow!(e))?;
+    let discard = opened.facts().queue.as_ref().and_then(|q| q.discard_max_bytes).map(|most| most > 0);
+    let p = plan(&a.profile, &findings, g.size, &a.target, discard).map_err(|e| anyhow!(e))?;
     if a.json {
         println!("{}", serde_json::json!(p));
         return Ok(ExitCode::SUCCESS);
@@ -289,6 +293,7 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     if budget > a.writes.0 {
         return Err(anyhow!("this may write {}, and --writes allows {}; take fewer --rounds or allow more", about(budget), a.writes));
     }
+    let (id, state) = (opened.id().clone(), opened.state());
     let consent = Consent::check(opened.id(), a.consent.as_deref())?;
     let undo = !simulated && !a.no_undo;
     if !a.quiet {
@@ -311,7 +316,10 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     let best = outcomes.iter().max_by(|a, b| a.copy.median.total_cmp(&b.copy.median));
     let differ = best.is_some_and(|b| outcomes.iter().any(|o| o.copy.differs(&b.copy) || o.files.differs(&b.files)));
     if a.json {
-        println!("{}", serde_json::json!({ "work": work, "outcomes": outcomes, "notes": notes, "differ": differ }));
+        println!(
+            "{}",
+            serde_json::json!({ "target": id, "state": state, "work": work, "outcomes": outcomes, "notes": notes, "differ": differ })
+        );
     } else {
         print_outcomes(&outcomes, &work);
         notes.iter().for_each(|n| println!("{n}"));
