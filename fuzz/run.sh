@@ -1,5 +1,5 @@
 #!/bin/bash
-# Fuzzes every parser of what comes from outside, coverage-guided by libFuzzer, with the stable toolchain.
+# Fuzzes every parser of what comes from outside, coverage-guided by libFuzzer, with the stable toolchain and a C++ compiler.
 # Usage: fuzz/run.sh [SECONDS] [TARGET...]         5 s a target, all targets
 #
 # Inputs to begin with are made by tests/fuzz.rs; what is found on the way is kept in target/fuzz. An input that fails is named and
@@ -7,28 +7,29 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 target=$(realpath -m "${CARGO_TARGET_DIR:-../target}")
-export CARGO_TARGET_DIR=$target
-seconds=${1:-5}
+export CARGO_TARGET_DIR=$target SECONDS_EACH=${1:-5}
 shift || true
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(sed -n 's/^path = "fuzz_targets\/\(.*\)\.rs"/\1/p' Cargo.toml)
 # The versions of the program itself, so that what is built for it serves here, too.
 cp ../Cargo.lock Cargo.lock
 RUSTC_WRAPPER=$PWD/rustc.sh cargo build --quiet --bins
-mkdir -p "$target/fuzz/bin"
 NANDSCOPE_SEEDS=$target/fuzz/corpus cargo test --quiet --manifest-path ../Cargo.toml --test fuzz seeds_for_the_fuzzer >/dev/null
-status=0
-for t in "${targets[@]}"; do
-    cp "$target/debug/$t" "$target/fuzz/bin/"
-    mkdir -p "$target/fuzz/corpus/$t" "$target/fuzz/log"
+mkdir -p "$target"/fuzz/{bin,log}
+
+one() {
+    t=$1 here=$CARGO_TARGET_DIR
+    cp "$here/debug/$t" "$here/fuzz/bin/"
+    mkdir -p "$here/fuzz/corpus/$t"
     case $t in disk | tree) length=200000 ;; report) length=20000 ;; *) length=8000 ;; esac
-    if "$target/fuzz/bin/$t" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=$length -print_final_stats=1 \
-        -artifact_prefix="$target/fuzz/$t-" "$target/fuzz/corpus/$t" >"$target/fuzz/log/$t" 2>&1; then
-        sed -n "s/^stat::number_of_executed_units: *\(.*\)/fuzz $t: \1 inputs, nothing wrong/p" "$target/fuzz/log/$t"
+    if "$here/fuzz/bin/$t" -max_total_time="$SECONDS_EACH" -timeout=20 -rss_limit_mb=2048 -max_len=$length -print_final_stats=1 \
+        -artifact_prefix="$here/fuzz/$t-" "$here/fuzz/corpus/$t" >"$here/fuzz/log/$t" 2>&1; then
+        sed -n "s/^stat::number_of_executed_units: *\(.*\)/fuzz $t: \1 inputs, nothing wrong/p" "$here/fuzz/log/$t"
     else
-        status=1
         echo "fuzz $t: failed"
-        tail -n 30 "$target/fuzz/log/$t"
+        tail -n 30 "$here/fuzz/log/$t"
+        return 1
     fi
-done
-exit $status
+}
+export -f one
+printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -c 'one {}'

@@ -32,7 +32,7 @@ const COMMANDS: &[&[&str]] = &[
     &["layout", "prove", "TARGET", "--rounds", "3", "--file", "64KiB", "--no-undo"],
     &["format", "TARGET", "--fs", "exfat"],
     &["layout", "prove", "TARGET", "--rounds", "3", "--file", "64KiB", "--no-undo"],
-    &["format", "TARGET"],
+    &["format", "TARGET", "--fs", "fat16", "--cluster", "4KiB"],
     &["age", "TARGET", "--passes", "2", "--largest", "1MB"],
     &["defrag", "TARGET"],
     &[

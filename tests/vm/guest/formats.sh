@@ -16,15 +16,15 @@ use() {
 
 # NAME FILESYSTEM SIZE [options of format]
 volume() {
-    name=$1 fs=$2 bytes=$3
+    label=$1 fs=$2 bytes=$3
     shift 3
     truncate -s "$bytes" /tmp/card.img
-    item "format-$name" nandscope format /tmp/card.img --consent "$bytes" --quiet --json "$@"
-    start=$(sed -n 's/.*"start":\([0-9]*\).*/\1/p' "out/format-$name.out")
+    item "format-$label" nandscope format /tmp/card.img --consent "$bytes" --quiet --json "$@"
+    start=$(sed -n 's/.*"start":\([0-9]*\).*/\1/p' "out/format-$label.out")
     losetup -o "${start:-0}" /dev/loop0 /tmp/card.img
-    item "mount-$name" use "$fs" /dev/loop0
+    item "mount-$label" use "$fs" /dev/loop0
     losetup -d /dev/loop0
-    item "audit-$name" nandscope layout audit /tmp/card.img --json
+    item "audit-$label" nandscope layout audit /tmp/card.img --json
     rm /tmp/card.img
 }
 
