@@ -205,3 +205,22 @@ fn wrong_wishes_are_one_clear_error() {
     }
     assert_eq!(first_difference(&before, &fs::read(&path).unwrap()), None);
 }
+
+/// `| head` is no error: a reader that goes away ends nothing in a panic, and what was asked for is done.
+#[test]
+fn a_reader_that_goes_away_does_no_harm() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("card.img");
+    image(&path, 16 * MIB);
+    let name = path.to_str().unwrap();
+    for args in
+        [&["format", name, "--consent", "16777216", "-q"][..], &["layout", "audit", name], &["layout", "plan", name, "--for", "camera"]]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).stdout(writer).output().unwrap();
+        let error = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success() && error.is_empty(), "{args:?}: {} {error}", out.status);
+    }
+    assert!(ok(&["layout", "audit", name]).contains("field by field"));
+}

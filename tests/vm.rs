@@ -349,7 +349,7 @@ fn secure(g: &Guest) {
     assert_eq!((&before[0], &before[2]), (&after[0], &after[2]), "bytes outside the region have changed");
     // The sum of 16 MiB of zeros.
     assert_ne!(before[1], after[1]);
-    assert_eq!(after[1], "2c7ab85a893283e98c931e9511add182");
+    assert!(after[1].starts_with("2c7ab85a893283e98c931e9511add182"), "{}", after[1]);
     assert_eq!(g.code("discard-emmc"), 0, "{}", g.error("discard-emmc"));
 }
 

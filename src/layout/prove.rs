@@ -36,7 +36,7 @@ pub fn candidates(device: &mut dyn Device, found: &Disk, sector: u64, grid: Opti
     let exfat = factory.as_ref().is_some_and(|l| l.volume.kind == FatType::ExFat);
     match factory {
         Some(layout) => all.push(Candidate { name: "as found", layout }),
-        None => notes.push("no FAT or exFAT volume is on the target, so there is no layout of its factory to compare".into()),
+        None => notes.push("no FAT or exFAT volume is on the target: the layout of its factory is gone. Makers format by the SD convention, whose row stands for it".into()),
     }
     let careless = of(Convention::Careless, None).or_else(|_| of(Convention::Careless, Some(FatType::Fat16)))?;
     all.push(Candidate { name: "careless", layout: careless });
