@@ -18,39 +18,24 @@ pub const LOOPS: &[Test] = &[
 ];
 
 /// Each command that writes, small.
-const COMMANDS: &[&[&str]] = &[
-    &["format", "TARGET"],
-    &["format", "TARGET", "--fs", "exfat", "--label", "AB"],
-    &["format", "TARGET", "--align", "3MiB", "--fs", "fat16"],
-    &["format", "TARGET", "--erase", "stamp"],
-    &["erase", "TARGET"],
-    &["erase", "TARGET", "--how", "zeroes", "--verify"],
-    &["erase", "TARGET", "--how", "random", "--region", "1MiB..2097664", "--verify"],
-    &["erase", "TARGET", "--how", "discard", "--region", "700416..9MiB", "--align", "1MiB", "--fill-ends"],
-    &["format", "TARGET"],
-    &["layout", "prove", "TARGET", "--rounds", "3", "--file", "64KiB"],
-    &["layout", "prove", "TARGET", "--rounds", "3", "--file", "64KiB", "--no-undo"],
-    &["format", "TARGET", "--fs", "exfat"],
-    &["layout", "prove", "TARGET", "--rounds", "3", "--file", "64KiB", "--no-undo"],
-    &["format", "TARGET", "--fs", "fat16", "--cluster", "4KiB"],
-    &["age", "TARGET", "--passes", "2", "--largest", "1MB"],
-    &["defrag", "TARGET"],
-    &[
-        "frag",
-        "TARGET",
-        "--states",
-        "fragmented,blank",
-        "--passes",
-        "1",
-        "--largest",
-        "1MB",
-        "--sizes",
-        "512,32KiB",
-        "--repeats",
-        "2",
-        "--folder",
-        "3",
-    ],
+const COMMANDS: &[&str] = &[
+    "format TARGET",
+    "format TARGET --fs exfat --label AB",
+    "format TARGET --align 3MiB --fs fat16",
+    "format TARGET --erase stamp",
+    "erase TARGET",
+    "erase TARGET --how zeroes --verify",
+    "erase TARGET --how random --region 1MiB..2097664 --verify",
+    "erase TARGET --how discard --region 700416..9MiB --align 1MiB --fill-ends",
+    "format TARGET",
+    "layout prove TARGET --rounds 3 --file 64KiB",
+    "layout prove TARGET --rounds 3 --file 64KiB --no-undo",
+    "format TARGET --fs exfat",
+    "layout prove TARGET --rounds 3 --file 64KiB --no-undo",
+    "format TARGET --fs fat16 --cluster 4KiB",
+    "age TARGET --passes 1 --fill 0.3 --largest 1MB",
+    "defrag TARGET",
+    "frag TARGET --states fragmented,blank --passes 1 --fill 0.3 --largest 1MB --sizes 512,32KiB --repeats 2 --folder 3",
 ];
 
 /// Runs all commands on a device that is `inside` of a file; afterwards everything outside must be as it was.
@@ -59,7 +44,7 @@ fn run_all(device: &str, file: &Path, inside: Range<u64>) {
     let consent = (inside.end - inside.start).to_string();
     let state = bed::dir(false);
     for command in COMMANDS {
-        let args: Vec<&str> = command.iter().map(|a| if *a == "TARGET" { device } else { a }).collect();
+        let args: Vec<&str> = command.split(' ').map(|a| if a == "TARGET" { device } else { a }).collect();
         let out = Command::new(env!("CARGO_BIN_EXE_nandscope"))
             .args(&args)
             .args(["--consent", &consent, "--quiet"])
@@ -67,7 +52,7 @@ fn run_all(device: &str, file: &Path, inside: Range<u64>) {
             .output()
             .unwrap();
         // 3: no difference was found, or nothing could be decided.
-        let fine = out.status.success() || (out.status.code() == Some(3) && matches!(command[0], "layout" | "frag"));
+        let fine = out.status.success() || (out.status.code() == Some(3) && matches!(args[0], "layout" | "frag"));
         assert!(fine, "{args:?}: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr));
         let after = std::fs::read(file).unwrap();
         let (a, b) = (inside.start as usize, inside.end as usize);
