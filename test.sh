@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 mkdir -p target
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-  packages="fio flashbench dosfstools exfatprogs e2fsprogs fdisk libnbd-bin qemu-utils fuse3 mtools parted f2fs-tools btrfs-progs chromium postgresql"
+  packages="fio flashbench dosfstools exfatprogs e2fsprogs fdisk libnbd-bin qemu-utils fuse3 mtools parted f2fs-tools btrfs-progs chromium postgresql g++"
   dpkg -s $packages >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq $packages; } >/dev/null 2>&1 ||
     echo "some Debian packages could not be installed; their tests say what they skip"
 fi
@@ -23,6 +23,12 @@ else
 fi
 status=0
 NANDSCOPE_VM=0 cargo test --workspace --quiet --no-fail-fast || status=$?
+# Every parser of what comes from outside, coverage-guided, 5 s each. libFuzzer is C++.
+if command -v c++ >/dev/null; then
+  fuzz/run.sh 5 || status=$?
+else
+  echo "skipped: fuzzing: there is no C++ compiler for libFuzzer"
+fi
 if [ -n "$vm" ]; then
   wait "$vm" || status=$?
   echo "the MMC tests in the virtual machine:"

@@ -5,6 +5,8 @@
 
 #[path = "blockdev/bed.rs"]
 mod bed;
+#[path = "blockdev/region.rs"]
+mod region;
 #[path = "blockdev/safety.rs"]
 mod safety;
 #[path = "blockdev/transfer.rs"]
@@ -28,7 +30,7 @@ fn main() -> ExitCode {
     }
     let filter = args.iter().find(|a| !a.starts_with('-'));
     let (mut passed, mut failed) = (0, Vec::new());
-    let all: Vec<Test> = [transfer::IMAGES, undone::IMAGES, &loops()].concat();
+    let all: Vec<Test> = [transfer::IMAGES, region::IMAGES, undone::IMAGES, &loops()].concat();
     for (name, test) in all.into_iter().filter(|(n, _)| filter.is_none_or(|f| n.contains(f.as_str()))) {
         match catch_unwind(test) {
             Ok(()) => passed += 1,
@@ -46,5 +48,5 @@ fn loops() -> Vec<Test> {
         println!("skipped: all tests on loop devices, mounts and swap: {why}");
         return Vec::new();
     }
-    [transfer::LOOPS, safety::LOOPS, undone::LOOPS].concat()
+    [transfer::LOOPS, safety::LOOPS, region::LOOPS, undone::LOOPS].concat()
 }

@@ -1,6 +1,7 @@
 //! The printed commands are run as they are on image files, and what the tools made is read back by the audit.
 
 use nandscope_fat::{Convention, Options, plan};
+use rustix::fs::SeekFrom;
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -50,19 +51,21 @@ fn report(path: &Path, block: u64, unit: u64) {
     std::fs::write(path, value.to_string()).unwrap();
 }
 
-/// Copies what is not zero.
+/// Copies what is not zero; holes are passed over.
 fn copy(from: &Path, to: &File, at: u64) {
     let f = File::open(from).unwrap();
-    let len = f.metadata().unwrap().len();
     let mut piece = vec![0; 1 << 20];
-    let mut here = 0;
-    while here < len {
-        let n = (len - here).min(1 << 20) as usize;
-        f.read_exact_at(&mut piece[..n], here).unwrap();
-        if piece[..n] != ZEROS[..n] {
-            to.write_all_at(&piece[..n], at + here).unwrap();
+    let mut end = 0;
+    while let Ok(mut here) = rustix::fs::seek(&f, SeekFrom::Data(end)) {
+        end = rustix::fs::seek(&f, SeekFrom::Hole(here)).unwrap();
+        while here < end {
+            let n = (end - here).min(1 << 20) as usize;
+            f.read_exact_at(&mut piece[..n], here).unwrap();
+            if piece[..n] != ZEROS[..n] {
+                to.write_all_at(&piece[..n], at + here).unwrap();
+            }
+            here += n as u64;
         }
-        here += n as u64;
     }
 }
 
@@ -124,20 +127,29 @@ fn made(profile: &str, size: u64, block: u64, unit: u64, parted: bool) -> Option
 fn plans_make_what_they_promise() {
     for (profile, size, block, unit) in [
         ("raspberry-pi", 4 * GIB, 4 * MIB, 16384),
+        ("root-ext4", 2 * GIB, 3 * MIB, 16384),
         ("root-f2fs", 2 * GIB, 12 * MIB, 16384),
         ("root-btrfs", 3 * GIB, 4 * MIB, 16384),
         ("logger", 6 * GIB, 4 * MIB, 32768),
         ("exfat", 2 * GIB, 16 * MIB, 32768),
         ("exfat", 2 * GIB, 24 * MIB, 32768),
         ("camera", GIB, 4 * MIB, 16384),
+        ("sd-association", 33 * GIB, 4 * MIB, 16384),
         ("fat:64MiB,swap:64MiB,ext4", GIB, 3 * MIB, 8192),
     ] {
-        if profile == "camera" {
+        if matches!(profile, "camera" | "sd-association") {
             let dir = tempfile::tempdir().unwrap();
             let card = dir.path().join("card.img");
             sparse(&card, size);
-            let (_, text) = nandscope(&["layout", "plan", card.to_str().unwrap(), "--for", profile]);
-            assert!(text.contains(&format!("nandscope format {}", card.display())), "{text}");
+            let name = card.to_str().unwrap();
+            let (_, text) = nandscope(&["layout", "plan", name, "--for", profile]);
+            let command = text.lines().find(|l| l.starts_with("nandscope format ")).unwrap_or_else(|| panic!("{text}"));
+            let words: Vec<&str> = command.split(' ').skip(1).chain(["--consent", "0", "--quiet"]).collect();
+            let consent = size.to_string();
+            let words: Vec<&str> = words.iter().map(|w| if *w == "0" { consent.as_str() } else { w }).collect();
+            assert_eq!(nandscope(&words).0, Some(0));
+            let (code, text) = nandscope(&["layout", "audit", name]);
+            assert!(code == Some(0) && text.contains("that of the SD convention, field by field"), "{text}");
             continue;
         }
         let Some(a) = made(profile, size, block, unit, false) else { continue };
@@ -159,6 +171,54 @@ fn plans_make_what_they_promise() {
 fn the_other_table_program_makes_the_same() {
     if have(&["parted"]) {
         made("raspberry-pi", 4 * GIB, 4 * MIB, 16384, true);
+    }
+}
+
+/// Each file system and table as its own tool makes it: what it is, and the parts it is made of.
+#[test]
+fn every_file_system_and_table_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let card = dir.path().join("card.img");
+    for (program, command, what, parts) in [
+        ("mkfs.ext2", "mkfs.ext2 -q card.img", "ext2", &["superblock", "group descriptors", "block and inode bitmaps", "inode tables"][..]),
+        ("mkfs.ext3", "mkfs.ext3 -q card.img", "ext3", &["journal", "inode tables"]),
+        ("mkfs.ext4", "mkfs.ext4 -q card.img", "ext4", &["journal", "inode tables"]),
+        ("mkfs.f2fs", "mkfs.f2fs -q card.img", "F2FS", &["superblocks", "checkpoint", "segment table", "node table", "segment summaries"]),
+        ("mkfs.btrfs", "mkfs.btrfs -q card.img", "btrfs", &["superblock", "system chunk", "metadata chunk"]),
+        ("mkswap", "mkswap -q card.img", "swap", &["header"]),
+        ("mkfs.fat", "mkfs.fat -F 12 -s 128 card.img 200000", "FAT12", &["boot sectors", "FAT 1", "FAT 2", "root directory"]),
+        ("mkfs.fat", "mkfs.fat -F 16 card.img", "FAT16", &["boot sectors", "FAT 1", "FAT 2", "root directory"]),
+        ("mkfs.fat", "mkfs.fat -F 32 card.img", "FAT32", &["boot sectors", "FAT 1", "FAT 2", "root directory"]),
+        ("mkfs.exfat", "mkfs.exfat card.img", "exFAT", &["boot sectors", "FAT", "allocation bitmap", "root directory"]),
+    ] {
+        if !have(&[program]) {
+            continue;
+        }
+        sparse(&card, 256 * MIB);
+        sh(command, dir.path());
+        let (_, text) = nandscope(&["layout", "audit", card.to_str().unwrap(), "--align", "4MiB", "--json"]);
+        let a: Value = serde_json::from_str(&text).unwrap();
+        let volume = &a["disk"]["parts"][0]["volume"];
+        assert_eq!((&volume["what"], &volume["cut"]), (&what.into(), &Value::Null), "{command}: {volume}");
+        let names: Vec<&str> = volume["zones"].as_array().unwrap().iter().map(|z| z["name"].as_str().unwrap()).collect();
+        assert!(parts.iter().all(|p| names.contains(p)), "{command}: {names:?}");
+        // The drawing has a letter for each.
+        let (_, text) = nandscope(&["layout", "audit", card.to_str().unwrap(), "--align", "4MiB"]);
+        assert!(parts.iter().all(|p| text.contains(p) || p.starts_with("FAT ")), "{text}");
+    }
+    if !have(&["sfdisk"]) {
+        return;
+    }
+    for (script, table, numbers) in [
+        ("label: gpt\\nsize=64M\\nsize=64M\\n", "GPT", &[1, 2][..]),
+        ("label: dos\\nsize=64M\\ntype=5\\nsize=8M\\nsize=8M\\n", "MBR", &[1, 5, 6]),
+    ] {
+        sparse(&card, 256 * MIB);
+        sh(&format!("printf '{script}' | sfdisk -q card.img"), dir.path());
+        let (_, text) = nandscope(&["layout", "audit", card.to_str().unwrap(), "--json"]);
+        let a: Value = serde_json::from_str(&text).unwrap();
+        let found: Vec<i64> = a["disk"]["parts"].as_array().unwrap().iter().map(|p| p["number"].as_i64().unwrap()).collect();
+        assert_eq!((a["disk"]["table"].as_str(), found.as_slice()), (Some(table), numbers));
     }
 }
 

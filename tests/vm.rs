@@ -32,6 +32,8 @@ const TESTS: &[Test] = &[
     ("raw_writes_stay_inside_the_region", inside),
     ("a_card_without_cmd23_is_told_apart", no_cmd23),
     ("a_mounted_card_is_refused_and_kept", mounted),
+    ("linux_mounts_what_format_made", formats),
+    ("a_secure_discard_reaches_an_emmc_and_no_byte_outside", secure),
     ("sdhci_with_byte_addresses_works", sdhci),
     ("a_usb_reader_has_no_raw_commands", usb),
     ("the_kernel_does_not_complain", kernel_log),
@@ -294,6 +296,61 @@ fn mounted(g: &Guest) {
     assert_eq!(g.code("mounted-identify"), 0, "registers can be read of a card in use");
     assert_eq!(g.code("mounted-content"), 0, "the file on the card has changed");
     assert_ne!(g.code("unmounted"), 4, "{}", g.error("unmounted"));
+}
+
+/// Sizes from 8 MiB to 2 TiB by the SD convention, another grid, no table, a card in the slot.
+fn formats(g: &Guest) {
+    let sizes: [(&str, &str, u64); 12] = [
+        ("8mib", "FAT12", 8 << 20),
+        ("60mib", "FAT12", 60 << 20),
+        ("488mib", "FAT16", 488 << 20),
+        ("2gb", "FAT16", 2_000_683_008),
+        ("4gb", "FAT32", 3_965_190_144),
+        ("32gib", "FAT32", 32 << 30),
+        ("64gb", "exFAT", 63_864_569_856),
+        ("256gb", "exFAT", 256_060_514_304),
+        ("2tib", "exFAT", 2 << 40),
+        ("12mib-blocks", "FAT32", 3_965_190_144),
+        ("no-table", "exFAT", 512 << 20),
+        ("card", "FAT16", 64 << 20),
+    ];
+    for (name, fs, size) in sizes {
+        for item in ["format", "mount"] {
+            let item = format!("{item}-{name}");
+            assert_eq!(g.code(&item), 0, "{item}: {}", g.error(&item));
+        }
+        // Linux sees the whole of it: blocks of 1 KiB in the second column.
+        let df = g.text(&format!("mount-{name}.out"));
+        let kib: u64 = df.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name}: {df}"));
+        assert!(kib * 1024 <= size && kib as f64 * 1024.0 > 0.97 * size as f64 - 24e6, "{name}: {kib} KiB of {size}");
+        let audit = g.json(&format!("audit-{name}"));
+        let volume = &audit["disk"]["parts"][0]["volume"];
+        assert_eq!(volume["what"], fs, "{name}: {audit}");
+        let want = match name {
+            "12mib-blocks" | "no-table" => continue,
+            _ => "exact",
+        };
+        assert_eq!(audit["factory"], want, "{name}: {audit}");
+    }
+    let at = g.json("audit-12mib-blocks")["disk"]["parts"][0]["volume"]["data"].as_u64().unwrap();
+    assert!(at.is_multiple_of(12 << 20), "{at}");
+    let log = g.text("dmesg");
+    let bad: Vec<&str> = log.lines().filter(|l| l.contains("FAT-fs (loop0)") || l.contains("FAT-fs (mmcblk0p1)")).collect();
+    assert!(bad.is_empty(), "the kernel complains: {bad:?}");
+}
+
+fn secure(g: &Guest) {
+    assert_eq!(g.code("secure-sd"), 1);
+    assert!(g.error("secure-sd").contains("has no secure discard; overwrite instead"), "{}", g.error("secure-sd"));
+    assert_eq!(g.code("secure"), 0, "{}", g.error("secure"));
+    let done = g.json("secure");
+    assert_eq!((&done["done"]["discarded"], &done["done"]["left"], &done["state"]), (&(16u64 << 20).into(), &0.into(), &"erased".into()));
+    let (before, after) = (sums(g, "secure-before"), sums(g, "secure-after"));
+    assert_eq!((&before[0], &before[2]), (&after[0], &after[2]), "bytes outside the region have changed");
+    // The sum of 16 MiB of zeros.
+    assert_ne!(before[1], after[1]);
+    assert!(after[1].starts_with("2c7ab85a893283e98c931e9511add182"), "{}", after[1]);
+    assert_eq!(g.code("discard-emmc"), 0, "{}", g.error("discard-emmc"));
 }
 
 fn sdhci(g: &Guest) {

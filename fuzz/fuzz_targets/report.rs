@@ -1,6 +1,2 @@
-//! A saved report.
 #![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let _ = nandscope::report::Report::parse(&String::from_utf8_lossy(data), "fuzz");
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| nandscope_fuzz::report(data));

@@ -3,7 +3,7 @@
 use super::UNDECIDED;
 use super::probe::{Bar, parse_region, region_of};
 use crate::ab::{self, Load, Plan, Setting};
-use crate::device::{self, Consent, Device, DeviceError, Limits, OpenOptions, undo};
+use crate::device::{self, CardState, Consent, Device, DeviceError, Limits, OpenOptions, undo};
 use crate::host::queue::Queue;
 use crate::infer::ab::{Effect, LEAST_PAIRS, Verdict, compare};
 use crate::report::Cost;
@@ -69,6 +69,9 @@ pub struct AbArgs {
     /// Part of the target to use, as START..END
     #[arg(long, value_name = "RANGE", value_parser = parse_region)]
     region: Option<(Option<Bytes>, Option<Bytes>)>,
+    /// What the card went through before, for the report: fresh, erased, filled, aged
+    #[arg(long, value_name = "STATE")]
+    state: Option<CardState>,
     /// Leave what was written instead of putting the old content back
     #[arg(long)]
     no_undo: bool,
@@ -136,7 +139,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     };
     let budget = plan.writes() + plan.writes() / u64::from(a.pairs) + (1 << 20);
     let signatures = if writes && !simulated { opened.signatures()? } else { vec![] };
-    let id = opened.id().clone();
+    let (id, state) = (opened.id().clone(), a.state.unwrap_or(opened.state()));
     let mut guard = if writes {
         let consent = Consent::check(opened.id(), a.consent.as_deref())?;
         opened.writable(&consent, &Limits { region: Some(region.clone()), budget, undo: undo.then(undo::default_dir) })?
@@ -197,6 +200,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         "schema": "nandscope-ab/1",
         "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
         "target": id,
+        "state": state,
         "load": a.load.name(),
         "settings": [a.a.text, a.b.text],
         "effect": effect,

@@ -1,7 +1,7 @@
 //! `nandscope bench TARGET...`: the record benchmark of SdFat on a file, and what follows from its stalls.
 
 use super::{colour, width};
-use crate::device::{self, Consent, DeviceError, Limits, Machine, OpenOptions};
+use crate::device::{self, CardState, Consent, DeviceError, Limits, Machine, OpenOptions};
 use crate::experiment::Figure;
 use crate::host::ticks::Queue;
 use crate::infer::buffer::answer;
@@ -71,6 +71,9 @@ pub struct BenchArgs {
     /// Writes the plots to this directory as SVG
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
+    /// What the card went through before, for the report: fresh, erased, filled, aged
+    #[arg(long, value_name = "STATE")]
+    state: Option<CardState>,
     /// Price of the card, in the order of the targets, for speed per price
     #[arg(long, value_name = "PRICE")]
     price: Vec<f64>,
@@ -215,6 +218,7 @@ fn one(
     let mut b = Bench {
         target: target.into(),
         host: String::new(),
+        state: a.state.unwrap_or_default(),
         record,
         file: plan.file,
         sync: sync_text(a.sync),
@@ -247,6 +251,7 @@ fn one(
             if simulated { format!("{target}{}content", if target.contains('?') { '&' } else { '?' }) } else { target.to_string() };
         let machine = if simulated { device::open(target, &OpenOptions::default())?.machine() } else { None };
         let opened = device::open(if machine.is_some() { target } else { &content }, &OpenOptions::default())?;
+        b.state = a.state.unwrap_or(opened.state());
         let size = opened.geometry().size;
         let consent = Consent::check(opened.id(), a.consent.as_deref())?;
         // Records that share a sector write it more than once, and each cluster costs a little of the FAT.

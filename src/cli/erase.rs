@@ -115,11 +115,11 @@ pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
     }
     let state = if done.stopped || done.left > 0 { CardState::Unknown } else { a.how.state() };
     if a.json {
-        println!("{}", serde_json::json!({ "region": [region.start, region.end], "unit": order.unit, "done": done, "state": state }));
+        say!("{}", serde_json::json!({ "region": [region.start, region.end], "unit": order.unit, "done": done, "state": state }));
     } else {
-        println!("discarded {}, filled {}, state now: {state}", Bytes(done.discarded), Bytes(done.filled));
+        say!("discarded {}, filled {}, state now: {state}", Bytes(done.discarded), Bytes(done.filled));
         if done.left > 0 {
-            println!("{} at the ends of the region do not fill a unit of {} and are as they were", Bytes(done.left), Bytes(order.unit));
+            say!("{} at the ends of the region do not fill a unit of {} and are as they were", Bytes(done.left), Bytes(order.unit));
         }
     }
     if done.stopped {

@@ -91,13 +91,13 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     let layout = plan(&options)?;
     let lost = opened.signatures()?;
     if !a.json {
-        format::describe(&layout).iter().chain(&notes).for_each(|l| println!("{l}"));
+        format::describe(&layout).iter().chain(&notes).for_each(|l| say!("{l}"));
     }
     if a.dry_run {
         if a.json {
-            println!("{}", json(&layout, &notes, false));
+            say!("{}", json(&layout, &notes, false));
         } else {
-            println!("nothing written; {} would be", Bytes(layout.bytes_written()));
+            say!("nothing written; {} would be", Bytes(layout.bytes_written()));
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -118,10 +118,17 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     format::apply(&mut guard, &layout, &mut |done| bar.at(done))
         .context("the format is not complete; run it again, or take another card")?;
     drop(bar);
+    let (written, path) = (guard.counters().bytes_written, guard.id().path.clone());
+    drop(guard);
     if a.json {
-        println!("{}", json(&layout, &notes, true));
+        say!("{}", json(&layout, &notes, true));
     } else {
-        println!("written and read back: {}", Bytes(guard.counters().bytes_written));
+        say!("written and read back: {}", Bytes(written));
+    }
+    if kind == TargetKind::Disk
+        && let Err(e) = device::read_table_again(&path)
+    {
+        eprintln!("nandscope: the kernel still knows the old partitions ({e}); take the card out and put it in again");
     }
     Ok(ExitCode::SUCCESS)
 }

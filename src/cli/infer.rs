@@ -144,6 +144,7 @@ fn value(names: &[&str], judged: &[Judged]) -> serde_json::Value {
     let top = |key: &str| if let [only] = &cards[..] { only[key].clone() } else { serde_json::json!([]) };
     serde_json::json!({
         "schema": SCHEMA,
+        "state": crate::device::CardState::Unknown,
         "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
         "target": { "logs": names },
         "declared": top("declared"),

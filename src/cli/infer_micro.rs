@@ -91,6 +91,7 @@ pub fn run(name: &str, mut log: Log, json: Option<&PathBuf>) -> anyhow::Result<E
             None => benches.push(Bench {
                 target: name.into(),
                 host: host.clone(),
+                state: crate::device::CardState::Unknown,
                 record: p.record,
                 file: p.bytes(),
                 sync: format!("timed in steps of {} µs", log.clock_us),
@@ -110,6 +111,7 @@ pub fn run(name: &str, mut log: Log, json: Option<&PathBuf>) -> anyhow::Result<E
     let calls = !benches.is_empty();
     let value = serde_json::json!({
         "schema": SCHEMA,
+        "state": crate::device::CardState::Unknown,
         "benches": benches.iter().map(Bench::json).collect::<Vec<_>>(),
         "findings": findings,
         "advice": advice(&findings),

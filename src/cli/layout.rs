@@ -170,7 +170,7 @@ fn audit_target(a: AuditArgs) -> anyhow::Result<ExitCode> {
     let found = disk::read(opened.look())?;
     let audit = audit(found, grid, &penalties);
     if a.json {
-        println!("{}", serde_json::json!(audit));
+        say!("{}", serde_json::json!(audit));
     } else {
         print_audit(&a.target, &audit, &notes);
     }
@@ -182,40 +182,43 @@ fn audit_target(a: AuditArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn print_audit(target: &str, a: &Audit, notes: &[String]) {
-    println!("{target}: {}", a.grid);
-    notes.iter().for_each(|n| println!("{n}"));
-    a.disk.lines().iter().for_each(|l| println!("{l}"));
+    say!("{target}: {}", a.grid);
+    notes.iter().for_each(|n| say!("{n}"));
+    a.disk.lines().iter().for_each(|l| say!("{l}"));
     a.disk
         .parts
         .iter()
         .filter_map(|p| p.volume.as_ref())
         .filter(|v| !v.told.is_empty())
-        .for_each(|v| println!("{} was made with {}", v.what, v.told.join(", ")));
+        .for_each(|v| say!("{} was made with {}", v.what, v.told.join(", ")));
     if let Some(l) = factory_line(a) {
-        println!("{l}");
+        say!("{l}");
     }
-    println!();
-    draw::draw(&a.disk, &a.grid).iter().for_each(|l| println!("{l}"));
+    say!();
+    draw::draw(&a.disk, &a.grid).iter().for_each(|l| say!("{l}"));
     let off: Vec<_> = a.counts.iter().filter(|c| c.off > 0).collect();
     if !off.is_empty() {
-        println!("\nAgainst the boundaries");
+        say!("\nAgainst the boundaries");
         for c in off {
             let repeated = matches!(c.name.as_str(), "block groups" | "sections");
             match repeated {
-                true => println!("  {}: {} of {} {} do not begin on one", c.place, c.off, c.count, c.name),
-                false => println!("  {}: {} lies in {} erase blocks and would fit {}", c.place, c.name, c.count, c.count - c.off),
+                true => say!("  {}: {} of {} {} do not begin on one", c.place, c.off, c.count, c.name),
+                false => {
+                    let verb = if c.name.ends_with('s') { "lie" } else { "lies" };
+                    say!("  {}: {} {verb} in {} erase blocks and would fit {}", c.place, c.name, c.count, c.count - c.off);
+                }
             }
         }
     }
     for (weight, title) in [(Weight::Costs, "Costs"), (Weight::Unknown, "May cost; not measured"), (Weight::Harmless, "Harmless here")] {
         let these: Vec<_> = a.faults.iter().filter(|f| f.weight == weight).collect();
         if !these.is_empty() {
-            println!("\n{title}");
-            these.iter().for_each(|f| println!("  {}: {}\n    {}", f.place, f.what, f.cost));
+            say!("\n{title}");
+            these.iter().for_each(|f| say!("  {}: {}\n    {}", f.place, f.what, f.cost));
         }
     }
     if a.faults.is_empty() {
-        println!("\nnothing to say against it");
+        say!("\nnothing to say against it");
     }
 }
 
@@ -233,32 +236,33 @@ fn plan_target(a: PlanArgs) -> anyhow::Result<ExitCode> {
         }
         None => Default::default(),
     };
-    let p = plan(&a.profile, &findings, g.size, &a.target).map_err(|e| anyhow!(e))?;
+    let discard = opened.facts().queue.as_ref().and_then(|q| q.discard_max_bytes).map(|most| most > 0);
+    let p = plan(&a.profile, &findings, g.size, &a.target, discard).map_err(|e| anyhow!(e))?;
     if a.json {
-        println!("{}", serde_json::json!(p));
+        say!("{}", serde_json::json!(p));
         return Ok(ExitCode::SUCCESS);
     }
     for b in &p.basis {
-        println!("# {b}");
+        say!("# {b}");
     }
     let steps = |title: &str, all: &[Step]| {
         if !all.is_empty() {
-            println!("\n# {title}");
-            all.iter().for_each(|s| println!("# {}\n{}", s.why, s.command));
+            say!("\n# {title}");
+            all.iter().for_each(|s| say!("# {}\n{}", s.why, s.command));
         }
     };
     steps("everything on the card is lost", &p.steps);
     steps("or", &p.instead);
     if !p.mount.is_empty() {
-        println!("\n# mount options");
-        p.mount.iter().for_each(|s| println!("# {}  ({})", s.command, s.why));
+        say!("\n# mount options");
+        p.mount.iter().for_each(|s| say!("# {}  ({})", s.command, s.why));
     }
     if !p.notes.is_empty() {
-        println!();
-        p.notes.iter().for_each(|n| println!("# {n}"));
+        say!();
+        p.notes.iter().for_each(|n| say!("# {n}"));
     }
     if !a.target.starts_with("/dev/") && p.steps.iter().any(|s| s.command.contains("PART1")) {
-        println!("# PART1 and so on stand for the devices of the partitions");
+        say!("# PART1 and so on stand for the devices of the partitions");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -289,6 +293,7 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     if budget > a.writes.0 {
         return Err(anyhow!("this may write {}, and --writes allows {}; take fewer --rounds or allow more", about(budget), a.writes));
     }
+    let (id, state) = (opened.id().clone(), opened.state());
     let consent = Consent::check(opened.id(), a.consent.as_deref())?;
     let undo = !simulated && !a.no_undo;
     if !a.quiet {
@@ -311,10 +316,13 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     let best = outcomes.iter().max_by(|a, b| a.copy.median.total_cmp(&b.copy.median));
     let differ = best.is_some_and(|b| outcomes.iter().any(|o| o.copy.differs(&b.copy) || o.files.differs(&b.files)));
     if a.json {
-        println!("{}", serde_json::json!({ "work": work, "outcomes": outcomes, "notes": notes, "differ": differ }));
+        say!(
+            "{}",
+            serde_json::json!({ "target": id, "state": state, "work": work, "outcomes": outcomes, "notes": notes, "differ": differ })
+        );
     } else {
         print_outcomes(&outcomes, &work);
-        notes.iter().for_each(|n| println!("{n}"));
+        notes.iter().for_each(|n| say!("{n}"));
     }
     if stop.load(Ordering::Relaxed) {
         eprintln!("nandscope: interrupted; the rates are those of the rounds until then");
@@ -324,26 +332,26 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
 
 fn print_outcomes(outcomes: &[Outcome], work: &Work) {
     let Some(sd) = outcomes.iter().find(|o| o.name == "SD convention") else { return };
-    println!("{:<14} {:<6} {:>8} {:>11}  {:>24}  {:>24}", "layout", "", "cluster", "data at", "copy, kB/s (95 %)", "small files/s (95 %)");
+    say!("{:<14} {:<6} {:>8} {:>11}  {:>24}  {:>24}", "layout", "", "cluster", "data at", "copy, kB/s (95 %)", "small files/s (95 %)");
     for o in outcomes {
         let rate = |r: &Rate| format!("{} ({} to {})", three(r.median), three(r.interval[0]), three(r.interval[1]));
         let (cluster, data) = (Bytes(o.cluster).to_string(), Bytes(o.data).to_string());
-        println!("{:<14} {:<6} {cluster:>8} {data:>11}  {:>24}  {:>24}", o.name, o.filesystem, rate(&o.copy), rate(&o.files));
+        say!("{:<14} {:<6} {cluster:>8} {data:>11}  {:>24}  {:>24}", o.name, o.filesystem, rate(&o.copy), rate(&o.files));
     }
-    println!();
+    say!();
     for o in outcomes.iter().filter(|o| o.name != sd.name) {
         let against = |what: &str, mine: &Rate, theirs: &Rate| match (mine.differs(theirs), mine.median / theirs.median) {
             (false, _) => format!("{what} no different"),
             (true, r) => format!("{what} {}x", three(r)),
         };
-        println!(
+        say!(
             "{} against the SD convention: {}, {}",
             o.name,
             against("copy", &o.copy, &sd.copy),
             against("small files", &o.files, &sd.files)
         );
     }
-    println!(
+    say!(
         "one file of {} in pieces of {}, then {} files of {}; a host with one sector of cache",
         Bytes(work.large),
         Bytes(work.chunk),
@@ -356,7 +364,7 @@ fn check_starts(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let e = evidence::load(&a.report)?;
     let all: Vec<_> = a.start.iter().map(|s| check(s.0, &e.findings)).collect();
     if a.json {
-        println!("{}", serde_json::json!(all));
+        say!("{}", serde_json::json!(all));
     } else {
         for c in &all {
             let word = match c.answer {
@@ -364,7 +372,7 @@ fn check_starts(a: CheckArgs) -> anyhow::Result<ExitCode> {
                 Answer::Wrong => "not aligned",
                 Answer::Undecided => "undecided",
             };
-            println!("{}: {word}. {}", Bytes(c.start), c.because.join("; "));
+            say!("{}: {word}. {}", Bytes(c.start), c.because.join("; "));
         }
     }
     Ok(match () {

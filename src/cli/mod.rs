@@ -1,6 +1,12 @@
 //! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety,
 //! 5 the layout costs something.
 
+/// A line to standard output; a reader that went away is no error.
+macro_rules! say {
+    () => { $crate::cli::say(format_args!("")) };
+    ($($text:tt)*) => { $crate::cli::say(format_args!($($text)*)) };
+}
+
 mod ab;
 mod bench;
 mod cards;
@@ -29,7 +35,7 @@ mod undo;
 
 use crate::device::DeviceError;
 use clap::{Parser, Subcommand};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Nothing could be decided.
@@ -105,6 +111,17 @@ enum Command {
     Completions(complete::CompletionsArgs),
     /// Print the manual page
     Man,
+}
+
+/// See [`say!`]. What else may be wrong with standard output (a full disk) ends the program with an error.
+fn say(text: std::fmt::Arguments<'_>) {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            eprintln!("nandscope: cannot write to standard output: {e}");
+            std::process::exit(1);
+        }
+        _ => {}
+    }
 }
 
 /// Runs the program.

@@ -5,7 +5,7 @@
 
 use super::infer::verdict;
 use super::probe::{Bar, parse_region};
-use crate::device::{self, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
+use crate::device::{self, CardState, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
 use crate::experiment;
 use crate::finding::{Findings, Quantity};
 use crate::host::facts::TargetKind;
@@ -43,6 +43,9 @@ pub struct PartitionsArgs {
     /// Most bytes to write to each partition
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     writes: Bytes,
+    /// What the card went through before, for the report: fresh, erased, filled, aged
+    #[arg(long, value_name = "STATE")]
+    state: Option<CardState>,
     /// Leave what was written instead of putting the old content back
     #[arg(long)]
     no_undo: bool,
@@ -97,6 +100,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
             false => eprintln!("will write nothing"),
         }
     }
+    let state = a.state.unwrap_or(opened.state());
     drop(opened);
     let mut parts: Vec<Part> = vec![];
     let mut cost = (0, 0, 0.0);
@@ -148,6 +152,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
         "schema": "nandscope-partitions/1",
         "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
         "target": id,
+        "state": state,
         "partitions": parts.iter().map(|p| serde_json::json!({
             "name": p.name, "start": p.range.start, "end": p.range.end, "findings": p.findings, "notes": p.notes, "runs": p.runs,
         })).collect::<Vec<_>>(),

@@ -125,7 +125,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     let undo = write && !simulated && !a.no_undo;
     let mut opened = device::open(&target, &OpenOptions::default())?;
     let facts = opened.facts().clone();
-    let geometry = opened.geometry().clone();
+    let (geometry, state) = (opened.geometry().clone(), opened.state());
     let region = region_of(region_asked, &geometry)?;
     let signatures = if write && !simulated { opened.signatures()? } else { vec![] };
     let prepare = a.prepare.map(|how| how.order(region.clone(), geometry.sector, &facts));
@@ -179,9 +179,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
         state: match (a.prepare, a.state) {
             (Some(how), _) => how.state(),
             (None, Some(said)) => said,
-            // A simulated card begins its life with the run.
-            (None, None) if simulated => CardState::Fresh,
-            (None, None) => CardState::Unknown,
+            (None, None) => state,
         },
         declared: declared.as_ref().map_or(serde_json::Value::Null, |d| serde_json::json!(d)),
         settings: Settings {
@@ -204,10 +202,15 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     }
     report.warnings.extend(report.host.caveats.iter().cloned());
     report.warnings.extend(left_out);
-    if let Some(order) = &prepare
-        && erase_all(&mut guard, order, quiet)?.stopped
-    {
-        bail!("interrupted while preparing the card; nothing was measured");
+    if let Some(order) = &prepare {
+        let done = erase_all(&mut guard, order, quiet)?;
+        if done.stopped {
+            bail!("interrupted while preparing the card; nothing was measured");
+        }
+        if done.left > 0 {
+            report.state = CardState::Unknown;
+            report.warnings.push(format!("{} at the ends of the region were not erased", Bytes(done.left)));
+        }
     }
     let began = guard.now();
     // Putting the old content back takes about as long as writing did.

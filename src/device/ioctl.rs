@@ -20,6 +20,19 @@ pub fn discard(fd: BorrowedFd<'_>, start: u64, len: u64, secure: bool) -> io::Re
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// `_IO(0x12, 95)`; no argument.
+const BLKRRPART: libc::c_ulong = 0x125f;
+
+/// Makes the kernel read the partition table of a disk again.
+///
+/// # Errors
+/// `EBUSY` while a partition is in use, `EINVAL` where the disk has no partitions (loop devices without them, partitions).
+pub fn read_table_again(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the request takes no argument.
+    let rc = unsafe { libc::ioctl(fd.as_raw_fd(), BLKRRPART as _, 0) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Puts the calling thread into SCHED_FIFO at `priority` (1 to 99); threads and programs it starts do not inherit it.
 ///
 /// # Errors

@@ -25,10 +25,11 @@ pub mod undo;
 pub use block::MAX_ACCESS;
 pub use consent::{Consent, TargetId, consent_id};
 pub use guard::{Counters, Guard, Limits};
-pub use open::{OpenOptions, Opened, open, open_model};
+pub use open::{OpenOptions, Opened, open, open_model, read_table_again};
 pub use realtime::{Realtime, realtime};
 pub use recover::{RecoverOptions, Recovered, recover};
 pub use sim::{Machine, SimDevice};
+#[cfg(not(fuzzing))]
 pub(crate) use sim::{errno, request};
 pub use state::CardState;
 

@@ -3,7 +3,7 @@
 
 use super::block::{FileDevice, Kind};
 use super::sim::SimDevice;
-use super::{Consent, Device, DeviceError, Geometry, Guard, Limits, Result, TargetId};
+use super::{CardState, Consent, Device, DeviceError, Geometry, Guard, Limits, Result, TargetId};
 use crate::host::facts::{HostFacts, TargetKind};
 use crate::host::safety::{InUse, numbers};
 use crate::host::served::{self, Served};
@@ -69,6 +69,19 @@ pub fn open_model(model: &Model, seed: u64) -> Opened {
     Opened::sim(format!("sim:{}?seed={seed}", model.name), model, seed, false, &OpenOptions::default())
 }
 
+/// Tells the kernel that the partition table of a disk is another one now, as the programs that write tables do. Disks that can have
+/// no partitions are left alone.
+///
+/// # Errors
+/// The disk cannot be opened, or one of its partitions is in use.
+pub fn read_table_again(path: &str) -> std::io::Result<()> {
+    let file = open_file(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    match super::ioctl::read_table_again(std::os::fd::AsFd::as_fd(&file)) {
+        Err(e) if Errno::from_io_error(&e) == Some(Errno::INVAL) => Ok(()),
+        other => other,
+    }
+}
+
 fn cannot(target: &str, e: &std::io::Error) -> DeviceError {
     let hint = match Errno::from_io_error(e) {
         Some(Errno::NOENT) => "; 'nandscope list' shows the devices, 'nandscope cards' the simulated cards (sim:NAME)",
@@ -105,6 +118,15 @@ impl Opened {
     /// The target for a first look; what is read here counts in the guard made later.
     pub fn look(&mut self) -> &mut Guard {
         &mut self.guard
+    }
+
+    /// What is known of the flash before anything is done: a simulated card is as its model says, of others nothing is known.
+    pub fn state(&self) -> CardState {
+        match &self.place {
+            Place::Sim { model, .. } if model.card.state == nandscope_sim::model::State::Empty => CardState::Fresh,
+            Place::Sim { .. } => CardState::Filled,
+            _ => CardState::Unknown,
+        }
     }
 
     /// What lies on the target and would be lost; nothing on a simulated card.

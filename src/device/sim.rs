@@ -168,6 +168,13 @@ impl Device for SimDevice {
         Ok(Timed { start: Nanos(start), took: Nanos(self.now - start) })
     }
 
+    fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {
+        if !self.card.model().card.secure_discard {
+            return Err(DeviceError::Unsupported("the model of this card has no secure discard; overwrite instead".into()));
+        }
+        self.access(Access { op: Op::Discard, at, len }).map(|_| ())
+    }
+
     fn write_as(&mut self, how: Option<Multi>) -> Result<()> {
         how.map_or(Ok(()), |h| self.supports(h))?;
         self.how = how;

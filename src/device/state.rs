@@ -7,11 +7,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CardState {
-    /// Never written: a new simulated card, or one the user says is new.
+    /// Never written: a simulated card whose model says so, or one the user says is new.
     Fresh,
     /// Discarded as a whole just before.
     Erased,
-    /// Written as a whole just before.
+    /// Written as a whole just before; a simulated card whose model says nothing else.
     Filled,
     /// Long in use, as the user says.
     Aged,

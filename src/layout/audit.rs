@@ -161,6 +161,11 @@ fn one(a: &mut Audit, part: &Part, place: &str, p: &Penalties) {
         }
         return;
     };
+    if let (Some(claims), false) = (v.cut, part.beyond) {
+        let what = format!("{} says it has {}, and there are {}", v.what, Bytes(claims), Bytes(part.size));
+        let cost = "what lies behind is lost; do not write to it, and look for the rest: an image may be cut off, a card counterfeit";
+        a.faults.push(fault(place, what, Weight::Costs, cost, None));
+    }
     let word = unit_word(v);
     clusters(a, v, place, word, p);
     if !grid.on(v.data) && !matches!(v.what.as_str(), "swap" | "btrfs") && !v.what.starts_with("ext") {

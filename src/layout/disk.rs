@@ -36,6 +36,8 @@ pub struct Volume {
     pub what: String,
     pub at: u64,
     pub len: u64,
+    /// Bytes it says it has, where it has fewer: it is cut off.
+    pub cut: Option<u64>,
     /// Smallest piece it writes of a file: cluster or block.
     pub unit: u64,
     /// Where file content begins.
@@ -118,8 +120,9 @@ fn volume(read: &mut Read<'_>, at: u64, len: u64, offset: u64) -> Option<Volume>
     let head = read(at, len.min(128 * 1024) as usize)?;
     let mut v = match recognise(&head) {
         Ok(v) => fat(&v),
-        Err(_) => linux::recognise(&head, &mut |from, n| read(at.checked_add(from)?, n), len)?,
+        Err(_) => linux::recognise(&head, &mut |from, n| read(at.checked_add(from)?, n))?,
     };
+    v.cut = Some(v.len).filter(|&l| l > len);
     v.len = v.len.min(len);
     // Everything was relative to the volume.
     let base = offset.checked_add(at)?;
@@ -168,7 +171,7 @@ fn fat(v: &nandscope_fat::Volume) -> Volume {
         _ => {}
     }
     let told = vec![];
-    Volume { what: v.kind.to_string(), at: 0, len: v.size, unit: v.cluster, data: v.data_start, zones, repeats: vec![], told }
+    Volume { what: v.kind.to_string(), at: 0, len: v.size, cut: None, unit: v.cluster, data: v.data_start, zones, repeats: vec![], told }
 }
 
 impl Disk {
@@ -185,6 +188,9 @@ impl Disk {
             let name = p.number.map_or("no partition table".to_string(), |n| format!("partition {n} at {}", Bytes(p.start)));
             let beyond = if p.beyond { ", which reaches beyond the end of the target" } else { "" };
             let what = match &p.volume {
+                Some(Volume { cut: Some(claims), what, .. }) => {
+                    format!("{what} that says it has {}: cut off, or the target is smaller than it was", super::format::about(*claims))
+                }
                 Some(v) => format!("{} with {} of {}, data at {}", v.what, unit_word(v), Bytes(v.unit), Bytes(v.data)),
                 None => "nothing known".into(),
             };

@@ -38,7 +38,11 @@ impl fmt::Display for Grid {
             Source::Declared => write!(f, "allocation units of {}, declared by the card", Bytes(self.unit)),
             Source::Given => write!(f, "erase blocks of {}{first}, as given", Bytes(self.unit)),
             Source::Convention => {
-                write!(f, "boundary units of {}, the SD convention for this size (nothing is known of this card)", Bytes(self.unit))
+                write!(
+                    f,
+                    "boundary units of {}, the SD convention for this size (the erase block of this card is not known)",
+                    Bytes(self.unit)
+                )
             }
         }
     }

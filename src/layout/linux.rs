@@ -12,9 +12,9 @@ fn zone(name: impl Into<String>, mark: char, at: u64, len: u64) -> Zone {
     Zone { name: name.into(), mark, at, len }
 }
 
-/// The volume whose first bytes are `head`; `read` takes positions in the volume, which has `len` bytes.
-pub fn recognise(head: &[u8], read: &mut Read<'_>, len: u64) -> Option<Volume> {
-    ext(head, read).or_else(|| f2fs(head)).or_else(|| btrfs(head, read)).or_else(|| swap(head, len))
+/// The volume whose first bytes are `head`; `read` takes positions in the volume.
+pub fn recognise(head: &[u8], read: &mut Read<'_>) -> Option<Volume> {
+    ext(head, read).or_else(|| f2fs(head)).or_else(|| btrfs(head, read)).or_else(|| swap(head))
 }
 
 /// Groups whose descriptors are looked at; a TB card has eight thousand of 128 MiB.
@@ -93,7 +93,7 @@ fn ext(head: &[u8], read: &mut Read<'_>) -> Option<Volume> {
     };
     let step = per_group.checked_mul(block)?;
     let repeats = vec![Repeat { name: "block groups".into(), at: first * block, step, count: groups }];
-    Some(Volume { what: what.into(), at: 0, len: size, unit: block, data: first * block, zones, repeats, told })
+    Some(Volume { what: what.into(), at: 0, len: size, cut: None, unit: block, data: first * block, zones, repeats, told })
 }
 
 fn f2fs(head: &[u8]) -> Option<Volume> {
@@ -128,7 +128,7 @@ fn f2fs(head: &[u8]) -> Option<Volume> {
     if zon > 1 {
         told.push(format!("{zon} sections a zone"));
     }
-    Some(Volume { what: "F2FS".into(), at: 0, len: size, unit: block, data: main, zones, repeats, told })
+    Some(Volume { what: "F2FS".into(), at: 0, len: size, cut: None, unit: block, data: main, zones, repeats, told })
 }
 
 /// Chunks read from the chunk tree.
@@ -186,7 +186,7 @@ fn btrfs(head: &[u8], read: &mut Read<'_>) -> Option<Volume> {
         }))
         .collect();
     let data = chunks.iter().filter(|c| c.2 & 1 != 0).map(|c| c.3).min().unwrap_or(1 << 20);
-    Some(Volume { what: "btrfs".into(), at: 0, len: size, unit: sector, data, zones, repeats: vec![], told: vec![] })
+    Some(Volume { what: "btrfs".into(), at: 0, len: size, cut: None, unit: sector, data, zones, repeats: vec![], told: vec![] })
 }
 
 /// One chunk item: takes the stripes on this device; gives the bytes of the item.
@@ -204,14 +204,14 @@ fn chunk(logical: u64, b: &[u8], device: u64, out: &mut Vec<(u64, u64, u64, u64)
     Some(48 + 32 * stripes)
 }
 
-fn swap(head: &[u8], len: u64) -> Option<Volume> {
+fn swap(head: &[u8]) -> Option<Volume> {
     // The header ends the first page, whose size is that of the machine which made it.
     let page = [4096usize, 8192, 16384, 65536]
         .into_iter()
         .find(|p| head.get(p - 10..*p).is_some_and(|m| m == b"SWAPSPACE2" || m == b"SWAP-SPACE"))?;
     let last = le(head, 1028, 4)?;
     let page = page as u64;
-    let size = last.saturating_add(1).saturating_mul(page).min(len);
+    let size = last.saturating_add(1).saturating_mul(page);
     let zones = vec![zone("header", 'r', 0, page)];
-    Some(Volume { what: "swap".into(), at: 0, len: size, unit: page, data: page, zones, repeats: vec![], told: vec![] })
+    Some(Volume { what: "swap".into(), at: 0, len: size, cut: None, unit: page, data: page, zones, repeats: vec![], told: vec![] })
 }

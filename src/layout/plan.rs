@@ -137,6 +137,7 @@ fn known(f: &Findings, size: u64, basis: &mut Vec<String>) -> Known {
             (unit, 0, None)
         }
         (Err(why), _) => {
+            let why = if f.0.is_empty() { "no report of this card was given".to_string() } else { why };
             basis.push(format!("{why}; boundaries of {} by the SD convention for this size", Bytes(convention)));
             (convention, 0, None)
         }
@@ -162,11 +163,12 @@ impl Known {
     }
 }
 
-/// Makes the plan for a target of `size` bytes; `path` names it in the commands.
+/// Makes the plan for a target of `size` bytes; `path` names it in the commands, `discard` says whether it takes discards, where
+/// that is known.
 ///
 /// # Errors
 /// The partitions do not fit.
-pub fn plan(profile: &Profile, findings: &Findings, size: u64, path: &str) -> Result<Plan, String> {
+pub fn plan(profile: &Profile, findings: &Findings, size: u64, path: &str, discard: Option<bool>) -> Result<Plan, String> {
     let mut p = Plan { basis: vec![], parts: vec![], steps: vec![], instead: vec![], mount: vec![], notes: vec![] };
     let k = known(findings, size, &mut p.basis);
     let whole = |fs| vec![(fs, None)];
@@ -200,6 +202,7 @@ pub fn plan(profile: &Profile, findings: &Findings, size: u64, path: &str) -> Re
         make(&mut p, &k, part, &name, logger)?;
     }
     writers(&mut p, &k, logger);
+    p.notes.extend(discards(&p, discard));
     Ok(p)
 }
 
@@ -404,6 +407,24 @@ fn btrfs(p: &mut Plan, k: &Known, part: &Planned, name: &str) {
     );
 }
 
+/// Whether to mount with `discard`. What a discard costs on a card was not measured, so it is not made a part of each removal.
+fn discards(p: &Plan, takes: Option<bool>) -> Option<String> {
+    if p.parts.iter().all(|x| x.fs == Fs::Swap) {
+        return None;
+    }
+    let only_f2fs = p.parts.iter().all(|x| matches!(x.fs, Fs::F2fs | Fs::Swap));
+    Some(match takes {
+        Some(false) => "no discard: this reader or card takes none, so neither the mount option nor fstrim does anything".into(),
+        _ if only_f2fs => "discard is the default of F2FS, which gathers discards and sends them when the card rests".into(),
+        _ => {
+            let when = if takes.is_none() { "where the card takes discards (lsblk --discard), run " } else { "run " };
+            format!(
+                "no discard among the options: it puts a command of unknown length behind each removal; {when}fstrim once a week instead"
+            )
+        }
+    })
+}
+
 /// Places written in turn against the open AUs.
 fn writers(p: &mut Plan, k: &Known, logger: bool) {
     let Some(open) = k.open else { return };
@@ -446,7 +467,7 @@ mod tests {
     }
 
     fn commands(profile: &str, f: &Findings, size: u64) -> Vec<String> {
-        plan(&profile.parse().unwrap(), f, size, "/dev/mmcblk0").unwrap().steps.into_iter().map(|s| s.command).collect()
+        plan(&profile.parse().unwrap(), f, size, "/dev/mmcblk0", None).unwrap().steps.into_iter().map(|s| s.command).collect()
     }
 
     #[test]
@@ -465,26 +486,32 @@ mod tests {
     #[test]
     fn doubt_leaves_parameters_out_and_coarsens_boundaries() {
         let f = findings(4194304.0, 0.7, None, None);
-        let p = plan(&"root-ext4".parse().unwrap(), &f, 8 * GIB, "/dev/sdx").unwrap();
+        let p = plan(&"root-ext4".parse().unwrap(), &f, 8 * GIB, "/dev/sdx", Some(true)).unwrap();
         assert_eq!(p.parts[0].start, 8 * MIB, "right for 4 and for 8 MiB");
         assert_eq!(p.steps[1].command, "mkfs.ext4 -b 4096 /dev/sdx1");
         assert!(p.basis[0].contains("70 % only"));
-        let p = plan(&"root-f2fs".parse().unwrap(), &Findings::default(), 8 * GIB, "/dev/sdx").unwrap();
+        let p = plan(&"root-f2fs".parse().unwrap(), &Findings::default(), 8 * GIB, "/dev/sdx", Some(true)).unwrap();
         assert_eq!(p.steps[1].command, "mkfs.f2fs /dev/sdx1");
         assert!(p.basis[0].contains("SD convention"));
     }
 
     #[test]
     fn the_journal_is_counted_against_open_aus() {
-        let p = plan(&"root-ext4".parse().unwrap(), &findings(4194304.0, 0.9, None, Some(2.0)), 8 * GIB, "/dev/sdx").unwrap();
+        let p = plan(&"root-ext4".parse().unwrap(), &findings(4194304.0, 0.9, None, Some(2.0)), 8 * GIB, "/dev/sdx", Some(true)).unwrap();
         assert!(p.notes.iter().any(|n| n.contains("need 4 open erase blocks; this card has 2")), "{:?}", p.notes);
+        // Whether discards help depends on the reader.
+        let note =
+            |profile: &str, takes| plan(&profile.parse().unwrap(), &Findings::default(), 8 * GIB, "x", takes).unwrap().notes.join("\n");
+        assert!(p.notes.iter().any(|n| n.contains("behind each removal; run fstrim")), "{:?}", p.notes);
+        assert!(note("root-ext4", None).contains("where the card takes discards"));
+        assert!(note("root-btrfs", Some(false)).contains("takes none") && note("root-f2fs", Some(true)).contains("the default of F2FS"));
     }
 
     #[test]
     fn what_does_not_fit_is_an_error() {
         let none = Findings::default();
-        assert!(plan(&"fat:3GiB,ext4:6GiB".parse().unwrap(), &none, 8 * GIB, "x").unwrap_err().contains("do not fit"));
-        assert!(plan(&"root-ext4".parse().unwrap(), &none, MIB, "x").is_err());
+        assert!(plan(&"fat:3GiB,ext4:6GiB".parse().unwrap(), &none, 8 * GIB, "x", None).unwrap_err().contains("do not fit"));
+        assert!(plan(&"root-ext4".parse().unwrap(), &none, MIB, "x", None).is_err());
         for wrong in ["", "ext5", "ext4,fat", "fat:1MiB,fat:1MiB,fat:1MiB,fat:1MiB,ext4", "fat:much"] {
             assert!(wrong.parse::<Profile>().is_err(), "{wrong}");
         }

@@ -10,7 +10,7 @@ use super::grid::Grid;
 use crate::device::Device;
 use crate::infer::stats::{bootstrap_median, median};
 use crate::units::{KIB, MIB, Nanos};
-use crate::volume::{Cache, FatVolume, Host, Result, Shared, Volume, VolumeError};
+use crate::volume::{Cache, ExFatVolume, FatVolume, FileId, Host, Result, Shared, Volume, VolumeError};
 use nandscope_fat::{Convention, FatType, Layout, Options, plan, recognise};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
@@ -23,65 +23,53 @@ pub struct Candidate {
     pub layout: Layout,
 }
 
-/// The layouts for a target, and what must be said about those that are missing. `first` is what lies on the target.
+/// The layouts for a target, and what must be said about those that are missing. `found` is what lies on the target.
 ///
 /// # Errors
 /// A layout that the target has no room for.
-pub fn candidates(device: &mut dyn Device, disk: &Disk, sector: u64, grid: Option<Grid>) -> Result<(Vec<Candidate>, Vec<String>)> {
+pub fn candidates(device: &mut dyn Device, found: &Disk, sector: u64, grid: Option<Grid>) -> Result<(Vec<Candidate>, Vec<String>)> {
     let g = device.geometry().clone();
     let options = |convention| Options { sector, offset: g.offset, convention, table: g.offset == 0, ..Options::card(g.size) };
-    let made = |o: Options| plan(&o).map_err(|e| VolumeError::Unsupported(e.to_string()));
-    // Files are written by this program, which knows FAT and not exFAT.
-    let kind = (g.size > 32 << 30).then_some(FatType::Fat32);
+    let of = |convention, kind| plan(&Options { kind, ..options(convention) }).map_err(|e| VolumeError::Unsupported(e.to_string()));
     let (mut all, mut notes) = (vec![], vec![]);
-    if kind.is_some() {
-        notes.push("a card of this size has exFAT by the convention; the comparison is made with FAT32 on the same boundaries".into());
-    }
-    match factory(device, disk, sector)? {
+    let factory = factory(device, found, sector)?;
+    let exfat = factory.as_ref().is_some_and(|l| l.volume.kind == FatType::ExFat);
+    match factory {
         Some(layout) => all.push(Candidate { name: "as found", layout }),
-        None => notes.push("no FAT volume is on the target, so there is no layout of its factory to compare".into()),
+        None => notes.push("no FAT or exFAT volume is on the target: the layout of its factory is gone. Makers format by the SD convention, whose row stands for it".into()),
     }
-    let careless =
-        made(options(Convention::Careless)).or_else(|_| made(Options { kind: Some(FatType::Fat16), ..options(Convention::Careless) }))?;
+    let careless = of(Convention::Careless, None).or_else(|_| of(Convention::Careless, Some(FatType::Fat16)))?;
     all.push(Candidate { name: "careless", layout: careless });
-    all.push(Candidate { name: "SD convention", layout: made(Options { kind, ..options(Convention::Sd) })? });
+    let sd = of(Convention::Sd, None)?;
+    // Two things differ between careless FAT32 and exFAT by the convention: this one differs by the layout alone.
+    if exfat || sd.volume.kind == FatType::ExFat {
+        all.push(Candidate { name: "careless exFAT", layout: of(Convention::Careless, Some(FatType::ExFat))? });
+    }
+    all.push(Candidate { name: "SD convention", layout: sd });
     match grid {
-        Some(grid) => {
-            let convention = Convention::Grid { unit: grid.unit, first: grid.first };
-            match made(Options { kind, ..options(convention) }) {
-                Ok(layout) => all.push(Candidate { name: "measured", layout }),
-                Err(e) => notes.push(format!("no layout on the measured grid: {e}")),
-            }
-        }
+        Some(grid) => match of(Convention::Grid { unit: grid.unit, first: grid.first }, None) {
+            Ok(layout) => all.push(Candidate { name: "measured", layout }),
+            Err(e) => notes.push(format!("no layout on the measured grid: {e}")),
+        },
         None => notes.push("no report with a sure erase block was given, so there is no measured layout".into()),
     }
     Ok((all, notes))
 }
 
-/// The layout of the first FAT volume on the target, so that it can be made again.
+/// The layout of the first FAT or exFAT volume on the target, so that it can be made again.
 fn factory(device: &mut dyn Device, disk: &Disk, sector: u64) -> Result<Option<Layout>> {
     let g = device.geometry().clone();
     let Some((part, v)) = disk.parts.iter().find_map(|p| Some((p, p.volume.as_ref()?))) else { return Ok(None) };
-    if !v.what.starts_with("FAT") || part.beyond {
+    if !(v.what.starts_with("FAT") || v.what == "exFAT") || part.beyond {
         return Ok(None);
     }
     let start = part.start - g.offset;
     let mut boot = vec![0; 512];
     device.load(start, &mut boot)?;
     let Ok(volume) = recognise(&boot) else { return Ok(None) };
-    let whole = volume.sector == sector && !volume.too_few_clusters && start + volume.size <= g.size;
     // A table is written where there was one; a volume from the first byte on has none.
-    if !whole || (start > 0 && part.number.is_none()) {
-        return Ok(None);
-    }
-    let kind = match volume.kind {
-        FatType::Fat12 => 1,
-        FatType::Fat16 => 6,
-        _ => 0x0c,
-    };
-    let partition = (start > 0).then_some(nandscope_fat::Partition { start, size: volume.size, kind });
-    let options = Options { sector, offset: g.offset, table: start > 0, ..Options::card(g.size) };
-    Ok(Some(Layout { options, partition, boundary: volume.sector, volume }))
+    let options = Options { sector, offset: g.offset, table: part.number.is_some(), ..Options::card(g.size) };
+    Ok(Layout::found(options, start, volume))
 }
 
 /// What is done in each layout.
@@ -189,7 +177,7 @@ pub fn prove<D: Device + 'static>(
 fn once<D: Device + 'static>(device: &Shared<D>, layout: &Layout, work: &Work) -> Result<(f64, f64)> {
     format::apply(&mut device.clone(), layout, &mut |_| {})?;
     let start = layout.start();
-    let mut v = FatVolume::mount(Box::new(device.clone()), start..start + layout.volume.size, Host::with(Cache::ONE_SECTOR))?;
+    let mut v = Files::mount(Box::new(device.clone()), start, layout)?;
     let data: Vec<u8> = (0..work.chunk.max(work.small_size)).map(|i| ((i * 31) >> 3) as u8).collect();
     // The first file of a volume also makes its directory: not part of the comparison.
     write(&mut v, "first.bin", 1, 1, &data)?;
@@ -204,9 +192,9 @@ fn once<D: Device + 'static>(device: &Shared<D>, layout: &Layout, work: &Work) -
     Ok((copy, files))
 }
 
-fn write(v: &mut FatVolume, name: &str, len: u64, chunk: u64, data: &[u8]) -> Result<Nanos> {
+fn write(v: &mut Files, name: &str, len: u64, chunk: u64, data: &[u8]) -> Result<Nanos> {
     let began = v.now();
-    let (file, _) = v.create(name)?;
+    let file = v.create(name)?;
     let mut at = 0;
     while at < len {
         let n = chunk.min(len - at);
@@ -215,6 +203,57 @@ fn write(v: &mut FatVolume, name: &str, len: u64, chunk: u64, data: &[u8]) -> Re
     }
     v.close(file)?;
     Ok(v.now() - began)
+}
+
+/// A volume of either family, in the hands of a host with one sector of tables and one of data.
+enum Files {
+    Fat(Box<FatVolume>),
+    ExFat(Box<ExFatVolume>),
+}
+
+impl Files {
+    fn mount(device: Box<dyn Device>, start: u64, layout: &Layout) -> Result<Files> {
+        let (range, host) = (start..start + layout.volume.size, Host::with(Cache::ONE_SECTOR));
+        Ok(match layout.volume.kind {
+            FatType::ExFat => Files::ExFat(Box::new(ExFatVolume::mount(device, range, host)?)),
+            _ => Files::Fat(Box::new(FatVolume::mount(device, range, host)?)),
+        })
+    }
+
+    fn now(&self) -> Nanos {
+        match self {
+            Files::Fat(v) => v.now(),
+            Files::ExFat(v) => v.now(),
+        }
+    }
+
+    fn create(&mut self, name: &str) -> Result<FileId> {
+        Ok(match self {
+            Files::Fat(v) => v.create(name)?.0,
+            Files::ExFat(v) => v.create(name)?.0,
+        })
+    }
+
+    fn write(&mut self, file: FileId, at: u64, data: &[u8]) -> Result<()> {
+        match self {
+            Files::Fat(v) => v.write(file, at, data).map(|_| ()),
+            Files::ExFat(v) => v.write(file, at, data).map(|_| ()),
+        }
+    }
+
+    fn close(&mut self, file: FileId) -> Result<()> {
+        match self {
+            Files::Fat(v) => v.close(file).map(|_| ()),
+            Files::ExFat(v) => v.close(file).map(|_| ()),
+        }
+    }
+
+    fn finish(self) -> Result<()> {
+        match self {
+            Files::Fat(v) => v.finish(),
+            Files::ExFat(v) => v.finish(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -243,6 +282,21 @@ mod tests {
         let ratio = sd.copy.median / careless.copy.median;
         assert!(ratio > 2.0 && careless.copy.differs(&sd.copy), "{out:?}");
         assert!(careless.files.differs(&sd.files), "{out:?}");
+    }
+
+    /// Cards above 32 GiB have exFAT: as found, without care, by the convention and on the grid of the card.
+    #[test]
+    fn an_exfat_card_is_compared_with_itself() {
+        let grid = Grid { unit: 16 * MIB, first: 0, source: Source::Given };
+        let out = run("sdxc-64gb", Some(grid));
+        let of = |name| out.iter().find(|o| o.name == name).unwrap_or_else(|| panic!("no {name} in {out:?}"));
+        assert_eq!(of("careless").filesystem, "FAT32");
+        for name in ["careless exFAT", "SD convention", "measured"] {
+            assert_eq!(of(name).filesystem, "exFAT");
+        }
+        assert_eq!(of("SD convention").data, 32 * MIB);
+        assert!(!of("careless exFAT").data.is_multiple_of(4096) && of("measured").data.is_multiple_of(16 * MIB));
+        assert!(out.iter().all(|o| o.copy.median > 0.0 && o.files.median > 0.0), "{out:?}");
     }
 
     /// P1: the answer can be "no difference".

@@ -1,6 +1,7 @@
 //! The record benchmark as text and as JSON: SdFat's two forms, populations, stalls, buffers, plots.
 
 use super::plot::braille;
+use crate::device::CardState;
 use crate::experiment::{Figure, Series};
 use crate::infer::buffer::{Answer, gigabytes};
 use crate::infer::stalls::{LIMITS, Population, Stalls, populations, stalls};
@@ -16,6 +17,8 @@ pub struct Bench {
     /// The target, and what stands between it and the files.
     pub target: String,
     pub host: String,
+    /// What the flash went through before.
+    pub state: CardState,
     pub record: u64,
     pub file: u64,
     /// "synced at the end" and the like.
@@ -107,6 +110,7 @@ impl Bench {
             "schema": SCHEMA,
             "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
             "target": self.target,
+            "state": self.state,
             "host": self.host,
             "record": self.record,
             "file": self.file,

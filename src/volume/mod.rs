@@ -6,6 +6,7 @@
 
 mod cache;
 mod directory;
+mod exfat;
 mod fat;
 #[allow(unsafe_code)]
 mod fiemap_ioctl;
@@ -13,6 +14,7 @@ mod shared;
 mod store;
 
 pub use directory::Directory;
+pub use exfat::ExFatVolume;
 pub use fat::{FatVolume, Format, tree};
 pub use shared::Shared;
 

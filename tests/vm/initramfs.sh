@@ -10,7 +10,7 @@ export LD_LIBRARY_PATH=$vm/root/usr/lib/x86_64-linux-gnu:$vm/root/lib/x86_64-lin
 kmod() { (exec -a "$1" "$(type -P kmod)" "${@:2}"); }
 
 # Loaded by /init, in this order; what they need comes along.
-modules="virtio_pci virtio_console 9pnet_virtio 9p nls_cp437 nls_ascii nls_utf8 nls_iso8859-1 vfat loop mmc_core mmc_block"
+modules="virtio_pci virtio_console 9pnet_virtio 9p nls_cp437 nls_ascii nls_utf8 nls_iso8859-1 vfat exfat loop mmc_core mmc_block"
 # Loaded by the tests.
 more="sdhci-pci xhci-pci usb-storage sd_mod"
 

@@ -15,7 +15,7 @@ if rustup target list --installed 2>/dev/null | grep -qx x86_64-unknown-linux-mu
 
 share=$vm/share
 rm -rf "$share" && mkdir -p "$share/out"
-cp "$here/guest/all.sh" "$vm/cargo/$triple/debug/nandscope" "$share/"
+cp "$here"/guest/*.sh "$vm/cargo/$triple/debug/nandscope" "$share/"
 rm -f "$vm/sd.img"
 truncate -s 32M "$vm/sd.img"
 # The SD card is served inside the processor and takes no time of the guest; a disk that waited for the host would make its

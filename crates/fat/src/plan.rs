@@ -139,8 +139,15 @@ fn sd_kinds(capacity: u64) -> &'static [FatType] {
     }
 }
 
-/// Clusters of FAT32 as a PC chooses them (DskTableFAT32 of Microsoft's FAT specification).
-fn pc_cluster(capacity: u64) -> u64 {
+/// Clusters as a PC chooses them: of FAT32 by DskTableFAT32 of Microsoft's FAT specification, of exFAT as Windows and mkfs.exfat do.
+fn pc_cluster(capacity: u64, kind: FatType) -> u64 {
+    if kind == FatType::ExFat {
+        return match capacity {
+            n if n <= 256 * MIB => 4 * KIB,
+            n if n <= 32 * GIB => 32 * KIB,
+            _ => 128 * KIB,
+        };
+    }
     match capacity {
         n if n < 260 * MIB => 512,
         n if n <= 8 * GIB => 4 * KIB,
@@ -203,7 +210,7 @@ pub fn plan(o: &Options) -> Result<Layout, PlanError> {
     };
     let cluster = match (o.cluster, o.convention) {
         (Some(c), _) => c,
-        (None, Convention::Careless) => pc_cluster(o.capacity),
+        (None, Convention::Careless) => pc_cluster(o.capacity, kinds[0]),
         // A cluster that does not divide the unit would lie across a boundary somewhere.
         (None, _) => {
             let most = if kinds[0] == FatType::ExFat { sd_cluster } else { sd_cluster.min(64 * KIB) };
@@ -328,6 +335,11 @@ fn fat(r: &Room, kind: FatType) -> Option<(u64, Volume)> {
     None
 }
 
+/// Where the root directory of a new exFAT volume begins: behind the bitmap and the table of capital letters.
+fn exfat_root(clusters: u64, cluster: u64) -> u32 {
+    2 + (clusters.div_ceil(8).div_ceil(cluster) + (crate::upcase::table().len() as u64).div_ceil(cluster)) as u32
+}
+
 fn exfat(r: &Room) -> Option<(u64, Volume)> {
     let start = match (r.table, r.careless) {
         (false, _) => 0,
@@ -349,8 +361,8 @@ fn exfat(r: &Room) -> Option<(u64, Volume)> {
             continue;
         }
         let cluster = r.per_cluster * r.sector;
-        let used = clusters.div_ceil(8).div_ceil(cluster) + (crate::upcase::table().len() as u64).div_ceil(cluster);
-        if clusters <= used + 1 {
+        let root = exfat_root(clusters, cluster);
+        if clusters < u64::from(root) {
             return None;
         }
         let volume = Volume {
@@ -361,7 +373,7 @@ fn exfat(r: &Room) -> Option<(u64, Volume)> {
             fat_length: (heap - fat_offset) * r.sector,
             fats: 1,
             root_start: None,
-            root_cluster: Some(2 + used as u32),
+            root_cluster: Some(root),
             data_start: heap * r.sector,
             clusters: clusters as u32,
             size: (heap + clusters * r.per_cluster) * r.sector,
@@ -374,6 +386,31 @@ fn exfat(r: &Room) -> Option<(u64, Volume)> {
 }
 
 impl Layout {
+    /// The layout of a volume that is there already, at byte `start` of the target, so that an empty one can be put in its place;
+    /// with a partition table where `options.table` says so. None where that would not be the same volume again: it reaches
+    /// beyond the target, or is FAT32 without room for the copies of its boot sector.
+    pub fn found(options: Options, start: u64, volume: Volume) -> Option<Layout> {
+        let o = &options;
+        let fits = volume.sector == o.sector && start.is_multiple_of(o.sector) && start.checked_add(volume.size)? <= o.capacity;
+        let copies = volume.kind != FatType::Fat32 || volume.fat_start >= RESERVED32 * volume.sector;
+        if !fits || !copies || volume.too_few_clusters || (o.table && start == 0) || (!o.table && start > 0) {
+            return None;
+        }
+        // The bitmap, the table of capital letters and the root directory come first and in this order, wherever they were.
+        let root_cluster = match volume.kind {
+            FatType::ExFat => Some(exfat_root(volume.clusters.into(), volume.cluster)),
+            FatType::Fat32 => Some(2),
+            _ => None,
+        };
+        if root_cluster.is_some_and(|r| r >= volume.clusters) {
+            return None;
+        }
+        let volume = Volume { root_cluster, fats: if volume.kind == FatType::ExFat { 1 } else { volume.fats }, ..volume };
+        let kind = mbr_kind(&volume, start / o.sector, o.sector);
+        let partition = o.table.then_some(Partition { start, size: volume.size, kind });
+        Some(Layout { partition, boundary: volume.sector, volume, options })
+    }
+
     /// Where the volume begins on the target, in bytes.
     pub fn start(&self) -> u64 {
         self.partition.map_or(0, |p| p.start)

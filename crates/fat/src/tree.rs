@@ -63,6 +63,11 @@ type Parts = Vec<(u64, Vec<u8>)>;
 const PIECE: usize = 1 << 20;
 /// Deeper trees are taken for damage.
 const DEEPEST: usize = 64;
+/// Bytes of one directory: 65536 entries of FAT, and what the exFAT specification allows. Longer ones are taken for damage.
+const LONGEST: u64 = 65536 * 32;
+const LONGEST_EXFAT: u64 = 256 << 20;
+/// Clusters whose table is read: eight bytes of memory each. A card of 2 TiB with clusters of 32 KiB has as many.
+const MOST_CLUSTERS: u32 = 1 << 26;
 
 impl Tree {
     /// Reads the tables and all directories of a volume whose boot sector says `volume`; `read` fills a buffer from a byte of
@@ -78,29 +83,43 @@ impl Tree {
             }
             Ok(bytes)
         };
-        let raw = whole(volume.fat_start, volume.fat_length)?;
+        if volume.clusters > MOST_CLUSTERS {
+            return Err(TreeError::Damaged(format!("{} clusters are more than this program reads", volume.clusters)));
+        }
+        // A table may be longer than its clusters need.
+        let bits = match volume.kind {
+            FatType::Fat12 => 12,
+            FatType::Fat16 => 16,
+            _ => 32,
+        };
+        let used = ((u64::from(volume.clusters) + 2) * bits).div_ceil(8 * volume.sector) * volume.sector;
+        let raw = whole(volume.fat_start, used)?;
         if volume.kind == FatType::ExFat {
             return exfat(volume, &raw, &mut whole);
         }
         let mut copies_differ = false;
         for copy in 1..u64::from(volume.fats) {
-            copies_differ |= whole(volume.fat_start + copy * volume.fat_length, volume.fat_length)? != raw;
+            copies_differ |= whole(volume.fat_start + copy * volume.fat_length, used)? != raw;
         }
         let table = (0..volume.clusters + 2).map(|c| number(volume.kind, &raw, c)).collect();
         let mut tree = Tree { volume: volume.clone(), table, nodes: vec![], lost: 0, copies_differ };
         let mut owned = vec![false; tree.table.len()];
-        let mut dirs: Vec<(String, Parts, usize)> = vec![];
-        match (volume.root_start, volume.root_cluster) {
-            (Some(at), _) => dirs.push((String::new(), vec![(at, whole(at, volume.data_start - at)?)], 0)),
-            (None, Some(first)) => {
+        // The root directory of FAT12 and FAT16 is no chain.
+        let mut dirs: Vec<(String, Option<Vec<u32>>, usize)> = vec![];
+        match volume.root_cluster {
+            None => dirs.push((String::new(), None, 0)),
+            Some(first) => {
                 let chain = tree.chain("the root directory", first, &mut owned)?;
-                let parts = tree.parts(&chain, &mut whole)?;
-                tree.nodes.push(Node { path: String::new(), directory: true, size: 0, chain, entry: None });
-                dirs.push((String::new(), parts, 0));
+                tree.nodes.push(Node { path: String::new(), directory: true, size: 0, chain: chain.clone(), entry: None });
+                dirs.push((String::new(), Some(chain), 0));
             }
-            (None, None) => return Err(TreeError::Damaged("no root directory".into())),
         }
-        while let Some((dir, parts, depth)) = dirs.pop() {
+        while let Some((dir, chain, depth)) = dirs.pop() {
+            let parts = match (chain, volume.root_start) {
+                (Some(chain), _) => tree.parts(&dir, &chain, &mut whole)?,
+                (None, Some(at)) => vec![(at, whole(at, volume.data_start - at)?)],
+                (None, None) => return Err(TreeError::Damaged("no root directory".into())),
+            };
             for found in entries(&parts) {
                 let path = if dir.is_empty() { found.name.clone() } else { format!("{dir}/{}", found.name) };
                 let damaged = |why: String| TreeError::Damaged(format!("{path}: {why}"));
@@ -118,7 +137,7 @@ impl Tree {
                     if chain.is_empty() || depth >= DEEPEST {
                         return Err(damaged("a directory without a cluster, or too deep".into()));
                     }
-                    dirs.push((path.clone(), tree.parts(&chain, &mut whole)?, depth + 1));
+                    dirs.push((path.clone(), Some(chain.clone()), depth + 1));
                 }
                 tree.nodes.push(Node { path, directory: found.directory, size: found.size, chain, entry: Some(found.at) });
             }
@@ -181,7 +200,15 @@ impl Tree {
         }
     }
 
-    fn parts<E>(&self, chain: &[u32], whole: &mut impl FnMut(u64, u64) -> Result<Vec<u8>, TreeError<E>>) -> Result<Parts, TreeError<E>> {
+    fn parts<E>(
+        &self,
+        dir: &str,
+        chain: &[u32],
+        whole: &mut impl FnMut(u64, u64) -> Result<Vec<u8>, TreeError<E>>,
+    ) -> Result<Parts, TreeError<E>> {
+        if chain.len() > 1 && chain.len() as u64 * self.volume.cluster > LONGEST {
+            return Err(TreeError::Damaged(format!("{dir}/: a directory of {} clusters is too long", chain.len())));
+        }
         chain.iter().map(|&c| Ok((self.place(c), whole(self.place(c), self.volume.cluster)?))).collect()
     }
 }
@@ -245,9 +272,12 @@ fn exfat<E>(volume: &Volume, raw: &[u8], whole: &mut impl FnMut(u64, u64) -> Res
     tree.nodes.push(Node { path: String::new(), directory: true, size: 0, chain: root, entry: None });
     let mut bitmap = None;
     let mut system = vec![];
-    while let Some((dir, chain, depth)) = dirs.pop() {
+    while let Some((dir, dir_chain, depth)) = dirs.pop() {
+        if dir_chain.len() as u64 * volume.cluster > LONGEST_EXFAT {
+            return Err(TreeError::Damaged(format!("{dir}/: a directory of {} clusters is too long", dir_chain.len())));
+        }
         let mut bytes = vec![];
-        for &c in &chain {
+        for &c in &dir_chain {
             bytes.extend(whole(tree.place(c), volume.cluster)?);
         }
         let long = |e: &[u8], at: usize| u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| e[at + i]));
@@ -287,9 +317,8 @@ fn exfat<E>(volume: &Volume, raw: &[u8], whole: &mut impl FnMut(u64, u64) -> Res
                         }
                         dirs.push((path.clone(), chain.clone(), depth + 1));
                     }
-                    // The place counts where the directory is in one piece up to here.
-                    let cluster = chain_at(&tree.nodes, &dir, i as u64 * 32 / volume.cluster);
-                    let entry = cluster.map(|c| tree.place(c) + i as u64 * 32 % volume.cluster);
+                    let cluster = dir_chain.get((i as u64 * 32 / volume.cluster) as usize);
+                    let entry = cluster.map(|&c| tree.place(c) + i as u64 * 32 % volume.cluster);
                     tree.nodes.push(Node { path, directory, size: if directory { 0 } else { len }, chain, entry });
                 }
                 _ => {}
@@ -315,11 +344,6 @@ fn exfat<E>(volume: &Volume, raw: &[u8], whole: &mut impl FnMut(u64, u64) -> Res
         }
     }
     Ok(tree)
-}
-
-/// Cluster number `k` of a directory that is among the nodes.
-fn chain_at(nodes: &[Node], dir: &str, k: u64) -> Option<u32> {
-    nodes.iter().find(|n| n.directory && n.path == dir)?.chain.get(k as usize).copied()
 }
 
 struct Found {

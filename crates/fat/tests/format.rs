@@ -190,7 +190,7 @@ fn fields_agree_with_sdfat() {
         assert!(l.volume.fat_start >= 9 * 512);
         assert_eq!(p.kind, if capacity < 8 * GIB { 0x0b } else { 0x0c });
     }
-    for capacity in [60 * GIB, 64 * GIB] {
+    for capacity in [60 * GIB, 64 * GIB, 251_394_048 * 512, 256_060_514_304, 512 * GIB, 1024 * GIB, 2048 * GIB] {
         // vs = ceil(log2 sectors); cluster 2^((vs-11)/2), FAT length and offset 2^((vs+1)/2), partition and heap twice that.
         let vs = (capacity / 512).next_power_of_two().trailing_zeros();
         let l = plan(&Options::card(capacity)).unwrap();
@@ -223,7 +223,13 @@ fn fields_agree_with_exfatprogs() {
     if !have("mkfs.exfat") {
         return;
     }
-    for (capacity, half, cluster) in [(64 * GIB, "8M", "128K"), (200 * GIB, "16M", "256K"), (1024 * GIB, "32M", "512K")] {
+    for (capacity, half, cluster) in [
+        (64 * GIB, "8M", "128K"),
+        (251_394_048 * 512, "8M", "128K"),
+        (200 * GIB, "16M", "256K"),
+        (1024 * GIB, "32M", "512K"),
+        (2048 * GIB, "32M", "512K"),
+    ] {
         let layout = plan(&Options::card(capacity)).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("volume.img");
@@ -285,6 +291,50 @@ fn an_interrupted_format_is_recognisable() {
             assert_eq!(card[510..512] == [0x55, 0xaa], done);
         }
         assert_eq!(recognise(&card[layout.start() as usize..]).unwrap(), layout.volume);
+    }
+}
+
+/// The same for a device that dies at any write: nothing is changed, or sector 0 says what happened.
+#[test]
+fn a_format_that_dies_at_any_write_is_recognisable() {
+    for kind in [FatType::Fat16, FatType::Fat32, FatType::ExFat] {
+        let capacity = 48 * MIB;
+        let new = |serial| plan(&Options { kind: Some(kind), serial, ..Options::card(capacity) }).unwrap();
+        let put = |card: &mut [u8], at: u64, b: &[u8]| card[at as usize..at as usize + b.len()].copy_from_slice(b);
+        let mut old = vec![0x5au8; capacity as usize];
+        let mut writes = 0;
+        new(1)
+            .write::<()>(
+                |at, b| {
+                    put(&mut old, at, b);
+                    writes += 1;
+                    Ok(())
+                },
+                || Ok(()),
+            )
+            .unwrap();
+        assert!(writes > 5);
+        for stop in 0..writes {
+            let mut card = old.clone();
+            let mut n = 0;
+            let died = new(2).write(
+                |at, b| {
+                    if n == stop {
+                        return Err(at);
+                    }
+                    n += 1;
+                    put(&mut card, at, b);
+                    Ok(())
+                },
+                || Ok(()),
+            );
+            assert!(died.is_err());
+            if stop == 0 {
+                assert!(card == old);
+            } else {
+                assert!(is_unfinished(&card[..512]) && recognise(&card).is_err(), "{kind} at write {stop}");
+            }
+        }
     }
 }
 

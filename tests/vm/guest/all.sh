@@ -119,6 +119,9 @@ umount /mnt/card
 item unmounted nandscope probe /dev/mmcblk0 --quiet --time 5s
 rmmod vmmc
 
+# --- volumes of ours in the kernel's hands
+. ./formats.sh
+
 # --- another MMC host: QEMU's SDHCI and its SD card, addressed in bytes
 modprobe sdhci-pci
 wait_for /dev/mmcblk0

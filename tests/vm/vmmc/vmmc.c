@@ -195,12 +195,21 @@ static void transfer(struct vmmc *v, struct mmc_command *c, struct mmc_data *d, 
 	v->state = multiple && !v->preset ? (write ? RCV : DATA) : TRAN;
 }
 
-static void erase(struct vmmc *v)
+/* A discard forgets whole pieces; a secure one leaves no byte of the range. */
+static void erase(struct vmmc *v, bool secure)
 {
-	u64 i, end = ((u64)v->erase_to + 1) * 512 / PIECE;
+	u64 from = (u64)v->erase_from * 512, to = ((u64)v->erase_to + 1) * 512;
+	u64 i, n, end = to / PIECE;
 
-	for (i = DIV_ROUND_UP((u64)v->erase_from * 512, PIECE); i < end; i++)
+	for (i = DIV_ROUND_UP(from, PIECE); i < end; i++)
 		kvfree(xa_erase(&v->store, i));
+	for (; secure && from < to; from += n) {
+		u8 *piece = xa_load(&v->store, from / PIECE);
+
+		n = min(to - from, PIECE - from % PIECE);
+		if (piece)
+			memset(piece + from % PIECE, 0, n);
+	}
 	v->busy_until = ktime_add_us(ktime_get(), prog_us);
 }
 
@@ -304,7 +313,7 @@ static bool execute(struct vmmc *v, struct mmc_command *c, struct mmc_data *d, u
 	case MMC_ERASE:
 		if (v->erase_to < v->erase_from)
 			return false;
-		erase(v);
+		erase(v, c->arg & 0x80000000);
 		if (c->flags & MMC_RSP_BUSY)
 			wait_while_busy(v);
 		return true;
@@ -458,7 +467,9 @@ static void make_emmc(struct vmmc *v)
 	e[222] = 1;	/* REL_WR_SEC_C */
 	e[223] = 1;	/* ERASE_TIMEOUT_MULT */
 	e[224] = 1;	/* HC_ERASE_GRP_SIZE: 512 KiB */
-	e[231] = 0x10;	/* SEC_FEATURE_SUPPORT: trim */
+	e[229] = 1;	/* SEC_TRIM_MULT */
+	e[230] = 1;	/* SEC_ERASE_MULT */
+	e[231] = 0x11;	/* SEC_FEATURE_SUPPORT: trim, secure erase */
 	e[232] = 1;	/* TRIM_MULT */
 	e[248] = 10;	/* GENERIC_CMD6_TIME */
 	memcpy(e + 254, "fw 1.0", 6);

@@ -58,6 +58,7 @@ impl CardPart {
         );
         f.flag("combine", &mut self.combine, "collects small writes that follow each other inside one write unit (one buffer)");
         f.time("discard", May, &mut self.discard, 0..=T, "cost of a discard");
+        f.flag("secure_discard", &mut self.secure_discard, "has a discard after which the old data cannot be read (eMMC)");
         f.time("flush", May, &mut self.flush, 0..=T, "cost of a flush, on top of what has to be written");
         f.time("stop", May, &mut self.stop, 0..=T, "busy time after the stop command of an open-ended write");
         f.time("accept", May, &mut self.accept, 0..=T, "busy time after the data of every write command");

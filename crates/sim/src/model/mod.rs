@@ -156,6 +156,8 @@ pub struct CardPart {
     pub combine: bool,
     /// ns a discard command costs.
     pub discard: u64,
+    /// Has a discard after which the old data cannot be read, as eMMC has and SD cards have not.
+    pub secure_discard: bool,
     /// ns a flush costs, on top of what has to be written.
     pub flush: u64,
     /// ns at the end of an open-ended write.
