@@ -3,7 +3,8 @@
 use super::UNDECIDED;
 use super::compare::finish;
 use crate::survey::db::DbError;
-use crate::survey::record::{Record, Told, published};
+use crate::survey::published::published;
+use crate::survey::record::{Record, Told};
 use crate::survey::{Added, Place, Row, Survey, export, site};
 use crate::units::{date_text, three};
 use anyhow::{Context, bail};
@@ -73,20 +74,32 @@ struct AddArgs {
     with_serial: bool,
 }
 
+/// How much of a list is printed.
 #[derive(Args)]
-struct ListArgs {
+struct Part {
+    /// Print this many cards, and say how many more there are [default: 50; with --json all]
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    limit: Option<usize>,
+    /// Print all cards
+    #[arg(long)]
+    all: bool,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Args)]
+struct ListArgs {
+    #[command(flatten)]
+    part: Part,
+}
+
+#[derive(Args)]
 struct SearchArgs {
     #[arg(required = true, value_name = "CONDITION")]
     conditions: Vec<String>,
-    /// One JSON object a line
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    part: Part,
 }
 
 #[derive(Args)]
@@ -154,8 +167,8 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
     }
     match a.command {
         Command::Add(a) => add(&mut s, a),
-        Command::List(a) => list(&mut s, &[], a.json),
-        Command::Search(a) => list(&mut s, &a.conditions, a.json),
+        Command::List(a) => list(&mut s, &[], &a.part),
+        Command::Search(a) => list(&mut s, &a.conditions, &a.part),
         Command::Show(a) => show(&s.get(&a.id)?, a.json),
         Command::Compare(a) => {
             let mut n = 0;
@@ -171,7 +184,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
             finish(&first, &second, &published(), a.json.as_deref())
         }
         Command::Export(a) => {
-            let rows = s.list(&a.conditions)?;
+            let (rows, _) = s.list(&a.conditions, None)?;
             let text = match a.format {
                 Format::Csv => export::csv(&mut s, &rows)?,
                 Format::Jsonl => export::json_lines(&mut s, &rows)?,
@@ -276,10 +289,14 @@ fn add(s: &mut Survey, a: AddArgs) -> anyhow::Result<ExitCode> {
     Ok(if bad > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn list(s: &mut Survey, conditions: &[String], json: bool) -> anyhow::Result<ExitCode> {
-    let rows = s.list(conditions)?;
+/// Cards that a list prints unless more are asked for.
+const PAGE: usize = 50;
+
+fn list(s: &mut Survey, conditions: &[String], part: &Part) -> anyhow::Result<ExitCode> {
+    let most = part.limit.or((!part.all && !part.json).then_some(PAGE));
+    let (rows, count) = s.list(conditions, most)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    if json {
+    if part.json {
         for r in &rows {
             let v = serde_json::json!({ "id": r.id, "name": r.name, "maker": r.maker, "kind": r.kind, "capacity": r.capacity, "format": r.format,
                 "erase_block": r.erase_block, "open_aus_linear": r.open_linear, "open_aus_random": r.open_random, "summary": r.summary, "flags": r.flags });
@@ -290,10 +307,14 @@ fn list(s: &mut Survey, conditions: &[String], json: bool) -> anyhow::Result<Exi
         for r in &rows {
             line(&mut out, r)?;
         }
-        writeln!(out, "{} {}", rows.len(), if rows.len() == 1 { "card" } else { "cards" })?;
+        let cards = if count == 1 { "card" } else { "cards" };
+        match count.saturating_sub(rows.len()) {
+            0 => writeln!(out, "{count} {cards}")?,
+            more => writeln!(out, "{} of {count} {cards}; {more} more with --all, or with --limit N", rows.len())?,
+        }
     }
     out.flush()?;
-    Ok(if rows.is_empty() { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS })
+    Ok(if count == 0 { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS })
 }
 
 fn line(out: &mut impl Write, r: &Row) -> std::io::Result<()> {

@@ -140,6 +140,15 @@ impl Report {
             let why = if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() };
             wrong(why)
         })?;
+        Report::from_value(value, name)
+    }
+
+    /// From JSON that is parsed already.
+    ///
+    /// # Errors
+    /// As `load`.
+    pub fn from_value(value: serde_json::Value, name: &str) -> Result<Report, ReportError> {
+        let wrong = |why: String| ReportError::Format { path: name.into(), why };
         match value.get("schema").and_then(|s| s.as_str()) {
             Some(SCHEMA) => {}
             Some(other) => return Err(wrong(format!("its schema is {other}, this program reads {SCHEMA}"))),

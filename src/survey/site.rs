@@ -18,9 +18,9 @@ const SEARCH: &str = include_str!("site.js");
 pub fn write(s: &mut Survey, out: &Path, skipped: &mut dyn FnMut(&str, &SurveyError)) -> Result<usize> {
     let cards = out.join("cards");
     io(&cards, std::fs::create_dir_all(&cards))?;
-    let mut rows = s.list(&[])?;
+    let (rows, _) = s.list(&[], None)?;
     let mut kept = vec![];
-    for row in rows.drain(..) {
+    for row in rows {
         match s.get(&row.id) {
             Ok(r) => {
                 let path = cards.join(format!("{}.html", r.id));
