@@ -5,7 +5,7 @@ use super::compare::finish;
 use crate::survey::db::DbError;
 use crate::survey::published::published;
 use crate::survey::record::{Record, Told};
-use crate::survey::{Added, Place, Row, Survey, export, site};
+use crate::survey::{Added, Place, Row, Survey, SurveyError, chart, export, site};
 use crate::units::{date_text, three};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
@@ -38,6 +38,8 @@ enum Command {
     Show(ShowArgs),
     /// Compare cards of the survey
     Compare(CompareArgs),
+    /// Speed against the size of the card, over all cards and by maker
+    Chart(ChartArgs),
     /// Write a table: CSV, JSON lines, or the wiki table of the Linaro survey
     Export(ExportArgs),
     /// Write a static, searchable web site
@@ -123,6 +125,19 @@ struct CompareArgs {
     json: Option<PathBuf>,
 }
 
+#[derive(Args)]
+struct ChartArgs {
+    /// A rate as `search` names it, such as record-write-512-b-records; 'list' prints those that several cards have
+    #[arg(long, value_name = "NAME")]
+    figure: Option<String>,
+    /// Write the chart as SVG to a file, or to standard output with '-'
+    #[arg(long, value_name = "F")]
+    svg: Option<PathBuf>,
+    /// Only cards that meet these conditions
+    #[arg(value_name = "CONDITION")]
+    conditions: Vec<String>,
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
     Csv,
@@ -157,7 +172,7 @@ struct RemoveArgs {
 pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
     let place = place(a.dir, a.db)?;
     let mut s = Survey::open(&place).map_err(|e| match (&place, e) {
-        (Place::Server(_), crate::survey::SurveyError::Db(DbError::Postgres(why))) => {
+        (Place::Server(_), SurveyError::Db(DbError::Postgres(why))) => {
             anyhow::anyhow!("cannot use the server: {why}. Is it running, and does the database exist?")
         }
         (_, e) => e.into(),
@@ -183,6 +198,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
             let (first, second) = (read(&a.ids)?, read(&a.against)?);
             finish(&first, &second, &published(), a.json.as_deref())
         }
+        Command::Chart(a) => draw(&mut s, &a),
         Command::Export(a) => {
             let (rows, _) = s.list(&a.conditions, None)?;
             let text = match a.format {
@@ -315,6 +331,50 @@ fn list(s: &mut Survey, conditions: &[String], part: &Part) -> anyhow::Result<Ex
     }
     out.flush()?;
     Ok(if count == 0 { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS })
+}
+
+fn draw(s: &mut Survey, a: &ChartArgs) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout();
+    let keys = chart::keys(s)?;
+    if a.figure.as_deref() == Some("list") {
+        for (key, n) in &keys {
+            writeln!(out, "{key:<48} {n} cards")?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let first = || keys.iter().find(|k| k.0.contains("write")).or(keys.first()).map(|k| k.0.clone());
+    let Some(key) = a.figure.clone().or_else(first) else { bail!("no rate is known of three cards or more") };
+    let c = chart::chart(s, &key, &a.conditions)?;
+    if c.points.is_empty() {
+        if keys.iter().any(|k| k.0 == key) {
+            writeln!(out, "0 cards")?;
+            return Ok(ExitCode::from(UNDECIDED));
+        }
+        bail!("no card of known size has a '{key}'; `nandscope survey chart --figure list` prints the rates there are");
+    }
+    let f = c.figure();
+    if let Some(to) = &a.svg {
+        let text = crate::report::svg::file(&f);
+        if to.as_os_str() == "-" {
+            out.write_all(text.as_bytes())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::fs::write(to, text).with_context(|| format!("cannot write {}", to.display()))?;
+    }
+    for l in crate::report::plot::braille(&f, super::width().min(100), 10) {
+        writeln!(out, "{l}")?;
+    }
+    writeln!(out, "\n{:<24}{:>6}  {:>12}  {:>12}  {:>12}", "MAKER", "CARDS", "MEDIAN", "LOWEST", "HIGHEST")?;
+    for m in c.makers() {
+        let v = m.values.map(|v| format!("{} {}", three(v), c.unit));
+        let name = if m.name.is_empty() { "not known" } else { m.name.as_str() };
+        writeln!(out, "{name:<24}{:>6}  {:>12}  {:>12}  {:>12}", m.cards, v[0], v[1], v[2])?;
+    }
+    for p in c.points.iter().filter(|p| p.flagged) {
+        writeln!(out, "left out: {} ({} {}), its entry is flagged", p.name, three(p.value), c.unit)?;
+    }
+    writeln!(out, "\n{}", c.says())?;
+    Ok(if c.trend().is_some_and(|t| t.p <= 0.05) { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
 }
 
 fn line(out: &mut impl Write, r: &Row) -> std::io::Result<()> {

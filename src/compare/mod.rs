@@ -5,9 +5,11 @@
 
 mod lots;
 mod samples;
+mod trend;
 
 pub use lots::{Lots, lots, permutation};
 pub use samples::{Condition, Experiment, mann_whitney, samples};
+pub use trend::{Trend, trend};
 
 use crate::finding::{Finding, Findings, Quantity};
 use crate::samples::Run;

@@ -7,7 +7,6 @@ use crate::lab::class::Class;
 use crate::lab::experiment::{Lab, State};
 use crate::lab::fragment::{Fragmentation, Map};
 use crate::units::{Bytes, three};
-use maud::{PreEscaped, html};
 use std::fmt::Write;
 
 /// The whole report for a terminal or a mail. `profiles` are asked about in the end.
@@ -202,6 +201,11 @@ fn times(e: &Effect) -> String {
     format!("{} times {word}{spread}", three(r))
 }
 
+/// The answer: what differs between the states, and what that means for each use.
+pub fn answer_text(lab: &Lab, profiles: &[answer::Profile]) -> String {
+    (answers(lab) + &advice(lab, profiles)).trim().to_string()
+}
+
 /// The answer in sentences.
 fn answers(lab: &Lab) -> String {
     let effects = answer::effects(lab);
@@ -307,27 +311,9 @@ pub fn columns(lab: &Lab) -> String {
     o
 }
 
-/// The report as one page that opens from disk: charts, maps, and the text.
+/// The report as one page that opens from disk: maps that answer to pointer and keys, charts, and the text.
 pub fn page(lab: &Lab, profiles: &[answer::Profile]) -> String {
-    let title = format!("Fragmentation: {}", lab.target);
-    let body = html! {
-        main {
-            h1 { (title) }
-            p { (format!("{}, {}, clusters of {}", lab.filesystem, lab.label, cluster(lab))) }
-            @for (i, f) in figures(lab).iter().enumerate() {
-                h2 { (What::FILES[i].name()) }
-                (PreEscaped(super::svg::inline(f, &format!("chart-{i}"))))
-            }
-            @for c in &lab.conditions {
-                h2 { "The volume " (c.state.name()) }
-                p { (fragmentation(&c.fragmentation)) }
-                (PreEscaped(drawn(&c.map)))
-            }
-            h2 { "The whole report" }
-            pre { (text(lab, profiles, 100)) }
-        }
-    };
-    super::html::shell(&title, super::html::STYLE, &body)
+    super::html::lab_page(lab, profiles)
 }
 
 /// A map as squares, one an AU: the darker the fuller, the redder the more pieces.

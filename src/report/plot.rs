@@ -2,7 +2,7 @@
 
 use super::figures::is_bound;
 use crate::experiment::Figure;
-use crate::units::{Bytes, three};
+use crate::units::three;
 
 /// A plot of `width` by `height` characters, axes and title included in the lines returned.
 pub fn braille(f: &Figure, width: usize, height: usize) -> Vec<String> {
@@ -54,7 +54,7 @@ pub fn braille(f: &Figure, width: usize, height: usize) -> Vec<String> {
     }
     let name = |v: f64| {
         let v = if f.log_x { v.exp2() } else { v };
-        if f.log_x && v >= 512.0 { Bytes(v.round() as u64).to_string() } else { three(v).trim_end_matches(".00").to_string() }
+        if f.log_x && v >= 512.0 { super::terminal::size(v.round() as u64) } else { three(v).trim_end_matches(".00").to_string() }
     };
     let (a, b) = (name(x0), name(x1));
     let gap = columns.saturating_sub(a.chars().count() + b.chars().count());

@@ -30,14 +30,14 @@ fn mark(name: &str, stamp: Stamp) -> i64 {
 /// # Errors
 /// The directory or the database fails. A file that cannot be read is kept as damaged.
 pub fn sync(db: &mut Db, cards: &Path, sum: Option<i64>) -> Result<()> {
-    let mut files: HashMap<String, Stamp> = HashMap::new();
+    let mut files: Vec<(String, Stamp)> = vec![];
     for entry in io(cards, std::fs::read_dir(cards))? {
         let entry = io(cards, entry)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.ends_with(".json") && !name.starts_with('.') {
             // A file that is gone by now was removed by somebody else.
             if let Ok(m) = entry.metadata() {
-                files.insert(name, stamp(&m));
+                files.push((name, stamp(&m)));
             }
         }
     }
@@ -45,6 +45,7 @@ pub fn sync(db: &mut Db, cards: &Path, sum: Option<i64>) -> Result<()> {
     if sum == Some(now) {
         return Ok(());
     }
+    let files: HashMap<String, Stamp> = files.into_iter().collect();
     let known = |db: &mut Db, sql: &str| -> Result<HashMap<String, Stamp>> {
         let rows = db.query(sql, &[])?;
         Ok(rows.into_iter().map(|r| (r[0].text(), (r[1].int().unwrap_or(0), r[2].int().unwrap_or(0)))).collect())
@@ -57,8 +58,7 @@ pub fn sync(db: &mut Db, cards: &Path, sum: Option<i64>) -> Result<()> {
         .map(|(n, s)| (n, *s))
         .collect();
     // Somebody may have added a file since the directory was read.
-    let gone: Vec<&String> =
-        indexed.keys().chain(damaged.keys()).filter(|n| !files.contains_key(*n) && !cards.join(n).exists()).collect();
+    let gone: Vec<&String> = indexed.keys().chain(damaged.keys()).filter(|n| !files.contains_key(*n) && !cards.join(n).exists()).collect();
     for batch in changed.chunks(256) {
         let read: Vec<_> = batch.iter().map(|f| (f, load(&cards.join(f.0)))).collect();
         db.transaction(|db| {
@@ -236,7 +236,9 @@ pub fn insert(db: &mut Db, r: &Record, file: Option<(&str, Stamp)>, json: Option
         .collect();
     // Many rows a statement: a server answers each statement by itself.
     for some in facts.chunks(32) {
-        let rows: Vec<String> = (0..some.len()).map(|i| format!("(${}, ${}, ${}, ${}, ${}, ${})", 6 * i + 1, 6 * i + 2, 6 * i + 3, 6 * i + 4, 6 * i + 5, 6 * i + 6)).collect();
+        let rows: Vec<String> = (0..some.len())
+            .map(|i| format!("(${}, ${}, ${}, ${}, ${}, ${})", 6 * i + 1, 6 * i + 2, 6 * i + 3, 6 * i + 4, 6 * i + 5, 6 * i + 6))
+            .collect();
         let sql = format!("INSERT INTO facts (id, key, value, confidence, bound, shown) VALUES {}", rows.join(", "));
         db.execute(&sql, &some.concat())?;
     }

@@ -4,6 +4,7 @@
 //! cannot be read is named and skipped. Several programs may add at the same time: a file appears under its final name in one step,
 //! its name is the hash of its content, and the index waits for its turn.
 
+pub mod chart;
 pub mod db;
 pub mod export;
 mod figures;
@@ -232,11 +233,12 @@ impl Survey {
             words.iter().map(|w| query::parse(w)).collect::<std::result::Result<_, _>>().map_err(SurveyError::Query)?;
         let (sql, values) = query::all(&conditions, 0);
         let limit = most.map_or(String::new(), |n| format!(" LIMIT {n}"));
+        let order = if conditions.is_empty() { "name{C}, id{C}" } else { "{+}name{C}, {+}id{C}" };
         self.mend(|s| {
             let rows = s.db.words(&format!(
                 "SELECT id, name, COALESCE(maker, ''), COALESCE(kind, ''), capacity, format, summary, flags,
                     COALESCE(erase_block, ''), COALESCE(open_linear, ''), COALESCE(open_random, '')
-                 FROM cards WHERE {sql} ORDER BY name{{C}}, id{{C}}{limit}"
+                 FROM cards WHERE {sql} ORDER BY {order}{limit}"
             ));
             let rows: Vec<Row> = s.db.query(&rows, &values)?.into_iter().map(row).collect();
             let count = match most {
@@ -304,6 +306,14 @@ impl Survey {
         };
         index::remove(&mut self.db, cards.as_deref(), &row[0].text(), file)?;
         Ok(row[0].text())
+    }
+
+    /// A question in the words of [`Db::words`].
+    fn query(&mut self, sql: &str, values: &[Val]) -> Result<Vec<Vec<Val>>> {
+        self.mend(|s| {
+            let sql = s.db.words(sql);
+            Ok(s.db.query(&sql, values)?)
+        })
     }
 
     /// Facts of all entries, by id.

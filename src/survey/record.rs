@@ -1,11 +1,11 @@
 //! One entry of the survey: a card, where its figures come from, what was found, and the original as it was given.
 
-use crate::compare::Subject;
 use super::figures::{bench_metrics, report_metrics};
+use crate::compare::Subject;
 use crate::finding::Findings;
 use crate::host::declared::{Declared, Kind};
 use crate::infer::tables;
-use crate::report::{Report, SCHEMA as REPORT};
+use crate::report::{Report, SCHEMA as REPORT, privacy};
 use crate::samples::import::{self, BenchPass, foreign};
 use crate::samples::metric::Metric;
 use serde::{Deserialize, Serialize};
@@ -97,22 +97,32 @@ impl Record {
         if text.trim().is_empty() {
             return Err("it is empty".into());
         }
+        let mut serials = vec![];
         let mut r = match text.trim_start().starts_with('{') {
             true => match foreign::read(&text) {
                 Some(b) => Record::of_benchmark(b?, &text),
-                None => Record::of_json(name, &text, told)?,
+                None => Record::of_json(name, &text, told, &mut serials)?,
             },
             false => match foreign::read(&text) {
                 Some(b) => Record::of_benchmark(b?, &text),
-                None => Record::of_log(name, bytes, &text, told)?,
+                None => Record::of_log(name, bytes, &text)?,
             },
         };
+        let clean = r.schema.is_empty() && r.source.format == "nandscope report";
         r.schema = SCHEMA.into();
         r.added = added;
-        let short = name.rsplit('/').next().unwrap_or(name);
+        let short = name.rsplit('/').next().unwrap_or(name).to_string();
         if r.source.file.is_empty() {
-            r.source.file = short.into();
+            r.source.file = short.clone();
         }
+        if !told.with_serial {
+            r = match clean {
+                // The report was cleaned as a report; its file may still be named after the card.
+                true => Record { source: Source { file: privacy::mask(&r.source.file, &serials), ..r.source.clone() }, ..r },
+                false => r.without_serial(serials),
+            };
+        }
+        let short = r.source.file.clone();
         let own = |said: &Option<String>, had: &mut Option<String>| {
             if said.is_some() {
                 had.clone_from(said);
@@ -128,7 +138,7 @@ impl Record {
             r.card.name.clone_from(n);
         }
         if r.card.name.trim().is_empty() {
-            r.card.name = short.rsplit_once('.').map_or(short, |x| x.0).into();
+            r.card.name = short.rsplit_once('.').map_or(short.as_str(), |x| x.0).into();
         }
         let original = match &r.original {
             Value::String(s) => s.clone(),
@@ -140,20 +150,44 @@ impl Record {
         Ok(r)
     }
 
-    fn of_json(name: &str, text: &str, told: &Told) -> Result<Record, String> {
+    /// `serials` gets the serial numbers that it names.
+    fn of_json(name: &str, text: &str, told: &Told, serials: &mut Vec<String>) -> Result<Record, String> {
         let cut = |e: serde_json::Error| if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() };
         let v: Value = serde_json::from_str(text).map_err(cut)?;
         match v["schema"].as_str() {
             Some(REPORT) if v.get("runs").is_some() => {
                 let report = Report::from_value(v, name).map_err(|e| e.to_string())?;
+                serials.extend(report.serials());
                 Ok(Record::of_report(&if told.with_serial { report } else { report.without_serial() }))
             }
             Some(REPORT) => Err("it is what `infer` made of logs; add the logs themselves".into()),
-            Some(SCHEMA) => serde_json::from_value(v).map_err(|e| e.to_string()),
+            Some(SCHEMA) => {
+                let inside = &v["original"];
+                serials.extend([&inside["target"], &inside["declared"]].into_iter().flat_map(privacy::in_json));
+                serde_json::from_value(v).map_err(|e| e.to_string())
+            }
             Some("nandscope-bench/1") => Record::of_bench(&v),
             Some(other) => Err(format!("its schema is {other}; this program reads {REPORT}, {SCHEMA} and fio's JSON")),
             None => Err("it is JSON, but neither a nandscope report nor a result of fio".into()),
         }
+    }
+
+    /// The same without these serial numbers and those that a log names: in the original, in every other text, and in the name
+    /// of the file.
+    fn without_serial(self, mut serials: Vec<String>) -> Record {
+        if let Value::String(log) = &self.original {
+            serials.extend(privacy::in_text(log));
+            if let Ok(t) = import::read(&[("log", log.as_bytes())]) {
+                let of = |key: &str| t.declared.iter().filter(|d| d.key == key).map(|d| d.value.clone()).collect::<Vec<_>>();
+                serials.extend(of("serial"));
+                // The serial number is bytes 9 to 12 of an SD card's CID, 10 to 13 of an eMMC's.
+                let cids = of("cid").into_iter().filter(|c| c.len() == 32 && c.is_ascii());
+                serials.extend(cids.flat_map(|c| [18..28, 18..26, 20..28].map(|digits| format!("0x{}", &c[digits]))));
+            }
+        }
+        let Ok(mut value) = serde_json::to_value(&self) else { return self };
+        privacy::hide(&mut value, &serials);
+        serde_json::from_value(value).unwrap_or(self)
     }
 
     pub fn of_report(r: &Report) -> Record {
@@ -247,7 +281,7 @@ impl Record {
         }
     }
 
-    fn of_log(name: &str, bytes: &[u8], text: &str, told: &Told) -> Result<Record, String> {
+    fn of_log(name: &str, bytes: &[u8], text: &str) -> Result<Record, String> {
         let t = import::read(&[(name, bytes)]).map_err(|e| e.to_string())?;
         let mut r = Record { source: Source { format: "log".into(), ..Source::default() }, notes: t.notes.clone(), ..Record::default() };
         for b in &t.bench {
@@ -280,21 +314,7 @@ impl Record {
             r.card.name = card;
         }
         r.source.url = header("source");
-        let mut text = text.to_string();
-        if !told.with_serial {
-            for d in &t.declared {
-                let masked = match d.key.as_str() {
-                    "serial" => "(serial left out)".to_string(),
-                    // The serial number is bytes 9 to 12 of an SD card's CID, 10 to 13 of an eMMC's.
-                    "cid" if d.value.len() == 32 => {
-                        d.value.char_indices().map(|(i, c)| if (18..28).contains(&i) { 'x' } else { c }).collect()
-                    }
-                    _ => continue,
-                };
-                text = text.replace(&d.value, &masked);
-            }
-        }
-        r.original = Value::String(text);
+        r.original = Value::String(text.into());
         Ok(r)
     }
 

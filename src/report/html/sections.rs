@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::host::declared::Declared;
 use crate::host::facts::TargetKind;
 use crate::infer::stats::{bootstrap_median, median, quantile};
-use crate::report::commands::commands;
+use crate::report::commands::groups;
 use crate::report::figures::{Plot, is_bound, op_name, show, summary, x_in_bytes};
 use crate::report::terminal::{ending, size};
 use crate::report::uses::{self, Verdict};
@@ -91,7 +91,7 @@ fn confidence(f: &Finding) -> Markup {
 }
 
 /// A table that can be scrolled with the keyboard where it is wider than the screen.
-fn scroll(label: &str, table: &Markup) -> Markup {
+pub fn scroll(label: &str, table: &Markup) -> Markup {
     html! { div.scroll role="region" tabindex="0" aria-label=(label) { (table) } }
 }
 
@@ -156,7 +156,7 @@ fn article(f: &Finding, plots: &[&Plot]) -> Markup {
 }
 
 /// The drawing, its words, and its numbers.
-fn figure(p: &Plot) -> Markup {
+pub fn figure(p: &Plot) -> Markup {
     let f = &p.figure;
     let id = format!("fig-{}", p.name);
     html! {
@@ -306,11 +306,16 @@ pub fn advice(r: &Report) -> Markup {
             h2 id="advice" { "What to do" }
             @if r.advice.is_empty() { p { "Nothing is sure enough for advice." } }
             ul { @for a in &r.advice { li { (a) } } }
-            @for c in commands(r) {
-                div.command {
-                    p { (c.what) @if c.destroys { strong.poor { " (destroys what the card holds)" } } }
-                    pre tabindex="0" { code { (c.line) } }
+            @for g in groups(r) {
+                h3.use { (g.title) }
+                @if !g.basis.is_empty() { p.muted { "Rests on: " (g.basis.join("; ")) "." } }
+                @for c in &g.commands {
+                    div.command {
+                        p { (c.what) @if c.destroys { strong.poor { " (destroys what the card holds)" } } }
+                        pre tabindex="0" { code { (c.line) } }
+                    }
                 }
+                @if !g.notes.is_empty() { ul { @for n in &g.notes { li { (n) } } } }
             }
             @if !r.warnings.is_empty() { h3 { "Mind" } ul { @for w in &r.warnings { li { (w) } } } }
         }
