@@ -57,8 +57,9 @@ pub fn chart(s: &mut Survey, key: &str, words: &[String]) -> Result<Chart> {
     let values: Vec<Val> = [key.into()].into_iter().chain(values).collect();
     let rows = s.query(
         &format!(
-            "SELECT c.id, c.name, COALESCE(c.maker, ''), c.capacity, v.value, v.shown, c.flags FROM facts v
-             JOIN (SELECT * FROM cards WHERE {sql}) c ON c.id = v.id WHERE v.key = $1 AND c.capacity > 0 AND v.value > 0
+            "SELECT c.id, c.name, COALESCE(c.maker, ''), c.capacity, v.value, v.shown, c.flags
+             FROM (SELECT id, value, shown FROM facts WHERE key = $1 AND value > 0) v
+             JOIN (SELECT * FROM cards WHERE {sql} AND capacity > 0) c ON c.id = v.id
              ORDER BY c.capacity DESC, c.id{{C}}"
         ),
         &values,

@@ -233,7 +233,7 @@ impl Survey {
             words.iter().map(|w| query::parse(w)).collect::<std::result::Result<_, _>>().map_err(SurveyError::Query)?;
         let (sql, values) = query::all(&conditions, 0);
         let limit = most.map_or(String::new(), |n| format!(" LIMIT {n}"));
-        let order = if conditions.is_empty() { "name{C}, id{C}" } else { "{+}name{C}, {+}id{C}" };
+        let order = if conditions.is_empty() { "name{C}, id{C}" } else { "{+name}, {+id}" };
         self.mend(|s| {
             let rows = s.db.words(&format!(
                 "SELECT id, name, COALESCE(maker, ''), COALESCE(kind, ''), capacity, format, summary, flags,
