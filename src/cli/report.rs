@@ -46,10 +46,10 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
     }
     let report = Report::load(&a.report)?;
     let lab = match &a.frag {
-        Some(path) => match fragmentation(path)? {
-            Some(lab) => Some(lab),
-            None => bail!("{} is not what `frag --json` writes", path.display()),
-        },
+        Some(path) => {
+            std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+            Some(fragmentation(path)?.with_context(|| format!("{} is not what `frag --json` writes", path.display()))?)
+        }
         None => None,
     };
     let shared = if a.with_serial { report.clone() } else { report.without_serial() };

@@ -40,7 +40,7 @@ enum Command {
     Compare(CompareArgs),
     /// Speed against the size of the card, over all cards and by maker
     Chart(ChartArgs),
-    /// Write a table: CSV, JSON lines, or the wiki table of the Linaro survey
+    /// Write a table: CSV, JSON lines, or a wiki table as for the Linaro survey
     Export(ExportArgs),
     /// Write a static, searchable web site
     Site(SiteArgs),

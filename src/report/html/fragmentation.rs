@@ -119,8 +119,11 @@ pub fn section(lab: &Lab, profiles: &[Profile], plots: &[Plot]) -> Markup {
             h2 id="fragmentation" { "Fragmentation" }
             p { (lab.target) ", " (lab.filesystem) ", clusters of " (Bytes(lab.conditions.first().map_or(0, |c| c.space.cluster)))
                 ". The volume over the erase blocks of the card, in each state that was measured; a file in many pieces makes the card open many of them." }
-            @let answer = report::answer_text(lab, profiles);
-            @if !answer.is_empty() { pre.answer tabindex="0" { (answer) } }
+            @let uses = report::uses(lab, profiles);
+            @if !uses.is_empty() {
+                p { "Is it worth the trouble to defragment?" }
+                ul { @for (name, verdict) in &uses { li { strong { (name) ": " } (verdict) } } }
+            }
             @if lab.conditions.is_empty() { p { "No state was measured." } } @else { (legend()) }
             @for (i, c) in lab.conditions.iter().enumerate() {
                 @let m = shown(&c.map);
@@ -133,6 +136,16 @@ pub fn section(lab: &Lab, profiles: &[Profile], plots: &[Plot]) -> Markup {
                 }
             }
             @for p in plots { (super::sections::figure(p)) }
+            @let answers = report::answers(lab);
+            @if !answers.is_empty() { (scroll("Effects", &html! {
+                table {
+                    caption { "How much slower or faster one state is than another, by the size of the file, at 95 %" }
+                    thead { tr { th scope="col" { "State" } th scope="col" { "Against" } th scope="col" { "What" } th scope="col" { "Effect" } } }
+                    tbody { @for a in &answers { tr {
+                        th scope="row" { (a.states[0].name()) } td { (a.states[1].name()) } td { (a.what.name()) } td { (a.sizes) }
+                    } } }
+                }
+            })) }
             details {
                 summary { "The whole report as text" }
                 pre tabindex="0" { (report::text(lab, profiles, 100)) }

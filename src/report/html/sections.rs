@@ -101,11 +101,11 @@ pub fn verdicts(r: &Report, plots: &[Plot]) -> Markup {
     all.sort_by_key(order);
     // A plot stands with the first finding that rests on it.
     let mut shown: Vec<&str> = vec![];
-    let mut own = |f: &Finding| -> Vec<&Plot> {
-        let mine: Vec<&Plot> =
-            plots.iter().filter(|p| !p.raw && f.from.contains(&p.experiment) && !shown.contains(&p.name.as_str())).collect();
+    let mut own = |f: &Finding| -> [Vec<&Plot>; 2] {
+        let rests: Vec<&Plot> = plots.iter().filter(|p| !p.raw && f.from.contains(&p.experiment)).collect();
+        let (mine, above): (Vec<&Plot>, Vec<&Plot>) = rests.into_iter().partition(|p| !shown.contains(&p.name.as_str()));
         shown.extend(mine.iter().map(|p| p.name.as_str()));
-        mine
+        [mine, above]
     };
     let articles: Vec<Markup> = all.iter().map(|f| article(f, &own(f))).collect();
     let rest: Vec<&Plot> = plots.iter().filter(|p| !p.raw && !shown.contains(&p.name.as_str())).collect();
@@ -134,7 +134,8 @@ pub fn verdicts(r: &Report, plots: &[Plot]) -> Markup {
     }
 }
 
-fn article(f: &Finding, plots: &[&Plot]) -> Markup {
+/// A finding in words, with the plots it rests on: those of its own, and links to those that stand further up.
+fn article(f: &Finding, [plots, above]: &[Vec<&Plot>; 2]) -> Markup {
     let [what, means] = explain(f);
     html! {
         article id=(format!("f-{}", f.quantity.key())) {
@@ -145,6 +146,7 @@ fn article(f: &Finding, plots: &[&Plot]) -> Markup {
             }
             p { (what) " " (means) }
             @for p in plots { (figure(p)) }
+            @if !above.is_empty() { p { "See " @for (i, p) in above.iter().enumerate() { @if i > 0 { ", " } a href=(format!("#fig-{}", p.name)) { (p.figure.title) } } "." } }
             @if !f.evidence.is_empty() || !f.caveats.is_empty() {
                 details {
                     summary { "Evidence" @if !f.from.is_empty() { span.muted { " from " (f.from.join(", ")) } } }
