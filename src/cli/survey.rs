@@ -200,7 +200,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
         }
         Command::Chart(a) => draw(&mut s, &a),
         Command::Export(a) => {
-            let (rows, _) = s.list(&a.conditions, None)?;
+            let (rows, _) = s.list(&a.conditions, None, false)?;
             let text = match a.format {
                 Format::Csv => export::csv(&mut s, &rows)?,
                 Format::Jsonl => export::json_lines(&mut s, &rows)?,
@@ -310,7 +310,7 @@ const PAGE: usize = 50;
 
 fn list(s: &mut Survey, conditions: &[String], part: &Part) -> anyhow::Result<ExitCode> {
     let most = part.limit.or((!part.all && !part.json).then_some(PAGE));
-    let (rows, count) = s.list(conditions, most)?;
+    let (rows, count) = s.list(conditions, most, part.json)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     if part.json {
         for r in &rows {

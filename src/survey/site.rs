@@ -22,7 +22,7 @@ const CHARTS: usize = 3;
 pub fn write(s: &mut Survey, out: &Path, skipped: &mut dyn FnMut(&str, &SurveyError)) -> Result<usize> {
     let cards = out.join("cards");
     io(&cards, std::fs::create_dir_all(&cards))?;
-    let (rows, _) = s.list(&[], None)?;
+    let (rows, _) = s.list(&[], None, true)?;
     let mut kept = vec![];
     for row in rows {
         match s.get(&row.id) {
