@@ -39,7 +39,7 @@ pub fn trend(pairs: &[(f64, f64)]) -> Option<Trend> {
         f64::from(hits) / f64::from(all)
     } else {
         const ROUNDS: usize = 20_000;
-        let mut rng = Pcg64Mcg::new(0x7472_656e_64);
+        let mut rng = Pcg64Mcg::new(0x0074_7265_6e64);
         let hits = (0..ROUNDS)
             .filter(|_| {
                 for i in 0..n - 1 {
