@@ -386,6 +386,18 @@ fn serial_numbers_stay_at_home() {
     let (kept, again) = (at("kept"), at("again"));
     let kept = Store { place: ["--dir", &kept] };
     assert!(story(&kept, &["--with-serial"]).contains(SERIAL));
+    // What such a survey gives away is clean all the same.
+    let give = |extra: &[&str]| {
+        let _ = std::fs::remove_dir_all(&site);
+        kept.run(0, &[&["site", site.as_str()][..], extra].concat());
+        ["csv", "jsonl", "wiki"]
+            .iter()
+            .map(|f| kept.run(0, &[&["export", "--format", f][..], extra].concat()).0.to_lowercase())
+            .collect::<String>()
+            + &tree(&site)
+    };
+    assert!(!give(&[]).contains(SERIAL));
+    assert!(give(&["--with-serial"]).contains(SERIAL));
     let entries: Vec<PathBuf> = std::fs::read_dir(at("kept/cards")).unwrap().map(|e| e.unwrap().path()).collect();
     assert!(tree(&at("kept/cards")).contains(SERIAL));
     let mut add = vec!["add"];

@@ -2,6 +2,7 @@
 
 use super::UNDECIDED;
 use super::compare::finish;
+use crate::report::privacy;
 use crate::survey::db::DbError;
 use crate::survey::published::published;
 use crate::survey::record::{Record, Told};
@@ -152,6 +153,9 @@ struct ExportArgs {
     /// File to write instead of standard output
     #[arg(long, short, value_name = "F")]
     out: Option<PathBuf>,
+    /// Keep the serial numbers of entries that were added with them
+    #[arg(long)]
+    with_serial: bool,
     /// Only cards that meet these conditions
     #[arg(value_name = "CONDITION")]
     conditions: Vec<String>,
@@ -161,6 +165,9 @@ struct ExportArgs {
 struct SiteArgs {
     /// Directory to write to
     out: PathBuf,
+    /// Keep the serial numbers of entries that were added with them
+    #[arg(long)]
+    with_serial: bool,
 }
 
 #[derive(Args)]
@@ -200,10 +207,14 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
         }
         Command::Chart(a) => draw(&mut s, &a),
         Command::Export(a) => {
-            let (rows, _) = s.list(&a.conditions, None, false)?;
+            let (mut rows, _) = s.list(&a.conditions, None, false)?;
+            if !a.with_serial {
+                // An entry without a name is called after its path.
+                rows.iter_mut().for_each(|r| r.name = privacy::mask(&r.name, &[]));
+            }
             let text = match a.format {
                 Format::Csv => export::csv(&mut s, &rows)?,
-                Format::Jsonl => export::json_lines(&mut s, &rows)?,
+                Format::Jsonl => export::json_lines(&mut s, &rows, a.with_serial)?,
                 Format::Wiki => export::wiki(&mut s, &rows)?,
             };
             match a.out {
@@ -213,7 +224,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Site(a) => {
-            let n = site::write(&mut s, &a.out, &mut |id, e| eprintln!("nandscope: skipped {id}: {e}"))?;
+            let n = site::write(&mut s, &a.out, a.with_serial, &mut |id, e| eprintln!("nandscope: skipped {id}: {e}"))?;
             println!("{n} cards in {}", a.out.join("index.html").display());
             Ok(ExitCode::SUCCESS)
         }

@@ -50,10 +50,11 @@ pub fn csv(s: &mut Survey, rows: &[Row]) -> Result<String> {
 ///
 /// # Errors
 /// The database, or a file that was damaged in the meantime.
-pub fn json_lines(s: &mut Survey, rows: &[Row]) -> Result<String> {
+pub fn json_lines(s: &mut Survey, rows: &[Row], with_serial: bool) -> Result<String> {
     let mut out = String::new();
     for r in rows {
-        let mut record = s.get(&r.id)?;
+        let kept = s.get(&r.id)?;
+        let mut record = if with_serial { kept } else { kept.shared() };
         record.original = serde_json::Value::Null;
         out.push_str(&serde_json::to_string(&record).unwrap_or_default());
         out.push('\n');

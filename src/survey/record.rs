@@ -172,6 +172,16 @@ impl Record {
         }
     }
 
+    /// For what is shared: without the serial numbers of an entry that was kept with them.
+    pub fn shared(self) -> Record {
+        let serials: Vec<String> = [&self.original["target"], &self.original["declared"]].into_iter().flat_map(privacy::in_json).collect();
+        // A report that lost them when it was added names none.
+        if serials.is_empty() && !self.original.is_string() {
+            return self;
+        }
+        self.without_serial(serials)
+    }
+
     /// The same without these serial numbers and those that a log names: in the original, in every other text, and in the name
     /// of the file.
     fn without_serial(self, mut serials: Vec<String>) -> Record {

@@ -19,14 +19,16 @@ const CHARTS: usize = 3;
 ///
 /// # Errors
 /// A page cannot be written, or the database fails. A damaged entry is skipped and told to `skipped`.
-pub fn write(s: &mut Survey, out: &Path, skipped: &mut dyn FnMut(&str, &SurveyError)) -> Result<usize> {
+pub fn write(s: &mut Survey, out: &Path, with_serial: bool, skipped: &mut dyn FnMut(&str, &SurveyError)) -> Result<usize> {
     let cards = out.join("cards");
     io(&cards, std::fs::create_dir_all(&cards))?;
     let (rows, _) = s.list(&[], None, true)?;
     let mut kept = vec![];
-    for row in rows {
+    for mut row in rows {
         match s.get(&row.id) {
             Ok(r) => {
+                let r = if with_serial { r } else { r.shared() };
+                row.name.clone_from(&r.card.name);
                 let path = cards.join(format!("{}.html", r.id));
                 io(&path, std::fs::write(&path, page(&r)))?;
                 kept.push(row);
