@@ -455,7 +455,7 @@ fn files_that_cannot_be_read_are_named() {
     for (file, says) in &files {
         for args in [
             &["report", file.as_str()][..],
-            &["report", file, "--html", "/dev/null"],
+            &["report", file, "--html", "page.html"],
             &["compare", file, &good],
             &["survey", "--dir", "s", "add", file],
         ] {
@@ -469,6 +469,7 @@ fn files_that_cannot_be_read_are_named() {
             assert!(!known || err.contains(says), "{args:?}: {err}");
         }
     }
+    assert!(!dir.path().join("page.html").exists(), "no page of nothing");
     // A sample of a condition that is not there.
     value["runs"][0]["cells"].as_array_mut().unwrap().truncate(1);
     let odd = at("odd.json", &value.to_string());
@@ -479,6 +480,22 @@ fn files_that_cannot_be_read_are_named() {
     // Something else where the directory should be.
     let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(["survey", "--dir", &good, "list"]).output().unwrap();
     assert!(out.status.code() == Some(1) && String::from_utf8_lossy(&out.stderr).contains("good.json"), "{out:?}");
+}
+
+/// What is no file is written to, and stays what it is.
+#[test]
+fn a_page_into_a_pipe() {
+    let dir = tempfile::tempdir().unwrap();
+    let (json, pipe) = (dir.path().join("r.json"), dir.path().join("pipe"));
+    assert!(nandscope(&["probe", "sim:flashbench-readme", "--read-only", "--quiet", "--json", json.to_str().unwrap()]).status.success());
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let from = pipe.clone();
+    let reader = std::thread::spawn(move || std::fs::read_to_string(from).unwrap());
+    let out = nandscope(&["report", json.to_str().unwrap(), "--html", pipe.to_str().unwrap()]);
+    assert!(out.status.success(), "{out:?}");
+    use std::os::unix::fs::FileTypeExt;
+    assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
+    assert!(reader.join().unwrap().ends_with("</html>"));
 }
 
 #[test]

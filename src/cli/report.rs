@@ -151,9 +151,7 @@ fn put(to: &Path, content: &str) -> anyhow::Result<bool> {
         std::io::stdout().write_all(content.as_bytes())?;
         return Ok(true);
     }
-    let mut part = to.as_os_str().to_owned();
-    part.push(".part");
-    std::fs::write(&part, content).and_then(|()| std::fs::rename(&part, to)).with_context(|| format!("cannot write {}", to.display()))?;
+    crate::report::put(to, content).with_context(|| format!("cannot write {}", to.display()))?;
     Ok(false)
 }
 

@@ -96,6 +96,20 @@ pub struct Report {
     pub runs: Vec<Run>,
 }
 
+/// Writes a file so that nobody sees half of it. What is no file (`/dev/null`, a pipe) is written to and stays what it is.
+///
+/// # Errors
+/// It cannot be written; an older file of that name is then untouched.
+pub fn put(path: &Path, content: &str) -> std::io::Result<()> {
+    if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+        return std::fs::write(path, content);
+    }
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    std::fs::write(&part, content)?;
+    std::fs::rename(&part, path)
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     #[error("cannot read {path}: {source}")]
@@ -168,10 +182,7 @@ impl Report {
     pub fn save(&self, path: &Path) -> Result<(), ReportError> {
         let name = path.display().to_string();
         let failed = |source| ReportError::Write { path: name.clone(), source };
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        std::fs::write(&part, self.json()).map_err(failed)?;
-        std::fs::rename(&part, path).map_err(failed)
+        put(path, &self.json()).map_err(failed)
     }
 
     pub fn json(&self) -> String {
