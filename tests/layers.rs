@@ -56,7 +56,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("volume", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding", "nandscope_sim"]),
     ("workload", &["crate::report", "crate::cli", "nandscope_sim"]),
     ("probe.rs", &["crate::cli", "nandscope_sim"]),
-    ("compare.rs", &["crate::cli", "crate::report", "crate::survey", "crate::device", "nandscope_sim"]),
+    ("compare", &["crate::cli", "crate::report", "crate::survey", "crate::device", "nandscope_sim"]),
     ("survey", &["crate::cli", "nandscope_sim", "device::open"]),
 ];
 

@@ -1,4 +1,4 @@
-//! The report page in a real browser: no console error, all plots drawn, axe-core finds no serious violation, keys work.
+//! The report page, that of a fragmentation experiment, and the survey's site in a real browser: no console error, all plots drawn, axe-core finds no serious violation, keys work.
 //!
 //! Needs Debian's `chromium` and, for axe-core, `npm`; without them it says in one line what it skips.
 
@@ -60,6 +60,24 @@ addEventListener("load", async function () {
     live.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
     out.keys = document.activeElement === live && hint.textContent !== before;
   }
+  var map = document.querySelector("figure[data-map] svg");
+  if (map) {
+    var told = map.closest("figure").querySelector(".hint"), idle = told.textContent;
+    map.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+    var first = told.textContent;
+    map.dispatchEvent(new KeyboardEvent("keydown", { key: "End", bubbles: true }));
+    out.map = [idle, first, told.textContent];
+  }
+  var q = document.getElementById("q");
+  if (q) {
+    out.search = ["", "greiman wintec", "nosuchcardanywhere"].map(function (w) {
+      q.value = w;
+      q.dispatchEvent(new Event("input", { bubbles: true }));
+      return [document.querySelectorAll('#cards tbody tr:not([hidden])').length, document.getElementById("count").textContent, location.hash];
+    });
+    q.value = "";
+    q.dispatchEvent(new Event("input", { bubbles: true }));
+  }
   if (window.axe) {
     var r = await axe.run(document, { resultTypes: ["violations"] });
     out.violations = r.violations.map(function (v) { return v.impact + " " + v.id + ": " + v.nodes.slice(0, 3).map(function (n) { return n.target.join(" "); }).join("; "); });
@@ -96,30 +114,106 @@ fn look(browser: &str, page: &Path, axe: Option<&str>, width: u32, dark: bool) -
     serde_json::from_str(&text).unwrap()
 }
 
-#[test]
-fn the_page_works_in_a_browser() {
+/// What every page must be: no error, all plots drawn, as wide as the screen, nothing serious for axe.
+fn sound(r: &serde_json::Value, what: &str) {
+    let none = |key: &str| r[key].as_array().is_some_and(Vec::is_empty);
+    assert!(none("problems") && none("blank"), "{what}: {r:#}");
+    assert_eq!(r["figures"], r["drawn"], "{what}: {r:#}");
+    assert!(r["keys"] == true && r["wide"].as_i64().unwrap() <= 0, "{what}: {r:#}");
+    let bad = |v: &serde_json::Value| v.as_str().is_some_and(|v| v.starts_with("serious") || v.starts_with("critical"));
+    assert!(!r["violations"].as_array().unwrap().iter().any(bad), "{what}: {r:#}");
+}
+
+struct Tools {
+    browser: &'static str,
+    axe: Option<String>,
+    dir: tempfile::TempDir,
+}
+
+/// `None` where there is no browser.
+fn tools() -> Option<Tools> {
     let Some(browser) = browser() else {
         eprintln!("skipped: no chromium; the page is not tried in a browser");
-        return;
+        return None;
     };
     let axe = axe();
     if axe.is_none() {
         eprintln!("skipped: {AXE} could not be fetched with npm; accessibility is not checked");
     }
-    let dir = tempfile::tempdir().unwrap();
+    Some(Tools { browser, axe, dir: tempfile::tempdir().unwrap() })
+}
+
+impl Tools {
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().unwrap().to_string()
+    }
+
+    fn look(&self, page: &str, width: u32, dark: bool) -> serde_json::Value {
+        let r = look(self.browser, Path::new(page), self.axe.as_deref(), width, dark);
+        sound(&r, &format!("{page} at {width}{}", if dark { ", dark" } else { "" }));
+        r
+    }
+}
+
+const VIEWS: [(u32, bool); 3] = [(1280, false), (1280, true), (500, false)];
+
+#[test]
+fn the_page_works_in_a_browser() {
+    let Some(t) = tools() else { return };
+    let (json, page) = (t.path("r.json"), t.path("r.html"));
     // A card that tells everything, and one that tells nothing.
-    for (card, views) in [("sim:flashbench-readme", &[(1280, false), (1280, true), (500, false)][..]), ("sim:null", &[(1280, false)][..])] {
-        let (json, page): (PathBuf, PathBuf) = (dir.path().join("r.json"), dir.path().join("r.html"));
-        nandscope(&["probe", card, "--quiet", "--json", json.to_str().unwrap()]);
-        nandscope(&["report", json.to_str().unwrap(), "--html", page.to_str().unwrap()]);
-        for &(width, dark) in views {
-            let r = look(browser, &page, axe.as_deref(), width, dark);
-            let what = format!("{card} at {width}, dark {dark}: {r:#}");
-            assert_eq!(r["problems"], serde_json::json!([]), "{what}");
-            assert!(r["figures"].as_u64().unwrap() >= 3 && r["drawn"] == r["figures"] && r["blank"] == serde_json::json!([]), "{what}");
-            assert!(r["keys"] == true && r["wide"].as_i64().unwrap() <= 0, "{what}");
-            let bad = |v: &&serde_json::Value| v.as_str().is_some_and(|v| v.starts_with("serious") || v.starts_with("critical"));
-            assert!(r["violations"].as_array().unwrap().iter().find(bad).is_none(), "{what}");
-        }
+    nandscope(&["probe", "sim:flashbench-readme", "--quiet", "--json", &json]);
+    nandscope(&["report", &json, "--html", &page]);
+    for (width, dark) in VIEWS {
+        assert!(t.look(&page, width, dark)["figures"].as_u64().unwrap() > 10);
+    }
+    nandscope(&["probe", "sim:null", "--quiet", "--json", &json]);
+    nandscope(&["report", &json, "--html", &page]);
+    t.look(&page, 1280, false);
+}
+
+/// A small experiment, alone and in the page of a report: maps that answer to the keys.
+#[test]
+fn a_map_of_fragments_works_in_a_browser() {
+    let Some(t) = tools() else { return };
+    let (json, lab, page) = (t.path("r.json"), t.path("lab.json"), t.path("lab.html"));
+    let small = ["--size", "16MiB", "--sizes", "512,32KiB", "--repeats", "2", "--folder", "0", "--passes", "5", "--no-class", "--quiet"];
+    nandscope(&[&["frag", "sim:cf-256mb", "--json", lab.as_str()][..], &small[..]].concat());
+    nandscope(&["report", &lab, "--html", &page]);
+    for (width, dark) in VIEWS {
+        let r = t.look(&page, width, dark);
+        assert_eq!(r["figures"], 3, "write, read, both");
+        let told = r["map"].as_array().unwrap();
+        assert!(told[1].as_str().unwrap().starts_with("0 B to 1 MiB: ") && told[2].as_str().unwrap().contains("to 16 MiB"), "{told:?}");
+    }
+    nandscope(&["probe", "sim:flashbench-readme", "--read-only", "--quiet", "--json", &json]);
+    nandscope(&["report", &json, "--frag", &lab, "--html", &page]);
+    let r = t.look(&page, 1280, false);
+    assert!(r["figures"].as_u64().unwrap() > 5 && r["map"].is_array(), "{r:#}");
+}
+
+/// The site of a survey: its list and search, and the page of a published card, of a log, of a report.
+#[test]
+fn the_survey_site_works_in_a_browser() {
+    let Some(t) = tools() else { return };
+    let (json, store, site) = (t.path("r.json"), t.path("survey"), t.path("site"));
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sdfat/elehobica-05-sandisk-ultra-64gb_pico.txt");
+    nandscope(&["probe", "sim:null", "--read-only", "--quiet", "--json", &json]);
+    nandscope(&["survey", "--dir", &store, "add", &json, log]);
+    nandscope(&["survey", "--dir", &store, "site", &site]);
+    for (width, dark) in VIEWS {
+        let r = t.look(&format!("{site}/index.html"), width, dark);
+        let search = r["search"].as_array().unwrap();
+        let all = search[0][0].as_u64().unwrap();
+        assert!(all >= 22 && search[0][1] == format!("{all} cards"), "{search:?}");
+        assert_eq!((&search[1][0], &search[1][1], &search[1][2]), (&1.into(), &"1 card".into(), &"#greiman%20wintec".into()));
+        assert_eq!((&search[2][0], &search[2][1]), (&0.into(), &"0 cards".into()));
+    }
+    let pages: Vec<PathBuf> = std::fs::read_dir(format!("{site}/cards")).unwrap().map(|e| e.unwrap().path()).collect();
+    let own = pages.iter().filter(|p| !p.to_str().unwrap().contains("/ref-")).count();
+    assert_eq!(own, 2, "the report and the log");
+    for p in pages.iter().filter(|p| !p.to_str().unwrap().contains("/ref-") || p.ends_with("ref-greiman-atp-slc-1gb.html")) {
+        t.look(p.to_str().unwrap(), 1280, true);
+        t.look(p.to_str().unwrap(), 500, false);
     }
 }

@@ -65,7 +65,7 @@ fn text(paths: &[PathBuf]) -> Vec<&str> {
 
 /// Returns what must be equal on every kind of store.
 fn story(s: &Store, files: &[PathBuf], dir: &Path) -> [String; 3] {
-    let (list, _) = s.run(0, &["list"]);
+    let (list, _) = s.run(0, &["list", "--all"]);
     assert!(list.contains("ref-greiman-atp-slc-1gb") && list.contains("(flagged)"), "reference entries come with it:\n{list}");
     let before = list.lines().count();
 
@@ -111,6 +111,16 @@ fn story(s: &Store, files: &[PathBuf], dir: &Path) -> [String; 3] {
     assert!(whole["original"]["runs"].as_array().unwrap().len() > 3, "the samples are kept");
     let (compared, _) = s.run(0, &["compare", &a, &b]);
     assert!(compared.contains("B has 7 open AUs (linear) instead of 2") || compared.contains("differs"), "{compared}");
+
+    // C4, C7, C9: speed against size; what contradicts itself is left out of the statement (G7).
+    let (chart, _) = s.run(3, &["chart", "--figure", "record-write-512-b-records", "greiman"]);
+    assert!(
+        chart.contains("left out: Greiman's ATP SLC industrial (392 kB/s)") && chart.contains("Wintec industrial is 2.68 times as fast"),
+        "{chart}"
+    );
+    assert!(s.run(0, &["chart", "--figure", "list"]).0.contains("record-write-512-b-records"));
+    assert!(s.run(1, &["chart", "--figure", "nosuch"]).1.contains("--figure list"));
+    assert!(s.run(0, &["chart", "--svg", "-"]).0.starts_with("<?xml"));
 
     let csv = s.run(0, &["export"]).0;
     assert_eq!(csv.lines().count(), before - 2 + 9 + 1, "one line a card and the heading");
@@ -224,6 +234,268 @@ fn the_files_are_the_truth() {
     assert_eq!(s.run(0, &["list"]).0, all);
     std::fs::remove_file(&cards[1]).unwrap();
     assert_eq!(s.run(0, &["list"]).0.lines().count(), all.lines().count() - 1);
+}
+
+/// Pages of the index that contradict each other, an index cut in the middle: it is made anew from the files, in the middle of a
+/// command, too.
+#[test]
+fn a_ruined_index_is_made_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let survey = dir.path().join("survey");
+    let s = Store { place: ["--dir", survey.to_str().unwrap()] };
+    let logs: Vec<PathBuf> = (0..60).map(|n| log(dir.path(), n)).collect();
+    let (most, last) = logs.split_at(59);
+    let mut add = vec!["add"];
+    add.extend(text(most));
+    s.run(0, &add);
+    let (all, _) = s.run(0, &["list", "--all"]);
+    let index = survey.join("index.sqlite");
+    let whole = std::fs::read(&index).unwrap();
+    assert!(whole.len() > 3 * 32768, "the test needs several pages: {}", whole.len());
+    // The first page stays: everything behind it is noise, or gone, or zeros.
+    let noise: Vec<u8> = whole.iter().enumerate().map(|(i, b)| if i < 32768 { *b } else { (i * 7 + 13) as u8 }).collect();
+    let zeros: Vec<u8> = whole.iter().enumerate().map(|(i, b)| if i < 32768 { *b } else { 0 }).collect();
+    for ruin in [&noise, &zeros, &whole[..40_000].to_vec(), &vec![]] {
+        for args in [&["list", "--all"][..], &["search", "sdfat", "--all"], &["export"], &["show", "ref-olpc-good"]] {
+            std::fs::write(&index, ruin).unwrap();
+            assert!(!s.run(0, args).0.is_empty());
+        }
+        assert_eq!(s.run(0, &["list", "--all"]).0, all);
+    }
+    std::fs::write(&index, noise).unwrap();
+    assert!(s.run(0, &["add", last[0].to_str().unwrap()]).0.contains("1 added"));
+    assert_eq!(s.run(0, &["list", "--all"]).0.lines().count(), all.lines().count() + 1);
+}
+
+fn log(dir: &Path, n: usize) -> PathBuf {
+    let p = dir.join(format!("log-{n}.txt"));
+    std::fs::write(&p, format!("BUF_SIZE = 512 bytes\nwrite speed and latency\nspeed,max,min,avg\n{}.5,90000,1000,1100\n", 300 + n))
+        .unwrap();
+    p
+}
+
+/// Programs that open a survey which does not exist yet, and add the same files in another order.
+fn at_once(place: [&str; 2], dir: &Path) {
+    let mut files: Vec<PathBuf> = (0..40).map(|n| log(dir, n)).collect();
+    let children: Vec<_> = (0..6)
+        .map(|k| {
+            files.rotate_left(7 * k);
+            let mut c = Command::new(env!("CARGO_BIN_EXE_nandscope"));
+            c.arg("survey").args(place).arg("add").args(&files).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+            c.spawn().unwrap()
+        })
+        .collect();
+    let mut new = 0;
+    for c in children {
+        let out = c.wait_with_output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let said = String::from_utf8(out.stdout).unwrap();
+        let counts: Vec<usize> = said.lines().last().unwrap().split(|c: char| !c.is_ascii_digit()).filter_map(|w| w.parse().ok()).collect();
+        assert_eq!((counts[0] + counts[1], counts[2]), (40, 0), "{said}");
+        new += counts[0];
+    }
+    assert_eq!(new, 40, "each file is new to one of them only");
+    assert!(Store { place }.run(0, &["search", "format=log", "--limit", "7"]).0.contains("7 of 40 cards; 33 more"), "lists come in parts");
+}
+
+#[test]
+fn many_open_a_new_survey_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let survey = dir.path().join("new");
+    at_once(["--dir", survey.to_str().unwrap()], dir.path());
+    let left: Vec<_> = std::fs::read_dir(survey.join("cards")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(left.len() == 40 && left.iter().all(|n| n.to_str().unwrap().ends_with(".json")), "{left:?}");
+    let Some(server) = Server::start() else {
+        eprintln!("skipped: no PostgreSQL (Debian package postgresql); only the directory was tried");
+        return;
+    };
+    at_once(["--db", &server.url], dir.path());
+}
+
+/// Serial numbers in a report, in logs, in names of files: nowhere in what is kept or shared unless it is asked for.
+#[test]
+fn serial_numbers_stay_at_home() {
+    const SERIAL: &str = "cf05a1b7";
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+    let plain = at("plain.json");
+    assert!(nandscope(&["probe", "sim:flashbench-readme", "--read-only", "--quiet", "--json", &plain]).status.success());
+    let mut r: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&plain).unwrap()).unwrap();
+    r["target"]["serial"] = format!("0x{SERIAL}").into();
+    r["target"]["path"] = format!("/dev/disk/by-id/mmc-SU08G_0x{SERIAL}").into();
+    r["settings"]["asked"] = format!("/dev/disk/by-id/mmc-SU08G_0x{SERIAL}-part1").into();
+    r["warnings"] = serde_json::json!([format!("card 0x{} is slow", SERIAL.to_uppercase())]);
+    r["declared"] = serde_json::json!({ "serial": format!("0x{SERIAL}"), "cid": { "raw": format!("0353445355303847 80{SERIAL}00c7") } });
+    let report = at(&format!("mmc-SU08G_0x{SERIAL}.json"));
+    std::fs::write(&report, r.to_string()).unwrap();
+    let log = at("bench.txt");
+    std::fs::write(
+        &log,
+        format!(
+            "Serial number: 0X{}\nBUF_SIZE = 512 bytes\nwrite speed and latency\nspeed,max,min,avg\n300.5,90000,1000,1100\n",
+            SERIAL.to_uppercase()
+        ),
+    )
+    .unwrap();
+    let tree = |from: &str| -> String {
+        let mut next = vec![PathBuf::from(from)];
+        let mut all = String::new();
+        while let Some(p) = next.pop() {
+            if p.is_dir() {
+                next.extend(std::fs::read_dir(&p).unwrap().map(|e| e.unwrap().path()));
+            } else {
+                all += &String::from_utf8_lossy(&std::fs::read(&p).unwrap()).to_lowercase();
+            }
+        }
+        all
+    };
+    // What may be shared: the page, the JSON, the figures; a page holds its data in base64, so that is looked into, too.
+    let (page, json, figures) = (at("page.html"), at("out.json"), at("figures"));
+    let shared = |extra: &[&str]| {
+        let args = [&["report", report.as_str(), "--html", &page, "--json", &json, "--svg", &figures][..], extra].concat();
+        assert!(matches!(nandscope(&args).status.code(), Some(0 | 3)));
+        let html = std::fs::read_to_string(&page).unwrap();
+        let data = html.split("base64,").nth(1).unwrap().split('"').next().unwrap();
+        html.to_lowercase() + &unpack(data).to_lowercase() + &tree(&json) + &tree(&figures)
+    };
+    assert!(!shared(&[]).contains(SERIAL));
+    assert!(shared(&["--with-serial"]).contains(SERIAL), "and it is found where it is asked for");
+    let (out, store, site) = (nandscope(&["compare", &report, &log, "--json", "-"]), at("store"), at("site"));
+    assert!(!String::from_utf8_lossy(&out.stdout).to_lowercase().contains(SERIAL), "{out:?}");
+    let story = |s: &Store, extra: &[&str]| {
+        let _ = std::fs::remove_dir_all(&site);
+        s.run(0, &[&["add", report.as_str(), &log][..], extra].concat());
+        let (list, _) = s.run(0, &["list", "--json"]);
+        let mut all = list.clone();
+        for line in list.lines() {
+            let id = serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].as_str().unwrap().to_string();
+            all += &s.run(0, &["show", &id, "--json"]).0;
+            all += &s.run(0, &["show", &id]).0;
+        }
+        for format in ["csv", "jsonl", "wiki"] {
+            all += &s.run(0, &["export", "--format", format]).0;
+        }
+        s.run(0, &["site", &site]);
+        all.to_lowercase() + &tree(&site)
+    };
+    let here = Store { place: ["--dir", &store] };
+    let found = story(&here, &[]);
+    assert!(found.contains("su08g") || found.contains("flashbench readme"), "the card itself is there");
+    assert!(!found.contains(SERIAL) && !tree(&store).contains(SERIAL));
+    // An entry that was kept with its serial number loses it on the way into another survey.
+    let (kept, again) = (at("kept"), at("again"));
+    let kept = Store { place: ["--dir", &kept] };
+    assert!(story(&kept, &["--with-serial"]).contains(SERIAL));
+    // What such a survey gives away is clean all the same.
+    let give = |extra: &[&str]| {
+        let _ = std::fs::remove_dir_all(&site);
+        kept.run(0, &[&["site", site.as_str()][..], extra].concat());
+        ["csv", "jsonl", "wiki"]
+            .iter()
+            .map(|f| kept.run(0, &[&["export", "--format", f][..], extra].concat()).0.to_lowercase())
+            .collect::<String>()
+            + &tree(&site)
+    };
+    assert!(!give(&[]).contains(SERIAL));
+    assert!(give(&["--with-serial"]).contains(SERIAL));
+    let entries: Vec<PathBuf> = std::fs::read_dir(at("kept/cards")).unwrap().map(|e| e.unwrap().path()).collect();
+    assert!(tree(&at("kept/cards")).contains(SERIAL));
+    let mut add = vec!["add"];
+    add.extend(text(&entries));
+    Store { place: ["--dir", &again] }.run(0, &add);
+    assert!(!tree(&again).contains(SERIAL));
+    let Some(server) = Server::start() else {
+        eprintln!("skipped: no PostgreSQL (Debian package postgresql); only the directory was tried");
+        return;
+    };
+    assert!(!story(&Store { place: ["--db", &server.url] }, &[]).contains(SERIAL));
+}
+
+/// Base64, for looking into what a page carries.
+fn unpack(text: &str) -> String {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits: Vec<u32> = text.bytes().filter_map(|b| ALPHABET.iter().position(|a| *a == b)).map(|p| p as u32).collect();
+    let bytes = bits.chunks(4).flat_map(|c| {
+        let v = c.iter().fold(0, |v, b| v << 6 | b) << (6 * (4 - c.len()));
+        (0..c.len() - 1).map(move |i| (v >> (16 - 8 * i)) as u8)
+    });
+    String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
+}
+
+/// What is no report, or not a whole one, or of another version: one sentence that names the file and what is wrong with it.
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str, text: &str| {
+        let p = dir.path().join(name);
+        std::fs::write(&p, text).unwrap();
+        p.to_str().unwrap().to_string()
+    };
+    let good = dir.path().join("good.json").to_str().unwrap().to_string();
+    assert!(nandscope(&["probe", "sim:flashbench-readme", "--read-only", "--quiet", "--json", &good]).status.success());
+    let whole = std::fs::read_to_string(&good).unwrap();
+    let mut value: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    let without = |key: &str| {
+        let mut v = value.clone();
+        v.as_object_mut().unwrap().remove(key);
+        v.to_string()
+    };
+    let files = [
+        (at("cut.json", &whole[..whole.len() / 2]), "cut off"),
+        (at("cut-early.json", &whole[..40]), "cut off"),
+        (at("newer.json", &whole.replacen("nandscope-report/1", "nandscope-report/2", 1)), "nandscope-report/2"),
+        (at("lab.json", "{\"schema\":\"nandscope-frag/9\"}"), "nandscope-frag/9"),
+        (at("none.json", &without("schema")), "schema"),
+        (at("no-findings.json", &without("findings")), "findings"),
+        (at("array.json", "[1,2,3]"), ""),
+        (at("empty.json", ""), ""),
+        (at("bytes.json", "\u{0}\u{1}\u{2}nonsense"), ""),
+        (dir.path().to_str().unwrap().to_string(), ""),
+    ];
+    for (file, says) in &files {
+        for args in [
+            &["report", file.as_str()][..],
+            &["report", file, "--html", "page.html"],
+            &["compare", file, &good],
+            &["survey", "--dir", "s", "add", file],
+        ] {
+            let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).current_dir(dir.path()).output().unwrap();
+            let err = String::from_utf8_lossy(&out.stderr);
+            assert_eq!(out.status.code(), Some(1), "{args:?}: {err}");
+            let short = Path::new(file).file_name().unwrap().to_str().unwrap();
+            assert!(err.lines().count() == 1 && err.contains(short), "{args:?}: {err}");
+            // `compare` and `survey` name kinds of files that only `report` does not know, and the other way round.
+            let known = *says != "schema" && !(file.ends_with("lab.json") && args[0] != "report");
+            assert!(!known || err.contains(says), "{args:?}: {err}");
+        }
+    }
+    assert!(!dir.path().join("page.html").exists(), "no page of nothing");
+    // A sample of a condition that is not there.
+    value["runs"][0]["cells"].as_array_mut().unwrap().truncate(1);
+    let odd = at("odd.json", &value.to_string());
+    for args in [&["report", odd.as_str()][..], &["survey", "--dir", "s", "add", &odd]] {
+        let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).current_dir(dir.path()).output().unwrap();
+        assert!(out.status.code() == Some(1) && String::from_utf8_lossy(&out.stderr).contains("cell"), "{out:?}");
+    }
+    // Something else where the directory should be.
+    let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(["survey", "--dir", &good, "list"]).output().unwrap();
+    assert!(out.status.code() == Some(1) && String::from_utf8_lossy(&out.stderr).contains("good.json"), "{out:?}");
+}
+
+/// What is no file is written to, and stays what it is.
+#[test]
+fn a_page_into_a_pipe() {
+    let dir = tempfile::tempdir().unwrap();
+    let (json, pipe) = (dir.path().join("r.json"), dir.path().join("pipe"));
+    assert!(nandscope(&["probe", "sim:flashbench-readme", "--read-only", "--quiet", "--json", json.to_str().unwrap()]).status.success());
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let from = pipe.clone();
+    let reader = std::thread::spawn(move || std::fs::read_to_string(from).unwrap());
+    let out = nandscope(&["report", json.to_str().unwrap(), "--html", pipe.to_str().unwrap()]);
+    assert!(out.status.success(), "{out:?}");
+    use std::os::unix::fs::FileTypeExt;
+    assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
+    assert!(reader.join().unwrap().ends_with("</html>"));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use super::UNDECIDED;
 use crate::compare::{self, Difference, Experiment, Outcome, Subject};
 use crate::report::words::grade;
-use crate::survey::record::{Record, Told, published};
+use crate::survey::published::published;
+use crate::survey::record::{Record, Told};
 use crate::units::three;
 use anyhow::{Context, bail};
 use clap::Args;

@@ -2,9 +2,11 @@
 
 use super::infer::verdict;
 use super::{colour, width};
-use crate::report::figures::plots;
+use crate::lab::answer;
+use crate::lab::experiment::{Lab, SCHEMA as LAB};
+use crate::report::figures::{plots, slug};
 use crate::report::terminal::{Dress, text};
-use crate::report::{Report, html, svg};
+use crate::report::{Report, frag, html, svg};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::io::Write;
@@ -13,8 +15,11 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct ReportArgs {
-    /// A report that --json wrote
+    /// A report that --json of `probe` or of `frag` wrote
     report: PathBuf,
+    /// Put the fragmentation that `frag --json` measured on this card into the page, too
+    #[arg(long, value_name = "F", requires = "html")]
+    frag: Option<PathBuf>,
     /// Write JSON to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]
     json: Option<PathBuf>,
@@ -36,11 +41,21 @@ pub struct ReportArgs {
 }
 
 pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
+    if let Some(lab) = fragmentation(&a.report)? {
+        return fragmented(&a, &lab);
+    }
     let report = Report::load(&a.report)?;
+    let lab = match &a.frag {
+        Some(path) => {
+            std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+            Some(fragmentation(path)?.with_context(|| format!("{} is not what `frag --json` writes", path.display()))?)
+        }
+        None => None,
+    };
     let shared = if a.with_serial { report.clone() } else { report.without_serial() };
     let mut quiet = false;
     if let Some(to) = &a.html {
-        put(to, &html::page(&shared))?;
+        put(to, &html::page_with(&shared, lab.as_ref(), &answer::profiles()))?;
         quiet = true;
     }
     match (&a.svg, a.figure.as_deref()) {
@@ -69,15 +84,74 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(verdict(&report.findings))
 }
 
+/// The experiment of `frag` in a file; `None` where the file is something else.
+fn fragmentation(path: &Path) -> anyhow::Result<Option<Lab>> {
+    // What cannot be read at all is named by the reader of reports.
+    let Ok(text) = std::fs::read_to_string(path) else { return Ok(None) };
+    let Ok(value) = serde_json::from_str::<serde_json::Value>(&text) else { return Ok(None) };
+    match value["schema"].as_str() {
+        Some(LAB) => {
+            let lab = serde_json::from_value(value).map_err(|e| anyhow::anyhow!("{} is damaged: {e}", path.display()))?;
+            Ok(Some(lab))
+        }
+        Some(other) if other.starts_with("nandscope-frag/") => {
+            bail!("{}: its schema is {other}, this program reads {LAB}", path.display())
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Page, pictures and text of an experiment of `frag`.
+fn fragmented(a: &ReportArgs, lab: &Lab) -> anyhow::Result<ExitCode> {
+    let profiles = answer::profiles();
+    let figures: Vec<_> = frag::figures(lab).into_iter().map(|f| (slug(&f.title), svg::file(&f), f.title)).collect();
+    let maps =
+        lab.conditions.iter().map(|c| (format!("map-{}", slug(c.state.name())), frag::drawn(&c.map), format!("the volume {}", c.state)));
+    let all: Vec<(String, String, String)> = figures.into_iter().chain(maps).collect();
+    let mut quiet = false;
+    if let Some(to) = &a.html {
+        put(to, &html::lab_page(lab, &profiles))?;
+        quiet = true;
+    }
+    if a.figure.as_deref() == Some("list") {
+        let mut out = std::io::stdout();
+        for (name, _, title) in &all {
+            writeln!(out, "{name:<48} {title}")?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    match (&a.svg, a.figure.as_deref()) {
+        (None, Some(_)) => bail!("--figure needs --svg PATH to say where the figure goes"),
+        (Some(to), Some(name)) => {
+            let Some(f) = all.iter().find(|f| f.0 == name) else {
+                bail!("there is no figure '{name}' in this report; `--figure list` prints the names");
+            };
+            put(to, &f.1)?;
+            quiet = true;
+        }
+        (Some(to), None) => {
+            std::fs::create_dir_all(to).with_context(|| format!("cannot make the directory {}", to.display()))?;
+            all.iter().try_for_each(|f| put(&to.join(format!("{}.svg", f.0)), &f.1).map(|_| ()))?;
+            quiet = true;
+        }
+        (None, None) => {}
+    }
+    if let Some(to) = &a.json {
+        quiet |= put(to, &(serde_json::to_string(lab)? + "\n"))?;
+    }
+    if !quiet {
+        std::io::stdout().write_all(frag::text(lab, &profiles, width()).as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// True where it went to standard output, so that nothing else may.
 fn put(to: &Path, content: &str) -> anyhow::Result<bool> {
     if to.as_os_str() == "-" {
         std::io::stdout().write_all(content.as_bytes())?;
         return Ok(true);
     }
-    let mut part = to.as_os_str().to_owned();
-    part.push(".part");
-    std::fs::write(&part, content).and_then(|()| std::fs::rename(&part, to)).with_context(|| format!("cannot write {}", to.display()))?;
+    crate::report::put(to, content).with_context(|| format!("cannot write {}", to.display()))?;
     Ok(false)
 }
 

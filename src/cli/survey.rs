@@ -2,9 +2,11 @@
 
 use super::UNDECIDED;
 use super::compare::finish;
+use crate::report::privacy;
 use crate::survey::db::DbError;
-use crate::survey::record::{Record, Told, published};
-use crate::survey::{Added, Place, Row, Survey, export, site};
+use crate::survey::published::published;
+use crate::survey::record::{Record, Told};
+use crate::survey::{Added, Place, Row, Survey, SurveyError, chart, export, site};
 use crate::units::{date_text, three};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
@@ -37,7 +39,9 @@ enum Command {
     Show(ShowArgs),
     /// Compare cards of the survey
     Compare(CompareArgs),
-    /// Write a table: CSV, JSON lines, or the wiki table of the Linaro survey
+    /// Speed against the size of the card, over all cards and by maker
+    Chart(ChartArgs),
+    /// Write a table: CSV, JSON lines, or a wiki table as for the Linaro survey
     Export(ExportArgs),
     /// Write a static, searchable web site
     Site(SiteArgs),
@@ -73,20 +77,32 @@ struct AddArgs {
     with_serial: bool,
 }
 
+/// How much of a list is printed.
 #[derive(Args)]
-struct ListArgs {
+struct Part {
+    /// Print this many cards, and say how many more there are [default: 50; with --json all]
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    limit: Option<usize>,
+    /// Print all cards
+    #[arg(long)]
+    all: bool,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Args)]
+struct ListArgs {
+    #[command(flatten)]
+    part: Part,
+}
+
+#[derive(Args)]
 struct SearchArgs {
     #[arg(required = true, value_name = "CONDITION")]
     conditions: Vec<String>,
-    /// One JSON object a line
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    part: Part,
 }
 
 #[derive(Args)]
@@ -110,6 +126,19 @@ struct CompareArgs {
     json: Option<PathBuf>,
 }
 
+#[derive(Args)]
+struct ChartArgs {
+    /// A rate as `search` names it, such as record-write-512-b-records; 'list' prints those that several cards have
+    #[arg(long, value_name = "NAME")]
+    figure: Option<String>,
+    /// Write the chart as SVG to a file, or to standard output with '-'
+    #[arg(long, value_name = "F")]
+    svg: Option<PathBuf>,
+    /// Only cards that meet these conditions
+    #[arg(value_name = "CONDITION")]
+    conditions: Vec<String>,
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
     Csv,
@@ -124,6 +153,9 @@ struct ExportArgs {
     /// File to write instead of standard output
     #[arg(long, short, value_name = "F")]
     out: Option<PathBuf>,
+    /// Keep the serial numbers of entries that were added with them
+    #[arg(long)]
+    with_serial: bool,
     /// Only cards that meet these conditions
     #[arg(value_name = "CONDITION")]
     conditions: Vec<String>,
@@ -133,6 +165,9 @@ struct ExportArgs {
 struct SiteArgs {
     /// Directory to write to
     out: PathBuf,
+    /// Keep the serial numbers of entries that were added with them
+    #[arg(long)]
+    with_serial: bool,
 }
 
 #[derive(Args)]
@@ -144,7 +179,7 @@ struct RemoveArgs {
 pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
     let place = place(a.dir, a.db)?;
     let mut s = Survey::open(&place).map_err(|e| match (&place, e) {
-        (Place::Server(_), crate::survey::SurveyError::Db(DbError::Postgres(why))) => {
+        (Place::Server(_), SurveyError::Db(DbError::Postgres(why))) => {
             anyhow::anyhow!("cannot use the server: {why}. Is it running, and does the database exist?")
         }
         (_, e) => e.into(),
@@ -154,8 +189,8 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
     }
     match a.command {
         Command::Add(a) => add(&mut s, a),
-        Command::List(a) => list(&mut s, &[], a.json),
-        Command::Search(a) => list(&mut s, &a.conditions, a.json),
+        Command::List(a) => list(&mut s, &[], &a.part),
+        Command::Search(a) => list(&mut s, &a.conditions, &a.part),
         Command::Show(a) => show(&s.get(&a.id)?, a.json),
         Command::Compare(a) => {
             let mut n = 0;
@@ -170,11 +205,16 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
             let (first, second) = (read(&a.ids)?, read(&a.against)?);
             finish(&first, &second, &published(), a.json.as_deref())
         }
+        Command::Chart(a) => draw(&mut s, &a),
         Command::Export(a) => {
-            let rows = s.list(&a.conditions)?;
+            let (mut rows, _) = s.list(&a.conditions, None, false)?;
+            if !a.with_serial {
+                // An entry without a name is called after its path.
+                rows.iter_mut().for_each(|r| r.name = privacy::mask(&r.name, &[]));
+            }
             let text = match a.format {
                 Format::Csv => export::csv(&mut s, &rows)?,
-                Format::Jsonl => export::json_lines(&mut s, &rows)?,
+                Format::Jsonl => export::json_lines(&mut s, &rows, a.with_serial)?,
                 Format::Wiki => export::wiki(&mut s, &rows)?,
             };
             match a.out {
@@ -184,7 +224,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Site(a) => {
-            let n = site::write(&mut s, &a.out, &mut |id, e| eprintln!("nandscope: skipped {id}: {e}"))?;
+            let n = site::write(&mut s, &a.out, a.with_serial, &mut |id, e| eprintln!("nandscope: skipped {id}: {e}"))?;
             println!("{n} cards in {}", a.out.join("index.html").display());
             Ok(ExitCode::SUCCESS)
         }
@@ -276,10 +316,14 @@ fn add(s: &mut Survey, a: AddArgs) -> anyhow::Result<ExitCode> {
     Ok(if bad > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn list(s: &mut Survey, conditions: &[String], json: bool) -> anyhow::Result<ExitCode> {
-    let rows = s.list(conditions)?;
+/// Cards that a list prints unless more are asked for.
+const PAGE: usize = 50;
+
+fn list(s: &mut Survey, conditions: &[String], part: &Part) -> anyhow::Result<ExitCode> {
+    let most = part.limit.or((!part.all && !part.json).then_some(PAGE));
+    let (rows, count) = s.list(conditions, most, part.json)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    if json {
+    if part.json {
         for r in &rows {
             let v = serde_json::json!({ "id": r.id, "name": r.name, "maker": r.maker, "kind": r.kind, "capacity": r.capacity, "format": r.format,
                 "erase_block": r.erase_block, "open_aus_linear": r.open_linear, "open_aus_random": r.open_random, "summary": r.summary, "flags": r.flags });
@@ -290,10 +334,58 @@ fn list(s: &mut Survey, conditions: &[String], json: bool) -> anyhow::Result<Exi
         for r in &rows {
             line(&mut out, r)?;
         }
-        writeln!(out, "{} {}", rows.len(), if rows.len() == 1 { "card" } else { "cards" })?;
+        let cards = if count == 1 { "card" } else { "cards" };
+        match count.saturating_sub(rows.len()) {
+            0 => writeln!(out, "{count} {cards}")?,
+            more => writeln!(out, "{} of {count} {cards}; {more} more with --all, or with --limit N", rows.len())?,
+        }
     }
     out.flush()?;
-    Ok(if rows.is_empty() { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS })
+    Ok(if count == 0 { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS })
+}
+
+fn draw(s: &mut Survey, a: &ChartArgs) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout();
+    let keys = chart::keys(s)?;
+    if a.figure.as_deref() == Some("list") {
+        for (key, n) in &keys {
+            writeln!(out, "{key:<48} {n} cards")?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let first = || keys.iter().find(|k| k.0.contains("write")).or(keys.first()).map(|k| k.0.clone());
+    let Some(key) = a.figure.clone().or_else(first) else { bail!("no rate is known of three cards or more") };
+    let c = chart::chart(s, &key, &a.conditions)?;
+    if c.points.is_empty() {
+        if keys.iter().any(|k| k.0 == key) {
+            writeln!(out, "0 cards")?;
+            return Ok(ExitCode::from(UNDECIDED));
+        }
+        bail!("no card of known size has a '{key}'; `nandscope survey chart --figure list` prints the rates there are");
+    }
+    let f = c.figure();
+    if let Some(to) = &a.svg {
+        let text = crate::report::svg::file(&f);
+        if to.as_os_str() == "-" {
+            out.write_all(text.as_bytes())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::fs::write(to, text).with_context(|| format!("cannot write {}", to.display()))?;
+    }
+    for l in crate::report::plot::braille(&f, super::width().min(100), 10) {
+        writeln!(out, "{l}")?;
+    }
+    writeln!(out, "\n{:<24}{:>6}  {:>12}  {:>12}  {:>12}", "MAKER", "CARDS", "MEDIAN", "LOWEST", "HIGHEST")?;
+    for m in c.makers() {
+        let v = m.values.map(|v| format!("{} {}", three(v), c.unit));
+        let name = if m.name.is_empty() { "not known" } else { m.name.as_str() };
+        writeln!(out, "{name:<24}{:>6}  {:>12}  {:>12}  {:>12}", m.cards, v[0], v[1], v[2])?;
+    }
+    for p in c.points.iter().filter(|p| p.flagged) {
+        writeln!(out, "left out: {} ({} {}), its entry is flagged", p.name, three(p.value), c.unit)?;
+    }
+    writeln!(out, "\n{}", c.says())?;
+    Ok(if c.trend().is_some_and(|t| t.p <= 0.05) { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
 }
 
 fn line(out: &mut impl Write, r: &Row) -> std::io::Result<()> {

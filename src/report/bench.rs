@@ -243,20 +243,20 @@ pub fn timeline(p: &Pass) -> Figure {
     figure(if p.write { "longest write call over time" } else { "longest read call over time" }, "s", "ms", false, points)
 }
 
-/// Busy polls behind each data block and behind Stop Tran, over the number of the block (C11).
+/// Busy polls behind each data block and behind Stop Tran, over the number of the block (C11), counted in the order of writing:
+/// by their place on the card the file table would lie far from the file, and the pattern of the file in a corner.
 pub fn busy(trace: &Trace) -> Figure {
     let (mut data, mut stop, mut next) = (vec![], vec![], 0);
     for t in &trace.transactions {
-        let first = t.block.unwrap_or(next);
-        data.extend(t.data.iter().enumerate().map(|(k, n)| ((first + k as u64) as f64, *n as f64)));
-        next = first + t.data.len() as u64;
+        data.extend(t.data.iter().enumerate().map(|(k, n)| ((next + k as u64) as f64, *n as f64)));
+        next += t.data.len() as u64;
         stop.extend(t.stop.map(|n| (next as f64, n as f64)));
     }
     let series =
         [("after a data block", data), ("after Stop Tran", stop)].map(|(name, points)| Series { name: name.into(), points }).to_vec();
     Figure {
         title: "busy after data blocks and Stop Tran".into(),
-        x: "block of 512 B".into(),
+        x: "block of 512 B, in the order of writing".into(),
         y: "polls".into(),
         log_x: false,
         log_y: false,

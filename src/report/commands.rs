@@ -1,11 +1,13 @@
-//! Commands to copy, made from findings that are sure enough. What destroys data says so.
+//! Commands to copy. Those that lay a card out are the layout plan's (`nandscope layout plan`), which is never more precise than
+//! the findings are sure; what destroys data says so.
 
 use super::Report;
-use crate::finding::Quantity;
 use crate::host::facts::TargetKind;
-use crate::units::{Bytes, MIB};
+use crate::layout::plan::{Profile, plan};
 
-const SURE: f64 = 0.75;
+/// Stands for the whole card: a page is read on another day, when the same name may be another device. The plan calls the
+/// partitions of it PART1, PART2.
+const DEVICE: &str = "DEVICE";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
@@ -15,73 +17,105 @@ pub struct Command {
     pub destroys: bool,
 }
 
-pub fn commands(r: &Report) -> Vec<Command> {
-    let mut out = vec![];
-    let mut push = |what: String, line: String, destroys: bool| out.push(Command { what, line, destroys });
-    let erase = r.findings.value(Quantity::EraseBlock, SURE).map(|e| e as u64).filter(|&e| e >= 4096 && e.is_multiple_of(512));
-    let at = r.findings.value(Quantity::EraseBlockOffset, SURE).map_or(0, |a| a as u64);
-    if let (Some(e), TargetKind::Partition) = (erase, r.target.kind) {
+/// Commands for one purpose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    pub title: &'static str,
+    /// What was found, or assumed, that the commands rest on.
+    pub basis: Vec<String>,
+    pub commands: Vec<Command>,
+    pub notes: Vec<String>,
+}
+
+/// What to do with a card, the harmless first.
+pub fn groups(r: &Report) -> Vec<Group> {
+    let mut out = vec![look(r)];
+    // A partition has no table of its own; a plan is for the whole card.
+    if r.target.kind != TargetKind::Partition {
+        let uses = [
+            (Profile::Logger, "For files and logs: one FAT or exFAT volume"),
+            (Profile::RootExt4, "For a root filesystem: ext4"),
+            (Profile::RootF2fs, "For a root filesystem: F2FS"),
+        ];
+        out.extend(uses.iter().filter_map(|(profile, title)| layout(r, profile, title)));
+    }
+    out
+}
+
+fn look(r: &Report) -> Group {
+    let mut commands = vec![];
+    let mut push = |what: &str, line: String| commands.push(Command { what: what.into(), line, destroys: false });
+    if r.target.kind != TargetKind::Partition {
+        push("see what lies across erase blocks now, and what that costs", format!("nandscope layout audit {DEVICE} --report report.json"));
+    } else {
         push(
-            format!("see whether this partition begins at a multiple of {}", Bytes(e)),
+            "see whether this partition begins where an erase block begins",
             "cat /sys/class/block/PARTITION/start   # in sectors of 512 B".into(),
-            false,
         );
-    } else if let Some(e) = erase {
-        // The first boundary that leaves room for a partition table.
-        let first = at + (MIB.saturating_sub(at)).div_ceil(e) * e;
-        push(
-            format!("one partition that begins where an erase block begins, {}", Bytes(first)),
-            format!("parted --script --align none DEVICE mklabel msdos mkpart primary {first}B 100%"),
-            true,
-        );
-        if e.is_multiple_of(4096) {
-            let blocks = e / 4096;
-            let unit = r.findings.value(Quantity::WriteUnit, SURE).map_or(blocks, |w| (w as u64 / 4096).max(1));
-            push(
-                "ext4 that keeps its data together by erase blocks".into(),
-                format!("mkfs.ext4 -E stride={unit},stripe_width={blocks} PARTITION"),
-                true,
-            );
-        }
-        if e.is_multiple_of(2 * MIB) && e > 0 {
-            push("f2fs with sections as large as an erase block".into(), format!("mkfs.f2fs -s {} PARTITION", e / (2 * MIB)), true);
-        }
     }
     if !r.settings.write && r.target.kind != TargetKind::Simulated {
-        push(
-            "measure what only writes can tell; the old content is put back".into(),
-            "nandscope probe DEVICE --write --consent ID --json report.json".into(),
-            false,
-        );
+        let what = "measure what only writes can tell; the old content is put back";
+        push(what, format!("nandscope probe {DEVICE} --write --consent ID --json report.json"));
     }
-    push("keep this result among those of other cards".into(), "nandscope survey add report.json".into(), false);
-    out
+    push("keep this result among those of other cards", "nandscope survey add report.json".into());
+    let notes = vec![format!("{DEVICE} is the whole card, PART1 its first partition; 'nandscope list' prints their names.")];
+    Group { title: "Look, and keep", basis: vec![], commands, notes }
+}
+
+fn layout(r: &Report, profile: &Profile, title: &'static str) -> Option<Group> {
+    // A card too small for the boundaries gets no plan.
+    let p = plan(profile, &r.findings, r.target.size, DEVICE).ok()?;
+    let commands = p.steps.into_iter().map(|s| Command { what: s.why, line: s.command, destroys: true }).collect();
+    let mount = p.mount.into_iter().map(|m| match m.command.split_once(": ") {
+        Some((part, options)) => format!("mount {part} with {options}: {}", m.why),
+        None => format!("{}: {}", m.command, m.why),
+    });
+    Some(Group { title, basis: p.basis, commands, notes: mount.chain(p.notes).collect() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Finding;
+    use crate::finding::{Finding, Quantity};
     use crate::report::tests::report;
+    use crate::units::MIB;
 
-    #[test]
-    fn partitions_begin_on_a_boundary_behind_the_table() {
-        for (e, at, first) in
-            [(4 * MIB, 0, 4 * MIB), (16 << 10, 0, MIB), (12 * MIB, 5 * MIB, 5 * MIB), (6 * MIB, 512 << 10, (512 << 10) + 6 * MIB)]
-        {
-            let r = report(vec![
-                Finding::decided(Quantity::EraseBlock, e as f64, 0.9),
-                Finding::decided(Quantity::EraseBlockOffset, at as f64, 0.9),
-            ]);
-            let all = commands(&r);
-            assert!(all[0].line.contains(&format!("primary {first}B")), "{all:?}");
-            assert!(all[0].destroys);
-        }
+    fn lines(r: &Report) -> Vec<String> {
+        groups(r).into_iter().flat_map(|g| g.commands).filter(|c| c.destroys).map(|c| c.line).collect()
     }
 
     #[test]
-    fn doubt_gives_no_partition_table() {
-        let r = report(vec![Finding::decided(Quantity::EraseBlock, 4e6, 0.5)]);
-        assert!(commands(&r).iter().all(|c| !c.destroys));
+    fn the_commands_are_those_of_the_plan() {
+        let r = report(vec![
+            Finding::decided(Quantity::EraseBlock, (4 * MIB) as f64, 0.97),
+            Finding::decided(Quantity::WriteUnit, 16384.0, 0.97),
+            Finding::decided(Quantity::OpenAusLinear, 2.0, 0.97),
+        ]);
+        let p = plan(&Profile::RootExt4, &r.findings, r.target.size, "DEVICE").unwrap();
+        let all = lines(&r);
+        assert!(p.steps.len() >= 2 && p.steps.iter().all(|s| all.contains(&s.command)), "{all:#?}");
+        assert!(all.iter().any(|l| l.contains("stripe-width=1024") && l.ends_with("PART1")), "{all:#?}");
+        let notes: Vec<String> = groups(&r).into_iter().flat_map(|g| g.notes).collect();
+        assert!(notes.iter().any(|n| n.starts_with("mount PART1 with noatime,commit=60")), "{notes:#?}");
+    }
+
+    /// Never more precise than the confidence allows.
+    #[test]
+    fn doubt_leaves_parameters_out() {
+        let doubt = report(vec![Finding::decided(Quantity::EraseBlock, (4 * MIB) as f64, 0.5)]);
+        assert!(lines(&doubt).iter().all(|l| !l.contains("stripe") && !l.contains("mkfs.f2fs -s")), "{:#?}", lines(&doubt));
+        assert!(groups(&doubt).iter().skip(1).all(|g| g.basis.iter().any(|b| b.contains("50 %"))), "{:#?}", groups(&doubt));
+        let nothing = groups(&report(vec![]));
+        assert!(nothing[1].basis.iter().any(|b| b.contains("SD convention")), "{:#?}", nothing[1]);
+    }
+
+    #[test]
+    fn a_partition_gets_no_table_and_a_tiny_card_no_plan() {
+        let mut r = report(vec![Finding::decided(Quantity::EraseBlock, (4 * MIB) as f64, 0.97)]);
+        r.target.kind = TargetKind::Partition;
+        assert_eq!((groups(&r).len(), lines(&r).len()), (1, 0));
+        r.target.kind = TargetKind::Disk;
+        r.target.size = 2 * MIB;
+        assert_eq!(groups(&r).len(), 1);
     }
 }

@@ -40,7 +40,8 @@ pub fn plots(r: &Report) -> Vec<Plot> {
     out
 }
 
-fn slug(text: &str) -> String {
+/// A title as one word for names of files and anchors.
+pub fn slug(text: &str) -> String {
     let words: Vec<String> = text
         .to_lowercase()
         .split(|c: char| !c.is_ascii_alphanumeric())

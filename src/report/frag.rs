@@ -7,7 +7,6 @@ use crate::lab::class::Class;
 use crate::lab::experiment::{Lab, State};
 use crate::lab::fragment::{Fragmentation, Map};
 use crate::units::{Bytes, three};
-use maud::{PreEscaped, html};
 use std::fmt::Write;
 
 /// The whole report for a terminal or a mail. `profiles` are asked about in the end.
@@ -31,7 +30,7 @@ pub fn text(lab: &Lab, profiles: &[answer::Profile], width: usize) -> String {
     if let Some(c) = &lab.class {
         o += &class(lab, c);
     }
-    o += &answers(lab);
+    o += &answer_text(lab);
     o += &advice(lab, profiles);
     for n in &lab.notes {
         let _ = writeln!(o, "note: {n}");
@@ -202,20 +201,22 @@ fn times(e: &Effect) -> String {
     format!("{} times {word}{spread}", three(r))
 }
 
-/// The answer in sentences.
-fn answers(lab: &Lab) -> String {
+/// Two states and one kind of operation: names, and the effect at each size in words.
+pub struct Answer {
+    pub states: [State; 2],
+    pub what: What,
+    pub sizes: String,
+}
+
+/// What differs between each two states, in the order of the states.
+pub fn answers(lab: &Lab) -> Vec<Answer> {
     let effects = answer::effects(lab);
-    let mut o = String::new();
+    let mut out = vec![];
     for (i, a) in lab.conditions.iter().enumerate() {
         for b in &lab.conditions[i + 1..] {
-            let _ = writeln!(o, "\n{} against {}:", a.state, b.state);
             for what in What::FILES.into_iter().chain([What::Folder]) {
-                let here: Vec<&Effect> = effects.iter().filter(|e| e.what == what && e.state == a.state && e.against == b.state).collect();
-                if here.is_empty() {
-                    continue;
-                }
+                let here = effects.iter().filter(|e| e.what == what && e.state == a.state && e.against == b.state);
                 let parts: Vec<String> = here
-                    .iter()
                     .map(|e| {
                         let size = if what == What::Folder { String::new() } else { format!("{} ", Bytes(e.size)) };
                         match e.verdict {
@@ -227,24 +228,36 @@ fn answers(lab: &Lab) -> String {
                         }
                     })
                     .collect();
-                let _ = writeln!(o, "  {}: {}", what.name(), parts.join("; "));
+                if !parts.is_empty() {
+                    out.push(Answer { states: [a.state, b.state], what, sizes: parts.join("; ") });
+                }
             }
         }
+    }
+    out
+}
+
+fn answer_text(lab: &Lab) -> String {
+    let mut o = String::new();
+    let mut last = None;
+    for a in answers(lab) {
+        if last != Some(a.states) {
+            let _ = writeln!(o, "\n{} against {}:", a.states[0], a.states[1]);
+            last = Some(a.states);
+        }
+        let _ = writeln!(o, "  {}: {}", a.what.name(), a.sizes);
     }
     o
 }
 
-/// For each profile, whether defragmenting is worth the trouble (P13).
-fn advice(lab: &Lab, profiles: &[answer::Profile]) -> String {
+/// For each profile, by name, whether defragmenting is worth the trouble (P13).
+pub fn uses(lab: &Lab, profiles: &[answer::Profile]) -> Vec<(String, String)> {
     let find = |s: State| lab.conditions.iter().find(|c| c.state == s);
-    let Some(a) = find(State::Fragmented).or_else(|| find(State::AsIs)) else { return String::new() };
-    let Some(b) = find(State::Defragmented).or_else(|| find(State::Blank)) else { return String::new() };
-    let mut o = String::new();
+    let Some(a) = find(State::Fragmented).or_else(|| find(State::AsIs)) else { return vec![] };
+    let Some(b) = find(State::Defragmented).or_else(|| find(State::Blank)) else { return vec![] };
+    let mut out = vec![];
     for p in profiles {
         let Some(g) = answer::gain(lab, a, b, p) else { continue };
-        if o.is_empty() {
-            let _ = writeln!(o, "\nwhat it means for a use (times of one operation between the sizes measured)");
-        }
         let verdict = match g.times {
             t if t >= 1.5 => format!("{} times faster {}: keep the volume defragmented, or format it now and then", three(t), b.state),
             t if t >= 1.1 => format!("{} times faster {}: worth it only if waiting hurts", three(t), b.state),
@@ -253,7 +266,19 @@ fn advice(lab: &Lab, profiles: &[answer::Profile]) -> String {
         };
         let outside =
             if g.outside > 0.0 { format!(" ({:.0} % of its sizes lie outside those measured)", 100.0 * g.outside) } else { String::new() };
-        let _ = writeln!(o, "  {:<16}{verdict}{outside}", p.name);
+        out.push((p.name.clone(), verdict + &outside));
+    }
+    out
+}
+
+fn advice(lab: &Lab, profiles: &[answer::Profile]) -> String {
+    let all = uses(lab, profiles);
+    let mut o = String::new();
+    if !all.is_empty() {
+        o += "\nwhat it means for a use (times of one operation between the sizes measured)\n";
+    }
+    for (name, verdict) in all {
+        let _ = writeln!(o, "  {name:<16}{verdict}");
     }
     o
 }
@@ -307,27 +332,9 @@ pub fn columns(lab: &Lab) -> String {
     o
 }
 
-/// The report as one page that opens from disk: charts, maps, and the text.
+/// The report as one page that opens from disk: maps that answer to pointer and keys, charts, and the text.
 pub fn page(lab: &Lab, profiles: &[answer::Profile]) -> String {
-    let title = format!("Fragmentation: {}", lab.target);
-    let body = html! {
-        main {
-            h1 { (title) }
-            p { (format!("{}, {}, clusters of {}", lab.filesystem, lab.label, cluster(lab))) }
-            @for (i, f) in figures(lab).iter().enumerate() {
-                h2 { (What::FILES[i].name()) }
-                (PreEscaped(super::svg::inline(f, &format!("chart-{i}"))))
-            }
-            @for c in &lab.conditions {
-                h2 { "The volume " (c.state.name()) }
-                p { (fragmentation(&c.fragmentation)) }
-                (PreEscaped(drawn(&c.map)))
-            }
-            h2 { "The whole report" }
-            pre { (text(lab, profiles, 100)) }
-        }
-    };
-    super::html::shell(&title, super::html::STYLE, &body)
+    super::html::lab_page(lab, profiles)
 }
 
 /// A map as squares, one an AU: the darker the fuller, the redder the more pieces.

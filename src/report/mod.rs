@@ -7,6 +7,7 @@ pub mod figures;
 pub mod frag;
 pub mod html;
 pub mod plot;
+pub mod privacy;
 pub mod svg;
 pub mod terminal;
 pub mod uses;
@@ -95,6 +96,20 @@ pub struct Report {
     pub runs: Vec<Run>,
 }
 
+/// Writes a file so that nobody sees half of it. What is no file (`/dev/null`, a pipe) is written to and stays what it is.
+///
+/// # Errors
+/// It cannot be written; an older file of that name is then untouched.
+pub fn put(path: &Path, content: &str) -> std::io::Result<()> {
+    if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+        return std::fs::write(path, content);
+    }
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    std::fs::write(&part, content)?;
+    std::fs::rename(&part, path)
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     #[error("cannot read {path}: {source}")]
@@ -140,6 +155,15 @@ impl Report {
             let why = if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() };
             wrong(why)
         })?;
+        Report::from_value(value, name)
+    }
+
+    /// From JSON that is parsed already.
+    ///
+    /// # Errors
+    /// As `load`.
+    pub fn from_value(value: serde_json::Value, name: &str) -> Result<Report, ReportError> {
+        let wrong = |why: String| ReportError::Format { path: name.into(), why };
         match value.get("schema").and_then(|s| s.as_str()) {
             Some(SCHEMA) => {}
             Some(other) => return Err(wrong(format!("its schema is {other}, this program reads {SCHEMA}"))),
@@ -158,10 +182,7 @@ impl Report {
     pub fn save(&self, path: &Path) -> Result<(), ReportError> {
         let name = path.display().to_string();
         let failed = |source| ReportError::Write { path: name.clone(), source };
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        std::fs::write(&part, self.json()).map_err(failed)?;
-        std::fs::rename(&part, path).map_err(failed)
+        put(path, &self.json()).map_err(failed)
     }
 
     pub fn json(&self) -> String {
@@ -175,56 +196,26 @@ impl Report {
     /// The text of the serial number is taken out of every other text, too (paths of /dev/disk/by-id hold it).
     pub fn without_serial(&self) -> Report {
         let mut r = self.clone();
-        let serials: Vec<String> = r.target.serial.take().into_iter().chain(serials(&r.declared)).filter(|s| s.len() >= 4).collect();
-        hide(&mut r.declared, &serials);
+        let serials = self.serials();
+        r.target.serial = None;
         // The samples hold numbers only; all that is text goes through the same sieve.
-        let runs = std::mem::take(&mut r.runs);
+        let mut runs = std::mem::take(&mut r.runs);
+        runs.iter_mut().flat_map(|run| &mut run.faults).for_each(|f| *f = privacy::mask(f, &serials));
         let mut value = serde_json::to_value(&r).unwrap_or_default();
-        hide(&mut value, &serials);
+        privacy::hide(&mut value, &serials);
         let mut clean = serde_json::from_value(value).unwrap_or(r);
         clean.runs = runs;
         clean
     }
 
+    /// Serial numbers that it names.
+    pub fn serials(&self) -> Vec<String> {
+        self.target.serial.clone().into_iter().chain(privacy::in_json(&self.declared)).collect()
+    }
+
     /// Settings of the first run, for writers that need the size of the target.
     pub fn setting(&self) -> BTreeMap<String, i64> {
         self.runs.first().map(|r| r.setting.clone()).unwrap_or_default()
-    }
-}
-
-/// Serial numbers that a declaration names.
-fn serials(v: &serde_json::Value) -> Vec<String> {
-    use serde_json::Value;
-    match v {
-        Value::Object(o) => {
-            let own = o.get("serial").and_then(|s| match s {
-                Value::String(s) => Some(s.clone()),
-                Value::Number(n) => Some(n.as_u64().map_or_else(|| n.to_string(), |n| format!("{n:#010x}"))),
-                _ => None,
-            });
-            own.into_iter().chain(o.values().flat_map(serials)).collect()
-        }
-        Value::Array(a) => a.iter().flat_map(serials).collect(),
-        _ => vec![],
-    }
-}
-
-/// Sets every `serial` to null and takes the given texts out of all others.
-fn hide(v: &mut serde_json::Value, texts: &[String]) {
-    use serde_json::Value;
-    match v {
-        Value::Object(o) => {
-            for (key, value) in o.iter_mut() {
-                if key == "serial" { *value = Value::Null } else { hide(value, texts) }
-            }
-        }
-        Value::Array(a) => a.iter_mut().for_each(|x| hide(x, texts)),
-        Value::String(s) => texts.iter().filter(|t| !t.trim().is_empty()).for_each(|t| {
-            if s.contains(t.as_str()) {
-                *s = s.replace(t.as_str(), "(serial left out)");
-            }
-        }),
-        _ => {}
     }
 }
 
@@ -272,10 +263,13 @@ pub(crate) mod tests {
         let mut r = report(vec![]);
         r.target.serial = Some("0xcf05a100".into());
         r.settings.asked = "/dev/disk/by-id/mmc-SA04G_0xcf05a100".into();
-        r.declared = serde_json::json!({ "name": "SA04G", "serial": "0xdeadbeef", "cid": { "serial": 3735928559u32 }, "notes": ["0xdeadbeef is odd"] });
+        r.declared = serde_json::json!({ "name": "SA04G", "serial": "0xdeadbeef", "cid": { "serial": 3735928559u32, "raw": "0353445355303847800DEADBEEF00c71" }, "notes": ["0xdeadbeef is odd"] });
         r.warnings.push("card 0xcf05a100 is slow".into());
-        let text = r.without_serial().json();
+        let mut run = Run::new("scatter");
+        run.faults.push("/dev/disk/by-id/mmc-SA04G_0xcf05a100 failed".into());
+        r.runs.push(run);
+        let text = r.without_serial().json().to_lowercase();
         assert!(!text.contains("cf05a100") && !text.contains("deadbeef") && !text.contains("3735928559"), "{text}");
-        assert!(text.contains("SA04G"));
+        assert!(text.contains("sa04g"));
     }
 }

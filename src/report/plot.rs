@@ -2,7 +2,7 @@
 
 use super::figures::is_bound;
 use crate::experiment::Figure;
-use crate::units::{Bytes, three};
+use crate::units::three;
 
 /// A plot of `width` by `height` characters, axes and title included in the lines returned.
 pub fn braille(f: &Figure, width: usize, height: usize) -> Vec<String> {
@@ -54,13 +54,19 @@ pub fn braille(f: &Figure, width: usize, height: usize) -> Vec<String> {
     }
     let name = |v: f64| {
         let v = if f.log_x { v.exp2() } else { v };
-        if f.log_x && v >= 512.0 { Bytes(v.round() as u64).to_string() } else { three(v).trim_end_matches(".00").to_string() }
+        if f.log_x && v >= 512.0 { bytes(v.round() as u64) } else { three(v).trim_end_matches(".00").to_string() }
     };
     let (a, b) = (name(x0), name(x1));
     let gap = columns.saturating_sub(a.chars().count() + b.chars().count());
     let middle = if f.x.chars().count() + 2 <= gap { format!("{:^gap$}", f.x) } else { " ".repeat(gap) };
     lines.push(format!("{:margin$} {a}{middle}{b}", ""));
     lines
+}
+
+/// Bytes as they are where that is short.
+fn bytes(b: u64) -> String {
+    let exact = crate::units::Bytes(b).to_string();
+    if exact.len() <= 9 { exact } else { super::terminal::size(b) }
 }
 
 /// A bar over `part` (0 to 1) of `width` characters, in eighths of one.

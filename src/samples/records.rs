@@ -185,14 +185,32 @@ impl Pass {
 }
 
 /// The consistency rule (G7): record / speed is the mean and what the loop adds, a few µs. Returns that addition in µs.
+/// `record` in bytes, `speed` in kB/s, `mean` in µs.
 pub fn loop_time(record: u64, speed: f64, mean: f64) -> f64 {
     record as f64 * 1e3 / speed - mean
 }
 
-/// Whether speed and mean of a published or measured row can be of one pass: the loop takes no negative time, but for what
-/// rounding of the figures allows (0.5 % of the mean, at least 1 µs).
+/// Whether speed (kB/s) and mean (µs) of a published or measured row can be of one pass: the loop takes no negative time, but
+/// for what rounding allows (the mean is printed in whole µs, the speed in two digits or more: 1 µs and 0.5 % of the mean).
 pub fn consistent(record: u64, speed: f64, mean: f64) -> bool {
-    loop_time(record, speed, mean) >= -(0.005 * mean).max(1.0)
+    loop_time(record, speed, mean) >= -(1.0 + 0.005 * mean)
+}
+
+/// Why the printed figures of a pass cannot be of one pass; `None` where they can. Speed in kB/s, times in µs. Every reader of
+/// such rows asks this one function, so that a row is flagged everywhere or nowhere (G7).
+pub fn contradiction(record: Option<u64>, speed: f64, [max, min, mean]: [f64; 3]) -> Option<String> {
+    if speed.is_nan() || speed <= 0.0 {
+        return Some("a speed of zero".into());
+    }
+    // The first record may count in the mean and not in the longest and shortest.
+    if min > max * 1.0001 || mean > max * 1.0001 {
+        return Some(format!("the average of {mean} or the shortest of {min} µs is above the longest of {max} µs"));
+    }
+    let record = record.filter(|&r| mean.is_finite() && !consistent(r, speed, mean))?;
+    let each = record as f64 * 1e3 / speed;
+    Some(format!(
+        "inconsistent (G7): {speed} kB/s is {each:.0} µs a record of {record} B, less than the average of {mean} µs: the two are not of one pass"
+    ))
 }
 
 #[cfg(test)]
@@ -242,5 +260,11 @@ mod tests {
             assert!(consistent(record, speed, mean) && (5.0..7.2).contains(&loop_time(record, speed, mean)));
         }
         assert!(!consistent(512, 392.32, 1339.0) && loop_time(512, 392.32, 1339.0) < -33.0);
+        let why = |speed: f64, times: [f64; 3]| contradiction(Some(512), speed, times);
+        assert_eq!(why(392.32, [62500.0, 1184.0, 1299.0]), None);
+        assert!(why(392.32, [62500.0, 1184.0, 1339.0]).unwrap().contains("G7"));
+        assert!(why(392.32, [1000.0, 1184.0, 1299.0]).unwrap().contains("above the longest"));
+        assert!(why(0.0, [1.0, 1.0, 1.0]).unwrap().contains("zero") && why(f64::NAN, [1.0; 3]).is_some());
+        assert_eq!(contradiction(None, 392.32, [62500.0, 1184.0, 1339.0]), None, "without the size of a record nothing can be said");
     }
 }

@@ -1,7 +1,12 @@
 //! The same few SQL statements on SQLite and on PostgreSQL.
 
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use std::collections::HashMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long one program waits for another that writes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A value that goes in or comes out.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,6 +68,21 @@ pub enum DbError {
     /// The text of the server, without the lines around it.
     #[error("PostgreSQL: {0}")]
     Postgres(String),
+    #[error("the survey was made by a newer nandscope (tables version {have}, this program knows {known})")]
+    Newer { have: usize, known: usize },
+}
+
+impl DbError {
+    /// The file is no database, or its pages contradict each other. As the index is made from the files it can be made anew.
+    pub fn is_ruin(&self) -> bool {
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+        matches!(self, DbError::Sqlite(rusqlite::Error::SqliteFailure(e, _)) if matches!(e.code, NotADatabase | DatabaseCorrupt))
+    }
+
+    fn is_busy(&self) -> bool {
+        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
+        matches!(self, DbError::Sqlite(rusqlite::Error::SqliteFailure(e, _)) if matches!(e.code, DatabaseBusy | DatabaseLocked))
+    }
 }
 
 impl From<postgres::Error> for DbError {
@@ -78,7 +98,24 @@ type Result<T> = std::result::Result<T, DbError>;
 /// Statements use $1, $2, ... in the order in which they stand, each once.
 pub enum Db {
     Sqlite(rusqlite::Connection),
-    Postgres(Box<postgres::Client>),
+    Postgres(Box<Server>),
+}
+
+/// A connection, and the statements that it has prepared: without them each call asks the server twice.
+pub struct Server {
+    client: postgres::Client,
+    prepared: HashMap<String, postgres::Statement>,
+}
+
+impl Server {
+    fn prepare(&mut self, sql: &str) -> Result<postgres::Statement> {
+        if let Some(s) = self.prepared.get(sql) {
+            return Ok(s.clone());
+        }
+        let s = self.client.prepare(sql)?;
+        self.prepared.insert(sql.into(), s.clone());
+        Ok(s)
+    }
 }
 
 impl Db {
@@ -87,8 +124,17 @@ impl Db {
     pub fn sqlite(path: &Path) -> Result<Db> {
         let c = rusqlite::Connection::open(path)?;
         // Several programs may add at once: wait for each other, readers never wait.
-        c.busy_timeout(std::time::Duration::from_secs(60))?;
-        c.pragma_update(None, "journal_mode", "WAL")?;
+        c.busy_timeout(PATIENCE)?;
+        // Counts for a new file only: a search of ten thousand cards reads every page, and a few large ones are read faster.
+        c.pragma_update(None, "page_size", 32768)?;
+        // The change to WAL of a new file does not wait by itself.
+        let began = Instant::now();
+        while let Err(e) = c.pragma_update(None, "journal_mode", "WAL").map_err(DbError::from) {
+            if !e.is_busy() || began.elapsed() > PATIENCE {
+                return Err(e);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
         c.pragma_update(None, "synchronous", "NORMAL")?;
         c.set_prepared_statement_cache_capacity(64);
         Ok(Db::Sqlite(c))
@@ -97,7 +143,18 @@ impl Db {
     /// # Errors
     /// The server cannot be reached or refuses.
     pub fn postgres(url: &str) -> Result<Db> {
-        Ok(Db::Postgres(Box::new(postgres::Client::connect(url, postgres::NoTls)?)))
+        let client = postgres::Client::connect(url, postgres::NoTls)?;
+        Ok(Db::Postgres(Box::new(Server { client, prepared: HashMap::new() })))
+    }
+
+    /// A statement in this database's words: `HAS(text, part)` is where the part occurs, 0 for nowhere; `{C}` sorts as bytes do;
+    /// `{+name}` keeps a database from walking the index of `name`, row by row, for the order only, where few rows will be left.
+    pub fn words(&self, sql: &str) -> String {
+        let (has, order, name, id) = match self {
+            Db::Sqlite(_) => ("instr(", "", "+name", "+id"),
+            Db::Postgres(_) => ("strpos(", " COLLATE \"C\"", "(name || '') COLLATE \"C\"", "(id || '') COLLATE \"C\""),
+        };
+        sql.replace("HAS(", has).replace("{C}", order).replace("{+name}", name).replace("{+id}", id)
     }
 
     /// Several statements without values.
@@ -107,7 +164,7 @@ impl Db {
     pub fn batch(&mut self, sql: &str) -> Result<()> {
         match self {
             Db::Sqlite(c) => Ok(c.execute_batch(sql)?),
-            Db::Postgres(c) => Ok(c.batch_execute(sql)?),
+            Db::Postgres(s) => Ok(s.client.batch_execute(sql)?),
         }
     }
 
@@ -116,7 +173,10 @@ impl Db {
     pub fn execute(&mut self, sql: &str, values: &[Val]) -> Result<u64> {
         match self {
             Db::Sqlite(c) => Ok(c.prepare_cached(sql)?.execute(rusqlite::params_from_iter(values.iter().map(own)))? as u64),
-            Db::Postgres(c) => Ok(c.execute(sql, &refs(values))?),
+            Db::Postgres(s) => {
+                let statement = s.prepare(sql)?;
+                Ok(s.client.execute(&statement, &refs(values))?)
+            }
         }
     }
 
@@ -132,8 +192,9 @@ impl Db {
                 })?;
                 Ok(rows.collect::<std::result::Result<Vec<Vec<Val>>, _>>()?)
             }
-            Db::Postgres(c) => {
-                let rows = c.query(sql, &refs(values))?;
+            Db::Postgres(s) => {
+                let statement = s.prepare(sql)?;
+                let rows = s.client.query(&statement, &refs(values))?;
                 Ok(rows.iter().map(|r| (0..r.len()).map(|i| from_postgres(r, i)).collect()).collect())
             }
         }
@@ -227,37 +288,72 @@ pub const MIGRATIONS: &[&str] = &[
     // Lists are sorted by name; imports are looked up by what they were.
     "CREATE INDEX cards_name ON cards (name);
      CREATE INDEX cards_path ON cards (path);",
+    // What a list shows stands in the row, and the order is that of bytes on every database.
+    "ALTER TABLE cards ADD COLUMN erase_block TEXT;
+     ALTER TABLE cards ADD COLUMN open_linear TEXT;
+     ALTER TABLE cards ADD COLUMN open_random TEXT;
+     UPDATE cards SET erase_block = (SELECT MIN(f.shown) FROM facts f WHERE f.id = cards.id AND f.key = 'erase_block'),
+        open_linear = (SELECT MIN(f.shown) FROM facts f WHERE f.id = cards.id AND f.key = 'open_aus_linear'),
+        open_random = (SELECT MIN(f.shown) FROM facts f WHERE f.id = cards.id AND f.key = 'open_aus_random');
+     DROP INDEX cards_name;
+     CREATE INDEX cards_order ON cards (name{C}, id{C});
+     DROP INDEX facts_key;
+     CREATE INDEX facts_key ON facts (key, value, bound, id);",
 ];
 
-/// Brings the tables to this program's version.
+/// What the table `meta` holds: the version of the tables, and what the index was made from.
+pub type Meta = HashMap<String, i64>;
+
+fn meta(db: &mut Db) -> Result<Meta> {
+    let rows = db.query("SELECT key, value FROM meta", &[])?;
+    Ok(rows.into_iter().filter_map(|r| Some((r[0].text(), r[1].int()?))).collect())
+}
+
+/// Sets a value of `meta`.
+///
+/// # Errors
+/// What the database says.
+pub fn remember(db: &mut Db, key: &str, value: i64) -> Result<()> {
+    let sql = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    db.execute(sql, &[key.into(), Val::Int(value)]).map(|_| ())
+}
+
+/// Brings the tables to this program's version, and returns what `meta` holds.
 ///
 /// # Errors
 /// The tables are newer than this program, or the database fails.
-pub fn migrate(db: &mut Db) -> Result<()> {
-    db.batch("CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value BIGINT NOT NULL)")?;
-    let current = |db: &mut Db| -> Result<usize> {
-        Ok(db.query("SELECT value FROM meta WHERE key = 'version'", &[])?.first().and_then(|r| r[0].int()).unwrap_or(0) as usize)
-    };
-    if current(db)? == MIGRATIONS.len() {
-        return Ok(());
+pub fn migrate(db: &mut Db) -> Result<Meta> {
+    // Nearly always the tables are there and current: one question is enough then.
+    let known = MIGRATIONS.len();
+    let version = |m: &Meta| m.get("version").map_or(0, |v| *v as usize);
+    let found = meta(db);
+    match found {
+        Ok(m) if version(&m) == known => return Ok(m),
+        Ok(m) if version(&m) > known => return Err(DbError::Newer { have: version(&m), known }),
+        Err(e) if e.is_ruin() => return Err(e),
+        _ => {}
     }
     db.transaction(|db| {
         if matches!(db, Db::Postgres(_)) {
             // Two hosts may open a new survey at the same time.
-            db.batch("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE")?;
+            db.batch("SELECT pg_advisory_xact_lock(7236834)")?;
         }
-        let have = current(db)?;
-        if have > MIGRATIONS.len() {
-            let text = format!("the survey was made by a newer nandscope (tables version {have}, this program knows {})", MIGRATIONS.len());
-            return Err(DbError::Postgres(text));
+        db.batch("CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value BIGINT NOT NULL)")?;
+        let have = version(&meta(db)?);
+        if have > known {
+            return Err(DbError::Newer { have, known });
         }
         for sql in &MIGRATIONS[have..] {
-            db.batch(sql)?;
+            let sql = db.words(sql);
+            db.batch(&sql)?;
         }
-        db.execute(
-            "INSERT INTO meta (key, value) VALUES ('version', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            &[Val::Int(MIGRATIONS.len() as i64)],
-        )?;
-        Ok(())
+        if matches!(db, Db::Postgres(_)) {
+            // Packing the reports costs the server more than all else; the fast way where it is built in.
+            db.batch(
+                "DO $$ BEGIN EXECUTE 'ALTER TABLE cards ALTER COLUMN json SET COMPRESSION lz4'; EXCEPTION WHEN OTHERS THEN NULL; END $$",
+            )?;
+        }
+        remember(db, "version", known as i64)?;
+        meta(db)
     })
 }

@@ -1,4 +1,4 @@
-//! The survey as a table for other programs: CSV, JSON lines, and the wiki table of the Linaro flash-card survey.
+//! The survey as a table for other programs: CSV, JSON lines, and a wiki table for a page such as the Linaro flash-card survey.
 
 use super::{Result, Row, Survey};
 use crate::finding::Quantity;
@@ -50,10 +50,11 @@ pub fn csv(s: &mut Survey, rows: &[Row]) -> Result<String> {
 ///
 /// # Errors
 /// The database, or a file that was damaged in the meantime.
-pub fn json_lines(s: &mut Survey, rows: &[Row]) -> Result<String> {
+pub fn json_lines(s: &mut Survey, rows: &[Row], with_serial: bool) -> Result<String> {
     let mut out = String::new();
     for r in rows {
-        let mut record = s.get(&r.id)?;
+        let kept = s.get(&r.id)?;
+        let mut record = if with_serial { kept } else { kept.shared() };
         record.original = serde_json::Value::Null;
         out.push_str(&serde_json::to_string(&record).unwrap_or_default());
         out.push('\n');
@@ -61,7 +62,11 @@ pub fn json_lines(s: &mut Survey, rows: &[Row]) -> Result<String> {
     Ok(out)
 }
 
-/// A MoinMoin table with the columns that the Linaro survey had.
+/// A MoinMoin table (the wiki of the Linaro flash-card survey is one), a line a card.
+///
+/// The columns are what flashbench's README tells a reader to find (F3-F19). That page,
+/// <https://wiki.linaro.org/WorkingGroups/KernelArchived/Projects/FlashCardSurvey>, could be read up to its text about cards only, not
+/// to its table; so its headings may differ.
 pub fn wiki(s: &mut Survey, rows: &[Row]) -> Result<String> {
     let facts = s.facts()?;
     let cell = |t: &str| if t.is_empty() { " ".to_string() } else { t.replace("||", "| |").replace(['\n', '\r'], " ") };

@@ -4,18 +4,24 @@
 //! cannot be read is named and skipped. Several programs may add at the same time: a file appears under its final name in one step,
 //! its name is the hash of its content, and the index waits for its turn.
 
+pub mod chart;
 pub mod db;
 pub mod export;
+mod figures;
+mod index;
+pub mod published;
 mod query;
 pub mod record;
 pub mod site;
 
 use db::{Db, DbError, Val};
-use record::{Record, SCHEMA, Told};
+use record::{Record, Told};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::UNIX_EPOCH;
+
+/// The index of a directory, beside `cards`.
+const INDEX: &str = "index.sqlite";
 
 /// Where a survey lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +45,12 @@ pub enum SurveyError {
     Query(String),
     #[error("{path} is damaged: {why}")]
     Damaged { path: String, why: String },
+}
+
+impl SurveyError {
+    fn is_ruin(&self) -> bool {
+        matches!(self, SurveyError::Db(e) if e.is_ruin())
+    }
 }
 
 type Result<T> = std::result::Result<T, SurveyError>;
@@ -97,105 +109,68 @@ fn io<T>(path: &Path, r: std::io::Result<T>) -> Result<T> {
     r.map_err(|source| SurveyError::Io { path: path.display().to_string(), source })
 }
 
-/// Nanoseconds; good enough to notice a change together with the size.
-fn mtime(m: &std::fs::Metadata) -> i64 {
-    m.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok()).map_or(0, |d| d.as_nanos() as i64)
-}
-
-/// What the index remembers of a file: time and size.
-type Stamp = (i64, i64);
-
 impl Survey {
     /// Opens or begins a survey, and brings its index up to date with the files.
     ///
     /// # Errors
     /// The directory or server cannot be used, or was written by a newer program.
     pub fn open(place: &Place) -> Result<Survey> {
-        let mut s = match place {
-            Place::Server(url) => Survey { db: Db::postgres(url)?, dir: None, skipped: vec![] },
+        match place {
+            Place::Server(url) => Survey { db: Db::postgres(url)?, dir: None, skipped: vec![] }.ready(),
             Place::Dir(dir) => {
-                io(dir, std::fs::create_dir_all(dir.join("cards")))?;
-                Survey { db: open_index(&dir.join("index.sqlite"))?, dir: Some(dir.clone()), skipped: vec![] }
+                let cards = dir.join("cards");
+                io(&cards, std::fs::create_dir_all(&cards))?;
+                let begin = || Survey { db: Db::sqlite(&dir.join(INDEX))?, dir: Some(dir.clone()), skipped: vec![] }.ready();
+                match begin() {
+                    Err(e) if e.is_ruin() => {
+                        discard(dir);
+                        begin()
+                    }
+                    other => other,
+                }
             }
-        };
-        db::migrate(&mut s.db)?;
-        s.references()?;
-        s.sync()?;
-        Ok(s)
+        }
+    }
+
+    /// Tables, reference entries and files as they should be.
+    fn ready(mut self) -> Result<Survey> {
+        let meta = db::migrate(&mut self.db)?;
+        self.references(meta.get("reference").copied())?;
+        if let Some(dir) = &self.dir {
+            let cards = dir.join("cards");
+            index::sync(&mut self.db, &cards, meta.get("files").copied())?;
+            let rows = self.db.query("SELECT path, why FROM damaged ORDER BY path", &[])?;
+            self.skipped = rows.into_iter().map(|r| (cards.join(r[0].text()).display().to_string(), r[1].text())).collect();
+        }
+        Ok(self)
+    }
+
+    /// Does something, and once more with a new index where the old one turns out to be ruined.
+    fn mend<T>(&mut self, what: impl Fn(&mut Survey) -> Result<T>) -> Result<T> {
+        match (what(self), self.dir.clone()) {
+            (Err(e), Some(dir)) if e.is_ruin() => {
+                discard(&dir);
+                *self = Survey::open(&Place::Dir(dir))?;
+                what(self)
+            }
+            (done, _) => done,
+        }
     }
 
     /// The built-in entries, where the index has others or none.
-    fn references(&mut self) -> Result<()> {
+    fn references(&mut self, have: Option<i64>) -> Result<()> {
         let stamp = i64::from(crc32fast::hash(include_bytes!("reference.toml")));
-        let have = self.db.query("SELECT value FROM meta WHERE key = 'reference'", &[])?.first().and_then(|r| r[0].int());
         if have == Some(stamp) {
             return Ok(());
         }
         self.db.transaction(|db| {
             db.execute("DELETE FROM facts WHERE id IN (SELECT id FROM cards WHERE format = 'published')", &[])?;
             db.execute("DELETE FROM cards WHERE format = 'published'", &[])?;
-            for r in record::published() {
-                index(db, &r, None, None)?;
+            for r in published::published() {
+                index::insert(db, &r, None, None)?;
             }
-            db.execute(
-                "INSERT INTO meta (key, value) VALUES ('reference', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                &[Val::Int(stamp)],
-            )?;
-            Ok(())
+            Ok(db::remember(db, "reference", stamp)?)
         })
-    }
-
-    /// Compares the files with the index.
-    fn sync(&mut self) -> Result<()> {
-        let Some(dir) = &self.dir else { return Ok(()) };
-        let cards = dir.join("cards");
-        let mut files: HashMap<String, Stamp> = HashMap::new();
-        for entry in io(&cards, std::fs::read_dir(&cards))? {
-            let entry = io(&cards, entry)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".json") && !name.starts_with('.') {
-                // A file that is gone by now was removed by somebody else.
-                if let Ok(m) = entry.metadata() {
-                    files.insert(name, (mtime(&m), m.len() as i64));
-                }
-            }
-        }
-        let known = |db: &mut Db, sql: &str| -> Result<HashMap<String, (Stamp, String)>> {
-            let rows = db.query(sql, &[])?;
-            Ok(rows.into_iter().map(|r| (r[0].text(), ((r[1].int().unwrap_or(0), r[2].int().unwrap_or(0)), r[3].text()))).collect())
-        };
-        let indexed = known(&mut self.db, "SELECT path, mtime, size, id FROM cards WHERE path IS NOT NULL")?;
-        let damaged = known(&mut self.db, "SELECT path, mtime, size, why FROM damaged")?;
-        let changed: Vec<(String, Stamp)> = files
-            .iter()
-            .filter(|(name, stamp)| indexed.get(*name).is_none_or(|k| k.0 != **stamp) && damaged.get(*name).is_none_or(|k| k.0 != **stamp))
-            .map(|(n, s)| (n.clone(), *s))
-            .collect();
-        // Somebody may have added a file since the directory was read.
-        let gone: Vec<String> =
-            indexed.keys().chain(damaged.keys()).filter(|n| !files.contains_key(*n) && !cards.join(n).exists()).cloned().collect();
-        for batch in changed.chunks(256) {
-            let read: Vec<_> = batch.iter().map(|f| (f, load(&cards.join(&f.0)))).collect();
-            self.db.transaction(|db| {
-                for ((name, stamp), record) in read {
-                    drop_path(db, name)?;
-                    match record {
-                        Ok(r) => index(db, &r, Some((name, *stamp)), None)?,
-                        Err(why) => {
-                            let values = [name.as_str().into(), Val::Int(stamp.0), Val::Int(stamp.1), why.into()];
-                            db.execute("INSERT INTO damaged (path, mtime, size, why) VALUES ($1, $2, $3, $4)", &values)?;
-                        }
-                    }
-                }
-                Ok::<(), SurveyError>(())
-            })?;
-        }
-        if !gone.is_empty() {
-            self.db.transaction(|db| gone.iter().try_for_each(|n| drop_path(db, n)))?;
-        }
-        let rows = self.db.query("SELECT path, why FROM damaged ORDER BY path", &[])?;
-        self.skipped = rows.into_iter().map(|r| (cards.join(r[0].text()).display().to_string(), r[1].text())).collect();
-        Ok(())
     }
 
     /// Adds files; `done` is told of each. Reading runs on all processors, the index takes them in the order they are ready.
@@ -223,23 +198,19 @@ impl Survey {
                 });
             }
             drop(send);
+            let cards = self.dir.as_ref().map(|d| d.join("cards"));
             let mut waiting = receive.iter().peekable();
             while waiting.peek().is_some() {
-                let batch: Vec<_> = waiting.by_ref().take(256).collect();
-                let dir = self.dir.clone();
-                let results = self.db.transaction(|db| {
-                    let mut out = vec![];
-                    for (i, read) in batch {
-                        out.push((
-                            i,
-                            match read {
-                                Ok((r, text)) => keep(db, dir.as_deref(), &r, text)?,
-                                Err(why) => Added::Refused(why),
-                            },
-                        ));
+                let (mut good, mut results) = (vec![], vec![]);
+                for (i, read) in waiting.by_ref().take(256) {
+                    match read {
+                        Ok((r, text)) => good.push((i, r, text)),
+                        Err(why) => results.push((i, Added::Refused(why))),
                     }
-                    Ok::<_, SurveyError>(out)
-                })?;
+                }
+                good.sort_by(|a, b| a.1.id.cmp(&b.1.id));
+                results.extend(self.mend(|s| s.db.transaction(|db| index::keep(db, cards.as_deref(), &good)))?);
+                results.sort_by_key(|r| r.0);
                 results.into_iter().for_each(|(i, a)| done(&files[i], a));
             }
             Ok::<(), SurveyError>(())
@@ -253,52 +224,34 @@ impl Survey {
         Ok(())
     }
 
-    /// Entries that meet all conditions, by name.
+    /// Entries that meet all conditions, by name: the first `most`, and how many there are. Without `summary` that column stays
+    /// empty: of ten thousand cards it is most of what a server would have to send.
     ///
     /// # Errors
     /// A condition that cannot be understood, or the database.
-    pub fn list(&mut self, words: &[String]) -> Result<Vec<Row>> {
+    pub fn list(&mut self, words: &[String], most: Option<usize>, summary: bool) -> Result<(Vec<Row>, usize)> {
         let conditions: Vec<query::Condition> =
             words.iter().map(|w| query::parse(w)).collect::<std::result::Result<_, _>>().map_err(SurveyError::Query)?;
         let (sql, values) = query::all(&conditions, 0);
-        let rows = self.db.query(
-            &format!("SELECT id, name, COALESCE(maker, ''), COALESCE(kind, ''), capacity, format, summary, flags FROM cards WHERE {sql} ORDER BY name, id"),
-            &values,
-        )?;
-        // One pass over the facts that a list shows is cheaper than three look-ups a row.
-        let mut shown: HashMap<(String, String), String> = HashMap::new();
-        let facts = if rows.len() > 200 {
-            self.db.query("SELECT id, key, shown FROM facts WHERE key IN ('erase_block', 'open_aus_linear', 'open_aus_random')", &[])?
-        } else {
-            let mut all = vec![];
-            for r in &rows {
-                all.extend(self.db.query("SELECT id, key, shown FROM facts WHERE id = $1", &r[..1])?);
-            }
-            all
-        };
-        facts.into_iter().for_each(|r| {
-            shown.insert((r[0].text(), r[1].text()), r[2].text());
-        });
-        let mut fact = |id: &str, key: &str| shown.remove(&(id.to_string(), key.to_string())).unwrap_or_default();
-        Ok(rows
-            .iter()
-            .map(|r| {
-                let id = r[0].text();
-                Row {
-                    name: r[1].text(),
-                    maker: r[2].text(),
-                    kind: r[3].text(),
-                    capacity: r[4].int().map(|c| c as u64),
-                    format: r[5].text(),
-                    erase_block: fact(&id, "erase_block"),
-                    open_linear: fact(&id, "open_aus_linear"),
-                    open_random: fact(&id, "open_aus_random"),
-                    summary: r[6].text(),
-                    flags: r[7].int().unwrap_or(0),
-                    id,
+        let summary = if summary { "summary" } else { "''" };
+        let limit = most.map_or(String::new(), |n| format!(" LIMIT {n}"));
+        let order = if conditions.is_empty() { "name{C}, id{C}" } else { "{+name}, {+id}" };
+        self.mend(|s| {
+            let rows = s.db.words(&format!(
+                "SELECT id, name, COALESCE(maker, ''), COALESCE(kind, ''), capacity, format, {summary}, flags,
+                    COALESCE(erase_block, ''), COALESCE(open_linear, ''), COALESCE(open_random, '')
+                 FROM cards WHERE {sql} ORDER BY {order}{limit}"
+            ));
+            let rows: Vec<Row> = s.db.query(&rows, &values)?.into_iter().map(row).collect();
+            let count = match most {
+                Some(n) if n == rows.len() => {
+                    let sql = s.db.words(&format!("SELECT COUNT(*) FROM cards WHERE {sql}"));
+                    s.db.query(&sql, &values)?.first().and_then(|r| r[0].int()).unwrap_or(0) as usize
                 }
-            })
-            .collect())
+                _ => rows.len(),
+            };
+            Ok((rows, count))
+        })
     }
 
     /// One entry, by its id or the beginning of it.
@@ -308,7 +261,10 @@ impl Survey {
     pub fn get(&mut self, id: &str) -> Result<Record> {
         let wanted = id.to_lowercase();
         let like = format!("{}%", wanted.replace(['%', '_'], " "));
-        let rows = self.db.query("SELECT id, path FROM cards WHERE id LIKE $1 ORDER BY id LIMIT 9", &[like.into()])?;
+        let rows = self.mend(|s| {
+            let sql = s.db.words("SELECT id, path FROM cards WHERE id LIKE $1 ORDER BY id{C} LIMIT 9");
+            Ok(s.db.query(&sql, &[like.as_str().into()])?)
+        })?;
         let row = match &rows[..] {
             [] => return Err(SurveyError::NotFound(id.into())),
             [one] => one,
@@ -318,19 +274,19 @@ impl Survey {
             },
         };
         let id = row[0].text();
-        if let Some(r) = id.starts_with("ref-").then(|| record::published().into_iter().find(|r| r.id == id)).flatten() {
+        if let Some(r) = id.starts_with("ref-").then(|| published::published().into_iter().find(|r| r.id == id)).flatten() {
             return Ok(r);
         }
         let damaged = |path: String, why: String| SurveyError::Damaged { path, why };
         match (&self.dir, &row[1]) {
             (Some(dir), Val::Text(name)) => {
                 let path = dir.join("cards").join(name);
-                load(&path).map_err(|why| damaged(path.display().to_string(), why))
+                index::load(&path).map_err(|why| damaged(path.display().to_string(), why))
             }
             _ => {
                 let json = self.db.query("SELECT json FROM cards WHERE id = $1", &[id.as_str().into()])?;
                 let text = json.first().map(|r| r[0].text()).unwrap_or_default();
-                parse(&text).map_err(|why| damaged(id, why))
+                index::parse(&text).map_err(|why| damaged(id, why))
             }
         }
     }
@@ -345,12 +301,21 @@ impl Survey {
         if row[2].text() == "published" {
             return Err(SurveyError::Query(format!("{id} is a reference entry; those are part of the program")));
         }
-        if let (Some(dir), Val::Text(name)) = (&self.dir, &row[1]) {
-            let path = dir.join("cards").join(name);
-            io(&path, std::fs::remove_file(&path))?;
-        }
-        self.db.transaction(|db| drop_id(db, &row[0].text()))?;
+        let cards = self.dir.as_ref().map(|d| d.join("cards"));
+        let file = match &row[1] {
+            Val::Text(name) => Some(name.as_str()),
+            _ => None,
+        };
+        index::remove(&mut self.db, cards.as_deref(), &row[0].text(), file)?;
         Ok(row[0].text())
+    }
+
+    /// A question in the words of [`Db::words`].
+    fn query(&mut self, sql: &str, values: &[Val]) -> Result<Vec<Vec<Val>>> {
+        self.mend(|s| {
+            let sql = s.db.words(sql);
+            Ok(s.db.query(&sql, values)?)
+        })
     }
 
     /// Facts of all entries, by id.
@@ -358,6 +323,10 @@ impl Survey {
     /// # Errors
     /// The database.
     pub fn facts(&mut self) -> Result<HashMap<String, Vec<Fact>>> {
+        self.mend(Survey::all_facts)
+    }
+
+    fn all_facts(&mut self) -> Result<HashMap<String, Vec<Fact>>> {
         let mut out: HashMap<String, Vec<Fact>> = HashMap::new();
         let real = |v: &Val| match v {
             Val::Real(f) => *f,
@@ -373,127 +342,25 @@ impl Survey {
     }
 }
 
-/// An index that is no database is only an index: it is made anew.
-fn open_index(path: &Path) -> Result<Db> {
-    let sound = |db: &mut Db| db.query("SELECT COUNT(*) FROM sqlite_master", &[]).is_ok();
-    match Db::sqlite(path) {
-        Ok(mut db) => {
-            if sound(&mut db) {
-                return Ok(db);
-            }
-        }
-        Err(DbError::Sqlite(rusqlite::Error::SqliteFailure(e, _)))
-            if e.code == rusqlite::ErrorCode::NotADatabase || e.code == rusqlite::ErrorCode::DatabaseCorrupt => {}
-        Err(e) => return Err(e.into()),
+fn row(r: Vec<Val>) -> Row {
+    Row {
+        id: r[0].text(),
+        name: r[1].text(),
+        maker: r[2].text(),
+        kind: r[3].text(),
+        capacity: r[4].int().map(|c| c as u64),
+        format: r[5].text(),
+        summary: r[6].text(),
+        flags: r[7].int().unwrap_or(0),
+        erase_block: r[8].text(),
+        open_linear: r[9].text(),
+        open_random: r[10].text(),
     }
+}
+
+/// An index that is ruined is only an index: it is made anew from the files.
+fn discard(dir: &Path) {
     for end in ["", "-wal", "-shm"] {
-        let mut p = path.as_os_str().to_owned();
-        p.push(end);
-        let _ = std::fs::remove_file(p);
+        let _ = std::fs::remove_file(dir.join(format!("{INDEX}{end}")));
     }
-    Ok(Db::sqlite(path)?)
-}
-
-fn parse(text: &str) -> std::result::Result<Record, String> {
-    let r: Record = serde_json::from_str(text)
-        .map_err(|e| if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() })?;
-    match r.schema.as_str() {
-        SCHEMA if !r.id.is_empty() => Ok(r),
-        SCHEMA => Err("it has no id".into()),
-        other => Err(format!("its schema is '{other}', this program reads {SCHEMA}")),
-    }
-}
-
-fn load(path: &Path) -> std::result::Result<Record, String> {
-    parse(&std::fs::read_to_string(path).map_err(|e| e.to_string())?)
-}
-
-fn drop_id(db: &mut Db, id: &str) -> Result<()> {
-    db.execute("DELETE FROM facts WHERE id = $1", &[id.into()])?;
-    db.execute("DELETE FROM cards WHERE id = $1", &[id.into()])?;
-    Ok(())
-}
-
-fn drop_path(db: &mut Db, name: &str) -> Result<()> {
-    db.execute("DELETE FROM facts WHERE id IN (SELECT id FROM cards WHERE path = $1)", &[name.into()])?;
-    db.execute("DELETE FROM cards WHERE path = $1", &[name.into()])?;
-    db.execute("DELETE FROM damaged WHERE path = $1", &[name.into()])?;
-    Ok(())
-}
-
-/// Writes the file and indexes it.
-fn keep(db: &mut Db, dir: Option<&Path>, r: &Record, text: String) -> Result<Added> {
-    if !db.query("SELECT id FROM cards WHERE id = $1", &[r.id.as_str().into()])?.is_empty() {
-        return Ok(Added::Already { id: r.id.clone() });
-    }
-    match dir {
-        Some(dir) => {
-            let name = format!("{}.json", r.id);
-            let part = dir.join("cards").join(format!(".{}.{}.part", r.id, std::process::id()));
-            let path = dir.join("cards").join(&name);
-            io(&part, std::fs::write(&part, text))?;
-            io(&path, std::fs::rename(&part, &path))?;
-            let m = io(&path, std::fs::metadata(&path))?;
-            index(db, r, Some((&name, (mtime(&m), m.len() as i64))), None)?;
-        }
-        None => index(db, r, None, Some(text))?,
-    }
-    Ok(Added::New { id: r.id.clone(), flags: r.flags.clone() })
-}
-
-fn index(db: &mut Db, r: &Record, file: Option<(&str, Stamp)>, json: Option<String>) -> Result<()> {
-    drop_id(db, &r.id)?;
-    let c = &r.card;
-    let some = |o: &Option<String>| o.clone().map_or(Val::Null, Val::Text);
-    let decided: Vec<_> = r.findings.0.iter().filter_map(|f| Some((f, f.number().or(f.at_least.map(|b| b.0))?))).collect();
-    let shown = |f: &crate::finding::Finding, v: f64| format!("{}{}", if f.value.is_none() { "at least " } else { "" }, f.quantity.show(v));
-    let mut summary: Vec<String> =
-        decided.iter().map(|(f, v)| format!("{} {} ({:.0} %)", f.quantity.title(), shown(f, *v), (f.confidence * 100.0).floor())).collect();
-    summary.extend(r.metrics.iter().take(6).map(|m| format!("{}, {}: {} {}", m.name, m.conditions, crate::units::three(m.value), m.unit)));
-    let s = &r.source;
-    let words: Vec<&str> = [Some(c.name.as_str()), Some(&r.id), Some(&s.format), Some(&s.file)]
-        .into_iter()
-        .chain([&c.maker, &c.ids, &c.part, &c.kind, &c.price, &c.lot, &s.host, &s.citation, &s.tool, &s.url].map(Option::as_deref))
-        .flatten()
-        .chain(r.notes.iter().map(String::as_str))
-        .collect();
-    let values = [
-        r.id.as_str().into(),
-        c.name.as_str().into(),
-        some(&c.maker),
-        some(&c.ids),
-        some(&c.part),
-        some(&c.kind),
-        c.capacity.map(|b| b as i64).into(),
-        some(&c.price),
-        some(&c.lot),
-        s.format.as_str().into(),
-        s.file.as_str().into(),
-        some(&s.host),
-        some(&s.citation),
-        Val::Int(r.added as i64),
-        Val::Int(r.flags.len() as i64),
-        words.join(" ").to_lowercase().into(),
-        summary.join("; ").into(),
-        json.into(),
-        file.map(|f| f.0).into(),
-        file.map(|f| f.1.0).into(),
-        file.map(|f| f.1.1).into(),
-    ];
-    db.execute(
-        "INSERT INTO cards (id, name, maker, ids, part, kind, capacity, price, lot, format, file, host, citation, added, flags, words, summary, json, path, mtime, size)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)",
-        &values,
-    )?;
-    let facts = decided.iter().map(|(f, v)| (f.quantity.key().to_string(), *v, f.confidence, f.value.is_none(), shown(f, *v)));
-    let figures = r
-        .metrics
-        .iter()
-        .filter(|m| m.value.is_finite())
-        .map(|m| (m.key(), m.value, 1.0, false, format!("{} {}", crate::units::three(m.value), m.unit)));
-    for (key, value, confidence, bound, shown) in facts.chain(figures) {
-        let values = [r.id.as_str().into(), key.into(), Val::Real(value), Val::Real(confidence), Val::Int(i64::from(bound)), shown.into()];
-        db.execute("INSERT INTO facts (id, key, value, confidence, bound, shown) VALUES ($1, $2, $3, $4, $5, $6)", &values)?;
-    }
-    Ok(())
 }

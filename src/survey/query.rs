@@ -4,7 +4,7 @@ use super::db::Val;
 use crate::finding::Quantity;
 use crate::units::Bytes;
 
-/// Part of a statement: its text with `?` for each value.
+/// Part of a statement: its text with `?` for each value and `HAS(text, part)` for "occurs in".
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     pub sql: String,
@@ -17,8 +17,7 @@ const TEXTS: [&str; 9] = ["id", "name", "maker", "ids", "part", "kind", "format"
 /// One sentence that names the word and what would be right.
 pub fn parse(word: &str) -> Result<Condition, String> {
     let Some(at) = word.find(['=', '<', '>', '!']) else {
-        let like = format!("%{}%", word.to_lowercase().replace(['%', '_'], " "));
-        return Ok(Condition { sql: "words LIKE ?".into(), values: vec![like.into()] });
+        return Ok(Condition { sql: "HAS(words, ?) > 0".into(), values: vec![word.to_lowercase().into()] });
     };
     let key = word[..at].trim().to_lowercase().replace('-', "_");
     let op = ["<=", ">=", "!=", "=", "<", ">"]
@@ -30,10 +29,10 @@ pub fn parse(word: &str) -> Result<Condition, String> {
         return Err(format!("'{word}' has no value"));
     }
     if TEXTS.contains(&key.as_str()) {
-        let like = format!("%{}%", wanted.to_lowercase().replace(['%', '_'], " "));
+        let part = wanted.to_lowercase();
         return match op {
-            "=" => Ok(Condition { sql: format!("LOWER(COALESCE({key}, '')) LIKE ?"), values: vec![like.into()] }),
-            "!=" => Ok(Condition { sql: format!("LOWER(COALESCE({key}, '')) NOT LIKE ?"), values: vec![like.into()] }),
+            "=" => Ok(Condition { sql: format!("HAS(LOWER(COALESCE({key}, '')), ?) > 0"), values: vec![part.into()] }),
+            "!=" => Ok(Condition { sql: format!("HAS(LOWER(COALESCE({key}, '')), ?) = 0"), values: vec![part.into()] }),
             _ => Err(format!("'{word}': {key} is text; use = or !=")),
         };
     }
@@ -88,8 +87,8 @@ mod tests {
     fn words_and_conditions() {
         let c = [parse("SanDisk").unwrap(), parse("erase_block=4MiB").unwrap(), parse("open-aus-linear>=5").unwrap()];
         let (sql, values) = all(&c, 0);
-        assert!(sql.starts_with("words LIKE $1 AND id IN") && sql.contains("f.key = $4 AND f.value >= $5)"), "{sql}");
-        assert_eq!(values[..3], ["%sandisk%".into(), "erase_block".into(), Val::Real(4_194_304.0)]);
+        assert!(sql.starts_with("HAS(words, $1) > 0 AND id IN") && sql.contains("f.key = $4 AND f.value >= $5)"), "{sql}");
+        assert_eq!(values[..3], ["sandisk".into(), "erase_block".into(), Val::Real(4_194_304.0)]);
         assert!(parse("erase_block=4MiB").unwrap().sql.contains("bound = 0"));
     }
 
@@ -107,6 +106,6 @@ mod tests {
         }
         // Nothing that is typed becomes SQL.
         let c = parse("x'; DROP TABLE cards; --").unwrap();
-        assert_eq!(c.sql, "words LIKE ?");
+        assert_eq!(c.sql, "HAS(words, ?) > 0");
     }
 }

@@ -1,13 +1,13 @@
 //! One entry of the survey: a card, where its figures come from, what was found, and the original as it was given.
 
+use super::figures::{bench_metrics, report_metrics};
 use crate::compare::Subject;
-use crate::finding::{Finding, Findings, Quantity};
+use crate::finding::Findings;
 use crate::host::declared::{Declared, Kind};
 use crate::infer::tables;
-use crate::report::{Report, SCHEMA as REPORT};
+use crate::report::{Report, SCHEMA as REPORT, privacy};
 use crate::samples::import::{self, BenchPass, foreign};
 use crate::samples::metric::Metric;
-use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -97,22 +97,32 @@ impl Record {
         if text.trim().is_empty() {
             return Err("it is empty".into());
         }
+        let mut serials = vec![];
         let mut r = match text.trim_start().starts_with('{') {
             true => match foreign::read(&text) {
                 Some(b) => Record::of_benchmark(b?, &text),
-                None => Record::of_json(name, &text, told)?,
+                None => Record::of_json(name, &text, told, &mut serials)?,
             },
             false => match foreign::read(&text) {
                 Some(b) => Record::of_benchmark(b?, &text),
-                None => Record::of_log(name, bytes, &text, told)?,
+                None => Record::of_log(name, bytes, &text)?,
             },
         };
+        let clean = r.schema.is_empty() && r.source.format == "nandscope report";
         r.schema = SCHEMA.into();
         r.added = added;
-        let short = name.rsplit('/').next().unwrap_or(name);
+        let short = name.rsplit('/').next().unwrap_or(name).to_string();
         if r.source.file.is_empty() {
-            r.source.file = short.into();
+            r.source.file = short.clone();
         }
+        if !told.with_serial {
+            r = match clean {
+                // The report was cleaned as a report; its file may still be named after the card.
+                true => Record { source: Source { file: privacy::mask(&r.source.file, &serials), ..r.source.clone() }, ..r },
+                false => r.without_serial(serials),
+            };
+        }
+        let short = r.source.file.clone();
         let own = |said: &Option<String>, had: &mut Option<String>| {
             if said.is_some() {
                 had.clone_from(said);
@@ -128,7 +138,7 @@ impl Record {
             r.card.name.clone_from(n);
         }
         if r.card.name.trim().is_empty() {
-            r.card.name = short.rsplit_once('.').map_or(short, |x| x.0).into();
+            r.card.name = short.rsplit_once('.').map_or(short.as_str(), |x| x.0).into();
         }
         let original = match &r.original {
             Value::String(s) => s.clone(),
@@ -140,20 +150,54 @@ impl Record {
         Ok(r)
     }
 
-    fn of_json(name: &str, text: &str, told: &Told) -> Result<Record, String> {
+    /// `serials` gets the serial numbers that it names.
+    fn of_json(name: &str, text: &str, told: &Told, serials: &mut Vec<String>) -> Result<Record, String> {
         let cut = |e: serde_json::Error| if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() };
         let v: Value = serde_json::from_str(text).map_err(cut)?;
         match v["schema"].as_str() {
             Some(REPORT) if v.get("runs").is_some() => {
-                let report = Report::parse(text, name).map_err(|e| e.to_string())?;
+                let report = Report::from_value(v, name).map_err(|e| e.to_string())?;
+                serials.extend(report.serials());
                 Ok(Record::of_report(&if told.with_serial { report } else { report.without_serial() }))
             }
             Some(REPORT) => Err("it is what `infer` made of logs; add the logs themselves".into()),
-            Some(SCHEMA) => serde_json::from_value(v).map_err(|e| e.to_string()),
+            Some(SCHEMA) => {
+                let inside = &v["original"];
+                serials.extend([&inside["target"], &inside["declared"]].into_iter().flat_map(privacy::in_json));
+                serde_json::from_value(v).map_err(|e| e.to_string())
+            }
             Some("nandscope-bench/1") => Record::of_bench(&v),
             Some(other) => Err(format!("its schema is {other}; this program reads {REPORT}, {SCHEMA} and fio's JSON")),
             None => Err("it is JSON, but neither a nandscope report nor a result of fio".into()),
         }
+    }
+
+    /// For what is shared: without the serial numbers of an entry that was kept with them.
+    pub fn shared(self) -> Record {
+        let serials: Vec<String> = [&self.original["target"], &self.original["declared"]].into_iter().flat_map(privacy::in_json).collect();
+        // A report that lost them when it was added names none.
+        if serials.is_empty() && !self.original.is_string() {
+            return self;
+        }
+        self.without_serial(serials)
+    }
+
+    /// The same without these serial numbers and those that a log names: in the original, in every other text, and in the name
+    /// of the file.
+    fn without_serial(self, mut serials: Vec<String>) -> Record {
+        if let Value::String(log) = &self.original {
+            serials.extend(privacy::in_text(log));
+            if let Ok(t) = import::read(&[("log", log.as_bytes())]) {
+                let of = |key: &str| t.declared.iter().filter(|d| d.key == key).map(|d| d.value.clone()).collect::<Vec<_>>();
+                serials.extend(of("serial"));
+                // The serial number is bytes 9 to 12 of an SD card's CID, 10 to 13 of an eMMC's.
+                let cids = of("cid").into_iter().filter(|c| c.len() == 32 && c.is_ascii());
+                serials.extend(cids.flat_map(|c| [18..28, 18..26, 20..28].map(|digits| format!("0x{}", &c[digits]))));
+            }
+        }
+        let Ok(mut value) = serde_json::to_value(&self) else { return self };
+        privacy::hide(&mut value, &serials);
+        serde_json::from_value(value).unwrap_or(self)
     }
 
     pub fn of_report(r: &Report) -> Record {
@@ -247,7 +291,7 @@ impl Record {
         }
     }
 
-    fn of_log(name: &str, bytes: &[u8], text: &str, told: &Told) -> Result<Record, String> {
+    fn of_log(name: &str, bytes: &[u8], text: &str) -> Result<Record, String> {
         let t = import::read(&[(name, bytes)]).map_err(|e| e.to_string())?;
         let mut r = Record { source: Source { format: "log".into(), ..Source::default() }, notes: t.notes.clone(), ..Record::default() };
         for b in &t.bench {
@@ -280,21 +324,7 @@ impl Record {
             r.card.name = card;
         }
         r.source.url = header("source");
-        let mut text = text.to_string();
-        if !told.with_serial {
-            for d in &t.declared {
-                let masked = match d.key.as_str() {
-                    "serial" => "(serial left out)".to_string(),
-                    // The serial number is bytes 9 to 12 of an SD card's CID, 10 to 13 of an eMMC's.
-                    "cid" if d.value.len() == 32 => {
-                        d.value.char_indices().map(|(i, c)| if (18..28).contains(&i) { 'x' } else { c }).collect()
-                    }
-                    _ => continue,
-                };
-                text = text.replace(&d.value, &masked);
-            }
-        }
-        r.original = Value::String(text);
+        r.original = Value::String(text.into());
         Ok(r)
     }
 
@@ -325,167 +355,13 @@ impl Record {
 
     /// The report inside, where there is one.
     pub fn report(&self) -> Option<Report> {
-        (self.source.format == "nandscope report").then(|| Report::parse(&self.original.to_string(), &self.id).ok()).flatten()
+        (self.source.format == "nandscope report").then(|| Report::from_value(self.original.clone(), &self.id).ok()).flatten()
     }
-}
-
-/// Rates of linear writes, by size.
-fn report_metrics(r: &Report) -> Vec<Metric> {
-    let mut out = vec![];
-    for run in r.runs.iter().filter(|run| run.experiment == "write-unit") {
-        let mut by: std::collections::BTreeMap<u64, Vec<f64>> = Default::default();
-        run.samples
-            .iter()
-            .filter(|s| matches!(s.op, crate::device::Op::Write(_)))
-            .for_each(|s| by.entry(s.len).or_default().push(s.took.secs()));
-        for (len, t) in by.into_iter().filter(|(len, t)| len.is_power_of_two() && t.len() >= 3) {
-            // Thirty of them carry the interval as well as all.
-            let rates: Vec<f64> = t.iter().take(30).map(|t| (len as f64 / 100.0 / t).round() / 10.0).collect();
-            out.push(Metric::new("linear write, one AU", Bytes(len).to_string(), "kB/s", &rates));
-        }
-    }
-    out
-}
-
-/// Figures of a record benchmark, and what rule G7 says of them.
-pub fn bench_metrics(record: Option<u32>, passes: &[BenchPass]) -> (Vec<Metric>, Vec<String>) {
-    let conditions = record.map_or("records of unknown size".to_string(), |r| format!("{r} B records"));
-    let mut metrics = vec![];
-    let mut flags = vec![];
-    for (write, name) in [(true, "record write"), (false, "record read")] {
-        let of: Vec<&BenchPass> = passes.iter().filter(|p| p.write == write).collect();
-        if of.is_empty() {
-            continue;
-        }
-        let all = |f: &dyn Fn(&BenchPass) -> f64| of.iter().map(|p| f(p)).collect::<Vec<f64>>();
-        metrics.push(Metric::new(name, conditions.clone(), "kB/s", &all(&|p| p.speed)));
-        metrics.push(Metric::new(&format!("{name}, longest time"), conditions.clone(), "µs", &all(&|p| p.max)));
-        metrics.push(Metric::new(&format!("{name}, average time"), conditions.clone(), "µs", &all(&|p| p.avg)));
-        if let Some(r) = record {
-            flags.extend(of.iter().filter_map(|p| consistent(r, p)).map(|why| format!("{name}, {conditions}: {why}")));
-        }
-    }
-    (metrics, flags)
-}
-
-/// Rule G7: a record takes its average time plus a small overhead of the loop, so record / speed - average is small and positive. An
-/// average above what the speed allows cannot be of the same pass.
-fn consistent(record: u32, p: &BenchPass) -> Option<String> {
-    if p.speed.is_nan() || p.speed <= 0.0 {
-        return Some("a speed of zero".into());
-    }
-    if p.min > p.max || p.avg > p.max {
-        return Some(format!("the average {} or the shortest {} is above the longest {} µs", p.avg, p.min, p.max));
-    }
-    let each = f64::from(record) * 1e3 / p.speed;
-    let overhead = each - p.avg;
-    // Printed averages are whole microseconds; the first record may count in one and not in the other.
-    (overhead < -(2.0 + 0.005 * p.avg))
-        .then(|| format!("inconsistent (G7): {} kB/s is {each:.0} µs a record, but the average is {} µs", p.speed, p.avg))
-}
-
-/// The reference entries that come with the program.
-pub fn published() -> Vec<Record> {
-    #[derive(Deserialize)]
-    struct File {
-        card: Vec<Published>,
-    }
-    #[derive(Deserialize)]
-    struct Bench {
-        record: u32,
-        write: [f64; 4],
-        read: [f64; 4],
-    }
-    #[derive(Deserialize)]
-    struct Published {
-        id: String,
-        name: String,
-        maker: Option<String>,
-        part: Option<String>,
-        kind: Option<String>,
-        capacity: Option<u64>,
-        price: Option<String>,
-        source: String,
-        url: String,
-        host: Option<String>,
-        #[serde(default)]
-        notes: Vec<String>,
-        #[serde(default)]
-        metrics: Vec<(String, String, String, f64)>,
-        #[serde(default)]
-        bench: Vec<Bench>,
-        #[serde(flatten)]
-        found: std::collections::BTreeMap<String, toml::Value>,
-    }
-    let file: File = toml::from_str(include_str!("reference.toml")).unwrap_or_else(|e| unreachable!("the built-in table is tested: {e}"));
-    let number = |v: &toml::Value| v.as_integer().map(|i| i as f64).or(v.as_float());
-    file.card
-        .into_iter()
-        .map(|p| {
-            let mut r = Record {
-                schema: SCHEMA.into(),
-                card: Card {
-                    name: p.name,
-                    maker: p.maker.filter(|m| m != "not named"),
-                    part: p.part,
-                    kind: p.kind,
-                    capacity: p.capacity,
-                    price: p.price,
-                    ..Card::default()
-                },
-                source: Source {
-                    format: "published".into(),
-                    file: p.id.clone(),
-                    citation: Some(p.source),
-                    url: Some(p.url),
-                    host: p.host,
-                    ..Source::default()
-                },
-                id: p.id,
-                notes: p.notes,
-                metrics: p.metrics.into_iter().map(|(n, c, u, v)| Metric::new(&n, c, &u, &[v])).collect(),
-                ..Record::default()
-            };
-            // Published values are taken as they are printed: 90 %, as our own calibration cannot reach them.
-            let found = Quantity::ALL.iter().filter_map(|&q| Some(Finding::decided(q, number(p.found.get(q.key())?)?, 0.9)));
-            r.findings = Findings(found.collect());
-            for b in p.bench {
-                let pass = |write: bool, x: [f64; 4]| BenchPass { line: 0, write, speed: x[0], max: x[1], min: x[2], avg: x[3] };
-                let (m, f) = bench_metrics(Some(b.record), &[pass(true, b.write), pass(false, b.read)]);
-                r.metrics.extend(m);
-                r.flags.extend(f);
-            }
-            r
-        })
-        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_the_inconsistent_row_is_flagged() {
-        let all = published();
-        assert!(all.len() >= 19, "{}", all.len());
-        let flagged: Vec<(&str, usize)> = all.iter().filter(|r| !r.flags.is_empty()).map(|r| (r.id.as_str(), r.flags.len())).collect();
-        assert_eq!(flagged, [("ref-greiman-atp-slc-1gb", 1)], "G7");
-        let atp = all.iter().find(|r| r.id == "ref-greiman-atp-slc-1gb").unwrap();
-        assert!(atp.flags[0].contains("record write, 512 B"), "{:?}", atp.flags);
-    }
-
-    #[test]
-    fn published_ratios() {
-        // G6: at 100 B industrial over consumer 1.85 to write.
-        let all = published();
-        let of = |id: &str, name: &str, c: &str| {
-            all.iter().find(|r| r.id == id).unwrap().metrics.iter().find(|m| m.name == name && m.conditions == c).unwrap().value
-        };
-        let rate = |ids: [&str; 2]| ids.iter().map(|i| of(i, "record write", "512 B records")).sum::<f64>() / 2.0;
-        let ratio = rate(["ref-greiman-wintec-1gb", "ref-greiman-swissbit-1gb"])
-            / rate(["ref-greiman-sandisk-c2-2gb", "ref-greiman-amazon-c10-4gb"]);
-        assert!((ratio - 2.25).abs() < 0.01, "{ratio}");
-    }
 
     #[test]
     fn files_are_told_apart() {

@@ -13,6 +13,7 @@
     count.textContent = n + (n === 1 ? " card" : " cards");
     history.replaceState(null, "", words.length ? "#" + encodeURIComponent(q.value) : "#");
   }
+  document.getElementById("search").hidden = false;
   q.addEventListener("input", find);
   if (location.hash.length > 1) { try { q.value = decodeURIComponent(location.hash.slice(1)); } catch (e) { q.value = ""; } if (q.value) find(); }
 })();

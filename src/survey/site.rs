@@ -1,8 +1,10 @@
 //! A static web site of all cards: one page to search, one page a card. Opens from disk, needs no server.
 
+use super::chart::{self, Chart};
 use super::record::Record;
 use super::{Result, Row, Survey, SurveyError, io};
 use crate::report::html::{self, STYLE};
+use crate::report::svg;
 use crate::report::terminal::size;
 use crate::report::words::{GLOSSARY, grade};
 use crate::units::{date_text, three};
@@ -10,19 +12,23 @@ use maud::{Markup, PreEscaped, html as markup};
 use std::path::Path;
 
 const SEARCH: &str = include_str!("site.js");
+/// Charts on the first page.
+const CHARTS: usize = 3;
 
 /// Writes the site; returns how many cards have a page. Pages that are there already are overwritten, other files are left alone.
 ///
 /// # Errors
 /// A page cannot be written, or the database fails. A damaged entry is skipped and told to `skipped`.
-pub fn write(s: &mut Survey, out: &Path, skipped: &mut dyn FnMut(&str, &SurveyError)) -> Result<usize> {
+pub fn write(s: &mut Survey, out: &Path, with_serial: bool, skipped: &mut dyn FnMut(&str, &SurveyError)) -> Result<usize> {
     let cards = out.join("cards");
     io(&cards, std::fs::create_dir_all(&cards))?;
-    let mut rows = s.list(&[])?;
+    let (rows, _) = s.list(&[], None, true)?;
     let mut kept = vec![];
-    for row in rows.drain(..) {
+    for mut row in rows {
         match s.get(&row.id) {
             Ok(r) => {
+                let r = if with_serial { r } else { r.shared() };
+                row.name.clone_from(&r.card.name);
                 let path = cards.join(format!("{}.html", r.id));
                 io(&path, std::fs::write(&path, page(&r)))?;
                 kept.push(row);
@@ -30,12 +36,16 @@ pub fn write(s: &mut Survey, out: &Path, skipped: &mut dyn FnMut(&str, &SurveyEr
             Err(e) => skipped(&row.id, &e),
         }
     }
+    let mut charts = vec![];
+    for (key, _) in chart::keys(s)?.into_iter().filter(|k| k.0.contains("write")).take(CHARTS) {
+        charts.push(chart::chart(s, &key, &[])?);
+    }
     let path = out.join("index.html");
-    io(&path, std::fs::write(&path, index(&kept)))?;
+    io(&path, std::fs::write(&path, index(&kept, &charts)))?;
     Ok(kept.len())
 }
 
-fn index(rows: &[Row]) -> String {
+fn index(rows: &[Row], charts: &[Chart]) -> String {
     let body = markup! {
         a.skip href="#cards" { "Skip to the cards" }
         header {
@@ -44,7 +54,8 @@ fn index(rows: &[Row]) -> String {
             p { (rows.len()) " entries. Erase block, open erase blocks and figures of benchmarks, each with where it comes from." }
         }
         main {
-            p {
+            // Without a script there is the browser's own search.
+            p id="search" hidden {
                 label for="q" { "Search (all words must occur)" } br;
                 input type="search" id="q" autocomplete="off";
                 " " span id="count" role="status" { (rows.len()) " cards" }
@@ -63,6 +74,11 @@ fn index(rows: &[Row]) -> String {
                     } } }
                 }
             }
+            @if !charts.is_empty() { section aria-labelledby="charts" {
+                h2 id="charts" { "Speed and size" }
+                p { "One would think that a denser card is a faster one. Only cards measured on like hosts can be compared." }
+                @for (i, c) in charts.iter().enumerate() { (drawn(c, &format!("chart-{i}"))) }
+            } }
             section aria-labelledby="glossary" {
                 h2 id="glossary" { "Glossary" }
                 dl { @for (term, text) in GLOSSARY { dt { (term) } dd { (text) } } }
@@ -71,6 +87,29 @@ fn index(rows: &[Row]) -> String {
         script { (PreEscaped(SEARCH)) }
     };
     html::shell("Flash cards, measured", STYLE, &body)
+}
+
+/// A chart, what it says, and its numbers.
+fn drawn(c: &Chart, id: &str) -> Markup {
+    let f = c.figure();
+    markup! {
+        figure {
+            figcaption { (f.title) }
+            (PreEscaped(svg::inline(&f, id)))
+            p { (c.says()) "." }
+            details {
+                summary { "Numbers of this chart" }
+                div.scroll role="region" tabindex="0" aria-label=(f.title) { table.numbers {
+                    caption { "By maker, the fastest first" }
+                    thead { tr { @for h in ["Maker", "Cards", "Median", "Lowest", "Highest"] { th scope="col" { (h) } } } }
+                    tbody { @for m in c.makers() { tr {
+                        th scope="row" { (if m.name.is_empty() { "not known" } else { &m.name }) } td { (m.cards) }
+                        @for v in m.values { td { (three(v)) " " (c.unit) } }
+                    } } }
+                } }
+            }
+        }
+    }
 }
 
 fn words(r: &Row) -> String {

@@ -7,6 +7,7 @@
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{median, quantile};
 use crate::samples::import::{BenchPass, BenchTest, Tables};
+use crate::samples::records::{contradiction, loop_time};
 use crate::units::{rate, three};
 
 /// A library's buffer is one sector.
@@ -48,28 +49,9 @@ fn passes<'a>(tests: &[&'a BenchTest], write: bool) -> Vec<&'a BenchPass> {
     tests.iter().flat_map(|t| &t.passes).filter(|p| p.write == write && p.speed > 0.0).collect()
 }
 
-/// Time a record takes beyond its latency, in µs: the loop around it. Published rows have 5 to 7; a slow host a little more.
-fn overhead(p: &BenchPass, record: f64) -> f64 {
-    record / p.speed * 1e3 - p.avg
-}
-
 /// Why a pass cannot be what it says; `None` when it can.
-fn impossible(p: &BenchPass, record: Option<f64>) -> Option<String> {
-    if p.min > p.max * 1.0001 || p.avg > p.max * 1.0001 {
-        return Some(format!("average {} and minimum {} do not fit a maximum of {} µs", p.avg, p.min, p.max));
-    }
-    let over = overhead(p, record?);
-    // Speeds are printed to two digits at least, averages to 1 µs.
-    let low = -0.003 * p.avg - 1.0;
-    (over < low).then(|| {
-        format!(
-            "{} B at {} are {} µs a record, less than the average latency of {} µs: the two are not of one pass",
-            record.unwrap_or(0.0),
-            rate(p.speed * 1e3),
-            three(record.unwrap_or(0.0) / p.speed * 1e3),
-            three(p.avg)
-        )
-    })
+fn impossible(p: &BenchPass, record: Option<u64>) -> Option<String> {
+    contradiction(record, p.speed, [p.max, p.min, p.avg])
 }
 
 fn judge(tables: &Tables, (buffer, tests): &(Option<u32>, Vec<&BenchTest>), write: bool) -> Vec<Finding> {
@@ -78,7 +60,7 @@ fn judge(tables: &Tables, (buffer, tests): &(Option<u32>, Vec<&BenchTest>), writ
     if all.is_empty() {
         return vec![];
     }
-    let record = buffer.map(f64::from);
+    let record = buffer.map(u64::from);
     let bad: Vec<String> = all.iter().filter_map(|p| Some(format!("line {}: {}", p.line, impossible(p, record)?))).collect();
     let good: Vec<&BenchPass> = all.iter().copied().filter(|p| impossible(p, record).is_none()).collect();
     let place = tables.at(tests[0].place);
@@ -104,10 +86,10 @@ fn judge(tables: &Tables, (buffer, tests): &(Option<u32>, Vec<&BenchTest>), writ
     let (min, avg, max) = (median(&of(|p| p.min)), median(&of(|p| p.avg)), quantile(&of(|p| p.max), 1.0));
     f = f.evidence(format!("{size}: {} to {} µs each, {} on average, in {} passes", three(min), three(max), three(avg), good.len()));
     if let Some(r) = record {
-        let over = median(&good.iter().map(|p| overhead(p, r)).collect::<Vec<_>>());
+        let over = median(&good.iter().map(|p| loop_time(r, p.speed, p.avg)).collect::<Vec<_>>());
         f = f.evidence(format!("the loop around a record takes {} µs", three(over)));
     }
-    if let Some(r) = record.filter(|&r| r < SECTOR && avg > 1.5 * min) {
+    if let Some(r) = record.map(|r| r as f64).filter(|&r| r < SECTOR && avg > 1.5 * min) {
         // A record of r bytes crosses the end of a sector r times in 512.
         let share = r / SECTOR;
         let direct = (avg - (1.0 - share) * min) / share;

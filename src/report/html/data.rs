@@ -35,8 +35,12 @@ pub fn figures(plots: &[Plot]) -> String {
             json!({ "name": p.name, "title": f.title, "x": f.x, "y": f.y, "logX": f.log_x, "logY": f.log_y, "bytes": x_in_bytes(f), "series": series })
         })
         .collect();
-    // Inside a script element only "</" and "<!" could end it.
-    Value::Array(all).to_string().replace('<', "\\u003c")
+    script(&Value::Array(all))
+}
+
+/// JSON that may stand inside a script element, where only "</" and "<!" could end it.
+pub fn script(v: &Value) -> String {
+    v.to_string().replace('<', "\\u003c")
 }
 
 /// Six significant digits are more than a plot shows.

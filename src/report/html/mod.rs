@@ -3,10 +3,15 @@
 //! Everything comes from the findings and figures of the report; an experiment that is added shows up without a change here.
 
 mod data;
+mod fragmentation;
 mod sections;
 
+pub use fragmentation::page as lab_page;
+
 use super::Report;
-use super::figures::plots;
+use super::figures::{Plot, plots};
+use crate::lab::answer::Profile;
+use crate::lab::experiment::Lab;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 pub const STYLE: &str = include_str!("page.css");
@@ -22,31 +27,53 @@ pub const POLICY: &str =
 
 /// The page of a report. The report goes into it as it is given: call [`Report::without_serial`] first for what is shared.
 pub fn page(r: &Report) -> String {
+    page_with(r, None, &[])
+}
+
+/// The same with the fragmentation of a volume on the card, where that was measured; `profiles` are the uses it is judged for.
+pub fn page_with(r: &Report, lab: Option<&Lab>, profiles: &[Profile]) -> String {
     let plots = plots(r);
+    let charts = lab.map(fragmentation::plots).unwrap_or_default();
     let title = sections::name(r);
     let body = html! {
         a.skip href="#main" { "Skip to the verdicts" }
         (sections::head(r, &title))
         nav aria-label="On this page" {
             ul {
-                @for (id, text) in sections::CONTENTS { li { a href=(format!("#{id}")) { (text) } } }
+                @for (id, text) in sections::CONTENTS {
+                    @if id == "uses" && lab.is_some() { li { a href="#fragmentation" { "Fragmentation" } } }
+                    li { a href=(format!("#{id}")) { (text) } }
+                }
             }
         }
         main id="main" tabindex="-1" {
             (sections::verdicts(r, &plots))
             (sections::declared(r))
             (sections::stalls(r, &plots))
+            @if let Some(lab) = lab { (fragmentation::section(lab, profiles, &charts)) }
             (sections::uses(r))
             (sections::advice(r))
             (sections::raw(r, &plots))
             (sections::glossary())
         }
         (sections::foot(r))
-        script type="application/json" id="figures" { (PreEscaped(data::figures(&plots))) }
+        (scripts(&[plots, charts].concat(), lab))
+    };
+    shell(&title, &style(), &body)
+}
+
+fn style() -> String {
+    format!("{STYLE}{UPLOT_STYLE}")
+}
+
+/// What makes the plots and maps answer to pointer and keys, with its data.
+fn scripts(plots: &[Plot], lab: Option<&Lab>) -> Markup {
+    html! {
+        script type="application/json" id="figures" { (PreEscaped(data::figures(plots))) }
+        script type="application/json" id="maps" { (PreEscaped(lab.map_or("[]".into(), fragmentation::maps))) }
         script { (PreEscaped(format!("/*!\n{}*/", UPLOT_LICENCE.replace("*/", "* /")))) (PreEscaped(UPLOT)) }
         script { (PreEscaped(SCRIPT)) }
-    };
-    shell(&title, &format!("{STYLE}{UPLOT_STYLE}"), &body)
+    }
 }
 
 /// A page without the rest of the world.

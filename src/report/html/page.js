@@ -136,6 +136,49 @@
     document.querySelectorAll("figure.drawn").forEach(function (el) { if (el.plot) el.plot.again(); });
   });
 
+  // Maps of a volume: pointer and arrow keys read the squares.
+  var maps = JSON.parse(document.getElementById("maps").textContent);
+  document.querySelectorAll("figure[data-map]").forEach(function (el) {
+    var m = maps[+el.getAttribute("data-map")], svg = el.querySelector("svg");
+    if (!m || !svg) return;
+    var columns = 64, n = m.used.length, at = -1;
+    var mark = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    mark.setAttribute("class", "at");
+    mark.setAttribute("width", 11);
+    mark.setAttribute("height", 11);
+    var hint = document.createElement("div");
+    hint.className = "hint";
+    hint.setAttribute("aria-live", "polite");
+    var idle = "Point at a square, or use the arrow keys, to read it.";
+    hint.textContent = idle;
+    el.querySelector(".squares").after(hint);
+    svg.setAttribute("tabindex", "0");
+    svg.setAttribute("aria-label", svg.querySelector("title").textContent + ". Arrow keys read the squares.");
+    svg.removeAttribute("aria-labelledby");
+    function go(i) {
+      if (i < 0 || i >= n) return;
+      at = i;
+      mark.setAttribute("x", i % columns * 12);
+      mark.setAttribute("y", Math.floor(i / columns) * 12);
+      svg.appendChild(mark);
+      hint.textContent = bytes(i * m.au) + " to " + bytes((i + 1) * m.au) + ": " + m.used[i] + " % in use, " + m.pieces[i] + (m.pieces[i] === 1 ? " piece" : " pieces");
+    }
+    function leave() { mark.remove(); hint.textContent = idle; at = -1; }
+    svg.addEventListener("pointermove", function (e) {
+      var r = svg.getBoundingClientRect(), side = r.width / columns;
+      var x = Math.floor((e.clientX - r.left) / side), y = Math.floor((e.clientY - r.top) / side);
+      if (x >= 0 && x < columns) go(y * columns + x);
+    });
+    svg.addEventListener("pointerleave", leave);
+    svg.addEventListener("blur", leave);
+    svg.addEventListener("keydown", function (e) {
+      var step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns, Home: -at, End: n - 1 - at }[e.key];
+      if (step === undefined) return;
+      e.preventDefault();
+      go(at < 0 ? 0 : Math.max(0, Math.min(n - 1, at + step)));
+    });
+  });
+
   document.querySelectorAll(".command pre").forEach(function (pre) {
     var b = document.createElement("button");
     b.type = "button";

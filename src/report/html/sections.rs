@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::host::declared::Declared;
 use crate::host::facts::TargetKind;
 use crate::infer::stats::{bootstrap_median, median, quantile};
-use crate::report::commands::commands;
+use crate::report::commands::groups;
 use crate::report::figures::{Plot, is_bound, op_name, show, summary, x_in_bytes};
 use crate::report::terminal::{ending, size};
 use crate::report::uses::{self, Verdict};
@@ -91,7 +91,7 @@ fn confidence(f: &Finding) -> Markup {
 }
 
 /// A table that can be scrolled with the keyboard where it is wider than the screen.
-fn scroll(label: &str, table: &Markup) -> Markup {
+pub fn scroll(label: &str, table: &Markup) -> Markup {
     html! { div.scroll role="region" tabindex="0" aria-label=(label) { (table) } }
 }
 
@@ -101,11 +101,11 @@ pub fn verdicts(r: &Report, plots: &[Plot]) -> Markup {
     all.sort_by_key(order);
     // A plot stands with the first finding that rests on it.
     let mut shown: Vec<&str> = vec![];
-    let mut own = |f: &Finding| -> Vec<&Plot> {
-        let mine: Vec<&Plot> =
-            plots.iter().filter(|p| !p.raw && f.from.contains(&p.experiment) && !shown.contains(&p.name.as_str())).collect();
+    let mut own = |f: &Finding| -> [Vec<&Plot>; 2] {
+        let rests: Vec<&Plot> = plots.iter().filter(|p| !p.raw && f.from.contains(&p.experiment)).collect();
+        let (mine, above): (Vec<&Plot>, Vec<&Plot>) = rests.into_iter().partition(|p| !shown.contains(&p.name.as_str()));
         shown.extend(mine.iter().map(|p| p.name.as_str()));
-        mine
+        [mine, above]
     };
     let articles: Vec<Markup> = all.iter().map(|f| article(f, &own(f))).collect();
     let rest: Vec<&Plot> = plots.iter().filter(|p| !p.raw && !shown.contains(&p.name.as_str())).collect();
@@ -134,7 +134,8 @@ pub fn verdicts(r: &Report, plots: &[Plot]) -> Markup {
     }
 }
 
-fn article(f: &Finding, plots: &[&Plot]) -> Markup {
+/// A finding in words, with the plots it rests on: those of its own, and links to those that stand further up.
+fn article(f: &Finding, [plots, above]: &[Vec<&Plot>; 2]) -> Markup {
     let [what, means] = explain(f);
     html! {
         article id=(format!("f-{}", f.quantity.key())) {
@@ -145,6 +146,7 @@ fn article(f: &Finding, plots: &[&Plot]) -> Markup {
             }
             p { (what) " " (means) }
             @for p in plots { (figure(p)) }
+            @if !above.is_empty() { p { "See " @for (i, p) in above.iter().enumerate() { @if i > 0 { ", " } a href=(format!("#fig-{}", p.name)) { (p.figure.title) } } "." } }
             @if !f.evidence.is_empty() || !f.caveats.is_empty() {
                 details {
                     summary { "Evidence" @if !f.from.is_empty() { span.muted { " from " (f.from.join(", ")) } } }
@@ -156,7 +158,7 @@ fn article(f: &Finding, plots: &[&Plot]) -> Markup {
 }
 
 /// The drawing, its words, and its numbers.
-fn figure(p: &Plot) -> Markup {
+pub fn figure(p: &Plot) -> Markup {
     let f = &p.figure;
     let id = format!("fig-{}", p.name);
     html! {
@@ -306,11 +308,16 @@ pub fn advice(r: &Report) -> Markup {
             h2 id="advice" { "What to do" }
             @if r.advice.is_empty() { p { "Nothing is sure enough for advice." } }
             ul { @for a in &r.advice { li { (a) } } }
-            @for c in commands(r) {
-                div.command {
-                    p { (c.what) @if c.destroys { strong.poor { " (destroys what the card holds)" } } }
-                    pre tabindex="0" { code { (c.line) } }
+            @for g in groups(r) {
+                h3.use { (g.title) }
+                @if !g.basis.is_empty() { p.muted { "Rests on: " (g.basis.join("; ")) "." } }
+                @for c in &g.commands {
+                    div.command {
+                        p { (c.what) @if c.destroys { strong.poor { " (destroys what the card holds)" } } }
+                        pre tabindex="0" { code { (c.line) } }
+                    }
                 }
+                @if !g.notes.is_empty() { ul { @for n in &g.notes { li { (n) } } } }
             }
             @if !r.warnings.is_empty() { h3 { "Mind" } ul { @for w in &r.warnings { li { (w) } } } }
         }

@@ -3,13 +3,19 @@
 //! Sizes and counts are compared by the probabilities their findings give to each value; costs and rates by their intervals;
 //! runs of one experiment by the samples of their common conditions (Mann-Whitney, Holm's correction, bootstrap of the ratio).
 
+mod lots;
+mod samples;
+mod trend;
+
+pub use lots::{Lots, lots, permutation};
+pub use samples::{Condition, Experiment, mann_whitney, samples};
+pub use trend::{Trend, trend};
+
 use crate::finding::{Finding, Findings, Quantity};
-use crate::infer::stats::{median, quantile};
+use crate::samples::Run;
 use crate::samples::metric::Metric;
-use crate::samples::{Run, Sample};
 use crate::units::three;
-use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::Rng;
+use samples::bootstrap_ratio;
 use serde::Serialize;
 
 /// What is compared: a report, a survey entry, or a published card.
@@ -131,153 +137,6 @@ fn outcome([_, low, high]: [f64; 3]) -> Outcome {
         _ if high < 1.0 || low > 1.0 => Outcome::Differs,
         _ => Outcome::Unclear,
     }
-}
-
-/// A condition that both measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Condition {
-    pub label: String,
-    /// Median times in µs.
-    pub a: f64,
-    pub b: f64,
-    /// b / a of the medians, with its 95 % bootstrap interval.
-    pub ratio: [f64; 3],
-    /// Mann-Whitney, two-sided, before correction.
-    pub p: f64,
-    /// Still a difference after Holm's correction over all conditions of the experiment.
-    pub differs: bool,
-}
-
-/// One experiment that both ran.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Experiment {
-    pub name: String,
-    /// Conditions with at least five samples on either side, the largest difference first.
-    pub conditions: Vec<Condition>,
-    /// Median of the ratios with its 95 % bootstrap interval over the conditions: what holds for all of them together.
-    pub ratio: [f64; 3],
-    pub outcome: Outcome,
-}
-
-impl Experiment {
-    pub fn differing(&self) -> usize {
-        self.conditions.iter().filter(|c| c.differs).count()
-    }
-}
-
-/// Samples of two reports, condition by condition.
-pub fn samples(a: &Subject, b: &Subject) -> Vec<Experiment> {
-    a.runs.iter().filter_map(|x| experiment(x, b.runs.iter().find(|y| y.experiment == x.experiment)?)).collect()
-}
-
-fn experiment(a: &Run, b: &Run) -> Option<Experiment> {
-    use std::collections::BTreeMap;
-    let gather = |run: &Run| {
-        let mut of: BTreeMap<(String, u8, u64), Vec<f64>> = BTreeMap::new();
-        for c in &run.cells {
-            run.of(c.id).for_each(|s: &Sample| of.entry((c.label.clone(), s.role, s.len)).or_default().push(s.took.micros()));
-        }
-        of
-    };
-    let (x, y) = (gather(a), gather(b));
-    let roles: &[&str] = crate::experiment::by_name(&a.experiment).map_or(&[], |e| e.about().roles);
-    let mut conditions: Vec<Condition> = vec![];
-    for (key, t) in &x {
-        let Some(u) = y.get(key).filter(|u| u.len() >= 5 && t.len() >= 5) else { continue };
-        let role = roles.get(key.1 as usize).map_or(String::new(), |r| format!(", {r}"));
-        let size = if key.0.contains("iB") { String::new() } else { format!(", {}", crate::units::Bytes(key.2)) };
-        let (m, n) = (median(t), median(u));
-        if m > 0.0 && n > 0.0 {
-            let ratio = bootstrap_ratio(t, u);
-            conditions.push(Condition {
-                label: format!("{}{role}{size}", key.0),
-                a: m,
-                b: n,
-                ratio,
-                p: mann_whitney(t, u),
-                differs: false,
-            });
-        }
-    }
-    if conditions.is_empty() {
-        return None;
-    }
-    // Holm: the smallest p against 5 % / m, the next against 5 % / (m - 1), ...
-    conditions.sort_by(|c, d| c.p.total_cmp(&d.p));
-    let count = conditions.len();
-    for (i, c) in conditions.iter_mut().enumerate() {
-        if c.p > 0.05 / (count - i) as f64 {
-            break;
-        }
-        c.differs = outcome(c.ratio) == Outcome::Differs;
-    }
-    let ratios: Vec<f64> = conditions.iter().map(|c| c.ratio[0]).collect();
-    let ratio = bootstrap_ratio(&[1.0], &ratios);
-    let differing = conditions.iter().any(|c| c.differs);
-    // Single conditions have few samples and share one error rate; a shift of all of them shows only together.
-    let outcome = match outcome(ratio) {
-        Outcome::Same if differing => Outcome::Differs,
-        o if conditions.len() >= 6 || o == Outcome::Unclear => o,
-        _ if differing => Outcome::Differs,
-        _ => Outcome::Unclear,
-    };
-    conditions.sort_by(|c, d| d.differs.cmp(&c.differs).then(d.ratio[0].ln().abs().total_cmp(&c.ratio[0].ln().abs())));
-    Some(Experiment { name: a.experiment.clone(), conditions, ratio, outcome })
-}
-
-/// Ratio of the medians with its 95 % percentile interval; the same samples give the same interval.
-fn bootstrap_ratio(a: &[f64], b: &[f64]) -> [f64; 3] {
-    let mut rng = Pcg64Mcg::new(0x6e61_6e64_7363_6f70);
-    // Two thousand samples say as much about a median as fifty thousand.
-    let cut = |x: &[f64]| -> Vec<f64> { x.iter().step_by(x.len().div_ceil(2000)).copied().collect() };
-    let (a, b) = (cut(a), cut(b));
-    let draws = if a.len().max(b.len()) > 300 { 100 } else { 300 };
-    let mut draw = |x: &[f64]| median(&(0..x.len()).map(|_| x[(rng.next_u64() % x.len() as u64) as usize]).collect::<Vec<f64>>());
-    let ratios: Vec<f64> = (0..draws).map(|_| draw(&b) / draw(&a)).collect();
-    [median(&b) / median(&a), quantile(&ratios, 0.025), quantile(&ratios, 0.975)]
-}
-
-/// Two-sided p of the Mann-Whitney U test: normal approximation with correction for ties and continuity.
-pub fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
-    let (m, n) = (a.len() as f64, b.len() as f64);
-    let mut all: Vec<(f64, bool)> = a.iter().map(|&v| (v, true)).chain(b.iter().map(|&v| (v, false))).collect();
-    all.sort_by(|x, y| x.0.total_cmp(&y.0));
-    let (mut ranks, mut ties, mut i) = (0.0, 0.0, 0);
-    while i < all.len() {
-        let j = i + all[i..].iter().take_while(|x| x.0 == all[i].0).count();
-        let t = (j - i) as f64;
-        ranks += (i + j + 1) as f64 / 2.0 * all[i..j].iter().filter(|x| x.1).count() as f64;
-        ties += t * t * t - t;
-        i = j;
-    }
-    let u = ranks - m * (m + 1.0) / 2.0;
-    let total = m + n;
-    let variance = m * n / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)));
-    if variance <= 0.0 {
-        return 1.0;
-    }
-    let z = ((u - m * n / 2.0).abs() - 0.5).max(0.0) / variance.sqrt();
-    erfc(z / std::f64::consts::SQRT_2)
-}
-
-/// Complementary error function, to 1.2e-7 (Numerical Recipes' rational Chebyshev fit).
-fn erfc(x: f64) -> f64 {
-    let t = 1.0 / (1.0 + 0.5 * x.abs());
-    const C: [f64; 10] = [
-        -1.265_512_23,
-        1.000_023_68,
-        0.374_091_96,
-        0.096_784_18,
-        -0.186_288_06,
-        0.278_868_07,
-        -1.135_203_98,
-        1.488_515_87,
-        -0.822_152_23,
-        0.170_872_77,
-    ];
-    let poly = C.iter().rev().fold(0.0, |s, c| s * t + c);
-    let v = t * (-x * x + poly).exp();
-    if x >= 0.0 { v } else { 2.0 - v }
 }
 
 /// Figures of benchmarks with equal conditions. Passes give an interval; single figures only a ratio.
@@ -403,68 +262,6 @@ pub fn references(s: &Subject, published: &[Subject]) -> Vec<String> {
     out
 }
 
-/// Two groups of cards: what can be said of the lots they come from.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Lots {
-    pub what: String,
-    pub a: Vec<f64>,
-    pub b: Vec<f64>,
-    /// Exact permutation test of the difference of the mean ranks, two-sided.
-    pub p: f64,
-    /// The smallest p that groups of these sizes could give.
-    pub least: f64,
-}
-
-pub fn lots(a: &[Subject], b: &[Subject]) -> Vec<Lots> {
-    let mut out = vec![];
-    for q in Quantity::ALL {
-        let of = |all: &[Subject]| -> Vec<f64> { all.iter().filter_map(|s| s.findings.value(q, 0.75)).collect() };
-        let (x, y) = (of(a), of(b));
-        if x.len() >= 2 && y.len() >= 2 {
-            let (p, least) = permutation(&x, &y);
-            out.push(Lots { what: q.title().into(), a: x, b: y, p, least });
-        }
-    }
-    out
-}
-
-/// Two-sided p of the difference of mean ranks over all (or, of very many, 20 000 drawn) ways to part the values; and the smallest
-/// p possible.
-pub fn permutation(a: &[f64], b: &[f64]) -> (f64, f64) {
-    let all: Vec<f64> = a.iter().chain(b).copied().collect();
-    let rank = |v: f64| all.iter().filter(|x| **x < v).count() as f64 + all.iter().filter(|x| **x == v).count() as f64 / 2.0;
-    let ranks: Vec<f64> = all.iter().map(|&v| rank(v)).collect();
-    let (m, total) = (a.len(), all.len());
-    let expected = ranks.iter().sum::<f64>() * m as f64 / total as f64;
-    let seen = (ranks[..m].iter().sum::<f64>() - expected).abs() - 1e-9;
-    let ways: f64 = (0..m).map(|i| (total - i) as f64 / (i + 1) as f64).product();
-    let least = if a.len() == b.len() { 2.0 / ways } else { 1.0 / ways };
-    if total <= 18 {
-        let mut hits = 0.0;
-        let mut count = 0.0;
-        for mask in 0u32..1 << total {
-            if mask.count_ones() as usize == m {
-                count += 1.0;
-                let sum: f64 = (0..total).filter(|i| mask >> i & 1 == 1).map(|i| ranks[i]).sum();
-                hits += f64::from((sum - expected).abs() >= seen);
-            }
-        }
-        return (hits / count, least);
-    }
-    let mut rng = Pcg64Mcg::new(7);
-    let mut order: Vec<f64> = ranks.clone();
-    let rounds = 20_000;
-    let hits = (0..rounds)
-        .filter(|_| {
-            for i in 0..m {
-                order.swap(i, i + (rng.next_u64() % (total - i) as u64) as usize);
-            }
-            (order[..m].iter().sum::<f64>() - expected).abs() >= seen
-        })
-        .count();
-    ((hits + 1) as f64 / (rounds + 1) as f64, least)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -511,19 +308,6 @@ mod tests {
         assert_eq!(findings(&of(100.0, 2.0), &of(200.0, 4.0))[0].outcome, Outcome::Differs);
         assert_eq!(findings(&of(100.0, 30.0), &of(120.0, 30.0))[0].outcome, Outcome::Unclear);
         assert_eq!(findings(&of(100.0, 1.0), &of(100.5, 1.0))[0].outcome, Outcome::Same);
-    }
-
-    #[test]
-    fn textbook_tests() {
-        // Complete separation of 10 and 10: p about 1.6e-4 with the continuity correction.
-        let (x, y): (Vec<f64>, Vec<f64>) = ((0..10).map(f64::from).collect(), (10..20).map(f64::from).collect());
-        let p = mann_whitney(&x, &y);
-        assert!((1.5e-4..2.0e-4).contains(&p), "{p}");
-        assert_eq!(mann_whitney(&[3.0; 8], &[3.0; 8]), 1.0);
-        assert!((erfc(1.0) - 0.157_299_2).abs() < 2e-7);
-        // Four against four, completely apart: 2 of 70 ways.
-        assert_eq!(permutation(&[5.0, 5.0, 5.0, 5.0], &[1.0, 1.0, 1.0, 1.0]), (2.0 / 70.0, 2.0 / 70.0));
-        assert!(permutation(&[5.0, 4.0, 6.0], &[5.0, 4.0, 6.0]).0 > 0.9);
     }
 
     #[test]

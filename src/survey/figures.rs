@@ -1,0 +1,45 @@
+//! Figures of an entry: rates of a report's linear writes, and the rows of a record benchmark.
+
+use crate::report::Report;
+use crate::samples::import::BenchPass;
+use crate::samples::metric::Metric;
+use crate::samples::records::contradiction;
+use crate::units::Bytes;
+
+/// Rates of linear writes, by size.
+pub fn report_metrics(r: &Report) -> Vec<Metric> {
+    let mut out = vec![];
+    for run in r.runs.iter().filter(|run| run.experiment == "write-unit") {
+        let mut by: std::collections::BTreeMap<u64, Vec<f64>> = Default::default();
+        run.samples
+            .iter()
+            .filter(|s| matches!(s.op, crate::device::Op::Write(_)))
+            .for_each(|s| by.entry(s.len).or_default().push(s.took.secs()));
+        for (len, t) in by.into_iter().filter(|(len, t)| len.is_power_of_two() && t.len() >= 3) {
+            // Thirty of them carry the interval as well as all.
+            let rates: Vec<f64> = t.iter().take(30).map(|t| (len as f64 / 100.0 / t).round() / 10.0).collect();
+            out.push(Metric::new("linear write, one AU", Bytes(len).to_string(), "kB/s", &rates));
+        }
+    }
+    out
+}
+
+/// Figures of a record benchmark, and what rule G7 says of them.
+pub fn bench_metrics(record: Option<u32>, passes: &[BenchPass]) -> (Vec<Metric>, Vec<String>) {
+    let conditions = record.map_or("records of unknown size".to_string(), |r| format!("{r} B records"));
+    let mut metrics = vec![];
+    let mut flags = vec![];
+    for (write, name) in [(true, "record write"), (false, "record read")] {
+        let of: Vec<&BenchPass> = passes.iter().filter(|p| p.write == write).collect();
+        if of.is_empty() {
+            continue;
+        }
+        let all = |f: &dyn Fn(&BenchPass) -> f64| of.iter().map(|p| f(p)).collect::<Vec<f64>>();
+        metrics.push(Metric::new(name, conditions.clone(), "kB/s", &all(&|p| p.speed)));
+        metrics.push(Metric::new(&format!("{name}, longest time"), conditions.clone(), "µs", &all(&|p| p.max)));
+        metrics.push(Metric::new(&format!("{name}, average time"), conditions.clone(), "µs", &all(&|p| p.avg)));
+        let wrong = of.iter().filter_map(|p| contradiction(record.map(u64::from), p.speed, [p.max, p.min, p.avg]));
+        flags.extend(wrong.map(|why| format!("{name}, {conditions}: {why}")));
+    }
+    (metrics, flags)
+}
