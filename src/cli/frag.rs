@@ -37,7 +37,7 @@ pub struct FragArgs {
     /// Small files in the folder that is copied; 0 = none
     #[arg(long, value_name = "N", default_value_t = 300)]
     folder: u32,
-    /// Bytes of a cluster [default: by the size of the volume]
+    /// Bytes of a cluster [default: what the SD convention has for a card of this capacity, at most 32 KiB]
     #[arg(long, value_name = "SIZE")]
     cluster: Option<Bytes>,
     /// Use the first SIZE of the target for the volume only

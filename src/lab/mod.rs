@@ -8,3 +8,4 @@ pub mod defragment;
 pub mod experiment;
 pub mod fragment;
 pub mod mounted;
+mod moves;
