@@ -55,7 +55,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
     churn: f64,
     /// Files written in turn
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 16)]
     together: u32,
     /// Mean size of the pieces they are written in [default: one cluster]
     #[arg(long, value_name = "SIZE")]

@@ -87,7 +87,7 @@ enum StateArg {
 enum HostArg {
     /// Keeps all tables in memory, no data; costs no time of its own
     Plain,
-    /// A PDA of 2002: 16 KiB for tables, 512 KiB of what was read or written last, slow with names (assumed)
+    /// A PDA of 2002: 8 KiB for tables, 512 KiB of what was read or written last, slow with names (assumed)
     Pda,
     /// One sector for tables, one for data, as SdFat and FatFs
     Microcontroller,
@@ -102,10 +102,10 @@ impl HostArg {
             HostArg::Microcontroller => Host::with(Cache::ONE_SECTOR),
             HostArg::None => Host::with(Cache::NONE),
             HostArg::Pda => {
-                let cache = Cache { meta: 32, data: 1024, direct: false, write_back: true };
+                let cache = Cache { meta: 16, data: 1024, direct: false, write_back: true };
                 // A real device meets a real processor.
                 let ms = |us: u64| Nanos(if simulated { us * 1000 } else { 0 });
-                Host { call: ms(500), name: ms(35_000), copy: if simulated { 20_000_000 } else { 0 }, ..Host::with(cache) }
+                Host { call: ms(500), name: ms(20_000), copy: if simulated { 20_000_000 } else { 0 }, ..Host::with(cache) }
             }
         }
     }
@@ -203,10 +203,10 @@ fn specification(a: &FragArgs, s: &Settings, m: &Medium, notes: &mut Vec<String>
         let opened = crate::device::open(&a.target.target, &crate::device::OpenOptions::default())?;
         let consent = crate::device::Consent::check(opened.id(), None)?;
         let mut fresh = opened.writable(&consent, &crate::device::Limits { budget: u64::MAX, ..Default::default() })?;
-        class::measure(&mut fresh, 0..m.range.end, au, ru, s.plan.seed)
+        class::measure(&mut fresh, 0..m.range.end, au, ru, s.workload.chunk, s.plan.seed)
     } else {
         notes.push("the specification's test overwrote the volume; format the card before use".into());
-        class::measure(&mut m.device.clone(), m.range.clone(), au, ru, s.plan.seed)
+        class::measure(&mut m.device.clone(), m.range.clone(), au, ru, s.workload.chunk, s.plan.seed)
     };
     match result {
         Ok(c) => Ok(Some(c)),
@@ -298,11 +298,10 @@ pub fn map(a: MapArgs) -> anyhow::Result<ExitCode> {
     let (state, map) = match a.target.open(None)? {
         Place::Directory(mut d) => {
             let space = d.space().map_err(volume_error)?;
-            let (state, extents) = fragment::of_files(&mut d).map_err(volume_error)?;
-            let end = extents.iter().map(|e| e.at + e.len).max().unwrap_or(0).max(space.size);
             let au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), space.size);
+            let (state, map) = fragment::of_files(&mut d, au).map_err(volume_error)?;
             println!("{}, {} ({}): files below this directory", a.target.target, d.filesystem(), d.label());
-            (state, Map::of_extents(&extents, end, au))
+            (state, map)
         }
         Place::Medium(m) => {
             let tree = m.tree(&a.target.target)?;

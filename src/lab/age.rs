@@ -57,7 +57,7 @@ impl Default for Plan {
             sizes: Sizes::LogUniform,
             fill: 0.9,
             churn: 0.2,
-            together: 8,
+            together: 16,
             piece: 0,
             seed: 1,
         }

@@ -1,7 +1,9 @@
 //! What the recorded times say. Pure: from a [`Lab`] alone.
 
 use super::bench::{Kind, Sample};
+use super::class::{Class, Written};
 use super::experiment::{Condition, Lab, State};
+use super::fragment::Map;
 use crate::infer::stats::{mean, quantile};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
@@ -144,6 +146,69 @@ pub fn effects(lab: &Lab) -> Vec<Effect> {
         }
     }
     out
+}
+
+/// What the raw card says of a file, beside what was measured, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    pub state: State,
+    pub size: u64,
+    pub measured: f64,
+    /// By the specification's formula: [`Class::predict`].
+    pub formula: f64,
+    /// By single writes: [`Class::predict_pieces`].
+    pub pieces: Option<f64>,
+}
+
+/// Predictions for every size but the smallest, which is what they take the time of everything but data from.
+pub fn predictions(lab: &Lab, class: &Class) -> Vec<Prediction> {
+    let mut out = vec![];
+    let sizes = sizes(lab);
+    let sector = class.pieces.first().map_or(512.0, |p| p.len as f64);
+    // Bytes of an entry of the table.
+    let entry = match lab.filesystem.as_str() {
+        "FAT12" => 1.5,
+        "FAT16" => 2.0,
+        _ => 4.0,
+    };
+    for c in &lab.conditions {
+        // Free space in one piece: the AUs that are written are empty.
+        let whole = matches!(c.state, State::Defragmented | State::Blank);
+        let used = if whole { 0.0 } else { 1.0 - c.space.free as f64 / c.space.size.max(1) as f64 };
+        let erased = c.state == State::Blank && lab.settings.erase;
+        let smallest = sizes.first().copied().filter(|&s| s <= c.space.cluster);
+        let fixed = smallest.and_then(|s| {
+            let own = class.one(s as f64, &|p| if erased { p.erased.unwrap_or(p.apart) } else { p.apart })?;
+            Some((mean(&seconds(c, What::Write, s)) - own / 1e3).max(0.0))
+        });
+        for &size in sizes.iter().skip(1) {
+            let all = seconds(c, What::Write, size);
+            if all.is_empty() {
+                continue;
+            }
+            let of = c.measured.samples.iter().filter(|s| s.kind == Kind::Write && s.size == size && s.extents > 0);
+            let extents: Vec<f64> = of.map(|s| f64::from(s.extents)).collect();
+            let pieces = fixed.filter(|_| !extents.is_empty()).and_then(|fixed| {
+                let (cluster, chunk) = (c.space.cluster, lab.settings.workload.chunk);
+                // Clusters of a file in pieces lie as far apart as the free space does.
+                let density = if whole { 1.0 } else { free_density(&c.map) };
+                let sectors = (size as f64 / cluster as f64 / density * entry / sector).ceil();
+                // Both tables; all of them when it is made and when it is removed.
+                let room = lab.settings.host.cache.meta as f64;
+                let tables = if 2.0 * sectors > room { 4.0 * sectors } else { 0.0 };
+                class.predict_pieces(&Written { size, cluster, chunk, extents: mean(&extents), erased, fixed, tables })
+            });
+            out.push(Prediction { state: c.state, size, measured: mean(&all), formula: class.predict(size, used), pieces });
+        }
+    }
+    out
+}
+
+/// Share that is free where there is free space: the mean over the free bytes of how much of their AU is free.
+fn free_density(map: &Map) -> f64 {
+    let free = || map.cells.iter().map(|c| (1.0 - c.used).max(0.0));
+    let all: f64 = free().sum();
+    if all > 0.0 { free().map(|f| f * f).sum::<f64>() / all } else { 1.0 }
 }
 
 /// A use of a card: how often which operation, in shares that need not add up to anything.

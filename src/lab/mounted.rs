@@ -7,7 +7,7 @@
 use super::age::{self, DIRECTORY};
 use super::bench::{self, Measured};
 use super::experiment::{Condition, Lab, State, Tell};
-use super::fragment::{self, Map};
+use super::fragment;
 use crate::units::MIB;
 use crate::volume::{Directory, Result, Volume, VolumeError};
 use std::fs::{self, File};
@@ -45,11 +45,8 @@ pub fn run(volume: &mut Directory, lab: &mut Lab, stop: &AtomicBool, tell: Tell)
                 _ => {}
             }
             let prepared = (volume.now() - began).secs();
-            let (fragmentation, map) = match fragment::of_files(volume) {
-                Ok((f, extents)) => {
-                    let end = extents.iter().map(|e| e.at + e.len).max().unwrap_or(0);
-                    (f, Map::of_extents(&extents, end.max(volume.space()?.size), settings.au))
-                }
+            let (fragmentation, map) = match fragment::of_files(volume, settings.au) {
+                Ok(both) => both,
                 Err(VolumeError::Unsupported(why)) => {
                     lab.notes.push(why);
                     Default::default()

@@ -171,23 +171,16 @@ fn class(lab: &Lab, c: &Class) -> String {
             three(*formula)
         );
     }
-    let Some(largest) = answer::sizes(lab).last().copied() else { return o };
-    for x in &lab.conditions {
-        let Some(r) = answer::rate(x, What::Write, largest) else { continue };
-        let used = match x.state {
-            // Free space in one piece: the AUs that are written are empty.
-            State::Defragmented | State::Blank => 0.0,
-            _ => 1.0 - x.space.free as f64 / x.space.size.max(1) as f64,
-        };
-        let (is, by) = (60.0 / r.per_minute, c.predict(largest, used));
+    for p in answer::predictions(lab, c) {
+        let error = |by: f64| format!("{} s ({:+.0} %)", three(by), 100.0 * (by / p.measured - 1.0));
         let _ = writeln!(
             o,
-            "  it predicts {} s for a file of {} on the {} volume; measured {} s (error {:+.0} %)",
-            three(by),
-            Bytes(largest),
-            x.state,
-            three(is),
-            100.0 * (by / is - 1.0)
+            "  {} written on the {} volume: measured {} s; predicted by P(Nu) and TFW {}{}",
+            Bytes(p.size),
+            p.state,
+            three(p.measured),
+            error(p.formula),
+            p.pieces.map_or(String::new(), |t| format!(", by single writes {}", error(t)))
         );
     }
     o

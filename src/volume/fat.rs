@@ -6,7 +6,7 @@
 use super::store::{Disk, Runs, Store};
 use super::{Entry, Extent, FileId, Host, Label, Result, Space, Volume, VolumeError};
 use crate::device::{Access, Device, DeviceError, Geometry, Op, Timed};
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, MIB, Nanos};
 use fatfs::{FileSystem, FsOptions};
 use nandscope_fat::{Convention, FatType, Layout, Options, Tree, TreeError, plan, recognise, sd_units};
 use self_cell::self_cell;
@@ -143,7 +143,13 @@ impl FatVolume {
             true => cell.borrow_mut().access(Access { op: Op::Flush, at: 0, len: 0 }).map(drop),
             false => Ok(()),
         };
-        layout.write(|at, bytes| cell.borrow_mut().store(range.start + at, bytes), flush)?;
+        let most = cell.borrow().geometry().max_request.filter(|&m| m > 0).unwrap_or(MIB).min(MIB) as usize;
+        // As any other write: the card must know what it holds.
+        let put = |at: u64, bytes: &[u8]| {
+            let mut parts = bytes.chunks(most).enumerate();
+            parts.try_for_each(|(i, part)| cell.borrow_mut().put(range.start + at + (i * most) as u64, part).map(drop))
+        };
+        layout.write(put, flush)?;
         if let Some(at) = layout.verify(|at, into| device.load(range.start + at, into))? {
             let source = std::io::Error::other("what reads back is not what was written");
             return Err(DeviceError::Io { op: "write", at: range.start + at, len: layout.volume.sector, source }.into());

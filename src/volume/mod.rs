@@ -9,6 +9,8 @@ mod directory;
 mod fat;
 #[allow(unsafe_code)]
 mod fiemap_ioctl;
+#[allow(unsafe_code)]
+mod fsmap_ioctl;
 mod shared;
 mod store;
 
@@ -189,6 +191,11 @@ pub trait Volume {
     fn extents(&mut self, path: &str) -> Result<Vec<Extent>>;
 
     fn space(&mut self) -> Result<Space>;
+
+    /// Free pieces of the volume, ascending: place and length in bytes. None where the filesystem does not say.
+    fn free_runs(&mut self) -> Result<Option<Vec<(u64, u64)>>> {
+        Ok(None)
+    }
 
     /// Brings everything to the medium.
     fn flush(&mut self) -> Result<Timed>;
