@@ -7,6 +7,8 @@ use crate::lab::answer::{self, Profile};
 use crate::lab::bench::{self, Workload};
 use crate::lab::experiment::{self, Lab, Settings, State, map_grid};
 use crate::lab::fragment::{self, Map};
+use crate::lab::mounted::{self as lab_mounted, Blank};
+use crate::lab::offload::Card;
 use crate::lab::{age, class, defragment};
 use crate::report::frag as report;
 use crate::units::{Bytes, MIB, Nanos};
@@ -22,7 +24,7 @@ pub struct FragArgs {
     #[command(flatten)]
     target: Target,
     /// States to bring about and measure, in this order [default: fragmented,defragmented,blank; in a directory
-    /// as-is,fragmented,defragmented]
+    /// as-is,fragmented,defragmented, and blank with --consent]
     #[arg(long, value_delimiter = ',', value_enum)]
     states: Vec<StateArg>,
     /// File sizes to measure
@@ -46,6 +48,9 @@ pub struct FragArgs {
     /// The host the in-process FAT layer stands for
     #[arg(long, value_enum, default_value = "plain")]
     host: HostArg,
+    /// Directory on another disk for the files on a mounted card while it is blank
+    #[arg(long, value_name = "DIR")]
+    spare: Option<PathBuf>,
     /// Format the blank volume without erasing the medium before
     #[arg(long)]
     no_erase: bool,
@@ -221,24 +226,35 @@ fn specification(a: &FragArgs, s: &Settings, m: &Medium, notes: &mut Vec<String>
 fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[Profile]) -> anyhow::Result<ExitCode> {
     if settings.states.is_empty() {
         settings.states = vec![State::AsIs, State::Fragmented, State::Defragmented];
+        settings.states.extend(a.target.consent.is_some().then_some(State::Blank));
     }
-    if settings.states.contains(&State::Blank) {
-        bail!("a mounted filesystem cannot be made blank from here; unmount it and name the device");
-    }
+    let blank = match settings.states.contains(&State::Blank) {
+        true => Some(allowed(&d, &a.target, a.spare.as_ref())?),
+        false => None,
+    };
     let space = d.space().map_err(volume_error)?;
     settings.au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), space.size);
     if !a.target.quiet {
         eprintln!("{}: {}", a.target.target, experiment::plan_text(&settings, space.size));
         eprintln!("will write files below {} and {} in it, and remove them", age::DIRECTORY, bench::DIRECTORY);
+        if blank.is_some() {
+            eprintln!("will copy its files off, FORMAT it, and copy them back");
+        }
     }
     let stop = stopper()?;
     let mut line = Line::new(a.target.quiet);
     let mut lab = Lab::new(&a.target.target, Label::Kernel, &settings);
-    let done = crate::lab::mounted::run(&mut d, &mut lab, &stop, &mut |what, x| line.tick(what, x));
+    let done = lab_mounted::run(&mut d, blank.as_ref(), &mut lab, &stop, &mut |what, x| line.tick(what, x));
     line.end();
     finish(a, &lab, profiles, 0, 0)?;
     done.map_err(volume_error)?;
     Ok(verdict(&lab, stop.load(Ordering::Relaxed)))
+}
+
+/// Whether a mounted card may be formatted.
+fn allowed(d: &Directory, target: &Target, spare: Option<&PathBuf>) -> anyhow::Result<Blank> {
+    let card = Card::new(d, target.consent.as_deref()).map_err(volume_error)?;
+    Ok(Blank { card, spare: spare.cloned() })
 }
 
 fn verdict(lab: &Lab, stopped: bool) -> ExitCode {
@@ -326,12 +342,16 @@ pub fn map(a: MapArgs) -> anyhow::Result<ExitCode> {
 pub struct DefragArgs {
     #[command(flatten)]
     target: Target,
+    /// Directory on another disk for the files of a mounted card while it is formatted
+    #[arg(long, value_name = "DIR")]
+    spare: Option<PathBuf>,
 }
 
-/// Defragments a FAT volume in-process; a cut at any moment loses no file.
+/// Defragments a FAT volume in-process, where a cut at any moment loses no file; or a mounted filesystem.
 pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
-    let Place::Medium(m) = a.target.open(Some(u64::MAX))? else {
-        bail!("{} is a directory; unmount it and name the device, or use e4defrag on ext4", a.target.target);
+    let m = match a.target.open(Some(u64::MAX))? {
+        Place::Medium(m) => m,
+        Place::Directory(d) => return defrag_mounted(&a, d),
     };
     drop(m.mount(&a.target.target)?);
     let stop = stopper()?;
@@ -347,9 +367,27 @@ pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
         d.fragmented_after,
         Bytes(d.bytes_moved)
     );
+    if d.directories_before > 0 {
+        println!("directories in more than one piece: {} before, {} after", d.directories_before, d.directories_after);
+    }
     if d.stopped {
         println!("stopped; the volume is whole, and the same command goes on");
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn defrag_mounted(a: &DefragArgs, mut d: Directory) -> anyhow::Result<ExitCode> {
+    let space = d.space().map_err(volume_error)?;
+    let au = map_grid(None, space.size);
+    let before = fragment::of_files(&mut d, au).map_err(volume_error)?.0;
+    let blank = if d.filesystem() == "ext4" { None } else { Some(allowed(&d, &a.target, a.spare.as_ref())?) };
+    let mut line = Line::new(a.target.quiet);
+    let done = lab_mounted::defragment(&mut d, blank.as_ref(), &mut |what, x| line.tick(what, x));
+    line.end();
+    println!("{}", done.map_err(volume_error)?);
+    let after = fragment::of_files(&mut d, au).map_err(volume_error)?.0;
+    println!("before: {}", report::fragmentation(&before));
+    println!("after:  {}", report::fragmentation(&after));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,3 +9,4 @@ pub mod experiment;
 pub mod fragment;
 pub mod mounted;
 mod moves;
+pub mod offload;

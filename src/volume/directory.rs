@@ -134,6 +134,15 @@ impl Volume for Directory {
         Ok(self.timed(|| f.write_all_at(data, at).map_err(|e| failed("write", path, e)))?.1)
     }
 
+    fn settle(&mut self, file: FileId, at: u64, len: u64) -> Result<()> {
+        let (f, path) = self.file(file)?;
+        match fallocate(f, FallocateFlags::KEEP_SIZE, at, len) {
+            // Those that cannot (exFAT) do not wait either.
+            Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+            Err(e) => Err(failed("write", path, e.into())),
+        }
+    }
+
     fn read(&mut self, file: FileId, at: u64, into: &mut [u8]) -> Result<Timed> {
         let (f, path) = self.file(file)?;
         Ok(self.timed(|| f.read_exact_at(into, at).map_err(|e| failed("read", path, e)))?.1)

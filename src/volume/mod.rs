@@ -167,6 +167,12 @@ pub trait Volume {
     /// Writes all of `data` at byte `at`, at most at the end of the file. What a failed write had written is there.
     fn write(&mut self, file: FileId, at: u64, data: &[u8]) -> Result<Timed>;
 
+    /// Gives `len` bytes at `at` of a file, about to be written, their place on the medium at once, as far as the filesystem can:
+    /// kernels that wait until they know the whole file would give it one piece.
+    fn settle(&mut self, _file: FileId, _at: u64, _len: u64) -> Result<()> {
+        Ok(())
+    }
+
     /// Fills `into` from byte `at`; a file that ends before is an error.
     fn read(&mut self, file: FileId, at: u64, into: &mut [u8]) -> Result<Timed>;
 
