@@ -270,6 +270,14 @@ impl Line {
     }
 }
 
+/// The same where the medium failed in the middle, with what to do about it.
+pub fn cut_off(e: VolumeError, hint: &str) -> anyhow::Error {
+    match e {
+        VolumeError::Device(DeviceError::Io { .. }) | VolumeError::Io { .. } => anyhow::anyhow!("{e}; {hint}"),
+        other => volume_error(other),
+    }
+}
+
 /// An error of a volume; a refusal keeps its exit code.
 pub fn volume_error(e: VolumeError) -> anyhow::Error {
     match e {

@@ -1,7 +1,7 @@
 //! `nandscope frag`: does fragmentation matter on this card? Brings a volume into its states, measures each, answers.
 //! `nandscope map` looks only, `nandscope defrag` only mends.
 
-use super::files::{Line, Medium, Place, PlanArgs, Target, stopper, volume_error};
+use super::files::{Line, Medium, Place, PlanArgs, Target, cut_off, stopper, volume_error};
 use crate::device::Device;
 use crate::lab::answer::{self, Profile};
 use crate::lab::bench::{self, Workload};
@@ -92,7 +92,7 @@ enum StateArg {
 enum HostArg {
     /// Keeps all tables in memory, no data; costs no time of its own
     Plain,
-    /// A PDA of 2002: 8 KiB for tables, 512 KiB of what was read or written last, slow with names (assumed)
+    /// A PDA of 2002: 12 KiB for tables, 512 KiB of what was read or written last, slow with names (assumed)
     Pda,
     /// One sector for tables, one for data, as SdFat and FatFs
     Microcontroller,
@@ -107,7 +107,7 @@ impl HostArg {
             HostArg::Microcontroller => Host::with(Cache::ONE_SECTOR),
             HostArg::None => Host::with(Cache::NONE),
             HostArg::Pda => {
-                let cache = Cache { meta: 16, data: 1024, direct: false, write_back: true };
+                let cache = Cache { meta: 24, data: 1024, direct: false, write_back: true };
                 // A real device meets a real processor.
                 let ms = |us: u64| Nanos(if simulated { us * 1000 } else { 0 });
                 Host { call: ms(500), name: ms(20_000), copy: if simulated { 20_000_000 } else { 0 }, ..Host::with(cache) }
@@ -307,33 +307,42 @@ pub struct MapArgs {
     /// Bytes of an AU [default: by capacity]
     #[arg(long, value_name = "SIZE")]
     au: Option<Bytes>,
+    /// Write the map as one HTML page, too
+    #[arg(long, value_name = "F")]
+    html: Option<PathBuf>,
+    /// Write the map as an SVG file, too
+    #[arg(long, value_name = "F")]
+    svg: Option<PathBuf>,
 }
 
-/// Looks at a volume, writes nothing.
+/// Looks at a volume, writes nothing to it.
 pub fn map(a: MapArgs) -> anyhow::Result<ExitCode> {
-    let (state, map) = match a.target.open(None)? {
+    let (what, state, map) = match a.target.open(None)? {
         Place::Directory(mut d) => {
             let space = d.space().map_err(volume_error)?;
             let au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), space.size);
             let (state, map) = fragment::of_files(&mut d, au).map_err(volume_error)?;
-            println!("{}, {} ({}): files below this directory", a.target.target, d.filesystem(), d.label());
-            (state, map)
+            (format!("{}, {} ({}): files below this directory", a.target.target, d.filesystem(), d.label()), state, map)
         }
         Place::Medium(m) => {
             let tree = m.tree(&a.target.target)?;
             let au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), m.device.geometry().size);
-            println!("{}, {}, clusters of {}", a.target.target, tree.volume.kind, Bytes(tree.volume.cluster));
+            let mut what = format!("{}, {}, clusters of {}", a.target.target, tree.volume.kind, Bytes(tree.volume.cluster));
             if tree.lost > 0 || tree.copies_differ {
-                println!(
-                    "note: {} clusters belong to nothing{}; fsck mends that",
-                    tree.lost,
-                    if tree.copies_differ { ", the copies of the table differ" } else { "" }
-                );
+                let differ = if tree.copies_differ { ", the copies of the table differ" } else { "" };
+                what += &format!("\nnote: {} clusters belong to nothing{differ}; fsck mends that", tree.lost);
             }
-            (fragment::of_tree(&tree), Map::of_tree(&tree, m.range.start % au, au))
+            (what, fragment::of_tree(&tree), Map::of_tree(&tree, m.range.start % au, au))
         }
     };
-    println!("{}", report::fragmentation(&state));
+    let save = |path: &PathBuf, text: String| std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()));
+    if let Some(path) = &a.html {
+        save(path, report::map_page(&a.target.target, &what, &state, &map))?;
+    }
+    if let Some(path) = &a.svg {
+        save(path, report::drawn(&map))?;
+    }
+    println!("{what}\n{}", report::fragmentation(&state));
     print!("{}", report::map(&map, super::width().min(100) - 4));
     Ok(ExitCode::SUCCESS)
 }
@@ -359,7 +368,7 @@ pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
     let mut device = m.device.clone();
     let done = defragment::defragment(&mut device, m.range.start, &stop, &mut |x| line.tick("defragmenting", x));
     line.end();
-    let d = done.map_err(volume_error)?;
+    let d = done.map_err(|e| cut_off(e, "every file is whole; run fsck.fat -a on the volume, then this command again"))?;
     println!(
         "{} files; in more than one piece: {} before, {} after; {} moved",
         d.files,
@@ -425,7 +434,7 @@ pub fn age(a: AgeArgs) -> anyhow::Result<ExitCode> {
         line.tick(&format!("ageing, pass {} of {}", p.passes + 1, p.of), f64::from(p.passes) / f64::from(p.of.max(1)));
     });
     line.end();
-    let aged = done.map_err(volume_error)?;
+    let aged = done.map_err(|e| cut_off(e, "run fsck on the volume, then this command again: it goes on where it was"))?;
     println!(
         "{} of {} passes; {} files made, {} removed, {} MB written",
         aged.state.passes,

@@ -283,14 +283,18 @@ pub struct Gain {
     pub profile: String,
     /// Time of the profile in the first state over that in the second.
     pub times: f64,
+    /// 95 %.
+    pub interval: [f64; 2],
     /// Share of the profile's operations whose size lies outside what was measured.
     pub outside: f64,
 }
 
+/// Seconds of an operation by size, ascending.
+type Points = Vec<(f64, f64)>;
+
 /// Seconds an operation of `size` takes: between two measured sizes by the straight line on log scales, outside them in
 /// proportion to the size above, and as the smallest below.
-fn expected(c: &Condition, sizes: &[u64], what: What, size: u64) -> Option<f64> {
-    let points: Vec<(f64, f64)> = sizes.iter().map(|&s| (s as f64, mean(&seconds(c, what, s)))).filter(|p| p.1.is_finite()).collect();
+fn expected(points: &Points, size: u64) -> Option<f64> {
     let (first, last) = (points.first()?, points.last()?);
     let x = size as f64;
     if x <= first.0 {
@@ -305,19 +309,32 @@ fn expected(c: &Condition, sizes: &[u64], what: What, size: u64) -> Option<f64> 
     Some((a.1.ln() + (b.1 / a.1).ln() * part).exp())
 }
 
-/// How much longer a profile takes in state `a` than in `b`.
+/// How much longer a profile takes in state `a` than in `b`, with a bootstrap of the rounds.
 pub fn gain(lab: &Lab, a: &Condition, b: &Condition, p: &Profile) -> Option<Gain> {
     let sizes = sizes(lab);
-    let (mut x, mut y, mut outside, mut all) = (0.0, 0.0, 0.0, 0.0);
-    for &(what, size, weight) in &p.operations {
-        x += weight * expected(a, &sizes, what, size)?;
-        y += weight * expected(b, &sizes, what, size)?;
-        all += weight;
-        if size < *sizes.first()? || size > *sizes.last()? {
-            outside += weight;
+    let times = |of: &mut dyn FnMut(&[f64]) -> f64| -> Option<f64> {
+        let mut points = |c: &Condition, what: What| -> Points {
+            let all = sizes.iter().map(|&s| (s, seconds(c, what, s))).filter(|(_, x)| !x.is_empty());
+            all.map(|(s, x)| (s as f64, of(&x))).collect()
+        };
+        let of_a = [points(a, What::Write), points(a, What::Read)];
+        let of_b = [points(b, What::Write), points(b, What::Read)];
+        let (mut x, mut y) = (0.0, 0.0);
+        for &(what, size, weight) in &p.operations {
+            let i = usize::from(what == What::Read);
+            x += weight * expected(&of_a[i], size)?;
+            y += weight * expected(&of_b[i], size)?;
         }
-    }
-    Some(Gain { profile: p.name.clone(), times: x / y, outside: outside / all })
+        Some(x / y)
+    };
+    let mut rng = Pcg64Mcg::new(0x6672_6169);
+    let drawn: Vec<f64> = (0..DRAWS).filter_map(|_| times(&mut |x| draw(x, &mut rng))).collect();
+    let all: f64 = p.operations.iter().map(|o| o.2).sum();
+    let (least, most) = (*sizes.first()?, *sizes.last()?);
+    let outside: f64 = p.operations.iter().filter(|o| o.1 < least || o.1 > most).map(|o| o.2).sum();
+    let times = times(&mut |x| mean(x))?;
+    let interval = [quantile(&drawn, 0.025), quantile(&drawn, 0.975)];
+    Some(Gain { profile: p.name.clone(), times, interval, outside: outside / all })
 }
 
 #[cfg(test)]

@@ -53,9 +53,8 @@ pub fn defragment(device: &mut dyn Device, base: u64, stop: &AtomicBool, progres
     let items = tree.nodes.iter().filter(|n| !n.chain.is_empty());
     let items = items.map(|n| Item { chain: n.chain.clone(), entry: n.entry, directory: n.directory }).collect();
     let mut work = Work(Mover::new(device, base, tree, items));
-    let broken = |w: &Work, directories: bool| {
-        w.0.items.iter().filter(|i| i.directory == directories && runs(&i.chain).len() > 1).count() as u32
-    };
+    let broken =
+        |w: &Work, directories: bool| w.0.items.iter().filter(|i| i.directory == directories && runs(&i.chain).len() > 1).count() as u32;
     let mut done = Defragmented {
         files: work.0.items.iter().filter(|i| !i.directory).count() as u32,
         fragmented_before: broken(&work, false),

@@ -1,9 +1,9 @@
 use super::*;
+use crate::device::{Access, DeviceError};
 use crate::device::{Geometry, SimDevice, Timed};
 use crate::lab::age::{self, Plan};
 use crate::lab::fragment;
 use crate::units::Nanos;
-use crate::device::{Access, DeviceError};
 use crate::volume::{Cache, FatVolume, Format, Host, Shared, Volume};
 use nandscope_sim::{Model, cards};
 use std::cell::RefCell;
@@ -80,15 +80,13 @@ fn mount(disk: &Disk) -> FatVolume {
 
 #[test]
 fn all_files_end_in_one_piece_and_unchanged() {
-    for (size, cluster, kind, fill) in
-        [
-            (4 << 20, 512, FatType::Fat16, 0.9),
-            (40 << 20, 512, FatType::Fat32, 0.05),
-            (8 << 20, 1024, FatType::Fat16, 0.98),
-            (2 << 20, 512, FatType::Fat12, 0.9),
-            (1 << 20, 1024, FatType::Fat12, 0.95),
-        ]
-    {
+    for (size, cluster, kind, fill) in [
+        (4 << 20, 512, FatType::Fat16, 0.9),
+        (40 << 20, 512, FatType::Fat32, 0.05),
+        (8 << 20, 1024, FatType::Fat16, 0.98),
+        (2 << 20, 512, FatType::Fat12, 0.9),
+        (1 << 20, 1024, FatType::Fat12, 0.95),
+    ] {
         let (disk, state) = aged(size, cluster, kind, fill);
         let before = fragment::of_tree(&mount(&disk).tree().unwrap());
         let done = run(&disk).unwrap();
@@ -163,7 +161,9 @@ fn a_cut_after_any_write_loses_nothing() {
 #[test]
 fn a_cut_after_any_write_loses_nothing_on_fat12() {
     let (disk, state) = aged(600 << 10, 512, FatType::Fat12, 0.9);
-    let used = |d: &Disk| mount(d).tree().unwrap().nodes.iter().flat_map(|n| n.chain.clone()).filter(|c| [341, 682, 1023, 1365].contains(c)).count();
+    let used = |d: &Disk| {
+        mount(d).tree().unwrap().nodes.iter().flat_map(|n| n.chain.clone()).filter(|c| [341, 682, 1023, 1365].contains(c)).count()
+    };
     assert!(used(&disk) >= 2, "clusters whose entries lie across two sectors are in files");
     cut_everywhere(&disk, 3, 61, &|d| age::verify(&mut mount(d), &state).map(drop));
 }

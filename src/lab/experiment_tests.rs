@@ -11,7 +11,7 @@ fn card(name: &str, more: &str) -> Shared<SimDevice> {
 
 /// The PDA of the Pocket PC page, as `--host pda` has it.
 fn pda() -> Host {
-    let cache = Cache { meta: 16, data: 1024, direct: false, write_back: true };
+    let cache = Cache { meta: 24, data: 1024, direct: false, write_back: true };
     Host { call: Nanos(500_000), name: Nanos(20_000_000), copy: 20_000_000, ..Host::with(cache) }
 }
 

@@ -74,7 +74,8 @@ impl<'a> Mover<'a> {
     /// # Errors
     /// The device failed, or (FAT12) there is no free cluster for a detour.
     pub fn all(&mut self, moves: &[(u32, u32)]) -> Result<()> {
-        let (directories, files): (Vec<_>, Vec<_>) = moves.iter().copied().partition(|m| self.items[self.owner[m.0 as usize].0 as usize].directory);
+        let (directories, files): (Vec<_>, Vec<_>) =
+            moves.iter().copied().partition(|m| self.items[self.owner[m.0 as usize].0 as usize].directory);
         for one in directories {
             self.shift(&[one])?;
         }

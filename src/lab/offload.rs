@@ -51,7 +51,11 @@ impl Card {
             return refused(format!("{} is a directory of a filesystem; name the directory where the card is mounted", at.display()));
         };
         if !matches!(mount.kind.as_str(), "vfat" | "msdos" | "exfat" | "ext2" | "ext3" | "ext4") {
-            return refused(format!("{} holds {}; only FAT, exFAT and ext2 to ext4 can be formatted and filled again", at.display(), mount.kind));
+            return refused(format!(
+                "{} holds {}; only FAT, exFAT and ext2 to ext4 can be formatted and filled again",
+                at.display(),
+                mount.kind
+            ));
         }
         let source = fs::canonicalize(&mount.source).map_err(|e| failed("open", Path::new(&mount.source), e))?;
         let source = source.display().to_string();
@@ -87,7 +91,8 @@ impl Card {
         if here.dev() == fs::metadata(&self.at).map_err(|e| failed("open", &self.at, e))?.dev() {
             return refused(format!("{} lies on the card itself; --spare must be on another disk", parent.display()));
         }
-        let need: u64 = names.iter().filter_map(|n| fs::symlink_metadata(self.at.join(n)).ok()).map(|m| m.len().next_multiple_of(4096)).sum();
+        let need: u64 =
+            names.iter().filter_map(|n| fs::symlink_metadata(self.at.join(n)).ok()).map(|m| m.len().next_multiple_of(4096)).sum();
         let room = Directory::open(parent)?.space()?.free;
         if room < need + need / 50 {
             return Err(VolumeError::Full(format!("{} has {} free, the files need {}", parent.display(), Bytes(room), Bytes(need))));

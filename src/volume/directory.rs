@@ -4,8 +4,8 @@
 //! with a write. [`Volume::forget`] writes everything and drops the file pages of this directory from the page cache, so that
 //! the next read comes from the medium.
 
-use super::{fiemap_ioctl, fsmap_ioctl};
 use super::{Entry, Extent, FileId, Label, Result, Space, Volume, VolumeError};
+use super::{fiemap_ioctl, fsmap_ioctl};
 use crate::device::Timed;
 use crate::host::mounts::{Mount, mounts};
 use crate::host::sysfs::Sys;
@@ -216,7 +216,9 @@ impl Volume for Directory {
                 let len = file.metadata().map_err(|e| failed("extents", path, e))?.len();
                 let cluster = self.space()?.cluster;
                 fsmap_ioctl::blocks(file.as_fd(), len, cluster).map_err(|e| match Errno::from_io_error(&e) {
-                    Some(Errno::PERM) => VolumeError::Unsupported(format!("{} tells root only where files lie (FIBMAP)", self.filesystem())),
+                    Some(Errno::PERM) => {
+                        VolumeError::Unsupported(format!("{} tells root only where files lie (FIBMAP)", self.filesystem()))
+                    }
                     _ if unknown(&e) => VolumeError::Unsupported(format!("{} does not say where files lie", self.filesystem())),
                     _ => failed("extents", path, e),
                 })?

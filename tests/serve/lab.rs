@@ -43,6 +43,19 @@ fn ext4_ages_is_mapped_mended_and_measured() {
     let _alone = alone();
     let Some((server, mounted)) = ext4("the fragmentation lab on ext4") else { return };
     let at = mounted.at.to_str().unwrap();
+    // Stopped by Ctrl-C, and going on.
+    let long = ["--passes", "100000", "--largest", "400KB", "--fill", "0.8", "--piece", "4KiB"];
+    let child = nandscope().args([&["age", at, "--quiet"], &long[..]].concat()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    assert!(super::bed::until(60, || mounted.at.join("NSAGE/F0000400.BIN").exists()), "it ages");
+    run("kill", &["-s", "INT", &child.id().to_string()]);
+    let out = child.wait_with_output().unwrap();
+    let stopped = said(&out).0;
+    assert!(out.status.success() && stopped.contains("stopped; the same command goes on"), "{stopped}");
+    let passes = (stopped.split(' ').next().unwrap().parse::<u32>().unwrap() + 2).to_string();
+    let on = ok(&["age", at, "--quiet", "--passes", &passes, "--largest", "400KB", "--fill", "0.8", "--piece", "4KiB"]);
+    assert!(on.starts_with(&format!("{passes} of {passes} passes")), "{on}");
+    assert!(ok(&["age", at, "--verify"]).contains("are as they were written"));
+    ok(&["age", at, "--remove"]);
     let age = ok(&[&["age", at, "--quiet", "--piece", "4KiB"], &PLAN[..]].concat());
     assert!(age.starts_with("4 of 4 passes; "), "{age}");
     assert!(ok(&["age", at, "--verify"]).contains("are as they were written"));
@@ -50,7 +63,10 @@ fn ext4_ages_is_mapped_mended_and_measured() {
         let line = text.lines().find(|l| l.contains("of them fragmented")).unwrap_or_else(|| panic!("{text}"));
         line.split(" files, ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
     };
-    let map = ok(&["map", at]);
+    let page = tempfile::NamedTempFile::new().unwrap();
+    let map = ok(&["map", at, "--html", page.path().to_str().unwrap()]);
+    let page = std::fs::read_to_string(page.path()).unwrap();
+    assert!(page.contains("<svg") && page.matches("<rect").count() == 128, "one square for each 512 KiB of 64 MiB");
     assert!(map.contains("ext4 (kernel)") && map.contains(" free in ") && map.contains("each character is"), "{map}");
     let before = share(&map);
     assert!(before > 10, "ext4 resists, but not wholly: {map}");
