@@ -10,6 +10,7 @@ use crate::units::Bytes;
 use crate::volume::{Cache, Directory, FatVolume, Host, Shared, VolumeError};
 use anyhow::bail;
 use clap::Args;
+use rustix::io::Errno;
 use std::io::IsTerminal;
 use std::ops::Range;
 use std::path::Path;
@@ -270,11 +271,16 @@ impl Line {
     }
 }
 
-/// The same where the medium failed in the middle, with what to do about it.
+/// The same where the medium failed in the middle, with what to do about it; and where something is not allowed.
 pub fn cut_off(e: VolumeError, hint: &str) -> anyhow::Error {
-    match e {
-        VolumeError::Device(DeviceError::Io { .. }) | VolumeError::Io { .. } => anyhow::anyhow!("{e}; {hint}"),
-        other => volume_error(other),
+    let source = match &e {
+        VolumeError::Device(DeviceError::Io { source, .. }) | VolumeError::Io { source, .. } => source.raw_os_error(),
+        _ => None,
+    };
+    match source.map(Errno::from_raw_os_error) {
+        Some(Errno::IO | Errno::NODEV | Errno::NXIO | Errno::ROFS | Errno::NOMEDIUM | Errno::UCLEAN) => anyhow::anyhow!("{e}; {hint}"),
+        Some(Errno::ACCESS | Errno::PERM) => anyhow::anyhow!("{e}; name a directory you may write to, or run this as root"),
+        _ => volume_error(e),
     }
 }
 

@@ -247,7 +247,7 @@ fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[P
     let done = lab_mounted::run(&mut d, blank.as_ref(), &mut lab, &stop, &mut |what, x| line.tick(what, x));
     line.end();
     finish(a, &lab, profiles, 0, 0)?;
-    done.map_err(volume_error)?;
+    done.map_err(|e| cut_off(e, "run fsck on the volume; `nandscope age DIR --remove` removes what is left of the ageing"))?;
     Ok(verdict(&lab, stop.load(Ordering::Relaxed)))
 }
 

@@ -96,9 +96,8 @@ pub fn run(volume: &mut Directory, blank: Option<&Blank>, lab: &mut Lab, stop: &
         if back.is_err() || cleared.is_ok() {
             cleared = back;
         }
-        if cleared.is_err() {
-            return cleared;
-        }
+        cleared?;
+        return done;
     }
     done?;
     cleared
