@@ -34,6 +34,7 @@ const TESTS: &[Test] = &[
     ("a_mounted_card_is_refused_and_kept", mounted),
     ("linux_mounts_what_format_made", formats),
     ("a_secure_discard_reaches_an_emmc_and_no_byte_outside", secure),
+    ("the_fragmentation_lab_on_vfat_and_exfat", lab),
     ("sdhci_with_byte_addresses_works", sdhci),
     ("a_usb_reader_has_no_raw_commands", usb),
     ("the_kernel_does_not_complain", kernel_log),
@@ -351,6 +352,40 @@ fn secure(g: &Guest) {
     assert_ne!(before[1], after[1]);
     assert!(after[1].starts_with("2c7ab85a893283e98c931e9511add182"), "{}", after[1]);
     assert_eq!(g.code("discard-emmc"), 0, "{}", g.error("discard-emmc"));
+}
+
+/// P2, P3, P5, P6, P14: the lab by the kernel, labelled so; what was on the card is on it afterwards.
+fn lab(g: &Guest) {
+    for (kind, files) in [("vfat", "FAT16"), ("exfat", "exFAT")] {
+        let text = |item: &str| g.text(&format!("lab-{kind}-{item}.out"));
+        for item in ["format", "age", "verify", "map", "defrag", "again", "remove", "frag", "noise", "device"] {
+            assert_eq!(g.code(&format!("lab-{kind}-{item}")), 0, "{kind} {item}: {}", g.error(&format!("lab-{kind}-{item}")));
+        }
+        assert!(text("age").starts_with("4 of 4 passes; "), "{}", text("age"));
+        let map = text("map");
+        assert!(map.contains(&format!("{kind} (kernel)")) && map.contains(" free in "), "{map}");
+        let line = map.lines().nth(1).unwrap();
+        let share: u32 = line.split(" files, ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        assert!(share > 30, "{kind} fragments: {line}");
+        assert_eq!(g.code(&format!("lab-{kind}-refused")), 4);
+        assert!(g.error(&format!("lab-{kind}-refused")).contains("--consent 0x12345678"), "{}", g.error(&format!("lab-{kind}-refused")));
+        let defrag = text("defrag");
+        let (before, after) = (defrag.lines().find(|l| l.starts_with("before:")), defrag.lines().find(|l| l.starts_with("after:")));
+        assert!(before.unwrap().contains(line.split(", ").nth(1).unwrap()), "{defrag}");
+        assert!(after.unwrap().contains(" 0 % of them fragmented"), "{defrag}");
+        let r = g.json(&format!("lab-{kind}-frag"));
+        assert_eq!((&r["label"], &r["filesystem"]), (&"kernel".into(), &kind.into()));
+        let states: Vec<&str> = r["conditions"].as_array().unwrap().iter().map(|c| c["state"].as_str().unwrap()).collect();
+        assert_eq!(states, ["as-is", "fragmented", "defragmented", "blank"]);
+        for c in r["conditions"].as_array().unwrap() {
+            assert_eq!(c["measured"]["samples"].as_array().unwrap().len(), 3 * 7, "{c}");
+            assert!(c["fragmentation"]["free"]["bytes"].as_u64().unwrap() > 1 << 20, "{c}");
+        }
+        let pieces = |i: usize| r["conditions"][i]["fragmentation"]["extents"].as_u64().unwrap();
+        assert!(pieces(1) > pieces(2) && pieces(3) == 0, "{}, {}, {}", pieces(1), pieces(2), pieces(3));
+        assert!(!g.text(&format!("lab-{kind}-left")).contains("NSAGE") && !g.text(&format!("lab-{kind}-left")).contains("nandscope-spare"));
+        assert!(text("device").contains(files), "{}", text("device"));
+    }
 }
 
 fn sdhci(g: &Guest) {

@@ -10,6 +10,7 @@ use crate::units::Bytes;
 use crate::volume::{Cache, Directory, FatVolume, Host, Shared, VolumeError};
 use anyhow::bail;
 use clap::Args;
+use rustix::io::Errno;
 use std::io::IsTerminal;
 use std::ops::Range;
 use std::path::Path;
@@ -55,7 +56,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
     churn: f64,
     /// Files written in turn
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 16)]
     together: u32,
     /// Mean size of the pieces they are written in [default: one cluster]
     #[arg(long, value_name = "SIZE")]
@@ -267,6 +268,19 @@ impl Line {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// The same where the medium failed in the middle, with what to do about it; and where something is not allowed.
+pub fn cut_off(e: VolumeError, hint: &str) -> anyhow::Error {
+    let source = match &e {
+        VolumeError::Device(DeviceError::Io { source, .. }) | VolumeError::Io { source, .. } => source.raw_os_error(),
+        _ => None,
+    };
+    match source.map(Errno::from_raw_os_error) {
+        Some(Errno::IO | Errno::NODEV | Errno::NXIO | Errno::ROFS | Errno::NOMEDIUM | Errno::UCLEAN) => anyhow::anyhow!("{e}; {hint}"),
+        Some(Errno::ACCESS | Errno::PERM) => anyhow::anyhow!("{e}; name a directory you may write to, or run this as root"),
+        _ => volume_error(e),
     }
 }
 

@@ -1,12 +1,14 @@
 //! `nandscope frag`: does fragmentation matter on this card? Brings a volume into its states, measures each, answers.
 //! `nandscope map` looks only, `nandscope defrag` only mends.
 
-use super::files::{Line, Medium, Place, PlanArgs, Target, stopper, volume_error};
+use super::files::{Line, Medium, Place, PlanArgs, Target, cut_off, stopper, volume_error};
 use crate::device::Device;
 use crate::lab::answer::{self, Profile};
 use crate::lab::bench::{self, Workload};
 use crate::lab::experiment::{self, Lab, Settings, State, map_grid};
 use crate::lab::fragment::{self, Map};
+use crate::lab::mounted::{self as lab_mounted, Blank};
+use crate::lab::offload::Card;
 use crate::lab::{age, class, defragment};
 use crate::report::frag as report;
 use crate::units::{Bytes, MIB, Nanos};
@@ -22,7 +24,7 @@ pub struct FragArgs {
     #[command(flatten)]
     target: Target,
     /// States to bring about and measure, in this order [default: fragmented,defragmented,blank; in a directory
-    /// as-is,fragmented,defragmented]
+    /// as-is,fragmented,defragmented, and blank with --consent]
     #[arg(long, value_delimiter = ',', value_enum)]
     states: Vec<StateArg>,
     /// File sizes to measure
@@ -37,7 +39,7 @@ pub struct FragArgs {
     /// Small files in the folder that is copied; 0 = none
     #[arg(long, value_name = "N", default_value_t = 300)]
     folder: u32,
-    /// Bytes of a cluster [default: by the size of the volume]
+    /// Bytes of a cluster [default: what the SD convention has for a card of this capacity, at most 32 KiB]
     #[arg(long, value_name = "SIZE")]
     cluster: Option<Bytes>,
     /// Use the first SIZE of the target for the volume only
@@ -46,6 +48,9 @@ pub struct FragArgs {
     /// The host the in-process FAT layer stands for
     #[arg(long, value_enum, default_value = "plain")]
     host: HostArg,
+    /// Directory on another disk for the files on a mounted card while it is blank
+    #[arg(long, value_name = "DIR")]
+    spare: Option<PathBuf>,
     /// Format the blank volume without erasing the medium before
     #[arg(long)]
     no_erase: bool,
@@ -87,7 +92,7 @@ enum StateArg {
 enum HostArg {
     /// Keeps all tables in memory, no data; costs no time of its own
     Plain,
-    /// A PDA of 2002: 16 KiB for tables, 512 KiB of what was read or written last, slow with names (assumed)
+    /// A PDA of 2002: 12 KiB for tables, 512 KiB of what was read or written last, slow with names (assumed)
     Pda,
     /// One sector for tables, one for data, as SdFat and FatFs
     Microcontroller,
@@ -102,10 +107,10 @@ impl HostArg {
             HostArg::Microcontroller => Host::with(Cache::ONE_SECTOR),
             HostArg::None => Host::with(Cache::NONE),
             HostArg::Pda => {
-                let cache = Cache { meta: 32, data: 1024, direct: false, write_back: true };
+                let cache = Cache { meta: 24, data: 1024, direct: false, write_back: true };
                 // A real device meets a real processor.
                 let ms = |us: u64| Nanos(if simulated { us * 1000 } else { 0 });
-                Host { call: ms(500), name: ms(35_000), copy: if simulated { 20_000_000 } else { 0 }, ..Host::with(cache) }
+                Host { call: ms(500), name: ms(20_000), copy: if simulated { 20_000_000 } else { 0 }, ..Host::with(cache) }
             }
         }
     }
@@ -203,10 +208,10 @@ fn specification(a: &FragArgs, s: &Settings, m: &Medium, notes: &mut Vec<String>
         let opened = crate::device::open(&a.target.target, &crate::device::OpenOptions::default())?;
         let consent = crate::device::Consent::check(opened.id(), None)?;
         let mut fresh = opened.writable(&consent, &crate::device::Limits { budget: u64::MAX, ..Default::default() })?;
-        class::measure(&mut fresh, 0..m.range.end, au, ru, s.plan.seed)
+        class::measure(&mut fresh, 0..m.range.end, au, ru, s.workload.chunk, s.plan.seed)
     } else {
         notes.push("the specification's test overwrote the volume; format the card before use".into());
-        class::measure(&mut m.device.clone(), m.range.clone(), au, ru, s.plan.seed)
+        class::measure(&mut m.device.clone(), m.range.clone(), au, ru, s.workload.chunk, s.plan.seed)
     };
     match result {
         Ok(c) => Ok(Some(c)),
@@ -221,24 +226,35 @@ fn specification(a: &FragArgs, s: &Settings, m: &Medium, notes: &mut Vec<String>
 fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[Profile]) -> anyhow::Result<ExitCode> {
     if settings.states.is_empty() {
         settings.states = vec![State::AsIs, State::Fragmented, State::Defragmented];
+        settings.states.extend(a.target.consent.is_some().then_some(State::Blank));
     }
-    if settings.states.contains(&State::Blank) {
-        bail!("a mounted filesystem cannot be made blank from here; unmount it and name the device");
-    }
+    let blank = match settings.states.contains(&State::Blank) {
+        true => Some(allowed(&d, &a.target, a.spare.as_ref())?),
+        false => None,
+    };
     let space = d.space().map_err(volume_error)?;
     settings.au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), space.size);
     if !a.target.quiet {
         eprintln!("{}: {}", a.target.target, experiment::plan_text(&settings, space.size));
         eprintln!("will write files below {} and {} in it, and remove them", age::DIRECTORY, bench::DIRECTORY);
+        if blank.is_some() {
+            eprintln!("will copy its files off, FORMAT it, and copy them back");
+        }
     }
     let stop = stopper()?;
     let mut line = Line::new(a.target.quiet);
     let mut lab = Lab::new(&a.target.target, Label::Kernel, &settings);
-    let done = crate::lab::mounted::run(&mut d, &mut lab, &stop, &mut |what, x| line.tick(what, x));
+    let done = lab_mounted::run(&mut d, blank.as_ref(), &mut lab, &stop, &mut |what, x| line.tick(what, x));
     line.end();
     finish(a, &lab, profiles, 0, 0)?;
-    done.map_err(volume_error)?;
+    done.map_err(|e| cut_off(e, "run fsck on the volume; `nandscope age DIR --remove` removes what is left of the ageing"))?;
     Ok(verdict(&lab, stop.load(Ordering::Relaxed)))
+}
+
+/// Whether a mounted card may be formatted.
+fn allowed(d: &Directory, target: &Target, spare: Option<&PathBuf>) -> anyhow::Result<Blank> {
+    let card = Card::new(d, target.consent.as_deref()).map_err(volume_error)?;
+    Ok(Blank { card, spare: spare.cloned() })
 }
 
 fn verdict(lab: &Lab, stopped: bool) -> ExitCode {
@@ -291,34 +307,42 @@ pub struct MapArgs {
     /// Bytes of an AU [default: by capacity]
     #[arg(long, value_name = "SIZE")]
     au: Option<Bytes>,
+    /// Write the map as one HTML page, too
+    #[arg(long, value_name = "F")]
+    html: Option<PathBuf>,
+    /// Write the map as an SVG file, too
+    #[arg(long, value_name = "F")]
+    svg: Option<PathBuf>,
 }
 
-/// Looks at a volume, writes nothing.
+/// Looks at a volume, writes nothing to it.
 pub fn map(a: MapArgs) -> anyhow::Result<ExitCode> {
-    let (state, map) = match a.target.open(None)? {
+    let (what, state, map) = match a.target.open(None)? {
         Place::Directory(mut d) => {
             let space = d.space().map_err(volume_error)?;
-            let (state, extents) = fragment::of_files(&mut d).map_err(volume_error)?;
-            let end = extents.iter().map(|e| e.at + e.len).max().unwrap_or(0).max(space.size);
             let au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), space.size);
-            println!("{}, {} ({}): files below this directory", a.target.target, d.filesystem(), d.label());
-            (state, Map::of_extents(&extents, end, au))
+            let (state, map) = fragment::of_files(&mut d, au).map_err(volume_error)?;
+            (format!("{}, {} ({}): files below this directory", a.target.target, d.filesystem(), d.label()), state, map)
         }
         Place::Medium(m) => {
             let tree = m.tree(&a.target.target)?;
             let au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), m.device.geometry().size);
-            println!("{}, {}, clusters of {}", a.target.target, tree.volume.kind, Bytes(tree.volume.cluster));
+            let mut what = format!("{}, {}, clusters of {}", a.target.target, tree.volume.kind, Bytes(tree.volume.cluster));
             if tree.lost > 0 || tree.copies_differ {
-                println!(
-                    "note: {} clusters belong to nothing{}; fsck mends that",
-                    tree.lost,
-                    if tree.copies_differ { ", the copies of the table differ" } else { "" }
-                );
+                let differ = if tree.copies_differ { ", the copies of the table differ" } else { "" };
+                what += &format!("\nnote: {} clusters belong to nothing{differ}; fsck mends that", tree.lost);
             }
-            (fragment::of_tree(&tree), Map::of_tree(&tree, m.range.start % au, au))
+            (what, fragment::of_tree(&tree), Map::of_tree(&tree, m.range.start % au, au))
         }
     };
-    println!("{}", report::fragmentation(&state));
+    let save = |path: &PathBuf, text: String| std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()));
+    if let Some(path) = &a.html {
+        save(path, report::map_page(&a.target.target, &what, &state, &map))?;
+    }
+    if let Some(path) = &a.svg {
+        save(path, report::drawn(&map))?;
+    }
+    println!("{what}\n{}", report::fragmentation(&state));
     print!("{}", report::map(&map, super::width().min(100) - 4));
     Ok(ExitCode::SUCCESS)
 }
@@ -327,12 +351,16 @@ pub fn map(a: MapArgs) -> anyhow::Result<ExitCode> {
 pub struct DefragArgs {
     #[command(flatten)]
     target: Target,
+    /// Directory on another disk for the files of a mounted card while it is formatted
+    #[arg(long, value_name = "DIR")]
+    spare: Option<PathBuf>,
 }
 
-/// Defragments a FAT volume in-process; a cut at any moment loses no file.
+/// Defragments a FAT volume in-process, where a cut at any moment loses no file; or a mounted filesystem.
 pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
-    let Place::Medium(m) = a.target.open(Some(u64::MAX))? else {
-        bail!("{} is a directory; unmount it and name the device, or use e4defrag on ext4", a.target.target);
+    let m = match a.target.open(Some(u64::MAX))? {
+        Place::Medium(m) => m,
+        Place::Directory(d) => return defrag_mounted(&a, d),
     };
     drop(m.mount(&a.target.target)?);
     let stop = stopper()?;
@@ -340,7 +368,7 @@ pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
     let mut device = m.device.clone();
     let done = defragment::defragment(&mut device, m.range.start, &stop, &mut |x| line.tick("defragmenting", x));
     line.end();
-    let d = done.map_err(volume_error)?;
+    let d = done.map_err(|e| cut_off(e, "every file is whole; run fsck.fat -a on the volume, then this command again"))?;
     println!(
         "{} files; in more than one piece: {} before, {} after; {} moved",
         d.files,
@@ -348,9 +376,27 @@ pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
         d.fragmented_after,
         Bytes(d.bytes_moved)
     );
+    if d.directories_before > 0 {
+        println!("directories in more than one piece: {} before, {} after", d.directories_before, d.directories_after);
+    }
     if d.stopped {
         println!("stopped; the volume is whole, and the same command goes on");
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn defrag_mounted(a: &DefragArgs, mut d: Directory) -> anyhow::Result<ExitCode> {
+    let space = d.space().map_err(volume_error)?;
+    let au = map_grid(None, space.size);
+    let before = fragment::of_files(&mut d, au).map_err(volume_error)?.0;
+    let blank = if d.filesystem() == "ext4" { None } else { Some(allowed(&d, &a.target, a.spare.as_ref())?) };
+    let mut line = Line::new(a.target.quiet);
+    let done = lab_mounted::defragment(&mut d, blank.as_ref(), &mut |what, x| line.tick(what, x));
+    line.end();
+    println!("{}", done.map_err(volume_error)?);
+    let after = fragment::of_files(&mut d, au).map_err(volume_error)?.0;
+    println!("before: {}", report::fragmentation(&before));
+    println!("after:  {}", report::fragmentation(&after));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -388,7 +434,7 @@ pub fn age(a: AgeArgs) -> anyhow::Result<ExitCode> {
         line.tick(&format!("ageing, pass {} of {}", p.passes + 1, p.of), f64::from(p.passes) / f64::from(p.of.max(1)));
     });
     line.end();
-    let aged = done.map_err(volume_error)?;
+    let aged = done.map_err(|e| cut_off(e, "run fsck on the volume, then this command again: it goes on where it was"))?;
     println!(
         "{} of {} passes; {} files made, {} removed, {} MB written",
         aged.state.passes,

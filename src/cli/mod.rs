@@ -159,7 +159,7 @@ pub fn main() -> ExitCode {
         if e.chain().any(|c| c.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)) {
             return ExitCode::SUCCESS;
         }
-        eprintln!("nandscope: {e:#}");
+        eprintln!("nandscope: {}", told(&e));
         match e.downcast_ref::<DeviceError>() {
             Some(DeviceError::Refused(_)) => ExitCode::from(REFUSED),
             _ => ExitCode::FAILURE,
@@ -183,4 +183,12 @@ fn with_content(target: &str) -> String {
         Some(rest) if !rest.contains("content") => format!("{target}{}content", if rest.contains('?') { '&' } else { '?' }),
         _ => target.to_string(),
     }
+}
+
+/// An error with its causes, those left out that it names already.
+fn told(e: &anyhow::Error) -> String {
+    e.chain()
+        .skip(1)
+        .map(ToString::to_string)
+        .fold(e.to_string(), |text, cause| if text.contains(&cause) { text } else { format!("{text}: {cause}") })
 }

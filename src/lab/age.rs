@@ -57,7 +57,7 @@ impl Default for Plan {
             sizes: Sizes::LogUniform,
             fill: 0.9,
             churn: 0.2,
-            together: 8,
+            together: 16,
             piece: 0,
             seed: 1,
         }
@@ -397,6 +397,7 @@ fn make(
                 let (file, new, at) = open[i];
                 let piece = 1 + rng.next_u64() % (2 * mean - 1);
                 let n = piece.min(new.len - at);
+                volume.settle(file, at, n)?;
                 volume.write(file, at, content.of(new.id, at, n as usize))?;
                 written += n;
                 open[i].2 += n;

@@ -1,7 +1,9 @@
 //! What the recorded times say. Pure: from a [`Lab`] alone.
 
 use super::bench::{Kind, Sample};
+use super::class::{Class, Written};
 use super::experiment::{Condition, Lab, State};
+use super::fragment::Map;
 use crate::infer::stats::{mean, quantile};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
@@ -146,6 +148,69 @@ pub fn effects(lab: &Lab) -> Vec<Effect> {
     out
 }
 
+/// What the raw card says of a file, beside what was measured, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    pub state: State,
+    pub size: u64,
+    pub measured: f64,
+    /// By the specification's formula: [`Class::predict`].
+    pub formula: f64,
+    /// By single writes: [`Class::predict_pieces`].
+    pub pieces: Option<f64>,
+}
+
+/// Predictions for every size but the smallest, which is what they take the time of everything but data from.
+pub fn predictions(lab: &Lab, class: &Class) -> Vec<Prediction> {
+    let mut out = vec![];
+    let sizes = sizes(lab);
+    let sector = class.pieces.first().map_or(512.0, |p| p.len as f64);
+    // Bytes of an entry of the table.
+    let entry = match lab.filesystem.as_str() {
+        "FAT12" => 1.5,
+        "FAT16" => 2.0,
+        _ => 4.0,
+    };
+    for c in &lab.conditions {
+        // Free space in one piece: the AUs that are written are empty.
+        let whole = matches!(c.state, State::Defragmented | State::Blank);
+        let used = if whole { 0.0 } else { 1.0 - c.space.free as f64 / c.space.size.max(1) as f64 };
+        let erased = c.state == State::Blank && lab.settings.erase;
+        let smallest = sizes.first().copied().filter(|&s| s <= c.space.cluster);
+        let fixed = smallest.and_then(|s| {
+            let own = class.one(s as f64, &|p| if erased { p.erased.unwrap_or(p.apart) } else { p.apart })?;
+            Some((mean(&seconds(c, What::Write, s)) - own / 1e3).max(0.0))
+        });
+        for &size in sizes.iter().skip(1) {
+            let all = seconds(c, What::Write, size);
+            if all.is_empty() {
+                continue;
+            }
+            let of = c.measured.samples.iter().filter(|s| s.kind == Kind::Write && s.size == size && s.extents > 0);
+            let extents: Vec<f64> = of.map(|s| f64::from(s.extents)).collect();
+            let pieces = fixed.filter(|_| !extents.is_empty()).and_then(|fixed| {
+                let (cluster, chunk) = (c.space.cluster, lab.settings.workload.chunk);
+                // Clusters of a file in pieces lie as far apart as the free space does.
+                let density = if whole { 1.0 } else { free_density(&c.map) };
+                let sectors = (size as f64 / cluster as f64 / density * entry / sector).ceil();
+                // Both tables; all of them when it is made and when it is removed.
+                let room = lab.settings.host.cache.meta as f64;
+                let tables = if 2.0 * sectors > room { 4.0 * sectors } else { 0.0 };
+                class.predict_pieces(&Written { size, cluster, chunk, extents: mean(&extents), erased, fixed, tables })
+            });
+            out.push(Prediction { state: c.state, size, measured: mean(&all), formula: class.predict(size, used), pieces });
+        }
+    }
+    out
+}
+
+/// Share that is free where there is free space: the mean over the free bytes of how much of their AU is free.
+fn free_density(map: &Map) -> f64 {
+    let free = || map.cells.iter().map(|c| (1.0 - c.used).max(0.0));
+    let all: f64 = free().sum();
+    if all > 0.0 { free().map(|f| f * f).sum::<f64>() / all } else { 1.0 }
+}
+
 /// A use of a card: how often which operation, in shares that need not add up to anything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
@@ -218,14 +283,18 @@ pub struct Gain {
     pub profile: String,
     /// Time of the profile in the first state over that in the second.
     pub times: f64,
+    /// 95 %.
+    pub interval: [f64; 2],
     /// Share of the profile's operations whose size lies outside what was measured.
     pub outside: f64,
 }
 
+/// Seconds of an operation by size, ascending.
+type Points = Vec<(f64, f64)>;
+
 /// Seconds an operation of `size` takes: between two measured sizes by the straight line on log scales, outside them in
 /// proportion to the size above, and as the smallest below.
-fn expected(c: &Condition, sizes: &[u64], what: What, size: u64) -> Option<f64> {
-    let points: Vec<(f64, f64)> = sizes.iter().map(|&s| (s as f64, mean(&seconds(c, what, s)))).filter(|p| p.1.is_finite()).collect();
+fn expected(points: &Points, size: u64) -> Option<f64> {
     let (first, last) = (points.first()?, points.last()?);
     let x = size as f64;
     if x <= first.0 {
@@ -240,19 +309,32 @@ fn expected(c: &Condition, sizes: &[u64], what: What, size: u64) -> Option<f64> 
     Some((a.1.ln() + (b.1 / a.1).ln() * part).exp())
 }
 
-/// How much longer a profile takes in state `a` than in `b`.
+/// How much longer a profile takes in state `a` than in `b`, with a bootstrap of the rounds.
 pub fn gain(lab: &Lab, a: &Condition, b: &Condition, p: &Profile) -> Option<Gain> {
     let sizes = sizes(lab);
-    let (mut x, mut y, mut outside, mut all) = (0.0, 0.0, 0.0, 0.0);
-    for &(what, size, weight) in &p.operations {
-        x += weight * expected(a, &sizes, what, size)?;
-        y += weight * expected(b, &sizes, what, size)?;
-        all += weight;
-        if size < *sizes.first()? || size > *sizes.last()? {
-            outside += weight;
+    let times = |of: &mut dyn FnMut(&[f64]) -> f64| -> Option<f64> {
+        let mut points = |c: &Condition, what: What| -> Points {
+            let all = sizes.iter().map(|&s| (s, seconds(c, what, s))).filter(|(_, x)| !x.is_empty());
+            all.map(|(s, x)| (s as f64, of(&x))).collect()
+        };
+        let of_a = [points(a, What::Write), points(a, What::Read)];
+        let of_b = [points(b, What::Write), points(b, What::Read)];
+        let (mut x, mut y) = (0.0, 0.0);
+        for &(what, size, weight) in &p.operations {
+            let i = usize::from(what == What::Read);
+            x += weight * expected(&of_a[i], size)?;
+            y += weight * expected(&of_b[i], size)?;
         }
-    }
-    Some(Gain { profile: p.name.clone(), times: x / y, outside: outside / all })
+        Some(x / y)
+    };
+    let mut rng = Pcg64Mcg::new(0x6672_6169);
+    let drawn: Vec<f64> = (0..DRAWS).filter_map(|_| times(&mut |x| draw(x, &mut rng))).collect();
+    let all: f64 = p.operations.iter().map(|o| o.2).sum();
+    let (least, most) = (*sizes.first()?, *sizes.last()?);
+    let outside: f64 = p.operations.iter().filter(|o| o.1 < least || o.1 > most).map(|o| o.2).sum();
+    let times = times(&mut |x| mean(x))?;
+    let interval = [quantile(&drawn, 0.025), quantile(&drawn, 0.975)];
+    Some(Gain { profile: p.name.clone(), times, interval, outside: outside / all })
 }
 
 #[cfg(test)]

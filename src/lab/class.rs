@@ -33,6 +33,38 @@ pub struct Class {
     pub tfw_max: f64,
     /// Share of the RUs in use, measured MB/s, MB/s by the formula.
     pub used: Vec<(f64, f64, f64)>,
+    /// What the formula leaves out: single writes shorter than an RU.
+    #[serde(default)]
+    pub pieces: Vec<Piece>,
+}
+
+/// How long one write of `len` bytes takes, mean in ms.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Piece {
+    pub len: u64,
+    /// In AUs that are in use, each write three times its length behind the last.
+    pub apart: f64,
+    /// In AUs that are in use, each write behind the last.
+    pub in_order: f64,
+    /// The same in AUs that were erased; none where the device takes no discards.
+    pub erased: Option<f64>,
+}
+
+/// A file as it was written, for a prediction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Written {
+    /// Bytes of the file, of a cluster, and of one write call.
+    pub size: u64,
+    pub cluster: u64,
+    pub chunk: u64,
+    /// Pieces the file lay in, mean of the rounds.
+    pub extents: f64,
+    /// Its clusters were erased before.
+    pub erased: bool,
+    /// Seconds of everything but data: names, directory, tables. Measured with the smallest file.
+    pub fixed: f64,
+    /// Single sectors of tables written besides, because the host cannot keep all that the file needs.
+    pub tables: f64,
 }
 
 /// AU and RU for a card of this size: the largest AU the specification allows (4.13.1), and the RU of the slow classes.
@@ -48,6 +80,8 @@ pub fn by_formula(n: f64, used: f64, pw: f64, pm: f64) -> f64 {
 
 const AUS: u64 = 4;
 const READS: u32 = 256;
+/// Writes of each kind and length.
+const WRITES: u64 = 64;
 
 struct Bench<'a> {
     device: &'a mut dyn Device,
@@ -66,11 +100,12 @@ impl Bench<'_> {
     }
 }
 
-/// Measures on the bytes `region` of a card, which are overwritten: at least twelve AUs.
+/// Measures on the bytes `region` of a card, which are overwritten: at least twelve AUs. Single writes are timed up to `chunk`
+/// bytes.
 ///
 /// # Errors
 /// The region is too small, or the device failed.
-pub fn measure(device: &mut dyn Device, region: Range<u64>, au: u64, ru: u64, seed: u64) -> Result<Class, DeviceError> {
+pub fn measure(device: &mut dyn Device, region: Range<u64>, au: u64, ru: u64, chunk: u64, seed: u64) -> Result<Class, DeviceError> {
     let first = region.start.next_multiple_of(au);
     let count = region.end.saturating_sub(first) / au;
     if count < 3 * AUS || ru == 0 || !au.is_multiple_of(ru) || au / ru < 4 {
@@ -151,7 +186,42 @@ pub fn measure(device: &mut dyn Device, region: Range<u64>, au: u64, ru: u64, se
     let tfw_mean = cycles.windows(8).map(|w| w.iter().sum::<f64>() / 8.0).fold(0.0, f64::max);
     let tfw_max = cycles.iter().copied().fold(0.0, f64::max);
     let used = measured.iter().map(|&(u, p)| (u as f64 / n_f, p, pm.map_or(pw, |pm| by_formula(n_f, u as f64, pw, pm)))).collect();
-    Ok(Class { au, ru, pw, pm, pr, tfr, tfw_mean, tfw_max, used })
+    let mut pieces = vec![];
+    let mut len = sector;
+    // The AUs that were partly written above are in use.
+    while len <= chunk.min(au / 4) {
+        pieces.push(b.piece(len, au, spread(1, AUS) + au, spread(2, AUS) + au)?);
+        len *= 2;
+    }
+    Ok(Class { au, ru, pw, pm, pr, tfr, tfw_mean, tfw_max, used, pieces })
+}
+
+impl Bench<'_> {
+    /// Times writes of `len` bytes in the AU at `used`; erased, in the one at `spare`.
+    fn piece(&mut self, len: u64, au: u64, used: u64, spare: u64) -> Result<Piece, DeviceError> {
+        let sector = self.device.geometry().sector;
+        // Files begin at any cluster: eight beginnings, each off by another number of sectors.
+        let mean = |b: &mut Self, at: u64, step: u64| -> Result<f64, DeviceError> {
+            let each = (au / 8 / step).clamp(1, WRITES / 8);
+            let (mut ms, mut n) = (0.0, 0);
+            for run in 0..8 {
+                let at = at + run * (au / 8) / sector * sector;
+                let off = (2 * run + 1) * sector % len.max(sector);
+                for k in (0..each).filter(|k| (run * (au / 8)) + off + k * step + len <= au) {
+                    ms += b.write(at + off + k * step, len)?.millis();
+                    n += 1;
+                }
+            }
+            Ok(ms / f64::from(n.max(1)))
+        };
+        let (apart, in_order) = (mean(self, used, 4 * len + sector)?, mean(self, used, len)?);
+        let erased = match self.device.access(Access { op: Op::Discard, at: spare, len: au }) {
+            Ok(_) => Some(mean(self, spare, len)?),
+            Err(DeviceError::Unsupported(_)) => None,
+            Err(e) => return Err(e),
+        };
+        Ok(Piece { len, apart, in_order, erased })
+    }
 }
 
 impl Class {
@@ -163,6 +233,35 @@ impl Class {
         let in_use = (used * n).clamp(0.0, n - 1.0);
         let p = self.pm.map_or(self.pw, |pm| by_formula(n, in_use, self.pw, pm));
         size as f64 / 1e6 / p + 2.0 * self.tfw_mean / 1e3
+    }
+
+    /// Seconds for a file from single writes: as many as its pieces and the write calls make, each as long as a write of that
+    /// length took on the raw card; the sectors of tables the host has no room for; and what the smallest file took besides its data. None where nothing was measured.
+    pub fn predict_pieces(&self, w: &Written) -> Option<f64> {
+        let calls = w.size.div_ceil(w.chunk) as f64;
+        let jumps = w.extents.max(1.0);
+        // A call ends inside a piece, unless a piece ends there.
+        let meet = (jumps * w.cluster as f64 / w.size as f64).min(1.0);
+        let writes = jumps + (calls - 1.0) * (1.0 - meet);
+        let len = w.size as f64 / writes;
+        let in_order = |p: &Piece| if w.erased { p.erased.unwrap_or(p.in_order) } else { p.in_order };
+        let apart = |p: &Piece| if w.erased { p.erased.unwrap_or(p.apart) } else { p.apart };
+        let data = jumps * self.one(len, &apart)? + (writes - jumps) * self.one(len, &in_order)?;
+        let ms = data + w.tables * self.pieces.first()?.apart;
+        Some(w.fixed + ms / 1e3)
+    }
+
+    /// ms of one write of `len` bytes: between two measured lengths by the straight line.
+    pub fn one(&self, len: f64, of: &dyn Fn(&Piece) -> f64) -> Option<f64> {
+        let (first, last) = (self.pieces.first()?, self.pieces.last()?);
+        let Some(i) = self.pieces.iter().position(|p| p.len as f64 >= len) else {
+            return Some(of(last) * len / last.len as f64);
+        };
+        let (a, b) = (&self.pieces[i.saturating_sub(1)], &self.pieces[i]);
+        if a.len == b.len {
+            return Some(of(first));
+        }
+        Some(of(a) + (of(b) - of(a)) * (len - a.len as f64) / (b.len - a.len) as f64)
     }
 }
 

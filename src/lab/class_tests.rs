@@ -8,7 +8,7 @@ fn measured(name: &str) -> Class {
     let size = d.geometry().size;
     let (_, ru) = units(size);
     let au = m.truth().erase_block.max(4 * ru);
-    measure(&mut d, 0..size, au, ru, 1).unwrap()
+    measure(&mut d, 0..size, au, ru, 8 * KIB, 1).unwrap()
 }
 
 #[test]
@@ -34,6 +34,6 @@ fn a_card_that_copies_has_a_pm_and_one_that_does_not_has_none() {
 fn a_region_too_small_is_refused() {
     let m = Model::parse(cards::text("flashbench-readme").unwrap(), "x").unwrap();
     let mut d = SimDevice::new(&m, 1);
-    assert!(matches!(measure(&mut d, 0..16 * MIB, 4 * MIB, 64 * KIB, 1), Err(DeviceError::OutOfBounds(_))));
-    assert!(matches!(measure(&mut d, 0..512 * MIB, 4 * MIB, 3 * MIB, 1), Err(DeviceError::OutOfBounds(_))));
+    assert!(matches!(measure(&mut d, 0..16 * MIB, 4 * MIB, 64 * KIB, 8 * KIB, 1), Err(DeviceError::OutOfBounds(_))));
+    assert!(matches!(measure(&mut d, 0..512 * MIB, 4 * MIB, 3 * MIB, 8 * KIB, 1), Err(DeviceError::OutOfBounds(_))));
 }

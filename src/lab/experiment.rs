@@ -56,7 +56,7 @@ pub struct Settings {
     pub states: Vec<State>,
     /// Erase the medium before a blank volume is made.
     pub erase: bool,
-    /// Bytes of a cluster; by the size of the volume where not given.
+    /// Bytes of a cluster; by the SD convention for the capacity of the target where not given.
     pub cluster: Option<u32>,
     /// The host while the benchmark runs.
     pub host: Host,

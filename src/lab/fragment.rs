@@ -67,15 +67,21 @@ pub fn of_tree(tree: &Tree) -> Fragmentation {
     out
 }
 
-/// From the extents of all files below a directory; where free space lies, a mounted filesystem does not say.
+/// From the extents of all files below a directory, and the free space of the whole filesystem where it says where that lies;
+/// with a map of it.
 ///
 /// # Errors
 /// Reading failed, or the filesystem does not say where files lie.
-pub fn of_files(volume: &mut dyn Volume) -> Result<(Fragmentation, Vec<Extent>)> {
+pub fn of_files(volume: &mut dyn Volume, au: u64) -> Result<(Fragmentation, Map)> {
     let (mut out, mut all) = (Fragmentation::default(), vec![]);
     let mut next = vec![String::new()];
     while let Some(dir) = next.pop() {
-        for e in volume.list(&dir)? {
+        let entries = match volume.list(&dir) {
+            // A directory of somebody else below the one asked for.
+            Err(VolumeError::Io { .. }) if !dir.is_empty() => continue,
+            other => other?,
+        };
+        for e in entries {
             let path = if dir.is_empty() { e.name } else { format!("{dir}/{}", e.name) };
             if e.directory {
                 next.push(path);
@@ -92,7 +98,14 @@ pub fn of_files(volume: &mut dyn Volume) -> Result<(Fragmentation, Vec<Extent>)>
             }
         }
     }
-    Ok((out, all))
+    let end = all.iter().map(|e| e.at + e.len).max().unwrap_or(0).max(volume.space()?.size);
+    let free = volume.free_runs()?;
+    out.free = free.as_ref().map(|runs| Free {
+        bytes: runs.iter().map(|r| r.1).sum(),
+        extents: runs.len() as u64,
+        largest: runs.iter().map(|r| r.1).max().unwrap_or(0),
+    });
+    Ok((out, Map::of_extents(&all, free.as_deref(), end, au)))
 }
 
 /// One AU of a map.
@@ -135,11 +148,22 @@ impl Map {
         map
     }
 
-    /// From pieces of files on a medium of `size` bytes.
-    pub fn of_extents(extents: &[Extent], size: u64, au: u64) -> Map {
+    /// From pieces of files on a medium of `size` bytes; where the free pieces are known, what is neither is in use, too.
+    pub fn of_extents(extents: &[Extent], free: Option<&[(u64, u64)]>, size: u64, au: u64) -> Map {
         let mut map = Map { au, cells: vec![Cell::default(); size.div_ceil(au) as usize] };
         for e in extents {
             map.add(e.at, e.len, true, true);
+        }
+        if let Some(free) = free {
+            let mut rest = Map { au, cells: vec![Cell::default(); map.cells.len()] };
+            for &(at, len) in free {
+                map.add(at, len, false, true);
+                rest.add(at, len, true, true);
+            }
+            for (i, (cell, free)) in map.cells.iter_mut().zip(rest.cells).enumerate() {
+                let there = au.min(size - i as u64 * au) as f64 / au as f64;
+                cell.used = (there - free.used).max(0.0);
+            }
         }
         map
     }

@@ -8,3 +8,5 @@ pub mod defragment;
 pub mod experiment;
 pub mod fragment;
 pub mod mounted;
+mod moves;
+pub mod offload;

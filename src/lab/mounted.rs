@@ -1,5 +1,6 @@
-//! The experiment on a mounted filesystem: as it is, aged, and defragmented. It cannot be formatted from here, so there is no
-//! blank state; only the files of the ageing and of the benchmark are touched.
+//! The experiment on a mounted filesystem: as it is, aged, defragmented, and blank where the card may be formatted. Only the
+//! files of the ageing and of the benchmark are touched; to be formatted, the card is emptied first and filled again in the
+//! end (`offload.rs`).
 //!
 //! Defragmented by `e4defrag` on ext4 where that is installed; else by copying the aged files off, comparing the copies,
 //! removing the files, copying them back one after the other, and comparing again.
@@ -7,29 +8,49 @@
 use super::age::{self, DIRECTORY};
 use super::bench::{self, Measured};
 use super::experiment::{Condition, Lab, State, Tell};
-use super::fragment::{self, Map};
-use crate::units::MIB;
+use super::fragment;
+use super::offload::{Away, Card, same};
 use crate::volume::{Directory, Result, Volume, VolumeError};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Where the files of the user go while the card is blank, and what allows it.
+pub struct Blank {
+    pub card: Card,
+    pub spare: Option<PathBuf>,
+}
 
 /// Runs the experiment in a directory. The files of the ageing are removed at the end.
 ///
 /// # Errors
 /// The filesystem failed; what was measured before is in `lab` all the same.
-pub fn run(volume: &mut Directory, lab: &mut Lab, stop: &AtomicBool, tell: Tell) -> Result<()> {
+pub fn run(volume: &mut Directory, blank: Option<&Blank>, lab: &mut Lab, stop: &AtomicBool, tell: Tell) -> Result<()> {
     lab.filesystem = volume.filesystem();
     let settings = lab.settings.clone();
     let mut aged = false;
+    let mut away: Option<Away> = None;
     let mut all = || -> Result<()> {
         for &state in &settings.states {
             if stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
             let began = volume.now();
+            if matches!(state, State::Blank) {
+                let Some(b) = blank else { return Err(VolumeError::Unsupported("a blank state without consent to format".into())) };
+                tell("copying off", 0.0);
+                age::remove(volume)?;
+                aged = false;
+                let off = match away.take() {
+                    Some(off) => off,
+                    None => b.card.copy_off(b.spare.as_deref())?,
+                };
+                tell("formatting", 0.5);
+                lab.notes.extend(b.card.empty(&off, settings.erase)?);
+                away = Some(off);
+            }
             if !aged && matches!(state, State::Fragmented | State::Defragmented) {
                 let done = age::age(volume, &settings.plan, stop, &mut |p| {
                     tell(&format!("ageing, pass {} of {}", p.passes + 1, p.of), f64::from(p.passes) / f64::from(p.of.max(1)));
@@ -39,17 +60,12 @@ pub fn run(volume: &mut Directory, lab: &mut Lab, stop: &AtomicBool, tell: Tell)
                 }
                 aged = true;
             }
-            match state {
-                State::Defragmented => lab.notes.push(defragment(volume)?),
-                State::Blank => return Err(VolumeError::Unsupported("a blank state of a mounted filesystem".into())),
-                _ => {}
+            if state == State::Defragmented {
+                lab.notes.push(defragment_aged(volume)?);
             }
             let prepared = (volume.now() - began).secs();
-            let (fragmentation, map) = match fragment::of_files(volume) {
-                Ok((f, extents)) => {
-                    let end = extents.iter().map(|e| e.at + e.len).max().unwrap_or(0);
-                    (f, Map::of_extents(&extents, end.max(volume.space()?.size), settings.au))
-                }
+            let (fragmentation, map) = match fragment::of_files(volume, settings.au) {
+                Ok(both) => both,
                 Err(VolumeError::Unsupported(why)) => {
                     lab.notes.push(why);
                     Default::default()
@@ -72,9 +88,57 @@ pub fn run(volume: &mut Directory, lab: &mut Lab, stop: &AtomicBool, tell: Tell)
     };
     let done = all();
     // Cleaning up goes on after an error, which is the one to report.
-    let cleared = bench::clear(volume).and_then(|_| age::remove(volume));
+    let mut cleared = bench::clear(volume).and_then(|_| age::remove(volume)).map(drop);
+    if let (Some(away), Some(b)) = (&away, blank) {
+        tell("copying back", 0.9);
+        let back = b.card.copy_back(away);
+        // Files that are not back are the worse news.
+        if back.is_err() || cleared.is_ok() {
+            cleared = back;
+        }
+        cleared?;
+        return done;
+    }
     done?;
-    cleared.map(drop)
+    cleared
+}
+
+/// Defragments all files of a mounted filesystem: by `e4defrag` on ext4, else the card is emptied, formatted and filled again,
+/// which `blank` must allow. Says how.
+///
+/// # Errors
+/// Nothing was changed, or the text says where the files are.
+pub fn defragment(volume: &mut Directory, blank: Option<&Blank>, tell: Tell) -> Result<String> {
+    if let Some(done) = e4defrag(volume, volume.root()) {
+        return done;
+    }
+    let Some(b) = blank else {
+        return Err(VolumeError::Unsupported(format!("{} has no defragmenter here", volume.filesystem())));
+    };
+    tell("copying off", 0.0);
+    let away = b.card.copy_off(b.spare.as_deref())?;
+    tell("formatting", 0.5);
+    b.card.empty(&away, false)?;
+    tell("copying back", 0.5);
+    b.card.copy_back(&away)?;
+    volume.flush()?;
+    Ok("copied off, formatted, copied back and compared".into())
+}
+
+/// Runs `e4defrag` on ext4; none where it is another filesystem or the program is not there.
+fn e4defrag(volume: &Directory, what: &Path) -> Option<Result<String>> {
+    if volume.filesystem() != "ext4" {
+        return None;
+    }
+    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    let out = Command::new("e4defrag").arg(what).env("PATH", path).output().ok()?;
+    // It fails where one of many files fails, such as one without extents; those stay as they are.
+    let failed = String::from_utf8_lossy(&out.stdout).lines().filter(|l| l.contains("[ NG ]")).count();
+    Some(match (out.status.success(), failed) {
+        (true, 0) => Ok("defragmented by e4defrag".into()),
+        (_, 0) => Err(VolumeError::Unsupported(format!("e4defrag: {}", String::from_utf8_lossy(&out.stderr).trim()))),
+        (_, n) => Ok(format!("defragmented by e4defrag, which left {n} files as they were")),
+    })
 }
 
 fn failed(op: &'static str, path: &Path, e: io::Error) -> VolumeError {
@@ -82,13 +146,10 @@ fn failed(op: &'static str, path: &Path, e: io::Error) -> VolumeError {
 }
 
 /// Puts the files of the ageing in one piece each, as far as the filesystem allows. Says how.
-fn defragment(volume: &mut Directory) -> Result<String> {
+fn defragment_aged(volume: &mut Directory) -> Result<String> {
     let dir = volume.root().join(DIRECTORY);
-    if volume.filesystem() == "ext4" {
-        let run = Command::new("e4defrag").arg(&dir).output();
-        if run.as_ref().is_ok_and(|o| o.status.success()) {
-            return Ok("defragmented by e4defrag".into());
-        }
+    if let Some(Ok(done)) = e4defrag(volume, &dir) {
+        return Ok(done);
     }
     let spare = tempdir()?;
     let done = off_and_back(&dir, &spare);
@@ -140,33 +201,6 @@ fn off_and_back(dir: &Path, spare: &Path) -> Result<()> {
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::copy(from, to).map_err(|e| failed("copy", to, e))?;
     File::open(to).and_then(|f| f.sync_all()).map_err(|e| failed("sync", to, e))
-}
-
-fn same(a: &Path, b: &Path) -> Result<()> {
-    let open = |p: &Path| File::open(p).map_err(|e| failed("read", p, e));
-    let (mut x, mut y) = (open(a)?, open(b)?);
-    let (mut p, mut q) = (vec![0; MIB as usize], vec![0; MIB as usize]);
-    loop {
-        let n = fill(&mut x, &mut p).map_err(|e| failed("read", a, e))?;
-        let m = fill(&mut y, &mut q).map_err(|e| failed("read", b, e))?;
-        if p[..n] != q[..m] {
-            return Err(VolumeError::Damaged(format!("{} and {} differ", a.display(), b.display())));
-        }
-        if n == 0 {
-            return Ok(());
-        }
-    }
-}
-
-fn fill(f: &mut File, into: &mut [u8]) -> io::Result<usize> {
-    let mut n = 0;
-    while n < into.len() {
-        match f.read(&mut into[n..])? {
-            0 => break,
-            k => n += k,
-        }
-    }
-    Ok(n)
 }
 
 #[cfg(test)]

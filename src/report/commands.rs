@@ -63,8 +63,9 @@ fn look(r: &Report) -> Group {
 }
 
 fn layout(r: &Report, profile: &Profile, title: &'static str) -> Option<Group> {
+    let discard = r.host.queue.as_ref().and_then(|q| q.discard_max_bytes).map(|most| most > 0);
     // A card too small for the boundaries gets no plan.
-    let p = plan(profile, &r.findings, r.target.size, DEVICE).ok()?;
+    let p = plan(profile, &r.findings, r.target.size, DEVICE, discard).ok()?;
     let commands = p.steps.into_iter().map(|s| Command { what: s.why, line: s.command, destroys: true }).collect();
     let mount = p.mount.into_iter().map(|m| match m.command.split_once(": ") {
         Some((part, options)) => format!("mount {part} with {options}: {}", m.why),
@@ -91,7 +92,7 @@ mod tests {
             Finding::decided(Quantity::WriteUnit, 16384.0, 0.97),
             Finding::decided(Quantity::OpenAusLinear, 2.0, 0.97),
         ]);
-        let p = plan(&Profile::RootExt4, &r.findings, r.target.size, "DEVICE").unwrap();
+        let p = plan(&Profile::RootExt4, &r.findings, r.target.size, "DEVICE", None).unwrap();
         let all = lines(&r);
         assert!(p.steps.len() >= 2 && p.steps.iter().all(|s| all.contains(&s.command)), "{all:#?}");
         assert!(all.iter().any(|l| l.contains("stripe-width=1024") && l.ends_with("PART1")), "{all:#?}");

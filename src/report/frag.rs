@@ -7,6 +7,7 @@ use crate::lab::class::Class;
 use crate::lab::experiment::{Lab, State};
 use crate::lab::fragment::{Fragmentation, Map};
 use crate::units::{Bytes, three};
+use maud::{PreEscaped, html};
 use std::fmt::Write;
 
 /// The whole report for a terminal or a mail. `profiles` are asked about in the end.
@@ -170,23 +171,16 @@ fn class(lab: &Lab, c: &Class) -> String {
             three(*formula)
         );
     }
-    let Some(largest) = answer::sizes(lab).last().copied() else { return o };
-    for x in &lab.conditions {
-        let Some(r) = answer::rate(x, What::Write, largest) else { continue };
-        let used = match x.state {
-            // Free space in one piece: the AUs that are written are empty.
-            State::Defragmented | State::Blank => 0.0,
-            _ => 1.0 - x.space.free as f64 / x.space.size.max(1) as f64,
-        };
-        let (is, by) = (60.0 / r.per_minute, c.predict(largest, used));
+    for p in answer::predictions(lab, c) {
+        let error = |by: f64| format!("{} s ({:+.0} %)", three(by), 100.0 * (by / p.measured - 1.0));
         let _ = writeln!(
             o,
-            "  it predicts {} s for a file of {} on the {} volume; measured {} s (error {:+.0} %)",
-            three(by),
-            Bytes(largest),
-            x.state,
-            three(is),
-            100.0 * (by / is - 1.0)
+            "  {} written on the {} volume: measured {} s; predicted by P(Nu) and TFW {}{}",
+            Bytes(p.size),
+            p.state,
+            three(p.measured),
+            error(p.formula),
+            p.pieces.map_or(String::new(), |t| format!(", by single writes {}", error(t)))
         );
     }
     o
@@ -258,7 +252,12 @@ pub fn uses(lab: &Lab, profiles: &[answer::Profile]) -> Vec<(String, String)> {
     let mut out = vec![];
     for p in profiles {
         let Some(g) = answer::gain(lab, a, b, p) else { continue };
+        let [lo, hi] = g.interval;
         let verdict = match g.times {
+            // What the rounds leave open is not advised.
+            t if (t >= 1.1 && lo <= 1.0) || (t <= 0.9 && hi >= 1.0) || (t > 0.9 && t < 1.1 && (lo < 0.67 || hi > 1.5)) => {
+                format!("undecided, {} to {} times the time {}: repeat with more rounds", three(lo), three(hi), a.state)
+            }
             t if t >= 1.5 => format!("{} times faster {}: keep the volume defragmented, or format it now and then", three(t), b.state),
             t if t >= 1.1 => format!("{} times faster {}: worth it only if waiting hurts", three(t), b.state),
             t if t > 0.9 => format!("as fast {} as {}: do not defragment, it only wears the flash", b.state, a.state),
@@ -337,11 +336,33 @@ pub fn page(lab: &Lab, profiles: &[answer::Profile]) -> String {
     super::html::lab_page(lab, profiles)
 }
 
+const COLUMNS: usize = 64;
+/// Squares of a drawn map.
+const MOST_SQUARES: usize = COLUMNS * 40;
+
+/// A map alone as one page that opens from disk.
+pub fn map_page(target: &str, what: &str, state: &Fragmentation, map: &Map) -> String {
+    let title = format!("Map: {target}");
+    let body = html! {
+        main {
+            h1 { (title) }
+            p { (what) }
+            p { (fragmentation(state)) }
+            (PreEscaped(drawn(map)))
+            p { small { (legend(map)) } }
+        }
+    };
+    super::html::shell(&title, super::html::STYLE, &body)
+}
+
+fn legend(m: &Map) -> String {
+    format!("One square is {}; white: free, darker: more in use; redder: more pieces begin or go on in it.", mib(m.joined(MOST_SQUARES).au))
+}
+
 /// A map as squares, one an AU: the darker the fuller, the redder the more pieces.
 pub fn drawn(m: &Map) -> String {
-    const COLUMNS: usize = 64;
     const SIDE: usize = 12;
-    let m = m.joined(COLUMNS * 40);
+    let m = m.joined(MOST_SQUARES);
     let rows = m.cells.len().div_ceil(COLUMNS).max(1);
     let mut o = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\"><title>{} a square; darker: more in use; redder: more pieces</title>\n",
@@ -353,7 +374,8 @@ pub fn drawn(m: &Map) -> String {
         // Nothing red up to three pieces, all of it at 256.
         let red = ((f64::from(c.pieces.max(1)).log2() - 1.5) / 6.5).clamp(0.0, 1.0);
         let light = 96.0 - 56.0 * c.used;
-        let (hue, colour) = (210.0 - 210.0 * red, 20.0 + 60.0 * red);
+        // From blue by way of purple.
+        let (hue, colour) = (210.0 + 150.0 * red, 20.0 + 60.0 * red);
         let _ = writeln!(
             o,
             "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"hsl({hue:.0},{colour:.0}%,{light:.0}%)\"/>",

@@ -4,8 +4,8 @@
 //! with a write. [`Volume::forget`] writes everything and drops the file pages of this directory from the page cache, so that
 //! the next read comes from the medium.
 
-use super::fiemap_ioctl;
 use super::{Entry, Extent, FileId, Label, Result, Space, Volume, VolumeError};
+use super::{fiemap_ioctl, fsmap_ioctl};
 use crate::device::Timed;
 use crate::host::mounts::{Mount, mounts};
 use crate::host::sysfs::Sys;
@@ -134,6 +134,15 @@ impl Volume for Directory {
         Ok(self.timed(|| f.write_all_at(data, at).map_err(|e| failed("write", path, e)))?.1)
     }
 
+    fn settle(&mut self, file: FileId, at: u64, len: u64) -> Result<()> {
+        let (f, path) = self.file(file)?;
+        match fallocate(f, FallocateFlags::KEEP_SIZE, at, len) {
+            // Those that cannot (exFAT) do not wait either.
+            Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+            Err(e) => Err(failed("write", path, e.into())),
+        }
+    }
+
     fn read(&mut self, file: FileId, at: u64, into: &mut [u8]) -> Result<Timed> {
         let (f, path) = self.file(file)?;
         Ok(self.timed(|| f.read_exact_at(into, at).map_err(|e| failed("read", path, e)))?.1)
@@ -200,12 +209,22 @@ impl Volume for Directory {
         let file = File::open(self.place(path)?).map_err(|e| failed("extents", path, e))?;
         // Room that is not yet on the medium has no place.
         fsync(&file).map_err(|e| failed("extents", path, e.into()))?;
-        let all = fiemap_ioctl::extents(file.as_fd()).map_err(|e| match Errno::from_io_error(&e) {
-            Some(Errno::OPNOTSUPP | Errno::NOTTY) => {
-                VolumeError::Unsupported(format!("{} does not say where files lie (FIEMAP)", self.filesystem()))
+        let unknown = |e: &io::Error| matches!(Errno::from_io_error(e), Some(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL));
+        let all = match fiemap_ioctl::extents(file.as_fd()) {
+            // FAT and exFAT know FIBMAP only.
+            Err(e) if unknown(&e) => {
+                let len = file.metadata().map_err(|e| failed("extents", path, e))?.len();
+                let cluster = self.space()?.cluster;
+                fsmap_ioctl::blocks(file.as_fd(), len, cluster).map_err(|e| match Errno::from_io_error(&e) {
+                    Some(Errno::PERM) => {
+                        VolumeError::Unsupported(format!("{} tells root only where files lie (FIBMAP)", self.filesystem()))
+                    }
+                    _ if unknown(&e) => VolumeError::Unsupported(format!("{} does not say where files lie", self.filesystem())),
+                    _ => failed("extents", path, e),
+                })?
             }
-            _ => failed("extents", path, e),
-        })?;
+            other => other.map_err(|e| failed("extents", path, e))?,
+        };
         let mut out: Vec<Extent> = vec![];
         for (file, at, len) in all {
             match out.last_mut() {
@@ -219,6 +238,22 @@ impl Volume for Directory {
     fn space(&mut self) -> Result<Space> {
         let s = statvfs(&self.root).map_err(|e| failed("free space", "", e.into()))?;
         Ok(Space { size: s.f_blocks * s.f_frsize, free: s.f_bavail * s.f_frsize, cluster: s.f_frsize })
+    }
+
+    fn free_runs(&mut self) -> Result<Option<Vec<(u64, u64)>>> {
+        self.flush()?;
+        let root = File::open(&self.root).map_err(|e| failed("free space", "", e))?;
+        if let Ok(all) = fsmap_ioctl::free(root.as_fd()) {
+            return Ok(Some(all));
+        }
+        // FAT and exFAT: their tables, through the kernel's cache; whoever may not read the device does not learn it.
+        let source = self.mount.as_ref().filter(|m| matches!(m.kind.as_str(), "vfat" | "msdos" | "exfat")).map(|m| m.source.clone());
+        let Some(device) = source.and_then(|s| File::open(s).ok()) else { return Ok(None) };
+        let mut boot = [0; 512];
+        let volume = device.read_exact_at(&mut boot, 0).ok().and_then(|()| nandscope_fat::recognise(&boot).ok());
+        let Some(volume) = volume else { return Ok(None) };
+        let Ok(tree) = nandscope_fat::Tree::read(&volume, |at, into| device.read_exact_at(into, at)) else { return Ok(None) };
+        Ok(Some(tree.free_runs().into_iter().map(|(c, n)| (tree.place(c), u64::from(n) * volume.cluster)).collect()))
     }
 
     fn flush(&mut self) -> Result<Timed> {

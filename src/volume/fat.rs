@@ -5,10 +5,10 @@
 
 use super::store::{Disk, Runs, Store};
 use super::{Entry, Extent, FileId, Host, Label, Result, Space, Volume, VolumeError};
-use crate::device::{Device, DeviceError, Timed};
-use crate::units::{Bytes, Nanos};
-use fatfs::{FileSystem, FormatVolumeOptions, FsOptions};
-use nandscope_fat::{FatType, Tree, TreeError, recognise};
+use crate::device::{Access, Device, DeviceError, Geometry, Op, Timed};
+use crate::units::{Bytes, MIB, Nanos};
+use fatfs::{FileSystem, FsOptions};
+use nandscope_fat::{Convention, FatType, Layout, Options, Tree, TreeError, plan, recognise, sd_units};
 use self_cell::self_cell;
 use std::cell::RefCell;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -35,11 +35,43 @@ self_cell!(
 /// How to format.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Format {
-    /// Bytes of a cluster; by the size of the volume where not given.
+    /// Bytes of a cluster; by the SD convention for the capacity of the target where not given.
     pub cluster: Option<u32>,
     /// The type; by the number of clusters where not given.
     pub kind: Option<FatType>,
 }
+
+impl Format {
+    /// The volume in the bytes `range` of a target.
+    fn layout(&self, target: &Geometry, range: &Range<u64>) -> Result<Layout> {
+        let capacity = range.end - range.start;
+        let (cluster, unit) = sd_units(target.size);
+        // A boundary that would cost an eighth of a small volume is that of a card of its size.
+        let unit = if unit > capacity / 8 { sd_units(capacity).1 } else { unit };
+        let plan_as = |kind| {
+            plan(&Options {
+                capacity,
+                sector: target.sector.max(512),
+                offset: target.offset + range.start,
+                convention: Convention::Grid { unit, first: 0 },
+                kind: Some(kind),
+                // More than 32 KiB not every reader of FAT takes.
+                cluster: Some(self.cluster.map_or(cluster.min(32 << 10), u64::from)),
+                table: false,
+                label: None,
+                serial: SERIAL,
+            })
+        };
+        // The type that leaves most of the room in use, the simplest first.
+        let kinds = self.kind.map_or(vec![FatType::Fat12, FatType::Fat16, FatType::Fat32], |k| vec![k]);
+        let mut all: Vec<_> = kinds.into_iter().map(plan_as).collect();
+        let best = (0..all.len()).rev().max_by_key(|&i| all[i].as_ref().map_or(0, |l| l.volume.clusters)).unwrap_or(0);
+        all.swap_remove(best).map_err(|why| VolumeError::Unsupported(why.to_string()))
+    }
+}
+
+/// Serial number of the volumes made here.
+const SERIAL: u32 = 0x4e53_4652;
 
 /// A mounted FAT volume. What is changed is on the medium after `flush`, or when the volume is dropped.
 pub struct FatVolume {
@@ -99,36 +131,30 @@ impl FatVolume {
         Ok(FatVolume { mounted: Some(Mounted::new(fs, |_| vec![])), store, base: range.start, volume: found })
     }
 
-    /// Formats the bytes `range` of a device, without any alignment, and mounts it.
+    /// Formats the bytes `range` of a device as its maker would have: data area and clusters by the SD convention for a card of
+    /// this capacity; reads it back, and mounts it.
     ///
     /// # Errors
-    /// The device failed, or no volume of that kind fits.
-    pub fn format(device: Box<dyn Device>, range: Range<u64>, how: &Format, host: Host) -> Result<FatVolume> {
-        let sector = device.geometry().sector.max(512);
-        // The tables are written in large pieces whatever the host may be: nobody times a format here.
-        let writing = Host { cache: super::Cache::TABLES, ..host };
-        let store = Rc::new(RefCell::new(Store::new(device, range.clone(), writing)));
-        let total = u32::try_from((range.end - range.start) / sector)
-            .map_err(|_| VolumeError::Unsupported("a FAT volume of more than 2^32 sectors".into()))?;
-        let mut options = FormatVolumeOptions::new().bytes_per_sector(sector as u16).total_sectors(total);
-        if let Some(c) = how.cluster {
-            if !c.is_power_of_two() || u64::from(c) < sector || u64::from(c) > 128 * sector {
-                let why = format!("clusters of {}; a power of two from {sector} to {} bytes", Bytes(c.into()), 128 * sector);
-                return Err(VolumeError::Unsupported(why));
-            }
-            options = options.bytes_per_cluster(c);
-        }
-        options = match how.kind {
-            None => options,
-            Some(FatType::Fat12) => options.fat_type(fatfs::FatType::Fat12),
-            Some(FatType::Fat16) => options.fat_type(fatfs::FatType::Fat16),
-            Some(FatType::Fat32) => options.fat_type(fatfs::FatType::Fat32),
-            Some(FatType::ExFat) => return Err(VolumeError::Unsupported("formatting exFAT in-process".into())),
+    /// The device failed or does not hold what was written, or no volume of that kind fits.
+    pub fn format(mut device: Box<dyn Device>, range: Range<u64>, how: &Format, host: Host) -> Result<FatVolume> {
+        let layout = how.layout(device.geometry(), &range)?;
+        let cell = RefCell::new(&mut *device);
+        let flush = || match cell.borrow().geometry().write_cache {
+            true => cell.borrow_mut().access(Access { op: Op::Flush, at: 0, len: 0 }).map(drop),
+            false => Ok(()),
         };
-        fatfs::format_volume(Disk::new(Rc::clone(&store)), options).map_err(|e| failed("format", "", e))?;
-        store.borrow_mut().flush()?;
-        let store = Rc::into_inner(store).ok_or_else(|| VolumeError::Unsupported("a volume in use".into()))?.into_inner();
-        FatVolume::mount(store.medium.device, range, host)
+        let most = cell.borrow().geometry().max_request.filter(|&m| m > 0).unwrap_or(MIB).min(MIB) as usize;
+        // As any other write: the card must know what it holds.
+        let put = |at: u64, bytes: &[u8]| {
+            let mut parts = bytes.chunks(most).enumerate();
+            parts.try_for_each(|(i, part)| cell.borrow_mut().put(range.start + at + (i * most) as u64, part).map(drop))
+        };
+        layout.write(put, flush)?;
+        if let Some(at) = layout.verify(|at, into| device.load(range.start + at, into))? {
+            let source = std::io::Error::other("what reads back is not what was written");
+            return Err(DeviceError::Io { op: "write", at: range.start + at, len: layout.volume.sector, source }.into());
+        }
+        FatVolume::mount(device, range, host)
     }
 
     /// Brings everything to the medium, ends the use of the volume and gives the device back.

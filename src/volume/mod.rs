@@ -10,6 +10,8 @@ mod exfat;
 mod fat;
 #[allow(unsafe_code)]
 mod fiemap_ioctl;
+#[allow(unsafe_code)]
+mod fsmap_ioctl;
 mod shared;
 mod store;
 
@@ -167,6 +169,12 @@ pub trait Volume {
     /// Writes all of `data` at byte `at`, at most at the end of the file. What a failed write had written is there.
     fn write(&mut self, file: FileId, at: u64, data: &[u8]) -> Result<Timed>;
 
+    /// Gives `len` bytes at `at` of a file, about to be written, their place on the medium at once, as far as the filesystem can:
+    /// kernels that wait until they know the whole file would give it one piece.
+    fn settle(&mut self, _file: FileId, _at: u64, _len: u64) -> Result<()> {
+        Ok(())
+    }
+
     /// Fills `into` from byte `at`; a file that ends before is an error.
     fn read(&mut self, file: FileId, at: u64, into: &mut [u8]) -> Result<Timed>;
 
@@ -191,6 +199,11 @@ pub trait Volume {
     fn extents(&mut self, path: &str) -> Result<Vec<Extent>>;
 
     fn space(&mut self) -> Result<Space>;
+
+    /// Free pieces of the volume, ascending: place and length in bytes. None where the filesystem does not say.
+    fn free_runs(&mut self) -> Result<Option<Vec<(u64, u64)>>> {
+        Ok(None)
+    }
 
     /// Brings everything to the medium.
     fn flush(&mut self) -> Result<Timed>;

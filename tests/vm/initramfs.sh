@@ -12,7 +12,7 @@ kmod() { (exec -a "$1" "$(type -P kmod)" "${@:2}"); }
 # Loaded by /init, in this order; what they need comes along.
 modules="virtio_pci virtio_console 9pnet_virtio 9p nls_cp437 nls_ascii nls_utf8 nls_iso8859-1 vfat exfat loop mmc_core mmc_block"
 # Loaded by the tests.
-more="sdhci-pci xhci-pci usb-storage sd_mod"
+more="exfat sdhci-pci xhci-pci usb-storage sd_mod"
 
 kmod depmod -b "$vm/kernel" "$release"
 stage=$(mktemp -d "$vm/stage.XXXXXX")

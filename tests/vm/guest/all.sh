@@ -121,6 +121,29 @@ rmmod vmmc
 
 # --- volumes of ours in the kernel's hands
 . ./formats.sh
+# --- the fragmentation lab by the kernel: vfat and exFAT
+for kind in vfat exfat; do
+    modprobe $kind
+    modprobe vmmc size_mb=48 block_ns=2000 prog_us=200
+    wait_for /dev/mmcblk0
+    if [ $kind = vfat ]; then fs=fat16; else fs=exfat; fi
+    item lab-$kind-format nandscope format /dev/mmcblk0 --consent 0x12345678 --no-table --fs $fs --cluster 2KiB --label LAB --quiet
+    mount -t $kind /dev/mmcblk0 /mnt/card || echo "GUEST: $kind does not mount"
+    cp /tmp/noise /mnt/card/noise
+    item lab-$kind-age nandscope age /mnt/card --passes 4 --largest 300KB --fill 0.6 --quiet
+    item lab-$kind-verify nandscope age /mnt/card --verify
+    item lab-$kind-map nandscope map /mnt/card
+    item lab-$kind-refused nandscope defrag /mnt/card --quiet
+    item lab-$kind-defrag nandscope defrag /mnt/card --quiet --consent 0x12345678 --spare /tmp
+    item lab-$kind-again nandscope age /mnt/card --verify
+    item lab-$kind-remove nandscope age /mnt/card --remove
+    item lab-$kind-frag nandscope frag /mnt/card --quiet --passes 3 --largest 300KB --fill 0.6 --repeats 3 --folder 20 --sizes 512,32KiB,256KiB --consent 0x12345678 --spare /tmp --json -
+    item lab-$kind-noise cmp /tmp/noise /mnt/card/noise
+    ls /mnt/card /tmp >out/lab-$kind-left
+    umount /mnt/card
+    item lab-$kind-device nandscope map /dev/mmcblk0
+    rmmod vmmc
+done
 
 # --- another MMC host: QEMU's SDHCI and its SD card, addressed in bytes
 modprobe sdhci-pci
