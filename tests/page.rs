@@ -177,14 +177,14 @@ fn the_page_works_in_a_browser() {
 fn a_map_of_fragments_works_in_a_browser() {
     let Some(t) = tools() else { return };
     let (json, lab, page) = (t.path("r.json"), t.path("lab.json"), t.path("lab.html"));
-    let small = ["--size", "16MiB", "--sizes", "512,32KiB", "--repeats", "2", "--folder", "0", "--passes", "5", "--no-class", "--quiet"];
+    let small = ["--size", "64MiB", "--sizes", "512,32KiB", "--repeats", "2", "--folder", "0", "--passes", "5", "--no-class", "--quiet"];
     nandscope(&[&["frag", "sim:cf-256mb", "--json", lab.as_str()][..], &small[..]].concat());
     nandscope(&["report", &lab, "--html", &page]);
     for (width, dark) in VIEWS {
         let r = t.look(&page, width, dark);
         assert_eq!(r["figures"], 3, "write, read, both");
         let told = r["map"].as_array().unwrap();
-        assert!(told[1].as_str().unwrap().starts_with("0 B to 1 MiB: ") && told[2].as_str().unwrap().contains("to 16 MiB"), "{told:?}");
+        assert!(told[1].as_str().unwrap().starts_with("0 B to 1 MiB: ") && told[2].as_str().unwrap().contains("to 64 MiB"), "{told:?}");
     }
     nandscope(&["probe", "sim:flashbench-readme", "--read-only", "--quiet", "--json", &json]);
     nandscope(&["report", &json, "--frag", &lab, "--html", &page]);
