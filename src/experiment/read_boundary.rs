@@ -257,6 +257,8 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step]) {
         let p = s.posterior.first().map_or(0.0, |p| p.1) * strength(s.z) * exclude;
         let f = if p < 0.5 {
             Finding::undecided(q, format!("a step near {} is too weak to place", Bytes(s.size)))
+        } else if view.rows.iter().all(|r| r.align >= s.size) {
+            Finding::undecided(q, format!("{} or less: no smaller boundary was read across", Bytes(s.size)))
         } else {
             Finding::decided(q, s.size as f64, p.min(0.97))
                 .rivals(s.posterior.iter().skip(1).map(|&(v, p)| (v as f64, p)).filter(|r| r.1 > 0.005))
@@ -513,7 +515,7 @@ impl View {
         let below: Vec<&steps::Row> = self.rows.iter().filter(|r| r.align < s.size).collect();
         let hidden =
             below.iter().rev().take(2).map(|r| r.extra.value.max(0.0) + 1.5 * r.extra.error).fold(0.0, f64::max) / s.height.max(1e-9);
-        if below.is_empty() { 0.7 } else { (1.0 - 0.6 * hidden).clamp(0.3, 1.0) }
+        (1.0 - 0.6 * hidden).clamp(0.3, 1.0)
     }
 
     /// An erase block that the rows alone name.

@@ -159,10 +159,13 @@ enum Count {
     New,
     /// The same, and a write inside that unit pays for none.
     NewOrNone,
+    /// As many as its length fills, wherever it begins: data go to a log.
+    Length,
 }
 
 impl Count {
     const ALL: [Count; 3] = [Count::Touched, Count::New, Count::NewOrNone];
+    const PLAIN: [Count; 2] = [Count::Touched, Count::Length];
 }
 
 impl Write {
@@ -173,13 +176,20 @@ impl Write {
             Count::Touched => touched,
             Count::New => new.max(1),
             Count::NewOrNone => new,
+            Count::Length => self.len.div_ceil(u),
         }
     }
 
-    /// Fixed, per unit paid for, per KiB moved, per unit's worth of old data read back (Q14: 4.89 falls to 4.45 ms).
-    fn features(&self, u: u64, count: Count, fill: bool) -> [f64; 4] {
+    /// Per piece that the host sends, per unit paid for, per KiB moved, per unit's worth of old data read back (Q14: 4.89 falls to
+    /// 4.45 ms).
+    fn features(&self, u: u64, piece: u64, count: Count, fill: bool) -> [f64; 4] {
         let n = self.units(u, count) as f64;
-        [1.0, n, self.len as f64 / KIB as f64, if fill { (n - self.len as f64 / u as f64).max(0.0) } else { 0.0 }]
+        [
+            self.len.div_ceil(piece) as f64,
+            n,
+            self.len as f64 / KIB as f64,
+            if fill { (n - self.len as f64 / u as f64).max(0.0) } else { 0.0 },
+        ]
     }
 
     /// As if units of `u` bytes began `phase` bytes later.
@@ -187,6 +197,9 @@ impl Write {
         Write { at: self.at + u - phase, ..*self }
     }
 }
+
+/// Pieces that hosts cut long requests into: USB readers 64, 120 or 240 KiB, other hosts 128 KiB and up; first: none.
+const PIECES: [u64; 6] = [u64::MAX, 64 * KIB, 120 * KIB, 128 * KIB, 240 * KIB, 256 * KIB];
 
 /// Where units of this size may begin: at 0, or where erase blocks begin when that is not known, in steps of the smallest page.
 fn phases(u: u64, known: bool) -> Vec<u64> {
@@ -212,13 +225,13 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
     let scatter: Vec<f64> = sizes.values().map(|t| mad(t) / median(t)).collect();
     let noise = median(&scatter).max(0.015);
     // Each way to count, and each other place to begin, is one more chance to fit by luck.
-    let chi2 = |u: u64, phases: &[u64], counts: &[Count]| -> f64 {
+    let chi2 = |u: u64, piece: u64, phases: &[u64], counts: &[Count]| -> f64 {
         let mut best = f64::INFINITY;
         for &phase in phases {
             for &count in counts {
                 for fill in [false, true] {
-                    let price = 4.0 * (fill as u32 + (count != Count::Touched) as u32 + 2 * (phase != 0) as u32) as f64;
-                    let row = |w: &Write| (w.behind(u, phase).features(u, count, fill), w.us, noise * w.us);
+                    let price = 4.0 * (fill as u32 + !Count::PLAIN.contains(&count) as u32 + 2 * (phase != 0) as u32) as f64;
+                    let row = |w: &Write| (w.behind(u, phase).features(u, piece, count, fill), w.us, noise * w.us);
                     best = best.min(fit(&writes.iter().map(row).collect::<Vec<_>>()) + price);
                 }
             }
@@ -228,12 +241,22 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
     // Three planes of 4 KiB are the smallest unit with a three in it.
     let units = sizes.keys().copied().filter(|u| *u < largest && (u.is_power_of_two() || *u >= 12 * KIB));
     let beyond = [largest, largest / 2 * 3, largest * 2];
-    let mut candidates: Vec<(u64, f64)> = units.chain(beyond).map(|u| (u, chi2(u, &[0], &[Count::Touched]))).collect();
+    let units: Vec<u64> = units.chain(beyond).collect();
     let least = |c: &[(u64, f64)]| c.iter().map(|c| c.1).fold(f64::INFINITY, f64::min);
+    let plain = |&piece: &u64| -> (u64, Vec<(u64, f64)>) {
+        let price = if piece < u64::MAX { 6.0 } else { 0.0 };
+        (piece, units.iter().map(|&u| (u, chi2(u, piece, &[0], &Count::PLAIN) + price)).collect())
+    };
+    let (piece, mut candidates) = PIECES
+        .iter()
+        .filter(|&&p| p < largest || p == u64::MAX)
+        .map(plain)
+        .min_by(|a, b| least(&a.1).total_cmp(&least(&b.1)))
+        .unwrap_or_default();
     // The plain way first: where it explains the times, nothing else is asked.
     if least(&candidates) > 0.5 * writes.len() as f64 {
         for (u, c) in &mut candidates {
-            *c = c.min(chi2(*u, &phases(*u, placed), &Count::ALL));
+            *c = c.min(chi2(*u, piece, &phases(*u, placed), &Count::ALL));
         }
     }
     let best = least(&candidates);
@@ -250,10 +273,20 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
     let times: Vec<String> =
         shown.iter().filter(|s| sizes.contains_key(s)).map(|&s| format!("{} ms at {}", three(at(s)), Bytes(s))).collect();
     let text = format!("one write takes {}", times.join(", "));
-    // Small linear writes that are combined: one of them pays for the unit, the others cost little.
-    let split = sizes.values().filter(|t| gap(t).is_some()).count();
-    if split >= 2 || (split == 1 && sizes.iter().any(|(s, t)| *s <= 16 * KIB && gap(t).is_some())) {
-        return combined(writes, &sizes).evidence(text);
+    // Small linear writes that are combined: one of them pays for the unit, the others cost little. Where the factor is small, units
+    // touched twice look alike; then only a clear answer counts.
+    let split = |least: f64| {
+        let n = sizes.values().filter(|t| gap(t, least).is_some()).count();
+        n >= 2 || (n == 1 && sizes.iter().any(|(s, t)| *s <= 16 * KIB && gap(t, least).is_some()))
+    };
+    if split(COMBINED) {
+        return combined(writes, &sizes, COMBINED).evidence(text);
+    }
+    if split(TIGHT) {
+        let found = combined(writes, &sizes, TIGHT);
+        if found.value.is_some() {
+            return found.evidence(text);
+        }
     }
     if unit == smallest || best > 12.0 * writes.len() as f64 {
         let why = if unit == smallest {
@@ -274,22 +307,27 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
         .evidence(text)
 }
 
-/// Times that fall apart into cheap and dear ones, by a factor of three and at least two of each: the line between them.
-fn gap(times: &[f64]) -> Option<f64> {
+/// By how much cheap and dear writes differ, and by how much where neither scatters.
+const COMBINED: f64 = 3.0;
+const TIGHT: f64 = 1.7;
+
+/// Times that fall apart into cheap and dear ones, by at least this factor and two of each: the line between them.
+fn gap(times: &[f64], least: f64) -> Option<f64> {
     let mut t = times.to_vec();
     t.sort_by(f64::total_cmp);
     let (i, wide) = (1..t.len()).map(|i| (i, t[i] / t[i - 1].max(1.0))).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (cheap, dear) = t.split_at(i);
+    let tight = |t: &[f64]| mad(t) < 0.05 * median(t);
+    let apart = wide > COMBINED || (wide > least && tight(cheap) && tight(dear));
     // A stall is one in many, and each is another: what pays for a unit costs about the same each time.
-    let dear = &t[i..];
-    (wide > 3.0 && i >= 2 && dear.len() >= 2 && dear.len() * 12 >= t.len() && mad(dear) < 0.3 * median(dear))
-        .then(|| (t[i] * t[i - 1]).sqrt())
+    (apart && i >= 2 && dear.len() >= 2 && dear.len() * 12 >= t.len() && mad(dear) < 0.3 * median(dear)).then(|| (t[i] * t[i - 1]).sqrt())
 }
 
 /// Where small linear writes are combined, one a unit pays: the first to touch it, or the one that fills it. The unit is the
 /// size at whose multiples all dear writes lie, and no cheap one.
-fn combined(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>) -> Finding {
+fn combined(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, least: f64) -> Finding {
     const Q: Quantity = Quantity::WriteUnit;
-    let lines: BTreeMap<u64, f64> = sizes.iter().filter_map(|(&s, t)| Some((s, gap(t)?))).collect();
+    let lines: BTreeMap<u64, f64> = sizes.iter().filter_map(|(&s, t)| Some((s, gap(t, least)?))).collect();
     let largest = *sizes.keys().last().unwrap_or(&512);
     let small = lines.keys().next().copied().unwrap_or(512);
     // Of each size with cheap and dear writes: those told wrongly by a unit.
