@@ -144,9 +144,9 @@ pub fn run_bench(a: BenchArgs) -> anyhow::Result<ExitCode> {
                 b.price = a.price.get(i).copied();
                 if a.chunks.is_none() && a.json.as_deref() != Some(Path::new("-")) && a.busy.as_deref() != Some(Path::new("-")) {
                     if !all.is_empty() {
-                        println!();
+                        say!();
                     }
-                    print!("{}", b.text(width(), !a.quiet));
+                    put!("{}", b.text(width(), !a.quiet));
                 }
                 all.push(b);
             }

@@ -36,7 +36,7 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
         None => {
             for (name, text) in cards::ALL {
                 let m = Model::parse(text, name)?;
-                println!("{name:<20}{:<12}{}", Bytes(m.card.capacity).to_string(), m.about);
+                say!("{name:<20}{:<12}{}", Bytes(m.card.capacity).to_string(), m.about);
             }
         }
         Some(What::Show { card }) => {
@@ -45,8 +45,8 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
                 let names: Vec<&str> = cards::ALL.iter().map(|c| c.0).collect();
                 bail!("there is no card '{name}'; there are: {}", names.join(", "));
             };
-            print!("{text}");
-            println!("\n# The truth that follows from it");
+            put!("{text}");
+            say!("\n# The truth that follows from it");
             truth(&Model::parse(text, name)?);
         }
         Some(What::Check { file }) => {
@@ -58,7 +58,7 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
                 bail!("{name} is larger than 1 MiB; a card model is a short text");
             }
             let m = Model::parse(&text, &name)?;
-            println!("{name}: a valid card, {}", Bytes(m.card.capacity));
+            say!("{name}: a valid card, {}", Bytes(m.card.capacity));
             truth(&m);
         }
     }
@@ -81,6 +81,6 @@ fn truth(m: &Model) {
         ("closing one AU", t.close_cost_ns.map_or("none".into(), |ns| format!("{:.1} ms", ns as f64 / 1e6))),
         ("FAT zone", size(t.fat_zone)),
     ] {
-        println!("# {what:<22}{value}");
+        say!("# {what:<22}{value}");
     }
 }

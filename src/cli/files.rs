@@ -1,7 +1,7 @@
 //! Targets with files on them, for `age`, `frag`, `map` and `defrag`: a directory, or a FAT volume on a device, an image or a
 //! simulated card.
 
-use crate::device::{self, Consent, Device, DeviceError, Guard, Limits, OpenOptions};
+use crate::device::{self, CardState, Consent, Device, DeviceError, Guard, Limits, OpenOptions};
 use crate::host::partitions;
 use crate::host::safety::system_mount;
 use crate::host::sysfs::Sys;
@@ -100,6 +100,8 @@ pub struct Medium {
     /// A FAT volume is there.
     pub formatted: bool,
     pub simulated: bool,
+    /// What its flash went through before.
+    pub state: CardState,
 }
 
 pub enum Place {
@@ -137,7 +139,7 @@ impl Target {
         };
         // When data must be on the medium is for the filesystem to say.
         let opened = device::open(&name, &OpenOptions { flush_writes: Some(false), ..OpenOptions::default() })?;
-        let size = opened.geometry().size;
+        let (size, state) = (opened.geometry().size, opened.state());
         let mut guard = match budget {
             None => opened.read_only(),
             Some(budget) => {
@@ -151,6 +153,7 @@ impl Target {
             range: found.clone().unwrap_or(0..size),
             formatted: found.is_some(),
             simulated: self.simulated(),
+            state,
         }))
     }
 

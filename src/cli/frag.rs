@@ -189,6 +189,7 @@ fn in_process(a: &FragArgs, mut settings: Settings, mut m: Medium, profiles: &[P
     let stop = stopper()?;
     let mut line = Line::new(a.target.quiet);
     let mut lab = Lab::new(&a.target.target, Label::InProcess, &settings);
+    lab.state = m.state;
     let done = experiment::run(&m.device, m.range.clone(), &mut lab, &stop, &mut |what, x| line.tick(what, x));
     line.end();
     if done.is_ok() && !a.no_class && !keeps && !stop.load(Ordering::Relaxed) {
@@ -271,7 +272,7 @@ fn finish(a: &FragArgs, lab: &Lab, profiles: &[Profile], written: u64, size: u64
     if let Some(path) = &a.json {
         let text = serde_json::to_string(lab)? + "\n";
         match to_stdout {
-            true => print!("{text}"),
+            true => put!("{text}"),
             false => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?,
         }
     }
@@ -292,9 +293,9 @@ fn finish(a: &FragArgs, lab: &Lab, profiles: &[Profile], written: u64, size: u64
         }
     }
     if !to_stdout && !lab.conditions.is_empty() {
-        print!("{}", report::text(lab, profiles, super::width()));
+        put!("{}", report::text(lab, profiles, super::width()));
         if written > 0 {
-            println!("{} written, {:.1} drive writes", Bytes(written / MIB * MIB), written as f64 / size.max(1) as f64);
+            say!("{} written, {:.1} drive writes", Bytes(written / MIB * MIB), written as f64 / size.max(1) as f64);
         }
     }
     Ok(())
@@ -342,8 +343,8 @@ pub fn map(a: MapArgs) -> anyhow::Result<ExitCode> {
     if let Some(path) = &a.svg {
         save(path, report::drawn(&map))?;
     }
-    println!("{what}\n{}", report::fragmentation(&state));
-    print!("{}", report::map(&map, super::width().min(100) - 4));
+    say!("{what}\n{}", report::fragmentation(&state));
+    put!("{}", report::map(&map, super::width().min(100) - 4));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -369,7 +370,7 @@ pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
     let done = defragment::defragment(&mut device, m.range.start, &stop, &mut |x| line.tick("defragmenting", x));
     line.end();
     let d = done.map_err(|e| cut_off(e, "every file is whole; run fsck.fat -a on the volume, then this command again"))?;
-    println!(
+    say!(
         "{} files; in more than one piece: {} before, {} after; {} moved",
         d.files,
         d.fragmented_before,
@@ -377,10 +378,10 @@ pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
         Bytes(d.bytes_moved)
     );
     if d.directories_before > 0 {
-        println!("directories in more than one piece: {} before, {} after", d.directories_before, d.directories_after);
+        say!("directories in more than one piece: {} before, {} after", d.directories_before, d.directories_after);
     }
     if d.stopped {
-        println!("stopped; the volume is whole, and the same command goes on");
+        say!("stopped; the volume is whole, and the same command goes on");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -393,10 +394,10 @@ fn defrag_mounted(a: &DefragArgs, mut d: Directory) -> anyhow::Result<ExitCode> 
     let mut line = Line::new(a.target.quiet);
     let done = lab_mounted::defragment(&mut d, blank.as_ref(), &mut |what, x| line.tick(what, x));
     line.end();
-    println!("{}", done.map_err(volume_error)?);
+    say!("{}", done.map_err(volume_error)?);
     let after = fragment::of_files(&mut d, au).map_err(volume_error)?.0;
-    println!("before: {}", report::fragmentation(&before));
-    println!("after:  {}", report::fragmentation(&after));
+    say!("before: {}", report::fragmentation(&before));
+    say!("after:  {}", report::fragmentation(&after));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -420,12 +421,12 @@ pub fn age(a: AgeArgs) -> anyhow::Result<ExitCode> {
     let place = a.target.open(if a.verify { None } else { Some(u64::MAX) })?;
     let mut v = a.target.volume(place)?;
     if a.remove {
-        println!("{} files removed", age::remove(&mut *v).map_err(volume_error)?);
+        say!("{} files removed", age::remove(&mut *v).map_err(volume_error)?);
         return Ok(ExitCode::SUCCESS);
     }
     if a.verify {
         let Some(state) = age::state(&mut *v).map_err(volume_error)? else { bail!("{} holds no ageing", a.target.target) };
-        println!("{} files are as they were written", age::verify(&mut *v, &state).map_err(volume_error)?);
+        say!("{} files are as they were written", age::verify(&mut *v, &state).map_err(volume_error)?);
         return Ok(ExitCode::SUCCESS);
     }
     let stop = stopper()?;
@@ -435,7 +436,7 @@ pub fn age(a: AgeArgs) -> anyhow::Result<ExitCode> {
     });
     line.end();
     let aged = done.map_err(|e| cut_off(e, "run fsck on the volume, then this command again: it goes on where it was"))?;
-    println!(
+    say!(
         "{} of {} passes; {} files made, {} removed, {} MB written",
         aged.state.passes,
         plan.passes,
@@ -444,7 +445,7 @@ pub fn age(a: AgeArgs) -> anyhow::Result<ExitCode> {
         aged.bytes_written / 1_000_000
     );
     if aged.stopped {
-        println!("stopped; the same command goes on, --remove removes what was made");
+        say!("stopped; the same command goes on, --remove removes what was made");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -70,13 +70,13 @@ pub fn run(args: IdentifyArgs) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(&declared)? + "\n";
         if to_stdout {
-            print!("{json}");
+            put!("{json}");
         } else {
             fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
         }
     }
     if !to_stdout {
-        print!("{}", text(&declared));
+        put!("{}", text(&declared));
     }
     Ok(ExitCode::SUCCESS)
 }

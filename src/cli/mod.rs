@@ -3,8 +3,13 @@
 
 /// A line to standard output; a reader that went away is no error.
 macro_rules! say {
-    () => { $crate::cli::say(format_args!("")) };
-    ($($text:tt)*) => { $crate::cli::say(format_args!($($text)*)) };
+    () => { $crate::cli::put(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::cli::put(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+/// The same without the end of a line.
+macro_rules! put {
+    ($($text:tt)*) => { $crate::cli::put(format_args!($($text)*)) };
 }
 
 mod ab;
@@ -114,8 +119,8 @@ enum Command {
 }
 
 /// See [`say!`]. What else may be wrong with standard output (a full disk) ends the program with an error.
-fn say(text: std::fmt::Arguments<'_>) {
-    match writeln!(std::io::stdout(), "{text}") {
+fn put(text: std::fmt::Arguments<'_>) {
+    match write!(std::io::stdout(), "{text}") {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             eprintln!("nandscope: cannot write to standard output: {e}");
             std::process::exit(1);

@@ -94,7 +94,7 @@ pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
     if a.experiment == "list" && a.common.target.is_none() {
         for e in experiment::ALL {
             let about = e.about();
-            println!("{:<18}{}{}", about.name, about.question, if about.writes { " (writes)" } else { "" });
+            say!("{:<18}{}{}", about.name, about.question, if about.writes { " (writes)" } else { "" });
         }
         return Ok(ExitCode::SUCCESS);
     }

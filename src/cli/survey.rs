@@ -225,11 +225,11 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
         }
         Command::Site(a) => {
             let n = site::write(&mut s, &a.out, a.with_serial, &mut |id, e| eprintln!("nandscope: skipped {id}: {e}"))?;
-            println!("{n} cards in {}", a.out.join("index.html").display());
+            say!("{n} cards in {}", a.out.join("index.html").display());
             Ok(ExitCode::SUCCESS)
         }
         Command::Remove(a) => {
-            println!("removed {}", s.remove(&a.id)?);
+            say!("removed {}", s.remove(&a.id)?);
             Ok(ExitCode::SUCCESS)
         }
     }

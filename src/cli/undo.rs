@@ -34,7 +34,7 @@ pub fn run(args: UndoArgs) -> anyhow::Result<ExitCode> {
     let dir = args.dir.clone().unwrap_or_else(default_dir);
     let journals = args.journal.clone().map_or_else(|| pending(&dir), |j| vec![j]);
     if journals.is_empty() {
-        println!("nothing to undo: no journal in {}", dir.display());
+        say!("nothing to undo: no journal in {}", dir.display());
         return Ok(ExitCode::SUCCESS);
     }
     let options = RecoverOptions { target: args.target.clone(), force: args.force, ..RecoverOptions::default() };
@@ -60,13 +60,13 @@ fn show(path: &Path) -> anyhow::Result<u8> {
         State::Damaged(_) => ", damaged",
         State::Whole | State::Torn => "",
     };
-    println!("{}: {} of {} ({} bytes){note}", path.display(), Bytes(saved.bytes()), id.path, id.size);
+    say!("{}: {} of {} ({} bytes){note}", path.display(), Bytes(saved.bytes()), id.path, id.size);
     Ok(0)
 }
 
 fn undo(path: &Path, options: &RecoverOptions) -> anyhow::Result<u8> {
     let Recovered { target, restored, state, deleted } = recover(path, options).with_context(|| "not undone".to_string())?;
-    println!("{target}: {} in {} ranges put back and verified", Bytes(restored.bytes), restored.ranges);
+    say!("{target}: {} in {} ranges put back and verified", Bytes(restored.bytes), restored.ranges);
     if let (State::Damaged(at), false) = (state, deleted) {
         eprintln!(
             "error: {} is damaged from byte {at} on; what could be read of it is back, the rest is lost. The journal is kept",

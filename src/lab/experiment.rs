@@ -6,7 +6,7 @@ use super::bench::{self, Measured, Workload};
 use super::class::Class;
 use super::defragment::{Defragmented, defragment};
 use super::fragment::{self, Fragmentation, Map};
-use crate::device::{Access, Device, DeviceError, Op};
+use crate::device::{Access, CardState, Device, DeviceError, Op};
 use crate::units::{Bytes, MIB};
 use crate::volume::{Cache, FatVolume, Format, Host, Label, Result, Shared, Space, Volume, VolumeError};
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,9 @@ pub struct Lab {
     pub target: String,
     pub label: Label,
     pub filesystem: String,
+    /// What the flash went through before.
+    #[serde(default)]
+    pub state: CardState,
     pub settings: Settings,
     pub conditions: Vec<Condition>,
     /// The specification's own figures of the same card.
@@ -101,6 +104,7 @@ impl Lab {
             target: target.into(),
             label,
             filesystem: String::new(),
+            state: CardState::default(),
             settings: settings.clone(),
             conditions: vec![],
             class: None,
