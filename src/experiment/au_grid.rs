@@ -39,6 +39,8 @@ const MET: usize = 4;
 const MISSED: usize = 4;
 /// The most looks: some fall on AUs that are open already and say nothing.
 const LOOKS: usize = 32;
+/// Parts of the distance at which there must be no boundary.
+const PARTS: [i64; 2] = [2, 3];
 /// Writes of one look, about.
 const STEPS: f64 = 16.0;
 /// Confidence at which nothing is left to ask.
@@ -218,8 +220,8 @@ struct State {
     /// Looks that were right, and of them those at the present length.
     right: u32,
     here: u32,
-    /// Looks half-way between two boundaries, and how many of them crossed one.
-    between: (u32, u32),
+    /// Looks at a half and at a third of the way between two boundaries, and how many of them crossed one.
+    between: [(u32, u32); 2],
     /// Writes of the present length show nothing.
     blind: bool,
     looks: usize,
@@ -235,7 +237,7 @@ fn replay(run: &Run) -> Option<State> {
             lengths.push(l);
         }
     }
-    let mut s = State { edges, cell, lengths, level: 0, right: 0, here: 0, between: (0, 0), blind: false, looks: 0 };
+    let mut s = State { edges, cell, lengths, level: 0, right: 0, here: 0, between: [(0, 0); 2], blind: false, looks: 0 };
     let line = line(run, &s.cell);
     let full = median(&run.of(s.cell.id).map(|x| x.took.micros()).filter(|&t| t <= line).collect::<Vec<_>>());
     for c in run.cells.iter().filter(|c| c.get("look") == 1) {
@@ -246,20 +248,21 @@ fn replay(run: &Run) -> Option<State> {
         }
         let all: Vec<_> = run.of(c.id).collect();
         let found = all.windows(2).find(|w| w[1].took.micros() > line).map(|w| (w[1].at, w[1].at + w[1].len));
-        if c.get("half") == 1 {
-            s.edges.visited.push(c.get("k"));
-            s.between = (s.between.0 + 1, s.between.1 + found.is_some() as u32);
-            // Boundaries between those met: some were passed without a cost that stood out.
-            if s.between == (2, 2) {
-                s.edges.divide(2);
-                // What was right before says nothing of those between.
-                s.right = 0;
-            }
-            continue;
-        }
         // The AU before was open already, so the one behind may be, too: that says nothing.
         if found.is_none() && all.first().is_none_or(|f| f.took.micros() <= line) {
             s.edges.visited.push(c.get("k"));
+            continue;
+        }
+        if let Some(part) = PARTS.iter().position(|&p| p == c.get("part")) {
+            s.edges.visited.push(c.get("k"));
+            let b = &mut s.between[part];
+            *b = (b.0 + 1, b.1 + found.is_some() as u32);
+            // Boundaries between those met: some were passed without a cost that stood out, their AUs being open already.
+            if *b == (2, 2) {
+                s.edges.divide(PARTS[part]);
+                // What was right before says nothing of those between.
+                s.right = 0;
+            }
             continue;
         }
         // Below one unit a card may put writes aside or combine them: then they cost little, or show no boundary.
@@ -290,10 +293,10 @@ impl State {
         let far = self.edges.window.end + (128.0 * self.edges.period[1]) as u64;
         let last = (start + (end - start) / 4).max(far).min(end.saturating_sub(ahead));
         let room = (start + (end - start) / 16 + 4 * self.lengths[0])..last;
-        // Half-way between two boundaries there should be none: once, and again if there is.
-        if self.right >= 3 && (self.between.0 == 0 || self.between == (1, 1)) {
-            let k = self.edges.farthest(STEPS * self.lengths[0] as f64, &room)?;
-            return Some(self.look(k, self.lengths[0], true));
+        // Between two boundaries there should be none: one look at each place, and another if there is.
+        let part = self.between.iter().position(|b| b.0 == 0 || *b == (1, 1)).filter(|_| self.right >= 3);
+        if let Some((part, k)) = part.zip(self.edges.farthest(STEPS * self.lengths[0] as f64, &room)) {
+            return Some(self.look(k, self.lengths[0], PARTS[part]));
         }
         while let Some(&len) = self.lengths.get(self.level) {
             let doubt = self.edges.period[1] - self.edges.period[0];
@@ -304,28 +307,29 @@ impl State {
             // What a longer step left open may need more than the usual number of steps.
             let k = [1.0, 2.0, 4.0, 8.0].iter().find_map(|x| self.edges.farthest(x * STEPS * len as f64, &room));
             if let Some(k) = k.filter(|_| !enough) {
-                return Some(self.look(k, len, false));
+                return Some(self.look(k, len, 1));
             }
             (self.level, self.here) = (self.level + 1, 0);
         }
         None
     }
 
-    fn look(&self, k: i64, len: u64, half: bool) -> Cell {
+    /// `part`: 1 at the boundary, 2 or 3 that part of the way to the next.
+    fn look(&self, k: i64, len: u64, part: i64) -> Cell {
         let [lo, hi] = self.edges.expect(k);
-        let aside = if half { self.edges.period[0] / 2.0 } else { 0.0 };
+        let aside = if part > 1 { self.edges.period[0] / part as f64 } else { 0.0 };
         let from = ((lo + aside).max(0.0) as u64).saturating_sub(2 * len) / len * len;
         let to = ((hi + aside) as u64 + 2 * len).next_multiple_of(len);
         let set = [
             ("look", 1),
             ("k", k),
-            ("half", half as i64),
+            ("part", part),
             ("from", from as i64),
             ("to", to as i64),
             ("chunk", len as i64),
             ("cost", self.cell.get("cost")),
         ];
-        let label = if half { format!("beside boundary {k}, {}", Bytes(len)) } else { format!("boundary {k}, {}", Bytes(len)) };
+        let label = if part > 1 { format!("beside boundary {k}, {}", Bytes(len)) } else { format!("boundary {k}, {}", Bytes(len)) };
         Cell::new(label, &set)
     }
 }
