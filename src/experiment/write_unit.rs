@@ -24,7 +24,7 @@ static ABOUT: About = About {
     method: "linear writes of falling size inside one AU, several passes in different AUs",
     writes: true,
     answers: &[Quantity::WriteUnit],
-    roles: &["write"],
+    roles: &["write", "scout"],
     covers: "C3, Q14, Q16",
 };
 
@@ -55,7 +55,7 @@ impl Experiment for WriteUnit {
     fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         let (largest, smallest) = (cell.bytes("largest"), cell.bytes("smallest"));
         let sizes: Vec<u64> = alignments(smallest, largest).into_iter().rev().filter(|s| s.is_multiple_of(smallest)).collect();
-        let need: u64 = sizes.iter().map(|&s| s * writes_of(s)).sum();
+        let need: u64 = sizes.iter().map(|&s| s * writes_of(s)).sum::<u64>() + 3 * largest;
         let unit = b.run.setting("erase_block").filter(|&e| e >= 64 * KIB).unwrap_or(3 * MIB).max(largest);
         let phase = b.run.setting("erase_block_offset").unwrap_or(0);
         let room = (b.region.end - b.region.start).saturating_sub(need + 2 * unit) / unit;
@@ -65,7 +65,13 @@ impl Experiment for WriteUnit {
         if at + need > b.region.end {
             at = b.region.start.next_multiple_of(3 * largest);
         }
-        let mut most = u64::MAX;
+        // Some cards take seconds for the largest size: a short write first.
+        let short = (16 * KIB).min(largest);
+        let took = b.write(SCOUT, at, short)?.secs();
+        // Without nine sizes no unit can be told.
+        let within = |len: u64, took: f64| ((len as f64 * SLOW / took) as u64).max(16 * smallest);
+        let mut most = if took * 8.0 > SLOW { within(short, took) } else { u64::MAX };
+        at = (at + short).next_multiple_of(3 * largest);
         for s in sizes {
             for _ in 0..writes_of(s) {
                 if s > most || at + s > b.region.end {
@@ -74,8 +80,8 @@ impl Experiment for WriteUnit {
                 let took = b.write(0, at, s)?.secs();
                 at += s;
                 // Behind a slow bus long writes take the time that many short ones need.
-                if took > SLOW {
-                    most = (s as f64 * SLOW / took) as u64;
+                if took > SLOW && s > within(s, took) {
+                    most = within(s, took);
                     at = at.next_multiple_of(3 * largest);
                 }
             }
@@ -91,7 +97,11 @@ impl Experiment for WriteUnit {
             .flat_map(|c| run.trials(c.id))
             // The first write of a pass opens the AU.
             .flat_map(|t| {
-                t.iter().skip(1).map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() }).collect::<Vec<_>>()
+                t.iter()
+                    .filter(|s| s.role != SCOUT)
+                    .skip(1)
+                    .map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() })
+                    .collect::<Vec<_>>()
             })
             .collect();
         vec![judge(&writes, run.setting("erase_block_offset").is_some())]
@@ -116,6 +126,9 @@ impl Experiment for WriteUnit {
     }
 }
 
+/// Role of the write that goes before.
+const SCOUT: u8 = 1;
+
 /// Seconds that one write may take; longer sizes are left out from then on.
 const SLOW: f64 = 0.15;
 
@@ -134,7 +147,7 @@ fn by_size(run: &Run) -> BTreeMap<u64, Vec<f64>> {
     let mut out: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for cell in &run.cells {
         for t in run.trials(cell.id) {
-            for s in t.iter().skip(1) {
+            for s in t.iter().filter(|s| s.role != SCOUT).skip(1) {
                 out.entry(s.len).or_default().push(s.took.micros());
             }
         }

@@ -138,12 +138,13 @@ impl FatVolume {
     /// The device failed or does not hold what was written, or no volume of that kind fits.
     pub fn format(mut device: Box<dyn Device>, range: Range<u64>, how: &Format, host: Host) -> Result<FatVolume> {
         let layout = how.layout(device.geometry(), &range)?;
+        let cached = device.geometry().write_cache;
+        let most = device.geometry().max_request.filter(|&m| m > 0).unwrap_or(MIB).min(MIB) as usize;
         let cell = RefCell::new(&mut *device);
-        let flush = || match cell.borrow().geometry().write_cache {
+        let flush = || match cached {
             true => cell.borrow_mut().access(Access { op: Op::Flush, at: 0, len: 0 }).map(drop),
             false => Ok(()),
         };
-        let most = cell.borrow().geometry().max_request.filter(|&m| m > 0).unwrap_or(MIB).min(MIB) as usize;
         // As any other write: the card must know what it holds.
         let put = |at: u64, bytes: &[u8]| {
             let mut parts = bytes.chunks(most).enumerate();
