@@ -252,7 +252,7 @@ fn judge_small(run: &Run) -> Vec<Finding> {
     let fit = steps::fit(&rows, base);
     match fit.steps.first() {
         // A boundary that doubles the work of a write is one of units programmed as one.
-        Some(s) if s.height > 0.3 * base && s.z > 4.0 && s.posterior[0].1 > 0.7 => {
+        Some(s) if base > 150.0 && s.height > 0.3 * base && s.z > 4.0 && s.posterior[0].1 > 0.7 => {
             let p = (s.posterior[0].1 * 0.8).min(0.8);
             let text = format!("a write across a multiple of {} takes {:.0} µs longer", Bytes(s.size), s.height);
             vec![

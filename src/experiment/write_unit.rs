@@ -286,6 +286,15 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
     let times: Vec<String> =
         shown.iter().filter(|s| sizes.contains_key(s)).map(|&s| format!("{} ms at {}", three(at(s)), Bytes(s))).collect();
     let text = format!("one write takes {}", times.join(", "));
+    // Flash takes 200 us and more to program a page: what is faster is memory, whose pages and pieces are those of the host.
+    if at(unit) < 0.15 {
+        let why = format!(
+            "a write of {} takes {} ms, less than flash needs: a cache or the host shows its own units",
+            Bytes(unit),
+            three(at(unit))
+        );
+        return Finding::undecided(Q, why).evidence(text);
+    }
     // Small linear writes that are combined: one of them pays for the unit, the others cost little. Where the factor is small, units
     // touched twice look alike; then only a clear answer counts.
     let split = |least: f64| {
@@ -311,15 +320,6 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
     }
     if unit >= largest || weights.iter().filter(|w| w.0 >= largest).map(|w| w.1).sum::<f64>() > 0.1 {
         return Finding::undecided(Q, format!("the unit may be {} or more, which was not written", Bytes(largest))).evidence(text);
-    }
-    // Flash takes 200 us and more to program a page: what is faster is memory, whose pages and pieces are those of the host.
-    if at(unit) < 0.15 {
-        let why = format!(
-            "a write of {} takes {} ms, less than flash needs: a cache or the host shows its own units",
-            Bytes(unit),
-            three(at(unit))
-        );
-        return Finding::undecided(Q, why).evidence(text);
     }
     if p < 0.5 {
         return Finding::undecided(Q, format!("the knee may lie at {} or {}", Bytes(unit), Bytes(weights[1].0))).evidence(text);
