@@ -61,6 +61,8 @@ pub enum Quantity {
     RewritePolicy,
     /// Bytes of small writes that are collected before they are written to the flash.
     WriteBuffer,
+    /// Bytes that the card takes at once and writes to their place later, faster than the flash alone could.
+    WriteCache,
     /// Time to rewrite an erase block for a small write, in ms.
     RewriteMs,
     /// 1: a chip of small pages (512 B in 16 KiB), 2: of large pages, or of several bits a cell.
@@ -68,7 +70,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    pub const ALL: [Quantity; 28] = [
+    pub const ALL: [Quantity; 29] = [
         Quantity::EraseBlock,
         Quantity::EraseBlockOffset,
         Quantity::Page,
@@ -79,6 +81,7 @@ impl Quantity {
         Quantity::CloseCostMs,
         Quantity::FatZone,
         Quantity::Mapping,
+        Quantity::WriteCache,
         Quantity::MultiBlockGain,
         Quantity::MultiBlockKnee,
         Quantity::PreDefinedGain,
@@ -128,6 +131,7 @@ impl Quantity {
             Quantity::WorstWriteMs => "worst_write_ms",
             Quantity::RewritePolicy => "rewrite_policy",
             Quantity::WriteBuffer => "write_buffer",
+            Quantity::WriteCache => "write_cache",
             Quantity::RewriteMs => "rewrite_ms",
             Quantity::ChipClass => "chip_class",
         }
@@ -162,6 +166,7 @@ impl Quantity {
             Quantity::WorstWriteMs => "longest write",
             Quantity::RewritePolicy => "rewrites",
             Quantity::WriteBuffer => "write buffer",
+            Quantity::WriteCache => "write cache",
             Quantity::RewriteMs => "rewriting a block",
             Quantity::ChipClass => "chip",
         }

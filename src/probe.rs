@@ -45,7 +45,7 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
     let (mut index, mut count) = (0, todo.len());
     while let Some(exp) = todo.pop_front() {
         let about = exp.about();
-        let setup = Setup { geometry: &geometry, region: plan.region.clone(), known: &known };
+        let setup = Setup { geometry: &geometry, region: plan.region.clone(), known: &known, runs: &runs };
         index += 1;
         if exp.cells(&setup).is_empty() {
             // It has nothing to ask; its inference says why.

@@ -1,5 +1,5 @@
 //! Is a finding given at 90 % right nine times in ten? Hundreds of random cards, drawn from wide ranges of sizes, limits,
-//! noise and stalls, are probed; the table of confidence against truth is printed.
+//! noise and stalls, are probed, and half as many unusual ones; the table of confidence against truth is printed.
 //!
 //! NANDSCOPE_CARDS sets the number of cards (default 200), NANDSCOPE_SHOW prints every card, NANDSCOPE_QUIET
 //! leaves out what is left to chance outside the flash: jitter, tails, stalls.
@@ -8,7 +8,7 @@ mod common;
 
 use common::{line, probe_model, right};
 use nandscope::finding::Quantity;
-use nandscope_sim::random;
+use nandscope_sim::{random, unusual};
 use std::collections::BTreeMap;
 
 fn count(default: u64) -> u64 {
@@ -95,13 +95,11 @@ fn table(bins: &BTreeMap<(Quantity, usize), Tally>, undecided: &BTreeMap<Quantit
     s
 }
 
-#[test]
-fn confidence_means_what_it_says() {
-    let n = count(200);
-    let quiet = std::env::var_os("NANDSCOPE_QUIET").is_some();
-    let Outcome { bins, undecided, wrong } =
-        tally((1..=n).map(|s| (s, if quiet { random::quiet(random::card(s)) } else { random::card(s) })).collect());
-    println!("{n} random cards\n{}", table(&bins, &undecided));
+/// Probes the cards, prints the table, and holds what was given at 90 % or more against the share that may be wrong.
+fn calibrated(what: &str, cards: Vec<(u64, nandscope_sim::Model)>, most_wrong: f64) {
+    let n = cards.len();
+    let Outcome { bins, undecided, wrong } = tally(cards);
+    println!("{n} {what} cards\n{}", table(&bins, &undecided));
     for w in &wrong {
         println!("{w}");
     }
@@ -109,7 +107,20 @@ fn confidence_means_what_it_says() {
     let (r90, w90) = sum(2);
     let (_, w99) = sum(0);
     println!("given at 90 % or more: {r90} right, {w90} wrong; at 99 %: {w99} wrong");
-    assert!(r90 + w90 > 2 * n as u32, "hardly anything was decided");
-    assert!(w90 as f64 <= 0.15 * (r90 + w90) as f64, "at 90 %: {w90} of {} wrong", r90 + w90);
+    assert!(r90 + w90 > n as u32, "hardly anything was decided");
+    assert!(w90 as f64 <= (most_wrong * (r90 + w90) as f64).max(2.0), "at 90 %: {w90} of {} wrong", r90 + w90);
     assert_eq!(w99, 0, "wrong at 99 %");
+}
+
+#[test]
+fn confidence_means_what_it_says() {
+    let quiet = std::env::var_os("NANDSCOPE_QUIET").is_some();
+    let card = |s| (s, if quiet { random::quiet(random::card(s)) } else { random::card(s) });
+    calibrated("random", (1..=count(200)).map(card).collect(), 0.005);
+}
+
+/// Cards twisted at two places or more, which no method here was made with.
+#[test]
+fn unusual_cards_are_undecided_rather_than_wrong() {
+    calibrated("unusual", (1..=count(200) / 2).map(|s| (s, unusual::card(s))).collect(), 0.03);
 }

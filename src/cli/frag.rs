@@ -10,7 +10,7 @@ use crate::lab::fragment::{self, Map};
 use crate::lab::mounted::{self as lab_mounted, Blank};
 use crate::lab::offload::Card;
 use crate::lab::{age, class, defragment};
-use crate::report::frag as report;
+use crate::report::{frag as report, html, maps};
 use crate::units::{Bytes, MIB, Nanos};
 use crate::volume::{Cache, Directory, Host, Label, Volume};
 use anyhow::{Context, bail};
@@ -282,14 +282,14 @@ fn finish(a: &FragArgs, lab: &Lab, profiles: &[Profile], written: u64, size: u64
         save(path, report::columns(lab))?;
     }
     if let Some(path) = &a.html {
-        save(path, report::page(lab, profiles))?;
+        save(path, html::lab_page(lab, profiles))?;
     }
     if let Some(prefix) = &a.svg {
         for (f, what) in report::figures(lab).iter().zip(answer::What::FILES) {
             save(format!("{prefix}{}.svg", what.name()).as_ref(), crate::report::svg::file(f))?;
         }
         for c in &lab.conditions {
-            save(format!("{prefix}map-{}.svg", c.state.name().replace(' ', "-")).as_ref(), report::drawn(&c.map))?;
+            save(format!("{prefix}map-{}.svg", c.state.name().replace(' ', "-")).as_ref(), maps::svg(&c.map))?;
         }
     }
     if !to_stdout && !lab.conditions.is_empty() {
@@ -338,10 +338,10 @@ pub fn map(a: MapArgs) -> anyhow::Result<ExitCode> {
     };
     let save = |path: &PathBuf, text: String| std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()));
     if let Some(path) = &a.html {
-        save(path, report::map_page(&a.target.target, &what, &state, &map))?;
+        save(path, html::map_page(&a.target.target, &what, &state, &map))?;
     }
     if let Some(path) = &a.svg {
-        save(path, report::drawn(&map))?;
+        save(path, maps::svg(&map))?;
     }
     say!("{what}\n{}", report::fragmentation(&state));
     put!("{}", report::map(&map, super::width().min(100) - 4));

@@ -6,7 +6,7 @@ use crate::lab::answer;
 use crate::lab::experiment::{Lab, SCHEMA as LAB};
 use crate::report::figures::{plots, slug};
 use crate::report::terminal::{Dress, text};
-use crate::report::{Report, frag, html, svg};
+use crate::report::{Report, frag, html, maps, svg};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::io::Write;
@@ -106,7 +106,7 @@ fn fragmented(a: &ReportArgs, lab: &Lab) -> anyhow::Result<ExitCode> {
     let profiles = answer::profiles();
     let figures: Vec<_> = frag::figures(lab).into_iter().map(|f| (slug(&f.title), svg::file(&f), f.title)).collect();
     let maps =
-        lab.conditions.iter().map(|c| (format!("map-{}", slug(c.state.name())), frag::drawn(&c.map), format!("the volume {}", c.state)));
+        lab.conditions.iter().map(|c| (format!("map-{}", slug(c.state.name())), maps::svg(&c.map), format!("the volume {}", c.state)));
     let all: Vec<(String, String, String)> = figures.into_iter().chain(maps).collect();
     let mut quiet = false;
     if let Some(to) = &a.html {

@@ -70,9 +70,10 @@ impl Experiment for FatZone {
         let window = PLACES * chunk;
         let next = match bracket(run) {
             (None, _) => None,
-            (Some(inside), None) => Some((2 * inside).max(window)).filter(|&n| n < LOOK),
+            (Some(inside), None) => Some((2 * inside).max(window)).filter(|&n| n <= LOOK),
             (Some(inside), Some(outside)) if outside - inside > window => Some((inside + outside) / 2 / window * window),
-            _ => None,
+            // Once more, half a window aside, so that every place near the end is written.
+            (Some(inside), Some(outside)) => (outside - inside > window / 2).then_some((inside + outside) / 2),
         };
         next.map(|at| cell(at as i64, chunk as i64)).into_iter().collect()
     }
@@ -94,8 +95,15 @@ impl Experiment for FatZone {
         let trust = (0.6 + 0.1 * contrast.abs()).min(0.92);
         let f = match bracket(run) {
             (None, _) => Finding::decided(q, 0.0, 0.85),
-            (Some(_), None) => Finding::at_least(q, LOOK as f64, trust, "every place looked at is in the zone"),
-            (Some(i), Some(o)) if o - i <= window => Finding::decided(q, o as f64, trust),
+            (Some(0), None) => Finding::undecided(q, "the run ended before the end of the zone was found"),
+            (Some(i), None) => Finding::at_least(q, i as f64, trust.min(0.85), "every place looked at is in the zone"),
+            (Some(i), Some(o)) if o - i <= window => match end(run, i, o) {
+                Some(e) => Finding::decided(q, e as f64, trust),
+                None => Finding::undecided(
+                    q,
+                    format!("it ends between {} and {}, where writes are neither fast nor slow", Bytes(i), Bytes(o + window)),
+                ),
+            },
             _ => Finding::undecided(q, "the run ended before the end of the zone was found"),
         };
         vec![f.evidence(text)]
@@ -144,4 +152,19 @@ fn bracket(run: &Run) -> (Option<u64>, Option<u64>) {
     let outside = seen.iter().find(|s| !s.1).map(|s| s.0);
     let inside = seen.iter().filter(|s| s.1 && outside.is_none_or(|o| s.0 < o)).map(|s| s.0).max();
     (inside, outside)
+}
+
+/// Where the zone ends: of the places written near it, the fast ones lie in it and the slow ones do not. The roundest number
+/// that says so; `None` where a place contradicts all of them.
+fn end(run: &Run, inside: u64, outside: u64) -> Option<u64> {
+    let (chunk, line) = (run.cells.first()?.bytes("chunk"), 0.4 * middle(run)?);
+    let upto = outside + PLACES * chunk;
+    let near: Vec<(u64, bool)> =
+        run.samples.iter().filter(|s| s.role == 1 && (inside..upto).contains(&s.at)).map(|s| (s.at, s.took.micros() < line)).collect();
+    let wrong = |e: u64| near.iter().filter(|(at, fast)| *fast != (at + chunk <= e)).count();
+    let step = 16 * KIB;
+    let ends: Vec<u64> = (inside / step..=upto / step).map(|k| k * step).collect();
+    let least = ends.iter().map(|&e| wrong(e)).min()?;
+    let best = ends.into_iter().filter(|&e| wrong(e) == least).max_by_key(|e| e.trailing_zeros())?;
+    (least * 8 <= near.len()).then_some(best)
 }

@@ -12,8 +12,10 @@ mod open_au;
 mod read_boundary;
 pub mod run;
 mod scatter;
+mod slots;
 mod small_writes;
 mod write_boundary;
+mod write_cache;
 mod write_trace;
 mod write_unit;
 
@@ -52,6 +54,21 @@ pub struct Setup<'a> {
     pub region: Range<u64>,
     /// What earlier experiments found.
     pub known: &'a Findings,
+    /// What they measured.
+    pub runs: &'a [Run],
+}
+
+/// What a longer write adds, in ns a KiB, through this host: from the fastest writes of the smallest and the largest size of which
+/// there are four and more.
+fn write_ns_per_kib(runs: &[Run]) -> Option<u64> {
+    let mut fastest: BTreeMap<u64, (u32, u64)> = BTreeMap::new();
+    for s in runs.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_))) {
+        let f = fastest.entry(s.len).or_insert((0, u64::MAX));
+        *f = (f.0 + 1, f.1.min(s.took.0));
+    }
+    let mut known = fastest.into_iter().filter(|f| f.1.0 >= 4);
+    let (small, large) = (known.next()?, known.next_back()?);
+    Some(large.1.1.saturating_sub(small.1.1) * 1024 / (large.0 - small.0))
 }
 
 impl Setup<'_> {
@@ -64,11 +81,19 @@ impl Setup<'_> {
             ("start".to_string(), self.region.start as i64),
             ("end".to_string(), self.region.end as i64),
         ]);
+        if let Some(ns) = write_ns_per_kib(self.runs) {
+            s.insert("write_ns_per_kib".to_string(), ns as i64);
+        }
         for f in &self.known.0 {
             // Undecided, but known to lie between two places.
             if let (Quantity::EraseBlockOffset, None, Some([lo, hi])) = (f.quantity, &f.value, f.interval) {
                 s.insert("erase_block_about".to_string(), ((lo + hi) / 2.0) as i64);
                 s.insert("erase_block_slack".to_string(), ((hi - lo) / 2.0) as i64);
+            }
+            // Bytes written in one go, and what a cache took of them at once: a limit behind it is no longer hidden.
+            if let (Quantity::WriteCache, Some([_, written])) = (f.quantity, f.interval) {
+                s.insert("filled".to_string(), written as i64);
+                s.insert("cache_from".to_string(), f.at_least.map_or(0, |b| b.0 as i64));
             }
             // Every test that counts in erase blocks drifts off with a wrong one; writes below the true unit look like another AU.
             let least = if matches!(f.quantity, Quantity::EraseBlock | Quantity::WriteUnit) { SURE } else { 0.5 };
@@ -125,6 +150,7 @@ pub const ALL: &[&dyn Experiment] = &[
     &au_grid::AuGrid,
     &write_boundary::WriteBoundary,
     &fat_zone::FatZone,
+    &write_cache::WriteCache,
     &multi_block::MultiBlock,
     &write_trace::WriteTrace,
     &scatter::Scatter,

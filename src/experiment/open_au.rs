@@ -10,6 +10,7 @@
 //! block (spacing of several), a start that is a FAT zone (left out), AUs left over from earlier that are thrown out only
 //! by and by (later rounds count).
 
+use super::slots::{Slots, most_tried};
 use super::{About, Bench, Experiment, Figure, Series, Setup};
 use crate::device::DeviceError;
 use crate::finding::{Finding, Findings, Quantity};
@@ -26,7 +27,7 @@ static LINEAR_ABOUT: About = About {
     question: "How many AUs can be written in turn, each in linear order?",
     method: "N AUs in turn, one small write each, order changed every round; N grows until rounds stay slow, then is bisected",
     writes: true,
-    answers: &[Quantity::OpenAusLinear, Quantity::CloseCostMs, Quantity::Mapping],
+    answers: &[Quantity::OpenAusLinear, Quantity::CloseCostMs, Quantity::Mapping, Quantity::WriteCache],
     roles: &["open", "round 1", "round 2", "round 3", "round 4"],
     covers: "F14-F19, Q2, Q4, Q8-Q13",
 };
@@ -35,7 +36,7 @@ static RANDOM_ABOUT: About = About {
     name: "open-au-random",
     question: "How many AUs can be written in turn, each in random order?",
     method: "as open-au-linear, with random positions inside each AU",
-    answers: &[Quantity::OpenAusRandom, Quantity::CloseCostMs, Quantity::Mapping],
+    answers: &[Quantity::OpenAusRandom, Quantity::CloseCostMs, Quantity::Mapping, Quantity::WriteCache],
     ..LINEAR_COPY
 };
 const LINEAR_COPY: About = About {
@@ -48,72 +49,16 @@ const LINEAR_COPY: About = About {
     covers: "F14-F19, Q2, Q4, Q8-Q13, Q16",
 };
 
-/// Nobody has reported more open AUs than this (U9: "64+").
-const MOST: i64 = 64;
 const ROUNDS: u8 = 4;
 /// Share of the cards without a limit that are mapped by page; the others hide it behind a cache, or keep more AUs open than
 /// were tried. Both orders say so together: two thirds in all.
 const NO_LIMIT_BY_PAGE: f64 = 0.6;
+/// What is left of the chance that a cache hides the limit, once half a gigabyte was written and none showed.
+const NO_CACHE_FOUND: f64 = 0.7;
+/// Below this, a cut is not told: of a hundred random cards, half of such answers were wrong.
+const SAID: f64 = 0.6;
 /// Log odds at which a count is settled.
 const SETTLED: f64 = 3.5;
-
-/// Where the AUs of the test lie.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Slots {
-    pub first: u64,
-    pub spacing: u64,
-    pub count: u64,
-    /// Bytes of an AU that may be written: the erase block, or a guess well inside one.
-    pub span: u64,
-    pub chunk: u64,
-}
-
-impl Slots {
-    /// Spreads AUs over the region, several erase blocks apart, so that a wrong erase block still gives different ones.
-    pub fn plan(run_or_setup: &dyn Fn(&str) -> Option<u64>) -> Option<Slots> {
-        let get = |k: &str| run_or_setup(k);
-        let (start, end, sector) = (get("start")?, get("end")?, get("sector")?.max(512));
-        let offset = get("offset").unwrap_or(0);
-        let known = get("erase_block").filter(|&e| e >= 16 * sector);
-        // Where erase blocks begin may be known to some KiB only: those are left out.
-        let about = get("erase_block_about").filter(|_| get("erase_block_offset").is_none());
-        let slack = about.and(get("erase_block_slack")).unwrap_or(0);
-        // Less than one unit would be combined with the next write to the same AU, and cost more with several AUs in turn.
-        let unit = get("write_unit").unwrap_or(64 * KIB).max(get("access_unit").unwrap_or(0));
-        let room = end.checked_sub(start)?;
-        // A FAT zone, if any, lies in the first AUs of the disk.
-        let skip = (16 * MIB).max(known.unwrap_or(0) * 2).saturating_sub(offset + start).min(room / 8);
-        let (au, phase) = match known {
-            Some(e) => (e, get("erase_block_offset").or(about.map(|a| a + slack)).unwrap_or(0)),
-            // 192 MiB is a multiple of nearly all sizes in use, and more than any; less where there is no room for 64 of them.
-            None => {
-                let grids = [192, 96, 48, 24, 12, 6, 3].map(|m| m * MIB);
-                let with = |slots: u64| grids.into_iter().find(|g| room / g >= slots);
-                let grid = with(64).or(with(24)).unwrap_or(MIB);
-                (grid, (grid - offset % grid) % grid)
-            }
-        };
-        let base = (start + skip).saturating_sub(phase).next_multiple_of(au) + phase;
-        let fits = end.checked_sub(base)? / au;
-        let apart = if known.is_some() { [12, 7, 5, 3, 2, 1].into_iter().find(|s| fits / s >= 40).unwrap_or(1) } else { 1 };
-        let span = match known {
-            Some(e) if e > 4 * slack => e - 2 * slack,
-            _ => (au / 4).clamp(128 * KIB, 512 * KIB),
-        };
-        // Small against the AU, so that the cost of closing stands out and many rounds fit; not below what one write costs.
-        let chunk = (32 * KIB).min(span / 32).max(unit.min(span / 8)).max(sector) / sector * sector;
-        let slots = Slots { first: base, spacing: au * apart, count: fits / apart, span: span / chunk * chunk, chunk };
-        (slots.count >= 2).then_some(slots)
-    }
-
-    pub fn of(run: &Run) -> Option<Slots> {
-        Slots::plan(&|k| run.setting(k))
-    }
-
-    pub fn at(&self, slot: u64) -> u64 {
-        self.first + slot % self.count * self.spacing
-    }
-}
 
 impl<const RANDOM: bool> Experiment for OpenAu<RANDOM> {
     fn about(&self) -> &'static About {
@@ -131,11 +76,13 @@ impl<const RANDOM: bool> Experiment for OpenAu<RANDOM> {
     fn more(&self, run: &Run) -> Vec<Cell> {
         more(run, RANDOM)
     }
-    /// AUs were guessed, and one may have counted for two.
     fn again(&self, run: &Run, known: &Findings) -> bool {
-        run.setting("erase_block").is_none()
+        // AUs were guessed, and one may have counted for two.
+        let guessed = run.setting("erase_block").is_none()
             && known.value(Quantity::EraseBlock, super::SURE).is_some()
-            && known.get(Quantity::EraseBlockOffset).is_some_and(|f| f.value.is_some() || f.interval.is_some())
+            && known.get(Quantity::EraseBlockOffset).is_some_and(|f| f.value.is_some() || f.interval.is_some());
+        // A cache that may have hidden the limit is full now.
+        guessed || known.get(Quantity::WriteCache).is_some_and(|f| f.interval.is_some())
     }
     fn infer(&self, run: &Run) -> Vec<Finding> {
         judge(run, RANDOM)
@@ -144,6 +91,9 @@ impl<const RANDOM: bool> Experiment for OpenAu<RANDOM> {
         figures(run, RANDOM)
     }
 }
+
+/// The order of the last cell of a run: one AU in linear order once more.
+const CONTROL: i64 = 2;
 
 /// `fresh`: in AUs not used before.
 fn cell(n: i64, random: bool, fresh: bool) -> Cell {
@@ -246,8 +196,13 @@ fn micros<'a>(samples: impl IntoIterator<Item = &'a &'a Sample>) -> Vec<f64> {
 
 /// Visits that cannot have closed anything: one AU in linear order, after it was opened.
 fn fast(run: &Run) -> Vec<f64> {
-    let cells: Vec<u32> = run.cells.iter().filter(|c| c.get("n") == 1 && c.get("random") == 0).map(|c| c.id).collect();
-    run.samples.iter().filter(|s| s.role > 0 && cells.contains(&s.cell)).map(|s| s.took.micros()).collect()
+    later(run, |c| c.get("n") == 1 && c.get("random") == 0)
+}
+
+/// Microseconds of the visits after the opening round, of the cells wanted.
+fn later(run: &Run, wanted: impl Fn(&Cell) -> bool) -> Vec<f64> {
+    let cells = run.cells.iter().filter(|c| wanted(c));
+    cells.flat_map(|c| run.of(c.id)).filter(|s| s.role > 0).map(|s| s.took.micros()).collect()
 }
 
 fn slow_line(run: &Run) -> Option<f64> {
@@ -315,8 +270,8 @@ fn odds(run: &Run, n: i64, random: bool) -> Option<f64> {
 
 fn wants(cell: &Cell, run: &Run) -> bool {
     let done = run.trials(cell.id).len();
-    if done == 0 {
-        return true;
+    if done == 0 || cell.get("random") == CONTROL {
+        return done == 0;
     }
     let sure = odds(run, cell.get("n"), cell.get("random") == 1).is_some_and(|o| o.abs() >= SETTLED);
     !sure && done < 5
@@ -335,7 +290,7 @@ fn bracket(run: &Run, random: bool) -> (i64, Option<i64>) {
 
 fn more(run: &Run, random: bool) -> Vec<Cell> {
     let Some(slots) = Slots::of(run) else { return vec![] };
-    let most = MOST.min(slots.count as i64);
+    let most = most_tried(run.setting("filled").is_some()).min(slots.count as i64);
     match bracket(run, random) {
         (fits, None) if fits < most => {
             // One by one at first, then by thirds: the AUs that are open stay, so only the new ones cost.
@@ -355,15 +310,18 @@ fn more(run: &Run, random: bool) -> Vec<Cell> {
             // Both sides of the cut once more, in other AUs: first what fits, then one more.
             let again: Vec<i64> =
                 run.cells.iter().filter(|c| c.get("random") == random as i64 && c.get("again") == 1).map(|c| c.get("n")).collect();
-            let next = [fits, over].into_iter().find(|n| *n > 0 && !again.contains(n));
-            next.filter(|_| again.len() < 8)
-                .map(|n| {
-                    let mut c = cell(n, random, true);
-                    c.set.insert("again".into(), 1);
-                    c
-                })
-                .into_iter()
-                .collect()
+            let next = [fits, over].into_iter().find(|n| *n > 0 && !again.contains(n)).filter(|_| again.len() < 8);
+            let next = next.map(|n| {
+                let mut c = cell(n, random, true);
+                c.set.insert("again".into(), 1);
+                c
+            });
+            // In the end, one AU once more: slow now, what was slow before was so for another reason.
+            let control = || {
+                let set = [("n", 1), ("random", CONTROL), ("fresh", 1)];
+                (!run.cells.iter().any(|c| c.get("random") == CONTROL)).then(|| Cell::new("1 AU, linear, once more", &set))
+            };
+            next.or_else(control).into_iter().collect()
         }
     }
 }
@@ -410,33 +368,15 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
         return vec![Finding::undecided(q, "slow writes came and went: the times do not agree")];
     }
     if k == most {
-        // A fast cache in front (SLC, or a small-write log) takes all that such a test writes and hides what lies behind it.
-        let trust = (top * 0.78).min(0.78);
-        let why = if slots.count as i64 <= largest {
-            format!("no cost up to {k} AUs; the region has room for no more")
-        } else if largest < MOST {
-            format!("no cost up to {k} AUs; the run ended there")
-        } else {
-            format!("no cost up to {k} AUs: more than anybody needs, or the card has no such limit")
-        };
-        let text = format!("{k} AUs in turn, {order}: {} ms a write of {}, as with one AU", three(base / 1e3), Bytes(slots.chunk));
-        let written: u64 = run.samples.iter().map(|s| s.len).sum();
-        let caveat = format!("a write cache of more than {} MiB would hide a limit behind it", written / MIB);
-        let mapping = if k as i64 >= MOST {
-            Finding::decided(Quantity::Mapping, 2.0, top * NO_LIMIT_BY_PAGE).rivals([(1.0, 1.0 - NO_LIMIT_BY_PAGE)]).evidence(text.clone())
-        } else {
-            Finding::undecided(Quantity::Mapping, why.clone())
-        };
-        return vec![Finding::at_least(q, k as f64, trust, why).evidence(text).caveat(caveat.clone()), mapping.caveat(caveat)];
+        return unlimited(run, q, k, top, largest);
     }
     let line = line.unwrap_or(f64::INFINITY);
-    let over: Vec<f64> = run
-        .cells
-        .iter()
-        .filter(|c| c.get("random") == random as i64 && c.get("n") > k as i64)
-        .flat_map(|c| run.of(c.id).filter(|s| s.role > 0).map(|s| s.took.micros()).collect::<Vec<_>>())
-        .filter(|&t| t > line)
-        .collect();
+    let once_more = later(run, |c| c.get("random") == CONTROL);
+    if once_more.len() >= 3 && median(&once_more) > line {
+        return filled_up(run, q, line, median(&once_more));
+    }
+    let mut over = later(run, |c| c.get("random") == random as i64 && c.get("n") > k as i64);
+    over.retain(|&t| t > line);
     let slow = median(&over);
     // A cut that costs little more than the writes themselves may be something else.
     let contrast = ((slow / base - 1.5) / 4.5).clamp(0.0, 1.0);
@@ -450,7 +390,12 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let beyond = all.iter().filter(|v| Some(v.n) == next).flat_map(|v| &v.rounds).fold((0, 0), |a, r| (a.0 + r.1, a.1 + r.0));
     let scattered = beyond.0 * 4 < beyond.1 && k > 8;
     let rest = if k > proved.max(1) || scattered { 0.87 } else { 1.0 };
-    let trust = (top * known * rest * (0.6 + 0.4 * contrast)).min(0.98);
+    // A cache that was filled before may have had room again, and was full in the middle of the search.
+    // Nor is it known that the run ended before a cache was full, where one AU was not tried once more.
+    // Writes kept short for a slow bus may be shorter than a unit, and then be gathered as long as they go to one AU only.
+    let short = slots.chunk < 16 * KIB && run.setting("write_unit").is_none();
+    let most_sure = if run.setting("filled").is_some() || once_more.len() < 3 || short { 0.88 } else { 0.98 };
+    let trust = (top * known * rest * (0.4 + 0.6 * contrast)).min(most_sure);
     let text = format!(
         "{} AUs in turn, {order}, {}: {} ms a write; {} AUs: {} ms",
         k.max(1),
@@ -459,7 +404,7 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
         k + 1,
         three(slow / 1e3)
     );
-    let mut f = if trust < 0.5 {
+    let mut f = if trust < SAID {
         Finding::undecided(q, format!("the cut lies near {k}, but the times do not agree"))
     } else {
         let mut rivals: Vec<(f64, f64)> = p.iter().filter(|x| x.0 != k && x.1 > 0.005).map(|&(n, p)| (n as f64, p)).collect();
@@ -467,12 +412,16 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
         rivals.truncate(3);
         Finding::decided(q, k as f64, trust).rivals(rivals)
     };
-    // A run before this one kept more AUs open; the clean rounds it saw are proof, the slow ones of this run are not.
-    if let Some(before) = run.setting(q.key()).filter(|&b| b > k as u64) {
+    // A run before this one kept more AUs open; the clean rounds it saw are proof, the slow ones of this run are not. Where it
+    // had to guess AUs, several may have been one.
+    let guess = Slots::plan(&|key| run.setting(key).filter(|_| !key.starts_with("erase_block")));
+    let apart = guess.zip(run.setting("erase_block")).is_some_and(|(g, e)| g.spacing >= e);
+    if let Some(before) = run.setting(q.key()).filter(|&b| b > k as u64 && apart) {
         let why =
             format!("{before} AUs stayed open in an earlier run, {k} in this one: what stays open depends on what was written before");
-        f = Finding::at_least(q, before as f64, 0.8, why);
+        f = Finding::at_least(q, before as f64, 0.7, why);
     }
+    let sure = f.confidence;
     f = f.evidence(text.clone());
     if run.setting("erase_block").is_none() {
         f = f.caveat(format!("erase block not known: AUs were taken {} apart", Bytes(slots.spacing)));
@@ -480,22 +429,73 @@ fn judge(run: &Run, random: bool) -> Vec<Finding> {
     if seen.0 > 0 {
         f = f.caveat(format!("{} of {} reference writes stalled", seen.0, seen.1));
     }
-    let limited = (1.0 - p.last().map_or(0.0, |l| l.1)) * (0.6 + 0.4 * contrast);
+    let limited = (1.0 - p.last().map_or(0.0, |l| l.1)) * (0.4 + 0.6 * contrast);
     // Not even one AU in linear order stays open: every write pays.
     let class = if k == 0 && !random { 3.0 } else { 1.0 };
     let mapping = if limited < 0.5 {
         Finding::undecided(Quantity::Mapping, "slow writes come with many AUs, but cost little more than others")
     } else {
-        Finding::decided(Quantity::Mapping, class, limited.min(0.97)).evidence(text)
+        let most = if trust < SAID || once_more.len() < 3 || short { 0.85 } else { 0.97 };
+        Finding::decided(Quantity::Mapping, class, limited.min(most)).evidence(text)
     };
     let mut out = vec![f, mapping];
-    if over.len() >= 3 && trust >= 0.5 {
+    if over.len() >= 3 && trust >= SAID {
         let cost: Vec<f64> = over.iter().map(|t| (t - base) / 1e3).collect();
-        let mut c = Finding::decided(Quantity::CloseCostMs, (median(&cost) * 100.0).round() / 100.0, trust.min(0.95));
+        let mut c = Finding::decided(Quantity::CloseCostMs, (median(&cost) * 100.0).round() / 100.0, trust.min(sure).min(0.95));
         c.interval = bootstrap_median(&cost).map(|i| i.map(|x| (x * 100.0).round() / 100.0));
         out.push(c.evidence(format!("{} writes that closed an AU, {order} order", over.len())));
     }
     out
+}
+
+/// No number of AUs was slow: `k` of them at the most, with probability `top`.
+fn unlimited(run: &Run, q: Quantity, k: u32, top: f64, largest: i64) -> Vec<Finding> {
+    let Some(slots) = Slots::of(run) else { return vec![] };
+    let base = median(&fast(run));
+    let order = if q == Quantity::OpenAusRandom { "random" } else { "linear" };
+    // A fast cache in front (SLC, or a small-write log) takes all that such a test writes and hides what lies behind it.
+    let filled = run.setting("filled").unwrap_or(0);
+    let limit = most_tried(filled > 0);
+    if let Some(cache) = run.setting("cache_from").filter(|&c| c > 0) {
+        let why = format!("a write cache took {} and hides what lies behind it even when it is full", Bytes(cache));
+        return vec![Finding::undecided(q, why.clone()), Finding::undecided(Quantity::Mapping, why)];
+    }
+    let no_cache = if filled > 0 { NO_CACHE_FOUND } else { 1.0 };
+    let trust = top * (1.0 - 0.22 * no_cache);
+    let why = if slots.count as i64 <= largest {
+        format!("no cost up to {k} AUs; the region has room for no more")
+    } else if largest < limit {
+        format!("no cost up to {k} AUs; the run ended there")
+    } else {
+        format!("no cost up to {k} AUs: more than anybody needs, or the card has no such limit")
+    };
+    let text = format!("{k} AUs in turn, {order}: {} ms a write of {}, as with one AU", three(base / 1e3), Bytes(slots.chunk));
+    let written = run.samples.iter().map(|s| s.len).sum::<u64>() + filled;
+    let caveat = format!("a write cache of more than {} MiB would hide a limit behind it", written / MIB);
+    let mapping = if k as i64 >= limit {
+        let other = (1.0 - NO_LIMIT_BY_PAGE) * no_cache;
+        Finding::decided(Quantity::Mapping, 2.0, top * (1.0 - other)).rivals([(1.0, other)]).evidence(text.clone())
+    } else {
+        Finding::undecided(Quantity::Mapping, why.clone())
+    };
+    vec![Finding::at_least(q, k as f64, trust, why).evidence(text).caveat(caveat.clone()), mapping.caveat(caveat)]
+}
+
+/// One AU alone was slow in the end, `end` microseconds a write: a cache was full.
+fn filled_up(run: &Run, q: Quantity, line: f64, end: f64) -> Vec<Finding> {
+    let first = run.samples.iter().position(|s| s.role > 0 && s.took.micros() > line).unwrap_or(run.samples.len());
+    let taken = run.samples[..first].iter().map(|s| s.len).sum::<u64>();
+    let why = "writes to one AU alone became as slow: a cache was full, whatever the number of AUs".to_string();
+    let text = format!(
+        "one AU, linear: {} ms a write of {} at first, {} ms in the end",
+        three(median(&fast(run)) / 1e3),
+        Bytes(Slots::of(run).map_or(0, |s| s.chunk)),
+        three(end / 1e3)
+    );
+    let all = run.samples.iter().map(|s| s.len).sum::<u64>() as f64;
+    let mut cache = Finding::at_least(Quantity::WriteCache, taken as f64, 0.7, "what was written before took part of it");
+    cache.interval = Some([0.0, all]);
+    vec![Finding::undecided(q, why.clone()).evidence(text.clone()), Finding::undecided(Quantity::Mapping, why), cache.evidence(text)]
 }
 
 fn figures(run: &Run, random: bool) -> Vec<Figure> {
@@ -504,12 +504,7 @@ fn figures(run: &Run, random: bool) -> Vec<Figure> {
     counts.sort_unstable();
     counts.dedup();
     for n in counts {
-        let t: Vec<f64> = run
-            .cells
-            .iter()
-            .filter(|c| c.get("n") == n && c.get("random") == random as i64)
-            .flat_map(|c| run.of(c.id).filter(|s| s.role > 0).map(|s| s.took.micros()).collect::<Vec<_>>())
-            .collect();
+        let t = later(run, |c| c.get("n") == n && c.get("random") == random as i64);
         if !t.is_empty() {
             let mean = t.iter().sum::<f64>() / t.len() as f64;
             let spread = (t.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (t.len() as f64 - 1.0).max(1.0)).sqrt();

@@ -7,7 +7,7 @@
 //! WARNING: write timing becomes unreliable as soon as the card thrashes: every finding here rests on repeats, and is
 //! undecided where most writes are slow.
 
-use super::open_au::Slots;
+use super::slots::Slots;
 use super::{About, Bench, Experiment, Figure, Series, Setup, alignments};
 use crate::device::DeviceError;
 use crate::finding::{Finding, Quantity};

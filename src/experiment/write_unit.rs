@@ -12,7 +12,7 @@ use super::{About, Bench, Experiment, Figure, Series, Setup, alignments};
 use crate::device::DeviceError;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{bootstrap_median, mad, median};
-use crate::samples::{Cell, Run};
+use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB, three};
 use std::collections::BTreeMap;
 
@@ -72,6 +72,8 @@ impl Experiment for WriteUnit {
         let within = |len: u64, took: f64| ((len as f64 * SLOW / took) as u64).max(16 * smallest);
         let mut most = if took * 8.0 > SLOW { within(short, took) } else { u64::MAX };
         at = (at + short).next_multiple_of(3 * largest);
+        // What opens the AU, or breaks the order in it, says nothing of the size.
+        let mut first = true;
         for s in sizes {
             for _ in 0..writes_of(s) {
                 if s > most || at + s > b.region.end {
@@ -80,9 +82,12 @@ impl Experiment for WriteUnit {
                 let took = b.write(0, at, s)?.secs();
                 at += s;
                 // Behind a slow bus long writes take the time that many short ones need.
-                if took > SLOW && s > within(s, took) {
+                if took > SLOW && !first && s > within(s, took) {
                     most = within(s, took);
                     at = at.next_multiple_of(3 * largest);
+                    first = true;
+                } else {
+                    first = false;
                 }
             }
         }
@@ -91,19 +96,8 @@ impl Experiment for WriteUnit {
 
     fn infer(&self, run: &Run) -> Vec<Finding> {
         let phase = run.setting("erase_block_offset").unwrap_or(0);
-        let writes: Vec<Write> = run
-            .cells
-            .iter()
-            .flat_map(|c| run.trials(c.id))
-            // The first write of a pass opens the AU.
-            .flat_map(|t| {
-                t.iter()
-                    .filter(|s| s.role != SCOUT)
-                    .skip(1)
-                    .map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() })
-                    .collect::<Vec<_>>()
-            })
-            .collect();
+        let writes: Vec<Write> =
+            rows(run).iter().map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() }).collect();
         vec![judge(&writes, run.setting("erase_block_offset").is_some())]
     }
 
@@ -142,15 +136,17 @@ fn writes_of(size: u64) -> u64 {
     }
 }
 
-/// Times in microseconds by size; the first write of a pass, which opens the AU, is left out.
+/// Writes that go on where the one before ended: the others open an AU or break the order in it.
+fn rows(run: &Run) -> Vec<&Sample> {
+    let passes = run.cells.iter().flat_map(|c| run.trials(c.id));
+    passes.flat_map(|t| t.windows(2).filter(|w| w[1].at == w[0].at + w[0].len).map(|w| w[1]).collect::<Vec<_>>()).collect()
+}
+
+/// Times in microseconds by size.
 fn by_size(run: &Run) -> BTreeMap<u64, Vec<f64>> {
     let mut out: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-    for cell in &run.cells {
-        for t in run.trials(cell.id) {
-            for s in t.iter().filter(|s| s.role != SCOUT).skip(1) {
-                out.entry(s.len).or_default().push(s.took.micros());
-            }
-        }
+    for s in rows(run) {
+        out.entry(s.len).or_default().push(s.took.micros());
     }
     out
 }
@@ -193,12 +189,15 @@ impl Write {
         }
     }
 
-    /// Per piece that the host sends, per unit paid for, per KiB moved, per unit's worth of old data read back (Q14: 4.89 falls to
-    /// 4.45 ms).
-    fn features(&self, u: u64, piece: u64, count: Count, fill: bool) -> [f64; 4] {
-        let n = self.units(u, count) as f64;
+    /// Per request, per further piece that the host sends, per unit paid for, per KiB moved, per unit's worth of old data read back
+    /// (Q14: 4.89 falls to 4.45 ms).
+    fn features(&self, u: u64, piece: u64, count: Count, fill: bool) -> [f64; PRICES] {
+        let sent = (0..self.len.div_ceil(piece)).map(|i| Write { at: self.at + i * piece, len: piece.min(self.len - i * piece), ..*self });
+        let n: u64 = sent.map(|w| w.units(u, count)).sum();
+        let n = n as f64;
         [
-            self.len.div_ceil(piece) as f64,
+            1.0,
+            (self.len.div_ceil(piece) - 1) as f64,
             n,
             self.len as f64 / KIB as f64,
             if fill { (n - self.len as f64 / u as f64).max(0.0) } else { 0.0 },
@@ -210,6 +209,9 @@ impl Write {
         Write { at: self.at + u - phase, ..*self }
     }
 }
+
+/// What a write may pay for.
+const PRICES: usize = 5;
 
 /// Pieces that hosts cut long requests into: USB readers 64, 120 or 240 KiB, other hosts 128 KiB and up; first: none.
 const PIECES: [u64; 6] = [u64::MAX, 64 * KIB, 120 * KIB, 128 * KIB, 240 * KIB, 256 * KIB];
@@ -257,17 +259,17 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
     let units: Vec<u64> = units.chain(beyond).collect();
     let least = |c: &[(u64, f64)]| c.iter().map(|c| c.1).fold(f64::INFINITY, f64::min);
     let plain = |&piece: &u64| -> (u64, Vec<(u64, f64)>) {
-        let price = if piece < u64::MAX { 6.0 } else { 0.0 };
+        let price = if piece < u64::MAX { 12.0 } else { 0.0 };
         (piece, units.iter().map(|&u| (u, chi2(u, piece, &[0], &Count::PLAIN) + price)).collect())
     };
-    let (piece, mut candidates) = PIECES
-        .iter()
-        .filter(|&&p| p < largest || p == u64::MAX)
-        .map(plain)
-        .min_by(|a, b| least(&a.1).total_cmp(&least(&b.1)))
-        .unwrap_or_default();
+    let cut: Vec<(u64, Vec<(u64, f64)>)> = PIECES.iter().filter(|&&p| p < largest || p == u64::MAX).map(plain).collect();
+    let piece = cut.iter().min_by(|a, b| least(&a.1).total_cmp(&least(&b.1))).map_or(u64::MAX, |c| c.0);
+    // A host that cuts at a size looks like a unit of that size.
+    let any = |i: usize| (units[i], cut.iter().map(|c| c.1[i].1).fold(f64::INFINITY, f64::min));
+    let mut candidates: Vec<(u64, f64)> = (0..units.len()).map(any).collect();
     // The plain way first: where it explains the times, nothing else is asked.
-    if least(&candidates) > 0.5 * writes.len() as f64 {
+    let plainly = least(&candidates);
+    if plainly > 0.5 * writes.len() as f64 {
         for (u, c) in &mut candidates {
             *c = c.min(chi2(*u, piece, &phases(*u, placed), &Count::ALL));
         }
@@ -286,15 +288,6 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
     let times: Vec<String> =
         shown.iter().filter(|s| sizes.contains_key(s)).map(|&s| format!("{} ms at {}", three(at(s)), Bytes(s))).collect();
     let text = format!("one write takes {}", times.join(", "));
-    // Flash takes 200 us and more to program a page: what is faster is memory, whose pages and pieces are those of the host.
-    if at(unit) < 0.15 {
-        let why = format!(
-            "a write of {} takes {} ms, less than flash needs: a cache or the host shows its own units",
-            Bytes(unit),
-            three(at(unit))
-        );
-        return Finding::undecided(Q, why).evidence(text);
-    }
     // Small linear writes that are combined: one of them pays for the unit, the others cost little. Where the factor is small, units
     // touched twice look alike; then only a clear answer counts.
     let split = |least: f64| {
@@ -306,9 +299,18 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
     }
     if split(TIGHT) {
         let found = combined(writes, &sizes, TIGHT);
-        if found.value.is_some() {
+        if found.value.is_some() || best > 2.0 * writes.len() as f64 {
             return found.evidence(text);
         }
+    }
+    // What is faster is memory, whose pages and pieces are those of the host.
+    if at(unit) * 1e3 < FLASH {
+        let why = format!(
+            "a write of {} takes {} ms, less than flash needs: a cache or the host shows its own units",
+            Bytes(unit),
+            three(at(unit))
+        );
+        return Finding::undecided(Q, why).evidence(text);
     }
     if unit == smallest || best > 12.0 * writes.len() as f64 {
         let why = if unit == smallest {
@@ -324,10 +326,15 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
     if p < 0.5 {
         return Finding::undecided(Q, format!("the knee may lie at {} or {}", Bytes(unit), Bytes(weights[1].0))).evidence(text);
     }
-    Finding::decided(Q, unit as f64, p.min(0.97))
+    // Half a unit that begins at an odd place looks like a whole one at another.
+    let most_sure = if !placed && best < plainly { 0.88 } else { 0.97 };
+    Finding::decided(Q, unit as f64, p.min(most_sure))
         .rivals(weights.iter().skip(1).take(3).map(|&(s, p)| (s as f64, p)).filter(|r| r.1 > 0.005))
         .evidence(text)
 }
+
+/// Microseconds below which no write of a unit is believed: flash takes 200 and more to program a page.
+const FLASH: f64 = 150.0;
 
 /// By how much cheap and dear writes differ, and by how much where neither scatters.
 const COMBINED: f64 = 3.0;
@@ -342,7 +349,8 @@ fn gap(times: &[f64], least: f64) -> Option<f64> {
     let tight = |t: &[f64]| mad(t) < 0.05 * median(t);
     let apart = wide > COMBINED || (wide > least && tight(cheap) && tight(dear));
     // A stall is one in many, and each is another: what pays for a unit costs about the same each time.
-    (apart && i >= 2 && dear.len() >= 2 && dear.len() * 12 >= t.len() && mad(dear) < 0.3 * median(dear)).then(|| (t[i] * t[i - 1]).sqrt())
+    (apart && i >= 2 && dear.len() >= 2 && dear.len() * 12 >= t.len() && median(dear) >= FLASH && mad(dear) < 0.3 * median(dear))
+        .then(|| (t[i] * t[i - 1]).sqrt())
 }
 
 /// Where small linear writes are combined, one a unit pays: the first to touch it, or the one that fills it. The unit is the
@@ -379,35 +387,35 @@ fn combined(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, least: f64) -> Fi
 
 /// Chi squared of weighted least squares with coefficients that are not negative, capped at 16 a write, so that a stall or
 /// an AU that opens in the middle of a pass weighs no more than that.
-fn fit(rows: &[([f64; 4], f64, f64)]) -> f64 {
+fn fit(rows: &[([f64; PRICES], f64, f64)]) -> f64 {
     let mut keep: Vec<bool> = vec![true; rows.len()];
-    let mut x = [0.0f64; 4];
+    let mut x = [0.0f64; PRICES];
     for _ in 0..3 {
-        let (mut aa, mut at) = ([[0.0f64; 4]; 4], [0.0f64; 4]);
+        let (mut aa, mut at) = ([[0.0f64; PRICES]; PRICES], [0.0f64; PRICES]);
         for (r, _) in rows.iter().zip(&keep).filter(|r| *r.1) {
             for (i, row) in aa.iter_mut().enumerate() {
                 at[i] += r.0[i] * r.1 / (r.2 * r.2);
                 row.iter_mut().zip(r.0).for_each(|(a, x)| *a += r.0[i] * x / (r.2 * r.2));
             }
         }
-        x = [0.0; 4];
+        x = [0.0; PRICES];
         for _ in 0..2000 {
             let before = x;
-            for k in 0..4 {
+            for k in 0..PRICES {
                 if aa[k][k] > 0.0 {
-                    let rest: f64 = (0..4).filter(|&j| j != k).map(|j| aa[k][j] * x[j]).sum();
+                    let rest: f64 = (0..PRICES).filter(|&j| j != k).map(|j| aa[k][j] * x[j]).sum();
                     x[k] = ((at[k] - rest) / aa[k][k]).max(0.0);
                 }
             }
-            if (0..4).all(|k| (x[k] - before[k]).abs() <= 1e-10 * x[k].abs()) {
+            if (0..PRICES).all(|k| (x[k] - before[k]).abs() <= 1e-10 * x[k].abs()) {
                 break;
             }
         }
-        let left = |r: &([f64; 4], f64, f64)| (r.1 - (0..4).map(|j| r.0[j] * x[j]).sum::<f64>()) / r.2;
+        let left = |r: &([f64; PRICES], f64, f64)| (r.1 - (0..PRICES).map(|j| r.0[j] * x[j]).sum::<f64>()) / r.2;
         // Outliers above only: nothing makes a write faster than the card is.
         keep = rows.iter().map(|r| left(r) < 6.0).collect();
     }
-    rows.iter().map(|(a, t, e)| ((t - (0..4).map(|j| a[j] * x[j]).sum::<f64>()) / e).powi(2).min(16.0)).sum()
+    rows.iter().map(|(a, t, e)| ((t - (0..PRICES).map(|j| a[j] * x[j]).sum::<f64>()) / e).powi(2).min(16.0)).sum()
 }
 
 #[cfg(test)]

@@ -47,8 +47,9 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
     posterior.sort_by(|a, b| b.1.total_cmp(&a.1));
     let agree = decided.iter().all(|f| f.number() == Some(posterior[0].0));
     let strongest = decided.iter().map(|f| f.confidence).fold(0.0, f64::max);
-    // Experiments share the card, the reader and our own code: agreement closes at most two thirds of the doubt that is left.
-    let confidence = if agree { posterior[0].1.min(1.0 - (1.0 - strongest) / 3.0) } else { posterior[0].1.min(0.9) };
+    // Experiments share the card, the reader and our own code: agreement closes at most two thirds of the doubt that is left; where
+    // one contradicts, the other may be the one that is fooled.
+    let confidence = if agree { posterior[0].1.min(1.0 - (1.0 - strongest) / 3.0) } else { posterior[0].1.min(0.85) };
     let mut f = Finding::decided(q, posterior[0].0, confidence).rivals(posterior[1..].iter().copied().take(3).filter(|p| p.1 > 0.001));
     for d in &decided {
         f.evidence.extend(d.evidence.iter().cloned());
@@ -70,8 +71,8 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
 
 /// Costs are measured, not named: alike ones (within a fifth) become their mean, others are told apart.
 fn cost(decided: &[&Finding]) -> Finding {
-    // The first of the surest: linear order comes before random, whose cost depends on what was scattered.
-    let best = decided.iter().copied().reduce(|a, b| if b.confidence > a.confidence + 0.05 { b } else { a }).unwrap_or(decided[0]);
+    // Linear order comes first: what random order costs depends on what was scattered.
+    let best = decided.iter().copied().reduce(|a, b| if b.confidence > a.confidence + 0.3 { b } else { a }).unwrap_or(decided[0]);
     let mut f = best.clone();
     let v = f.number().unwrap_or(0.0);
     for d in decided.iter().filter(|d| !std::ptr::eq(**d, best)) {
@@ -80,6 +81,7 @@ fn cost(decided: &[&Finding]) -> Finding {
         f.from.extend(d.from.iter().cloned());
         if (other / v - 1.0).abs() < 0.2 {
             f.value = Some(crate::finding::Number(((v + other) * 50.0).round() / 100.0));
+            f.confidence = f.confidence.max(d.confidence);
             f.interval = f.interval.zip(d.interval).map(|(a, b)| [a[0].min(b[0]), a[1].max(b[1])]);
         } else {
             let by = d.from.first().map_or("another experiment", String::as_str);

@@ -40,5 +40,12 @@ pub fn advice(f: &Findings) -> Vec<String> {
     if let Some(z) = value(Quantity::FatZone).filter(|&z| z > 0.0) {
         out.push(format!("keep the FAT, or anything else written at random, in the first {}", Bytes(z as u64)));
     }
+    let cache = f.get(Quantity::WriteCache).filter(|f| f.confidence >= SURE).and_then(|f| f.at_least);
+    if let Some(c) = cache {
+        out.push(format!(
+            "{} in one go are written to a cache; more of them take longer until the card has had a pause",
+            Bytes(c.0 as u64)
+        ));
+    }
     out
 }

@@ -7,7 +7,6 @@ use crate::lab::class::Class;
 use crate::lab::experiment::{Lab, State};
 use crate::lab::fragment::{Fragmentation, Map};
 use crate::units::{Bytes, three};
-use maud::{PreEscaped, html};
 use std::fmt::Write;
 
 /// The whole report for a terminal or a mail. `profiles` are asked about in the end.
@@ -329,61 +328,4 @@ pub fn columns(lab: &Lab) -> String {
         o += "\n\n";
     }
     o
-}
-
-/// The report as one page that opens from disk: maps that answer to pointer and keys, charts, and the text.
-pub fn page(lab: &Lab, profiles: &[answer::Profile]) -> String {
-    super::html::lab_page(lab, profiles)
-}
-
-const COLUMNS: usize = 64;
-/// Squares of a drawn map.
-const MOST_SQUARES: usize = COLUMNS * 40;
-
-/// A map alone as one page that opens from disk.
-pub fn map_page(target: &str, what: &str, state: &Fragmentation, map: &Map) -> String {
-    let title = format!("Map: {target}");
-    let body = html! {
-        main {
-            h1 { (title) }
-            p { (what) }
-            p { (fragmentation(state)) }
-            (PreEscaped(drawn(map)))
-            p { small { (legend(map)) } }
-        }
-    };
-    super::html::shell(&title, super::html::STYLE, &body)
-}
-
-fn legend(m: &Map) -> String {
-    format!("One square is {}; white: free, darker: more in use; redder: more pieces begin or go on in it.", mib(m.joined(MOST_SQUARES).au))
-}
-
-/// A map as squares, one an AU: the darker the fuller, the redder the more pieces.
-pub fn drawn(m: &Map) -> String {
-    const SIDE: usize = 12;
-    let m = m.joined(MOST_SQUARES);
-    let rows = m.cells.len().div_ceil(COLUMNS).max(1);
-    let mut o = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\"><title>{} a square; darker: more in use; redder: more pieces</title>\n",
-        COLUMNS * SIDE,
-        rows * SIDE,
-        mib(m.au)
-    );
-    for (i, c) in m.cells.iter().enumerate() {
-        // Nothing red up to three pieces, all of it at 256.
-        let red = ((f64::from(c.pieces.max(1)).log2() - 1.5) / 6.5).clamp(0.0, 1.0);
-        let light = 96.0 - 56.0 * c.used;
-        // From blue by way of purple.
-        let (hue, colour) = (210.0 + 150.0 * red, 20.0 + 60.0 * red);
-        let _ = writeln!(
-            o,
-            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"hsl({hue:.0},{colour:.0}%,{light:.0}%)\"/>",
-            i % COLUMNS * SIDE,
-            i / COLUMNS * SIDE,
-            SIDE - 1,
-            SIDE - 1
-        );
-    }
-    o + "</svg>\n"
 }

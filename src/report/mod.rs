@@ -6,6 +6,7 @@ pub mod commands;
 pub mod figures;
 pub mod frag;
 pub mod html;
+pub mod maps;
 pub mod plot;
 pub mod privacy;
 pub mod svg;
@@ -18,7 +19,7 @@ use crate::experiment;
 use crate::finding::{Finding, Findings};
 use crate::host::facts::HostFacts;
 use crate::infer::combine::combine;
-use crate::samples::Run;
+use crate::samples::{Ended, Run};
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -125,8 +126,9 @@ impl Report {
     pub fn infer(runs: &[Run]) -> Findings {
         let mut all: Vec<Finding> = vec![];
         for (i, run) in runs.iter().enumerate() {
-            // A second run knew more than the first.
-            if runs[i + 1..].iter().any(|later| later.experiment == run.experiment && !later.samples.is_empty()) {
+            // A second run knew more than the first, unless it was cut short.
+            let whole = |later: &Run| later.experiment == run.experiment && !later.samples.is_empty() && later.ended == Ended::Complete;
+            if runs[i + 1..].iter().any(whole) {
                 continue;
             }
             if let Some(e) = experiment::by_name(&run.experiment) {

@@ -38,7 +38,7 @@ impl LoopDevice {
         let label = served.label();
         let flags = loop_ioctl::DIRECT_IO | if partitions { loop_ioctl::PARTSCAN } else { 0 };
         let mut last = None;
-        // Another program may take the device between finding it and attaching to it.
+        // Another program may take or remove the device between finding it and attaching to it.
         for _ in 0..8 {
             let (index, made) = unused()?;
             let path = PathBuf::from(format!("/dev/loop{index}"));
@@ -59,9 +59,10 @@ impl LoopDevice {
                     if made {
                         give_back(index);
                     }
-                    let busy = e.raw_os_error() == Some(Errno::BUSY.raw_os_error());
+                    let taken = [Errno::BUSY, Errno::NOENT, Errno::NXIO, Errno::NODEV].map(|e| Some(e.raw_os_error()));
+                    let taken = taken.contains(&e.raw_os_error());
                     last = Some(ServeError::system(format!("cannot attach the card to {}", path.display()), e));
-                    if !busy {
+                    if !taken {
                         break;
                     }
                 }
@@ -107,8 +108,12 @@ impl LoopDevice {
 
     /// True while the card's file is attached to the device.
     pub fn attached(&self) -> bool {
-        !self.detached
-            && served::by_name(&format!("loop{}", self.index)).is_some_and(|s| (s.pid, s.started) == (self.served.pid, self.served.started))
+        !self.detached && served::by_name(&format!("loop{}", self.index)).is_some_and(|s| self.is_ours(&s))
+    }
+
+    /// The name of the card may be cut in the label.
+    fn is_ours(&self, label: &Served) -> bool {
+        (label.pid, label.started) == (self.served.pid, self.served.started)
     }
 
     /// Detaches the file: now where nobody uses the device, else when the last user closes it. Says who uses it still.
@@ -117,7 +122,10 @@ impl LoopDevice {
             self.release();
             return vec![];
         }
-        if let Ok(device) = OpenOptions::new().read(true).write(true).open(&self.path) {
+        // What is attached to an open device stays; before, it may have become another server's.
+        if let Ok(device) = OpenOptions::new().read(true).write(true).open(&self.path)
+            && served::behind(&device).is_some_and(|s| self.is_ours(&s))
+        {
             let _ = loop_ioctl::clear(device.as_fd());
         }
         if !self.attached() {
@@ -204,14 +212,17 @@ pub fn clean_up() -> Vec<String> {
     let fixed = number(Path::new("/sys/module/loop/parameters/max_loop")).unwrap_or(0).max(8);
     for dir in children(Path::new("/sys/block")) {
         let Some(index) = dir.file_name().and_then(|n| n.to_str()?.strip_prefix("loop")?.parse::<u32>().ok()) else { continue };
-        if served::by_name(&format!("loop{index}")).is_some_and(|s| !s.alive())
+        let file = dir.join("loop/backing_file");
+        // Asked and cleared through the same open device, which cannot become another server's meanwhile.
+        if file.exists()
             && let Ok(device) = File::open(format!("/dev/loop{index}"))
+            && served::behind(&device).is_some_and(|s| !s.alive())
         {
             let _ = loop_ioctl::clear(device.as_fd());
             removed.push(format!("/dev/loop{index}"));
         }
         // A device without a file that never merges is one of ours; the kernel keeps it if it is in use after all.
-        let free = !dir.join("loop/backing_file").exists();
+        let free = !file.exists();
         if free && u64::from(index) >= fixed && number(&dir.join("queue/nomerges")) == Some(2) {
             give_back(index);
         }

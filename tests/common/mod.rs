@@ -99,6 +99,7 @@ pub fn truth_of(q: Quantity, t: &Truth) -> Option<f64> {
         Quantity::OpenAusRandom => t.open_aus_random.map(f64::from),
         Quantity::CloseCostMs => t.close_cost_ns.map(|ns| ns as f64 / 1e6),
         Quantity::FatZone => Some(t.fat_zone as f64),
+        Quantity::WriteCache => size(t.slc_cache.max(t.write_cache)),
         Quantity::Mapping => match t.mapping {
             Mapping::None => None,
             Mapping::Block | Mapping::Log => Some(1.0),
@@ -127,6 +128,8 @@ pub fn right(f: &Finding, t: &Truth) -> Option<bool> {
         return Some(match (f.quantity, truth) {
             // A cost depends on how much of the AU was written; the truth is for one write unit.
             (Quantity::CloseCostMs, Some(x)) => (v / x - 1.0).abs() < 0.3,
+            // A card that keeps AUs open from earlier has room for the fewer others.
+            (Quantity::OpenAusLinear | Quantity::OpenAusRandom, Some(x)) => v <= x && v + f64::from(t.open_aus_kept) >= x,
             // Writes see the erase blocks that share log blocks as one.
             (Quantity::EraseBlock, Some(x)) => v == x || v == t.shared as f64,
             (Quantity::EraseBlockOffset, Some(x)) => v == x || t.shared > 0 && v as u64 % t.erase_block == x as u64,

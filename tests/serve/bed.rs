@@ -1,5 +1,6 @@
 //! Servers, mounts and programs, all of which go when a test ends, also when it fails.
 
+use nandscope::host::served;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -111,7 +112,13 @@ impl Server {
     pub fn stop(mut self) {
         self.signal("INT");
         assert_eq!(self.end(), Some(0), "{}", self.said());
-        assert!(!attached(&self.place), "{} is left", self.place);
+        assert!(!self.left(), "{} is left", self.place);
+    }
+
+    /// Its device is still there: by its label, because another server may have got the same device since.
+    fn left(&self) -> bool {
+        let device = self.place.strip_prefix("/dev/");
+        device.and_then(served::by_name).is_some_and(|s| s.pid == self.child.id())
     }
 }
 
@@ -125,7 +132,7 @@ impl Drop for Server {
                 let _ = self.child.wait();
             }
         }
-        if attached(&self.place) {
+        if self.left() {
             output("losetup", &["-d", &self.place]);
         }
     }

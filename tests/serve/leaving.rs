@@ -112,6 +112,28 @@ fn two_cards_at_once() {
 }
 
 /// One line, exit code 1, nothing on standard output, nothing left.
+/// Every start looks for what others have left, and a device given back is at once another server's.
+#[test]
+fn servers_that_come_and_go_take_nothing_from_each_other() {
+    let _alone = alone();
+    if !can("servers that come and go", true, &[]) {
+        return;
+    }
+    std::thread::scope(|scope| {
+        for card in ["null", "noisy", "usb-stick", "page-mapped", "cf-256mb", "olpc-good"] {
+            scope.spawn(move || {
+                for _ in 0..6 {
+                    let server = Server::start(&[card, "--quiet"]);
+                    let name = server.place.trim_start_matches("/dev/");
+                    let label = nandscope::host::served::by_name(name).expect("its device is a served card");
+                    assert_eq!((label.pid, label.card.as_str()), (server.child.id(), card), "{name} is another's");
+                    server.stop();
+                }
+            });
+        }
+    });
+}
+
 fn refuses(args: &[&str], because: &str) {
     let out = nandscope().arg("serve").args(args).output().unwrap();
     let said = String::from_utf8_lossy(&out.stderr);

@@ -1,6 +1,6 @@
 //! What a model says about itself: the answers a measurement should find. Follows from the model alone.
 
-use crate::model::{FtlKind, Model};
+use crate::model::{FtlKind, LogOrder, Model};
 use crate::nand::{Grid, ReadCost, SHIFT};
 use serde::Serialize;
 
@@ -52,6 +52,8 @@ pub struct Truth {
     pub open_aus_linear: Option<u32>,
     /// The same in random order; 0 = even one AU pays every time.
     pub open_aus_random: Option<u32>,
+    /// Of both numbers, how many the card may hold for AUs written earlier: what stays open then depends on its history.
+    pub open_aus_kept: u32,
     /// Bytes from the start that take random writes without opening an AU.
     pub fat_zone: u64,
     /// ns to close an AU of which one write unit was written.
@@ -97,11 +99,17 @@ impl Model {
             erase_block: size(n.erase_block),
             shared: if self.ftl.kind == FtlKind::LogBlock && self.ftl.log.group > 1 { n.erase_block * self.ftl.log.group } else { 0 },
             erase_block_offset: size(n.erase_block_offset),
-            page: size(if read.page_ns > 0 { n.page } else { n.access_unit }),
+            // Nothing outside a card can time less than a microsecond.
+            page: size(if read.page_ns >= 1000 { n.page } else { n.access_unit }),
             access_unit: size(n.access_unit),
             write_unit: size(if write.access_unit_ns > 0 { n.write_unit } else { 0 }),
             open_aus_linear: open.map(|o| o.0 as u32),
             open_aus_random: open.map(|o| o.1 as u32),
+            open_aus_kept: match (block && b.protect > 0, b.protected) {
+                (false, _) => 0,
+                (true, 0) => b.open_linear.saturating_sub(1) as u32,
+                (true, n) => n as u32,
+            },
             fat_zone: match self.ftl.kind {
                 FtlKind::BlockMap => b.fat_zone,
                 FtlKind::WriteThrough => self.ftl.through.fat_zone,
@@ -113,7 +121,9 @@ impl Model {
                     return self.ftl.log.close + 2 * n.erase + n.erase_block / n.write_unit * n.copy;
                 }
                 let span = if b.merge_span == 0 { n.erase_block } else { b.merge_span };
-                b.close + n.erase + (span / n.write_unit - 1) * n.copy
+                // Levelling after every erasure moves another block each time.
+                let moved = if self.wear.static_every == 1 { n.erase + n.erase_block / n.write_unit * n.copy } else { 0 };
+                b.close + n.erase + (span / n.write_unit - 1) * n.copy + moved
             }),
             mapping: match self.ftl.kind {
                 FtlKind::None => Mapping::None,
@@ -137,10 +147,12 @@ impl Model {
     /// How many data blocks a log-block layer takes in turn without a merge for each write: as many as there are log
     /// blocks, where each block has its own. In random order the log of a block fills after as many writes as it has
     /// pages, which is one merge an AU, as with linear order. Where a few neighbours share log blocks, as many of such groups can be
-    /// written in turn, and a log block kept for linear order counts, too. Where all share all, there is no such number.
+    /// written in turn, and a log block kept for linear order counts, too. Logs that must be in order take no random write
+    /// without a merge. Where all share all, there is no such number.
     fn log_open(&self) -> Option<(u64, u64)> {
         let l = &self.ftl.log;
-        (l.group > 0).then_some((l.pool + l.sequential as u64, l.pool))
+        let random = if l.order == LogOrder::InOrder { 0 } else { l.pool };
+        (l.group > 0).then_some((l.pool + l.sequential as u64, random))
     }
 
     fn read_steps(&self) -> Steps {

@@ -6,7 +6,7 @@ mod data;
 mod fragmentation;
 mod sections;
 
-pub use fragmentation::page as lab_page;
+pub use fragmentation::{map_page, page as lab_page};
 
 use super::Report;
 use super::figures::{Plot, plots};

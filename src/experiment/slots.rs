@@ -1,0 +1,84 @@
+//! Where the AUs lie that are written in turn, and how much of each at a time: for the search for open AUs, and for the walk that looks
+//! for where they begin.
+
+use crate::samples::Run;
+use crate::units::{KIB, MIB};
+
+/// Nobody has reported more open AUs than this (U9: "64+"). Where so many were written in turn, and then a cache was filled, more
+/// are tried: a card that keeps just as many open shows it.
+const MOST: i64 = 64;
+const MOST_BEHIND: i64 = 96;
+
+/// Where the AUs of the test lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Slots {
+    pub first: u64,
+    pub spacing: u64,
+    pub count: u64,
+    /// Bytes of an AU that may be written: the erase block, or a guess well inside one.
+    pub span: u64,
+    /// Bytes of one write.
+    pub chunk: u64,
+}
+
+/// AUs to try at most; `filled`: behind a cache that was filled.
+pub(super) fn most_tried(filled: bool) -> i64 {
+    if filled { MOST_BEHIND } else { MOST }
+}
+
+impl Slots {
+    /// Spreads AUs over the region, several erase blocks apart, so that a wrong erase block still gives different ones.
+    pub fn plan(run_or_setup: &dyn Fn(&str) -> Option<u64>) -> Option<Slots> {
+        let get = |k: &str| run_or_setup(k);
+        let (start, end, sector) = (get("start")?, get("end")?, get("sector")?.max(512));
+        let offset = get("offset").unwrap_or(0);
+        let known = get("erase_block").filter(|&e| e >= 16 * sector);
+        // Where erase blocks begin may be known to some KiB only: those are left out.
+        let about = get("erase_block_about").filter(|_| get("erase_block_offset").is_none());
+        let slack = about.and(get("erase_block_slack")).unwrap_or(0);
+        // Less than one unit would be combined with the next write to the same AU, and cost more with several AUs in turn.
+        let unit = get("write_unit").unwrap_or(64 * KIB).max(get("access_unit").unwrap_or(0));
+        let room = end.checked_sub(start)?;
+        let filled = get("filled").is_some();
+        // A FAT zone, if any, lies in the first AUs of the disk.
+        let skip = (16 * MIB).max(known.unwrap_or(0) * 2).saturating_sub(offset + start).min(room / 8);
+        let (au, phase) = match known {
+            Some(e) => (e, get("erase_block_offset").or(about.map(|a| a + slack)).unwrap_or(0)),
+            // 192 MiB is a multiple of nearly all sizes in use, and more than any; less where there is no room for 64 of them.
+            None => {
+                let grids = [192, 96, 48, 24, 12, 6, 3].map(|m| m * MIB);
+                let with = |slots: u64| grids.into_iter().find(|g| room / g >= slots);
+                let grid = with(most_tried(filled) as u64).or(with(24)).unwrap_or(MIB);
+                (grid, (grid - offset % grid) % grid)
+            }
+        };
+        let base = (start + skip).saturating_sub(phase).next_multiple_of(au) + phase;
+        let fits = end.checked_sub(base)? / au;
+        let apart = if known.is_some() { [12, 7, 5, 3, 2, 1].into_iter().find(|s| fits / s >= 40).unwrap_or(1) } else { 1 };
+        let span = match known {
+            Some(e) if e > 4 * slack => e - 2 * slack,
+            _ => (au / 4).clamp(128 * KIB, 512 * KIB),
+        };
+        // Small against the AU, so that the cost of closing stands out and many rounds fit; not below what one write costs, nor,
+        // when no limit showed, what a log for small writes would take.
+        let small = if filled { (64 * KIB).min(span / 8) } else { (32 * KIB).min(span / 32) };
+        let chunk = small.max(unit.min(span / 8));
+        // Behind a slow bus such a write would take longer than closing an AU, and hide it: as much as goes in 30 ms.
+        let slow = get("write_ns_per_kib").filter(|ns| chunk / KIB * ns > 40_000_000);
+        let least = get("write_unit").unwrap_or(0).max(4 * KIB);
+        let chunk = slow.map_or(chunk, |ns| chunk.min(least.max(1 << (30_000_000 / ns * KIB).max(1).ilog2())));
+        let chunk = chunk.max(sector) / sector * sector;
+        let slots = Slots { first: base, spacing: au * apart, count: fits / apart, span: span / chunk * chunk, chunk };
+        (slots.count >= 2).then_some(slots)
+    }
+
+    /// Those of a run, from its settings.
+    pub fn of(run: &Run) -> Option<Slots> {
+        Slots::plan(&|k| run.setting(k))
+    }
+
+    /// First byte of a slot.
+    pub fn at(&self, slot: u64) -> u64 {
+        self.first + slot % self.count * self.spacing
+    }
+}
