@@ -255,6 +255,9 @@ pub struct Finding {
     pub from: Vec<String>,
 }
 
+/// Below this nothing is told: about half of what random cards were said to be with less was wrong.
+pub const SAID: f64 = 0.6;
+
 impl Finding {
     pub fn decided(quantity: Quantity, value: f64, confidence: f64) -> Finding {
         Finding {
@@ -273,6 +276,11 @@ impl Finding {
 
     pub fn undecided(quantity: Quantity, reason: impl Into<String>) -> Finding {
         Finding { value: None, reason: Some(reason.into()), ..Finding::decided(quantity, 0.0, 0.0) }
+    }
+
+    /// Undecided after all; what it rested on stays.
+    pub fn withdrawn(self, reason: impl Into<String>) -> Finding {
+        Finding { value: None, at_least: None, confidence: 0.0, rivals: vec![], reason: Some(reason.into()), ..self }
     }
 
     /// Undecided, but known to be at least `bound`.

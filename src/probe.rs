@@ -68,6 +68,24 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
         }
         if todo.is_empty() && !again {
             again = true;
+            for i in 0..runs.len() {
+                let Some(exp) = plan.experiments.iter().find(|e| e.about().name == runs[i].experiment) else { continue };
+                let left = end - device.now();
+                if runs[i].ended != Ended::Budget("time".into()) || left.secs() < 0.1 * plan.time.secs() {
+                    continue;
+                }
+                let about = exp.about();
+                index += 1;
+                count += 1;
+                tell(Event::Begin { index: index - 1, of: count, name: about.name, question: about.question });
+                let run = std::mem::replace(&mut runs[i], Run::new(about.name));
+                let setup = Setup { geometry: &geometry, region: plan.region.clone(), known: &known, runs: &runs };
+                let limits =
+                    Limits { deadline: device.now() + Nanos::from_secs_f64(left.secs() * exp.share()), stop: plan.stop, seed: plan.seed };
+                runs[i] = experiment::run::go_on(*exp, run, &setup, device, &limits, &mut |p| tell(Event::Progress(p)));
+                known = Report::infer(&runs);
+                tell(Event::Done(&runs, &known));
+            }
             let wanting = |e: &&&'static dyn Experiment| runs.iter().any(|r| r.experiment == e.about().name && e.again(r, &known));
             todo.extend(plan.experiments.iter().filter(wanting));
             count += todo.len();

@@ -96,7 +96,7 @@ impl Setup<'_> {
                 s.insert("cache_from".to_string(), f.at_least.map_or(0, |b| b.0 as i64));
             }
             // Every test that counts in erase blocks drifts off with a wrong one; writes below the true unit look like another AU.
-            let least = if matches!(f.quantity, Quantity::EraseBlock | Quantity::WriteUnit) { SURE } else { 0.5 };
+            let least = if matches!(f.quantity, Quantity::EraseBlock | Quantity::WriteUnit) { SURE } else { 0.0 };
             if let Some(v) = f.number().filter(|_| f.confidence >= least) {
                 // Settings are whole numbers: the cost is kept in microseconds.
                 let (key, v) = if f.quantity == Quantity::CloseCostMs { ("close_cost_us", v * 1e3) } else { (f.quantity.key(), v) };

@@ -10,6 +10,7 @@
 //! What fools it: read-ahead and caches (no position is read twice, the order is random), readers that split requests
 //! (reads stay small), cards never written (flat: said), periodic stalls (medians, far positions).
 
+mod estimate;
 mod view;
 
 use super::{About, Bench, Experiment, Figure, Series, Setup, alignments};
@@ -17,8 +18,9 @@ use crate::device::DeviceError;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{Estimate, location, mad, median};
 use crate::infer::{lattice, steps};
-use crate::samples::{Cell, Run};
+use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB};
+use estimate::{base_time, confirm_estimate, confirmed, row_estimate};
 use std::collections::BTreeMap;
 use view::View;
 
@@ -33,6 +35,8 @@ const CONTROL: u8 = 4;
 
 /// Sweeps look for periods up to a third of the last of these.
 const WINDOWS: [u64; 3] = [16 * MIB, 48 * MIB, 208 * MIB];
+/// A smaller step may be this part of one that shows, and be missed, before the one that shows is no longer told as the smallest.
+const HIDDEN: f64 = 0.3;
 /// Below this, the largest step may as well be planes that are read together.
 const SMALL_ERASE_BLOCK: u64 = 128 * KIB;
 
@@ -78,9 +82,11 @@ impl Experiment for ReadBoundary {
                 }
                 let e = row_estimate(run, cell);
                 let base = base_time(run, cell.bytes("block"));
-                // Small boundaries cost least, and there a missed one is a wrong page: look longer.
-                let (most, share) = if cell.bytes("align") <= 128 * KIB { (96, 0.006) } else { (36, 0.02) };
-                trials < most && e.error > (share * base).max(0.08 * e.value.abs())
+                trials < 36 && e.error > (0.02 * base).max(0.08 * e.value.abs())
+            }
+            Kind::Fine => {
+                let e = row_estimate(run, cell);
+                trials < 72 && e.error > (0.006 * base_time(run, cell.bytes("block"))).max(0.08 * e.value.abs())
             }
             Kind::Sweep => trials < cell.get("trials") as u32,
             Kind::Verify => trials < 7,
@@ -97,7 +103,7 @@ impl Experiment for ReadBoundary {
     fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         let block = cell.bytes("block");
         match kind(cell) {
-            Kind::Row => {
+            Kind::Row | Kind::Fine => {
                 let align = cell.bytes("align");
                 let Some(p) = random_multiple(b, align, block) else { return Ok(()) };
                 let mut three = [(PRE, p - block), (ON, p - block / 2), (POST, p)];
@@ -150,7 +156,7 @@ impl Experiment for ReadBoundary {
     fn more(&self, run: &Run) -> Vec<Cell> {
         let last = run.cells.last().map(kind);
         let view = View::of(run);
-        match last {
+        let next = match last {
             Some(Kind::Row) => match view.candidate() {
                 Some(period) => vec![view.confirm_cell(run, period, 0)],
                 None => view.sweep_cell(run, 0).into_iter().collect(),
@@ -172,8 +178,10 @@ impl Experiment for ReadBoundary {
                 let swept = run.cells.iter().any(|c| kind(c) == Kind::Sweep);
                 if good || swept { vec![] } else { view.sweep_cell(run, 0).into_iter().collect() }
             }
-            None => vec![],
-        }
+            Some(Kind::Fine) | None => return vec![],
+        };
+        // Small boundaries cost least, and there a missed one is a wrong page: last, so that time is left for the rest.
+        if next.is_empty() { view.fine_cells(run) } else { next }
     }
 
     fn infer(&self, run: &Run) -> Vec<Finding> {
@@ -188,7 +196,7 @@ impl Experiment for ReadBoundary {
                 let (period, phase) = (c.bytes("period"), c.bytes("phase"));
                 let e = confirm_estimate(run, c);
                 let lower = below(period);
-                let trust = confirmed(run, c) * erase_block_prior(period, lower.first().map(|s| s.size), run.setting("size").unwrap_or(0));
+                let trust = confirmed(run, c) * view.block_prior(period, lower.first().map(|s| s.size));
                 let by = if run.cells.iter().any(|c| kind(c) == Kind::Sweep) { "sweep" } else { "rows" };
                 let text = format!(
                     "a read across a multiple of {} takes {:.0} µs longer than across other boundaries (± {:.0}), at {} places ({by})",
@@ -212,13 +220,13 @@ impl Experiment for ReadBoundary {
                     );
                     let to = if exact { String::new() } else { format!(", give or take {}", Bytes(block / 2)) };
                     out.push(at.evidence(format!("the boundaries lie at {} + k x {}{to}", Bytes(phase % period), Bytes(period))));
-                    push_small(&mut out, &view, &lower);
+                    push_small(&mut out, &view, &lower, true);
                 } else {
                     let why =
                         format!("the largest regular boundary, {}, may be planes read together rather than an erase block", Bytes(period));
                     out.push(Finding { rivals: vec![], ..Finding::undecided(Quantity::EraseBlock, why) }.evidence(text));
                     // Planes read together are a few pages: a boundary of megabytes is none of theirs.
-                    push_small(&mut out, &view, &below(if period >= MIB { period } else { u64::MAX }));
+                    push_small(&mut out, &view, &below(if period >= MIB { period } else { u64::MAX }), period >= MIB);
                 }
             }
             None => {
@@ -230,7 +238,10 @@ impl Experiment for ReadBoundary {
                     None => flat.clone(),
                 };
                 out.push(Finding::undecided(Quantity::EraseBlock, reason));
-                push_small(&mut out, &view, &below(SMALL_ERASE_BLOCK));
+                // What is too small for an erase block of this card are planes.
+                let page = view.fit.steps.first().map(|s| s.size);
+                let may_be = |s: &&steps::Step| s.size >= SMALL_ERASE_BLOCK && view.block_prior(s.size, page) >= 0.5;
+                push_small(&mut out, &view, &below(view.fit.steps.iter().find(may_be).map_or(MIB, |s| s.size)), false);
             }
         }
         if !out.iter().any(|f| f.quantity == Quantity::Page) {
@@ -264,7 +275,8 @@ impl Experiment for ReadBoundary {
     }
 }
 
-fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step]) {
+/// Page and access unit; `bounded`: the erase block is known to be larger.
+fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bounded: bool) {
     let say = |q: Quantity, s: &steps::Step, exclude: f64| {
         let p = s.posterior.first().map_or(0.0, |p| p.1) * strength(s.z) * exclude;
         let f = if p < 0.5 {
@@ -279,12 +291,19 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step]) {
     };
     if let Some(s) = lower.first() {
         // A page taken out of the same registers may cost a hundredth of what planes cost, which is less than the rows below can show.
-        let alone = lower.len() == 1 && view.hidden_below(s) > 0.012;
-        out.push(say(Quantity::Page, s, if alone { view.nothing_below(s).min(0.88) } else { view.nothing_below(s) }));
+        let hidden = view.hidden_below(s);
+        let alone = lower.len() == 1 && hidden > 0.012;
+        out.push(if lower.len() == 1 && hidden > HIDDEN {
+            let why = format!("{} or less: what a smaller page costs would not stand out of the noise", Bytes(s.size));
+            Finding::undecided(Quantity::Page, why)
+        } else {
+            say(Quantity::Page, s, if alone { view.nothing_below(s).min(0.88) } else { view.nothing_below(s) })
+        });
     }
     if let Some(s) = lower.last() {
         // One step alone may be the page, with planes that are read together at no extra cost.
-        let mut f = say(Quantity::AccessUnit, s, if lower.len() > 1 { 1.0 } else { 0.8 });
+        let block = if s.size >= SMALL_ERASE_BLOCK && !bounded { view.block_prior(s.size, lower.first().map(|p| p.size)) } else { 0.0 };
+        let mut f = say(Quantity::AccessUnit, s, if lower.len() > 1 { 1.0 - block } else { 0.8 });
         if lower.len() == 1 && f.value.is_some() {
             f.caveats.push("only one small boundary shows; planes read together at no extra cost would not".into());
         }
@@ -302,6 +321,8 @@ fn strength(z: f64) -> f64 {
 fn erase_block_prior(period: u64, page: Option<u64>, size: u64) -> f64 {
     let large = size >= 1 << 30;
     let by_size: f64 = match period {
+        // The largest AU of the SD standard has 64 MiB; a period beyond it is rather a multiple of one.
+        p if p > 64 * MIB => 0.65,
         p if p >= MIB => 0.98,
         p if p >= 512 * KIB => {
             if large {
@@ -341,6 +362,7 @@ fn erase_block_prior(period: u64, page: Option<u64>, size: u64) -> f64 {
     };
     let by_pages: f64 = match page.map(|p| period / p.max(1)) {
         None => 0.0,
+        _ if period > 64 * MIB => 0.0,
         Some(n) if n >= 128 => 0.99,
         Some(n) if n >= 64 => 0.9,
         Some(n) if n >= 32 => 0.75,
@@ -352,6 +374,8 @@ fn erase_block_prior(period: u64, page: Option<u64>, size: u64) -> f64 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Row,
+    /// A row of the first kind once more.
+    Fine,
     Sweep,
     Verify,
     Confirm,
@@ -359,6 +383,7 @@ enum Kind {
 
 fn kind(cell: &Cell) -> Kind {
     match () {
+        _ if cell.set.contains_key("fine") => Kind::Fine,
         _ if cell.set.contains_key("align") => Kind::Row,
         _ if cell.set.contains_key("count") => Kind::Sweep,
         _ if cell.set.contains_key("period") => Kind::Confirm,
@@ -397,74 +422,6 @@ fn random_point(b: &mut Bench, period: u64, phase: u64, room: u64, block: u64) -
         return None;
     }
     Some(phase + (first + b.below(last - first + 1)) * period)
-}
-
-/// Crossing time less the mean of before and after, in microseconds, one a trial.
-fn row_extras(run: &Run, cell: &Cell) -> Vec<f64> {
-    run.trials(cell.id)
-        .iter()
-        .filter_map(|t| {
-            let of = |role: u8| t.iter().find(|s| s.role == role).map(|s| s.took.micros());
-            Some(of(ON)? - (of(PRE)? + of(POST)?) / 2.0)
-        })
-        .collect()
-}
-
-fn row_estimate(run: &Run, cell: &Cell) -> Estimate {
-    location(&row_extras(run, cell))
-}
-
-/// Median time of a read that crosses nothing, in microseconds.
-fn base_time(run: &Run, block: u64) -> f64 {
-    // Two thousand of them say it as well as fifty thousand.
-    let of_rows = run.samples.iter().filter(|s| s.len == block && (s.role == PRE || s.role == POST));
-    let t: Vec<f64> = of_rows.take(2000).map(|s| s.took.micros()).collect();
-    median(&t)
-}
-
-fn confirm_estimate(run: &Run, cell: &Cell) -> Estimate {
-    let d: Vec<f64> = run
-        .trials(cell.id)
-        .iter()
-        .filter_map(|t| {
-            let of = |role: u8| t.iter().find(|s| s.role == role).map(|s| s.took.micros());
-            Some(of(PREDICTED)? - of(CONTROL)?)
-        })
-        .collect();
-    location(&d)
-}
-
-/// Probability that predicted places cost more and the others do not.
-fn confirmed(run: &Run, cell: &Cell) -> f64 {
-    let of = |role: u8| run.of(cell.id).filter(|s| s.role == role).map(|s| s.took.micros()).collect::<Vec<f64>>();
-    let miss = of(CONTROL);
-    let e = confirm_estimate(run, cell);
-    if e.n < 6 || e.value <= 0.0 {
-        return 0.0;
-    }
-    let z = e.value / e.error.max(0.01 * median(&miss));
-    // Every predicted place must be high and every other one low, not only the medians: against the rival that a share of
-    // the pairs differs by nothing, because only every other place is a boundary or because there are more of them.
-    let scale = (mad(&miss) * 1.3).max(0.004 * median(&miss)).max(1e-3);
-    let d: Vec<f64> = run
-        .trials(cell.id)
-        .iter()
-        .filter(|t| t.len() == 2)
-        .map(|t| {
-            let sign = if t[0].role == PREDICTED { 1.0 } else { -1.0 };
-            sign * (t[0].took.micros() - t[1].took.micros())
-        })
-        .collect();
-    let clean = 1.0 / (1.0 + (mixed(&d, 0.5, scale).max(mixed(&d, 0.25, scale)) - mixed(&d, 0.0, scale)).exp());
-    strength(z) * clean
-}
-
-/// ln likelihood that a share `none` of the differences is nothing and the rest is one shift, under Student's t with three
-/// degrees of freedom, which forgives outliers.
-fn mixed(d: &[f64], none: f64, scale: f64) -> f64 {
-    let t = |x: f64| (1.0 + x * x / 3.0).powi(-2);
-    let shift = crate::infer::stats::quantile(d, 0.5 + none / 2.0);
-    d.iter().map(|x| ((1.0 - none) * t((x - shift) / scale) + none * t(x / scale)).ln()).sum()
 }
 
 /// The shortest period whose first place stands out, or the lattice's own.

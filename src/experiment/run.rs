@@ -33,16 +33,33 @@ const FAULTS: usize = 6;
 pub fn run(exp: &dyn Experiment, setup: &Setup, device: &mut dyn Device, limits: &Limits, progress: &mut dyn FnMut(Progress)) -> Run {
     let mut run = Run::new(exp.about().name);
     run.setting = setup.setting();
+    go_on(exp, run, setup, device, limits, progress)
+}
+
+/// Goes on with a run whose time was over, where it stopped; a new run begins.
+pub fn go_on(
+    exp: &dyn Experiment,
+    mut run: Run,
+    setup: &Setup,
+    device: &mut dyn Device,
+    limits: &Limits,
+    progress: &mut dyn FnMut(Progress),
+) -> Run {
     let name_hash = exp.about().name.bytes().fold(0u64, |h, b| h.wrapping_mul(31).wrapping_add(b as u64));
-    let mut rng = Pcg64Mcg::new((limits.seed ^ name_hash) as u128 | 1);
+    let before = run.samples.len() as u64;
+    let mut rng = Pcg64Mcg::new((limits.seed ^ name_hash ^ before) as u128 | 1);
     let began = device.now();
     let allowed = (limits.deadline - began).secs().max(1e-9);
-    let mut next = exp.cells(setup);
-    let mut trials: Vec<u32> = vec![];
-    while !next.is_empty() {
-        let first = run.cells.len() as u32;
+    let mut trials: Vec<u32> = run.cells.iter().map(|c| run.of(c.id).map(|s| s.trial + 1).max().unwrap_or(0)).collect();
+    let mut next = if run.cells.is_empty() { exp.cells(setup) } else { vec![] };
+    let mut begun = !run.cells.is_empty();
+    run.ended = Ended::Complete;
+    while begun || !next.is_empty() {
+        // Those of a run that goes on may all want more.
+        let first = if std::mem::take(&mut begun) { 0 } else { run.cells.len() as u32 };
+        let new = run.cells.len() as u32;
         for (i, mut cell) in next.drain(..).enumerate() {
-            cell.id = first + i as u32;
+            cell.id = new + i as u32;
             run.cells.push(cell);
             trials.push(0);
         }

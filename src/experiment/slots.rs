@@ -44,11 +44,12 @@ impl Slots {
         let skip = (16 * MIB).max(known.unwrap_or(0) * 2).saturating_sub(offset + start).min(room / 8);
         let (au, phase) = match known {
             Some(e) => (e, get("erase_block_offset").or(about.map(|a| a + slack)).unwrap_or(0)),
-            // 192 MiB is a multiple of nearly all sizes in use, and more than any; less where there is no room for 64 of them.
+            // 192 MiB is a multiple of nearly all sizes in use, and more than any; less where there is no room for a few dozen:
+            // two places in one AU would count as two.
             None => {
                 let grids = [192, 96, 48, 24, 12, 6, 3].map(|m| m * MIB);
-                let with = |slots: u64| grids.into_iter().find(|g| room / g >= slots);
-                let grid = with(most_tried(filled) as u64).or(with(24)).unwrap_or(MIB);
+                let most = grids[..3].iter().copied().find(|g| filled && room / g >= MOST_BEHIND as u64);
+                let grid = most.or(grids.into_iter().find(|g| room / g >= 32)).unwrap_or(MIB);
                 (grid, (grid - offset % grid) % grid)
             }
         };

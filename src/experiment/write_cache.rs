@@ -62,8 +62,8 @@ impl Experiment for WriteCache {
         let chunk = 1u64 << chunk.ilog2();
         let stretch = STRETCH.min(room / 8) / chunk * chunk;
         let grid = setup.known.value(Quantity::EraseBlock, super::SURE).map_or(4 * MIB, |e| e as u64).max(chunk);
-        // In the middle: past tables and FATs, before what the other experiments like best.
-        let from = (setup.region.start + room / 2).next_multiple_of(grid);
+        // Past tables and FATs, yet near the front: a counterfeit card throws away what lies further behind.
+        let from = (setup.region.start + (room / 64).clamp((16 * MIB).min(room / 8), 1024 * MIB)).next_multiple_of(grid);
         if stretch < 16 * chunk || from + stretch > setup.region.end {
             return vec![];
         }

@@ -1,6 +1,6 @@
 //! Several experiments may speak to one quantity: their findings become one, and disagreement is told.
 
-use crate::finding::{Finding, Findings, Quantity};
+use crate::finding::{Finding, Findings, Quantity, SAID};
 
 /// One finding a quantity, in the order of `Quantity::ALL`.
 pub fn combine(all: &[Finding]) -> Findings {
@@ -8,10 +8,50 @@ pub fn combine(all: &[Finding]) -> Findings {
     for q in Quantity::ALL {
         let here: Vec<&Finding> = all.iter().filter(|f| f.quantity == q).collect();
         if !here.is_empty() {
-            out.push(one(q, &here));
+            out.push(said(one(q, &here)));
         }
     }
+    hidden_by_cache(&mut out);
+    more_than_linear(&mut out);
     Findings(out)
+}
+
+/// Random order cannot keep more AUs open than linear order does: where no limit was met, something else took those writes.
+fn more_than_linear(all: &mut [Finding]) {
+    let linear = all.iter().find(|f| f.quantity == Quantity::OpenAusLinear).and_then(Finding::number);
+    let Some(linear) = linear else { return };
+    for f in all.iter_mut().filter(|f| f.quantity == Quantity::OpenAusRandom && f.value.is_none()) {
+        if let Some(bound) = f.at_least.filter(|b| b.0 > linear) {
+            let why =
+                format!("no cost up to {} AUs, though {linear} is the limit in linear order: something else took the writes", bound.0);
+            *f = f.clone().withdrawn(why);
+        }
+    }
+}
+
+/// What is more a guess than an answer stays undecided.
+fn said(f: Finding) -> Finding {
+    let Some(best) = f.number().or(f.at_least.map(|b| b.0)).filter(|_| f.confidence < SAID) else { return f };
+    let bound = if f.value.is_none() { "at least " } else { "" };
+    let why = format!("the times point to {bound}{} ({:.0} %), not clearly enough", f.quantity.show(best), 100.0 * f.confidence);
+    f.withdrawn(why)
+}
+
+/// A search that met no limit and one that met a full cache: the first was taken by the cache, too.
+fn hidden_by_cache(all: &mut [Finding]) {
+    const CACHE: Quantity = Quantity::WriteCache;
+    let Some(cache) = all.iter().find(|f| f.quantity == CACHE).and_then(|f| f.at_least) else { return };
+    let why = format!("a write cache of {} or more takes such writes and hides what lies behind it", CACHE.show(cache.0));
+    for f in all.iter_mut() {
+        let unlimited = match f.quantity {
+            Quantity::OpenAusLinear | Quantity::OpenAusRandom => f.value.is_none() && f.at_least.is_some(),
+            Quantity::Mapping => f.number() == Some(2.0),
+            _ => false,
+        };
+        if unlimited {
+            *f = f.clone().withdrawn(why.clone());
+        }
+    }
 }
 
 /// The probability a finding gives to a value; what it did not name shares what is left over.
@@ -61,7 +101,7 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
             f.caveats.push(format!("{by} says {} instead ({:.0} %)", q.show(d.number().unwrap_or(0.0)), d.confidence * 100.0));
         }
     }
-    if f.confidence < 0.5 {
+    if f.confidence < SAID {
         let said: Vec<String> = decided.iter().map(|d| q.show(d.number().unwrap_or(0.0))).collect();
         f.reason = Some(format!("the experiments disagree: {}", said.join(" against ")));
         f.value = None;
@@ -109,6 +149,26 @@ mod tests {
         let weak = combine(&[says(4.0, 0.95, "read"), says(8.0, 0.5, "write")]);
         assert_eq!(weak.0[0].number(), Some(4.0));
         assert!(weak.0[0].caveats[0].contains("write says"), "{weak:?}");
+    }
+
+    #[test]
+    fn a_cache_and_the_other_order_take_back_what_had_no_limit() {
+        let no_limit = |q| Finding::at_least(q, 96.0, 0.85, "no cost");
+        let page = Finding::decided(Quantity::Mapping, 2.0, 0.9);
+        let cache = Finding::at_least(Quantity::WriteCache, 3e8, 0.8, "part of it");
+        let all = combine(&[no_limit(Quantity::OpenAusLinear), page.clone(), cache]);
+        let undecided = |all: &Findings, q| all.get(q).is_some_and(|f| f.value.is_none() && f.at_least.is_none() && f.confidence == 0.0);
+        assert!(undecided(&all, Quantity::OpenAusLinear) && undecided(&all, Quantity::Mapping), "{all:?}");
+        let five = Finding::decided(Quantity::OpenAusLinear, 5.0, 0.95);
+        let all = combine(&[five, no_limit(Quantity::OpenAusRandom), page]);
+        assert!(undecided(&all, Quantity::OpenAusRandom), "{all:?}");
+        assert_eq!(all.get(Quantity::OpenAusLinear).unwrap().number(), Some(5.0));
+    }
+
+    #[test]
+    fn a_guess_is_not_told() {
+        let f = combine(&[Finding::decided(Quantity::Page, 8192.0, 0.55)]);
+        assert!(f.0[0].value.is_none() && f.0[0].reason.as_ref().unwrap().contains("8 KiB (55 %)"), "{f:?}");
     }
 
     #[test]

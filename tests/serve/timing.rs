@@ -4,7 +4,7 @@ use crate::bed::*;
 use crate::common::{right, truth_of, visible};
 use nandscope::finding::Quantity;
 use nandscope::report::Report;
-use nandscope_sim::{Model, cards};
+use nandscope_sim::{Model, cards, random, unusual};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -81,7 +81,8 @@ fn a_request_takes_its_modelled_time() {
 const AT_ONCE: usize = 4;
 
 /// Every built-in card, probed as a real block device in real time. What is decided with confidence must be true, and most of
-/// what the timing of a card shows plainly must be decided. Prints the table of docs/serve.md.
+/// what the timing of a card shows plainly must be decided. Prints the table of docs/serve.md. NANDSCOPE_SERVE_CARDS chooses
+/// among the built-in cards, NANDSCOPE_SERVE_RANDOM=1..41 takes random ones instead, unusual ones where it is `unusual:1..41`.
 #[test]
 fn the_probe_tells_the_truth_in_real_time() {
     let _alone = alone();
@@ -91,15 +92,17 @@ fn the_probe_tells_the_truth_in_real_time() {
     let chosen = std::env::var("NANDSCOPE_SERVE_CARDS").ok();
     let time = std::env::var("NANDSCOPE_SERVE_TIME").unwrap_or("30s".into());
     let wanted = |name: &str| chosen.as_ref().is_none_or(|c| c.split(',').any(|n| n == name));
-    let left = Mutex::new(cards::ALL.iter().enumerate().filter(|c| wanted(c.1.0)).collect::<Vec<_>>());
+    let built_in = || cards::ALL.iter().filter(|c| wanted(c.0)).map(|(name, text)| Model::parse(text, name).unwrap()).collect();
+    let drawn = std::env::var("NANDSCOPE_SERVE_RANDOM").ok().map(|range| drawn(&range));
+    let all_built_in = chosen.is_none() && drawn.is_none();
+    let left = Mutex::new(drawn.unwrap_or_else(built_in).into_iter().enumerate().collect::<Vec<_>>());
     let all = Mutex::new(vec![]);
     assert!(!left.lock().unwrap().is_empty(), "no card has this name");
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
-                while let Some((index, (name, text))) = { left.lock().unwrap().pop() } {
-                    let model = Model::parse(text, name).unwrap();
-                    let judged = judge(name, &model, &probe(name, &model, &time));
+                while let Some((index, model)) = { left.lock().unwrap().pop() } {
+                    let judged = judge(&model.name, &model, &probe(&model, &time));
                     all.lock().unwrap().push((index, judged));
                 }
             });
@@ -115,11 +118,21 @@ fn the_probe_tells_the_truth_in_real_time() {
     let confident: Vec<&str> = all.iter().flat_map(|(_, j)| &j.confident).map(String::as_str).collect();
     assert!(confident.is_empty(), "{}", confident.join("\n"));
     // A busy machine hides some; half is far below what any machine here has shown.
-    assert!(2 * found >= plain || chosen.is_some(), "too little was decided");
+    assert!(2 * found >= plain || !all_built_in, "too little was decided");
+}
+
+/// Random cards of these seeds; unusual ones after that word.
+fn drawn(range: &str) -> Vec<Model> {
+    let (kind, seeds) = range.rsplit_once(':').unwrap_or(("random", range));
+    let (from, to) = seeds.split_once("..").expect("a range of seeds, as 1..41");
+    let seeds = from.parse::<u64>().unwrap()..to.parse().unwrap();
+    let card = |seed| if kind == "unusual" { unusual::card(seed) } else { random::card(seed) };
+    let named = |seed| Model { name: format!("{kind}-{seed}"), ..card(seed) };
+    seeds.map(named).collect()
 }
 
 /// The columns of the table.
-const QUANTITIES: [Quantity; 9] = [
+const QUANTITIES: [Quantity; 10] = [
     Quantity::EraseBlock,
     Quantity::EraseBlockOffset,
     Quantity::Page,
@@ -129,6 +142,7 @@ const QUANTITIES: [Quantity; 9] = [
     Quantity::OpenAusRandom,
     Quantity::CloseCostMs,
     Quantity::FatZone,
+    Quantity::Mapping,
 ];
 
 struct Judged {
@@ -177,10 +191,13 @@ fn judge(name: &str, model: &Model, report: &Report) -> Judged {
     j
 }
 
-fn probe(card: &str, model: &Model, time: &str) -> Report {
-    let server = Server::start(&[card, "--quiet"]);
+fn probe(model: &Model, time: &str) -> Report {
+    let (card, dir) = (&model.name, tempfile::tempdir().unwrap());
+    let built_in = cards::ALL.iter().any(|c| c.0 == card);
+    let file = dir.path().join(format!("{card}.toml"));
+    std::fs::write(&file, model.to_toml()).unwrap();
+    let server = Server::start(&[if built_in { card } else { file.to_str().unwrap() }, "--quiet"]);
     let size = run("blockdev", &["--getsize64", &server.place]);
-    let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("report.json");
     let args = ["probe", &server.place, "--write", "--consent", size.trim(), "--no-undo", "--time", time, "--quiet", "--json"];
     let out = nandscope().args(args).arg(&path).output().unwrap();

@@ -3,7 +3,7 @@
 #
 # SHARE is a directory of the host that the guest sees as /share, SCRIPT a shell script in it; without SCRIPT ("") a shell on
 # the console. The guest has no network. QEMU emulates the processor (TCG): it runs everywhere, in any virtual machine.
-# VM_SECONDS bounds the run, 570 s by default.
+# VM_SECONDS bounds the run, 900 s by default.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 vm=${VM_DIR:-${CARGO_TARGET_DIR:-$here/../../target}/vm}
@@ -19,7 +19,7 @@ for d in "$vm/root" ""; do
 done
 # The guest's clock counts instructions (two nanoseconds each) and jumps over idle time: what is timed in the guest does not
 # depend on how busy the host is, and waiting costs nothing. That needs one processor. tsc=reliable keeps that clock.
-exec timeout --foreground -k 5 "${VM_SECONDS:-570}" qemu-system-x86_64 \
+exec timeout --foreground -k 5 "${VM_SECONDS:-900}" qemu-system-x86_64 \
     -nodefaults -no-user-config -display none -no-reboot "${data[@]}" \
     -machine q35 -accel tcg -icount shift=1,sleep=off -cpu max -smp 1 -m "${VM_MEMORY:-1024}" \
     -chardev stdio,id=con,signal=off -serial chardev:con \

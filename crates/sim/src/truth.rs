@@ -95,6 +95,8 @@ impl Model {
             _ => None,
         };
         let size = |x: u64| if none { 0 } else { x };
+        // A card of fewer AUs than it may keep open never closes one.
+        let limit = |most: u64| (most < self.card.capacity / n.erase_block.max(1)).then_some(most as u32);
         Truth {
             erase_block: size(n.erase_block),
             shared: if self.ftl.kind == FtlKind::LogBlock && self.ftl.log.group > 1 { n.erase_block * self.ftl.log.group } else { 0 },
@@ -103,8 +105,8 @@ impl Model {
             page: size(if read.page_ns >= 1000 { n.page } else { n.access_unit }),
             access_unit: size(n.access_unit),
             write_unit: size(if write.access_unit_ns > 0 { n.write_unit } else { 0 }),
-            open_aus_linear: open.map(|o| o.0 as u32),
-            open_aus_random: open.map(|o| o.1 as u32),
+            open_aus_linear: open.and_then(|o| limit(o.0)),
+            open_aus_random: open.and_then(|o| limit(o.1)),
             open_aus_kept: match (block && b.protect > 0, b.protected) {
                 (false, _) => 0,
                 (true, 0) => b.open_linear.saturating_sub(1) as u32,

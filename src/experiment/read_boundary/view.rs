@@ -50,12 +50,19 @@ impl View {
     pub fn candidate(&self) -> Option<u64> {
         let top = self.fit.steps.last()?;
         let page = self.fit.steps.first().map(|s| s.size).filter(|&s| s < top.size);
-        (erase_block_prior(top.size, page, self.size) >= 0.5 && top.posterior[0].1 > 0.5).then_some(top.size)
+        (self.block_prior(top.size, page) >= 0.5 && top.posterior[0].1 > 0.5).then_some(top.size)
     }
 
-    /// The largest small step: the sweep's grain.
+    /// How likely a period is an erase block rather than planes that are read together.
+    pub fn block_prior(&self, period: u64, page: Option<u64>) -> f64 {
+        erase_block_prior(period, page, self.size)
+    }
+
+    /// The largest small step: the sweep's grain. Planes of 128 KiB and more are no erase block on a large card.
     pub fn grain(&self) -> Option<u64> {
-        self.fit.steps.iter().rev().map(|s| s.size).find(|&s| s <= 64 * KIB)
+        let page = self.fit.steps.first().map(|s| s.size);
+        let small = |&s: &u64| s <= 64 * KIB || (s < MIB && self.block_prior(s, page) < 0.5);
+        self.fit.steps.iter().rev().map(|s| s.size).find(small)
     }
 
     pub fn confirm_cell(&self, run: &Run, period: u64, phase: u64) -> Cell {
@@ -104,6 +111,17 @@ impl View {
             return vec![];
         }
         self.sweep_cell(run, done).into_iter().collect()
+    }
+
+    /// The rows of small boundaries once more, of the block size that shows most.
+    pub fn fine_cells(&self, run: &Run) -> Vec<Cell> {
+        let rows = run.cells.iter().filter(|c| kind(c) == Kind::Row && c.bytes("block") == self.block && c.bytes("align") <= 128 * KIB);
+        let fine = |c: &Cell| Cell {
+            label: format!("{}, closer", c.label),
+            set: c.set.clone().into_iter().chain([("fine".into(), 1)]).collect(),
+            ..c.clone()
+        };
+        rows.map(fine).collect()
     }
 
     /// The slowest reads of the last sweep, to be read again next to their neighbours.
