@@ -15,8 +15,8 @@ fn count(default: u64) -> u64 {
     std::env::var("NANDSCOPE_CARDS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
 }
 
-const BINS: [(f64, &str); 6] =
-    [(0.99, "99 to 100"), (0.95, "95 to 99"), (0.9, "90 to 95"), (0.8, "80 to 90"), (0.6, "60 to 80"), (0.0, "below 60")];
+/// Below 60 % nothing is told.
+const BINS: [(f64, &str); 5] = [(0.99, "99 to 100"), (0.95, "95 to 99"), (0.9, "90 to 95"), (0.8, "80 to 90"), (0.6, "60 to 80")];
 
 #[derive(Default, Clone, Copy)]
 struct Tally {
@@ -59,7 +59,7 @@ fn tally(cards: Vec<(u64, nandscope_sim::Model)>) -> Outcome {
             match right(f, &truth) {
                 None => *out.undecided.entry(f.quantity).or_default() += 1,
                 Some(ok) => {
-                    let bin = BINS.iter().position(|b| f.confidence >= b.0).unwrap();
+                    let bin = BINS.iter().position(|b| f.confidence >= b.0).expect("nothing is told below 60 %");
                     let t: &mut Tally = out.bins.entry((f.quantity, bin)).or_default();
                     if ok {
                         t.right += 1
