@@ -43,7 +43,8 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
     let mut todo: VecDeque<&'static dyn Experiment> = plan.experiments.iter().copied().collect();
     let mut again = false;
     let (mut index, mut count) = (0, todo.len());
-    while let Some(exp) = todo.pop_front() {
+    let over = |run: &Run| matches!(run.ended, Ended::Interrupted | Ended::Failed(_));
+    'all: while let Some(exp) = todo.pop_front() {
         let about = exp.about();
         let setup = Setup { geometry: &geometry, region: plan.region.clone(), known: &known, runs: &runs };
         index += 1;
@@ -58,16 +59,16 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
             let share = if todo.is_empty() { 1.0 } else { exp.share() };
             let limits = Limits { deadline: device.now() + Nanos::from_secs_f64(left.secs() * share), stop: plan.stop, seed: plan.seed };
             let run = experiment::run::run(exp, &setup, device, &limits, &mut |p| tell(Event::Progress(p)));
-            let over = matches!(run.ended, Ended::Interrupted | Ended::Failed(_));
             runs.push(run);
             known = Report::infer(&runs);
             tell(Event::Done(&runs, &known));
-            if over {
+            if runs.last().is_some_and(over) {
                 break;
             }
         }
         if todo.is_empty() && !again {
             again = true;
+            // What its share of the time cut goes on with what is left.
             for i in 0..runs.len() {
                 let Some(exp) = plan.experiments.iter().find(|e| e.about().name == runs[i].experiment) else { continue };
                 let left = end - device.now();
@@ -85,6 +86,9 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
                 runs[i] = experiment::run::go_on(*exp, run, &setup, device, &limits, &mut |p| tell(Event::Progress(p)));
                 known = Report::infer(&runs);
                 tell(Event::Done(&runs, &known));
+                if over(&runs[i]) {
+                    break 'all;
+                }
             }
             let wanting = |e: &&&'static dyn Experiment| runs.iter().any(|r| r.experiment == e.about().name && e.again(r, &known));
             todo.extend(plan.experiments.iter().filter(wanting));

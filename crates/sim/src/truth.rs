@@ -48,7 +48,8 @@ pub struct Truth {
     pub access_unit: u64,
     /// Size below which a write costs as much as one of that size.
     pub write_unit: u64,
-    /// AUs that can be written in turn, each in linear order, without paying for closing one each time; None = no limit.
+    /// AUs that can be written in turn, each in linear order, without paying for closing one each time; None = no limit, or one that
+    /// the card has too few AUs to reach. Where neighbours share log blocks, this many of the groups.
     pub open_aus_linear: Option<u32>,
     /// The same in random order; 0 = even one AU pays every time.
     pub open_aus_random: Option<u32>,
