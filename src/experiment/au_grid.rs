@@ -384,8 +384,12 @@ fn judge(run: &Run) -> Vec<Finding> {
         _ => (0.7 + 0.3 * walk) * 0.97 * right.powi(2),
     };
     let round = size.is_power_of_two() || (size.is_multiple_of(3) && (size / 3).is_power_of_two());
+    // An odd size needs more: its multiples were met at few places, or the units it is counted in were guessed.
+    let unsure = !round && (s.right < 3 || run.setting("write_unit").is_none());
     let trust = trust
-        * if exact {
+        * if exact && unsure {
+            0.8
+        } else if exact {
             1.0
         } else if round {
             0.9

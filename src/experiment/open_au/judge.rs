@@ -136,7 +136,8 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     } else if limited < 0.5 {
         Finding::undecided(Quantity::Mapping, "slow writes come with many AUs, but cost little more than others")
     } else {
-        let most = if trust < SAID || once_more.is_none() || short { 0.85 } else { 0.97 };
+        // Both orders together would make more of it than either knows.
+        let most = if trust < 0.75 || once_more.is_none() || short { 0.7 } else { 0.97 };
         Finding::decided(Quantity::Mapping, class, limited.min(most)).evidence(text)
     };
     let mut out = vec![f, mapping];
