@@ -137,7 +137,7 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
         Finding::undecided(Quantity::Mapping, "slow writes come with many AUs, but cost little more than others")
     } else {
         // Both orders together would make more of it than either knows.
-        let most = if trust < 0.75 || once_more.is_none() || short { 0.7 } else { 0.97 };
+        let most = if trust < 0.75 || once_more.is_none() || short { 0.65 } else { 0.97 };
         Finding::decided(Quantity::Mapping, class, limited.min(most)).evidence(text)
     };
     let mut out = vec![f, mapping];
