@@ -17,7 +17,7 @@ fn better(paired: Estimate, low: Estimate) -> Estimate {
 }
 
 /// Does a card or host that reads ahead answer the later reads of a trial out of a buffer? Then only the first ones tell.
-fn reads_ahead(run: &Run) -> bool {
+pub fn reads_ahead(run: &Run) -> bool {
     let rows = |s: &&Sample| [PRE, ON, POST].contains(&s.role);
     let reads: Vec<&Sample> = run.samples.iter().filter(rows).take(600).collect();
     let of = |place: usize| {
