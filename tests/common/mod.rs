@@ -128,10 +128,6 @@ pub fn right(f: &Finding, t: &Truth) -> Option<bool> {
         return Some(match (f.quantity, truth) {
             // A cost depends on how much of the AU was written; the truth is for one write unit.
             (Quantity::CloseCostMs, Some(x)) => (v / x - 1.0).abs() < 0.3,
-            // Neighbours that share log blocks are open together: how many AUs that makes depends on how close they lie.
-            (Quantity::OpenAusLinear | Quantity::OpenAusRandom, Some(x)) if t.shared > t.erase_block => {
-                v >= x && v <= x * (t.shared / t.erase_block.max(1)) as f64
-            }
             // A card that keeps AUs open from earlier has room for the fewer others.
             (Quantity::OpenAusLinear | Quantity::OpenAusRandom, Some(x)) => v <= x && v + f64::from(t.open_aus_kept) >= x,
             // Writes see the erase blocks that share log blocks as one.
