@@ -293,13 +293,12 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bound
     };
     if let Some(s) = lower.first() {
         // A page taken out of the same registers may cost a hundredth of what planes cost, which is less than the rows below can show.
-        let hidden = view.hidden_below(s);
-        let alone = lower.len() == 1 && hidden > 0.012;
-        out.push(if lower.len() == 1 && hidden > HIDDEN {
+        let hidden = if lower.len() == 1 { view.hidden_below(s) } else { 0.0 };
+        out.push(if hidden > HIDDEN {
             let why = format!("{} or less: what a smaller page costs would not stand out of the noise", Bytes(s.size));
             Finding::undecided(Quantity::Page, why)
         } else {
-            say(Quantity::Page, s, if alone { view.nothing_below(s).min(0.88) } else { view.nothing_below(s) })
+            say(Quantity::Page, s, view.nothing_below(s).min(if hidden > 0.012 { 0.88 } else { 1.0 }))
         });
     }
     if let Some(s) = lower.last() {

@@ -78,28 +78,28 @@ impl Pairs {
         location(&self.differences())
     }
 
-    fn low(&self) -> Estimate {
-        low_difference(&self.predicted, &self.control)
+    /// The more precise of both ways to compare them.
+    fn estimate(&self) -> Estimate {
+        better(self.paired(), low_difference(&self.predicted, &self.control))
     }
 }
 
 /// By how much predicted places cost more than controls, in microseconds.
 pub fn confirm_estimate(run: &Run, cell: &Cell) -> Estimate {
-    let p = Pairs::of(run, cell);
-    better(p.paired(), p.low())
+    Pairs::of(run, cell).estimate()
 }
 
 /// Probability that predicted places cost more and the others do not.
 pub fn confirmed(run: &Run, cell: &Cell) -> f64 {
     let p = Pairs::of(run, cell);
-    let (paired, e) = (p.paired(), better(p.paired(), p.low()));
+    let e = p.estimate();
     if e.n < 6 || e.value <= 0.0 {
         return 0.0;
     }
     let z = e.value / e.error.max(0.01 * median(&p.control));
     // Every predicted place must be high and every other one low, not only the medians: against the rival that a share of
     // the places differs by nothing, because only every other one is a boundary or because there are more of them.
-    let rival = if e == paired {
+    let rival = if e == p.paired() {
         let d = p.differences();
         let scale = (mad(&p.control) * 1.3).max(0.004 * median(&p.control)).max(1e-3);
         let ln = |none| mixed(&d, none, scale);
@@ -110,20 +110,22 @@ pub fn confirmed(run: &Run, cell: &Cell) -> f64 {
     strength(z) / (1.0 + rival.exp())
 }
 
-/// ln likelihood that a share `none` of the differences is nothing and the rest is one shift, under Student's t with three
-/// degrees of freedom, which forgives outliers.
+/// Student's t with three degrees of freedom, which forgives outliers; not normalised.
+fn student(x: f64) -> f64 {
+    (1.0 + x * x / 3.0).powi(-2)
+}
+
+/// ln likelihood that a share `none` of the differences is nothing and the rest is one shift.
 fn mixed(d: &[f64], none: f64, scale: f64) -> f64 {
-    let t = |x: f64| (1.0 + x * x / 3.0).powi(-2);
     let shift = quantile(d, 0.5 + none / 2.0);
-    d.iter().map(|x| ((1.0 - none) * t((x - shift) / scale) + none * t(x / scale)).ln()).sum()
+    d.iter().map(|x| ((1.0 - none) * student((x - shift) / scale) + none * student(x / scale)).ln()).sum()
 }
 
 /// ln of the odds that a half or a quarter of `x` is distributed as `other` is, rather than all of it shifted by about `shift`.
 /// The distribution of `other` is taken as it is, each read widened by the spread of the fast ones.
 fn like(x: &[f64], other: &[f64], shift: f64) -> f64 {
     let width = (quantile(other, 0.4) - quantile(other, 0.1)).max(0.004 * median(other)).max(1e-3);
-    let t = |x: f64| (1.0 + x * x / 3.0).powi(-2);
-    let density = |x: f64| other.iter().map(|o| t((x - o) / width)).sum::<f64>() / other.len() as f64;
+    let density = |x: f64| other.iter().map(|o| student((x - o) / width)).sum::<f64>() / other.len() as f64;
     let alike: Vec<f64> = x.iter().map(|&x| density(x)).collect();
     let best = |none: f64| {
         let shifts = [0.6, 0.8, 1.0, 1.25, 1.6, 2.2].map(|f| f * shift);
