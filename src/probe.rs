@@ -4,7 +4,7 @@ use crate::device::Device;
 use crate::experiment::run::{Limits, Progress};
 use crate::experiment::{self, Experiment, Setup};
 use crate::finding::Findings;
-use crate::report::Report;
+use crate::report::Inference;
 use crate::samples::{Ended, Run};
 use crate::units::Nanos;
 use std::collections::VecDeque;
@@ -37,7 +37,7 @@ pub enum Event<'a> {
 /// Runs the experiments. Never fails: what went wrong is in the runs.
 pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) -> (Vec<Run>, Findings) {
     let mut runs: Vec<Run> = vec![];
-    let mut known = Findings::default();
+    let (mut known, mut inference) = (Findings::default(), Inference::default());
     let geometry = device.geometry().clone();
     let end = device.now() + plan.time;
     let mut todo: VecDeque<&'static dyn Experiment> = plan.experiments.iter().copied().collect();
@@ -60,7 +60,7 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
             let limits = Limits { deadline: device.now() + Nanos::from_secs_f64(left.secs() * share), stop: plan.stop, seed: plan.seed };
             let run = experiment::run::run(exp, &setup, device, &limits, &mut |p| tell(Event::Progress(p)));
             runs.push(run);
-            known = Report::infer(&runs);
+            known = inference.of(&runs);
             tell(Event::Done(&runs, &known));
             if runs.last().is_some_and(over) {
                 break;
@@ -72,7 +72,8 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
             for i in 0..runs.len() {
                 let Some(exp) = plan.experiments.iter().find(|e| e.about().name == runs[i].experiment) else { continue };
                 let left = end - device.now();
-                if runs[i].ended != Ended::Budget("time".into()) || left.secs() < 0.1 * plan.time.secs() {
+                let cut = exp.goes_on() && runs[i].ended == Ended::Budget("time".into());
+                if !cut || left.secs() < 0.1 * plan.time.secs() {
                     continue;
                 }
                 let about = exp.about();
@@ -84,7 +85,7 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
                 let limits =
                     Limits { deadline: device.now() + Nanos::from_secs_f64(left.secs() * exp.share()), stop: plan.stop, seed: plan.seed };
                 runs[i] = experiment::run::go_on(*exp, run, &setup, device, &limits, &mut |p| tell(Event::Progress(p)));
-                known = Report::infer(&runs);
+                known = inference.of(&runs);
                 tell(Event::Done(&runs, &known));
                 if over(&runs[i]) {
                     break 'all;
@@ -95,6 +96,6 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
             count += todo.len();
         }
     }
-    known = Report::infer(&runs);
+    known = inference.of(&runs);
     (runs, known)
 }

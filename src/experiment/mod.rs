@@ -129,6 +129,11 @@ pub trait Experiment: Sync {
         false
     }
 
+    /// Is a run that its share of the time cut worth going on with, when all had their turn?
+    fn goes_on(&self) -> bool {
+        true
+    }
+
     /// Share of the time left that it may use.
     fn share(&self) -> f64 {
         0.6

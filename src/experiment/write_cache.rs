@@ -13,7 +13,7 @@ use crate::device::DeviceError;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::median;
 use crate::samples::{Cell, Run};
-use crate::units::{Bytes, KIB, MIB, rate};
+use crate::units::{Bytes, GIB, KIB, MIB, rate};
 
 pub struct WriteCache;
 
@@ -27,10 +27,14 @@ static ABOUT: About = About {
     covers: "",
 };
 
-/// Most bytes to write: what the usual budget leaves. Large cards have larger caches.
-const MOST: u64 = 768 * MIB;
+/// Most bytes to write; the time of a usual probe leaves less. Larger caches than this belong to cards that nobody wants to fill.
+const MOST: u64 = 5 * GIB;
+/// No cache is a third of its card, even where all flash is used with one bit of three a cell.
+const PART: u64 = 3;
 /// The stretch: only this much has to be put back.
 const STRETCH: u64 = 64 * MIB;
+/// So often it is written; then the next one, to spare flash that is not levelled.
+const PASSES: u64 = 16;
 /// Writes of one trial.
 const WRITES: usize = 16;
 /// Trials that go on after the writes have become slower.
@@ -45,6 +49,11 @@ impl Experiment for WriteCache {
 
     fn share(&self) -> f64 {
         0.5
+    }
+
+    /// The searches that come after it need the time.
+    fn goes_on(&self) -> bool {
+        false
     }
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
@@ -64,11 +73,10 @@ impl Experiment for WriteCache {
         let grid = setup.known.value(Quantity::EraseBlock, super::SURE).map_or(4 * MIB, |e| e as u64).max(chunk);
         // Past tables and FATs, yet near the front: a counterfeit card throws away what lies further behind.
         let from = (setup.region.start + (room / 64).clamp((16 * MIB).min(room / 8), 1024 * MIB)).next_multiple_of(grid);
-        if stretch < 16 * chunk || from + stretch > setup.region.end {
+        let most = MOST.min(room / PART);
+        if stretch < 16 * chunk || from + most.div_ceil(PASSES * stretch) * stretch > setup.region.end {
             return vec![];
         }
-        // No cache is half of its card.
-        let most = MOST.min(room / 2);
         vec![Cell::new("fill", &[("from", from as i64), ("stretch", stretch as i64), ("chunk", chunk as i64), ("most", most as i64)])]
     }
 
@@ -81,7 +89,9 @@ impl Experiment for WriteCache {
     fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         let (from, stretch, chunk) = (cell.bytes("from"), cell.bytes("stretch"), cell.bytes("chunk"));
         for i in 0..WRITES as u64 {
-            b.write(0, from + (n as u64 * WRITES as u64 + i) * chunk % stretch, chunk)?;
+            let written = (n as u64 * WRITES as u64 + i) * chunk;
+            let place = written / (PASSES * stretch) * stretch + written % stretch;
+            b.write(0, from + place, chunk)?;
         }
         Ok(())
     }
@@ -131,8 +141,9 @@ fn times(run: &Run, cell: &Cell) -> Vec<f64> {
 fn step(times: &[f64]) -> Option<usize> {
     let blocks: Vec<f64> = times.chunks_exact(WRITES).map(median).collect();
     // Three blocks and more on both sides.
-    let cut = (3..blocks.len().checked_sub(2)?).max_by(|&a, &b| ratio(&blocks, a).total_cmp(&ratio(&blocks, b)))?;
-    if ratio(&blocks, cut) < SLOWER {
+    let ratios = ratios(&blocks);
+    let cut = (3..blocks.len().checked_sub(2)?).max_by(|&a, &b| ratios[a].total_cmp(&ratios[b]))?;
+    if ratios[cut] < SLOWER {
         return None;
     }
     // To the write: those of the block in which it happened.
@@ -142,12 +153,24 @@ fn step(times: &[f64]) -> Option<usize> {
     Some(from + slow.unwrap_or(WRITES))
 }
 
-/// The least of the later blocks against the upper ones of those before.
-fn ratio(blocks: &[f64], cut: usize) -> f64 {
-    let (before, after) = blocks.split_at(cut);
-    let least = crate::infer::stats::quantile(after, 0.1);
-    let most = crate::infer::stats::quantile(before, 0.9);
-    least / most.max(1e-9)
+/// For every cut: the least of the later blocks against the upper ones of those before.
+fn ratios(blocks: &[f64]) -> Vec<f64> {
+    let mut most = running(blocks.iter(), 0.9);
+    let mut least = running(blocks.iter().rev(), 0.1);
+    most.insert(0, f64::NAN);
+    least.reverse();
+    least.push(f64::NAN);
+    least.iter().zip(&most).map(|(l, m)| l / m.max(1e-9)).collect()
+}
+
+/// The quantile `q` of the first value, of the first two, and so on, to the nearest rank.
+fn running<'a>(values: impl Iterator<Item = &'a f64>, q: f64) -> Vec<f64> {
+    let mut sorted: Vec<f64> = vec![];
+    let next = |v: &f64| {
+        sorted.insert(sorted.partition_point(|x| x < v), *v);
+        sorted[((sorted.len() - 1) as f64 * q).round() as usize]
+    };
+    values.map(next).collect()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 use super::{About, Bench, Experiment, Figure, Series, Setup, alignments};
 use crate::device::DeviceError;
 use crate::finding::{Finding, Quantity};
+use crate::infer::linear::nonnegative;
 use crate::infer::stats::{bootstrap_median, mad, median};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB, three};
@@ -389,31 +390,24 @@ fn combined(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, least: f64) -> Fi
 /// an AU that opens in the middle of a pass weighs no more than that.
 fn fit(rows: &[([f64; PRICES], f64, f64)]) -> f64 {
     let mut keep: Vec<bool> = vec![true; rows.len()];
-    let mut x = [0.0f64; PRICES];
+    let mut x = [0.0; PRICES];
     for _ in 0..3 {
         let (mut aa, mut at) = ([[0.0f64; PRICES]; PRICES], [0.0f64; PRICES]);
         for (r, _) in rows.iter().zip(&keep).filter(|r| *r.1) {
+            let weight = 1.0 / (r.2 * r.2);
             for (i, row) in aa.iter_mut().enumerate() {
-                at[i] += r.0[i] * r.1 / (r.2 * r.2);
-                row.iter_mut().zip(r.0).for_each(|(a, x)| *a += r.0[i] * x / (r.2 * r.2));
+                let x = r.0[i] * weight;
+                at[i] += x * r.1;
+                row.iter_mut().zip(r.0).for_each(|(a, y)| *a += x * y);
             }
         }
-        x = [0.0; PRICES];
-        for _ in 0..2000 {
-            let before = x;
-            for k in 0..PRICES {
-                if aa[k][k] > 0.0 {
-                    let rest: f64 = (0..PRICES).filter(|&j| j != k).map(|j| aa[k][j] * x[j]).sum();
-                    x[k] = ((at[k] - rest) / aa[k][k]).max(0.0);
-                }
-            }
-            if (0..PRICES).all(|k| (x[k] - before[k]).abs() <= 1e-10 * x[k].abs()) {
-                break;
-            }
-        }
+        x = nonnegative(&aa, &at);
         let left = |r: &([f64; PRICES], f64, f64)| (r.1 - (0..PRICES).map(|j| r.0[j] * x[j]).sum::<f64>()) / r.2;
         // Outliers above only: nothing makes a write faster than the card is.
-        keep = rows.iter().map(|r| left(r) < 6.0).collect();
+        let before = std::mem::replace(&mut keep, rows.iter().map(|r| left(r) < 6.0).collect());
+        if keep == before {
+            break;
+        }
     }
     rows.iter().map(|(a, t, e)| ((t - (0..PRICES).map(|j| a[j] * x[j]).sum::<f64>()) / e).powi(2).min(16.0)).sum()
 }

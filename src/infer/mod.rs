@@ -5,6 +5,7 @@ pub mod buffer;
 pub mod combine;
 pub mod edges;
 pub mod lattice;
+pub mod linear;
 pub mod open;
 pub mod rewrite;
 pub mod stalls;

@@ -121,24 +121,50 @@ pub enum ReportError {
     Format { path: String, why: String },
 }
 
+/// Inference over runs that are added or go on: what a run said is kept while it stays as it is.
+#[derive(Default)]
+pub struct Inference {
+    told: Vec<Told>,
+}
+
+/// What a run of so many cells and samples, ended so, said.
+struct Told {
+    cells: usize,
+    samples: usize,
+    ended: Ended,
+    findings: Vec<Finding>,
+}
+
+impl Inference {
+    /// Findings of all runs, combined; they are those of the call before, or continue them.
+    pub fn of(&mut self, runs: &[Run]) -> Findings {
+        self.told.truncate(runs.len());
+        for (i, run) in runs.iter().enumerate() {
+            let same = |t: &Told| t.cells == run.cells.len() && t.samples == run.samples.len() && t.ended == run.ended;
+            if self.told.get(i).is_some_and(same) {
+                continue;
+            }
+            let mut findings = experiment::by_name(&run.experiment).map_or(vec![], |e| e.infer(run));
+            findings.iter_mut().for_each(|f| f.from.push(run.experiment.clone()));
+            let now = Told { cells: run.cells.len(), samples: run.samples.len(), ended: run.ended.clone(), findings };
+            match self.told.get_mut(i) {
+                Some(t) => *t = now,
+                None => self.told.push(now),
+            }
+        }
+        // A second run knew more than the first, unless it was cut short.
+        let whole =
+            |later: &Run, run: &Run| later.experiment == run.experiment && !later.samples.is_empty() && later.ended == Ended::Complete;
+        let last = |i: &usize| !runs[i + 1..].iter().any(|later| whole(later, &runs[*i]));
+        let all: Vec<Finding> = (0..runs.len()).filter(last).flat_map(|i| self.told[i].findings.clone()).collect();
+        combine(&all)
+    }
+}
+
 impl Report {
     /// Findings of all runs, combined. What `infer` recomputes from a saved report.
     pub fn infer(runs: &[Run]) -> Findings {
-        let mut all: Vec<Finding> = vec![];
-        for (i, run) in runs.iter().enumerate() {
-            // A second run knew more than the first, unless it was cut short.
-            let whole = |later: &Run| later.experiment == run.experiment && !later.samples.is_empty() && later.ended == Ended::Complete;
-            if runs[i + 1..].iter().any(whole) {
-                continue;
-            }
-            if let Some(e) = experiment::by_name(&run.experiment) {
-                for mut f in e.infer(run) {
-                    f.from.push(run.experiment.clone());
-                    all.push(f);
-                }
-            }
-        }
-        combine(&all)
+        Inference::default().of(runs)
     }
 
     /// # Errors
