@@ -20,6 +20,11 @@ pub const GIB: u64 = 1 << 30;
 /// The sector of the SD and MMC world, in bytes.
 pub const SECTOR: u64 = 512;
 
+/// The greatest common divisor; the other number where one is 0.
+pub fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let b = self.0;

@@ -3,6 +3,7 @@
 use super::colour;
 use super::erase::{HowArg, erase_all};
 use super::infer::{output, verdict};
+use crate::device::undo::Restored;
 use crate::device::{self, CardState, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
 use crate::experiment::{self, Experiment};
 use crate::finding::{Findings, Quantity};
@@ -232,6 +233,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     bar.end();
     let restored = if undo { Some(restore(&mut guard, quiet)) } else { None };
     report.warnings.extend(runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)));
+    report.warnings.extend(restored.as_ref().and_then(|r| r.as_ref().ok()?.as_ref()?.counterfeit()));
     report.findings = findings;
     report.advice = advice(&report.findings);
     let declaring = declared.as_ref().filter(|d| d.kind != Kind::Other);
@@ -279,11 +281,11 @@ pub(super) fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry)
     Ok(start..end)
 }
 
-fn restore(guard: &mut Guard, quiet: bool) -> Result<(), DeviceError> {
+fn restore(guard: &mut Guard, quiet: bool) -> Result<Option<Restored>, DeviceError> {
     if !quiet && std::io::stderr().is_terminal() {
         eprintln!("putting the old content back ...");
     }
-    guard.restore().map(|_| ())
+    guard.restore()
 }
 
 /// The first lines: what will be touched (U46).

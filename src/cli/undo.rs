@@ -67,6 +67,9 @@ fn show(path: &Path) -> anyhow::Result<u8> {
 fn undo(path: &Path, options: &RecoverOptions) -> anyhow::Result<u8> {
     let Recovered { target, restored, state, deleted } = recover(path, options).with_context(|| "not undone".to_string())?;
     say!("{target}: {} in {} ranges put back and verified", Bytes(restored.bytes), restored.ranges);
+    if let Some(why) = restored.counterfeit() {
+        say!("{why}");
+    }
     if let (State::Damaged(at), false) = (state, deleted) {
         eprintln!(
             "error: {} is damaged from byte {at} on; what could be read of it is back, the rest is lost. The journal is kept",

@@ -9,6 +9,8 @@ pub struct Fake {
     pub bytes: Arc<Mutex<Vec<u8>>>,
     /// Reads and writes that touch this byte fail.
     pub bad: Option<u64>,
+    /// A counterfeit: addresses so many bytes apart are one place. Accesses do not cross such a border.
+    pub wraps: u64,
     now: u64,
 }
 
@@ -17,13 +19,14 @@ impl Fake {
         let geometry = Geometry { size, sector: 512, max_request: None, offset: 0, write_cache: false };
         let mut bytes = vec![0; size as usize];
         Fill::Random(1).render(0, &mut bytes);
-        Fake { geometry, bytes: Arc::new(Mutex::new(bytes)), bad: None, now: 0 }
+        Fake { geometry, bytes: Arc::new(Mutex::new(bytes)), bad: None, wraps: size, now: 0 }
     }
 
     fn touch(&self, op: &'static str, at: u64, len: u64) -> Result<std::ops::Range<usize>> {
         if self.bad.is_some_and(|b| (at..at + len).contains(&b)) {
             return Err(DeviceError::Io { op, at, len, source: std::io::Error::other("bad sector") });
         }
+        let at = at % self.wraps;
         Ok(at as usize..(at + len) as usize)
     }
 }

@@ -1,5 +1,6 @@
 //! Things that can be probed. A device reads its own clock, so a simulated card in virtual time is just another device.
 
+mod aliases;
 mod block;
 #[allow(unsafe_code)]
 mod buffer;

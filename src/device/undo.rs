@@ -4,10 +4,13 @@
 //! on disk (fsync) before the write is sent. So a record that is torn at the end of the journal belongs to a write that never
 //! happened. The bits are in FORMATS.md, "Undo journal".
 
+mod back;
+
 use super::consent::TargetId;
 use super::ranges::RangeSet;
 use super::{Access, Device, DeviceError, Op, Result};
 use crate::units::MIB;
+use back::put_back;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -63,6 +66,20 @@ pub struct Restored {
     pub bytes: u64,
     /// Contiguous ranges they form.
     pub ranges: u64,
+    /// Addresses so many bytes apart turned out to be one place: the medium is smaller than it says, and of such places the oldest
+    /// content is back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wraps_at: Option<u64>,
+}
+
+impl Restored {
+    /// What two addresses in one place mean, for people.
+    pub fn counterfeit(&self) -> Option<String> {
+        let apart = crate::units::Bytes(self.wraps_at?);
+        Some(format!(
+            "addresses {apart} apart are one place: this card is a counterfeit and holds that or less; the oldest content is back"
+        ))
+    }
 }
 
 /// The journal of a run that is going, locked against a second one.
@@ -181,7 +198,7 @@ impl Journal {
         Ok(Record { at, len, from: if same { Source::Byte(old[0]) } else { Source::File(end + RECORD_HEAD as u64) } })
     }
 
-    /// Puts back everything in ascending order, flushes, and verifies.
+    /// Puts back everything in ascending order, flushes, and verifies; latest first where two addresses turn out to be one place.
     ///
     /// # Errors
     /// The medium failed, or reads back something else.
@@ -321,7 +338,7 @@ impl Saved {
         Ok(true)
     }
 
-    /// Puts back everything readable in ascending order, flushes, and verifies.
+    /// As [`Journal::put_back`], of all that is readable.
     ///
     /// # Errors
     /// The medium failed, or reads back something else.
@@ -416,50 +433,6 @@ fn read_whole(file: &File, into: &mut [u8], at: u64) -> io::Result<bool> {
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         other => other.map(|()| true),
     }
-}
-
-fn put_back(file: &File, path: &Path, records: &[Record], dev: &mut dyn Device) -> Result<Restored> {
-    let mut order: Vec<Record> = records.to_vec();
-    order.sort_by_key(|r| r.at);
-    let mut done = Restored::default();
-    let mut old = Vec::new();
-    for verify in [false, true] {
-        let mut i = 0;
-        while i < order.len() {
-            // Neighbours go out together: few large writes are kinder to a card than many small ones.
-            let start = order[i].at;
-            let mut end = start;
-            old.clear();
-            while let Some(r) = order.get(i).filter(|r| r.at == end && end + r.len - start <= PIECE) {
-                old.resize(old.len() + r.len as usize, 0);
-                let part = &mut old[(end - start) as usize..];
-                match r.from {
-                    Source::Byte(b) => part.fill(b),
-                    Source::File(p) => file.read_exact_at(part, p).map_err(failed(path))?,
-                }
-                end += r.len;
-                i += 1;
-            }
-            if !verify {
-                dev.store(start, &old)?;
-                done.bytes += end - start;
-                continue;
-            }
-            let mut now = vec![0; old.len()];
-            dev.load(start, &mut now)?;
-            if now != old {
-                let source = io::Error::other("the medium does not hold what was put back");
-                return Err(DeviceError::Io { op: "verification", at: start, len: end - start, source });
-            }
-        }
-        if !verify {
-            dev.access(Access { op: Op::Flush, at: 0, len: 0 })?;
-        }
-    }
-    let mut joined = RangeSet::default();
-    order.iter().for_each(|r| joined.insert(r.at..r.at + r.len));
-    done.ranges = joined.iter().count() as u64;
-    Ok(done)
 }
 
 #[cfg(test)]

@@ -56,9 +56,66 @@ fn restore_puts_back_every_byte_and_deletes_the_journal() {
     assert!(path.exists());
     let restored = g.restore().unwrap().unwrap();
     // The union of what was written: 512..5120, 1 MiB - 512 .. 3 MiB - 512, and 4096 bytes.
-    assert_eq!(restored, Restored { bytes: 4608 + 2 * MIB + 4096, ranges: 3 });
+    assert_eq!(restored, Restored { bytes: 4608 + 2 * MIB + 4096, ranges: 3, wraps_at: None });
     assert_eq!(*bytes.lock().unwrap(), before);
     assert!(!path.exists() && g.journal().is_none());
+}
+
+/// A counterfeit that wraps round holds what the run wrote to one address when the other is saved.
+#[test]
+fn two_addresses_of_one_place_get_the_oldest_content_back() {
+    for later_first in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut fake = Fake::new(SIZE);
+        fake.wraps = MIB;
+        let (bytes, before) = (fake.bytes.clone(), fake.bytes.lock().unwrap().clone());
+        let limits = Limits { region: None, budget: u64::MAX, undo: Some(dir.path().to_path_buf()) };
+        let mut g = Guard::writing(Box::new(fake), id(), &Consent::check(&id(), None).unwrap(), &limits).unwrap();
+        let mut all = [write(4096, 8192), write(MIB + 8192, 16384), write(3 * MIB + 4096, 4096), write(200 * 512, 512)];
+        if later_first {
+            all.reverse();
+        }
+        for a in all {
+            g.access(a).unwrap();
+        }
+        assert_ne!(*bytes.lock().unwrap(), before);
+        assert_eq!(g.restore().unwrap().unwrap().wraps_at, Some(MIB));
+        assert!(*bytes.lock().unwrap() == before, "{later_first}");
+        assert!(g.journal().is_none());
+    }
+}
+
+/// What does not hold its content is no counterfeit: the journal stays.
+#[test]
+fn a_medium_that_loses_bytes_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = killed(dir.path()).0;
+    struct Loses(Fake);
+    impl Device for Loses {
+        fn geometry(&self) -> &super::super::Geometry {
+            self.0.geometry()
+        }
+        fn access(&mut self, a: Access) -> Result<super::super::Timed> {
+            self.0.access(a)
+        }
+        fn now(&self) -> crate::units::Nanos {
+            self.0.now()
+        }
+        fn idle(&mut self, d: crate::units::Nanos) {
+            self.0.idle(d);
+        }
+        fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+            self.0.load(at, into)?;
+            into.iter_mut().step_by(700).for_each(|b| *b ^= 1);
+            Ok(())
+        }
+        fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+            self.0.store(at, from)
+        }
+    }
+    let e = Saved::open(&path).unwrap().put_back(&mut Loses(Fake::new(SIZE))).unwrap_err();
+    assert!(e.to_string().contains("does not hold what was put back"), "{e}");
+    assert!(path.exists());
 }
 
 #[test]

@@ -145,17 +145,23 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     // AUs that are open already stay in the set; new ones come from those never used, then from those used longest ago.
     let again = if cell.get("fresh") == 1 && trial == 0 { 0 } else { n.min(latest.len()) };
     let new: Vec<u64> = unused.chain(latest.iter().skip(again).rev().copied()).take(n - again).collect();
-    let mut places: std::collections::HashMap<u64, u64> = std::collections::HashMap::new();
-    for s in b.run.samples.iter() {
-        *places.entry(slot_of(&slots, s)).or_default() += 1;
-    }
     let per_slot = slots.span / slots.chunk;
+    // Of each slot the writes so far, and the place that would go on where the last of them ended.
+    let mut places: std::collections::HashMap<u64, (u64, u64)> = std::collections::HashMap::new();
+    for s in b.run.samples.iter() {
+        let p = places.entry(slot_of(&slots, s)).or_default();
+        *p = (p.0 + 1, (s.at + s.len - slots.first) % slots.spacing / slots.chunk);
+    }
     let stretch = if slots.spacing >= 2 * slots.span { (slots.spacing - slots.span) / slots.chunk } else { per_slot };
     let mut write = |b: &mut Bench, role: u8, slot: u64| -> Result<f64, DeviceError> {
-        let done = places.entry(slot).or_default();
-        // A linear stream goes on into the next AU rather than start again: rewriting is random order.
-        let place = if random { b.below(per_slot) } else { *done % stretch };
-        *done += 1;
+        let (done, next) = places.entry(slot).or_default();
+        // A linear stream goes on into the next AU rather than start again: rewriting is random order. Random order never goes on:
+        // a card may take such a write for linear.
+        let mut place = if random { b.below(per_slot) } else { *done % stretch };
+        if random && *done > 0 && place == *next {
+            place = (place + 1) % per_slot;
+        }
+        (*done, *next) = (*done + 1, place + 1);
         Ok(b.write(role, slots.at(slot) + place * slots.chunk, slots.chunk)?.micros())
     };
     // In random order an AU is taken for a linear one until its second write.
@@ -176,6 +182,7 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
         }
     }
     let edge = cell.get("again") == 1;
+    let left = left_open(cell, trial) as usize;
     let (mut clean, mut all) = (0, 0);
     for round in 1.. {
         b.shuffle(&mut order);
@@ -195,14 +202,27 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
             1 => round >= 6,
             _ if clean >= Visits::clean_rounds(random) => round * n >= 8,
             _ if !edge || slow * 10 > n * 6 => round >= ROUNDS as usize,
-            // Random replacement throws out what was open before only by and by.
-            _ => round >= ROUNDS as usize && (all > 4 * n || round >= 4 + n),
+            _ => round >= ROUNDS as usize && (all as f64 >= settling(n, left) || round * n >= LONGEST),
         };
         if done {
             return Ok(());
         }
     }
     Ok(())
+}
+
+/// Slow visits after which random replacement has surely (e^-5) thrown out the `left` AUs that were open before: each throws out
+/// one of n at random, so that (1 - 1/n)^m of them are still there after m.
+fn settling(n: usize, left: usize) -> f64 {
+    n as f64 * (5.0 + (left.max(1) as f64).ln())
+}
+
+/// Visits of one trial at the most.
+const LONGEST: usize = 6000;
+
+/// How many AUs from before may be open when a trial begins: any, where others are taken; else those that were left out.
+fn left_open(cell: &Cell, trial: u32) -> u32 {
+    if cell.get("fresh") == 1 && trial == 0 { cell.get("n") as u32 } else { 2 }
 }
 
 fn micros<'a>(samples: impl IntoIterator<Item = &'a &'a Sample>) -> Vec<f64> {
@@ -232,6 +252,7 @@ fn slow_line(run: &Run) -> Option<f64> {
 /// The trials of one kind, opening rounds left out.
 fn trials(run: &Run, random: bool, line: f64) -> Vec<Visits> {
     let mut out = vec![];
+    let lasts = Slots::of(run).filter(|_| !random).map_or(u32::MAX, |s| (s.span / s.chunk) as u32);
     for c in run.cells.iter().filter(|c| c.get("random") == random as i64) {
         for t in run.trials(c.id) {
             let n = c.get("n") as u32;
@@ -246,7 +267,7 @@ fn trials(run: &Run, random: bool, line: f64) -> Vec<Visits> {
                 rounds.drain(..rounds.len() - clean);
             }
             if !rounds.is_empty() {
-                out.push(Visits { n, rounds });
+                out.push(Visits { n, rounds, left: left_open(c, t[0].trial), lasts });
             }
         }
     }
@@ -331,12 +352,12 @@ fn more(run: &Run, random: bool) -> Vec<Cell> {
         (_, None) => vec![],
         (fits, Some(over)) if over - fits > 1 => vec![cell((fits + over) / 2, random, false)],
         (fits, Some(over)) => {
-            // Both sides of the cut once more, in other AUs: first what fits, then one more.
+            // Both sides of the cut once more: what fits in other AUs, then these and one more.
             let again: Vec<i64> =
                 run.cells.iter().filter(|c| c.get("random") == random as i64 && c.get("again") == 1).map(|c| c.get("n")).collect();
             let next = [fits, over].into_iter().find(|n| *n > 0 && !again.contains(n)).filter(|_| again.len() < 8);
             let next = next.map(|n| {
-                let mut c = cell(n, random, true);
+                let mut c = cell(n, random, n == fits);
                 c.set.insert("again".into(), 1);
                 c
             });

@@ -19,7 +19,7 @@ use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{Estimate, location, mad, median};
 use crate::infer::{lattice, steps};
 use crate::samples::{Cell, Run, Sample};
-use crate::units::{Bytes, KIB, MIB};
+use crate::units::{Bytes, KIB, MIB, gcd};
 use estimate::{base_time, confirm_estimate, confirmed, reads_ahead, row_estimate};
 use std::collections::BTreeMap;
 use view::View;
@@ -447,8 +447,4 @@ fn sweep_lattice(run: &Run) -> Option<lattice::Lattice> {
     hits.sort_unstable();
     let l = lattice::fit(&hits, window, 0)?;
     (l.score() > 0.75 && (l.on >= 3 || sweeps.len() == WINDOWS.len())).then_some(l)
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

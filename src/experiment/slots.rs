@@ -55,7 +55,7 @@ impl Slots {
         };
         let base = (start + skip).saturating_sub(phase).next_multiple_of(au) + phase;
         let fits = end.checked_sub(base)? / au;
-        let apart = if known.is_some() { [12, 7, 5, 3, 2, 1].into_iter().find(|s| fits / s >= 40).unwrap_or(1) } else { 1 };
+        let apart = if known.is_some() { [16, 12, 7, 5, 3, 2, 1].into_iter().find(|s| fits / s >= 40).unwrap_or(1) } else { 1 };
         let span = match known {
             Some(e) if e > 4 * slack => e - 2 * slack,
             _ => (au / 4).clamp(128 * KIB, 512 * KIB),

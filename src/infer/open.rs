@@ -11,6 +11,10 @@ pub struct Visits {
     pub n: u32,
     /// Visits and slow visits of each round; the last may be cut short.
     pub rounds: Vec<(u32, u32)>,
+    /// Other AUs that may still have been open when it began.
+    pub left: u32,
+    /// Rounds after which every AU is full and its stream goes on in another one.
+    pub lasts: u32,
 }
 
 /// ln of the chance that a count which settled was too many after all: two AUs of the test are one, or a cache hid it.
@@ -39,14 +43,19 @@ pub type Stalls = (u32, u32);
 
 /// ln P(slow visits in all trials of one count) when its AUs all stay open: only stalls are slow.
 ///
-/// Or the table was not settled yet. LRU and FIFO settle in a round or two. With random replacement the last AU of
-/// earlier stays until it is hit: one slow visit in n throws it out, so that exp(-slow / n) of such tables are not settled.
+/// Or the table was not settled yet. LRU and FIFO settle in a round or two. With random replacement an AU of earlier stays until it
+/// is hit: m slow visits leave it with (1 - 1/n)^m, so that `left` exp(-m / n) of such tables are not settled. Where streams go on in
+/// other AUs it begins anew.
 fn ln_fits(trials: &[&Visits], stalls: Stalls) -> f64 {
     let (a, b) = (0.3 + stalls.0 as f64, 12.0 + (stalls.1 - stalls.0.min(stalls.1)) as f64);
     let slow: u32 = trials.iter().map(|v| v.sum().1).sum();
     let n = trials.first().map_or(1, |v| v.n.max(1)) as f64;
-    let last = trials.last().and_then(|v| v.rounds.last()).map_or(0.0, |r| r.1 as f64 / r.0.max(1) as f64);
-    let unsettled = if last > 0.5 { 0.02 } else { (-(slow as f64) / n).exp().clamp(0.004, 0.4) };
+    let (visits, rounds) = trials.iter().fold((0, 0), |a, v| (a.0 + v.sum().0, a.1 + v.rounds.len() as u32));
+    let lasts = trials.first().map_or(u32::MAX, |v| v.lasts.max(1));
+    let left = if rounds > lasts { n } else { trials.first().map_or(1, |v| v.left.max(1)) as f64 };
+    let settling = slow as f64 * (lasts as f64 / rounds.max(1) as f64).min(1.0) / n;
+    // Random replacement is slow now and then.
+    let unsettled = if slow * 2 > visits { 0.02 } else { (left * (-settling).exp()).clamp(0.004, 0.4) };
     let (mut usual, mut fooled) = (f64::ln(1.0 - unsettled), unsettled.ln());
     for v in trials {
         let (n, slow) = v.sum();
@@ -132,7 +141,7 @@ mod tests {
     use super::*;
 
     fn v(n: u32, rounds: &[(u32, u32)]) -> Visits {
-        Visits { n, rounds: rounds.to_vec() }
+        Visits { n, rounds: rounds.to_vec(), left: 1, lasts: u32::MAX }
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
         return filled_up(run, q, line, slow);
     }
     if let Some(at) = silent_above(run, &slots, random, line, k as i64) {
-        let why = format!("writes behind {} never pay, while those before do: another kind of memory, or none (audit tells)", Bytes(at));
+        let why = format!("writes behind {} never pay, while those before do: another kind of memory, or none (f3probe tells)", Bytes(at));
         return vec![Finding::undecided(q, why)];
     }
     let mut over = later(run, |c| c.get("random") == random as i64 && c.get("n") > k as i64);
@@ -71,7 +71,10 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     // Where AUs end is not known: one that lies across a boundary counts for two.
     let placed = run.setting("erase_block_offset").or(run.setting("erase_block_about"));
     // Or two places lie in one AU, where they had to be close.
-    let known = match run.setting("erase_block").and(placed) {
+    // Or neighbours share what is kept open for them, on a card too small to spread the AUs.
+    let close = |e: u64| slots.spacing < 12 * e && k > 8;
+    let known = match run.setting("erase_block").zip(placed) {
+        Some((e, _)) if close(e) => 0.89,
         Some(_) => 1.0,
         None if slots.spacing >= 64 * MIB => 0.89,
         None => 0.8,
