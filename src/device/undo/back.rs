@@ -21,7 +21,7 @@ pub(super) fn put_back(file: &File, path: &Path, records: &[Record], dev: &mut d
         dev.store(part[0].at, &old)?;
     }
     dev.access(Access { op: Op::Flush, at: 0, len: 0 })?;
-    let Some(first) = differs(file, path, &parts, dev, &mut |_, _, _| true)? else { return Ok(done) };
+    let Some(first) = differs(file, path, &parts, dev, |_, _, _| true)? else { return Ok(done) };
     // Where two addresses are one place, the record that was saved later holds what the run had written to the other: latest first, so
     // that the oldest content stays.
     let saved: Vec<&[Record]> = parts_of(records).collect();
@@ -35,7 +35,7 @@ pub(super) fn put_back(file: &File, path: &Path, records: &[Record], dev: &mut d
         content(file, path, part, &mut old)?;
         aliases.saved(part[0].at, &old, sector);
     }
-    differs(file, path, &parts, dev, &mut |at, saved, now| {
+    differs(file, path, &parts, dev, |at, saved, now| {
         aliases.found(at, saved, now, sector);
         false
     })?;
@@ -86,7 +86,7 @@ fn differs(
     path: &Path,
     parts: &[&[Record]],
     dev: &mut dyn Device,
-    told: &mut dyn FnMut(u64, &[u8], &[u8]) -> bool,
+    mut told: impl FnMut(u64, &[u8], &[u8]) -> bool,
 ) -> Result<Option<(u64, u64)>> {
     let (mut old, mut now, mut first) = (Vec::new(), Vec::new(), None);
     for part in parts {
