@@ -28,6 +28,8 @@ pub enum Quantity {
     FatZone,
     /// How the card finds its data: 1 by erase block, with a limited number open; 2 by page; 3 every write rewrites its erase block.
     Mapping,
+    /// Bytes of flash behind the card's addresses: less than it says on a counterfeit.
+    Capacity,
     /// How many times faster one long write transaction is than the same blocks one by one.
     MultiBlockGain,
     /// The smallest transaction, in bytes, that reaches nine tenths of the best rate.
@@ -70,7 +72,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    pub const ALL: [Quantity; 29] = [
+    pub const ALL: [Quantity; 30] = [
         Quantity::EraseBlock,
         Quantity::EraseBlockOffset,
         Quantity::Page,
@@ -81,6 +83,7 @@ impl Quantity {
         Quantity::CloseCostMs,
         Quantity::FatZone,
         Quantity::Mapping,
+        Quantity::Capacity,
         Quantity::WriteCache,
         Quantity::MultiBlockGain,
         Quantity::MultiBlockKnee,
@@ -107,6 +110,7 @@ impl Quantity {
         match self {
             Quantity::EraseBlock => "erase_block",
             Quantity::EraseBlockOffset => "erase_block_offset",
+            Quantity::Capacity => "capacity",
             Quantity::Page => "page",
             Quantity::AccessUnit => "access_unit",
             Quantity::WriteUnit => "write_unit",
@@ -142,6 +146,7 @@ impl Quantity {
         match self {
             Quantity::EraseBlock => "erase block",
             Quantity::EraseBlockOffset => "first erase block at",
+            Quantity::Capacity => "real capacity",
             Quantity::Page => "page",
             Quantity::AccessUnit => "access unit",
             Quantity::WriteUnit => "write unit",

@@ -1,9 +1,9 @@
 //! The main job: experiments in order, each with what the earlier ones found, under one budget of time and writes.
 
-use crate::device::Device;
+use crate::device::{Device, Op};
 use crate::experiment::run::{Limits, Progress};
 use crate::experiment::{self, Experiment, Setup};
-use crate::finding::Findings;
+use crate::finding::{Findings, Quantity};
 use crate::report::Inference;
 use crate::samples::{Ended, Run};
 use crate::units::Nanos;
@@ -17,6 +17,8 @@ pub struct Plan<'a> {
     pub region: Range<u64>,
     /// Time for all experiments, on the device's own clock.
     pub time: Nanos,
+    /// Bytes that may be written.
+    pub writes: u64,
     pub seed: u64,
     pub stop: &'a AtomicBool,
 }
@@ -34,11 +36,17 @@ pub enum Event<'a> {
     Done(&'a [Run], &'a Findings),
 }
 
+fn writes_left(plan: &Plan, runs: &[Run]) -> u64 {
+    let written = runs.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_))).map(|s| s.len).sum();
+    plan.writes.saturating_sub(written)
+}
+
 /// Runs the experiments. Never fails: what went wrong is in the runs.
 pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) -> (Vec<Run>, Findings) {
     let mut runs: Vec<Run> = vec![];
     let (mut known, mut inference) = (Findings::default(), Inference::default());
     let geometry = device.geometry().clone();
+    let mut region = plan.region.clone();
     let end = device.now() + plan.time;
     let mut todo: VecDeque<&'static dyn Experiment> = plan.experiments.iter().copied().collect();
     let mut again = false;
@@ -46,7 +54,7 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
     let over = |run: &Run| matches!(run.ended, Ended::Interrupted | Ended::Failed(_));
     'all: while let Some(exp) = todo.pop_front() {
         let about = exp.about();
-        let setup = Setup { geometry: &geometry, region: plan.region.clone(), known: &known, runs: &runs };
+        let setup = Setup { geometry: &geometry, region: region.clone(), known: &known, runs: &runs, writes: writes_left(plan, &runs) };
         index += 1;
         if exp.cells(&setup).is_empty() {
             // It has nothing to ask; its inference says why.
@@ -61,8 +69,12 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
             let run = experiment::run::run(exp, &setup, device, &limits, &mut |p| tell(Event::Progress(p)));
             runs.push(run);
             known = inference.of(&runs);
+            // Behind a counterfeit's flash there is nothing to measure.
+            if let Some(real) = known.value(Quantity::Capacity, 0.9).map(|c| (c as u64).saturating_sub(geometry.offset)) {
+                region.end = region.end.min(real / geometry.sector * geometry.sector).max(region.start);
+            }
             tell(Event::Done(&runs, &known));
-            if runs.last().is_some_and(over) {
+            if runs.last().is_some_and(over) || region.is_empty() {
                 break;
             }
         }
@@ -81,7 +93,8 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
                 count += 1;
                 tell(Event::Begin { index: index - 1, of: count, name: about.name, question: about.question });
                 let run = std::mem::replace(&mut runs[i], Run::new(about.name));
-                let setup = Setup { geometry: &geometry, region: plan.region.clone(), known: &known, runs: &runs };
+                let setup =
+                    Setup { geometry: &geometry, region: region.clone(), known: &known, runs: &runs, writes: writes_left(plan, &runs) };
                 let limits =
                     Limits { deadline: device.now() + Nanos::from_secs_f64(left.secs() * exp.share()), stop: plan.stop, seed: plan.seed };
                 runs[i] = experiment::run::go_on(*exp, run, &setup, device, &limits, &mut |p| tell(Event::Progress(p)));

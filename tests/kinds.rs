@@ -59,7 +59,7 @@ impl<F: Fn(u64, Access) -> u64> Device for Plain<F> {
 fn measure(name: &str, device: &mut dyn Device) -> (Run, Vec<Finding>) {
     let exp = experiment::by_name(name).unwrap();
     let (stop, geometry) = (AtomicBool::new(false), device.geometry().clone());
-    let setup = Setup { geometry: &geometry, region: 0..geometry.size, known: &Findings::default(), runs: &[] };
+    let setup = Setup { geometry: &geometry, region: 0..geometry.size, known: &Findings::default(), runs: &[], writes: u64::MAX };
     let limits = run::Limits { deadline: device.now() + Nanos::from_secs_f64(3600.0), stop: &stop, seed: 1 };
     let run = run::run(exp, &setup, device, &limits, &mut |_| {});
     let findings = exp.infer(&run);

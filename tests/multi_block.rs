@@ -20,7 +20,7 @@ fn it_runs_on_every_simulated_card() {
         let known = Findings::default();
         // Behind the flash it really has, a counterfeit card fails.
         let region = 0..model.truth().real_capacity.min(geometry.size);
-        let setup = Setup { geometry: &geometry, region, known: &known, runs: &[] };
+        let setup = Setup { geometry: &geometry, region, known: &known, runs: &[], writes: u64::MAX };
         let stop = AtomicBool::new(false);
         let limits = Limits { deadline: Nanos(1_800_000_000_000), stop: &stop, seed: 5 };
         let run = run(exp, &setup, &mut device, &limits, &mut |_| {});

@@ -21,7 +21,8 @@ fn small_writes(m: &Model, seed: u64) -> Vec<Finding> {
     let mut device = SimDevice::new(m, seed);
     let geometry = device.geometry().clone();
     let known = Findings::default();
-    let setup = Setup { geometry: &geometry, region: 0..m.truth().real_capacity.min(geometry.size), known: &known, runs: &[] };
+    let setup =
+        Setup { geometry: &geometry, region: 0..m.truth().real_capacity.min(geometry.size), known: &known, runs: &[], writes: u64::MAX };
     let stop = AtomicBool::new(false);
     let run = run(exp, &setup, &mut device, &Limits { deadline: Nanos(7_200_000_000_000), stop: &stop, seed }, &mut |_| {});
     exp.infer(&run)

@@ -21,7 +21,7 @@ fn findings(model: &Model, seed: u64) -> Vec<Finding> {
     let geometry = device.geometry().clone();
     let known = Findings::default();
     let region = 0..model.truth().real_capacity.min(geometry.size);
-    let setup = Setup { geometry: &geometry, region, known: &known, runs: &[] };
+    let setup = Setup { geometry: &geometry, region, known: &known, runs: &[], writes: u64::MAX };
     let stop = AtomicBool::new(false);
     let limits = Limits { deadline: Nanos(1_800_000_000_000), stop: &stop, seed };
     let run = run(exp, &setup, &mut device, &limits, &mut |_| {});

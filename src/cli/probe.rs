@@ -13,7 +13,7 @@ use crate::probe::{Event, Plan};
 use crate::report::terminal::ending;
 use crate::report::{Cost, Report, SCHEMA, Settings, Tool, advice::advice};
 use crate::samples::{Ended, Run};
-use crate::units::{Bytes, Nanos, parse_duration};
+use crate::units::{Bytes, GIB, Nanos, parse_duration};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::io::IsTerminal;
@@ -55,9 +55,9 @@ struct Common {
     /// Time for the measurement [default: 60s on a device, 30m of virtual time on a simulated card]
     #[arg(long, value_parser = parse_duration)]
     time: Option<Nanos>,
-    /// Most bytes to write
-    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
-    writes: Bytes,
+    /// Most bytes to write [default: 1GiB on a device, 8GiB on a simulated card]
+    #[arg(long, value_name = "SIZE")]
+    writes: Option<Bytes>,
     /// Part of the target to use, as START..END, for example 64MiB..1GiB
     #[arg(long, value_name = "RANGE", value_parser = parse_region)]
     region: Option<(Option<Bytes>, Option<Bytes>)>,
@@ -122,6 +122,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
         experiments.retain(|e| !e.about().writes);
     }
     let stop = stop_on_signals()?;
+    let writes = a.writes.unwrap_or(Bytes(if simulated { 8 * GIB } else { GIB }));
     let region_asked = a.region.map(|(s, e)| (s.map_or(0, |b| b.0), e.map(|b| b.0)));
     let undo = write && !simulated && !a.no_undo;
     let mut opened = device::open(&target, &OpenOptions::default())?;
@@ -142,7 +143,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
         let consent = Consent::check(opened.id(), a.consent.as_deref())?;
         let limits = Limits {
             region: Some(region.clone()),
-            budget: a.writes.0 + prepare.as_ref().map_or(0, |o| o.writes(geometry.offset)),
+            budget: writes.0 + prepare.as_ref().map_or(0, |o| o.writes(geometry.offset)),
             undo: undo.then(undo::default_dir),
         };
         opened.writable(&consent, &limits)?
@@ -166,7 +167,15 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     let time = a.time.unwrap_or(Nanos::from_secs_f64(if simulated { 1800.0 } else { 60.0 }));
     let quiet = a.quiet;
     if !quiet {
-        plan(&target, write, &a, &region, &signatures.iter().map(ToString::to_string).collect::<Vec<_>>(), time, undo, experiments.len());
+        plan(
+            &target,
+            write.then_some(writes),
+            &region,
+            &signatures.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            time,
+            undo,
+            experiments.len(),
+        );
     }
     // A serial number is not for sharing; the target keeps it for its own undo.
     let declared = facts.disk.as_deref().and_then(|d| live::declared(Path::new("/sys"), d).ok()).map(Declared::without_serial);
@@ -187,7 +196,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
             asked: target.clone(),
             write,
             time,
-            budget: if write { a.writes.0 } else { 0 },
+            budget: if write { writes.0 } else { 0 },
             region: [region.start, region.end],
             seed: a.seed,
             undo,
@@ -216,7 +225,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     let began = guard.now();
     // Putting the old content back takes about as long as writing did.
     let measuring = if undo { Nanos((time.0 as f64 * 0.75) as u64) } else { time };
-    let plan = Plan { experiments, region, time: measuring, seed: a.seed, stop: &stop };
+    let plan = Plan { experiments, region, time: measuring, writes: writes.0, seed: a.seed, stop: &stop };
     let mut bar = Bar::new(quiet);
     let save = a.json.clone().filter(|p| p.as_os_str() != "-");
     let (runs, findings) = crate::probe::probe(&mut guard, &plan, &mut |e| match e {
@@ -290,13 +299,13 @@ fn restore(guard: &mut Guard, quiet: bool) -> Result<Option<Restored>, DeviceErr
 
 /// The first lines: what will be touched (U46).
 #[allow(clippy::too_many_arguments)]
-fn plan(target: &str, write: bool, a: &Common, region: &Range<u64>, signatures: &[String], time: Nanos, undo: bool, count: usize) {
+fn plan(target: &str, writes: Option<Bytes>, region: &Range<u64>, signatures: &[String], time: Nanos, undo: bool, count: usize) {
     let what = if count == 1 { "1 experiment".to_string() } else { format!("{count} experiments") };
     let place = format!("bytes {} to {}", region.start, region.end);
     eprintln!("{target}: {what}, at most {time}");
-    if write {
-        let drive = a.writes.0 as f64 / (region.end - region.start).max(1) as f64;
-        eprintln!("will write at most {} ({drive:.3} times the region), only in {place}", a.writes);
+    if let Some(writes) = writes {
+        let drive = writes.0 as f64 / (region.end - region.start).max(1) as f64;
+        eprintln!("will write at most {} ({drive:.3} times the region), only in {place}", writes);
         if undo {
             eprintln!("the old content is kept in a journal and put back at the end");
         } else if !target.starts_with("sim:") {

@@ -170,7 +170,7 @@ impl Opened {
             Place::Sim { model, seed, content } => {
                 let card = SimDevice::new(model, *seed);
                 // What is to be put back must have been kept.
-                Box::new(if *content || limits.undo.is_some() { card.with_content() } else { card })
+                Box::new(if *content || limits.undo.is_some() { card.with_content() } else { card.with_stamps() })
             }
             Place::Block(node) => {
                 let again = options.sys.node(node.dev).map_err(|e| cannot(&id.path, &e))?;

@@ -8,11 +8,20 @@ use nandscope_sim::model::{Host, Profile, Transfer};
 use nandscope_sim::{Card, Completion, Data, Fault, Model, Request};
 use rustix::io::Errno;
 
+/// Which of the bytes written a simulated card can be asked for.
+#[derive(Clone, Copy, PartialEq)]
+enum Keeps {
+    Nothing,
+    /// Those that carry their address; all else that was written reads as zeros.
+    Stamps,
+    All,
+}
+
 /// A card in virtual time.
 pub struct SimDevice {
     card: Card,
     geometry: Geometry,
-    content: bool,
+    keeps: Keeps,
     now: u64,
     /// How writes are put on the bus.
     how: Option<Multi>,
@@ -32,12 +41,17 @@ impl SimDevice {
             // without saying so is not.
             write_cache: model.card.cache > 0,
         };
-        SimDevice { card, geometry, content: false, now: 0, how: None }
+        SimDevice { card, geometry, keeps: Keeps::Nothing, now: 0, how: None }
     }
 
     /// The same card, keeping from now on what is written.
     pub fn with_content(self) -> SimDevice {
-        SimDevice { card: self.card.with_content(), content: true, ..self }
+        SimDevice { card: self.card.with_content(), keeps: Keeps::All, ..self }
+    }
+
+    /// The same card, keeping stamped sectors only: all that experiments look at, without the memory and the time of the rest.
+    pub fn with_stamps(self) -> SimDevice {
+        SimDevice { card: self.card.with_content(), keeps: Keeps::Stamps, ..self }
     }
 
     /// The card itself: its model and its counters.
@@ -56,7 +70,10 @@ impl SimDevice {
 
     fn submit(&mut self, at: u64, a: Access) -> Result<Completion> {
         let done = self.time(at, a)?;
-        if let (Op::Write(fill), true) = (a.op, self.content) {
+        let kept = |fill: Fill| self.keeps == Keeps::All || self.keeps == Keeps::Stamps && matches!(fill, Fill::Stamp(_));
+        if let Op::Write(fill) = a.op
+            && kept(fill)
+        {
             let mut bytes = vec![0; a.len as usize];
             fill.render(a.at, &mut bytes);
             self.store(a.at, &bytes)?;

@@ -5,6 +5,7 @@
 
 mod access_kinds;
 mod au_grid;
+mod capacity;
 mod fat_zone;
 mod interval;
 mod multi_block;
@@ -20,7 +21,7 @@ mod write_trace;
 mod write_unit;
 
 use crate::device::mmc::Multi;
-use crate::device::{Access, Device, DeviceError, Fill, Geometry, Op};
+use crate::device::{Access, Device, DeviceError, Fill, Geometry, Op, Timed};
 use crate::finding::{Finding, Findings, Quantity};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::Nanos;
@@ -56,6 +57,8 @@ pub struct Setup<'a> {
     pub known: &'a Findings,
     /// What they measured.
     pub runs: &'a [Run],
+    /// Bytes that may still be written.
+    pub writes: u64,
 }
 
 /// What a longer write adds, in ns a KiB, through this host: from the fastest writes of the smallest and the largest size of which
@@ -149,6 +152,7 @@ pub trait Experiment: Sync {
 /// The order of the command line, the documentation, the report and the tests.
 pub const ALL: &[&dyn Experiment] = &[
     &read_boundary::ReadBoundary,
+    &capacity::Capacity,
     &write_unit::WriteUnit,
     &open_au::OpenAu::<false>,
     &open_au::OpenAu::<true>,
@@ -235,7 +239,7 @@ impl Bench<'_> {
             return Err(DeviceError::Late);
         }
         let timed = self.device.access(Access { op, at, len })?;
-        self.taken.push(Sample { cell: self.cell, trial: self.trial, role, op, at, len, start: timed.start, took: timed.took });
+        self.keep(role, op, at, len, timed);
         Ok(timed.took)
     }
 
@@ -251,6 +255,27 @@ impl Bench<'_> {
     /// A write of chosen content.
     pub fn write_of(&mut self, role: u8, fill: Fill, at: u64, len: u64) -> Result<Nanos, DeviceError> {
         self.access(role, Op::Write(fill), at, len)
+    }
+
+    /// A read whose role follows from the bytes that were read.
+    pub fn read_back(&mut self, at: u64, len: u64, role: impl FnOnce(&[u8]) -> u8) -> Result<(), DeviceError> {
+        if self.device.now() >= self.deadline || self.stop.load(Ordering::Relaxed) {
+            return Err(DeviceError::Late);
+        }
+        let mut bytes = vec![0; len as usize];
+        let timed = self.device.get(at, &mut bytes)?;
+        self.keep(role(&bytes), Op::Read, at, len, timed);
+        Ok(())
+    }
+
+    /// An access that failed, where that is an answer.
+    pub fn failed(&mut self, role: u8, at: u64, len: u64) {
+        let timed = Timed { start: self.device.now(), took: Nanos(0) };
+        self.keep(role, Op::Read, at, len, timed);
+    }
+
+    fn keep(&mut self, role: u8, op: Op, at: u64, len: u64, timed: Timed) {
+        self.taken.push(Sample { cell: self.cell, trial: self.trial, role, op, at, len, start: timed.start, took: timed.took });
     }
 
     /// How the writes from now on are put on the bus of a card; see [`Device::write_as`].

@@ -104,7 +104,7 @@ impl Device for Card {
 fn measured(card: &mut Card) -> Run {
     let geometry = card.geometry.clone();
     let known = Findings::default();
-    let setup = Setup { geometry: &geometry, region: 64 * MIB..256 * MIB, known: &known, runs: &[] };
+    let setup = Setup { geometry: &geometry, region: 64 * MIB..256 * MIB, known: &known, runs: &[], writes: u64::MAX };
     let stop = AtomicBool::new(false);
     let limits = Limits { deadline: Nanos(3_600_000_000_000), stop: &stop, seed: 5 };
     let run = run(&MultiBlock, &setup, card, &limits, &mut |_| {});

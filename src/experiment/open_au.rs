@@ -2,7 +2,7 @@
 //!
 //! A card keeps a few AUs open and must copy the rest of one to close it. N AUs are written in turn, one small write each,
 //! in an order that changes every round. N grows from one, keeping the AUs that are open already, until rounds stay slow;
-//! then it is bisected among the AUs written last, and both sides of the cut are tried again in other AUs. Whatever the
+//! then it is bisected among the AUs written last, and both sides of the cut are tried again. Whatever the
 //! card throws out when its table is full, rounds over more AUs than fit go on finding closed ones.
 //!
 //! What fools it: stalls (they do not come in every round), writes larger than a quarter AU, which hide the cost (Q12: small

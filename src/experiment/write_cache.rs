@@ -13,7 +13,7 @@ use crate::device::DeviceError;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::median;
 use crate::samples::{Cell, Run};
-use crate::units::{Bytes, GIB, KIB, MIB, rate};
+use crate::units::{Bytes, KIB, MIB, rate};
 
 pub struct WriteCache;
 
@@ -27,8 +27,6 @@ static ABOUT: About = About {
     covers: "",
 };
 
-/// Most bytes to write; the time of a usual probe leaves less. Larger caches than this belong to cards that nobody wants to fill.
-const MOST: u64 = 5 * GIB;
 /// No cache is a third of its card, even where all flash is used with one bit of three a cell.
 const PART: u64 = 3;
 /// The stretch: only this much has to be put back.
@@ -73,7 +71,8 @@ impl Experiment for WriteCache {
         let grid = setup.known.value(Quantity::EraseBlock, super::SURE).map_or(4 * MIB, |e| e as u64).max(chunk);
         // Past tables and FATs, yet near the front: a counterfeit card throws away what lies further behind.
         let from = (setup.region.start + (room / 64).clamp((16 * MIB).min(room / 8), 1024 * MIB)).next_multiple_of(grid);
-        let most = MOST.min(room / PART);
+        // A quarter of what may be written is for the searches that come after it.
+        let most = (setup.writes / 4 * 3).min(room / PART) / chunk * chunk;
         if stretch < 16 * chunk || from + most.div_ceil(PASSES * stretch) * stretch > setup.region.end {
             return vec![];
         }
@@ -105,7 +104,10 @@ impl Experiment for WriteCache {
         let filled = |f: Finding| Finding { interval: Some([0.0, written as f64]), ..f };
         let speed = |t: &[f64]| rate(chunk as f64 / (median(t) / 1e6));
         let Some(i) = step(&times) else {
-            let why = format!("linear writes kept their rate over {}: a cache is larger, or there is none", Bytes(written));
+            let why = format!(
+                "linear writes kept their rate over {}: a cache is larger (more --time and --writes tell), or there is none",
+                Bytes(written)
+            );
             return vec![filled(Finding::undecided(Q, why))];
         };
         let (fast, slow) = times.split_at(i);

@@ -66,8 +66,10 @@ impl Experiment for WriteUnit {
         if at + need > b.region.end {
             at = b.region.start.next_multiple_of(3 * largest);
         }
-        // Some cards take seconds for the largest size: a short write first.
+        // Some cards take seconds for the largest size: short writes first, of which the first one opens the AU.
         let short = (16 * KIB).min(largest);
+        b.write(SCOUT, at, short)?;
+        at += short;
         let took = b.write(SCOUT, at, short)?.secs();
         // Without nine sizes no unit can be told.
         let within = |len: u64, took: f64| ((len as f64 * SLOW / took) as u64).max(16 * smallest);

@@ -52,12 +52,12 @@ impl<D: Device> Device for Count<D> {
 }
 
 pub fn probe_model(model: &Model, seed: u64, write: bool) -> Probed {
-    let mut device = Count { inner: nandscope::device::SimDevice::new(model, seed), accesses: 0, bytes_written: 0 };
+    let mut device = Count { inner: nandscope::device::SimDevice::new(model, seed).with_stamps(), accesses: 0, bytes_written: 0 };
     let stop = AtomicBool::new(false);
     let mut experiments = experiment::probing();
     experiments.retain(|e| write || !e.about().writes);
     let region = 0..device.geometry().size;
-    let plan = Plan { experiments, region, time: Nanos::from_secs_f64(1800.0), seed, stop: &stop };
+    let plan = Plan { experiments, region, time: Nanos::from_secs_f64(1800.0), writes: 8 << 30, seed, stop: &stop };
     let began = device.now();
     let (runs, findings) = probe(&mut device, &plan, &mut |_| {});
     let seconds = (device.now() - began).secs();
@@ -88,6 +88,7 @@ pub fn truth_of(q: Quantity, t: &Truth) -> Option<f64> {
     match q {
         Quantity::EraseBlock => size(t.erase_block),
         Quantity::EraseBlockOffset => size(t.erase_block).map(|_| t.erase_block_offset as f64),
+        Quantity::Capacity => size(t.real_capacity),
         Quantity::Page => size(t.page),
         // Planes that add nothing to the time of a page cannot be told from it.
         Quantity::AccessUnit if t.page > 0 && t.page < t.access_unit && t.read_steps.access_unit_ns <= t.read_steps.page_ns + 3_000 => {
@@ -128,6 +129,8 @@ pub fn right(f: &Finding, t: &Truth) -> Option<bool> {
         return Some(match (f.quantity, truth) {
             // A cost depends on how much of the AU was written; the truth is for one write unit.
             (Quantity::CloseCostMs, Some(x)) => (v / x - 1.0).abs() < 0.3,
+            // The border of a counterfeit is looked for to 1 MiB.
+            (Quantity::Capacity, Some(x)) => (v - x).abs() <= 1048576.0,
             // A card that keeps AUs open from earlier has room for the fewer others.
             (Quantity::OpenAusLinear | Quantity::OpenAusRandom, Some(x)) => v <= x && v + f64::from(t.open_aus_kept) >= x,
             // Writes see the erase blocks that share log blocks as one.
@@ -148,8 +151,12 @@ pub fn right(f: &Finding, t: &Truth) -> Option<bool> {
 pub fn visible(m: &Model) -> Vec<Quantity> {
     let t = m.truth();
     let mut out = vec![];
-    // A fake answers for flash it has not, and a microcontroller's bus hides what costs less than itself.
-    if t.real_capacity < m.capacity() || m.host.rate < 5_000_000 {
+    // A fake answers for flash it has not.
+    if t.real_capacity < m.capacity() {
+        return vec![Quantity::Capacity];
+    }
+    // A microcontroller's bus hides what costs less than itself.
+    if m.host.rate < 5_000_000 {
         return out;
     }
     if t.read_steps.erase_block_ns > t.read_steps.access_unit_ns.max(t.read_steps.page_ns) + 20_000 {

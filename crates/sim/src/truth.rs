@@ -97,7 +97,7 @@ impl Model {
         };
         let size = |x: u64| if none { 0 } else { x };
         // A card of fewer AUs than it may keep open never closes one.
-        let limit = |most: u64| (most < self.card.capacity / n.erase_block.max(1)).then_some(most as u32);
+        let limit = |most: u64| (most < self.card.real_capacity / n.erase_block.max(1)).then_some(most as u32);
         Truth {
             erase_block: size(n.erase_block),
             shared: if self.ftl.kind == FtlKind::LogBlock && self.ftl.log.group > 1 { n.erase_block * self.ftl.log.group } else { 0 },

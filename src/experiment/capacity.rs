@@ -1,0 +1,262 @@
+//! Is the flash as large as the card says? (U33, U39)
+//!
+//! Counterfeit cards answer for flash they have not: what is written behind it is lost, fails, or lands in front again. Sectors that
+//! carry their own address are written at places all over the region and as one stretch near its front, and read back. Where places
+//! are lost the border is bisected. Wherever a card wraps round, the stretch shows a second time: single sectors, as far apart as the
+//! stretch is long, cannot miss it, and the address they carry tells the distance to the byte.
+//!
+//! What fools it: a cache larger than what is written (said); a card that lost a place for another reason (undecided where places
+//! behind it are kept).
+
+use super::{About, Bench, Experiment, Figure, Setup};
+use crate::device::fill::read_stamp;
+use crate::device::{DeviceError, Fill};
+use crate::finding::{Finding, Quantity};
+use crate::samples::{Cell, Run, Sample};
+use crate::units::{Bytes, GIB, KIB, MIB, gcd, three};
+
+pub struct Capacity;
+
+static ABOUT: About = About {
+    name: "capacity",
+    question: "Is the flash as large as the card says?",
+    method: "sectors that carry their address, written all over the region and as one stretch, then read back here and elsewhere",
+    writes: true,
+    answers: &[Quantity::Capacity],
+    roles: &["stamp", "kept", "lost", "fails", "shows another place", "place shown", "nothing of ours"],
+    covers: "U33, U39",
+};
+
+const STAMP: u8 = 0;
+const KEPT: u8 = 1;
+const LOST: u8 = 2;
+const FAILS: u8 = 3;
+const ANOTHER: u8 = 4;
+const SHOWN: u8 = 5;
+const NOTHING: u8 = 6;
+
+/// Places over the region, and bytes of each.
+const PLACES: u64 = 24;
+const PLACE: u64 = 4 * KIB;
+/// Single sectors that look for the stretch elsewhere, at the most.
+const LOOKS: u64 = 4096;
+const CHUNK: u64 = 256 * KIB;
+/// How closely the border is bisected.
+const CLOSE: u64 = MIB;
+/// Places that show the stretch: more of them tell nothing new.
+const ENOUGH: usize = 3;
+
+impl Experiment for Capacity {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn share(&self) -> f64 {
+        0.15
+    }
+
+    fn cells(&self, setup: &Setup) -> Vec<Cell> {
+        let room = setup.region.end - setup.region.start;
+        let stretch = (room / LOOKS).next_multiple_of(CHUNK);
+        let from = (setup.region.start + room / 64).next_multiple_of(CHUNK);
+        if stretch * 16 > room || setup.geometry.sector > PLACE {
+            return vec![];
+        }
+        vec![Cell::new("all over", &[("from", from as i64), ("stretch", stretch as i64)])]
+    }
+
+    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+        run.of(cell.id).next().is_none()
+    }
+
+    fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
+        let seed = b.below(u64::MAX);
+        if let Some(at) = cell.set.get("at") {
+            let at = *at as u64;
+            let written = stamp(b, seed, at, PLACE)?;
+            // A cache that keeps only the last writes has forgotten it after these.
+            let Some(first) = b.run.cells.first() else { return Ok(()) };
+            for i in 0..4 {
+                stamp(b, seed, first.bytes("from") + i * CHUNK % first.bytes("stretch"), CHUNK)?;
+            }
+            return if written { look(b, seed, at).map(drop) } else { Ok(()) };
+        }
+        let (from, stretch) = (cell.bytes("from"), cell.bytes("stretch"));
+        let sector = b.geometry().sector;
+        // The front comes first: a card that fails here has failed for another reason.
+        b.write_of(STAMP, Fill::Stamp(seed), from, CHUNK.min(stretch))?;
+        let places = places(b.region.start..b.region.end, from + stretch);
+        let mut written = vec![];
+        for &at in &places {
+            written.push(stamp(b, seed, at, PLACE)?);
+        }
+        for at in (from..from + stretch).step_by(CHUNK as usize) {
+            stamp(b, seed, at, CHUNK)?;
+        }
+        for (&at, _) in places.iter().zip(&written).filter(|p| *p.1) {
+            if !look(b, seed, at)? {
+                return Ok(());
+            }
+        }
+        let mut shown = 0;
+        for at in (from + stretch..b.region.end - sector).step_by(stretch as usize) {
+            let of = |bytes: &[u8]| read_stamp(bytes).filter(|s| s.1 == seed && s.0 != at).map(|s| s.0);
+            let mut other = None;
+            let role = |bytes: &[u8]| {
+                other = of(bytes);
+                if other.is_some() { ANOTHER } else { NOTHING }
+            };
+            match b.read_back(at, sector, role) {
+                Err(DeviceError::Io { .. }) => b.failed(FAILS, at, sector),
+                done => done?,
+            }
+            if let Some(place) = other.filter(|p| b.region.contains(p)) {
+                b.read(SHOWN, place, sector)?;
+                // The other places repeat at some periods only, the stretch at each.
+                shown += (from..from + stretch).contains(&place) as usize;
+            }
+            if shown == ENOUGH {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn more(&self, run: &Run) -> Vec<Cell> {
+        if !distances(run).is_empty() {
+            return vec![];
+        }
+        let Some(Border { kept, lost, .. }) = border(run) else { return vec![] };
+        if lost - kept <= CLOSE || run.cells.len() > 40 {
+            return vec![];
+        }
+        let at = (kept / 2 + lost / 2) / PLACE * PLACE;
+        vec![Cell::new(format!("at {}", Bytes(at)), &[("at", at as i64)])]
+    }
+
+    fn infer(&self, run: &Run) -> Vec<Finding> {
+        vec![judge(run)]
+    }
+
+    fn figures(&self, _run: &Run) -> Vec<Figure> {
+        vec![]
+    }
+}
+
+/// Writes stamps; false where the card refuses them.
+fn stamp(b: &mut Bench, seed: u64, at: u64, len: u64) -> Result<bool, DeviceError> {
+    match b.write_of(STAMP, Fill::Stamp(seed), at, len) {
+        Err(DeviceError::Io { .. }) => b.failed(FAILS, at, len),
+        done => return done.map(|_| true),
+    }
+    Ok(false)
+}
+
+/// Reads a place back; false where this target keeps no content.
+fn look(b: &mut Bench, seed: u64, at: u64) -> Result<bool, DeviceError> {
+    let mut other = None;
+    let role = |bytes: &[u8]| match read_stamp(bytes) {
+        Some((place, s)) if s == seed && place == at => KEPT,
+        Some((place, s)) if s == seed => {
+            other = Some(place);
+            ANOTHER
+        }
+        _ => LOST,
+    };
+    match b.read_back(at, PLACE, role) {
+        Err(DeviceError::Unsupported(_)) => return Ok(false),
+        Err(DeviceError::Io { .. }) => b.failed(FAILS, at, PLACE),
+        done => done?,
+    }
+    if let Some(place) = other.filter(|p| b.region.contains(p)) {
+        b.read(SHOWN, place, PLACE)?;
+    }
+    Ok(true)
+}
+
+/// Places behind the stretch, evenly over the region, the last one near its end.
+fn places(region: std::ops::Range<u64>, behind: u64) -> Vec<u64> {
+    // Not the very end, where a partition table keeps its copy: an interrupted run must not hide what is on a card.
+    let last = (region.end - MIB) / PLACE * PLACE;
+    let room = last - behind;
+    let all = (0..PLACES).map(|i| behind + room / PLACES * i / PLACE * PLACE);
+    all.chain([last]).collect()
+}
+
+/// Distances between what was written and where it shows again.
+fn distances(run: &Run) -> Vec<u64> {
+    let pairs = run.samples.windows(2).filter(|w| w[0].role == ANOTHER && w[1].role == SHOWN);
+    pairs.map(|w| w[0].at.abs_diff(w[1].at)).collect()
+}
+
+/// Where what was written begins to be lost.
+struct Border {
+    /// The last place kept and the first one lost.
+    kept: u64,
+    lost: u64,
+    /// Places of either kind.
+    places: [usize; 2],
+}
+
+/// None where nothing is lost, or where places behind a lost one are kept.
+fn border(run: &Run) -> Option<Border> {
+    let at =
+        |wanted: fn(&Sample) -> bool| -> Vec<u64> { run.samples.iter().filter(|s| s.len == PLACE && wanted(s)).map(|s| s.at).collect() };
+    let (kept, lost) = (at(|s| s.role == KEPT), at(|s| matches!(s.role, LOST | FAILS)));
+    let first = *lost.iter().min()?;
+    // The stretch was taken, and what a card without flash would answer for it was not.
+    let last = kept.iter().copied().max().unwrap_or_else(|| run.cells.first().map_or(0, |c| c.bytes("from")));
+    (last < first).then_some(Border { kept: last, lost: first, places: [kept.len(), lost.len()] })
+}
+
+fn judge(run: &Run) -> Finding {
+    const Q: Quantity = Quantity::Capacity;
+    let count = |role: u8| run.samples.iter().filter(|s| s.role == role).count();
+    if run.cells.is_empty() {
+        return Finding::undecided(Q, "the region is too small for the search");
+    }
+    if count(KEPT) + count(LOST) + count(ANOTHER) == 0 {
+        return Finding::undecided(Q, "nothing was read back: the run ended before, or this target keeps no content");
+    }
+    let number = |key: &str| run.setting(key).unwrap_or(0);
+    let (offset, size, end) = (number("offset"), number("size"), number("end"));
+    let says = format!("the card says {} GiB: it is a counterfeit", three((offset + size) as f64 / GIB as f64));
+    let apart = distances(run);
+    let pair = run.samples.windows(2).find(|w| w[0].role == ANOTHER && w[1].role == SHOWN);
+    if let Some([shows, place]) = pair {
+        let real = apart.iter().copied().fold(0, gcd);
+        let text = format!("what was written at byte {} is read at byte {}, too", place.at, shows.at);
+        let trust = if apart.len() > 1 { 0.98 } else { 0.95 };
+        return Finding::decided(Q, real as f64, trust).evidence(text).evidence(says);
+    }
+    let failing = if count(FAILS) > count(LOST) { "fails" } else { "is lost" };
+    if let Some(Border { kept, lost, places }) = border(run) {
+        let real = offset + (lost / MIB * MIB).max(kept + PLACE);
+        let text =
+            format!("what was written at byte {lost} {failing}, and at {} places behind it; at byte {kept} it is kept", places[1] - 1);
+        let trust = if places[1] > 2 { 0.95 } else { 0.7 };
+        let mut f = Finding::decided(Q, real as f64, trust).evidence(text).evidence(says);
+        f.interval = Some([(offset + kept + PLACE) as f64, (offset + lost) as f64]);
+        return f;
+    }
+    if count(LOST) + count(FAILS) > 0 {
+        return Finding::undecided(Q, "some places were lost, and others behind them were not: bad flash rather than a counterfeit");
+    }
+    let written: u64 = run.samples.iter().filter(|s| s.role == STAMP).map(|s| s.len).sum();
+    let looks = count(NOTHING);
+    let text = format!("{} places were kept, and {looks} sectors elsewhere show none of them", count(KEPT));
+    // The search that was cut short left part of the region out.
+    let whole = run.ended == crate::samples::Ended::Complete && end + number("sector") >= size && number("start") == 0;
+    let f = match whole {
+        true => Finding::decided(Q, (offset + size) as f64, 0.95),
+        false => Finding::at_least(Q, (offset + last_kept(run)) as f64, 0.9, "the region, or the time allowed, ends there"),
+    };
+    f.evidence(text).caveat(format!("a cache of more than {} would hide lost writes", Bytes(written)))
+}
+
+/// End of the last place that was kept and is not shown elsewhere.
+fn last_kept(run: &Run) -> u64 {
+    let kept = run.samples.iter().filter(|s| s.role == KEPT).map(|s| s.at + s.len).max().unwrap_or(0);
+    let looked = run.samples.iter().filter(|s| s.role == NOTHING).map(|s| s.at + s.len).max().unwrap_or(0);
+    if run.ended == crate::samples::Ended::Complete { kept } else { kept.min(looked) }
+}
