@@ -1,6 +1,8 @@
 //! The cost of certainty: what `probe` needs for its verdicts on each built-in card, against flashbench's hand procedure for
 //! the same answers: `-a`, then `--open-au` for N = 1, 2, 4, ... and the bisection, linear and random, default options.
 //!
+//! At most 1 GiB is written, as on a card by default.
+//!
 //! Virtual time: the figures do not depend on the machine. `cargo bench --bench certainty`
 
 #[path = "../tests/common/mod.rs"]
@@ -57,7 +59,7 @@ fn main() {
     println!("{:<20}{:>9}{:>11}{:>9}  {:>12}{:>10}  {:>8}", "card", "accesses", "written", "time", "by hand", "time", "written");
     for (name, text) in cards::ALL {
         let model = Model::parse(text, name).expect("a built-in card");
-        let p = common::probe_model(&model, 1, true);
+        let p = common::probe_within(&model, 1, true, 1 << 30);
         let (bytes, seconds) = by_hand(&model);
         let mib = |b: u64| format!("{:.1} MiB", b as f64 / MIB as f64);
         println!(

@@ -49,7 +49,7 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
             let (name, bytes) = &files[0];
             let mut report = Report::parse(&String::from_utf8_lossy(bytes), name)?;
             report.findings = Report::infer(&report.runs);
-            report.advice = advice(&report.findings);
+            report.advice = report.advise();
             output(&report, a.json.as_ref())?;
             Ok(verdict(&report.findings))
         }

@@ -11,7 +11,7 @@ use crate::host::declared::{Declared, Kind};
 use crate::host::live;
 use crate::probe::{Event, Plan};
 use crate::report::terminal::ending;
-use crate::report::{Cost, Report, SCHEMA, Settings, Tool, advice::advice};
+use crate::report::{Cost, Report, SCHEMA, Settings, Tool};
 use crate::samples::{Ended, Run};
 use crate::units::{Bytes, GIB, Nanos, parse_duration};
 use anyhow::{Context, bail};
@@ -244,7 +244,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     report.warnings.extend(runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)));
     report.warnings.extend(restored.as_ref().and_then(|r| r.as_ref().ok()?.as_ref()?.counterfeit()));
     report.findings = findings;
-    report.advice = advice(&report.findings);
+    report.advice = report.advise();
     let declaring = declared.as_ref().filter(|d| d.kind != Kind::Other);
     if let (Some(d), Some(e)) = (declaring, report.findings.value(Quantity::EraseBlock, 0.5)) {
         report.warnings.push(d.beside_found(e as u64));

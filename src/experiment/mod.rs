@@ -151,8 +151,9 @@ pub trait Experiment: Sync {
 
 /// The order of the command line, the documentation, the report and the tests.
 pub const ALL: &[&dyn Experiment] = &[
-    &read_boundary::ReadBoundary,
+    // First: what fails or lies behind a counterfeit's flash would spoil the others.
     &capacity::Capacity,
+    &read_boundary::ReadBoundary,
     &write_unit::WriteUnit,
     &open_au::OpenAu::<false>,
     &open_au::OpenAu::<true>,

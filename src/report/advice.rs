@@ -6,6 +6,15 @@ use crate::units::{Bytes, three};
 /// Below this nobody should re-partition a card.
 const SURE: f64 = 0.75;
 
+/// First of all, where a card that says `says` bytes holds less.
+pub fn counterfeit(f: &Findings, says: u64) -> Option<String> {
+    let real = f.value(Quantity::Capacity, SURE).filter(|&c| c < 0.99 * says as f64)?;
+    let real = Bytes(real as u64);
+    Some(format!(
+        "give the card back, or use its first {real} only: it is a counterfeit, and what is written behind is lost or lands in front"
+    ))
+}
+
 pub fn advice(f: &Findings) -> Vec<String> {
     let mut out = vec![];
     let value = |q| f.value(q, SURE);

@@ -167,6 +167,13 @@ impl Report {
         Inference::default().of(runs)
     }
 
+    /// What to do about the findings, on a card of this size.
+    pub fn advise(&self) -> Vec<String> {
+        let says = self.target.offset + self.target.size;
+        let first = advice::counterfeit(&self.findings, says);
+        first.into_iter().chain(advice::advice(&self.findings)).collect()
+    }
+
     /// # Errors
     /// The file cannot be read, is not JSON (a truncated one is named as such), or has another schema.
     pub fn load(path: &Path) -> Result<Report, ReportError> {
