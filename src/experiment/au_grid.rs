@@ -9,10 +9,11 @@
 //! What fools it: a card that thrashes (most writes of the walk are slow: undecided), small writes that the card puts aside or
 //! combines (the search for the exact place ends there), AUs so large that the walk meets too few.
 
+use super::read_boundary::erase_block_prior;
 use super::slots::Slots;
 use super::{About, Bench, Experiment, Figure, Series, Setup};
 use crate::device::DeviceError;
-use crate::finding::{Finding, Findings, Quantity};
+use crate::finding::{Finding, Findings, Quantity, SAID};
 use crate::infer::edges::{Between, Edges};
 use crate::infer::stats::median;
 use crate::samples::{Cell, Run};
@@ -375,6 +376,13 @@ fn judge(run: &Run) -> Vec<Finding> {
         let why = format!("{open} AUs stayed open, and the card has no room for so many of {}", Bytes(size));
         return vec![Finding::undecided(q, why).evidence(text)];
     }
+    // A buffer that is rewritten when it is full pays as regularly (C14), and is smaller than erase blocks of such a card.
+    let prior = erase_block_prior(size, run.setting("page"), run.setting("size").unwrap_or(0));
+    if size < MIB && prior < SAID {
+        let why =
+            format!("writes pay every {}, which is little for an erase block: a buffer of that size would show the same", Bytes(size));
+        return vec![Finding::undecided(q, why).evidence(text)];
+    }
     // A row by chance, or pauses that come with the bytes written, would not be met far away, several times.
     let walk = ((e.walk.score() - 0.5) / 0.45).clamp(0.0, 1.0) * (1.0 - 0.5f64.powi(e.walk.on as i32 - 1));
     let right = (s.right as f64 + 0.5) / (s.right as f64 + e.missed.len() as f64 + 0.5);
@@ -387,6 +395,7 @@ fn judge(run: &Run) -> Vec<Finding> {
     // An odd size needs more: its multiples were met at few places, or the units it is counted in were guessed.
     let unsure = !round && (s.right < 3 || run.setting("write_unit").is_none());
     let trust = trust
+        * if size < MIB { prior } else { 1.0 }
         * if exact && unsure {
             0.8
         } else if exact {

@@ -308,6 +308,10 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bound
         if lower.len() == 1 && f.value.is_some() {
             f.caveats.push("only one small boundary shows; planes read together at no extra cost would not".into());
         }
+        // Sixty-four pages of 16 KiB: more were never seen to be read together.
+        if s.size >= MIB {
+            f = f.withdrawn(format!("a step at {} is too large for planes that are read together", Bytes(s.size)));
+        }
         out.push(f);
     }
 }
@@ -319,7 +323,7 @@ fn strength(z: f64) -> f64 {
 
 /// A NAND block has at least 32 pages (C2: 16 KiB / 512 B) and on anything recent 64 or more; planes read together are at
 /// most a few pages. A period between the two may be either; on a card of a gigabyte or more, small ones are planes.
-fn erase_block_prior(period: u64, page: Option<u64>, size: u64) -> f64 {
+pub(super) fn erase_block_prior(period: u64, page: Option<u64>, size: u64) -> f64 {
     let large = size >= 1 << 30;
     let by_size: f64 = match period {
         // The largest AU of the SD standard has 64 MiB; a period beyond it is rather a multiple of one.
