@@ -38,8 +38,9 @@ const NOTHING: u8 = 6;
 /// Places over the region, and bytes of each.
 const PLACES: u64 = 24;
 const PLACE: u64 = 4 * KIB;
-/// Single sectors that look for the stretch elsewhere, at the most.
+/// Single sectors that look for the stretch elsewhere; more where it would become longer than `LONGEST`.
 const LOOKS: u64 = 4096;
+const LONGEST: u64 = 32 * MIB;
 const CHUNK: u64 = 256 * KIB;
 /// How closely the border is bisected.
 const CLOSE: u64 = MIB;
@@ -57,7 +58,7 @@ impl Experiment for Capacity {
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let room = setup.region.end - setup.region.start;
-        let stretch = (room / LOOKS).next_multiple_of(CHUNK);
+        let stretch = (room / LOOKS).next_multiple_of(CHUNK).min(LONGEST);
         let from = (setup.region.start + room / 64).next_multiple_of(CHUNK);
         if stretch * 16 > room || setup.geometry.sector > PLACE {
             return vec![];
