@@ -15,8 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 const MIB: u64 = 1 << 20;
 
-fn found(device: SimDevice, region: Option<Range<u64>>, time: f64) -> Finding {
-    let mut device = device;
+fn found(mut device: SimDevice, region: Option<Range<u64>>, time: f64) -> Finding {
     let stop = AtomicBool::new(false);
     let region = region.unwrap_or(0..nandscope::device::Device::geometry(&device).size);
     let experiments = vec![by_name("capacity").unwrap()];

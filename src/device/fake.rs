@@ -11,6 +11,10 @@ pub struct Fake {
     pub bad: Option<u64>,
     /// A counterfeit: addresses so many bytes apart are one place. Accesses do not cross such a border.
     pub wraps: u64,
+    /// Writes are acknowledged and forgotten.
+    pub deaf: bool,
+    /// What is read has wrong bytes in it.
+    pub lies: bool,
     now: u64,
 }
 
@@ -19,7 +23,7 @@ impl Fake {
         let geometry = Geometry { size, sector: 512, max_request: None, offset: 0, write_cache: false };
         let mut bytes = vec![0; size as usize];
         Fill::Random(1).render(0, &mut bytes);
-        Fake { geometry, bytes: Arc::new(Mutex::new(bytes)), bad: None, wraps: size, now: 0 }
+        Fake { geometry, bytes: Arc::new(Mutex::new(bytes)), bad: None, wraps: size, deaf: false, lies: false, now: 0 }
     }
 
     fn touch(&self, op: &'static str, at: u64, len: u64) -> Result<std::ops::Range<usize>> {
@@ -61,12 +65,17 @@ impl Device for Fake {
     fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
         let range = self.touch("read", at, into.len() as u64)?;
         into.copy_from_slice(&self.bytes.lock().unwrap()[range]);
+        if self.lies {
+            into.iter_mut().step_by(700).for_each(|b| *b ^= 1);
+        }
         Ok(())
     }
 
     fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
         let range = self.touch("write", at, from.len() as u64)?;
-        self.bytes.lock().unwrap()[range].copy_from_slice(from);
+        if !self.deaf {
+            self.bytes.lock().unwrap()[range].copy_from_slice(from);
+        }
         Ok(())
     }
 }

@@ -90,30 +90,9 @@ fn two_addresses_of_one_place_get_the_oldest_content_back() {
 fn a_medium_that_loses_bytes_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = killed(dir.path()).0;
-    struct Loses(Fake);
-    impl Device for Loses {
-        fn geometry(&self) -> &super::super::Geometry {
-            self.0.geometry()
-        }
-        fn access(&mut self, a: Access) -> Result<super::super::Timed> {
-            self.0.access(a)
-        }
-        fn now(&self) -> crate::units::Nanos {
-            self.0.now()
-        }
-        fn idle(&mut self, d: crate::units::Nanos) {
-            self.0.idle(d);
-        }
-        fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
-            self.0.load(at, into)?;
-            into.iter_mut().step_by(700).for_each(|b| *b ^= 1);
-            Ok(())
-        }
-        fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
-            self.0.store(at, from)
-        }
-    }
-    let e = Saved::open(&path).unwrap().put_back(&mut Loses(Fake::new(SIZE))).unwrap_err();
+    let mut lies = Fake::new(SIZE);
+    lies.lies = true;
+    let e = Saved::open(&path).unwrap().put_back(&mut lies).unwrap_err();
     assert!(e.to_string().contains("does not hold what was put back"), "{e}");
     assert!(path.exists());
 }
@@ -222,30 +201,10 @@ fn damage_in_the_middle_is_told_from_a_torn_end() {
 
 #[test]
 fn verification_finds_a_medium_that_does_not_keep_what_is_put_back() {
-    struct Deaf(Fake);
-    impl Device for Deaf {
-        fn geometry(&self) -> &super::super::Geometry {
-            self.0.geometry()
-        }
-        fn access(&mut self, a: Access) -> Result<super::super::Timed> {
-            self.0.access(a)
-        }
-        fn now(&self) -> crate::units::Nanos {
-            self.0.now()
-        }
-        fn idle(&mut self, d: crate::units::Nanos) {
-            self.0.idle(d);
-        }
-        fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
-            self.0.load(at, into)
-        }
-        fn store(&mut self, _: u64, _: &[u8]) -> Result<()> {
-            Ok(())
-        }
-    }
     let dir = tempfile::tempdir().unwrap();
-    let (path, left, _) = killed(dir.path());
-    let e = Saved::open(&path).unwrap().put_back(&mut Deaf(left)).unwrap_err();
+    let (path, mut left, _) = killed(dir.path());
+    left.deaf = true;
+    let e = Saved::open(&path).unwrap().put_back(&mut left).unwrap_err();
     assert!(matches!(e, DeviceError::Io { op: "verification", at: 0, .. }), "{e}");
 }
 

@@ -12,7 +12,7 @@ use super::{About, Bench, Experiment, Figure, Setup};
 use crate::device::fill::read_stamp;
 use crate::device::{DeviceError, Fill};
 use crate::finding::{Finding, Quantity};
-use crate::samples::{Cell, Run, Sample};
+use crate::samples::{Cell, Ended, Run, Sample};
 use crate::units::{Bytes, GIB, KIB, MIB, gcd, three};
 
 pub struct Capacity;
@@ -72,59 +72,19 @@ impl Experiment for Capacity {
 
     fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         let seed = b.below(u64::MAX);
-        if let Some(at) = cell.set.get("at") {
-            let at = *at as u64;
-            let written = stamp(b, seed, at, PLACE)?;
-            // A cache that keeps only the last writes has forgotten it after these.
-            let Some(first) = b.run.cells.first() else { return Ok(()) };
-            for i in 0..4 {
-                stamp(b, seed, first.bytes("from") + i * CHUNK % first.bytes("stretch"), CHUNK)?;
-            }
-            return if written { look(b, seed, at).map(drop) } else { Ok(()) };
+        let done = match cell.set.get("at") {
+            Some(&at) => nearer(b, seed, at as u64),
+            None => all_over(b, seed, cell.bytes("from"), cell.bytes("stretch")),
+        };
+        match done {
+            // A target that keeps no content: what was read says so.
+            Err(DeviceError::Unsupported(_)) => Ok(()),
+            done => done,
         }
-        let (from, stretch) = (cell.bytes("from"), cell.bytes("stretch"));
-        let sector = b.geometry().sector;
-        // The front comes first: a card that fails here has failed for another reason.
-        b.write_of(STAMP, Fill::Stamp(seed), from, CHUNK.min(stretch))?;
-        let places = places(b.region.start..b.region.end, from + stretch);
-        let mut written = vec![];
-        for &at in &places {
-            written.push(stamp(b, seed, at, PLACE)?);
-        }
-        for at in (from..from + stretch).step_by(CHUNK as usize) {
-            stamp(b, seed, at, CHUNK)?;
-        }
-        for (&at, _) in places.iter().zip(&written).filter(|p| *p.1) {
-            if !look(b, seed, at)? {
-                return Ok(());
-            }
-        }
-        let mut shown = 0;
-        for at in (from + stretch..b.region.end - sector).step_by(stretch as usize) {
-            let of = |bytes: &[u8]| read_stamp(bytes).filter(|s| s.1 == seed && s.0 != at).map(|s| s.0);
-            let mut other = None;
-            let role = |bytes: &[u8]| {
-                other = of(bytes);
-                if other.is_some() { ANOTHER } else { NOTHING }
-            };
-            match b.read_back(at, sector, role) {
-                Err(DeviceError::Io { .. }) => b.failed(FAILS, at, sector),
-                done => done?,
-            }
-            if let Some(place) = other.filter(|p| b.region.contains(p)) {
-                b.read(SHOWN, place, sector)?;
-                // The other places repeat at some periods only, the stretch at each.
-                shown += (from..from + stretch).contains(&place) as usize;
-            }
-            if shown == ENOUGH {
-                break;
-            }
-        }
-        Ok(())
     }
 
     fn more(&self, run: &Run) -> Vec<Cell> {
-        if !distances(run).is_empty() {
+        if !aliases(run).is_empty() {
             return vec![];
         }
         let Some(Border { kept, lost, .. }) = border(run) else { return vec![] };
@@ -144,6 +104,49 @@ impl Experiment for Capacity {
     }
 }
 
+/// Places over the region, then the stretch; the places again, then single sectors that may show the stretch.
+fn all_over(b: &mut Bench, seed: u64, from: u64, stretch: u64) -> Result<(), DeviceError> {
+    let sector = b.geometry().sector;
+    // The front comes first: a card that fails here has failed for another reason.
+    b.write_of(STAMP, Fill::Stamp(seed), from, CHUNK.min(stretch))?;
+    let mut written = vec![];
+    for at in places(b.region.start..b.region.end, from + stretch) {
+        if stamp(b, seed, at, PLACE)? {
+            written.push(at);
+        }
+    }
+    for at in (from..from + stretch).step_by(CHUNK as usize) {
+        stamp(b, seed, at, CHUNK)?;
+    }
+    for at in written {
+        look(b, seed, at, PLACE, [KEPT, LOST])?;
+    }
+    let mut shown = 0;
+    for at in (from + stretch..b.region.end - sector).step_by(stretch as usize) {
+        let place = look(b, seed, at, sector, [NOTHING, NOTHING])?;
+        // The other places repeat at some periods only, the stretch at each.
+        shown += place.is_some_and(|p| (from..from + stretch).contains(&p)) as usize;
+        if shown == ENOUGH {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// One more place between those kept and those lost.
+fn nearer(b: &mut Bench, seed: u64, at: u64) -> Result<(), DeviceError> {
+    let written = stamp(b, seed, at, PLACE)?;
+    // A cache that keeps only the last writes has forgotten it after these.
+    let Some(first) = b.run.cells.first() else { return Ok(()) };
+    for i in 0..4 {
+        stamp(b, seed, first.bytes("from") + i * CHUNK % first.bytes("stretch"), CHUNK)?;
+    }
+    if written {
+        look(b, seed, at, PLACE, [KEPT, LOST])?;
+    }
+    Ok(())
+}
+
 /// Writes stamps; false where the card refuses them.
 fn stamp(b: &mut Bench, seed: u64, at: u64, len: u64) -> Result<bool, DeviceError> {
     match b.write_of(STAMP, Fill::Stamp(seed), at, len) {
@@ -153,26 +156,27 @@ fn stamp(b: &mut Bench, seed: u64, at: u64, len: u64) -> Result<bool, DeviceErro
     Ok(false)
 }
 
-/// Reads a place back; false where this target keeps no content.
-fn look(b: &mut Bench, seed: u64, at: u64) -> Result<bool, DeviceError> {
+/// Reads a place: the roles are of one that shows its own stamp, and of one that shows none of this run. Where it shows that of
+/// another place, that is read, too, and returned.
+fn look(b: &mut Bench, seed: u64, at: u64, len: u64, [own, none]: [u8; 2]) -> Result<Option<u64>, DeviceError> {
     let mut other = None;
-    let role = |bytes: &[u8]| match read_stamp(bytes) {
-        Some((place, s)) if s == seed && place == at => KEPT,
-        Some((place, s)) if s == seed => {
+    let role = |bytes: &[u8]| match read_stamp(bytes).filter(|s| s.1 == seed) {
+        Some((place, _)) if place == at => own,
+        Some((place, _)) => {
             other = Some(place);
             ANOTHER
         }
-        _ => LOST,
+        None => none,
     };
-    match b.read_back(at, PLACE, role) {
-        Err(DeviceError::Unsupported(_)) => return Ok(false),
-        Err(DeviceError::Io { .. }) => b.failed(FAILS, at, PLACE),
+    match b.read_back(at, len, role) {
+        Err(DeviceError::Io { .. }) => b.failed(FAILS, at, len),
         done => done?,
     }
-    if let Some(place) = other.filter(|p| b.region.contains(p)) {
-        b.read(SHOWN, place, PLACE)?;
+    let other = other.filter(|p| b.region.contains(p));
+    if let Some(place) = other {
+        b.read(SHOWN, place, len)?;
     }
-    Ok(true)
+    Ok(other)
 }
 
 /// Places behind the stretch, evenly over the region, the last one near its end.
@@ -184,10 +188,10 @@ fn places(region: std::ops::Range<u64>, behind: u64) -> Vec<u64> {
     all.chain([last]).collect()
 }
 
-/// Distances between what was written and where it shows again.
-fn distances(run: &Run) -> Vec<u64> {
+/// Where something is shown that was written elsewhere, and where that is.
+fn aliases(run: &Run) -> Vec<(u64, u64)> {
     let pairs = run.samples.windows(2).filter(|w| w[0].role == ANOTHER && w[1].role == SHOWN);
-    pairs.map(|w| w[0].at.abs_diff(w[1].at)).collect()
+    pairs.map(|w| (w[0].at, w[1].at)).collect()
 }
 
 /// Where what was written begins to be lost.
@@ -222,12 +226,11 @@ fn judge(run: &Run) -> Finding {
     let number = |key: &str| run.setting(key).unwrap_or(0);
     let (offset, size, end) = (number("offset"), number("size"), number("end"));
     let says = format!("the card says {} GiB: it is a counterfeit", three((offset + size) as f64 / GIB as f64));
-    let apart = distances(run);
-    let pair = run.samples.windows(2).find(|w| w[0].role == ANOTHER && w[1].role == SHOWN);
-    if let Some([shows, place]) = pair {
-        let real = apart.iter().copied().fold(0, gcd);
-        let text = format!("what was written at byte {} is read at byte {}, too", place.at, shows.at);
-        let trust = if apart.len() > 1 { 0.98 } else { 0.95 };
+    let aliases = aliases(run);
+    if let [(shows, place), ..] = aliases[..] {
+        let real = aliases.iter().map(|(a, b)| a.abs_diff(*b)).fold(0, gcd);
+        let text = format!("what was written at byte {place} is read at byte {shows}, too");
+        let trust = if aliases.len() > 1 { 0.98 } else { 0.95 };
         return Finding::decided(Q, real as f64, trust).evidence(text).evidence(says);
     }
     let failing = if count(FAILS) > count(LOST) { "fails" } else { "is lost" };
@@ -247,7 +250,7 @@ fn judge(run: &Run) -> Finding {
     let looks = count(NOTHING);
     let text = format!("{} places were kept, and {looks} sectors elsewhere show none of them", count(KEPT));
     // The search that was cut short left part of the region out.
-    let whole = run.ended == crate::samples::Ended::Complete && end + number("sector") >= size && number("start") == 0;
+    let whole = run.ended == Ended::Complete && end + number("sector") >= size && number("start") == 0;
     let f = match whole {
         true => Finding::decided(Q, (offset + size) as f64, 0.95),
         false => Finding::at_least(Q, (offset + last_kept(run)) as f64, 0.9, "the region, or the time allowed, ends there"),
@@ -259,5 +262,5 @@ fn judge(run: &Run) -> Finding {
 fn last_kept(run: &Run) -> u64 {
     let kept = run.samples.iter().filter(|s| s.role == KEPT).map(|s| s.at + s.len).max().unwrap_or(0);
     let looked = run.samples.iter().filter(|s| s.role == NOTHING).map(|s| s.at + s.len).max().unwrap_or(0);
-    if run.ended == crate::samples::Ended::Complete { kept } else { kept.min(looked) }
+    if run.ended == Ended::Complete { kept } else { kept.min(looked) }
 }

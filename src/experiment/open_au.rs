@@ -16,7 +16,7 @@ use super::slots::{Slots, most_tried};
 use super::{About, Bench, Experiment, Figure, Series, Setup};
 use crate::device::DeviceError;
 use crate::finding::{Finding, Findings, Quantity};
-use crate::infer::open::{Visits, line, log_odds, posterior};
+use crate::infer::open::{Visits, line, log_odds, posterior, unsettled};
 use crate::infer::stats::{bootstrap_median, median};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB, three};
@@ -182,7 +182,7 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
         }
     }
     let edge = cell.get("again") == 1;
-    let left = left_open(cell, trial) as usize;
+    let left = left_open(cell, trial) as f64;
     let (mut clean, mut all) = (0, 0);
     for round in 1.. {
         b.shuffle(&mut order);
@@ -202,7 +202,7 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
             1 => round >= 6,
             _ if clean >= Visits::clean_rounds(random) => round * n >= 8,
             _ if !edge || slow * 10 > n * 6 => round >= ROUNDS as usize,
-            _ => round >= ROUNDS as usize && (all as f64 >= settling(n, left) || round * n >= LONGEST),
+            _ => round >= ROUNDS as usize && (unsettled(n as f64, left, all as f64) <= SURELY || round * n >= LONGEST),
         };
         if done {
             return Ok(());
@@ -211,11 +211,8 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// Slow visits after which random replacement has surely (e^-5) thrown out the `left` AUs that were open before: each throws out
-/// one of n at random, so that (1 - 1/n)^m of them are still there after m.
-fn settling(n: usize, left: usize) -> f64 {
-    n as f64 * (5.0 + (left.max(1) as f64).ln())
-}
+/// Fewer AUs from before than this (e^-5) are none.
+const SURELY: f64 = 0.0067;
 
 /// Visits of one trial at the most.
 const LONGEST: usize = 6000;

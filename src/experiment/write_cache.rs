@@ -29,7 +29,7 @@ static ABOUT: About = About {
 
 /// No cache is a third of its card, even where all flash is used with one bit of three a cell.
 const PART: u64 = 3;
-/// The stretch: only this much has to be put back.
+/// The stretch: only so much has to be put back for each `PASSES` of it.
 const STRETCH: u64 = 64 * MIB;
 /// So often it is written; then the next one, to spare flash that is not levelled.
 const PASSES: u64 = 16;

@@ -41,21 +41,26 @@ impl Visits {
 /// Slow visits, and visits of that kind, where none should be slow.
 pub type Stalls = (u32, u32);
 
+/// How many of the `left` AUs from before are still open after `slow` visits that each threw out one of `n` at random: (1 - 1/n)^slow
+/// of them.
+pub fn unsettled(n: f64, left: f64, slow: f64) -> f64 {
+    left * (-slow / n).exp()
+}
+
 /// ln P(slow visits in all trials of one count) when its AUs all stay open: only stalls are slow.
 ///
-/// Or the table was not settled yet. LRU and FIFO settle in a round or two. With random replacement an AU of earlier stays until it
-/// is hit: m slow visits leave it with (1 - 1/n)^m, so that `left` exp(-m / n) of such tables are not settled. Where streams go on in
+/// Or the table was not settled yet: LRU and FIFO settle in a round or two, random replacement by and by. Where streams go on in
 /// other AUs it begins anew.
 fn ln_fits(trials: &[&Visits], stalls: Stalls) -> f64 {
     let (a, b) = (0.3 + stalls.0 as f64, 12.0 + (stalls.1 - stalls.0.min(stalls.1)) as f64);
-    let slow: u32 = trials.iter().map(|v| v.sum().1).sum();
     let n = trials.first().map_or(1, |v| v.n.max(1)) as f64;
-    let (visits, rounds) = trials.iter().fold((0, 0), |a, v| (a.0 + v.sum().0, a.1 + v.rounds.len() as u32));
+    let (visits, slow) = trials.iter().map(|v| v.sum()).fold((0, 0), |a, s| (a.0 + s.0, a.1 + s.1));
+    let rounds: u32 = trials.iter().map(|v| v.rounds.len() as u32).sum();
     let lasts = trials.first().map_or(u32::MAX, |v| v.lasts.max(1));
     let left = if rounds > lasts { n } else { trials.first().map_or(1, |v| v.left.max(1)) as f64 };
-    let settling = slow as f64 * (lasts as f64 / rounds.max(1) as f64).min(1.0) / n;
+    let counts = slow as f64 * (lasts as f64 / rounds.max(1) as f64).min(1.0);
     // Random replacement is slow now and then.
-    let unsettled = if slow * 2 > visits { 0.02 } else { (left * (-settling).exp()).clamp(0.004, 0.4) };
+    let unsettled = if slow * 2 > visits { 0.02 } else { unsettled(n, left, counts).clamp(0.004, 0.4) };
     let (mut usual, mut fooled) = (f64::ln(1.0 - unsettled), unsettled.ln());
     for v in trials {
         let (n, slow) = v.sum();

@@ -60,7 +60,7 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
         return filled_up(run, q, line, slow);
     }
     if let Some(at) = silent_above(run, &slots, random, line, k as i64) {
-        let why = format!("writes behind {} never pay, while those before do: another kind of memory, or none (f3probe tells)", Bytes(at));
+        let why = format!("writes behind {} never pay, while those before do: another kind of memory, or none (capacity tells)", Bytes(at));
         return vec![Finding::undecided(q, why)];
     }
     let mut over = later(run, |c| c.get("random") == random as i64 && c.get("n") > k as i64);
