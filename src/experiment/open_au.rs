@@ -16,10 +16,12 @@ use super::slots::{Slots, most_tried};
 use super::{About, Bench, Experiment, Figure, Series, Setup};
 use crate::device::DeviceError;
 use crate::finding::{Finding, Findings, Quantity};
-use crate::infer::open::{Visits, line, log_odds, posterior, unsettled};
-use crate::infer::stats::{bootstrap_median, median};
+use crate::infer::open::{ByPolicy, Visits, by_policy, line, unsettled};
+use crate::infer::replacement::{Trial, Visit};
+use crate::infer::stats::{bootstrap_median, median, quantile};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB, three};
+use std::collections::HashMap;
 
 /// The search in linear order, or in random order inside each AU.
 pub struct OpenAu<const RANDOM: bool>;
@@ -130,6 +132,11 @@ fn slot_of(slots: &Slots, s: &Sample) -> u64 {
     s.at.saturating_sub(slots.first) / slots.spacing
 }
 
+/// The AU an access lies in; streams go on into the next one when theirs is full.
+fn au_of(run: &Run, slots: &Slots, s: &Sample) -> u64 {
+    s.at.saturating_sub(slots.first) / run.setting("erase_block").unwrap_or(slots.spacing).max(slots.span)
+}
+
 /// Slots in the order of their last visit, latest first.
 fn recent(run: &Run, slots: &Slots) -> Vec<u64> {
     let mut seen = std::collections::HashSet::new();
@@ -147,22 +154,27 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     let new: Vec<u64> = unused.chain(latest.iter().skip(again).rev().copied()).take(n - again).collect();
     let per_slot = slots.span / slots.chunk;
     // Of each slot the writes so far, and the place that would go on where the last of them ended.
-    let mut places: std::collections::HashMap<u64, (u64, u64)> = std::collections::HashMap::new();
+    let mut places: HashMap<u64, (u64, u64)> = HashMap::new();
     for s in b.run.samples.iter() {
         let p = places.entry(slot_of(&slots, s)).or_default();
         *p = (p.0 + 1, (s.at + s.len - slots.first) % slots.spacing / slots.chunk);
     }
     let stretch = if slots.spacing >= 2 * slots.span { (slots.spacing - slots.span) / slots.chunk } else { per_slot };
-    let mut write = |b: &mut Bench, role: u8, slot: u64| -> Result<f64, DeviceError> {
+    // The time of a write, and whether it is the first or last in its AU, and then may cost more than opening it.
+    let mut write = |b: &mut Bench, role: u8, slot: u64| -> Result<(f64, bool), DeviceError> {
         let (done, next) = places.entry(slot).or_default();
-        // A linear stream goes on into the next AU rather than start again: rewriting is random order. Random order never goes on:
-        // a card may take such a write for linear.
-        let mut place = if random { b.below(per_slot) } else { *done % stretch };
-        if random && *done > 0 && place == *next {
-            place = (place + 1) % per_slot;
-        }
+        // A linear stream goes on into the next AU rather than start again: rewriting is random order. Random order goes back, by
+        // steps drawn anew, and only from the first places up again: a card may take a write further on for linear.
+        let back = 1 + b.below((per_slot / 4).max(1));
+        let place = match (random, next.checked_sub(1 + back)) {
+            (false, _) => *done % stretch,
+            (true, Some(place)) if *done > 0 => place,
+            (true, _) if *done > 0 => per_slot - 1 - b.below((per_slot / 4).max(1)),
+            (true, _) => b.below(per_slot),
+        };
+        let at_end = !random && *done > 0 && (place % per_slot == 0 || (place + 1) % per_slot == 0);
         (*done, *next) = (*done + 1, place + 1);
-        Ok(b.write(role, slots.at(slot) + place * slots.chunk, slots.chunk)?.micros())
+        Ok((b.write(role, slots.at(slot) + place * slots.chunk, slots.chunk)?.micros(), at_end))
     };
     // In random order an AU is taken for a linear one until its second write.
     for _ in 0..1 + random as u8 {
@@ -181,28 +193,32 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
             write(b, 0, slot)?;
         }
     }
-    let edge = cell.get("again") == 1;
+    // Where no known policy rules, only rest tells.
+    let edge = cell.get("again") == 1 && Belief::of(b.run, random).is_none_or(|b| !b.ruled());
     let left = left_open(cell, trial) as f64;
+    // Trials of one cell get longer, for what they say has to be weighed anew after each.
+    let rounds = ROUNDS as usize + b.run.of(cell.id).count() / n.max(1) / 3;
     let (mut clean, mut all) = (0, 0);
     for round in 1.. {
         b.shuffle(&mut order);
-        let mut slow = 0;
+        let (mut slow, mut ends) = (0, false);
         for (i, slot) in order.clone().into_iter().enumerate() {
-            let t = write(b, round.min(ROUNDS as usize) as u8, slot)?;
-            slow += line.is_some_and(|l| t > l) as usize;
+            let (t, at_end) = write(b, round.min(ROUNDS as usize) as u8, slot)?;
+            slow += (!at_end && line.is_some_and(|l| t > l)) as usize;
+            ends |= at_end;
             // Six visits, nearly all slow: more of them cost time and wear and say nothing new.
             if i + 1 >= 6 && i < slow + 1 {
                 return Ok(());
             }
         }
-        clean = if slow == 0 { clean + 1 } else { 0 };
+        clean = if slow == 0 { clean + !ends as usize } else { 0 };
         all += slow;
         let done = match n {
             // One AU alone is visited more often: it is the reference of all the others.
             1 => round >= 6,
             _ if clean >= Visits::clean_rounds(random) => round * n >= 8,
-            _ if !edge || slow * 10 > n * 6 => round >= ROUNDS as usize,
-            _ => round >= ROUNDS as usize && (unsettled(n as f64, left, all as f64) <= SURELY || round * n >= LONGEST),
+            _ if !edge || slow * 10 > n * 6 => round >= rounds,
+            _ => round >= rounds && (unsettled(n as f64, left, all as f64) <= SURELY || round * n >= LONGEST),
         };
         if done {
             return Ok(());
@@ -220,10 +236,6 @@ const LONGEST: usize = 6000;
 /// How many AUs from before may be open when a trial begins: any, where others are taken; else those that were left out.
 fn left_open(cell: &Cell, trial: u32) -> u32 {
     if cell.get("fresh") == 1 && trial == 0 { cell.get("n") as u32 } else { 2 }
-}
-
-fn micros<'a>(samples: impl IntoIterator<Item = &'a &'a Sample>) -> Vec<f64> {
-    samples.into_iter().map(|s| s.took.micros()).collect()
 }
 
 /// Visits that cannot have closed anything: one AU in linear order, after it was opened.
@@ -246,34 +258,70 @@ fn slow_line(run: &Run) -> Option<f64> {
     line(&fast, &all, run.setting("close_cost_us").map(|us| us as f64))
 }
 
+/// All trials in the order they were made, each with its cell and the streams it had in turn.
+fn history(run: &Run, line: f64) -> Vec<(u32, Trial)> {
+    let Some(slots) = Slots::of(run) else { return vec![] };
+    let mut out: Vec<(u32, Trial)> = vec![];
+    let mut recent: Vec<u64> = vec![];
+    let mut aus: HashMap<u64, u64> = HashMap::new();
+    for t in run.samples.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)) {
+        let n = run.cell(t[0].cell).map_or(0, |c| c.get("n") as usize);
+        let mut visit = |s: &Sample| {
+            let (stream, au) = (slot_of(&slots, s), au_of(run, &slots, s));
+            let goes_on = aus.insert(stream, au).is_some_and(|before| before != au);
+            let end = Sample { at: s.at + s.len, ..*s };
+            let fills = run.cell(s.cell).is_some_and(|c| c.get("random") != 1) && au_of(run, &slots, &end) != au;
+            Visit { stream, au, slow: s.took.micros() > line, opening: s.role == 0, fills, goes_on }
+        };
+        let visits: Vec<Visit> = t.iter().map(&mut visit).collect();
+        let mut set: Vec<u64> = vec![];
+        for stream in visits.iter().map(|v| v.stream).chain(recent.iter().rev().copied()) {
+            if set.len() < n && !set.contains(&stream) {
+                set.push(stream);
+            }
+        }
+        for v in &visits {
+            recent.retain(|s| *s != v.stream);
+            recent.push(v.stream);
+        }
+        out.push((t[0].cell, Trial { set, visits }));
+    }
+    out
+}
+
 /// The trials of one kind, opening rounds left out.
-fn trials(run: &Run, random: bool, line: f64) -> Vec<Visits> {
-    let mut out = vec![];
+fn trials(run: &Run, history: &[(u32, Trial)], random: bool) -> Vec<Visits> {
+    let mut out: Vec<Visits> = vec![];
     let lasts = Slots::of(run).filter(|_| !random).map_or(u32::MAX, |s| (s.span / s.chunk) as u32);
-    for c in run.cells.iter().filter(|c| c.get("random") == random as i64) {
-        for t in run.trials(c.id) {
-            let n = c.get("n") as u32;
-            let later: Vec<&&Sample> = t.iter().filter(|s| s.role > 0).collect();
-            let mut rounds: Vec<(u32, u32)> = later
-                .chunks(n.max(1) as usize)
-                .map(|r| (r.len() as u32, micros(r.iter().copied()).iter().filter(|&&t| t > line).count() as u32))
-                .collect();
-            // Once settled, how it came there does not matter.
-            let clean = rounds.iter().rev().take_while(|r| r.1 == 0).count();
-            if n > 1 && clean >= Visits::clean_rounds(random) {
-                rounds.drain(..rounds.len() - clean);
-            }
-            if !rounds.is_empty() {
-                out.push(Visits { n, rounds, left: left_open(c, t[0].trial), lasts });
-            }
+    let mut made: HashMap<u32, u32> = HashMap::new();
+    for (cell, t) in history {
+        let Some(c) = run.cell(*cell).filter(|c| c.get("random") == random as i64) else { continue };
+        let n = c.get("n") as u32;
+        let trial = made.entry(*cell).or_default();
+        *trial += 1;
+        let later: Vec<&Visit> = t.visits.iter().filter(|v| !v.opening).collect();
+        // Where a stream goes on in another AU, that one is opened: it says nothing of those before.
+        let round = |r: &[&Visit]| {
+            let seen = r.iter().filter(|v| v.tells());
+            (seen.clone().count() as u32, seen.filter(|v| v.slow).count() as u32)
+        };
+        let mut rounds: Vec<(u32, u32)> = later.chunks(n.max(1) as usize).map(round).collect();
+        // Once settled, how it came there does not matter.
+        let clean = rounds.iter().rev().take_while(|r| r.1 == 0).count();
+        let mut before = (0, 0);
+        if n > 1 && rounds[rounds.len() - clean..].iter().filter(|r| r.0 == n).count() >= Visits::clean_rounds(random) {
+            before = rounds.drain(..rounds.len() - clean).fold((0, 0), |a, r| (a.0 + r.0, a.1 + r.1));
+        }
+        if !rounds.is_empty() {
+            out.push(Visits { n, rounds, left: left_open(c, *trial - 1), lasts, before });
         }
     }
     out
 }
 
 /// The last three trials of each count: what was left open from before no longer matters.
-fn last_trials(run: &Run, random: bool, line: f64) -> Vec<Visits> {
-    let all = trials(run, random, line);
+fn last_trials(run: &Run, history: &[(u32, Trial)], random: bool) -> Vec<Visits> {
+    let all = trials(run, history, random);
     let later = |i: usize| all[i + 1..].iter().filter(|v| v.n == all[i].n).count();
     (0..all.len()).filter(|&i| later(i) < 3 || all[i].settled(random)).map(|i| all[i].clone()).collect()
 }
@@ -283,31 +331,55 @@ fn stalls(run: &Run, line: f64) -> (u32, u32) {
     (f.iter().filter(|&&t| t > line).count() as u32, f.len() as u32)
 }
 
-/// Log odds that a count fits; `None` when it was not tried.
-fn odds(run: &Run, n: i64, random: bool) -> Option<f64> {
-    let Some(line) = slow_line(run) else {
-        // Nothing slow was seen at all: everything tried so far fits.
-        return run.cells.iter().any(|c| c.get("n") == n && c.get("random") == random as i64).then_some(SETTLED + 1.0);
-    };
-    let all = trials(run, random, line);
-    if all.iter().any(|v| v.n as i64 >= n && v.settled(random)) {
-        return Some(2.0 * SETTLED);
+/// What the visits so far say of the limit.
+struct Belief {
+    by: ByPolicy,
+    /// The largest count whose rounds came to rest.
+    proved: u32,
+    /// The last trials of each count.
+    last: Vec<Visits>,
+}
+
+impl Belief {
+    /// `None` when nothing slow was seen at all.
+    fn of(run: &Run, random: bool) -> Option<Belief> {
+        let line = slow_line(run)?;
+        let most = run.cells.iter().map(|c| c.get("n")).max().unwrap_or(1) as u32;
+        let history = history(run, line);
+        let last = last_trials(run, &history, random);
+        let proved = last.iter().filter(|v| v.settled(random)).map(|v| v.n).max().unwrap_or(0);
+        let history: Vec<Trial> = history.into_iter().map(|h| h.1).collect();
+        Some(Belief { by: by_policy(&last, &history, stalls(run, line), most, random), proved, last })
     }
-    let here: Vec<&Visits> = all.iter().filter(|v| v.n as i64 == n).collect();
-    // What fits below n tells how often this card stalls.
-    let below = all.iter().filter(|v| (v.n as i64) < n).flat_map(|v| &v.rounds);
-    let seen = below.filter(|r| r.1 * 4 <= r.0).fold(stalls(run, line), |a, r| (a.0 + r.1, a.1 + r.0));
-    // What was left open from before is thrown out by and by: the last trials count.
-    (!here.is_empty()).then(|| log_odds(&here[here.len().saturating_sub(3)..], seen, random))
+
+    /// Does a known policy of replacement say when visits are slow?
+    fn ruled(&self) -> bool {
+        self.by.rules > 0.95
+    }
+
+    /// Log odds that a count fits.
+    fn odds(&self, n: i64) -> f64 {
+        if self.proved as i64 >= n {
+            return 2.0 * SETTLED;
+        }
+        let fits: f64 = self.by.p.iter().filter(|p| p.0 as i64 >= n).map(|p| p.1).sum();
+        (fits.max(1e-9) / (1.0 - fits).max(1e-9)).ln()
+    }
 }
 
 fn wants(cell: &Cell, run: &Run) -> bool {
-    let done = run.trials(cell.id).len();
-    if done == 0 || cell.get("random") == CONTROL {
-        return done == 0;
+    let trials = run.trials(cell.id);
+    if trials.is_empty() || cell.get("random") == CONTROL {
+        return trials.is_empty();
     }
-    let sure = odds(run, cell.get("n"), cell.get("random") == 1).is_some_and(|o| o.abs() >= SETTLED);
-    !sure && done < 5
+    let random = cell.get("random") == 1;
+    let Some(belief) = Belief::of(run, random) else { return false };
+    if belief.odds(cell.get("n")).abs() >= SETTLED {
+        return false;
+    }
+    // By a known policy every visit counts.
+    let visits: usize = trials.iter().map(Vec::len).sum();
+    trials.len() < 5 || belief.ruled() && cell.get("again") == 1 && visits < LONGEST / 2
 }
 
 /// The largest count that fits and the smallest that does not.
@@ -315,9 +387,11 @@ fn bracket(run: &Run, random: bool) -> (i64, Option<i64>) {
     let mut tried: Vec<i64> = run.cells.iter().filter(|c| c.get("random") == random as i64).map(|c| c.get("n")).collect();
     tried.sort_unstable();
     tried.dedup();
-    let over = tried.iter().copied().find(|&n| odds(run, n, random).is_some_and(|o| o < 0.0));
-    let fits =
-        tried.iter().copied().filter(|&n| over.is_none_or(|o| n < o)).filter(|&n| odds(run, n, random).is_some_and(|o| o >= 0.0)).max();
+    // Nothing slow was seen at all: everything tried so far fits.
+    let belief = Belief::of(run, random);
+    let odds = |n: i64| belief.as_ref().map_or(SETTLED, |b| b.odds(n));
+    let over = tried.iter().copied().find(|&n| odds(n) < 0.0);
+    let fits = tried.iter().copied().filter(|&n| over.is_none_or(|o| n < o)).max();
     (fits.unwrap_or(0), over)
 }
 

@@ -7,6 +7,7 @@ pub mod edges;
 pub mod lattice;
 pub mod linear;
 pub mod open;
+pub mod replacement;
 pub mod rewrite;
 pub mod stalls;
 pub mod stats;

@@ -3,6 +3,7 @@
 //! Whatever the card throws out when its table is full, a full round over N > K AUs must find at least N - K of them
 //! closed (pigeonhole), so slow visits keep coming; with N <= K there are none, but for the odd stall.
 
+use super::replacement::{Noise, Trial, ln_any_order, ln_by_no_rule, ln_queues, ln_random};
 use super::stats::{ln_beta_binomial, ln_sum_exp, median};
 
 /// One trial: N AUs visited in turn; the opening round is left out.
@@ -15,10 +16,15 @@ pub struct Visits {
     pub left: u32,
     /// Rounds after which every AU is full and its stream goes on in another one.
     pub lasts: u32,
+    /// Visits and slow visits of this trial that came before those rounds and say nothing.
+    pub before: (u32, u32),
 }
 
 /// ln of the chance that a count which settled was too many after all: two AUs of the test are one, or a cache hid it.
 const PROVED: f64 = -7.0;
+
+/// A policy this many nats better than none needs no other beside it.
+const UNRIVALLED: f64 = 10.0;
 
 impl Visits {
     /// Rounds without a slow visit that prove that all AUs are open, by the pigeonhole. In random order every second round may
@@ -29,7 +35,7 @@ impl Visits {
 
     /// Do all AUs stay open, whatever the card throws out?
     pub fn settled(&self, random: bool) -> bool {
-        let clean = self.rounds.iter().rev().take_while(|r| r.0 == self.n && r.1 == 0).count();
+        let clean = self.rounds.iter().rev().take_while(|r| r.1 == 0).filter(|r| r.0 == self.n).count();
         clean >= Visits::clean_rounds(random) && clean * self.n as usize >= 6
     }
 
@@ -89,18 +95,64 @@ fn ln_exceeds(v: &Visits, over: u32, random: bool) -> f64 {
     (weight(slow) / all).ln()
 }
 
-/// ln odds that all AUs of these trials of one count stay open, against that one or a few are too many.
-pub fn log_odds(trials: &[&Visits], stalls: Stalls, random: bool) -> f64 {
-    let exceeds = |m: u32| trials.iter().map(|v| ln_exceeds(v, m.min(v.n), random)).sum::<f64>() - f64::ln(3.0);
-    ln_fits(trials, stalls) - ln_sum_exp(&[exceeds(1), exceeds(2), exceeds(3)])
+/// What the visits of a run say of the limit K, by counts of slow ones and by policies of replacement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ByPolicy {
+    /// P(K) from none to the most that were tried, which stands for "that many or more"; flat prior.
+    pub p: Vec<(u32, f64)>,
+    /// The chance that a known policy rules, and of these one that foretells each visit.
+    pub rules: f64,
+    pub foretells: f64,
 }
 
-/// Posterior over the limit K in 0..=most, where `most` stands for "that many or more"; flat prior. What is seen in trials
-/// that fit under a K says how often this card stalls.
-pub fn posterior(trials: &[Visits], stalls: Stalls, most: u32, random: bool) -> Vec<(u32, f64)> {
-    let proved = trials.iter().filter(|v| v.settled(random)).map(|v| v.n).max().unwrap_or(0);
-    // What was slow below a count that settled was so for what went before, not for the limit.
-    let trials: Vec<&Visits> = trials.iter().filter(|v| v.n > proved || v.sum().1 == 0).collect();
+/// Posterior over the limit K in 0..=most. `trials` are the last of each count, `history` are all of a run, in their order. What is
+/// seen in trials that fit under a K says how often this card stalls.
+pub fn by_policy(trials: &[Visits], history: &[Trial], stalls: Stalls, most: u32, random: bool) -> ByPolicy {
+    let trials = telling(trials, random);
+    let by_counts = ln_counts(&trials, stalls, most, random);
+    // Counts of slow visits against the visits themselves, in their order: of so many slow ones, any order is as likely.
+    let seen = |(n, slow): (u32, u32)| (n as usize, slow as usize);
+    let order = |v: &Visits| {
+        let (n, before) = (seen(v.sum()), seen(v.before));
+        let whole = (n.0 + before.0, n.1 + before.1);
+        ln_any_order(n.0, n.1) + (n.0 as f64 + 1.0).ln() + ln_any_order(before.0, before.1) - ln_any_order(whole.0, whole.1)
+    };
+    let in_order = ln_by_no_rule(history) + trials.iter().map(order).sum::<f64>();
+    let mut ln: Vec<f64> = by_counts.iter().map(|l| l + in_order).collect();
+    let noise = Noise { stalls: (0.3 + stalls.0 as f64) / (12.0 + stalls.1 as f64), missed: 0.03 };
+    let counts = proved(&trials, random).max(1 - random as u32) as usize..=most as usize;
+    let queues = ln_queues(history, counts.clone(), random, noise);
+    let sum = |by: &[(usize, f64)]| ln_sum_exp(&by.iter().map(|a| a.1).collect::<Vec<_>>());
+    let (no_policy, foretold) = (ln_sum_exp(&ln), sum(&queues));
+    let foretells = foretold > no_policy + UNRIVALLED;
+    let random = if random || foretells { vec![] } else { ln_random(history, counts, noise) };
+    for (k, policy) in queues.iter().chain(&random) {
+        ln[*k] = ln_sum_exp(&[ln[*k], *policy]);
+    }
+    let all = ln_sum_exp(&ln);
+    ByPolicy { p: normal(&ln), rules: 1.0 - (no_policy - all).exp(), foretells: (foretold - all).exp() }
+}
+
+fn normal(ln: &[f64]) -> Vec<(u32, f64)> {
+    let all = ln_sum_exp(ln);
+    (0..).zip(ln.iter().map(|l| (l - all).exp())).collect()
+}
+
+/// The largest count that settled.
+fn proved(trials: &[Visits], random: bool) -> u32 {
+    trials.iter().filter(|v| v.settled(random)).map(|v| v.n).max().unwrap_or(0)
+}
+
+/// What was slow below a count that settled was so for what went before, not for the limit.
+fn telling(trials: &[Visits], random: bool) -> Vec<Visits> {
+    let proved = proved(trials, random);
+    trials.iter().filter(|v| v.n > proved || v.sum().1 == 0).cloned().collect()
+}
+
+/// ln P(slow visits) for each limit K in 0..=most, whatever is thrown out.
+fn ln_counts(trials: &[Visits], stalls: Stalls, most: u32, random: bool) -> Vec<f64> {
+    let proved = proved(trials, random);
+    let trials: Vec<&Visits> = trials.iter().collect();
     let mut counts: Vec<u32> = trials.iter().map(|v| v.n).collect();
     counts.sort_unstable();
     counts.dedup();
@@ -109,7 +161,7 @@ pub fn posterior(trials: &[Visits], stalls: Stalls, most: u32, random: bool) -> 
     let share = |c: &Stalls| c.0 as f64 / c.1.max(1) as f64;
     let calmest = |g: &Vec<&Visits>| g.iter().map(|v| (v.sum().1, v.sum().0)).min_by(|a, b| share(a).total_cmp(&share(b)));
     let calm: Vec<Stalls> = groups.iter().map(|g| calmest(g).filter(|c| c.0 * 4 <= c.1).unwrap_or_default()).collect();
-    let ln: Vec<f64> = (0..=most)
+    (0..=most)
         .map(|k| {
             let fit = |i: &usize| counts[*i] <= k;
             let all = (0..counts.len()).filter(fit).fold(stalls, |a, i| (a.0 + calm[i].0, a.1 + calm[i].1));
@@ -120,9 +172,7 @@ pub fn posterior(trials: &[Visits], stalls: Stalls, most: u32, random: bool) -> 
             let contradicts = if k < proved { PROVED } else { 0.0 };
             (0..counts.len()).map(one).sum::<f64>() + contradicts
         })
-        .collect();
-    let all = ln_sum_exp(&ln);
-    (0..=most).zip(ln.iter().map(|l| (l - all).exp())).collect()
+        .collect()
 }
 
 /// Slow visits stand apart from fast ones; where is the line between them? Times in any unit.
@@ -146,29 +196,35 @@ mod tests {
     use super::*;
 
     fn v(n: u32, rounds: &[(u32, u32)]) -> Visits {
-        Visits { n, rounds: rounds.to_vec(), left: 1, lasts: u32::MAX }
+        Visits { n, rounds: rounds.to_vec(), left: 1, lasts: u32::MAX, before: (0, 0) }
+    }
+
+    /// P(K), whatever is thrown out.
+    fn posterior(trials: &[Visits], stalls: Stalls, most: u32) -> Vec<f64> {
+        normal(&ln_counts(&telling(trials, false), stalls, most, false)).into_iter().map(|p| p.1).collect()
     }
 
     #[test]
     fn lru_cliff_between_five_and_six() {
         let t = [v(4, &[(4, 0); 4]), v(8, &[(6, 6)]), v(5, &[(5, 0); 4]), v(6, &[(6, 6)])];
-        let p = posterior(&t, (0, 6), 16, false);
-        assert!(p[5].1 > 0.95, "{p:?}");
+        let p = posterior(&t, (0, 6), 16);
+        assert!(p[5] > 0.95, "{p:?}");
     }
 
     #[test]
     fn a_table_that_never_settles_is_too_small_and_a_lone_stall_is_not() {
         // Four rounds may still be the way there, forty are not.
         let exceeds = v(21, &[(21, 2), (21, 1), (21, 3), (21, 2)].repeat(10));
-        assert!(log_odds(&[&exceeds], (0, 20), false) < -1.0, "{}", log_odds(&[&exceeds], (0, 20), false));
-        let stall = v(20, &[(20, 1), (20, 0), (20, 0)]);
-        assert!(log_odds(&[&stall], (0, 20), false) > 2.0, "{}", log_odds(&[&stall], (0, 20), false));
+        let p = posterior(&[exceeds], (0, 20), 21);
+        assert!(p[21] < 0.25, "{p:?}");
+        let stall = v(20, &[(20, 0), (20, 1), (20, 0)]);
+        let p = posterior(&[stall], (0, 20), 20);
+        assert!(p[20] > 0.9, "{p:?}");
     }
 
     #[test]
     fn untested_counts_share_the_doubt() {
-        let p = posterior(&[v(4, &[(4, 0); 4]), v(8, &[(6, 6)])], (0, 8), 16, false);
-        let top: f64 = p[4..8].iter().map(|x| x.1).sum();
-        assert!(top > 0.95 && p[4].1 < 0.4, "{p:?}");
+        let p = posterior(&[v(4, &[(4, 0); 4]), v(8, &[(6, 6)])], (0, 8), 16);
+        assert!(p[4..8].iter().sum::<f64>() > 0.95 && p[4] < 0.4, "{p:?}");
     }
 }

@@ -23,13 +23,11 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let largest = run.cells.iter().filter(|c| c.get("random") == random as i64 && run.of(c.id).next().is_some()).map(|c| c.get("n")).max();
     let Some(largest) = largest else { return vec![Finding::undecided(q, "the run ended before this order was tried")] };
     let line = slow_line(run);
-    let all = line.map(|l| last_trials(run, random, l)).unwrap_or_default();
     let seen = line.map_or((0, 0), |l| stalls(run, l));
     let most = run.cells.iter().map(|c| c.get("n")).max().unwrap_or(1).max(largest) as u32;
-    let p = match line {
-        Some(_) => posterior(&all, seen, most, random),
-        None => vec![(most, 0.97)],
-    };
+    let none_slow = || Belief { by: ByPolicy { p: vec![(most, 0.97)], rules: 0.0, foretells: 0.0 }, proved: 0, last: vec![] };
+    let belief = Belief::of(run, random).unwrap_or_else(none_slow);
+    let p = &belief.by.p;
     let (k, top) = p.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0));
     let order = if random { "random" } else { "linear" };
     // Writes that cost the same whatever the order and the number either keep no AU open or need none.
@@ -59,7 +57,7 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     if let Some(slow) = once_more.filter(|&t| t > line) {
         return filled_up(run, q, line, slow);
     }
-    if let Some(at) = silent_above(run, &slots, random, line, k as i64) {
+    if let Some(at) = silent_above(run, &slots, random, line, k as i64).filter(|_| belief.by.foretells < 0.95) {
         let why = format!("writes behind {} never pay, while those before do: another kind of memory, or none (capacity tells)", Bytes(at));
         return vec![Finding::undecided(q, why)];
     }
@@ -80,17 +78,24 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
         None => 0.8,
     };
     // Rounds that came to rest prove that so many fit; without them the number rests on how often visits were slow.
-    let proved = all.iter().filter(|v| v.settled(random)).map(|v| v.n).max().unwrap_or(0);
     // A table that throws out at random is slow only now and then, and comes to rest late: one more may have fitted.
-    let next = all.iter().map(|v| v.n).filter(|&n| n > k).min();
-    let beyond = all.iter().filter(|v| Some(v.n) == next).flat_map(|v| &v.rounds).fold((0, 0), |a, r| (a.0 + r.1, a.1 + r.0));
+    let next = belief.last.iter().map(|v| v.n).filter(|&n| n > k).min();
+    let beyond = belief.last.iter().filter(|v| Some(v.n) == next).flat_map(|v| &v.rounds).fold((0, 0), |a, r| (a.0 + r.1, a.1 + r.0));
     let scattered = beyond.0 * 4 < beyond.1 && k > 8;
-    let rest = match k > proved.max(1) || scattered {
-        false => 1.0,
-        // Of so many, one or two more or less.
-        true if k > 40 => 0.7,
-        true => 0.87,
-    };
+    // Random replacement is followed only about: it tells one of a few, not of dozens.
+    let surely = belief.by.foretells > 0.95 || k <= belief.proved.max(1) && !scattered;
+    let rest = if surely { 1.0 } else { 0.87 };
+    // Of so many, one or two more or less.
+    if !surely && k > if belief.ruled() { 20 } else { 16 } {
+        if belief.proved <= 4 {
+            return vec![Finding::undecided(q, format!("the cut lies near {k}, but the times do not agree"))];
+        }
+        let why = "with more, slow visits came and went: how many more stay open the times do not tell";
+        let text =
+            format!("{} AUs in turn, {order}, came to rest: {} ms a write of {}", belief.proved, three(base / 1e3), Bytes(slots.chunk));
+        let least = Finding::at_least(q, belief.proved as f64, top.min(known).min(0.87), why).evidence(text.clone());
+        return vec![least, Finding::decided(Quantity::Mapping, 1.0, 0.65).evidence(text)];
+    }
     // A cache that was filled before may have had room again, and was full in the middle of the search.
     // Nor is it known that the run ended before a cache was full, where one AU was not tried once more.
     // Writes kept short for a slow bus may be shorter than a unit, and then be gathered as long as they go to one AU only.
@@ -146,7 +151,10 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let mut out = vec![f, mapping];
     if over.len() >= 3 && trust >= SAID && !either {
         let cost: Vec<f64> = over.iter().map(|t| (t - base) / 1e3).collect();
-        let mut c = Finding::decided(Quantity::CloseCostMs, (median(&cost) * 100.0).round() / 100.0, trust.min(sure).min(0.95));
+        // What is copied depends on how full the AU is: costs that differ are not yet that of a whole one.
+        let spread = (quantile(&cost, 0.75) - quantile(&cost, 0.25)) / median(&cost);
+        let most = if spread < 0.08 { 0.95 } else { 0.85 };
+        let mut c = Finding::decided(Quantity::CloseCostMs, (median(&cost) * 100.0).round() / 100.0, trust.min(sure).min(most));
         c.interval = bootstrap_median(&cost).map(|i| i.map(|x| (x * 100.0).round() / 100.0));
         out.push(c.evidence(format!("{} writes that closed an AU, {order} order", over.len())));
     }
