@@ -16,7 +16,7 @@ use super::slots::{Slots, most_tried};
 use super::{About, Bench, Experiment, Figure, Series, Setup};
 use crate::device::DeviceError;
 use crate::finding::{Finding, Findings, Quantity};
-use crate::infer::open::{ByPolicy, Visits, by_policy, line, unsettled};
+use crate::infer::open::{ByPolicy, Visits, by_policy, line, proved, unsettled};
 use crate::infer::replacement::{Trial, Visit};
 use crate::infer::stats::{bootstrap_median, median, quantile};
 use crate::samples::{Cell, Run, Sample};
@@ -347,7 +347,7 @@ impl Belief {
         let most = run.cells.iter().map(|c| c.get("n")).max().unwrap_or(1) as u32;
         let history = history(run, line);
         let last = last_trials(run, &history, random);
-        let proved = last.iter().filter(|v| v.settled(random)).map(|v| v.n).max().unwrap_or(0);
+        let proved = proved(&last, random);
         let history: Vec<Trial> = history.into_iter().map(|h| h.1).collect();
         Some(Belief { by: by_policy(&last, &history, stalls(run, line), most, random), proved, last })
     }

@@ -139,7 +139,7 @@ fn normal(ln: &[f64]) -> Vec<(u32, f64)> {
 }
 
 /// The largest count that settled.
-fn proved(trials: &[Visits], random: bool) -> u32 {
+pub fn proved(trials: &[Visits], random: bool) -> u32 {
     trials.iter().filter(|v| v.settled(random)).map(|v| v.n).max().unwrap_or(0)
 }
 
