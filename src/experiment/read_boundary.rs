@@ -37,6 +37,10 @@ const CONTROL: u8 = 4;
 const WINDOWS: [u64; 3] = [16 * MIB, 48 * MIB, 208 * MIB];
 /// A smaller step may be this part of one that shows, and be missed, before the one that shows is no longer told as the smallest.
 const HIDDEN: f64 = 0.3;
+/// Nor where it may cost so many microseconds: 8 KiB come out of the registers in 20 us at 400 MB/s (ONFI 4).
+const PAGE_OUT: f64 = 15.0;
+/// Steps of so many sigma are no chance.
+const CLEAR: f64 = 6.0;
 /// Below this, the largest step may as well be planes that are read together.
 const SMALL_ERASE_BLOCK: u64 = 128 * KIB;
 
@@ -293,8 +297,9 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bound
     };
     if let Some(s) = lower.first() {
         // A page taken out of the same registers may cost a hundredth of what planes cost, which is less than the rows below can show.
-        let hidden = if lower.len() == 1 { view.hidden_below(s) } else { 0.0 };
-        out.push(if hidden > HIDDEN {
+        let lone = lower.iter().filter(|s| s.z >= CLEAR).count() < 2;
+        let hidden = if lone { view.hidden_below(s) } else { 0.0 };
+        out.push(if hidden > HIDDEN || hidden * s.height > PAGE_OUT {
             let why = format!("{} or less: what a smaller page costs would not stand out of the noise", Bytes(s.size));
             Finding::undecided(Quantity::Page, why)
         } else {

@@ -19,6 +19,8 @@ pub struct Visit {
     pub opening: bool,
     /// The last write that the AU has room for: it may pay for more than being opened.
     pub fills: bool,
+    /// The streams of its test are in linear order.
+    pub in_order: bool,
     /// The AU of the stream's visit before is full, this is another. Where it costs nothing, the full one left the table.
     pub goes_on: bool,
 }
@@ -57,40 +59,90 @@ impl Noise {
     }
 }
 
-/// The table is a queue: its head goes. Whatever it held before the run goes first. ln P(slow and fast visits, in their order)
-/// when `k` AUs stay open, and how many visits were not as foretold. `to_back`: a visit brings the AU back to the end (LRU), or does
-/// not (FIFO). `halves`: an AU that is opened is taken for one in linear order, and comes into the table, for a price, with its
-/// second visit.
-pub fn queue(trials: &[Trial], k: usize, to_back: bool, halves: bool, noise: Noise) -> (f64, usize) {
-    let mut open: Vec<u64> = vec![];
-    let mut once: HashSet<u64> = HashSet::new();
-    let mut of_stream: HashMap<u64, u64> = HashMap::new();
-    let (mut ln, mut belied) = (0.0, 0);
-    for v in trials.iter().flat_map(|t| &t.visits) {
-        let full = of_stream.insert(v.stream, v.au).filter(|_| v.goes_on);
-        let freed = full.filter(|_| !v.slow).and_then(|full| open.iter().rposition(|&a| a == full));
-        if let Some(i) = freed {
-            open.remove(i);
+/// A table whose head goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Queue {
+    /// How many AUs it holds.
+    pub k: usize,
+    /// A visit brings the AU back to the end (LRU), or does not (FIFO).
+    pub to_back: bool,
+    /// An AU that is opened is taken for one in linear order, which costs nothing and counts for nothing before its second visit;
+    /// its place it has from the first.
+    pub halves: bool,
+    /// What was seen is believed: where a visit was not as foretold, the table was not as supposed.
+    pub believes: bool,
+}
+
+/// What a queue knows of an AU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    open: bool,
+    /// It takes part in the count; only those are thrown out.
+    counts: bool,
+    /// The visits that opened it and that came last.
+    opened: usize,
+    last: usize,
+}
+
+/// A visit to an AU by number, and the full AU that its stream left without a cost.
+type Step = (Visit, usize, Option<usize>);
+
+/// All visits, their AUs numbered from 0, and how many AUs there are.
+fn numbered(trials: &[Trial]) -> (Vec<Step>, usize) {
+    let mut numbers: HashMap<u64, usize> = HashMap::new();
+    let mut of_stream: HashMap<u64, usize> = HashMap::new();
+    let mut step = |v: &Visit| {
+        let next = numbers.len();
+        let au = *numbers.entry(v.au).or_insert(next);
+        let left = of_stream.insert(v.stream, au).filter(|_| v.goes_on && !v.slow);
+        (*v, au, left)
+    };
+    let all = trials.iter().flat_map(|t| &t.visits).map(&mut step).collect();
+    (all, numbers.len())
+}
+
+impl Queue {
+    /// ln P(slow and fast visits, in their order); `None` when more than `most` of them were not as foretold. Whatever the table held
+    /// before the run goes first.
+    fn foretells(self, (steps, aus): &(Vec<Step>, usize), noise: Noise, most: f64) -> Option<f64> {
+        let mut aus = vec![Place::default(); *aus];
+        let (mut counted, mut ln, mut belied) = (0, 0.0, 0.0);
+        for (now, (v, au, left)) in steps.iter().enumerate() {
+            if let Some(p) = left.map(|left| &mut aus[left]) {
+                counted -= p.counts as usize;
+                (p.open, p.counts) = (false, false);
+            }
+            let p = &mut aus[*au];
+            let comes_in = !p.counts && !(self.halves && (!p.open || v.in_order));
+            let mut counts = p.counts || comes_in;
+            if !p.open || self.to_back {
+                p.opened = now;
+            }
+            if v.tells() {
+                ln += noise.of(comes_in, v.slow).ln();
+                if comes_in != v.slow {
+                    belied += 1.0;
+                    if belied > most {
+                        return None;
+                    }
+                    if self.believes && v.slow {
+                        // It had been closed, and was opened by this visit or, unnoticed, by the one before.
+                        p.opened = if self.halves && !self.to_back { p.last } else { now };
+                        counts = true;
+                    }
+                }
+            }
+            counted += (counts && !p.counts) as usize;
+            *p = Place { open: true, counts, last: now, ..*p };
+            if counted > self.k {
+                let others = (0..aus.len()).filter(|a| aus[*a].counts && a != au);
+                let thrown = others.min_by_key(|a| aus[*a].opened).unwrap_or(*au);
+                (aus[thrown].open, aus[thrown].counts) = (false, false);
+                counted -= 1;
+            }
         }
-        let at = open.iter().rposition(|&a| a == v.au);
-        let first = halves && at.is_none() && !once.remove(&v.au) && once.insert(v.au);
-        if v.tells() {
-            let closed = at.is_none() && !first;
-            ln += noise.of(closed, v.slow).ln();
-            belied += (closed != v.slow) as usize;
-        }
-        match at {
-            _ if first => continue,
-            Some(_) if !to_back => continue,
-            Some(i) => drop(open.remove(i)),
-            None if freed.is_none() && open.len() >= k.max(1) => drop(open.remove(0)),
-            None => {}
-        }
-        if k > 0 {
-            open.push(v.au);
-        }
+        Some(ln)
     }
-    (ln, belied)
 }
 
 /// P(`closed` AUs are closed, `due` of them not yet visited in this round).
@@ -334,14 +386,14 @@ pub type ByCount = Vec<(usize, f64)>;
 pub fn ln_queues(trials: &[Trial], counts: RangeInclusive<usize>, random_order: bool, noise: Noise) -> ByCount {
     let tell: Vec<bool> = trials.iter().flat_map(|t| &t.visits).filter(|v| v.tells()).map(|v| v.slow).collect();
     let slow = tell.iter().filter(|&&slow| slow).count();
-    let most_belied = 2.0 + BELIED * slow as f64 + noise.stalls * tell.len() as f64;
+    let most_belied = 2.0 + (BELIED * slow as f64 + noise.stalls * tell.len() as f64).min(0.5 * slow as f64);
+    let steps = numbered(trials);
     let mut all = vec![];
-    for halves in [false, true].into_iter().take(1 + random_order as usize) {
-        for to_back in [true, false] {
-            let of = counts.clone().map(|k| (k, queue(trials, k, to_back, halves, noise)));
-            let fits = of.filter(|(_, (_, belied))| *belied as f64 <= most_belied);
-            all.extend(fits.map(|(k, (ln, _))| (k, ln - if to_back { 1.0 } else { 2.0 })));
-        }
+    // Only in random order does the card know of AUs that count for nothing, and throw them out unseen.
+    for rule in 0..if random_order { 6 } else { 2 } {
+        let queue = |k| Queue { k, to_back: rule & 1 == 0, halves: rule >= 2, believes: rule >= 4 };
+        let of = |k| Some((k, queue(k).foretells(&steps, noise, most_belied)? - (rule as f64 + 1.0).ln()));
+        all.extend(counts.clone().filter_map(of));
     }
     all
 }
@@ -424,7 +476,7 @@ mod tests {
                         _ => {}
                     }
                     let goes_on = *d > 1 && (*d - 1).is_multiple_of(lasts);
-                    visits.push(Visit { stream, au, slow: at.is_none(), opening: round == 0, fills: false, goes_on });
+                    visits.push(Visit { stream, au, slow: at.is_none(), opening: round == 0, fills: false, in_order: true, goes_on });
                 }
             }
             out.push(Trial { set: (0..n as u64).collect(), visits });

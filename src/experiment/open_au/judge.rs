@@ -9,6 +9,8 @@ const NO_LIMIT_BY_PAGE: f64 = 0.6;
 /// What is left of the chance that a cache hides the limit, once half a gigabyte was written and none showed.
 const NO_CACHE_FOUND: f64 = 0.7;
 
+const BARELY: &str = "slow writes come with many AUs, but cost little more than others";
+
 /// The findings of one order.
 pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let q = if random { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
@@ -46,6 +48,9 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
         );
         return vec![Finding::undecided(q, why.clone()), Finding::undecided(Quantity::Mapping, why)];
     }
+    if k == most && largest == 1 {
+        return vec![Finding::undecided(q, "the run ended before two AUs were tried")];
+    }
     if k == most && top < 0.5 {
         return vec![Finding::undecided(q, "slow writes came and went: the times do not agree")];
     }
@@ -54,7 +59,7 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     }
     let line = line.unwrap_or(f64::INFINITY);
     let once_more = once_more(run);
-    if let Some(slow) = once_more.filter(|&t| t > line) {
+    if let Some(slow) = became_slow(run, line) {
         return filled_up(run, q, line, slow);
     }
     if let Some(at) = silent_above(run, &slots, random, line, k as i64).filter(|_| belief.by.foretells < 0.95) {
@@ -85,6 +90,7 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     // Random replacement is followed only about: it tells one of a few, not of dozens.
     let surely = belief.by.foretells > 0.95 || k <= belief.proved.max(1) && !scattered;
     let rest = if surely { 1.0 } else { 0.87 };
+    let limited = (1.0 - p.last().map_or(0.0, |l| l.1)) * (0.4 + 0.6 * contrast);
     // Of so many, one or two more or less.
     if !surely && k > if belief.ruled() { 20 } else { 16 } {
         if belief.proved <= 4 {
@@ -94,7 +100,11 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
         let text =
             format!("{} AUs in turn, {order}, came to rest: {} ms a write of {}", belief.proved, three(base / 1e3), Bytes(slots.chunk));
         let least = Finding::at_least(q, belief.proved as f64, top.min(known).min(0.87), why).evidence(text.clone());
-        return vec![least, Finding::decided(Quantity::Mapping, 1.0, 0.65).evidence(text)];
+        let mapping = match limited < 0.8 {
+            true => Finding::undecided(Quantity::Mapping, BARELY),
+            false => Finding::decided(Quantity::Mapping, 1.0, 0.65).evidence(text),
+        };
+        return vec![least, mapping];
     }
     // A cache that was filled before may have had room again, and was full in the middle of the search.
     // Nor is it known that the run ended before a cache was full, where one AU was not tried once more.
@@ -135,14 +145,13 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     if seen.0 > 0 {
         f = f.caveat(format!("{} of {} reference writes stalled", seen.0, seen.1));
     }
-    let limited = (1.0 - p.last().map_or(0.0, |l| l.1)) * (0.4 + 0.6 * contrast);
     // Not even one AU in linear order stays open: every write pays. In random order that may be so with either kind.
     let class = if k == 0 && !random { 3.0 } else { 1.0 };
     let either = k == 0 && random && run.setting(Quantity::OpenAusLinear.key()).is_none();
     let mapping = if either {
         Finding::undecided(Quantity::Mapping, "every write in random order pays; what linear order pays is not known")
     } else if limited < 0.5 {
-        Finding::undecided(Quantity::Mapping, "slow writes come with many AUs, but cost little more than others")
+        Finding::undecided(Quantity::Mapping, BARELY)
     } else {
         // Both orders together would make more of it than either knows.
         let most = if trust < 0.75 || once_more.is_none() || short { 0.65 } else { 0.97 };
