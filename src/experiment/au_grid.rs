@@ -266,8 +266,8 @@ fn replay(run: &Run) -> Option<State> {
             // Boundaries between those met: some were passed without a cost that stood out, their AUs being open already.
             if *b == (2, 2) {
                 s.edges.divide(PARTS[part]);
-                // What was right before says nothing of those between.
-                s.right = 0;
+                // What was seen before says nothing of those between, nor of what lies between them.
+                (s.right, s.between) = (0, [(0, 0); 2]);
             }
             continue;
         }

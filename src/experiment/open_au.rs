@@ -353,6 +353,8 @@ struct Belief {
     proved: u32,
     /// The last trials of each count.
     last: Vec<Visits>,
+    /// So many came to rest at first, and later not half as many would.
+    taken_back: bool,
 }
 
 impl Belief {
@@ -363,8 +365,9 @@ impl Belief {
         let history = history(run, line);
         let last = last_trials(run, &history, random);
         let proved = proved(&last, random);
+        let taken_back = taken_back(run, &history, random, proved);
         let history: Vec<Trial> = history.into_iter().map(|h| h.1).collect();
-        Some(Belief { by: by_policy(&last, &history, stalls(run, line), most, random), proved, last })
+        Some(Belief { by: by_policy(&last, &history, stalls(run, line), most, random), proved, last, taken_back })
     }
 
     /// Does a known policy of replacement say when visits are slow?
@@ -380,6 +383,18 @@ impl Belief {
         let fits: f64 = self.by.p.iter().filter(|p| p.0 as i64 >= n).map(|p| p.1).sum();
         (fits.max(1e-9) / (1.0 - fits).max(1e-9)).ln()
     }
+}
+
+/// In the last trial of no more than `proved` AUs that opened them all, were nearly all visits slow?
+fn taken_back(run: &Run, history: &[(u32, Trial)], random: bool, proved: u32) -> bool {
+    let ours = |cell: u32| run.cell(cell).is_some_and(|c| c.get("random") == random as i64 && c.get("n") as u32 <= proved);
+    let opened = |t: &Trial| t.visits.iter().filter(|v| v.opening).count() >= t.set.len().max(2);
+    let last = history.iter().rev().find(|(cell, t)| ours(*cell) && opened(t));
+    last.is_some_and(|(_, t)| {
+        let later = t.visits.iter().filter(|v| v.tells());
+        let (all, slow) = later.fold((0, 0), |a, v| (a.0 + 1, a.1 + v.slow as usize));
+        all >= 5 && slow * 10 >= all * 9
+    })
 }
 
 fn wants(cell: &Cell, run: &Run) -> bool {

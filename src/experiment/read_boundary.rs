@@ -11,6 +11,7 @@
 //! (reads stay small), cards never written (flat: said), periodic stalls (medians, far positions).
 
 mod estimate;
+mod pieces;
 mod view;
 
 use super::{About, Bench, Experiment, Figure, Series, Setup, alignments};
@@ -50,7 +51,7 @@ static ABOUT: About = About {
     method: "reads before, across and after boundaries of every size; a sweep where the sizes are odd; a check far away",
     writes: false,
     answers: &[Quantity::EraseBlock, Quantity::EraseBlockOffset, Quantity::Page, Quantity::AccessUnit],
-    roles: &["pre", "on", "post", "predicted", "control"],
+    roles: &["pre", "on", "post", "predicted", "control", "far", "back"],
     covers: "F1-F12, Q5, Q7",
 };
 
@@ -94,6 +95,7 @@ impl Experiment for ReadBoundary {
             }
             Kind::Sweep => trials < cell.get("trials") as u32,
             Kind::Verify => trials < 7,
+            Kind::Pairs => trials < 24,
             Kind::Confirm => {
                 if trials < 16 {
                     return true;
@@ -136,6 +138,7 @@ impl Experiment for ReadBoundary {
                     b.read(role, p - block / 2, block)?;
                 }
             }
+            Kind::Pairs => pieces::trial(cell, b)?,
             Kind::Confirm => {
                 let (period, phase, step) = (cell.bytes("period"), cell.bytes("phase"), cell.bytes("step"));
                 let (Some(p), Some(near)) = (random_point(b, period, phase, 0, block), random_point(b, period, phase, period, block))
@@ -180,8 +183,13 @@ impl Experiment for ReadBoundary {
             Some(Kind::Confirm) => {
                 let good = run.cells.last().is_some_and(|c| confirmed(run, c) > 0.5);
                 let swept = run.cells.iter().any(|c| kind(c) == Kind::Sweep);
-                if good || swept { vec![] } else { view.sweep_cell(run, 0).into_iter().collect() }
+                match () {
+                    _ if good && reads_ahead(run) => run.cells.last().map(pieces::cell).into_iter().collect(),
+                    _ if good || swept => vec![],
+                    _ => view.sweep_cell(run, 0).into_iter().collect(),
+                }
             }
+            Some(Kind::Pairs) => vec![],
             Some(Kind::Fine) | None => return vec![],
         };
         // Small boundaries cost least, and there a missed one is a wrong page: last, so that time is left for the rest.
@@ -202,7 +210,12 @@ impl Experiment for ReadBoundary {
                 let lower = below(period);
                 let trust = confirmed(run, c) * view.block_prior(period, lower.first().map(|s| s.size));
                 // First reads are dear also where a card keeps its map in pieces, whose ends look like erase blocks.
-                let trust = if reads_ahead(run) { trust.min(0.88) } else { trust };
+                let in_pieces = pieces::in_pieces(run, e.value);
+                let trust = match () {
+                    _ if in_pieces => 0.0,
+                    _ if reads_ahead(run) && pieces::saved(run).is_none_or(|s| s.n < 12) => trust.min(0.88),
+                    _ => trust,
+                };
                 let by = if run.cells.iter().any(|c| kind(c) == Kind::Sweep) { "sweep" } else { "rows" };
                 let text = format!(
                     "a read across a multiple of {} takes {:.0} µs longer than across other boundaries (± {:.0}), at {} places ({by})",
@@ -228,11 +241,14 @@ impl Experiment for ReadBoundary {
                     out.push(at.evidence(format!("the boundaries lie at {} + k x {}{to}", Bytes(phase % period), Bytes(period))));
                     push_small(&mut out, &view, &lower, true);
                 } else {
-                    let why =
-                        format!("the largest regular boundary, {}, may be planes read together rather than an erase block", Bytes(period));
+                    let period = Bytes(period);
+                    let why = match in_pieces {
+                        true => format!("the card keeps what it looked up for {period}: its map may be in pieces of that size"),
+                        false => format!("the largest regular boundary, {period}, may be planes read together rather than an erase block"),
+                    };
                     out.push(Finding { rivals: vec![], ..Finding::undecided(Quantity::EraseBlock, why) }.evidence(text));
                     // Planes read together are a few pages: a boundary of megabytes is none of theirs.
-                    push_small(&mut out, &view, &below(if period >= MIB { period } else { u64::MAX }), period >= MIB);
+                    push_small(&mut out, &view, &below(if period.0 >= MIB { period.0 } else { u64::MAX }), period.0 >= MIB);
                 }
             }
             None => {
@@ -389,11 +405,13 @@ enum Kind {
     Sweep,
     Verify,
     Confirm,
+    Pairs,
 }
 
 fn kind(cell: &Cell) -> Kind {
     match () {
         _ if cell.set.contains_key("fine") => Kind::Fine,
+        _ if cell.set.contains_key("pairs") => Kind::Pairs,
         _ if cell.set.contains_key("align") => Kind::Row,
         _ if cell.set.contains_key("count") => Kind::Sweep,
         _ if cell.set.contains_key("period") => Kind::Confirm,

@@ -157,7 +157,7 @@ struct Judged {
     row: String,
 }
 
-/// Compares a report with the truth, and keeps the report where it is wrong.
+/// Compares a report with the truth, and keeps the report where it is wrong, or all of them in the directory NANDSCOPE_SERVE_KEEP.
 fn judge(name: &str, model: &Model, report: &Report) -> Judged {
     let (truth, plain) = (model.truth(), visible(model));
     let mut j = Judged { right: 0, wrong: 0, plain: plain.len(), found: 0, confident: vec![], row: format!("| {name} |") };
@@ -183,8 +183,9 @@ fn judge(name: &str, model: &Model, report: &Report) -> Judged {
         }
     }
     println!("{}", j.row);
-    if j.wrong > 0 {
-        let path = std::env::temp_dir().join(format!("nandscope-wrong-{name}.json"));
+    let kept = std::env::var_os("NANDSCOPE_SERVE_KEEP").map(|dir| Path::new(&dir).join(format!("{name}.json")));
+    let wrong = (j.wrong > 0).then(|| std::env::temp_dir().join(format!("nandscope-wrong-{name}.json")));
+    if let Some(path) = kept.or(wrong) {
         report.save(&path).unwrap();
         println!("the report is kept: {}", path.display());
     }

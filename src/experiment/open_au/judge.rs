@@ -27,7 +27,8 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let line = slow_line(run);
     let seen = line.map_or((0, 0), |l| stalls(run, l));
     let most = run.cells.iter().map(|c| c.get("n")).max().unwrap_or(1).max(largest) as u32;
-    let none_slow = || Belief { by: ByPolicy { p: vec![(most, 0.97)], rules: 0.0, foretells: 0.0 }, proved: 0, last: vec![] };
+    let none_slow =
+        || Belief { by: ByPolicy { p: vec![(most, 0.97)], rules: 0.0, foretells: 0.0 }, proved: 0, last: vec![], taken_back: false };
     let belief = Belief::of(run, random).unwrap_or_else(none_slow);
     let p = &belief.by.p;
     let (k, top) = p.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0));
@@ -61,6 +62,13 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let once_more = once_more(run);
     if let Some(slow) = became_slow(run, line) {
         return filled_up(run, q, line, slow);
+    }
+    if belief.taken_back {
+        let why = format!(
+            "{} AUs came to rest at first, and did not later: a cache was full, or this card goes by what was written before",
+            belief.proved
+        );
+        return vec![Finding::undecided(q, why.clone()), Finding::undecided(Quantity::Mapping, why)];
     }
     if let Some(at) = silent_above(run, &slots, random, line, k as i64).filter(|_| belief.by.foretells < 0.95) {
         let why = format!("writes behind {} never pay, while those before do: another kind of memory, or none (capacity tells)", Bytes(at));
@@ -109,7 +117,11 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     // A cache that was filled before may have had room again, and was full in the middle of the search.
     // Nor is it known that the run ended before a cache was full, where one AU was not tried once more.
     // Writes kept short for a slow bus may be shorter than a unit, and then be gathered as long as they go to one AU only.
-    let short = slots.chunk < 16 * KIB && run.setting("write_unit").is_none();
+    let short = slots.chunk < run.setting("write_unit").unwrap_or(16 * KIB);
+    if short && k == 1 && !random {
+        let why = format!("writes of {} may be gathered into one unit as long as they go to one AU", Bytes(slots.chunk));
+        return vec![Finding::undecided(q, why.clone()), Finding::undecided(Quantity::Mapping, why)];
+    }
     let most_sure = if run.setting("filled").is_some() || once_more.is_none() || short { 0.88 } else { 0.98 };
     let trust = (top * known * rest * (0.4 + 0.6 * contrast)).min(most_sure);
     let text = format!(

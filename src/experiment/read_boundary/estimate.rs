@@ -7,7 +7,7 @@ use super::*;
 use crate::infer::stats::{low_difference, quantile};
 
 /// Microseconds of the reads of one trial, by role.
-fn of_trial(trial: &[&Sample], role: u8) -> Option<f64> {
+pub fn of_trial(trial: &[&Sample], role: u8) -> Option<f64> {
     trial.iter().find(|s| s.role == role).map(|s| s.took.micros())
 }
 
