@@ -1,0 +1,226 @@
+//! Any open AU is thrown out. This is followed exactly: AUs that are visited in an order drawn anew each round are alike, so how many of
+//! them are closed, and how many of those have their visit still to come, is all there is to know.
+
+use super::{Noise, Trial, ln_choose};
+use std::collections::{HashMap, HashSet};
+
+/// P(`closed` AUs are closed, `due` of them not yet visited in this round).
+#[derive(Clone, Copy)]
+struct State {
+    closed: usize,
+    due: usize,
+    p: f64,
+}
+
+/// States with less than this share are forgotten.
+const FORGOTTEN: f64 = 1e-7;
+
+/// All that random replacement leaves to know of a test.
+struct Table {
+    k: usize,
+    /// AUs of the test, and those of them whose visit in this round is to come.
+    n: usize,
+    due: usize,
+    states: Vec<State>,
+    /// Room to add states up in, by closed and due.
+    sums: Vec<f64>,
+}
+
+impl Table {
+    /// Adds up equal states and forgets hopeless ones; the probabilities sum to one again. What they summed to before.
+    fn gather(&mut self, next: &[State]) -> f64 {
+        let side = self.n + 2;
+        if self.sums.len() < side * side {
+            self.sums.resize(side * side, 0.0);
+        }
+        let mut total = 0.0;
+        for s in next {
+            self.sums[s.closed * side + s.due] += s.p;
+            total += s.p;
+        }
+        self.states.clear();
+        for s in next {
+            let p = std::mem::take(&mut self.sums[s.closed * side + s.due]) / total;
+            if p > FORGOTTEN {
+                self.states.push(State { p, ..*s });
+            }
+        }
+        total
+    }
+
+    /// One more round, in a new order.
+    fn round(&mut self) {
+        self.due = self.n;
+        let next: Vec<State> = self.states.iter().map(|s| State { due: s.closed, ..*s }).collect();
+        self.gather(&next);
+    }
+
+    /// AUs open that are not of the test.
+    fn others(&self, s: &State) -> f64 {
+        (self.k + s.closed).saturating_sub(self.n) as f64
+    }
+
+    /// The chance of an AU of the test to be open.
+    fn chance_open(&self) -> f64 {
+        1.0 - self.states.iter().map(|s| s.p * s.closed as f64).sum::<f64>() / self.n.max(1) as f64
+    }
+
+    /// Only `kept` AUs stay in the test, whichever.
+    fn keep(&mut self, kept: usize) {
+        if kept < self.n {
+            let all = ln_choose(self.n, kept);
+            let mut next = vec![];
+            for s in &self.states {
+                for closed in (s.closed + kept).saturating_sub(self.n)..=s.closed.min(kept) {
+                    let ln = ln_choose(s.closed, closed) + ln_choose(self.n - s.closed, kept - closed) - all;
+                    next.push(State { closed, due: closed, p: s.p * ln.exp() });
+                }
+            }
+            self.n = kept;
+            self.gather(&next);
+        }
+        self.round();
+    }
+
+    /// A new AU comes in and is opened, from `states`: another is thrown out.
+    fn open(&self, states: &[State], next: &mut Vec<State>) {
+        let (n, due, k) = (self.n as f64, self.due as f64, self.k as f64);
+        for s in states {
+            let (closed, closed_due) = (s.closed as f64, s.due as f64);
+            let thrown = s.p / k;
+            next.push(State { p: thrown * self.others(s), ..*s });
+            next.push(State { closed: s.closed + 1, due: s.due + 1, p: thrown * (due - closed_due).max(0.0) });
+            next.push(State { closed: s.closed + 1, due: s.due, p: thrown * (n - due - closed + closed_due).max(0.0) });
+        }
+    }
+
+    /// A stream comes in whose AU is this `share` of the others that may be open, and is opened.
+    fn join(&mut self, share: f64) {
+        let mut next = vec![];
+        let mut shut = self.states.clone();
+        for s in shut.iter_mut().filter(|_| share > 0.0) {
+            let was_open = (self.others(s) * share).min(1.0);
+            next.push(State { p: s.p * was_open, ..*s });
+            s.p *= 1.0 - was_open;
+        }
+        self.open(&shut, &mut next);
+        self.n += 1;
+        self.gather(&next);
+    }
+
+    /// One of those due in this round has filled its AU and goes on in a new one: in its place when that was fast.
+    fn go_on(&mut self, slow: bool, noise: Noise) {
+        let due = self.due as f64;
+        let (mut next, mut left) = (vec![], vec![]);
+        for s in &self.states {
+            let shut = s.due as f64 / due;
+            if s.due > 0 {
+                left.push(State { closed: s.closed - 1, due: s.due - 1, p: s.p * shut * noise.of(true, slow) });
+            }
+            match slow {
+                false => next.push(State { p: s.p * (1.0 - shut), ..*s }),
+                true => left.push(State { p: s.p * (1.0 - shut), ..*s }),
+            }
+        }
+        (self.n, self.due) = (self.n - 1, self.due - 1);
+        self.open(&left, &mut next);
+        self.n += 1;
+        self.gather(&next);
+    }
+
+    /// One of those due in this round is visited; ln P(seen).
+    fn visit(&mut self, seen: Option<(bool, Noise)>) -> f64 {
+        let (n, due, k) = (self.n as f64, self.due as f64, self.k as f64);
+        let of = |closed: bool| seen.map_or(1.0, |(slow, noise)| noise.of(closed, slow));
+        let mut next = vec![];
+        for s in &self.states {
+            let (closed, closed_due) = (s.closed as f64, s.due as f64);
+            next.push(State { p: s.p * (1.0 - closed_due / due) * of(false), ..*s });
+            if s.due > 0 {
+                let p = s.p * closed_due / due * of(true) / k;
+                next.push(State { closed: s.closed - 1, due: s.due - 1, p: p * self.others(s) });
+                next.push(State { closed: s.closed, due: s.due - 1, p: p * (n - due - closed + closed_due).max(0.0) });
+                next.push(State { p: p * (due - closed_due), ..*s });
+            }
+        }
+        self.due -= 1;
+        self.gather(&next).ln()
+    }
+}
+
+/// AUs that left the test, each with the chance that it is still open.
+struct Gone {
+    /// Chance when it left, and how many were thrown out until then.
+    streams: HashMap<u64, (f64, f64)>,
+    /// How many are open by all these chances, what was open before the run included.
+    open: f64,
+    thrown: f64,
+    k: f64,
+}
+
+impl Gone {
+    fn leaves(&mut self, stream: Option<u64>, chance: f64) {
+        self.open += chance;
+        if let Some(s) = stream {
+            self.streams.insert(s, (chance, self.thrown));
+        }
+    }
+
+    /// One open AU was thrown out, whichever: with so much chance.
+    fn throw(&mut self, chance: f64) {
+        self.thrown += chance;
+        self.open *= (-chance / self.k).exp();
+    }
+
+    /// The share of a stream that returns of all that may be open.
+    fn returns(&mut self, stream: u64) -> f64 {
+        let Some((chance, then)) = self.streams.remove(&stream) else { return 0.0 };
+        let now = chance * ((then - self.thrown) / self.k).exp();
+        let share = now / self.open.max(now).max(1e-9);
+        self.open -= now;
+        share
+    }
+}
+
+/// Any open AU goes, with the same chance. ln P(slow and fast visits, in their order) when `k` AUs stay open, one at least.
+pub fn random(trials: &[Trial], k: usize, noise: Noise) -> f64 {
+    let k = k.max(1);
+    let mut table = Table { k, n: 0, due: 0, states: vec![State { closed: 0, due: 0, p: 1.0 }], sums: vec![] };
+    let mut gone = Gone { streams: HashMap::new(), open: k as f64, thrown: 0.0, k: k as f64 };
+    let mut of_test: HashSet<u64> = HashSet::new();
+    let mut ln = 0.0;
+    for t in trials {
+        let left: Vec<u64> = of_test.iter().copied().filter(|s| !t.set.contains(s)).collect();
+        for stream in left {
+            of_test.remove(&stream);
+            gone.leaves(Some(stream), table.chance_open());
+        }
+        table.keep(of_test.len());
+        let mut visited: HashSet<u64> = HashSet::new();
+        let mut opening = true;
+        for v in &t.visits {
+            if visited.contains(&v.stream) || opening && !v.opening {
+                table.round();
+                visited.clear();
+                opening = v.opening;
+            }
+            let seen = v.tells().then_some((v.slow, noise));
+            if of_test.insert(v.stream) {
+                let share = if v.goes_on { 0.0 } else { gone.returns(v.stream) };
+                table.join(share);
+                gone.throw(if share > 0.0 { v.slow as u8 as f64 } else { 1.0 });
+            } else if v.goes_on {
+                if v.slow {
+                    gone.leaves(None, table.chance_open());
+                }
+                table.go_on(v.slow, noise);
+                gone.throw(v.slow as u8 as f64);
+            } else {
+                ln += table.visit(seen);
+                gone.throw(v.slow as u8 as f64);
+            }
+            visited.insert(v.stream);
+        }
+    }
+    ln
+}
