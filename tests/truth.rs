@@ -61,3 +61,79 @@ fn a_read_only_probe_writes_nothing_and_knows_nothing_of_writes() {
     assert!(p.findings.get(Quantity::OpenAusLinear).is_none());
     assert_eq!(p.findings.value(Quantity::EraseBlock, 0.8), Some(4194304.0));
 }
+
+/// A page-mapped card that reads ahead, its map in memory or loaded in pieces.
+fn by_page(map: &str) -> Model {
+    let text = format!(
+        r#"name = "by-page"
+        about = "page map of 8 KiB units"
+        [host]
+        command = "60 us"
+        rate = "40 MB/s"
+        [card]
+        capacity = "8 GiB"
+        command = "90 us"
+        read_ahead = "64 KiB"
+        [nand]
+        page = "16 KiB"
+        access_unit = "16 KiB"
+        write_unit = "16 KiB"
+        erase_block = "6 MiB"
+        sense = "120 us"
+        {map}
+        program = "800 us"
+        commit = "200 us"
+        copy = "800 us"
+        erase = "5 ms"
+        [ftl]
+        kind = "page-map"
+        unit = "16 KiB"
+        over_provisioning = 0.1
+        {}"#,
+        if map.is_empty() { "map_cache = \"32 MiB\"\nmap_span = \"1 MiB\"\nmap_miss = \"250 us\"" } else { "" }
+    );
+    Model::parse(&text, "by-page").unwrap()
+}
+
+/// Both make the first read of a trial dear, and reads across dear, too: of 6 MiB by looking up erase blocks, of 1 MiB by loading the map.
+#[test]
+fn pieces_of_a_map_are_not_erase_blocks() {
+    let looked_up = probe_model(&by_page("lookup = \"200 us\""), 1, false).findings;
+    assert_eq!(looked_up.value(Quantity::EraseBlock, 0.9), Some((6 << 20) as f64), "{:?}", looked_up.get(Quantity::EraseBlock));
+    let in_pieces = probe_model(&by_page(""), 1, false).findings;
+    let f = in_pieces.get(Quantity::EraseBlock).unwrap();
+    assert!(f.value.is_none() && f.reason.as_ref().unwrap().contains("keeps what it looked up for 1 MiB"), "{f:?}");
+}
+
+/// Groups of four erase blocks of 1 MiB share two log blocks: a walk pays every 4 MiB, looks between at every 2 MiB, then at every one.
+#[test]
+fn erase_blocks_that_share_logs_are_not_taken_for_one() {
+    let text = r#"name = "groups"
+        about = "four erase blocks share two log blocks"
+        [host]
+        command = "400 us"
+        rate = "97 MB/s"
+        [card]
+        capacity = "8 GiB"
+        command = "300 us"
+        [nand]
+        page = "8 KiB"
+        access_unit = "32 KiB"
+        write_unit = "64 KiB"
+        erase_block = "1 MiB"
+        erase_block_offset = "448 KiB"
+        program = "10 ms"
+        commit = "312 us"
+        copy = "6.7 ms"
+        erase = "1.9 ms"
+        [ftl]
+        kind = "log-block"
+        group = 4
+        per_group = 2
+        pool = 7
+        sequential = true
+        close = "3 ms""#;
+    let p = probe_model(&Model::parse(text, "groups").unwrap(), 1, true);
+    let f = p.findings.get(Quantity::EraseBlock).unwrap();
+    assert!(f.number() == Some((1 << 20) as f64) || f.confidence < 0.9, "{f:?}");
+}

@@ -192,6 +192,46 @@ mod tests {
         }
     }
 
+    /// A queue by the order of opening, in which an AU just opened counts for nothing before its second visit.
+    fn played_in_halves(k: usize, counts: &[usize], seed: u128) -> Vec<Trial> {
+        let mut rng = Pcg64Mcg::new(seed);
+        let mut below = |n: usize| (rng.next_u64() % n as u64) as usize;
+        let mut table: Vec<(u64, bool)> = vec![];
+        let mut trial = |&n: &usize| {
+            let mut visits = vec![];
+            for round in 0..20 {
+                let mut order: Vec<u64> = (0..n as u64).collect();
+                (1..n).rev().for_each(|i| order.swap(i, below(i + 1)));
+                for au in order {
+                    let at = table.iter().position(|a| a.0 == au);
+                    let slow = at.is_some_and(|i| !table[i].1);
+                    match at {
+                        None => table.push((au, false)),
+                        Some(i) => table[i].1 = true,
+                    }
+                    if table.iter().filter(|a| a.1).count() > k {
+                        let oldest = table.iter().position(|a| a.1 && a.0 != au).unwrap();
+                        table.remove(oldest);
+                    }
+                    visits.push(Visit { stream: au, au, slow, opening: round < 2, fills: false, in_order: false, goes_on: false });
+                }
+            }
+            Trial { set: (0..n as u64).collect(), visits }
+        };
+        counts.iter().map(&mut trial).collect()
+    }
+
+    #[test]
+    fn a_queue_by_the_order_of_opening_is_followed() {
+        for k in [5, 9, 20] {
+            let counts: Vec<usize> = (1..=k).chain([k + 1, k + 2, k, k + 1]).collect();
+            let t = played_in_halves(k, &counts, k as u128);
+            let ln = ln_queues(&t, 1..=k + 4, true, NOISE);
+            let best = ln.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_else(|| panic!("{k}: none fits"));
+            assert_eq!(best.0, k, "{ln:?}");
+        }
+    }
+
     #[test]
     fn random_replacement_is_told_as_surely_as_it_is_right() {
         let (mut right, mut told) = (0.0, 0.0);
