@@ -113,7 +113,7 @@ pub(super) fn bootstrap_ratio(a: &[f64], b: &[f64]) -> [f64; 3] {
 
 /// Two-sided p of the Mann-Whitney U test: normal approximation with correction for ties and continuity.
 pub fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
-    erfc(deviation(a, b) / std::f64::consts::SQRT_2).min(1.0)
+    two_sided(deviation(a, b))
 }
 
 /// The same for samples in the order they were taken, whose neighbours may be alike: one visit that finds its AU closed makes the next
@@ -126,7 +126,12 @@ fn mann_whitney_of_series(a: &[f64], b: &[f64]) -> f64 {
         (1.0 + r) / (1.0 - r)
     };
     let shrink = mean(&[inflation(a), inflation(b)]).sqrt();
-    erfc(deviation(a, b) / shrink / std::f64::consts::SQRT_2).min(1.0)
+    two_sided(deviation(a, b) / shrink)
+}
+
+/// The chance that equal cards differ by `z` standard deviations and more, either way.
+fn two_sided(z: f64) -> f64 {
+    erfc(z / std::f64::consts::SQRT_2).min(1.0)
 }
 
 /// Lag-1 autocorrelation; 0 where nothing varies.

@@ -353,7 +353,7 @@ struct Belief {
     proved: u32,
     /// The last trials of each count.
     last: Vec<Visits>,
-    /// So many came to rest at first, and later not half as many would.
+    /// So many came to rest once, and nearly all were slow when they were last opened anew.
     taken_back: bool,
 }
 

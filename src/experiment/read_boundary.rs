@@ -210,10 +210,10 @@ impl Experiment for ReadBoundary {
                 let lower = below(period);
                 let trust = confirmed(run, c) * view.block_prior(period, lower.first().map(|s| s.size));
                 // First reads are dear also where a card keeps its map in pieces, whose ends look like erase blocks.
-                let in_pieces = pieces::in_pieces(run, e.value);
-                let trust = match () {
-                    _ if in_pieces => 0.0,
-                    _ if reads_ahead(run) && pieces::saved(run).is_none_or(|s| s.n < 12) => trust.min(0.88),
+                let in_pieces = pieces::told(run, e.value);
+                let trust = match in_pieces {
+                    Some(true) => 0.0,
+                    None if reads_ahead(run) => trust.min(0.88),
                     _ => trust,
                 };
                 let by = if run.cells.iter().any(|c| kind(c) == Kind::Sweep) { "sweep" } else { "rows" };
@@ -241,14 +241,14 @@ impl Experiment for ReadBoundary {
                     out.push(at.evidence(format!("the boundaries lie at {} + k x {}{to}", Bytes(phase % period), Bytes(period))));
                     push_small(&mut out, &view, &lower, true);
                 } else {
-                    let period = Bytes(period);
+                    let size = Bytes(period);
                     let why = match in_pieces {
-                        true => format!("the card keeps what it looked up for {period}: its map may be in pieces of that size"),
-                        false => format!("the largest regular boundary, {period}, may be planes read together rather than an erase block"),
+                        Some(true) => format!("the card keeps what it looked up for {size}: its map may be in pieces of that size"),
+                        _ => format!("the largest regular boundary, {size}, may be planes read together rather than an erase block"),
                     };
                     out.push(Finding { rivals: vec![], ..Finding::undecided(Quantity::EraseBlock, why) }.evidence(text));
                     // Planes read together are a few pages: a boundary of megabytes is none of theirs.
-                    push_small(&mut out, &view, &below(if period.0 >= MIB { period.0 } else { u64::MAX }), period.0 >= MIB);
+                    push_small(&mut out, &view, &below(if period >= MIB { period } else { u64::MAX }), period >= MIB);
                 }
             }
             None => {

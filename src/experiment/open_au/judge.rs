@@ -11,6 +11,11 @@ const NO_CACHE_FOUND: f64 = 0.7;
 
 const BARELY: &str = "slow writes come with many AUs, but cost little more than others";
 
+/// Neither the count nor the mapping is told.
+fn neither(q: Quantity, why: String) -> Vec<Finding> {
+    vec![Finding::undecided(q, why.clone()), Finding::undecided(Quantity::Mapping, why)]
+}
+
 /// The findings of one order.
 pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let q = if random { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
@@ -47,7 +52,7 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
             Bytes(slots.chunk),
             three(base / 1e3)
         );
-        return vec![Finding::undecided(q, why.clone()), Finding::undecided(Quantity::Mapping, why)];
+        return neither(q, why);
     }
     if k == most && largest == 1 {
         return vec![Finding::undecided(q, "the run ended before two AUs were tried")];
@@ -68,7 +73,7 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
             "{} AUs came to rest at first, and did not later: a cache was full, or this card goes by what was written before",
             belief.proved
         );
-        return vec![Finding::undecided(q, why.clone()), Finding::undecided(Quantity::Mapping, why)];
+        return neither(q, why);
     }
     if let Some(at) = silent_above(run, &slots, random, line, k as i64).filter(|_| belief.by.foretells < 0.95) {
         let why = format!("writes behind {} never pay, while those before do: another kind of memory, or none (capacity tells)", Bytes(at));
@@ -120,7 +125,7 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let short = slots.chunk < run.setting("write_unit").unwrap_or(16 * KIB);
     if short && k == 1 && !random {
         let why = format!("writes of {} may be gathered into one unit as long as they go to one AU", Bytes(slots.chunk));
-        return vec![Finding::undecided(q, why.clone()), Finding::undecided(Quantity::Mapping, why)];
+        return neither(q, why);
     }
     let most_sure = if run.setting("filled").is_some() || once_more.is_none() || short { 0.88 } else { 0.98 };
     let trust = (top * known * rest * (0.4 + 0.6 * contrast)).min(most_sure);
@@ -205,7 +210,7 @@ fn unlimited(run: &Run, q: Quantity, k: u32, top: f64, largest: i64) -> Vec<Find
     let limit = most_tried(filled > 0);
     if let Some(cache) = run.setting("cache_from").filter(|&c| c > 0) {
         let why = format!("a write cache took {} and hides what lies behind it even when it is full", Bytes(cache));
-        return vec![Finding::undecided(q, why.clone()), Finding::undecided(Quantity::Mapping, why)];
+        return neither(q, why);
     }
     let no_cache = if filled > 0 { NO_CACHE_FOUND } else { 1.0 };
     // Where reads show erase blocks the card has AUs to close: the more likely, then, that a cache hides it.

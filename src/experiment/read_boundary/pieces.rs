@@ -25,14 +25,15 @@ pub fn trial(cell: &Cell, b: &mut Bench) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// By how much the second read is cheaper, in microseconds.
-pub fn saved(run: &Run) -> Option<Estimate> {
+/// Pairs that say no.
+const ENOUGH: usize = 12;
+
+/// Is the second read cheaper by so much that crossing, `extra` µs, may be the loading of a second piece? `None` where too few pairs
+/// were read.
+pub fn told(run: &Run, extra: f64) -> Option<bool> {
     let cell = run.cells.iter().find(|c| kind(c) == Kind::Pairs)?;
     let pair = |t: &Vec<&Sample>| Some(estimate::of_trial(t, FAR)? - estimate::of_trial(t, BACK)?);
-    Some(location(&run.trials(cell.id).iter().filter_map(pair).collect::<Vec<f64>>()))
-}
-
-/// Is so much saved that crossing, `extra` µs, may be the loading of a second piece?
-pub fn in_pieces(run: &Run, extra: f64) -> bool {
-    saved(run).is_some_and(|s| s.value > 0.4 * extra && s.value > 3.0 * s.error)
+    let saved = location(&run.trials(cell.id).iter().filter_map(pair).collect::<Vec<f64>>());
+    let in_pieces = saved.value > 0.4 * extra && saved.value > 3.0 * saved.error;
+    (in_pieces || saved.n >= ENOUGH).then_some(in_pieces)
 }

@@ -13,7 +13,7 @@ pub struct Queue {
     /// An AU that is opened is taken for one in linear order, which costs nothing and counts for nothing before its second visit;
     /// its place it has from the first.
     pub halves: bool,
-    /// What was seen is believed: where a visit was not as foretold, the table was not as supposed.
+    /// What was seen is believed, with `halves`: where a visit was slow and not foretold so, the table was not as supposed.
     pub believes: bool,
 }
 
@@ -70,8 +70,8 @@ impl Queue {
                         return None;
                     }
                     if self.believes && v.slow {
-                        // It had been closed, and was opened by this visit or, unnoticed, by the one before.
-                        p.opened = if self.halves && !self.to_back { p.last } else { now };
+                        // It had been closed, and the visit before opened it unnoticed.
+                        p.opened = if self.to_back { now } else { p.last };
                         counts = true;
                     }
                 }
