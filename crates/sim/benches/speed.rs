@@ -5,7 +5,7 @@
 
 use nandscope_sim::run::{How, run};
 use nandscope_sim::trace::parse;
-use nandscope_sim::{Card, Histogram, Model, Request, Rng};
+use nandscope_sim::{AHEAD, Card, Histogram, Model, Op, Request, Rng};
 use std::hint::black_box;
 use std::sync::LazyLock;
 use std::time::Instant;
@@ -26,6 +26,16 @@ const AUS: &str = "name = \"aus\"\n[host]\nrate = \"20 MB/s\"\n[card]\ncapacity 
 
 /// Steps of the calibration loop a second, in millions, on the quiet machine that the goals are for.
 const QUIET: f64 = 600.0;
+
+/// Places one behind the other, from 0 again behind the last of them.
+fn in_order(places: u64) -> impl FnMut(u64) -> Request {
+    let mut next = 0;
+    move |_| {
+        let at = next * 16384;
+        next = if next + 1 == places { 0 } else { next + 1 };
+        Request::write(at, 16384)
+    }
+}
 
 /// Seconds this thread has had of a processor, so that a busy machine disturbs less; the clock where the system does not say.
 fn seconds() -> f64 {
@@ -60,10 +70,14 @@ impl Row {
         let mut histogram = Histogram::default();
         let before = card.counters().clone();
         let (mut now, start) = (0, seconds());
-        for k in 0..n {
-            let c = card.submit(now, next(k)).expect("served");
-            histogram.add(c.done - c.start);
-            now = c.done;
+        for k in (0..n).step_by(AHEAD) {
+            let requests: [Request; AHEAD] = std::array::from_fn(|i| next(k + i as u64));
+            card.foresee(requests.iter().filter(|r| r.op == Op::Write).map(|r| r.at));
+            for &r in requests.iter().take((n - k) as usize) {
+                let c = card.submit(now, r).expect("served");
+                histogram.add(c.done - c.start);
+                now = c.done;
+            }
         }
         let secs = seconds() - start;
         let k = card.counters();
@@ -130,7 +144,7 @@ fn main() {
         let mut c = card(AUS);
         let units = c.capacity() / 16384;
         Row { name: "open AUs, random", goal: 10.0 }.run(&mut c, 20_000_000, |_| Request::write(rng.below(units) * 16384, 16384));
-        Row { name: "open AUs, sequential", goal: 30.0 }.run(&mut c, 50_000_000, |k| Request::write(k % units * 16384, 16384));
+        Row { name: "open AUs, sequential", goal: 30.0 }.run(&mut c, 50_000_000, in_order(units));
         Row { name: "open AUs, random reads", goal: 10.0 }.run(&mut c, 20_000_000, |_| Request::read(rng.below(units) * 16384, 16384));
     }
     if wanted("log blocks") {
@@ -145,7 +159,7 @@ fn main() {
         }
         let mut c = card(&AUS.replace(aus, fast));
         let units = c.capacity() / 16384;
-        Row { name: "log blocks, FAST, sequential", goal: 2.0 }.run(&mut c, 20_000_000, |k| Request::write(k % units * 16384, 16384));
+        Row { name: "log blocks, FAST, sequential", goal: 2.0 }.run(&mut c, 20_000_000, in_order(units));
     }
     if wanted("trace") {
         for (name, text) in [("page map", page_map("8 GiB", "4 MiB", 0.07)), ("open AUs", AUS.to_string())] {

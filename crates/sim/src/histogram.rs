@@ -42,6 +42,7 @@ pub struct Latencies {
 }
 
 impl Histogram {
+    #[inline]
     fn class(x: u64) -> usize {
         if x < 1 << SUB {
             return x as usize;

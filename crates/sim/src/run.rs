@@ -1,6 +1,6 @@
 //! Runs requests through a card and says how it went.
 
-use crate::card::{Card, Queue};
+use crate::card::{AHEAD, Card, Queue};
 use crate::histogram::{Histogram, Latencies};
 use crate::request::{Fault, Op, Request};
 use crate::rng::Rng;
@@ -212,29 +212,37 @@ pub fn run(card: &mut Card, now: u64, ios: impl IntoIterator<Item = Io>, how: &H
     let mut histograms = [Histogram::default(), Histogram::default(), Histogram::default()];
     let mut timeline = Timeline::new();
     let (mut served, mut folded, mut last) = (0, 0, now);
-    for io in ios {
-        let (at, len, fit) = place(&io, &region, how.fit, card.sector());
-        folded += u64::from(fit);
-        let arrival = if how.pace == Pace::AsRecorded { now + io.time } else { last };
-        let request = Request { op: io.op, at, len, data: crate::Data::Other };
-        let inside = at >= region.start && at.checked_add(len).is_some_and(|end| end <= region.end);
-        let done = match (inside, queued) {
-            (false, _) => Err(Fault::OutOfRange { at: io.at, len: io.len, capacity: region.end - region.start }),
-            (_, true) => queue.submit(card, if how.pace == Pace::Closed { now } else { arrival }, request),
-            _ => card.submit(arrival, request),
-        };
-        let c = done.map_err(|fault| Stopped { number: served + 1, io, fault })?;
-        // With a queue and no times of its own, a request begins to wait when its place in the queue is free.
-        let latency = c.done - if queued && how.pace == Pace::Closed { c.start } else { arrival };
-        let class = match io.op {
-            Op::Read => 0,
-            Op::Write => 1,
-            _ => 2,
-        };
-        histograms[class].add(latency);
-        timeline.add(c.done - now, if class < 2 { len } else { 0 }, latency);
-        last = last.max(c.done);
-        served += 1;
+    let mut ios = ios.into_iter();
+    let mut ahead = Vec::with_capacity(AHEAD);
+    loop {
+        ahead.extend(ios.by_ref().take(AHEAD).map(|io| (place(&io, &region, how.fit, card.sector()), io)));
+        if ahead.is_empty() {
+            break;
+        }
+        card.foresee(ahead.iter().filter(|(_, io)| io.op == Op::Write).map(|((at, ..), _)| *at));
+        for ((at, len, fit), io) in ahead.drain(..) {
+            folded += u64::from(fit);
+            let arrival = if how.pace == Pace::AsRecorded { now + io.time } else { last };
+            let request = Request { op: io.op, at, len, data: crate::Data::Other };
+            let inside = at >= region.start && at.checked_add(len).is_some_and(|end| end <= region.end);
+            let done = match (inside, queued) {
+                (false, _) => Err(Fault::OutOfRange { at: io.at, len: io.len, capacity: region.end - region.start }),
+                (_, true) => queue.submit(card, if how.pace == Pace::Closed { now } else { arrival }, request),
+                _ => card.submit(arrival, request),
+            };
+            let c = done.map_err(|fault| Stopped { number: served + 1, io, fault })?;
+            // With a queue and no times of its own, a request begins to wait when its place in the queue is free.
+            let latency = c.done - if queued && how.pace == Pace::Closed { c.start } else { arrival };
+            let class = match io.op {
+                Op::Read => 0,
+                Op::Write => 1,
+                _ => 2,
+            };
+            histograms[class].add(latency);
+            timeline.add(c.done - now, if class < 2 { len } else { 0 }, latency);
+            last = last.max(c.done);
+            served += 1;
+        }
     }
     let k = card.counters();
     let written = k.bytes_written - before.bytes_written;

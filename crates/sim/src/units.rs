@@ -90,13 +90,13 @@ impl Divider {
     /// Divides by `by`, which must not be 0.
     pub fn new(by: u64) -> Divider {
         assert!(by > 0, "divider of zero");
-        Divider { magic: (u64::MAX / by).wrapping_add(1), by }
+        Divider { magic: u64::MAX / by, by }
     }
 
     /// `n / by`, rounded down.
     #[inline]
     pub fn of(self, n: u64) -> u64 {
-        if self.magic == 0 { n } else { ((u128::from(n) * u128::from(self.magic)) >> 64) as u64 }
+        ((u128::from(n + 1) * u128::from(self.magic)) >> 64) as u64
     }
 
     /// The divisor.

@@ -4,6 +4,7 @@ mod block_map;
 mod log_block;
 mod map_cache;
 mod page_map;
+mod protect;
 mod write_through;
 
 use crate::counters::Counters;

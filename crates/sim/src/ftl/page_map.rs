@@ -1,6 +1,7 @@
 //! Page mapping: a map of every unit, one write stream, and garbage collection by one of several rules. Both maps hold differences, so that a card filled once from start to end is all zeros and costs no time to make.
 
 use super::WriteCost;
+use crate::card::AHEAD;
 use crate::counters::Counters;
 use crate::model::{Gc, GcWhen, Model, State};
 use crate::nand::SHIFT;
@@ -125,6 +126,18 @@ impl PageMap {
         for u in a.div_ceil(size)..(b / size).min(self.physical.len() as u64) {
             self.drop_unit(u as u32);
         }
+    }
+
+    /// Looks up what writes at these sectors will look up, all at once.
+    #[inline]
+    pub fn foresee(&self, sectors: impl Iterator<Item = u64>) {
+        let mut at = [0; AHEAD];
+        for (at, sector) in at.iter_mut().zip(sectors) {
+            let u = self.unit.of(sector) as u32;
+            *at = self.physical.get(u as usize).map_or(0, |d| d.wrapping_add(u));
+        }
+        let sum = at.iter().fold(0, |sum, &p| sum ^ self.valid.get(p as usize / 64).unwrap_or(&0));
+        std::hint::black_box(sum);
     }
 
     /// ns of the collections this write sets off.

@@ -149,8 +149,10 @@ pub fn parse(bytes: &[u8], format: Option<Format>) -> Result<Trace, TraceError> 
     match format {
         Format::Blktrace => events::blktrace(bytes, &mut sink),
         _ => {
-            for (number, line) in bytes.split(|&b| b == b'\n').enumerate() {
-                let line = line.trim_ascii();
+            let mut from = 0;
+            for (number, end) in memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]).enumerate() {
+                let line = bytes[from..end].trim_ascii();
+                from = end + 1;
                 if line.is_empty() {
                     continue;
                 }
@@ -278,18 +280,17 @@ impl Sink {
 
 /// A whole number, all of the word.
 pub(crate) fn number(word: &[u8]) -> Option<u64> {
-    if word.is_empty() || word.len() > 20 {
+    // 19 digits always fit.
+    let (fits, rest) = word.split_at(word.len().min(19));
+    let mut wrong = word.is_empty();
+    let sum = fits.iter().fold(0u64, |n, &b| {
+        wrong |= !b.is_ascii_digit();
+        n.wrapping_mul(10).wrapping_add(u64::from(b.wrapping_sub(b'0')))
+    });
+    if wrong {
         return None;
     }
-    let mut n = 0u64;
-    for &b in word {
-        let digit = u64::from(b.wrapping_sub(b'0'));
-        if digit > 9 {
-            return None;
-        }
-        n = n.checked_mul(10)?.checked_add(digit)?;
-    }
-    Some(n)
+    rest.iter().try_fold(sum, |n, &b| if b.is_ascii_digit() { n.checked_mul(10)?.checked_add(u64::from(b - b'0')) } else { None })
 }
 
 /// Seconds with up to nine digits behind the point, in ns.
@@ -299,17 +300,17 @@ pub(crate) fn seconds(word: &[u8]) -> Option<u64> {
 
 /// A number with a fraction, times 10^`digits`; further digits are cut.
 pub(crate) fn scaled(word: &[u8], digits: usize) -> Option<u64> {
-    let point = word.iter().position(|&b| b == b'.').unwrap_or(word.len());
-    let whole = number(&word[..point])?;
-    let mut part = 0;
-    let tail = word.get(point + 1..).unwrap_or_default();
-    if !tail.iter().all(u8::is_ascii_digit) || point + 1 == word.len() {
+    let tens = |n: usize| 10u64.pow(n as u32);
+    let Some(point) = word.iter().position(|&b| b == b'.') else {
+        return number(word)?.checked_mul(tens(digits));
+    };
+    let (whole, fraction) = (number(&word[..point])?, &word[point + 1..]);
+    let kept = fraction.len().min(digits);
+    if !fraction[kept..].iter().all(u8::is_ascii_digit) {
         return None;
     }
-    for i in 0..digits {
-        part = part * 10 + tail.get(i).map_or(0, |b| u64::from(b - b'0'));
-    }
-    whole.checked_mul(10u64.pow(digits as u32))?.checked_add(part)
+    let part = number(&fraction[..kept])? * tens(digits - kept);
+    whole.checked_mul(tens(digits))?.checked_add(part)
 }
 
 /// The words of a line.
