@@ -137,3 +137,38 @@ fn erase_blocks_that_share_logs_are_not_taken_for_one() {
     let f = p.findings.get(Quantity::EraseBlock).unwrap();
     assert!(f.number() == Some((1 << 20) as f64) || f.confidence < 0.9, "{f:?}");
 }
+
+/// A card of 4 GiB whose reads show nothing, with AUs of 4 MiB and the block map given.
+fn flat(card: &str, ftl: &str) -> Model {
+    let text = format!(
+        "name = \"flat\"\nabout = \"shows its erase blocks to writes only\"\n[host]\ncommand = \"300 us\"\nrate = \"40 MB/s\"\n[card]\ncapacity = \"4 GiB\"\n\
+         command = \"200 us\"\n{card}\n[nand]\npage = \"8 KiB\"\naccess_unit = \"8 KiB\"\nwrite_unit = \"16 KiB\"\nerase_block = \"4 MiB\"\n\
+         pipelined = true\nprogram = \"1 ms\"\ncommit = \"300 us\"\ncopy = \"800 us\"\nerase = \"3 ms\"\n[ftl]\nkind = \"block-map\"\nclose = \"20 ms\"\n{ftl}"
+    );
+    Model::parse(&text, "flat").unwrap()
+}
+
+/// Ways in which the boundaries of AUs hide: a walk that begins in the middle of one, a table with room left by AUs in random
+/// order, more open AUs than a walk meets, a log for small writes that says nothing of boundaries and pauses by itself.
+#[test]
+fn writes_name_erase_blocks_that_reads_hide() {
+    for ftl in [
+        "open_linear = 8\nopen_random = 2",
+        "open_linear = 28\nopen_random = 14",
+        "open_linear = 56\nevict = \"fifo\"",
+        "open_linear = 5\nopen_random = 4\nsmall_write = \"8 KiB\"\nsmall_log = \"8 MiB\"",
+        "open_linear = 1",
+    ] {
+        let p = probe_model(&flat("", ftl), 1, true);
+        let f = p.findings.get(Quantity::EraseBlock).unwrap();
+        assert!(f.number() == Some((4 << 20) as f64), "{ftl}: {f:?}");
+    }
+}
+
+/// A card that gathers what follows into one unit pays where a unit ends; the unit is told, though most writes cost next to nothing.
+#[test]
+fn a_unit_that_is_gathered_is_told() {
+    let p = probe_model(&flat("combine = true", "open_linear = 6\nopen_random = 3"), 1, true);
+    let f = p.findings.get(Quantity::WriteUnit).unwrap();
+    assert!(f.number() == Some(16384.0), "{f:?}");
+}

@@ -17,7 +17,7 @@ use crate::finding::{Finding, Findings, Quantity, SAID};
 use crate::infer::edges::{Between, Edges};
 use crate::infer::stats::median;
 use crate::samples::{Cell, Run};
-use crate::units::{Bytes, KIB, MIB};
+use crate::units::{Bytes, KIB, MIB, Nanos};
 
 pub struct AuGrid;
 
@@ -27,12 +27,13 @@ static ABOUT: About = About {
     method: "a walk of small writes pays at every AU it enters; then small steps across boundaries predicted further and further away",
     writes: true,
     answers: &[Quantity::EraseBlock, Quantity::EraseBlockOffset],
-    roles: &["walk", "look"],
+    roles: &["walk", "look", "fill"],
     covers: "Q1, Q5-Q7",
 };
 
 const WALK: u8 = 0;
 const LOOK: u8 = 1;
+const FILL: u8 = 2;
 
 /// Boundaries that a walk meets before the looks begin.
 const MET: usize = 4;
@@ -40,8 +41,14 @@ const MET: usize = 4;
 const MISSED: usize = 4;
 /// The most looks: some fall on AUs that are open already and say nothing.
 const LOOKS: usize = 32;
+/// Looks of shorter writes that cost nothing at all, at which the search ends.
+const QUIET: u32 = 2;
 /// Parts of the distance at which there must be no boundary.
 const PARTS: [i64; 2] = [2, 3];
+/// Steps of a walk to an AU, at least, where steps grow.
+const FINE: u64 = 32;
+/// Nobody has reported more open AUs (U9).
+const MOST_OPEN: u64 = 64;
 /// Writes of one look, about.
 const STEPS: f64 = 16.0;
 /// Confidence at which nothing is left to ask.
@@ -62,29 +69,43 @@ impl Experiment for AuGrid {
         let chunk = slots.chunk;
         let window = (384 * MIB).min((setup.region.end - setup.region.start) / 4);
         let stride = if takes_random(setup) { (4 * chunk).max(64 * KIB) } else { chunk };
-        vec![walk(window, chunk, stride, (cost * 1e3) as u64)]
+        let walk = walk(window, chunk, stride, (cost * 1e3) as u64);
+        // A walk in order pays when as many AUs are open as may be; where nobody knows how many those are, they may be few now.
+        let most = stride <= chunk && !settings.contains_key("open_aus_linear");
+        vec![if most { fill(&|k| settings.get(k).map(|&v| v as u64), &walk).unwrap_or(walk) } else { walk }]
     }
 
     fn wants(&self, cell: &Cell, run: &Run) -> bool {
-        if cell.get("look") == 1 {
+        if cell.get("look") == 1 || cell.get("fill") > 0 {
             return run.of(cell.id).next().is_none();
         }
         let (slow, all) = slow_and_all(run, cell);
         let thrash = all > 24 && slow * 2 > all;
         !thrash
+            && !too_coarse(run, cell)
             && walked(run, cell) < cell.bytes("walk")
             && edges_of(run, cell)
-                .is_none_or(|e| e.walk.on < MET || e.walk.score() < 0.85 || (e.period[1] - e.period[0]) * 16.0 > e.period[0])
+                .is_none_or(|e| e.walk.on < MET || e.walk.score() < 0.85 || (e.period[1] - e.period[0]) * narrow(&e, cell) > e.period[0])
     }
 
     fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
-        let (chunk, line) = (cell.bytes("chunk"), line(b.run, cell));
+        let (chunk, line) = (cell.bytes("chunk"), Line::new(b.run, cell));
+        if cell.get("fill") > 0 {
+            // Until one has to be closed for it.
+            for i in 0..cell.bytes("fill") {
+                let took = b.write(FILL, cell.bytes("from") + i * cell.bytes("apart"), chunk)?;
+                if line.slow(chunk, took) {
+                    break;
+                }
+            }
+            return Ok(());
+        }
         if cell.get("look") == 1 {
             let (from, to) = (cell.bytes("from"), cell.bytes("to"));
             for i in 0.. {
                 let at = from + i * chunk;
                 // The first write opens the AU; one that is slow later has crossed.
-                if at >= to || at + chunk > b.region.end || (b.write(LOOK, at, chunk)?.micros() > line && i > 0) {
+                if at >= to || at + chunk > b.region.end || (line.slow(chunk, b.write(LOOK, at, chunk)?) && i > 0) {
                     break;
                 }
             }
@@ -92,27 +113,44 @@ impl Experiment for AuGrid {
         }
         let stride = cell.bytes("stride");
         let last = b.run.of(cell.id).map(|s| s.at + s.len).max();
-        // Jump into the AU just entered, so that it is left with a hole at its front.
-        let jump = if stride > chunk { stride - chunk } else { (2 + b.below(14)) * chunk };
+        let slow: Vec<u64> = b.run.of(cell.id).filter(|s| line.slow(s.len, s.took)).map(|s| s.at).collect();
+        let between = slow.windows(2).last().map_or(0, |w| w[1].saturating_sub(w[0]));
+        // Jump into the AU just entered, so that it is left with a hole at its front: the larger, the more closing it costs.
+        let jump = if stride > chunk { stride - chunk } else { (2 + b.below(14)).max(between / 8 / chunk) * chunk };
         let mut at = last.map_or(walk_start(b.run, cell), |l| l + jump);
+        // A large AU need not be met as exactly as a small one.
+        let entered = slow.last().copied().unwrap_or(walk_start(b.run, cell));
+        let most = if stride > chunk { 1 } else { line.longer() };
         for i in 0..64 {
-            if at + chunk > b.region.end || (b.write(WALK, at, chunk)?.micros() > line && i > 0) {
+            let times = 1 << (at.saturating_sub(entered) / (FINE * stride)).clamp(1, most).ilog2();
+            let len = chunk * times;
+            if at + len > b.region.end || (line.slow(len, b.write(WALK, at, len)?) && i > 0) {
                 break;
             }
-            at += stride;
+            at += stride * times;
         }
         Ok(())
     }
 
     fn more(&self, run: &Run) -> Vec<Cell> {
-        let Some(first) = run.cells.iter().find(|c| c.get("look") == 0) else { return vec![] };
-        let (slow, all) = slow_and_all(run, first);
-        // AUs smaller than the steps: the same with smaller ones, once.
-        if all > 8 && slow * 3 > all && first.bytes("stride") > first.bytes("chunk") && run.cells.len() == 1 {
-            return vec![walk(first.bytes("walk").min(16 * MIB), first.bytes("chunk"), first.bytes("chunk"), first.bytes("cost"))];
+        let Some(first) = run.cells.iter().find(|c| c.bytes("walk") > 0) else {
+            let filled = run.cells.first().filter(|c| c.get("fill") > 0);
+            return filled.map(|c| walk(c.bytes("then"), c.bytes("chunk"), c.bytes("stride"), c.bytes("cost"))).into_iter().collect();
+        };
+        // The same with smaller steps, once.
+        if too_coarse(run, first) {
+            let (slow, all) = slow_and_all(run, first);
+            let stride = first.bytes("chunk") * if slow * 3 > all { 1 } else { 2 };
+            // Elsewhere, for a card may keep AUs open that are written again.
+            let from = run.of(first.id).map(|s| s.at + s.len).max().unwrap_or(0).next_multiple_of(MIB) + MIB;
+            let mut again = walk(first.bytes("walk").min(24 * MIB), first.bytes("chunk"), stride, first.bytes("cost"));
+            again.set.insert("from".into(), from as i64);
+            return vec![again];
         }
-        let state = replay(run);
-        state.and_then(|s| s.next(run)).into_iter().collect()
+        let Some(state) = replay(run) else { return vec![] };
+        let never = run.cells.iter().all(|c| c.get("fill") == 0);
+        let fill = if never && state.right == 0 && state.quiet > 0 { fill(&|k| run.setting(k), first) } else { None };
+        fill.or_else(|| state.next(run)).into_iter().collect()
     }
 
     /// The cost of closing was hidden by a cache that is full now.
@@ -152,13 +190,45 @@ fn walk(window: u64, chunk: u64, stride: u64, cost_us: u64) -> Cell {
     Cell::new(format!("walk in steps of {}", Bytes(stride)), &set)
 }
 
-/// Writes that take longer closed an AU, in µs: an AU of which most was written costs less to close than an empty one, but stands
-/// out of what most writes take.
-fn line(run: &Run, cell: &Cell) -> f64 {
-    let cost = cell.get("cost") as f64;
-    let walk: Vec<f64> = run.samples.iter().filter(|s| s.role == WALK).map(|s| s.took.micros()).collect();
-    let usual = if walk.len() < 12 { f64::INFINITY } else { median(&walk) };
-    (usual * cost).sqrt().max(2.5 * usual).min(0.4 * cost)
+/// What is written in order pays for an AU only when as many are open as may be. So many are opened beforehand, elsewhere.
+fn fill(setting: &dyn Fn(&str) -> Option<u64>, walk: &Cell) -> Option<Cell> {
+    let (start, end, chunk) = (setting("start")?, setting("end")?, walk.bytes("chunk"));
+    let n = setting("open_aus_linear").unwrap_or(MOST_OPEN) + 1;
+    let apart = (end - start) / 4 / n / chunk * chunk;
+    let from = (start + (end - start) / 8 * 5).next_multiple_of(chunk);
+    let mut set = vec![("fill", n as i64), ("from", from as i64), ("apart", apart as i64), ("then", walk.get("walk"))];
+    set.extend(["chunk", "stride", "cost"].map(|k| (k, walk.get(k))));
+    (apart > 0).then(|| Cell::new(format!("{n} AUs elsewhere"), &set))
+}
+
+/// What tells a write that closed an AU from the others.
+struct Line {
+    /// µs of most writes of the walk, and bytes of them.
+    usual: f64,
+    chunk: u64,
+    /// µs of closing an AU.
+    cost: f64,
+}
+
+impl Line {
+    fn new(run: &Run, cell: &Cell) -> Line {
+        // The shortest are the usual ones.
+        let chunk = run.samples.iter().filter(|s| s.role == WALK).map(|s| s.len).min().unwrap_or(cell.bytes("chunk"));
+        let walk: Vec<f64> = run.samples.iter().filter(|s| s.role == WALK && s.len == chunk).map(|s| s.took.micros()).collect();
+        Line { usual: if walk.len() < 12 { f64::INFINITY } else { median(&walk) }, chunk, cost: cell.get("cost") as f64 }
+    }
+
+    /// Whether a write of `len` bytes that took so long closed an AU: an AU of which most was written costs less to close than
+    /// an empty one, but stands out of what most writes take.
+    fn slow(&self, len: u64, took: Nanos) -> bool {
+        let usual = self.usual * (len as f64 / self.chunk as f64).max(1.0);
+        took.micros() > (usual * self.cost).sqrt().max(2.5 * usual).min(0.4 * self.cost)
+    }
+
+    /// How many times as long a write may be so that closing an AU still stands out of it, and if most of it was written.
+    fn longer(&self) -> u64 {
+        ((self.cost / (32.0 * self.usual)) as u64).min(MIB / self.chunk).max(1)
+    }
 }
 
 /// Does one AU take random writes without being closed?
@@ -168,6 +238,9 @@ fn takes_random(setup: &Setup) -> bool {
 }
 
 fn walk_start(run: &Run, cell: &Cell) -> u64 {
+    if cell.get("from") > 0 {
+        return cell.bytes("from");
+    }
     let (start, end) = (run.setting("start").unwrap_or(0), run.setting("end").unwrap_or(0));
     let room = end - start;
     // Behind a FAT zone, and in the first quarter: the rest of a fake is not there.
@@ -185,10 +258,20 @@ fn skip(cell: &Cell) -> usize {
 
 /// Slow writes of the walk and all of them.
 fn slow_and_all(run: &Run, cell: &Cell) -> (usize, usize) {
-    let later: Vec<f64> =
-        run.trials(cell.id).iter().flat_map(|t| t.iter().skip(skip(cell)).map(|s| s.took.micros()).collect::<Vec<_>>()).collect();
-    let line = line(run, cell);
-    (later.iter().filter(|&&t| t > line).count(), later.len())
+    let (line, trials) = (Line::new(run, cell), run.trials(cell.id));
+    let later = || trials.iter().flat_map(|t| t.iter().skip(skip(cell)));
+    (later().filter(|s| line.slow(s.len, s.took)).count(), later().count())
+}
+
+/// AUs of fewer than ten steps: a boundary known to two of them is not known well enough to be looked for elsewhere.
+fn too_coarse(run: &Run, cell: &Cell) -> bool {
+    let (slow, all) = slow_and_all(run, cell);
+    run.cells.len() == 1 && cell.bytes("stride") > cell.bytes("chunk") && (all > 8 && slow * 3 > all || all > 48 && slow * 10 > all)
+}
+
+/// To what part of itself the distance must be known before boundaries elsewhere can be predicted: the coarser the steps, the finer.
+fn narrow(e: &Edges, cell: &Cell) -> f64 {
+    if e.period[0] < 12.0 * cell.get("stride") as f64 { 32.0 } else { 16.0 }
 }
 
 /// The slow places of a walk as a row of boundaries.
@@ -197,18 +280,21 @@ fn edges_of(run: &Run, cell: &Cell) -> Option<Edges> {
     // With gaps the second write into an AU may be the one that pays: it makes it one in random order.
     let mut before: Option<u64> = None;
     let mut earlier: Option<u64> = None;
-    let line = line(run, cell);
+    let line = Line::new(run, cell);
     for t in run.trials(cell.id) {
         for (i, s) in t.iter().enumerate() {
-            // The first write of all opens an AU, boundary or not.
-            if let Some(end) = before.filter(|_| i >= skip(cell) && s.took.micros() > line) {
-                hits.push((earlier.filter(|_| skip(cell) == 0).unwrap_or(end), s.at + s.len));
+            // The first write of all opens an AU, boundary or not; with gaps the second one may pay for that.
+            let from = if skip(cell) == 0 { earlier } else { before };
+            if let Some(from) = from.filter(|_| i >= skip(cell) && line.slow(s.len, s.took)) {
+                hits.push((from, s.at + s.len));
             }
             (earlier, before) = (before, Some(s.at + s.len));
         }
     }
     let (start, end) = (run.of(cell.id).map(|s| s.at).min()?, before?);
-    Edges::walked(&hits, start..end, cell.bytes("stride").max(cell.bytes("chunk")))
+    let steps = if skip(cell) == 0 { 2 } else { 1 };
+    let widest = hits.iter().map(|h| (h.1 - h.0) / steps).max()?;
+    Edges::walked(&hits, start..end, widest.max(cell.bytes("stride")))
 }
 
 /// The unit that sizes are multiples of.
@@ -228,14 +314,17 @@ struct State {
     here: u32,
     /// Looks at a half and at a third of the way between two boundaries, and how many of them crossed one.
     between: [(u32, u32); 2],
+    /// Looks at the present length of which not even the first write paid.
+    quiet: u32,
     /// Writes of the present length show nothing.
     blind: bool,
     looks: usize,
 }
 
 fn replay(run: &Run) -> Option<State> {
-    let cell = run.cells.iter().rev().find(|c| c.get("look") == 0)?.clone();
-    let edges = edges_of(run, &cell).filter(|e| e.walk.on >= 3 && e.walk.score() > 0.6)?;
+    // Of two walks the one in smaller steps, if it met boundaries.
+    let row = |c: &Cell| edges_of(run, c).filter(|e| e.walk.on >= 3 && e.walk.score() > 0.6);
+    let (cell, edges) = run.cells.iter().rev().filter(|c| c.bytes("walk") > 0).find_map(|c| Some((c.clone(), row(c)?)))?;
     let (chunk, sector) = (cell.bytes("chunk"), run.setting("sector").unwrap_or(512).max(512));
     let mut lengths = vec![chunk];
     for l in [unit(run), unit(run) / 8 / sector * sector, sector] {
@@ -243,20 +332,23 @@ fn replay(run: &Run) -> Option<State> {
             lengths.push(l);
         }
     }
-    let mut s = State { edges, cell, lengths, level: 0, right: 0, here: 0, between: [(0, 0); 2], blind: false, looks: 0 };
-    let line = line(run, &s.cell);
-    let full = median(&run.of(s.cell.id).map(|x| x.took.micros()).filter(|&t| t <= line).collect::<Vec<_>>());
+    let mut s = State { edges, cell, lengths, level: 0, right: 0, here: 0, between: [(0, 0); 2], quiet: 0, blind: false, looks: 0 };
+    let line = Line::new(run, &s.cell);
     for c in run.cells.iter().filter(|c| c.get("look") == 1) {
         s.looks += 1;
         let level = s.lengths.iter().position(|&l| l == c.bytes("chunk")).unwrap_or(0);
         if level != s.level {
-            (s.level, s.here) = (level, 0);
+            (s.level, s.here, s.quiet) = (level, 0, 0);
         }
         let all: Vec<_> = run.of(c.id).collect();
-        let found = all.windows(2).find(|w| w[1].took.micros() > line).map(|w| (w[1].at, w[1].at + w[1].len));
-        // The AU before was open already, so the one behind may be, too: that says nothing.
-        if found.is_none() && all.first().is_none_or(|f| f.took.micros() <= line) {
+        let found = all.windows(2).find(|w| line.slow(w[1].len, w[1].took)).map(|w| (w[1].at, w[1].at + w[1].len));
+        // The AU before was open already, so the one behind may be, too: that says nothing. Or shorter writes go to a log of
+        // their own, and what is slow among them is the emptying of that.
+        let quiet = all.first().is_none_or(|f| !line.slow(f.len, f.took));
+        if quiet && (found.is_none() || level > 0) {
             s.edges.visited.push(c.get("k"));
+            s.quiet += 1;
+            s.blind |= level > 0 && s.quiet >= QUIET;
             continue;
         }
         if let Some(part) = PARTS.iter().position(|&p| p == c.get("part")) {
@@ -274,7 +366,7 @@ fn replay(run: &Run) -> Option<State> {
         // Below one unit a card may put writes aside or combine them: then they cost little, or show no boundary.
         if s.lengths[level] < unit(run).min(chunk) {
             let quick = all.iter().skip(1).map(|x| x.took.micros()).fold(f64::INFINITY, f64::min);
-            if found.is_none() || quick < 0.5 * full {
+            if found.is_none() || quick < 0.5 * line.usual {
                 s.blind = true;
                 continue;
             }
@@ -311,7 +403,7 @@ impl State {
                 _ => self.here >= 2,
             };
             // What a longer step left open may need more than the usual number of steps.
-            let k = [1.0, 2.0, 4.0, 8.0].iter().find_map(|x| self.edges.farthest(x * STEPS * len as f64, &room));
+            let k = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0].iter().find_map(|x| self.edges.farthest(x * STEPS * len as f64, &room));
             if let Some(k) = k.filter(|_| !enough) {
                 return Some(self.look(k, len, 1));
             }
@@ -342,7 +434,7 @@ impl State {
 
 fn judge(run: &Run) -> Vec<Finding> {
     let q = Quantity::EraseBlock;
-    let Some(cell) = run.cells.iter().rev().find(|c| c.get("look") == 0) else {
+    let Some(cell) = run.cells.iter().rev().find(|c| c.bytes("walk") > 0) else {
         let why = match run.setting("close_cost_us") {
             Some(_) => "reads name it; nothing was asked",
             None => "writes show no cost of closing an AU, so their boundaries cannot be seen",

@@ -74,6 +74,9 @@ fn write_ns_per_kib(runs: &[Run]) -> Option<u64> {
     Some(large.1.1.saturating_sub(small.1.1) * 1024 / (large.0 - small.0))
 }
 
+/// The setting of AUs in linear order that stayed open, where more may.
+const LINEAR_LEAST: &str = "open_aus_linear_least";
+
 impl Setup<'_> {
     /// The numbers that later inference needs, kept with the run.
     pub fn setting(&self) -> BTreeMap<String, i64> {
@@ -97,6 +100,9 @@ impl Setup<'_> {
             if let (Quantity::WriteCache, Some([_, written])) = (f.quantity, f.interval) {
                 s.insert("filled".to_string(), written as i64);
                 s.insert("cache_from".to_string(), f.at_least.map_or(0, |b| b.0 as i64));
+            }
+            if let (Quantity::OpenAusLinear, Some(least)) = (f.quantity, &f.at_least) {
+                s.insert(LINEAR_LEAST.to_string(), least.0 as i64);
             }
             // Every test that counts in erase blocks drifts off with a wrong one; writes below the true unit look like another AU.
             let least = if matches!(f.quantity, Quantity::EraseBlock | Quantity::WriteUnit) { SURE } else { 0.0 };

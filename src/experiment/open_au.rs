@@ -13,7 +13,7 @@
 mod judge;
 
 use super::slots::{Slots, most_tried};
-use super::{About, Bench, Experiment, Figure, Series, Setup};
+use super::{About, Bench, Experiment, Figure, LINEAR_LEAST, Series, Setup};
 use crate::device::DeviceError;
 use crate::finding::{Finding, Findings, Quantity};
 use crate::infer::open::{ByPolicy, Visits, by_policy, line, proved, unsettled};

@@ -171,12 +171,14 @@ enum Count {
     New,
     /// The same, and a write inside that unit pays for none.
     NewOrNone,
+    /// Those whose end it reaches: what comes before is gathered.
+    Filled,
     /// As many as its length fills, wherever it begins: data go to a log.
     Length,
 }
 
 impl Count {
-    const ALL: [Count; 3] = [Count::Touched, Count::New, Count::NewOrNone];
+    const ALL: [Count; 4] = [Count::Touched, Count::New, Count::NewOrNone, Count::Filled];
     const PLAIN: [Count; 2] = [Count::Touched, Count::Length];
 }
 
@@ -188,12 +190,13 @@ impl Write {
             Count::Touched => touched,
             Count::New => new.max(1),
             Count::NewOrNone => new,
+            Count::Filled => (self.at + self.len) / u - self.at / u,
             Count::Length => self.len.div_ceil(u),
         }
     }
 
     /// Per request, per further piece that the host sends, per unit paid for, per KiB moved, per unit's worth of old data read back
-    /// (Q14: 4.89 falls to 4.45 ms).
+    /// (Q14: 4.89 falls to 4.45 ms), per write that pays for a unit where not all do.
     fn features(&self, u: u64, piece: u64, count: Count, fill: bool) -> [f64; PRICES] {
         let sent = (0..self.len.div_ceil(piece)).map(|i| Write { at: self.at + i * piece, len: piece.min(self.len - i * piece), ..*self });
         let n: u64 = sent.map(|w| w.units(u, count)).sum();
@@ -204,6 +207,7 @@ impl Write {
             n,
             self.len as f64 / KIB as f64,
             if fill { (n - self.len as f64 / u as f64).max(0.0) } else { 0.0 },
+            (count == Count::Filled && n > 0.0) as u32 as f64,
         ]
     }
 
@@ -214,7 +218,7 @@ impl Write {
 }
 
 /// What a write may pay for.
-const PRICES: usize = 5;
+const PRICES: usize = 6;
 
 /// Pieces that hosts cut long requests into: USB readers 64, 120 or 240 KiB, other hosts 128 KiB and up; first: none.
 const PIECES: [u64; 6] = [u64::MAX, 64 * KIB, 120 * KIB, 128 * KIB, 240 * KIB, 256 * KIB];
@@ -257,7 +261,7 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
         best
     };
     // Three planes of 4 KiB are the smallest unit with a three in it.
-    let units = sizes.keys().copied().filter(|u| *u < largest && (u.is_power_of_two() || *u >= 12 * KIB));
+    let units = alignments(smallest, largest).into_iter().filter(|u| *u < largest && (u.is_power_of_two() || *u >= 12 * KIB));
     let beyond = [largest, largest / 2 * 3, largest * 2];
     let units: Vec<u64> = units.chain(beyond).collect();
     let least = |c: &[(u64, f64)]| c.iter().map(|c| c.1).fold(f64::INFINITY, f64::min);
@@ -297,12 +301,11 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
         let n = sizes.values().filter(|t| gap(t, least).is_some()).count();
         n >= 2 || (n == 1 && sizes.iter().any(|(s, t)| *s <= 16 * KIB && gap(t, least).is_some()))
     };
-    if split(COMBINED) {
-        return combined(writes, &sizes, COMBINED).evidence(text);
-    }
-    if split(TIGHT) {
-        let found = combined(writes, &sizes, TIGHT);
-        if found.value.is_some() || best > 2.0 * writes.len() as f64 {
+    let gathered = [COMBINED, TIGHT].into_iter().find(|&least| split(least));
+    if let Some(least) = gathered {
+        let found = combined(writes, &sizes, least);
+        let explained = if least == COMBINED { 1.0 } else { 2.0 };
+        if found.value.is_some() || best > explained * writes.len() as f64 {
             return found.evidence(text);
         }
     }
@@ -329,8 +332,8 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
     if p < 0.5 {
         return Finding::undecided(Q, format!("the knee may lie at {} or {}", Bytes(unit), Bytes(weights[1].0))).evidence(text);
     }
-    // Half a unit that begins at an odd place looks like a whole one at another.
-    let most_sure = if !placed && best < plainly { 0.88 } else { 0.97 };
+    // Half a unit that begins at an odd place looks like a whole one at another; what is gathered follows rules of its own.
+    let most_sure = if !placed && best < plainly || gathered == Some(COMBINED) { 0.88 } else { 0.97 };
     Finding::decided(Q, unit as f64, p.min(most_sure))
         .rivals(weights.iter().skip(1).take(3).map(|&(s, p)| (s as f64, p)).filter(|r| r.1 > 0.005))
         .evidence(text)

@@ -65,7 +65,7 @@ impl Edges {
     pub fn farthest(&self, width: f64, room: &Range<u64>) -> Option<i64> {
         let fits = |k: &i64| {
             let [lo, hi] = self.expect(*k);
-            hi - lo <= width.min(self.period[0] / 3.0) && lo > room.start as f64 && hi < room.end as f64
+            hi - lo <= width.min(0.4 * self.period[0]) && lo > room.start as f64 && hi < room.end as f64
         };
         let walked = |k: &i64| {
             let ([lo, hi], p) = (self.expect(*k), self.period[1]);

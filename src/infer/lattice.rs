@@ -28,32 +28,45 @@ pub fn fit(hits: &[u64], window: std::ops::Range<u64>, slack: u64) -> Option<Lat
     let every = hits.len().div_ceil(32).max(1);
     for (i, &a) in hits.iter().enumerate().step_by(every) {
         for &b in hits.iter().skip(i + 1).take(6) {
-            for divide in 1..=3 {
+            for divide in (1..=3).filter(|d| (b - a).is_multiple_of(*d)) {
                 let period = (b - a) / divide;
-                if period <= 2 * slack || !(b - a).is_multiple_of(divide) {
-                    continue;
-                }
-                let phase = a % period;
-                let off = |h: u64| {
-                    let r = (h % period + period - phase) % period;
-                    r.min(period - r)
-                };
-                // Several hits beside one point are one hit.
-                let mut points: Vec<u64> =
-                    hits.iter().filter(|&&h| off(h) <= slack).map(|&h| (h + period - phase + slack) / period).collect();
-                points.dedup();
-                let stray = hits.iter().filter(|&&h| off(h) > slack).count();
-                let first = window.start.saturating_sub(phase).div_ceil(period);
-                let last = (window.end.saturating_sub(phase)).div_ceil(period);
-                let expected = (last.saturating_sub(first)).max(points.len() as u64) as usize;
-                let l = Lattice { period, phase, on: points.len(), expected, stray };
-                if best.is_none_or(|b| l.score() > b.score() + 1e-9) {
-                    best = Some(l);
+                let mut of = [period, followed(&hits[i..], period, slack)].to_vec();
+                of.dedup();
+                for l in of.into_iter().filter(|p| *p > 2 * slack).map(|p| through(hits, &window, slack, p, a % p)) {
+                    if best.is_none_or(|b| l.score() > b.score() + 1e-9) {
+                        best = Some(l);
+                    }
                 }
             }
         }
     }
     best
+}
+
+/// The period made better by hits further and further from the first: each hit is known to `slack` only, and a small error
+/// of the period grows with the distance.
+fn followed(hits: &[u64], period: u64, slack: u64) -> u64 {
+    hits[1..].iter().fold(period, |p, h| {
+        let far = h - hits[0];
+        let n = (far + p / 2) / p.max(1);
+        if n > 0 && far.abs_diff(n * p) <= slack { far / n } else { p }
+    })
+}
+
+/// The lattice of this period and phase.
+fn through(hits: &[u64], window: &std::ops::Range<u64>, slack: u64, period: u64, phase: u64) -> Lattice {
+    let off = |h: u64| {
+        let r = (h % period + period - phase) % period;
+        r.min(period - r)
+    };
+    // Several hits beside one point are one hit.
+    let mut points: Vec<u64> = hits.iter().filter(|&&h| off(h) <= slack).map(|&h| (h + period - phase + slack) / period).collect();
+    points.dedup();
+    let stray = hits.iter().filter(|&&h| off(h) > slack).count();
+    let first = window.start.saturating_sub(phase).div_ceil(period);
+    let last = (window.end.saturating_sub(phase)).div_ceil(period);
+    let expected = (last.saturating_sub(first)).max(points.len() as u64) as usize;
+    Lattice { period, phase, on: points.len(), expected, stray }
 }
 
 #[cfg(test)]
@@ -68,6 +81,15 @@ mod tests {
         hits.sort_unstable();
         let l = fit(&hits, 0..9 * p, 0).unwrap();
         assert_eq!((l.period, l.phase, l.on, l.expected, l.stray), (p, o, 8, 9, 1));
+    }
+
+    /// Hits seen in steps of nearly a quarter of the period: the first ones alone would make it four steps.
+    #[test]
+    fn coarse_steps_do_not_drift_away() {
+        let (p, step) = (1088u64 << 10, 256u64 << 10);
+        let hits: Vec<u64> = (0..300).map(|k| (k * p).div_ceil(step) * step).collect();
+        let l = fit(&hits, 0..300 * p, step).unwrap();
+        assert!(l.period.abs_diff(p) < p / 300 && (l.on, l.stray) == (300, 0), "{l:?}");
     }
 
     #[test]

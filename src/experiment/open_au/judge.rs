@@ -164,14 +164,16 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     }
     // Not even one AU in linear order stays open: every write pays. In random order that may be so with either kind.
     let class = if k == 0 && !random { 3.0 } else { 1.0 };
-    let either = k == 0 && random && run.setting(Quantity::OpenAusLinear.key()).is_none();
+    let linear = run.setting(Quantity::OpenAusLinear.key()).or(run.setting(LINEAR_LEAST).filter(|&n| n >= 4));
+    let either = k == 0 && random && linear.is_none();
     let mapping = if either {
         Finding::undecided(Quantity::Mapping, "every write in random order pays; what linear order pays is not known")
     } else if limited < 0.5 {
         Finding::undecided(Quantity::Mapping, BARELY)
     } else {
-        // Both orders together would make more of it than either knows.
-        let most = if trust < 0.75 || once_more.is_none() || short { 0.65 } else { 0.97 };
+        // Both orders together would make more of it than either knows. Random order alone may pay for another reason.
+        let alone = if random && k == 0 && run.setting(Quantity::OpenAusLinear.key()).is_none() { 0.88 } else { 0.97 };
+        let most = if trust < 0.75 || once_more.is_none() || short { 0.65 } else { alone };
         Finding::decided(Quantity::Mapping, class, limited.min(most)).evidence(text)
     };
     let mut out = vec![f, mapping];
