@@ -8,9 +8,9 @@ use nandscope_sim::{Model, cards, random, unusual};
 use std::path::Path;
 use std::sync::Mutex;
 
-/// µs of "165µs", "1.08ms", "1e+03µs", "-3ns".
+/// µs of "165µs", "1.08ms", "1e+03µs", "-3ns"; flashbench has room for seven characters and prints -11952 ns as "-11952n".
 fn us(text: &str) -> f64 {
-    let units = [("ns", 1e-3), ("µs", 1.0), ("us", 1.0), ("ms", 1e3), ("s", 1e6)];
+    let units = [("ns", 1e-3), ("n", 1e-3), ("µs", 1.0), ("us", 1.0), ("ms", 1e3), ("s", 1e6)];
     let found = units.iter().find_map(|(unit, factor)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * factor));
     found.unwrap_or_else(|| panic!("'{text}' is no time"))
 }
