@@ -67,15 +67,16 @@ impl Experiment for AuGrid {
         let read = known(Quantity::EraseBlock, KNOWN).and(known(Quantity::EraseBlockOffset, KNOWN));
         let Some(cost) = known(Quantity::CloseCostMs, 0.5).filter(|_| read.is_none()) else { return vec![] };
         let settings = setup.setting();
-        let Some(slots) = Slots::plan(&|k| settings.get(k).map(|&v| v.max(0) as u64)) else { return vec![] };
+        let setting = |k: &str| settings.get(k).map(|&v| v.max(0) as u64);
+        let Some(slots) = Slots::plan(&setting) else { return vec![] };
         // Writes as long as those that showed the cost: smaller ones may go to a log of their own.
         let chunk = slots.chunk;
         let window = (384 * MIB).min((setup.region.end - setup.region.start) / 4);
         let stride = if takes_random(setup) { (4 * chunk).max(64 * KIB) } else { chunk };
         let walk = walk(window, chunk, stride, (cost * 1e3) as u64);
         // A walk in order pays when as many AUs are open as may be; where nobody knows how many those are, they may be few now.
-        let most = stride <= chunk && !settings.contains_key("open_aus_linear");
-        vec![if most { fill(&|k| settings.get(k).map(|&v| v as u64), &walk).unwrap_or(walk) } else { walk }]
+        let unknown = stride <= chunk && setting("open_aus_linear").is_none();
+        vec![if unknown { fill(&setting, &walk).unwrap_or(walk) } else { walk }]
     }
 
     fn wants(&self, cell: &Cell, run: &Run) -> bool {
@@ -85,7 +86,7 @@ impl Experiment for AuGrid {
         let (slow, all) = slow_and_all(run, cell);
         let thrash = all > 24 && slow * 2 > all;
         !thrash
-            && !too_coarse(run, cell)
+            && finer(run, cell).is_none()
             && walked(run, cell) < cell.bytes("walk")
             && edges_of(run, cell)
                 .is_none_or(|e| e.walk.on < MET || e.walk.score() < 0.85 || (e.period[1] - e.period[0]) * narrow(&e, cell) > e.period[0])
@@ -141,9 +142,7 @@ impl Experiment for AuGrid {
             return filled.map(|c| walk(c.bytes("then"), c.bytes("chunk"), c.bytes("stride"), c.bytes("cost"))).into_iter().collect();
         };
         // The same with smaller steps, once.
-        if too_coarse(run, first) {
-            let (slow, all) = slow_and_all(run, first);
-            let stride = first.bytes("chunk") * if slow * 3 > all { 1 } else { 2 };
+        if let Some(stride) = finer(run, first) {
             // Elsewhere, for a card may keep AUs open that are written again.
             let from = run.of(first.id).map(|s| s.at + s.len).max().unwrap_or(0).next_multiple_of(MIB) + MIB;
             let mut again = walk(first.bytes("walk").min(24 * MIB), first.bytes("chunk"), stride, first.bytes("cost"));

@@ -30,9 +30,9 @@ pub fn fit(hits: &[u64], window: std::ops::Range<u64>, slack: u64) -> Option<Lat
         for &b in hits.iter().skip(i + 1).take(6) {
             for divide in (1..=3).filter(|d| (b - a).is_multiple_of(*d)) {
                 let period = (b - a) / divide;
-                let mut of = [period, followed(&hits[i..], period, slack)].to_vec();
-                of.dedup();
-                for l in of.into_iter().filter(|p| *p > 2 * slack).map(|p| through(hits, &window, slack, p, a % p)) {
+                let better = followed(&hits[i..], period, slack);
+                for p in [Some(period), Some(better).filter(|b| *b != period)].into_iter().flatten().filter(|p| *p > 2 * slack) {
+                    let l = through(hits, &window, slack, p, a % p);
                     if best.is_none_or(|b| l.score() > b.score() + 1e-9) {
                         best = Some(l);
                     }

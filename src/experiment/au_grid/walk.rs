@@ -86,10 +86,17 @@ pub fn slow_and_all(run: &Run, cell: &Cell) -> (usize, usize) {
     (later().filter(|s| line.slow(s.len, s.took)).count(), later().count())
 }
 
-/// AUs of fewer than ten steps: a boundary known to two of them is not known well enough to be looked for elsewhere.
-pub fn too_coarse(run: &Run, cell: &Cell) -> bool {
-    let (slow, all) = slow_and_all(run, cell);
-    run.cells.len() == 1 && cell.bytes("stride") > cell.bytes("chunk") && (all > 8 && slow * 3 > all || all > 48 && slow * 10 > all)
+/// The steps of a second walk, where AUs are fewer than ten of the first: a boundary known to two of them is not known well enough
+/// to be looked for elsewhere.
+pub fn finer(run: &Run, cell: &Cell) -> Option<u64> {
+    let (chunk, (slow, all)) = (cell.bytes("chunk"), slow_and_all(run, cell));
+    if run.cells.len() > 1 || cell.bytes("stride") <= chunk {
+        None
+    } else if all > 8 && slow * 3 > all {
+        Some(chunk)
+    } else {
+        (all > 48 && slow * 10 > all).then_some(2 * chunk)
+    }
 }
 
 /// To what part of itself the distance must be known before boundaries elsewhere can be predicted: the coarser the steps, the finer.

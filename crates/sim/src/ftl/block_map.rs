@@ -349,6 +349,7 @@ impl BlockMap {
         let slot = &self.slots[s as usize];
         let copies = if !slot.random {
             counters.merges_partial += 1;
+            // Most cards: no division.
             if self.span == self.units {
                 slot.start + (self.units - slot.next)
             } else {
