@@ -138,14 +138,19 @@ fn erase_blocks_that_share_logs_are_not_taken_for_one() {
     assert!(f.number() == Some((1 << 20) as f64) || f.confidence < 0.9, "{f:?}");
 }
 
-/// A card of 4 GiB whose reads show nothing, with AUs of 4 MiB and the block map given.
-fn flat(card: &str, ftl: &str) -> Model {
+/// A card whose reads show nothing, with AUs of 6 MiB and all else given.
+fn hidden(host: &str, card: &str, unit: &str, ftl: &str) -> Model {
     let text = format!(
-        "name = \"flat\"\nabout = \"shows its erase blocks to writes only\"\n[host]\ncommand = \"300 us\"\nrate = \"40 MB/s\"\n[card]\ncapacity = \"4 GiB\"\n\
-         command = \"200 us\"\n{card}\n[nand]\npage = \"8 KiB\"\naccess_unit = \"8 KiB\"\nwrite_unit = \"16 KiB\"\nerase_block = \"4 MiB\"\n\
-         pipelined = true\nprogram = \"1 ms\"\ncommit = \"300 us\"\ncopy = \"800 us\"\nerase = \"3 ms\"\n[ftl]\nkind = \"block-map\"\nclose = \"20 ms\"\n{ftl}"
+        "name = \"hidden\"\nabout = \"shows its erase blocks to writes only\"\n[host]\ncommand = \"300 us\"\nrate = \"40 MB/s\"\n{host}\n\
+         [card]\ncommand = \"200 us\"\n{card}\n[nand]\npage = \"8 KiB\"\naccess_unit = \"8 KiB\"\nwrite_unit = \"{unit}\"\n\
+         erase_block = \"6 MiB\"\npipelined = true\nprogram = \"1 ms\"\ncommit = \"300 us\"\ncopy = \"800 us\"\nerase = \"3 ms\"\n[ftl]\n{ftl}"
     );
-    Model::parse(&text, "flat").unwrap()
+    Model::parse(&text, "hidden").unwrap()
+}
+
+/// Such a card of 4 GiB, with units of 16 KiB and a block map.
+fn flat(card: &str, ftl: &str) -> Model {
+    hidden("", &format!("capacity = \"4 GiB\"\n{card}"), "16 KiB", &format!("kind = \"block-map\"\nclose = \"20 ms\"\n{ftl}"))
 }
 
 /// Ways in which the boundaries of AUs hide: a walk that begins in the middle of one, a table with room left by AUs in random
@@ -161,7 +166,7 @@ fn writes_name_erase_blocks_that_reads_hide() {
     ] {
         let p = probe_model(&flat("", ftl), 1, true);
         let f = p.findings.get(Quantity::EraseBlock).unwrap();
-        assert!(f.number() == Some((4 << 20) as f64), "{ftl}: {f:?}");
+        assert!(f.number() == Some((6 << 20) as f64), "{ftl}: {f:?}");
     }
 }
 
@@ -171,4 +176,46 @@ fn a_unit_that_is_gathered_is_told() {
     let p = probe_model(&flat("combine = true", "open_linear = 6\nopen_random = 3"), 1, true);
     let f = p.findings.get(Quantity::WriteUnit).unwrap();
     assert!(f.number() == Some(16384.0), "{f:?}");
+}
+
+/// No AU stays open: each write rewrites its erase block, or each full buffer does, and then one AU alone looks like an open one for long.
+#[test]
+fn rewritten_erase_blocks_are_not_taken_for_open_ones() {
+    for buffer in ["4 KiB", "64 KiB"] {
+        let ftl = format!("kind = \"write-through\"\nbuffer = \"{buffer}\"");
+        let findings = probe_model(&hidden("", "capacity = \"4 GiB\"", "16 KiB", &ftl), 1, true).findings;
+        assert_eq!(findings.value(Quantity::Mapping, 0.8), Some(3.0), "{buffer}: {:?}", findings.get(Quantity::Mapping));
+        assert_eq!(findings.value(Quantity::OpenAusLinear, 0.8), Some(0.0), "{buffer}: {:?}", findings.get(Quantity::OpenAusLinear));
+        assert!(findings.get(Quantity::CloseCostMs).is_none(), "{buffer}");
+    }
+}
+
+/// A log in order takes whole units only: writes of another size in turn would find it closed each time.
+#[test]
+fn logs_of_units_of_three_planes_are_counted() {
+    let ftl = "kind = \"log-block\"\ngroup = 1\nper_group = 1\npool = 9\norder = \"in-order\"\nclose = \"5 ms\"";
+    let findings = probe_model(&hidden("", "capacity = \"4 GiB\"", "24 KiB", ftl), 1, true).findings;
+    assert_eq!(findings.value(Quantity::OpenAusLinear, 0.9), Some(9.0), "{:?}", findings.get(Quantity::OpenAusLinear));
+}
+
+/// As many open AUs as anybody has reported.
+#[test]
+fn sixty_four_open_aus_are_counted() {
+    let ftl = "kind = \"block-map\"\nclose = \"20 ms\"\nopen_linear = 64\nopen_random = 64";
+    let findings = probe_model(&hidden("", "capacity = \"64 GiB\"", "16 KiB", ftl), 1, true).findings;
+    for q in [Quantity::OpenAusLinear, Quantity::OpenAusRandom] {
+        assert_eq!(findings.value(q, 0.8), Some(64.0), "{:?}", findings.get(q));
+    }
+}
+
+/// A host that cuts requests shows its own length; what is no unit of the card is not said surely.
+#[test]
+fn pieces_of_a_host_are_not_units() {
+    for cut in ["12 KiB", "60 KiB"] {
+        let host = format!("max_request = \"{cut}\"\ntransfer = \"open-ended\"");
+        let ftl = "kind = \"block-map\"\nclose = \"20 ms\"\nopen_linear = 5";
+        let p = probe_model(&hidden(&host, "capacity = \"4 GiB\"", "32 KiB", ftl), 1, true);
+        let f = p.findings.get(Quantity::WriteUnit).unwrap();
+        assert!(f.number() == Some(32768.0) || f.confidence < 0.9, "{cut}: {f:?}");
+    }
 }

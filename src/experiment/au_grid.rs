@@ -404,11 +404,11 @@ fn offset(run: &Run, e: &Edges, size: u64, trust: f64) -> Finding {
     let on_grid: Vec<i64> = (first..).map(|n| n * unit).take_while(|&p| p < hi).take(3).collect();
     let text = format!("a boundary lies between {} and {}", Bytes(lo.max(0) as u64), Bytes(hi.max(0) as u64));
     let size = size as i64;
-    match on_grid[..] {
+    let mut f = match on_grid[..] {
         _ if hi - lo <= sector => {
             // No page begins there, so a log for the smallest writes may have moved it.
             let odd = (lo + run.setting("offset").unwrap_or(0) as i64) % 4096 != 0;
-            Finding::decided(q, lo.rem_euclid(size) as f64, if odd { trust * 0.85 } else { trust }).evidence(text)
+            return Finding::decided(q, lo.rem_euclid(size) as f64, if odd { trust * 0.85 } else { trust }).evidence(text);
         }
         [one] if run.setting("write_unit").is_some() => {
             // Nearly all cards begin there; nothing was measured that says so.
@@ -416,10 +416,8 @@ fn offset(run: &Run, e: &Edges, size: u64, trust: f64) -> Finding {
                 .evidence(format!("{text}, on the grid of write units"))
         }
         _ if lo <= 0 && hi > 0 => Finding::decided(q, 0.0, trust * 0.85).evidence(text),
-        _ => {
-            let mut f = Finding::undecided(q, format!("{text}; writes small enough to say more show none"));
-            f.interval = Some([lo.max(0) as f64, hi.max(0) as f64]);
-            f
-        }
-    }
+        _ => Finding::undecided(q, format!("{text}; writes small enough to say more show none")),
+    };
+    f.interval = Some([lo.max(0) as f64, hi.max(0) as f64]);
+    f
 }

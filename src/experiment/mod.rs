@@ -91,8 +91,8 @@ impl Setup<'_> {
             s.insert("write_ns_per_kib".to_string(), ns as i64);
         }
         for f in &self.known.0 {
-            // Undecided, but known to lie between two places.
-            if let (Quantity::EraseBlockOffset, None, Some([lo, hi])) = (f.quantity, &f.value, f.interval) {
+            // Known to lie between two places only.
+            if let (Quantity::EraseBlockOffset, Some([lo, hi])) = (f.quantity, f.interval) {
                 s.insert("erase_block_about".to_string(), ((lo + hi) / 2.0) as i64);
                 s.insert("erase_block_slack".to_string(), ((hi - lo) / 2.0) as i64);
             }

@@ -10,11 +10,13 @@
 //! block (spacing of several), a start that is a FAT zone (left out), AUs left over from earlier that are thrown out only
 //! by and by (later rounds count).
 
+mod control;
 mod judge;
 
-use super::slots::{Slots, most_tried};
+use self::control::*;
+use super::slots::{MOST, Slots};
 use super::{About, Bench, Experiment, Figure, LINEAR_LEAST, Series, Setup};
-use crate::device::DeviceError;
+use crate::device::{DeviceError, Op};
 use crate::finding::{Finding, Findings, Quantity};
 use crate::infer::open::{ByPolicy, Visits, by_policy, line, proved, unsettled};
 use crate::infer::replacement::{Trial, Visit};
@@ -96,31 +98,11 @@ impl<const RANDOM: bool> Experiment for OpenAu<RANDOM> {
     }
 }
 
-/// The order of a cell that tries one AU in linear order once more: when a count was slow for the first time, and in the end.
-const CONTROL: i64 = 2;
-
-/// One AU once more: slow now, what was slow before was so for another reason.
-fn control(late: bool) -> Cell {
-    let set = [("n", 1), ("random", CONTROL), ("fresh", 1), ("late", late as i64)];
-    Cell::new(format!("1 AU, linear, once more{}", if late { " in the end" } else { "" }), &set)
-}
-
-/// Median time in µs of the slowest of the control cells that were measured.
-fn once_more(run: &Run) -> Option<f64> {
-    let controls = run.cells.iter().filter(|c| c.get("random") == CONTROL);
-    controls.map(|c| later(run, |x| x.id == c.id)).filter(|t| t.len() >= 3).map(|t| median(&t)).max_by(f64::total_cmp)
-}
-
 /// `fresh`: in AUs not used before.
 fn cell(n: i64, random: bool, fresh: bool) -> Cell {
     let order = if random { "random" } else { "linear" };
     let other = if fresh { ", other AUs" } else { "" };
     Cell::new(format!("{n} AUs, {order}{other}"), &[("n", n), ("random", random as i64), ("fresh", fresh as i64)])
-}
-
-/// `once_more` where it is slow now: a cache is full. Writes that are combined cost little and much by turns from the first.
-fn became_slow(run: &Run, line: f64) -> Option<f64> {
-    once_more(run).filter(|&t| t > line && t > 1.3 * quantile(&fast(run), 0.8))
 }
 
 fn first_cells(setup: &Setup) -> Vec<Cell> {
@@ -142,6 +124,14 @@ fn au_of(run: &Run, slots: &Slots, s: &Sample) -> u64 {
     s.at.saturating_sub(slots.first) / run.setting("erase_block").unwrap_or(slots.spacing).max(slots.span)
 }
 
+fn written(s: &Sample) -> bool {
+    matches!(s.op, Op::Write(_))
+}
+
+fn writes(run: &Run) -> impl Iterator<Item = &Sample> {
+    run.samples.iter().filter(|s| written(s))
+}
+
 /// Slots in the order of their last visit, latest first.
 fn recent(run: &Run, slots: &Slots) -> Vec<u64> {
     let mut seen = std::collections::HashSet::new();
@@ -157,10 +147,13 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     // AUs that are open already stay in the set; new ones come from those never used, then from those used longest ago.
     let again = if cell.get("fresh") == 1 && trial == 0 { 0 } else { n.min(latest.len()) };
     let new: Vec<u64> = unused.chain(latest.iter().skip(again).rev().copied()).take(n - again).collect();
+    if cell.get("random") == COMPARED {
+        return written_and_read(&slots, new[0], b);
+    }
     let per_slot = slots.span / slots.chunk;
     // Of each slot the writes so far, and the place that would go on where the last of them ended.
     let mut places: HashMap<u64, (u64, u64)> = HashMap::new();
-    for s in b.run.samples.iter() {
+    for s in writes(b.run) {
         let p = places.entry(slot_of(&slots, s)).or_default();
         *p = (p.0 + 1, (s.at + s.len - slots.first) % slots.spacing / slots.chunk);
     }
@@ -219,6 +212,7 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
         clean = if slow == 0 { clean + !ends as usize } else { 0 };
         all += slow;
         let done = match n {
+            1 if cell.get("long") == 1 => round >= 6 && (round * slots.chunk as usize >= LONG || round + 2 >= per_slot as usize),
             // One AU alone is visited more often: it is the reference of all the others. Where slow ones are hardly slower, how often
             // this host is late has to be known better.
             1 if cell.get("random") == CONTROL && line.is_some_and(|l| l < NEAR * median(&fast(b.run))) => round >= 30,
@@ -264,7 +258,7 @@ fn slow_line(run: &Run) -> Option<f64> {
     if fast.len() < 3 {
         return None;
     }
-    let all: Vec<f64> = run.samples.iter().map(|s| s.took.micros()).collect();
+    let all: Vec<f64> = writes(run).map(|s| s.took.micros()).collect();
     line(&fast, &all, run.setting("close_cost_us").map(|us| us as f64))
 }
 
@@ -284,7 +278,7 @@ fn history(run: &Run, line: f64) -> Vec<(u32, Trial)> {
             let fills = in_order && au_of(run, &slots, &end) != au;
             Visit { stream, au, slow: s.took.micros() > line, opening: s.role == 0, fills, in_order, goes_on }
         };
-        let visits: Vec<Visit> = t.iter().map(&mut visit).collect();
+        let visits: Vec<Visit> = t.iter().filter(|s| written(s)).map(&mut visit).collect();
         let mut set: Vec<u64> = vec![];
         for stream in visits.iter().map(|v| v.stream).chain(recent.iter().rev().copied()) {
             if set.len() < n && !set.contains(&stream) {
@@ -399,7 +393,7 @@ fn taken_back(run: &Run, history: &[(u32, Trial)], random: bool, proved: u32) ->
 
 fn wants(cell: &Cell, run: &Run) -> bool {
     let trials = run.trials(cell.id);
-    if trials.is_empty() || cell.get("random") == CONTROL {
+    if trials.is_empty() || [CONTROL, COMPARED].contains(&cell.get("random")) {
         return trials.is_empty();
     }
     let random = cell.get("random") == 1;
@@ -427,11 +421,18 @@ fn bracket(run: &Run, random: bool) -> (i64, Option<i64>) {
 
 fn more(run: &Run, random: bool) -> Vec<Cell> {
     let Some(slots) = Slots::of(run) else { return vec![] };
-    let most = most_tried(run.setting("filled").is_some()).min(slots.count as i64);
+    let most = MOST.min(slots.count as i64);
     let tried = |late: i64| run.cells.iter().any(|c| c.get("random") == CONTROL && c.get("late") == late);
+    if median(&fast(run)) > REWRITE_MS * 1e3 && !run.cells.iter().any(|c| c.get("random") == COMPARED) {
+        return vec![compare()];
+    }
     let bracket = bracket(run, random);
+    // Each write rewrites its erase block: a few AUs in turn have shown it.
+    if bracket.1.is_none() && bracket.0 >= 4 && rewrites(run).is_some() {
+        return vec![];
+    }
     if bracket.1.is_some() && !tried(0) {
-        return vec![control(false)];
+        return vec![control(false, false)];
     }
     // A cache is full: nothing more can be learned.
     if slow_line(run).is_some_and(|line| became_slow(run, line).is_some()) {
@@ -462,7 +463,7 @@ fn more(run: &Run, random: bool) -> Vec<Cell> {
                 c.set.insert("again".into(), 1);
                 c
             });
-            next.or_else(|| (!tried(1)).then(|| control(true))).into_iter().collect()
+            next.or_else(|| (!tried(1)).then(|| control(true, !random && fits == 1))).into_iter().collect()
         }
     }
 }

@@ -232,12 +232,13 @@ impl Experiment for ReadBoundary {
                     // A longer read feels a boundary anywhere inside it.
                     let block = c.bytes("block");
                     let exact = block <= 2 * run.setting("sector").unwrap_or(512).max(512);
-                    let at = Finding::decided(
+                    let mut at = Finding::decided(
                         Quantity::EraseBlockOffset,
                         (phase % period) as f64,
                         (trust * 0.99).min(if exact { 0.98 } else { 0.88 }),
                     );
                     let to = if exact { String::new() } else { format!(", give or take {}", Bytes(block / 2)) };
+                    at.interval = (!exact).then(|| [-1.0, 1.0].map(|side| (phase % period) as f64 + side * (block / 2) as f64));
                     out.push(at.evidence(format!("the boundaries lie at {} + k x {}{to}", Bytes(phase % period), Bytes(period))));
                     push_small(&mut out, &view, &lower, true);
                 } else {
@@ -301,9 +302,10 @@ impl Experiment for ReadBoundary {
 fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bounded: bool) {
     let say = |q: Quantity, s: &steps::Step, exclude: f64| {
         let p = s.posterior.first().map_or(0.0, |p| p.1) * strength(s.z) * exclude;
+        let half = view.rows.iter().any(|r| 2 * r.align == s.size);
         let f = if p < 0.5 {
             Finding::undecided(q, format!("a step near {} is too weak to place", Bytes(s.size)))
-        } else if view.rows.iter().all(|r| r.align >= s.size) {
+        } else if view.rows.iter().all(|r| r.align >= s.size) || q == Quantity::Page && !half {
             Finding::undecided(q, format!("{} or less: no smaller boundary was read across", Bytes(s.size)))
         } else {
             Finding::decided(q, s.size as f64, p.min(0.97))
@@ -322,10 +324,15 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bound
             say(Quantity::Page, s, view.nothing_below(s).min(if hidden > 0.012 { 0.88 } else { 1.0 }))
         });
     }
+    // Planes are read together in whole pages: what no page divides is another kind of boundary.
+    let whole = |s: &&&steps::Step| lower.first().is_none_or(|page| s.size.is_multiple_of(page.size));
+    let lower: Vec<&steps::Step> = lower.iter().filter(whole).copied().collect();
     if let Some(s) = lower.last() {
         // One step alone may be the page, with planes that are read together at no extra cost.
         let block = if s.size >= SMALL_ERASE_BLOCK && !bounded { view.block_prior(s.size, lower.first().map(|p| p.size)) } else { 0.0 };
-        let mut f = say(Quantity::AccessUnit, s, if lower.len() > 1 { 1.0 - block } else { 0.8 });
+        // Where no erase block is known, the largest step may be a small one; a large step may be the end of a piece of the map.
+        let at_most: f64 = if s.size >= 256 * KIB || !bounded { 0.88 } else { 1.0 };
+        let mut f = say(Quantity::AccessUnit, s, if lower.len() > 1 { at_most.min(1.0 - block) } else { 0.8 });
         if lower.len() == 1 && f.value.is_some() {
             f.caveats.push("only one small boundary shows; planes read together at no extra cost would not".into());
         }

@@ -4,10 +4,8 @@
 use crate::samples::Run;
 use crate::units::{KIB, MIB};
 
-/// Nobody has reported more open AUs than this (U9: "64+"). Where so many were written in turn, and then a cache was filled, more
-/// are tried: a card that keeps just as many open shows it.
-const MOST: i64 = 64;
-const MOST_BEHIND: i64 = 96;
+/// AUs to try at most. Nobody has reported more open ones than 64 (U9: "64+"): a card that keeps just as many open shows it.
+pub(super) const MOST: i64 = 96;
 
 /// Where the AUs of the test lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,11 +17,6 @@ pub(super) struct Slots {
     pub span: u64,
     /// Bytes of one write.
     pub chunk: u64,
-}
-
-/// AUs to try at most; `filled`: behind a cache that was filled.
-pub(super) fn most_tried(filled: bool) -> i64 {
-    if filled { MOST_BEHIND } else { MOST }
 }
 
 impl Slots {
@@ -48,7 +41,7 @@ impl Slots {
             // two places in one AU would count as two.
             None => {
                 let grids = [192, 96, 48, 24, 12, 6, 3].map(|m| m * MIB);
-                let most = grids[..3].iter().copied().find(|g| filled && room / g >= MOST_BEHIND as u64);
+                let most = grids.into_iter().find(|g| filled && room / g >= MOST as u64);
                 let grid = most.or(grids.into_iter().find(|g| room / g >= 32)).unwrap_or(MIB);
                 (grid, (grid - offset % grid) % grid)
             }
@@ -68,7 +61,9 @@ impl Slots {
         let slow = get("write_ns_per_kib").filter(|ns| chunk / KIB * ns > 40_000_000);
         let least = get("write_unit").unwrap_or(0).max(4 * KIB);
         let chunk = slow.map_or(chunk, |ns| chunk.min(least.max(1 << (30_000_000 / ns * KIB).max(1).ilog2())));
-        let chunk = chunk.max(sector) / sector * sector;
+        // Whole units: what begins in the middle of one is no longer in order where other AUs were written in between.
+        let whole = get("write_unit").map(|u| chunk.next_multiple_of(u.max(1))).filter(|&c| c <= span / 8);
+        let chunk = whole.unwrap_or(chunk).max(sector) / sector * sector;
         let slots = Slots { first: base, spacing: au * apart, count: fits / apart, span: span / chunk * chunk, chunk };
         (slots.count >= 2).then_some(slots)
     }

@@ -8,10 +8,12 @@
 //! What fools it: cards that combine small linear writes (then most cost little and some pay for all: undecided, said),
 //! stalls (outliers are left out), a fixed cost so large that no unit shows (undecided).
 
+mod model;
+
+use self::model::*;
 use super::{About, Bench, Experiment, Figure, Series, Setup, alignments};
 use crate::device::DeviceError;
 use crate::finding::{Finding, Quantity};
-use crate::infer::linear::nonnegative;
 use crate::infer::stats::{bootstrap_median, mad, median};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB, three};
@@ -101,7 +103,7 @@ impl Experiment for WriteUnit {
         let phase = run.setting("erase_block_offset").unwrap_or(0);
         let writes: Vec<Write> =
             rows(run).iter().map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() }).collect();
-        vec![judge(&writes, run.setting("erase_block_offset").is_some())]
+        vec![judge(&writes, &Known::of(run))]
     }
 
     fn figures(&self, run: &Run) -> Vec<Figure> {
@@ -154,85 +156,24 @@ fn by_size(run: &Run) -> BTreeMap<u64, Vec<f64>> {
     out
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Write {
-    /// Position from the first erase block.
-    at: u64,
-    len: u64,
-    us: f64,
+/// What reads have shown.
+#[derive(Default)]
+struct Known {
+    /// Positions count from where erase blocks begin.
+    placed: bool,
+    erase_block: Option<u64>,
+    page: Option<u64>,
+    access_unit: Option<u64>,
 }
 
-/// How a card counts the units that a write pays for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Count {
-    /// All that it touches.
-    Touched,
-    /// The unit left half full by the write before is still at hand and costs nothing more.
-    New,
-    /// The same, and a write inside that unit pays for none.
-    NewOrNone,
-    /// Those whose end it reaches: what comes before is gathered.
-    Filled,
-    /// As many as its length fills, wherever it begins: data go to a log.
-    Length,
-}
-
-impl Count {
-    const ALL: [Count; 4] = [Count::Touched, Count::New, Count::NewOrNone, Count::Filled];
-    const PLAIN: [Count; 2] = [Count::Touched, Count::Length];
-}
-
-impl Write {
-    fn units(&self, u: u64, count: Count) -> u64 {
-        let touched = (self.at + self.len - 1) / u - self.at / u + 1;
-        let new = touched - !self.at.is_multiple_of(u) as u64;
-        match count {
-            Count::Touched => touched,
-            Count::New => new.max(1),
-            Count::NewOrNone => new,
-            Count::Filled => (self.at + self.len) / u - self.at / u,
-            Count::Length => self.len.div_ceil(u),
-        }
-    }
-
-    /// Per request, per further piece that the host sends, per unit paid for, per KiB moved, per unit's worth of old data read back
-    /// (Q14: 4.89 falls to 4.45 ms), per write that pays for a unit where not all do.
-    fn features(&self, u: u64, piece: u64, count: Count, fill: bool) -> [f64; PRICES] {
-        let sent = (0..self.len.div_ceil(piece)).map(|i| Write { at: self.at + i * piece, len: piece.min(self.len - i * piece), ..*self });
-        let n: u64 = sent.map(|w| w.units(u, count)).sum();
-        let n = n as f64;
-        [
-            1.0,
-            (self.len.div_ceil(piece) - 1) as f64,
-            n,
-            self.len as f64 / KIB as f64,
-            if fill { (n - self.len as f64 / u as f64).max(0.0) } else { 0.0 },
-            (count == Count::Filled && n > 0.0) as u32 as f64,
-        ]
-    }
-
-    /// As if units of `u` bytes began `phase` bytes later.
-    fn behind(&self, u: u64, phase: u64) -> Write {
-        Write { at: self.at + u - phase, ..*self }
+impl Known {
+    fn of(run: &Run) -> Known {
+        let placed = run.setting("erase_block_offset").is_some();
+        Known { placed, erase_block: run.setting("erase_block"), page: run.setting("page"), access_unit: run.setting("access_unit") }
     }
 }
 
-/// What a write may pay for.
-const PRICES: usize = 6;
-
-/// Pieces that hosts cut long requests into: USB readers 64, 120 or 240 KiB, other hosts 128 KiB and up; first: none.
-const PIECES: [u64; 6] = [u64::MAX, 64 * KIB, 120 * KIB, 128 * KIB, 240 * KIB, 256 * KIB];
-
-/// Where units of this size may begin: at 0, or where erase blocks begin when that is not known, in steps of the smallest page.
-fn phases(u: u64, known: bool) -> Vec<u64> {
-    let step = (u / 8).max(4 * KIB);
-    let thirds = [u / 3, u / 3 * 2].into_iter().filter(|t| u.is_multiple_of(3) && t.is_multiple_of(4 * KIB) && !t.is_multiple_of(step));
-    let all = (0..u.div_ceil(step)).map(|i| i * step).chain(thirds);
-    if known { vec![0] } else { all.collect() }
-}
-
-/// `placed`: positions count from where erase blocks begin.
-fn judge(writes: &[Write], placed: bool) -> Finding {
+fn judge(writes: &[Write], known: &Known) -> Finding {
     const Q: Quantity = Quantity::WriteUnit;
     let mut sizes: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for w in writes {
@@ -260,16 +201,27 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
         }
         best
     };
-    // Three planes of 4 KiB are the smallest unit with a three in it.
-    let units = alignments(smallest, largest).into_iter().filter(|u| *u < largest && (u.is_power_of_two() || *u >= 12 * KIB));
+    let units = alignments(smallest, largest).into_iter().filter(|u| *u < largest);
     let beyond = [largest, largest / 2 * 3, largest * 2];
     let units: Vec<u64> = units.chain(beyond).collect();
     let least = |c: &[(u64, f64)]| c.iter().map(|c| c.1).fold(f64::INFINITY, f64::min);
     let plain = |&piece: &u64| -> (u64, Vec<(u64, f64)>) {
-        let price = if piece < u64::MAX { 12.0 } else { 0.0 };
+        let price = match piece {
+            u64::MAX => 0.0,
+            _ if PIECES.contains(&piece) => 12.0,
+            _ => UNUSUAL_CUT,
+        };
         (piece, units.iter().map(|&u| (u, chi2(u, piece, &[0], &Count::PLAIN) + price)).collect())
     };
-    let cut: Vec<(u64, Vec<(u64, f64)>)> = PIECES.iter().filter(|&&p| p < largest || p == u64::MAX).map(plain).collect();
+    let mut cut: Vec<(u64, Vec<(u64, f64)>)> = PIECES.iter().filter(|&&p| p < largest || p == u64::MAX).map(plain).collect();
+    // Any host may cut at what looks like a unit, whatever its size.
+    for _ in 0..3 {
+        let looks = cut.iter().flat_map(|c| &c.1).min_by(|a, b| a.1.total_cmp(&b.1)).map_or(largest, |c| c.0);
+        if looks >= largest || cut.iter().any(|c| c.0 == looks) {
+            break;
+        }
+        cut.push(plain(&looks));
+    }
     let piece = cut.iter().min_by(|a, b| least(&a.1).total_cmp(&least(&b.1))).map_or(u64::MAX, |c| c.0);
     // A host that cuts at a size looks like a unit of that size.
     let any = |i: usize| (units[i], cut.iter().map(|c| c.1[i].1).fold(f64::INFINITY, f64::min));
@@ -278,7 +230,7 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
     let plainly = least(&candidates);
     if plainly > 0.5 * writes.len() as f64 {
         for (u, c) in &mut candidates {
-            *c = c.min(chi2(*u, piece, &phases(*u, placed), &Count::ALL));
+            *c = c.min(chi2(*u, piece, &phases(*u, known.placed), &Count::ALL));
         }
     }
     let best = least(&candidates);
@@ -303,7 +255,11 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
     };
     let gathered = [COMBINED, TIGHT].into_iter().find(|&least| split(least));
     if let Some(least) = gathered {
-        let found = combined(writes, &sizes, least);
+        let mut found = combined(writes, &sizes, least);
+        // What pays may be a small erase block that a log is merged into.
+        if known.erase_block.zip(found.number()).is_none_or(|(e, unit)| (e as f64) < 16.0 * unit) {
+            found.confidence = found.confidence.min(0.88);
+        }
         let explained = if least == COMBINED { 1.0 } else { 2.0 };
         if found.value.is_some() || best > explained * writes.len() as f64 {
             return found.evidence(text);
@@ -333,7 +289,14 @@ fn judge(writes: &[Write], placed: bool) -> Finding {
         return Finding::undecided(Q, format!("the knee may lie at {} or {}", Bytes(unit), Bytes(weights[1].0))).evidence(text);
     }
     // Half a unit that begins at an odd place looks like a whole one at another; what is gathered follows rules of its own.
-    let most_sure = if !placed && best < plainly || gathered == Some(COMBINED) { 0.88 } else { 0.97 };
+    // Nor is a unit sure that explains the times badly.
+    let badly = best > 1.5 * writes.len() as f64;
+    // A host that cuts requests to that length would look the same, unless reads know the unit.
+    let cuts = cut.iter().find(|c| c.0 == unit && !PIECES.contains(&unit)).is_some_and(|c| least(&c.1) - UNUSUAL_CUT < best + 4.0);
+    let cuts = cuts && ![known.page, known.access_unit].contains(&Some(unit));
+    let most_sure = if badly || cuts || !known.placed && best < plainly || gathered == Some(COMBINED) { 0.88 } else { 0.97 };
+    // Flash is programmed in whole pages.
+    let most_sure = if known.page.is_some_and(|page| !unit.is_multiple_of(page)) { 0.75 } else { most_sure };
     Finding::decided(Q, unit as f64, p.min(most_sure))
         .rivals(weights.iter().skip(1).take(3).map(|&(s, p)| (s as f64, p)).filter(|r| r.1 > 0.005))
         .evidence(text)
@@ -376,7 +339,7 @@ fn combined(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, least: f64) -> Fi
         }
         sum
     };
-    let units = sizes.keys().copied().filter(|u| u.is_power_of_two() || *u >= 12 * KIB).filter(|&u| u > small && u <= largest);
+    let units = sizes.keys().copied().filter(|&u| u > small && u <= largest);
     let mut tried: Vec<(usize, u64, usize)> =
         units.map(|u| [false, true].map(|f| wrong(u, f)).into_iter().min().map_or((0, u, 0), |(bad, all)| (bad, u, all))).collect();
     tried.sort_unstable();
@@ -391,35 +354,11 @@ fn combined(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, least: f64) -> Fi
     }
 }
 
-/// Chi squared of weighted least squares with coefficients that are not negative, capped at 16 a write, so that a stall or
-/// an AU that opens in the middle of a pass weighs no more than that.
-fn fit(rows: &[([f64; PRICES], f64, f64)]) -> f64 {
-    let mut keep: Vec<bool> = vec![true; rows.len()];
-    let mut x = [0.0; PRICES];
-    for _ in 0..3 {
-        let (mut aa, mut at) = ([[0.0f64; PRICES]; PRICES], [0.0f64; PRICES]);
-        for (r, _) in rows.iter().zip(&keep).filter(|r| *r.1) {
-            let weight = 1.0 / (r.2 * r.2);
-            for (i, row) in aa.iter_mut().enumerate() {
-                let x = r.0[i] * weight;
-                at[i] += x * r.1;
-                row.iter_mut().zip(r.0).for_each(|(a, y)| *a += x * y);
-            }
-        }
-        x = nonnegative(&aa, &at);
-        let left = |r: &([f64; PRICES], f64, f64)| (r.1 - (0..PRICES).map(|j| r.0[j] * x[j]).sum::<f64>()) / r.2;
-        // Outliers above only: nothing makes a write faster than the card is.
-        let before = std::mem::replace(&mut keep, rows.iter().map(|r| left(r) < 6.0).collect());
-        if keep == before {
-            break;
-        }
-    }
-    rows.iter().map(|(a, t, e)| ((t - (0..PRICES).map(|j| a[j] * x[j]).sum::<f64>()) / e).powi(2).min(16.0)).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const PLACED: Known = Known { placed: true, erase_block: None, page: None, access_unit: None };
 
     /// Two passes of the ladder over a card whose write takes `f(position, length)` microseconds.
     fn ladder(mut f: impl FnMut(u64, u64) -> f64) -> Vec<Write> {
@@ -444,17 +383,17 @@ mod tests {
         let at =
             |s: u64| 1e3 * ms.iter().find(|m| m.0 == s.next_power_of_two().ilog2()).unwrap().1 * s as f64 / s.next_power_of_two() as f64;
         let all: Vec<Write> = ladder(|_, s| at(s)).into_iter().filter(|w| w.len.is_power_of_two()).collect();
-        let f = judge(&all, true);
+        let f = judge(&all, &PLACED);
         assert_eq!(f.number(), Some(32768.0), "{f:?}");
     }
 
     #[test]
     fn a_staircase_shows_its_unit_and_a_line_does_not() {
         for unit in [4 * KIB, 16 * KIB, 24 * KIB, 48 * KIB, 64 * KIB] {
-            let f = judge(&ladder(|at, s| 300.0 + ((at + s - 1) / unit - at / unit + 1) as f64 * 900.0 + s as f64 / 20.0), true);
+            let f = judge(&ladder(|at, s| 300.0 + ((at + s - 1) / unit - at / unit + 1) as f64 * 900.0 + s as f64 / 20.0), &PLACED);
             assert_eq!(f.number(), Some(unit as f64), "{f:?}");
         }
-        let f = judge(&ladder(|_, s| 1500.0 + s as f64 / 20.0), true);
+        let f = judge(&ladder(|_, s| 1500.0 + s as f64 / 20.0), &PLACED);
         assert!(f.value.is_none(), "{f:?}");
     }
 
@@ -464,7 +403,7 @@ mod tests {
         for i in (7..w.len()).step_by(29) {
             w[i].us += 190_000.0;
         }
-        assert_eq!(judge(&w, true).number(), Some(16384.0));
+        assert_eq!(judge(&w, &PLACED).number(), Some(16384.0));
     }
 
     /// The first write to touch a unit pays, or the one that fills it; the others are gathered.
@@ -474,7 +413,7 @@ mod tests {
             let touches = |at: u64, s: u64| at.is_multiple_of(unit) || (at + s - 1) / unit != at / unit;
             let fills = |at: u64, s: u64| (at + s) / unit != at / unit;
             for pays in [&touches as &dyn Fn(u64, u64) -> bool, &fills] {
-                let f = judge(&ladder(|at, s| if pays(at, s) { 2500.0 + s as f64 / 10.0 } else { 60.0 + s as f64 / 100.0 }), true);
+                let f = judge(&ladder(|at, s| if pays(at, s) { 2500.0 + s as f64 / 10.0 } else { 60.0 + s as f64 / 100.0 }), &PLACED);
                 assert_eq!(f.number(), Some(unit as f64), "{f:?}");
             }
         }
@@ -488,6 +427,6 @@ mod tests {
             n = n.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             if n >> 61 != 0 { 60.0 } else { 2500.0 + s as f64 / 10.0 }
         });
-        assert!(judge(&w, true).value.is_none(), "{:?}", judge(&w, true));
+        assert!(judge(&w, &PLACED).value.is_none(), "{:?}", judge(&w, &PLACED));
     }
 }

@@ -95,11 +95,14 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
         f.evidence.extend(d.evidence.iter().cloned());
         f.caveats.extend(d.caveats.iter().cloned());
         f.from.extend(d.from.iter().cloned());
-        f.interval = f.interval.or(d.interval);
         if d.number() != f.number() {
             let by = d.from.first().map_or("another experiment", String::as_str);
             f.caveats.push(format!("{by} says {} instead ({:.0} %)", q.show(d.number().unwrap_or(0.0)), d.confidence * 100.0));
         }
+    }
+    // What one knows exactly needs no bounds.
+    if decided.iter().all(|d| d.interval.is_some()) {
+        f.interval = decided[0].interval;
     }
     if f.confidence < SAID {
         let said: Vec<String> = decided.iter().map(|d| q.show(d.number().unwrap_or(0.0))).collect();

@@ -16,6 +16,13 @@ fn neither(q: Quantity, why: String) -> Vec<Finding> {
     vec![Finding::undecided(q, why.clone()), Finding::undecided(Quantity::Mapping, why)]
 }
 
+/// No AU stays open at all. Both orders see the same: the first one says what it means.
+fn rewritten(run: &Run, q: Quantity, why: String) -> Vec<Finding> {
+    let known = run.setting(Quantity::Mapping.key()) == Some(3) && q == Quantity::OpenAusRandom;
+    let mapping = Finding::decided(Quantity::Mapping, 3.0, 0.85).evidence(why.clone());
+    [Finding::decided(q, 0.0, 0.85).evidence(why)].into_iter().chain((!known).then_some(mapping)).collect()
+}
+
 /// The findings of one order.
 pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let q = if random { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
@@ -41,8 +48,12 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     // Writes that cost the same whatever the order and the number either keep no AU open or need none.
     let whole = run.setting("write_unit").zip(run.setting("erase_block")).is_some_and(|(w, e)| w >= e);
     if whole {
-        let why = "a write costs as much as one of a whole erase block, so every write pays";
-        return vec![Finding::decided(q, 0.0, 0.8).evidence(why), Finding::decided(Quantity::Mapping, 3.0, 0.8).evidence(why)];
+        return rewritten(run, q, "a write costs as much as one of a whole erase block, so every write pays".into());
+    }
+    if let Some((write, read)) = rewrites(run).filter(|_| k == most && largest >= 4) {
+        let why =
+            format!("every write of a few KiB takes {} ms, reading as much {} ms: more than it is rewritten", three(write), three(read));
+        return rewritten(run, q, why);
     }
     // Closing copies most of an AU, at 100 MB/s at best: would that have stood out of a write through this host?
     let closing = run.setting("erase_block").unwrap_or(4 * MIB) as f64 / 100.0;
@@ -82,6 +93,10 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let mut over = later(run, |c| c.get("random") == random as i64 && c.get("n") > k as i64);
     over.retain(|&t| t > line);
     let slow = median(&over);
+    if let Some(buffer) = pays_every(run, line, slow).filter(|_| k == 1) {
+        let why = format!("one AU alone pays after every {}: it is rewritten when a buffer is full", Bytes(buffer));
+        return rewritten(run, q, why);
+    }
     // A cut that costs little more than the writes themselves may be something else.
     let contrast = ((slow / base - 1.5) / 4.5).clamp(0.0, 1.0);
     // Where AUs end is not known: one that lies across a boundary counts for two.
@@ -127,7 +142,11 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
         let why = format!("writes of {} may be gathered into one unit as long as they go to one AU", Bytes(slots.chunk));
         return neither(q, why);
     }
-    let most_sure = if run.setting("filled").is_some() || once_more.is_none() || short { 0.88 } else { 0.98 };
+    // A card that writes a unit once only takes a write that begins in the middle of one for random order.
+    let whole = |unit: u64| slots.chunk.is_multiple_of(unit) && run.setting("erase_block_slack").is_none();
+    let in_order = random || k > 1 || run.setting("write_unit").is_some_and(whole) && run.setting("erase_block_offset").is_some();
+    let guessed = run.setting("filled").is_some() || once_more.is_none() || short || !in_order;
+    let most_sure = if guessed { 0.88 } else { 0.98 };
     let trust = (top * known * rest * (0.4 + 0.6 * contrast)).min(most_sure);
     let text = format!(
         "{} AUs in turn, {order}, {}: {} ms a write; {} AUs: {} ms",
@@ -163,7 +182,8 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
         f = f.caveat(format!("{} of {} reference writes stalled", seen.0, seen.1));
     }
     // Not even one AU in linear order stays open: every write pays. In random order that may be so with either kind.
-    let class = if k == 0 && !random { 3.0 } else { 1.0 };
+    let always = k == 0 && (!random || run.setting(Quantity::OpenAusLinear.key()) == Some(0));
+    let class = if always { 3.0 } else { 1.0 };
     let linear = run.setting(Quantity::OpenAusLinear.key()).or(run.setting(LINEAR_LEAST).filter(|&n| n >= 4));
     let either = k == 0 && random && linear.is_none();
     let mapping = if either {
@@ -177,7 +197,7 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
         Finding::decided(Quantity::Mapping, class, limited.min(most)).evidence(text)
     };
     let mut out = vec![f, mapping];
-    if over.len() >= 3 && trust >= SAID && !either {
+    if over.len() >= 3 && trust >= SAID && !either && !always {
         let cost: Vec<f64> = over.iter().map(|t| (t - base) / 1e3).collect();
         // What is copied depends on how full the AU is: costs that differ are not yet that of a whole one.
         let spread = (quantile(&cost, 0.75) - quantile(&cost, 0.25)) / median(&cost);
@@ -209,7 +229,6 @@ fn unlimited(run: &Run, q: Quantity, k: u32, top: f64, largest: i64) -> Vec<Find
     let order = if q == Quantity::OpenAusRandom { "random" } else { "linear" };
     // A fast cache in front (SLC, or a small-write log) takes all that such a test writes and hides what lies behind it.
     let filled = run.setting("filled").unwrap_or(0);
-    let limit = most_tried(filled > 0);
     if let Some(cache) = run.setting("cache_from").filter(|&c| c > 0) {
         let why = format!("a write cache took {} and hides what lies behind it even when it is full", Bytes(cache));
         return neither(q, why);
@@ -220,21 +239,22 @@ fn unlimited(run: &Run, q: Quantity, k: u32, top: f64, largest: i64) -> Vec<Find
     let trust = top * if in_aus { 0.65 } else { 1.0 - 0.22 * no_cache };
     let why = if slots.count as i64 <= largest {
         format!("no cost up to {k} AUs; the region has room for no more")
-    } else if largest < limit {
+    } else if largest < MOST {
         format!("no cost up to {k} AUs; the run ended there")
     } else {
         format!("no cost up to {k} AUs: more than anybody needs, or the card has no such limit")
     };
     let text = format!("{k} AUs in turn, {order}: {} ms a write of {}, as with one AU", three(base / 1e3), Bytes(slots.chunk));
-    let written = run.samples.iter().map(|s| s.len).sum::<u64>() + filled;
+    let written = writes(run).map(|s| s.len).sum::<u64>() + filled;
     let caveat = format!("a write cache of more than {} MiB would hide a limit behind it", written / MIB);
     let mapping = if in_aus {
         Finding::undecided(
             Quantity::Mapping,
             format!("the card has erase blocks, yet no cost up to {k} AUs: a cache hides it, or it maps pages"),
         )
-    } else if k as i64 >= limit {
-        let other = (1.0 - NO_LIMIT_BY_PAGE) * no_cache;
+    } else if k as i64 >= MOST {
+        // Places close together may lie in few AUs.
+        let other = ((1.0 - NO_LIMIT_BY_PAGE) * no_cache).max(if slots.spacing < 48 * MIB { 0.2 } else { 0.0 });
         Finding::decided(Quantity::Mapping, 2.0, top * (1.0 - other)).rivals([(1.0, other)]).evidence(text.clone())
     } else {
         Finding::undecided(Quantity::Mapping, why.clone())

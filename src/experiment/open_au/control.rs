@@ -1,0 +1,78 @@
+//! One AU alone, beside the counts: once more when others were slow, long enough to fill a buffer, and written and read in turn.
+
+use super::*;
+
+/// The order of a cell that tries one AU in linear order once more: when a count was slow for the first time, and in the end.
+pub(super) const CONTROL: i64 = 2;
+
+/// One AU once more: slow now, what was slow before was so for another reason. `long`: as much as fills a buffer a few times.
+pub(super) fn control(late: bool, long: bool) -> Cell {
+    let set = [("n", 1), ("random", CONTROL), ("fresh", 1), ("late", late as i64), ("long", long as i64)];
+    Cell::new(format!("1 AU, linear, once more{}", if late { " in the end" } else { "" }), &set)
+}
+
+/// The order of a cell that writes and reads the same places of one AU, in turn.
+pub(super) const COMPARED: i64 = 3;
+
+/// Milliseconds that no programming of a page takes: pages of three bits a cell take 2 to 5 ms.
+pub(super) const REWRITE_MS: f64 = 20.0;
+
+/// Milliseconds to program so many bytes, on the slowest flash in use: less than the 2 MB/s that class 2 asks for.
+fn programs_in(bytes: u64) -> f64 {
+    bytes as f64 / 1.5e3
+}
+
+/// Every write so far took long: is it the card, or the host?
+pub(super) fn compare() -> Cell {
+    Cell::new("1 AU, linear, read back".to_string(), &[("n", 1), ("random", COMPARED), ("fresh", 1)])
+}
+
+/// Milliseconds of a write and of reading as much, where each write takes longer than programming twice as much, or the two units that it
+/// may touch, of 256 KiB where they are not known. Behind a full cache nothing is told.
+pub(super) fn rewrites(run: &Run) -> Option<(f64, f64)> {
+    let cell = run.cells.iter().find(|c| c.get("random") == COMPARED).filter(|_| run.setting("filled").is_none())?;
+    let of = |write: bool| run.of(cell.id).filter(move |s| s.role > 0 && written(s) == write);
+    let ms = |s: &Sample| s.took.micros() / 1e3;
+    let (writes, reads): (Vec<f64>, Vec<f64>) = (of(true).map(ms).collect(), of(false).map(ms).collect());
+    let (write, read) = (median(&writes), median(&reads));
+    let programs = 2.0 * programs_in(run.setting("write_unit").unwrap_or(256 * KIB).max(of(true).next()?.len));
+    (writes.len() >= 3 && writes.iter().all(|w| w - read > REWRITE_MS + programs)).then_some((write, read))
+}
+
+/// Bytes between slow writes to one AU alone, where they come as regularly as a buffer fills, and cost what closing costs.
+pub(super) fn pays_every(run: &Run, line: f64, closing: f64) -> Option<u64> {
+    let cell = run.cells.iter().find(|c| c.get("random") == CONTROL && c.get("late") == 1)?;
+    let slow: Vec<&Sample> = run.of(cell.id).filter(|s| s.role > 0 && s.took.micros() > line).collect();
+    let alike = slow.iter().all(|s| (s.took.micros() / closing - 1.0).abs() < 0.3);
+    let slow: Vec<u64> = slow.iter().filter(|_| alike).map(|s| s.at).collect();
+    let apart: Vec<u64> = slow.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();
+    let first = *apart.first()?;
+    let rewrites = closing / 1e3 > REWRITE_MS + programs_in(first);
+    (apart.len() >= 2 && first > 0 && rewrites && apart.iter().all(|&a| a == first)).then_some(first)
+}
+
+/// Median time in µs of the slowest of the control cells that were measured.
+pub(super) fn once_more(run: &Run) -> Option<f64> {
+    let controls = run.cells.iter().filter(|c| c.get("random") == CONTROL);
+    controls.map(|c| later(run, |x| x.id == c.id)).filter(|t| t.len() >= 3).map(|t| median(&t)).max_by(f64::total_cmp)
+}
+
+/// `once_more` where it is slow now: a cache is full. Writes that are combined cost little and much by turns from the first.
+pub(super) fn became_slow(run: &Run, line: f64) -> Option<f64> {
+    once_more(run).filter(|&t| t > line && t > 1.3 * quantile(&fast(run), 0.8))
+}
+
+/// Bytes that fill a buffer for rewriting three times: 64 KiB at most where one was seen.
+pub(super) const LONG: usize = 288 << 10;
+
+/// Places of one AU, in linear order, each written and then read.
+pub(super) fn written_and_read(slots: &Slots, slot: u64, b: &mut Bench) -> Result<(), DeviceError> {
+    for i in 0..6 {
+        let at = slots.at(slot) + i * slots.chunk;
+        // What opens the AU does not count.
+        let role = (i >= 2) as u8;
+        b.write(role, at, slots.chunk)?;
+        b.read(role, at, slots.chunk)?;
+    }
+    Ok(())
+}
