@@ -211,7 +211,9 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
             _ if PIECES.contains(&piece) => 12.0,
             _ => UNUSUAL_CUT,
         };
-        (piece, units.iter().map(|&u| (u, chi2(u, piece, &[0], &Count::PLAIN) + price)).collect())
+        // Where both explain the times alike, powers of two are more usual than three planes.
+        let of = |u: u64| chi2(u, piece, &[0], &Count::PLAIN) + price + if u.is_power_of_two() { 0.0 } else { 4.0 };
+        (piece, units.iter().map(|&u| (u, of(u))).collect())
     };
     let mut cut: Vec<(u64, Vec<(u64, f64)>)> = PIECES.iter().filter(|&&p| p < largest || p == u64::MAX).map(plain).collect();
     // Any host may cut at what looks like a unit, whatever its size.
