@@ -41,6 +41,10 @@ fn writes_left(plan: &Plan, runs: &[Run]) -> u64 {
     plan.writes.saturating_sub(written)
 }
 
+/// Times that experiments may be asked whether they want to run again: what the first time told may make others ask. Full caches show
+/// costs, costs show erase blocks, and these show where AUs lie.
+const PASSES: u32 = 3;
+
 /// Runs the experiments. Never fails: what went wrong is in the runs.
 pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) -> (Vec<Run>, Findings) {
     let mut runs: Vec<Run> = vec![];
@@ -49,7 +53,7 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
     let mut region = plan.region.clone();
     let end = device.now() + plan.time;
     let mut todo: VecDeque<&'static dyn Experiment> = plan.experiments.iter().copied().collect();
-    let mut again = false;
+    let mut passes = 0;
     let (mut index, mut count) = (0, todo.len());
     let over = |run: &Run| matches!(run.ended, Ended::Interrupted | Ended::Failed(_));
     'all: while let Some(exp) = todo.pop_front() {
@@ -78,10 +82,10 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
                 break;
             }
         }
-        if todo.is_empty() && !again {
-            again = true;
-            // What its share of the time cut goes on with what is left.
-            for i in 0..runs.len() {
+        if todo.is_empty() && passes < PASSES {
+            passes += 1;
+            // What its share of the time cut goes on with what is left, once.
+            for i in 0..if passes == 1 { runs.len() } else { 0 } {
                 let Some(exp) = plan.experiments.iter().find(|e| e.about().name == runs[i].experiment) else { continue };
                 let left = end - device.now();
                 let cut = exp.goes_on() && runs[i].ended == Ended::Budget("time".into());
@@ -104,7 +108,8 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
                     break 'all;
                 }
             }
-            let wanting = |e: &&&'static dyn Experiment| runs.iter().any(|r| r.experiment == e.about().name && e.again(r, &known));
+            let last = |e: &dyn Experiment| runs.iter().rev().find(|r| r.experiment == e.about().name);
+            let wanting = |e: &&&'static dyn Experiment| last(**e).is_some_and(|r| e.again(r, &known));
             todo.extend(plan.experiments.iter().filter(wanting));
             count += todo.len();
         }

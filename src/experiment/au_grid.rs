@@ -120,7 +120,9 @@ impl Experiment for AuGrid {
         let slow: Vec<u64> = b.run.of(cell.id).filter(|s| line.slow(s.len, s.took)).map(|s| s.at).collect();
         let between = slow.windows(2).last().map_or(0, |w| w[1].saturating_sub(w[0]));
         // Jump into the AU just entered, so that it is left with a hole at its front: the larger, the more closing it costs.
-        let jump = if stride > chunk { stride - chunk } else { (2 + b.below(14)).max(between / 8 / chunk) * chunk };
+        // Not by the same length each time: all boundaries might lie in what is jumped over.
+        let part = between / 8 / chunk * (50 + b.below(100)) / 100;
+        let jump = if stride > chunk { stride - chunk } else { (2 + b.below(14)).max(part) * chunk };
         let mut at = last.map_or(walk_start(b.run, cell), |l| l + jump);
         // A large AU need not be met as exactly as a small one.
         let entered = slow.last().copied().unwrap_or(walk_start(b.run, cell));
@@ -155,9 +157,10 @@ impl Experiment for AuGrid {
         fill.or_else(|| state.next(run)).into_iter().collect()
     }
 
-    /// The cost of closing was hidden by a cache that is full now.
+    /// The cost of closing became known since.
     fn again(&self, run: &Run, known: &Findings) -> bool {
-        run.samples.is_empty() && known.get(Quantity::WriteCache).is_some_and(|f| f.interval.is_some())
+        let unread = known.value(Quantity::EraseBlock, KNOWN).is_none() || known.value(Quantity::EraseBlockOffset, KNOWN).is_none();
+        run.samples.is_empty() && unread && known.value(Quantity::CloseCostMs, 0.5).is_some()
     }
 
     fn infer(&self, run: &Run) -> Vec<Finding> {

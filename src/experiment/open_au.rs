@@ -88,7 +88,8 @@ impl<const RANDOM: bool> Experiment for OpenAu<RANDOM> {
         let sure = known.value(Quantity::EraseBlock, super::SURE).map(|e| e as u64);
         let others = sure.zip(run.setting("erase_block")).is_some_and(|(now, then)| now != then);
         // A cache that may have hidden the limit is full now.
-        guessed || others || known.get(Quantity::WriteCache).is_some_and(|f| f.interval.is_some())
+        let hidden = run.setting("filled").is_none() && known.get(Quantity::WriteCache).is_some_and(|f| f.interval.is_some());
+        guessed || others || hidden
     }
     fn infer(&self, run: &Run) -> Vec<Finding> {
         judge::judge(run, RANDOM)
@@ -143,7 +144,7 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     let n = cell.get("n") as usize;
     let random = cell.get("random") == 1;
     let latest = recent(b.run, &slots);
-    let unused = (0..slots.count).filter(|s| !latest.contains(s));
+    let unused = slots.spread().into_iter().filter(|s| !latest.contains(s));
     // AUs that are open already stay in the set; new ones come from those never used, then from those used longest ago.
     let again = if cell.get("fresh") == 1 && trial == 0 { 0 } else { n.min(latest.len()) };
     let new: Vec<u64> = unused.chain(latest.iter().skip(again).rev().copied()).take(n - again).collect();
@@ -379,7 +380,8 @@ impl Belief {
     }
 }
 
-/// In the last trial of no more than `proved` AUs that opened them all, were nearly all visits slow?
+/// In the last trial of no more than `proved` AUs that opened them all, were most visits slow? Even a table that throws out at random
+/// keeps two thirds of those it just took.
 fn taken_back(run: &Run, history: &[(u32, Trial)], random: bool, proved: u32) -> bool {
     let ours = |cell: u32| run.cell(cell).is_some_and(|c| c.get("random") == random as i64 && c.get("n") as u32 <= proved);
     let opened = |t: &Trial| t.visits.iter().filter(|v| v.opening).count() >= t.set.len().max(2);
@@ -387,7 +389,7 @@ fn taken_back(run: &Run, history: &[(u32, Trial)], random: bool, proved: u32) ->
     last.is_some_and(|(_, t)| {
         let later = t.visits.iter().filter(|v| v.tells());
         let (all, slow) = later.fold((0, 0), |a, v| (a.0 + 1, a.1 + v.slow as usize));
-        all >= 5 && slow * 10 >= all * 9
+        all >= 5 && slow * 5 >= all * 4
     })
 }
 

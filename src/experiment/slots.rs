@@ -1,11 +1,15 @@
 //! Where the AUs lie that are written in turn, and how much of each at a time: for the search for open AUs, and for the walk that looks
 //! for where they begin.
 
+use super::LINEAR_LEAST;
 use crate::samples::Run;
 use crate::units::{KIB, MIB};
 
 /// AUs to try at most. Nobody has reported more open ones than 64 (U9: "64+"): a card that keeps just as many open shows it.
 pub(super) const MOST: i64 = 96;
+
+/// Slots are used in steps of 2^LEVELS of them first.
+const LEVELS: u32 = 4;
 
 /// Where the AUs of the test lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,14 +45,17 @@ impl Slots {
             // two places in one AU would count as two.
             None => {
                 let grids = [192, 96, 48, 24, 12, 6, 3].map(|m| m * MIB);
-                let most = grids.into_iter().find(|g| filled && room / g >= MOST as u64);
-                let grid = most.or(grids.into_iter().find(|g| room / g >= 32)).unwrap_or(MIB);
+                let roomy = grids.into_iter().find(|g| filled && room / g >= MOST as u64);
+                let grid = roomy.or(grids.into_iter().find(|g| room / g >= 32)).unwrap_or(MIB);
                 (grid, (grid - offset % grid) % grid)
             }
         };
         let base = (start + skip).saturating_sub(phase).next_multiple_of(au) + phase;
         let fits = end.checked_sub(base)? / au;
-        let apart = if known.is_some() { [16, 12, 7, 5, 3, 2, 1].into_iter().find(|s| fits / s >= 40).unwrap_or(1) } else { 1 };
+        // Well apart, but as many as are needed: all there may be, where dozens stayed open before.
+        let dozens = [LINEAR_LEAST, "open_aus_linear"].into_iter().filter_map(get).any(|n| n >= 24);
+        let some = |n: u64| [16, 12, 7, 5, 3, 2, 1].into_iter().find(|s| fits / s >= n);
+        let apart = known.and(some(MOST as u64 + 1).filter(|_| dozens).or(some(40))).unwrap_or(1);
         let span = match known {
             Some(e) if e > 4 * slack => e - 2 * slack,
             _ => (au / 4).clamp(128 * KIB, 512 * KIB),
@@ -56,13 +63,14 @@ impl Slots {
         // Small against the AU, so that the cost of closing stands out and many rounds fit; not below what one write costs, nor,
         // when no limit showed, what a log for small writes would take.
         let small = if filled { (64 * KIB).min(span / 8) } else { (32 * KIB).min(span / 32) };
-        let chunk = small.max(unit.min(span / 8));
+        let most = span / if known.is_some() { 8 } else { 4 };
+        let chunk = small.max(unit.min(most));
         // Behind a slow bus such a write would take longer than closing an AU, and hide it: as much as goes in 30 ms.
         let slow = get("write_ns_per_kib").filter(|ns| chunk / KIB * ns > 40_000_000);
         let least = get("write_unit").unwrap_or(0).max(4 * KIB);
         let chunk = slow.map_or(chunk, |ns| chunk.min(least.max(1 << (30_000_000 / ns * KIB).max(1).ilog2())));
         // Whole units: what begins in the middle of one is no longer in order where other AUs were written in between.
-        let whole = get("write_unit").map(|u| chunk.next_multiple_of(u.max(1))).filter(|&c| c <= span / 8);
+        let whole = get("write_unit").map(|u| chunk.next_multiple_of(u.max(1))).filter(|&c| c <= most);
         let chunk = whole.unwrap_or(chunk).max(sector) / sector * sector;
         let slots = Slots { first: base, spacing: au * apart, count: fits / apart, span: span / chunk * chunk, chunk };
         (slots.count >= 2).then_some(slots)
@@ -71,6 +79,19 @@ impl Slots {
     /// Those of a run, from its settings.
     pub fn of(run: &Run) -> Option<Slots> {
         Slots::plan(&|k| run.setting(k))
+    }
+
+    /// Slots in the order of use: those far apart first. Where AUs are guessed, two places are then the less likely to lie in one.
+    pub fn spread(&self) -> Vec<u64> {
+        let mut all: Vec<u64> = (0..self.count).collect();
+        all.sort_by_key(|s| std::cmp::Reverse(s.trailing_zeros().min(LEVELS)));
+        all
+    }
+
+    /// Bytes between the first `n` slots in the order of use, at least.
+    pub fn apart(&self, n: usize) -> u64 {
+        let coarse = (0..=LEVELS).rev().find(|l| self.count.div_ceil(1 << l) >= n as u64);
+        self.spacing << coarse.unwrap_or(0)
     }
 
     /// First byte of a slot.

@@ -163,13 +163,16 @@ fn takes_random(setup: &Setup) -> bool {
     random.is_some_and(|f| f.number().or(f.at_least.map(|a| a.0)).is_some_and(|n| n >= 1.0) && f.confidence >= 0.5)
 }
 
+/// Largest multiples across which small writes are laid.
+const SMALL_MOST: u64 = 128 * KIB;
+
 /// Rows of small writes, only where one AU takes random writes: elsewhere each would close it (Q1).
 fn small_cells(setup: &Setup) -> Vec<Cell> {
     if !takes_random(setup) {
         return vec![];
     }
     let block = 2 * setup.geometry.sector.max(512);
-    alignments(2 * block, 128 * KIB)
+    alignments(2 * block, SMALL_MOST)
         .into_iter()
         .filter(|a| a.is_power_of_two())
         .map(|a| Cell::new(format!("{} / {}", Bytes(a), Bytes(block)), &[("align", a as i64), ("block", block as i64)]))
@@ -251,6 +254,11 @@ fn judge_small(run: &Run) -> Vec<Finding> {
     let base = median(&base);
     let fit = steps::fit(&rows, base);
     match fit.steps.first() {
+        // A boundary at the largest multiples tried may be one of larger ones: erase blocks, where none of 16 units are known.
+        Some(s) if s.size >= SMALL_MOST && run.setting("erase_block").is_none_or(|e| e < 16 * s.size) => {
+            let why = format!("a boundary at multiples of {} may be one of larger units, or of erase blocks", Bytes(s.size));
+            vec![Finding::undecided(Quantity::WriteUnit, why)]
+        }
         // A boundary that doubles the work of a write is one of units programmed as one.
         Some(s) if base > 150.0 && s.height > 0.3 * base && s.z > 4.0 && s.posterior[0].1 > 0.7 => {
             let p = (s.posterior[0].1 * 0.8).min(0.8);

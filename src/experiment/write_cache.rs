@@ -56,8 +56,9 @@ impl Experiment for WriteCache {
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let orders = [Quantity::OpenAusLinear, Quantity::OpenAusRandom].map(|q| setup.known.get(q));
-        // A limit that was seen was not hidden.
-        if orders.iter().any(|f| f.is_some_and(|f| f.value.is_some())) {
+        // A limit that was seen was not hidden, nor one whose cost was.
+        let cost = setup.known.value(Quantity::CloseCostMs, 0.5).is_some();
+        if cost || orders.iter().any(|f| f.is_some_and(|f| f.value.is_some())) {
             return vec![];
         }
         // Asked for alone, nothing is known; after a search that failed for other reasons a full cache would not help it.

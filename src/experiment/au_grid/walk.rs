@@ -38,14 +38,15 @@ impl Line {
         // The shortest are the usual ones.
         let chunk = run.samples.iter().filter(|s| s.role == WALK).map(|s| s.len).min().unwrap_or(cell.bytes("chunk"));
         let walk: Vec<f64> = run.samples.iter().filter(|s| s.role == WALK && s.len == chunk).map(|s| s.took.micros()).collect();
-        Line { usual: if walk.len() < 12 { f64::INFINITY } else { median(&walk) }, chunk, cost: cell.get("cost") as f64 }
+        let usual = if walk.len() < 12 { walk.into_iter().fold(f64::INFINITY, f64::min) } else { median(&walk) };
+        Line { usual, chunk, cost: cell.get("cost") as f64 }
     }
 
     /// Whether a write of `len` bytes that took so long closed an AU: an AU of which most was written costs less to close than
     /// an empty one, but stands out of what most writes take.
     pub fn slow(&self, len: u64, took: Nanos) -> bool {
         let usual = self.usual * (len as f64 / self.chunk as f64).max(1.0);
-        took.micros() > (usual * self.cost).sqrt().max(2.5 * usual).min(0.4 * self.cost)
+        took.micros() > (usual * self.cost).sqrt().max(2.5 * usual).min(usual + 0.4 * self.cost)
     }
 
     /// How many times as long a write may be so that closing an AU still stands out of it, and if most of it was written.

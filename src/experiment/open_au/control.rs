@@ -43,12 +43,11 @@ pub(super) fn rewrites(run: &Run) -> Option<(f64, f64)> {
 pub(super) fn pays_every(run: &Run, line: f64, closing: f64) -> Option<u64> {
     let cell = run.cells.iter().find(|c| c.get("random") == CONTROL && c.get("late") == 1)?;
     let slow: Vec<&Sample> = run.of(cell.id).filter(|s| s.role > 0 && s.took.micros() > line).collect();
+    let apart: Vec<u64> = slow.windows(2).map(|w| w[1].at.saturating_sub(w[0].at)).collect();
+    let first = *apart.first().filter(|&&a| a > 0)?;
+    let regular = apart.len() >= 2 && apart.iter().all(|&a| a == first);
     let alike = slow.iter().all(|s| (s.took.micros() / closing - 1.0).abs() < 0.3);
-    let slow: Vec<u64> = slow.iter().filter(|_| alike).map(|s| s.at).collect();
-    let apart: Vec<u64> = slow.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();
-    let first = *apart.first()?;
-    let rewrites = closing / 1e3 > REWRITE_MS + programs_in(first);
-    (apart.len() >= 2 && first > 0 && rewrites && apart.iter().all(|&a| a == first)).then_some(first)
+    (regular && alike && closing / 1e3 > REWRITE_MS + programs_in(first)).then_some(first)
 }
 
 /// Median time in µs of the slowest of the control cells that were measured.

@@ -9,6 +9,9 @@ const NO_LIMIT_BY_PAGE: f64 = 0.6;
 /// What is left of the chance that a cache hides the limit, once half a gigabyte was written and none showed.
 const NO_CACHE_FOUND: f64 = 0.7;
 
+/// µs: no card takes longer to move a piece of its map, or to write a unit again.
+const PIECE_US: f64 = 12_000.0;
+
 const BARELY: &str = "slow writes come with many AUs, but cost little more than others";
 
 /// Neither the count nor the mapping is told.
@@ -51,13 +54,17 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
         return rewritten(run, q, "a write costs as much as one of a whole erase block, so every write pays".into());
     }
     if let Some((write, read)) = rewrites(run).filter(|_| k == most && largest >= 4) {
-        let why =
-            format!("every write of a few KiB takes {} ms, reading as much {} ms: more than it is rewritten", three(write), three(read));
+        let why = format!(
+            "each write of {} takes {} ms, reading it {} ms: more is rewritten than was sent",
+            Bytes(slots.chunk),
+            three(write),
+            three(read)
+        );
         return rewritten(run, q, why);
     }
     // Closing copies most of an AU, at 100 MB/s at best: would that have stood out of a write through this host?
     let closing = run.setting("erase_block").unwrap_or(4 * MIB) as f64 / 100.0;
-    if k == most && base > 0.5 * closing {
+    if k == most && base > 0.7 * closing {
         let why = format!(
             "a write of {} takes {} ms through this host; closing an AU would hardly stand out",
             Bytes(slots.chunk),
@@ -97,17 +104,20 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
         let why = format!("one AU alone pays after every {}: it is rewritten when a buffer is full", Bytes(buffer));
         return rewritten(run, q, why);
     }
-    // A cut that costs little more than the writes themselves may be something else.
-    let contrast = ((slow / base - 1.5) / 4.5).clamp(0.0, 1.0);
+    // A cut that costs little more than the writes themselves may be something else: heat, or an erase block rewritten twice. Less likely
+    // so where it costs more than moving a piece of a map or writing a unit anew.
+    let dear = if rewrites(run).is_none() { ((slow - base - PIECE_US) / PIECE_US).clamp(0.0, 0.5) } else { 0.0 };
+    let contrast = ((slow / base - 1.5) / 4.5).clamp(dear, 1.0);
     // Where AUs end is not known: one that lies across a boundary counts for two.
     let placed = run.setting("erase_block_offset").or(run.setting("erase_block_about"));
     // Or two places lie in one AU, where they had to be close.
     // Or neighbours share what is kept open for them, on a card too small to spread the AUs.
-    let close = |e: u64| slots.spacing < 12 * e && k > 8;
+    let apart = slots.apart(k as usize + 1);
+    let close = |e: u64| apart < 12 * e && k > 8;
     let known = match run.setting("erase_block").zip(placed) {
         Some((e, _)) if close(e) => 0.89,
         Some(_) => 1.0,
-        None if slots.spacing >= 64 * MIB => 0.89,
+        None if apart >= 64 * MIB => 0.89,
         None => 0.8,
     };
     // Rounds that came to rest prove that so many fit; without them the number rests on how often visits were slow.
@@ -116,7 +126,9 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     let beyond = belief.last.iter().filter(|v| Some(v.n) == next).flat_map(|v| &v.rounds).fold((0, 0), |a, r| (a.0 + r.1, a.1 + r.0));
     let scattered = beyond.0 * 4 < beyond.1 && k > 8;
     // Random replacement is followed only about: it tells one of a few, not of dozens.
-    let surely = belief.by.foretells > 0.95 || k <= belief.proved.max(1) && !scattered;
+    // Or it came to rest once, and not when it was opened anew.
+    let restless = k > 8 && belief.last.iter().rev().find(|v| v.n == k).is_some_and(|v| !v.settled(random));
+    let surely = belief.by.foretells > 0.95 || k <= belief.proved.max(1) && !scattered && !restless;
     let rest = if surely { 1.0 } else { 0.87 };
     let limited = (1.0 - p.last().map_or(0.0, |l| l.1)) * (0.4 + 0.6 * contrast);
     // Of so many, one or two more or less.
@@ -127,12 +139,15 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
         let why = "with more, slow visits came and went: how many more stay open the times do not tell";
         let text =
             format!("{} AUs in turn, {order}, came to rest: {} ms a write of {}", belief.proved, three(base / 1e3), Bytes(slots.chunk));
-        let least = Finding::at_least(q, belief.proved as f64, top.min(known).min(0.87), why).evidence(text.clone());
+        let fits = p.iter().filter(|p| p.0 >= belief.proved).map(|p| p.1).sum::<f64>().min(known).min(0.87);
+        let least = Finding::at_least(q, belief.proved as f64, fits, why).evidence(text.clone());
         let mapping = match limited < 0.8 {
             true => Finding::undecided(Quantity::Mapping, BARELY),
             false => Finding::decided(Quantity::Mapping, 1.0, 0.65).evidence(text),
         };
-        return vec![least, mapping];
+        // What a closing costs is known all the same.
+        let cost = (over.len() >= 3 && limited >= 0.8).then(|| close_cost(&over, base, order, fits.min(0.8)));
+        return [least, mapping].into_iter().chain(cost).collect();
     }
     // A cache that was filled before may have had room again, and was full in the middle of the search.
     // Nor is it known that the run ended before a cache was full, where one AU was not tried once more.
@@ -143,8 +158,8 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
         return neither(q, why);
     }
     // A card that writes a unit once only takes a write that begins in the middle of one for random order.
-    let whole = |unit: u64| slots.chunk.is_multiple_of(unit) && run.setting("erase_block_slack").is_none();
-    let in_order = random || k > 1 || run.setting("write_unit").is_some_and(whole) && run.setting("erase_block_offset").is_some();
+    let on_units = |unit: u64| slots.chunk.is_multiple_of(unit) && run.setting("erase_block_slack").is_none();
+    let in_order = random || k > 1 || run.setting("write_unit").is_some_and(on_units) && run.setting("erase_block_offset").is_some();
     let guessed = run.setting("filled").is_some() || once_more.is_none() || short || !in_order;
     let most_sure = if guessed { 0.88 } else { 0.98 };
     let trust = (top * known * rest * (0.4 + 0.6 * contrast)).min(most_sure);
@@ -167,8 +182,8 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     // A run before this one kept more AUs open; the clean rounds it saw are proof, the slow ones of this run are not. Where it
     // had to guess AUs, several may have been one.
     let guess = Slots::plan(&|key| run.setting(key).filter(|_| !key.starts_with("erase_block")));
-    let apart = guess.zip(run.setting("erase_block")).is_some_and(|(g, e)| g.spacing >= e);
-    if let Some(before) = run.setting(q.key()).filter(|&b| b > k as u64 && apart) {
+    let wide = guess.zip(run.setting("erase_block")).is_some_and(|(g, e)| g.spacing >= e);
+    if let Some(before) = run.setting(q.key()).filter(|&b| b > k as u64 && wide) {
         let why =
             format!("{before} AUs stayed open in an earlier run, {k} in this one: what stays open depends on what was written before");
         f = Finding::at_least(q, before as f64, 0.7, why);
@@ -198,15 +213,21 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
     };
     let mut out = vec![f, mapping];
     if over.len() >= 3 && trust >= SAID && !either && !always {
-        let cost: Vec<f64> = over.iter().map(|t| (t - base) / 1e3).collect();
-        // What is copied depends on how full the AU is: costs that differ are not yet that of a whole one.
-        let spread = (quantile(&cost, 0.75) - quantile(&cost, 0.25)) / median(&cost);
-        let most = if spread < 0.08 { 0.95 } else { 0.85 };
-        let mut c = Finding::decided(Quantity::CloseCostMs, (median(&cost) * 100.0).round() / 100.0, trust.min(sure).min(most));
-        c.interval = bootstrap_median(&cost).map(|i| i.map(|x| (x * 100.0).round() / 100.0));
-        out.push(c.evidence(format!("{} writes that closed an AU, {order} order", over.len())));
+        out.push(close_cost(&over, base, order, trust.min(sure)));
     }
     out
+}
+
+/// What closing an AU costs, from the visits in µs that paid for one; `trust` in their number.
+fn close_cost(over: &[f64], base: f64, order: &str, trust: f64) -> Finding {
+    let cost: Vec<f64> = over.iter().map(|t| (t - base) / 1e3).collect();
+    // What is copied depends on how full the AU is: costs that differ are not yet that of a whole one.
+    let spread = (quantile(&cost, 0.75) - quantile(&cost, 0.25)) / median(&cost);
+    let most = if spread < 0.08 { 0.95 } else { 0.85 };
+    let hundredth = |ms: f64| (ms * 100.0).round() / 100.0;
+    let mut c = Finding::decided(Quantity::CloseCostMs, hundredth(median(&cost)), trust.min(most));
+    c.interval = bootstrap_median(&cost).map(|i| i.map(hundredth));
+    c.evidence(format!("{} writes that closed an AU, {order} order", over.len()))
 }
 
 /// Where the AUs begin that are never slow, though with more than `fits` of them those before are: it cannot be chance. A counterfeit
@@ -222,11 +243,32 @@ fn silent_above(run: &Run, slots: &Slots, random: bool, line: f64, fits: i64) ->
     ((visits.len() - before) as f64 * -(1.0 - slow).max(0.05).ln() > 12.0).then(|| slots.at(edge + 1))
 }
 
+/// Mean time in µs of a write with few AUs in turn and with many, where rare slow ones make many dear and few not. Emptying a log that
+/// all AUs share costs the more, the more of them lie in it; collecting garbage in a map of pages costs the same.
+fn shared(run: &Run, random: bool) -> Option<(f64, f64)> {
+    let visits = |of: std::ops::RangeInclusive<i64>| later(run, |c| c.get("random") == random as i64 && of.contains(&c.get("n")));
+    let (few, many, base) = (visits(1..=8), visits(24..=MOST), median(&fast(run)));
+    let mean = |t: &[f64]| t.iter().sum::<f64>() / t.len() as f64;
+    let (less, more) = (mean(&few), mean(&many));
+    // Four of the slow ones, at least, would have been met among the few.
+    let slow = many.iter().filter(|&&t| t > 3.0 * base).count();
+    let met = slow * few.len() >= 4 * many.len().max(1);
+    (met && more > 3.0 * base && more - base > 3.0 * (less - base)).then_some((less, more))
+}
+
 /// No number of AUs was slow: `k` of them at the most, with probability `top`.
 fn unlimited(run: &Run, q: Quantity, k: u32, top: f64, largest: i64) -> Vec<Finding> {
     let Some(slots) = Slots::of(run) else { return vec![] };
     let base = median(&fast(run));
     let order = if q == Quantity::OpenAusRandom { "random" } else { "linear" };
+    if let Some((few, many)) = shared(run, q == Quantity::OpenAusRandom) {
+        let why = format!(
+            "no AU is paid for by itself, but with many in turn a write takes {} ms on average, with few {} ms: they share a log",
+            three(many / 1e3),
+            three(few / 1e3)
+        );
+        return vec![Finding::undecided(q, why.clone()), Finding::decided(Quantity::Mapping, 1.0, 0.7).evidence(why)];
+    }
     // A fast cache in front (SLC, or a small-write log) takes all that such a test writes and hides what lies behind it.
     let filled = run.setting("filled").unwrap_or(0);
     if let Some(cache) = run.setting("cache_from").filter(|&c| c > 0) {
