@@ -161,6 +161,7 @@ fn writes_name_erase_blocks_that_reads_hide() {
         "open_linear = 8\nopen_random = 2",
         "open_linear = 28\nopen_random = 14",
         "open_linear = 56\nevict = \"fifo\"",
+        "open_linear = 46\nopen_random = 40\nevict = \"random\"",
         "open_linear = 5\nopen_random = 4\nsmall_write = \"8 KiB\"\nsmall_log = \"8 MiB\"",
         "open_linear = 1",
     ] {
@@ -206,6 +207,27 @@ fn sixty_four_open_aus_are_counted() {
     for q in [Quantity::OpenAusLinear, Quantity::OpenAusRandom] {
         assert_eq!(findings.value(q, 0.8), Some(64.0), "{:?}", findings.get(q));
     }
+}
+
+/// A card with room for fewer places than are tried, at two of them in each AU if they were taken in turn.
+#[test]
+fn few_large_aus_are_counted_on_a_small_card() {
+    let small = flat("", "open_linear = 4\nopen_random = 2").to_toml();
+    let small = small.replace("\"6 MiB\"", "\"64 MiB\"").replace("\"4 GiB\"", "\"1792 MiB\"");
+    let m = Model::parse(&small, "small").unwrap();
+    let findings = probe_model(&m, 1, true).findings;
+    for (q, truth) in [(Quantity::OpenAusLinear, 4.0), (Quantity::OpenAusRandom, 2.0), (Quantity::EraseBlock, (64 << 20) as f64)] {
+        assert_eq!(findings.value(q, 0.6), Some(truth), "{:?}", findings.get(q));
+    }
+}
+
+/// A log that all AUs share has no number of open ones, and is no map of pages: now and then a write pays for all that lies in it.
+#[test]
+fn a_log_that_all_aus_share_is_not_a_map_of_pages() {
+    let ftl = "kind = \"log-block\"\nsequential = true\npool = 2\nclose = \"15 ms\"";
+    let findings = probe_model(&hidden("", "capacity = \"16 GiB\"", "64 KiB", ftl), 1, true).findings;
+    assert_eq!(findings.value(Quantity::Mapping, 0.6), Some(1.0), "{:?}", findings.get(Quantity::Mapping));
+    assert_eq!(findings.value(Quantity::OpenAusLinear, 0.9), None, "{:?}", findings.get(Quantity::OpenAusLinear));
 }
 
 /// A host that cuts requests shows its own length; what is no unit of the card is not said surely.
