@@ -230,6 +230,16 @@ fn a_log_that_all_aus_share_is_not_a_map_of_pages() {
     assert_eq!(findings.value(Quantity::OpenAusLinear, 0.9), None, "{:?}", findings.get(Quantity::OpenAusLinear));
 }
 
+/// A log of small writes that is emptied after every dozen of them (G10, G11) has nothing to do with the number of AUs.
+#[test]
+fn pauses_that_come_with_writes_are_not_closings() {
+    let (name, text) = cards::ALL.iter().find(|c| c.0 == "sdxc-64gb").unwrap();
+    let findings = probe_model(&Model::parse(text, name).unwrap(), 1, true).findings;
+    for q in [Quantity::OpenAusLinear, Quantity::OpenAusRandom, Quantity::CloseCostMs] {
+        assert_eq!(findings.value(q, 0.0), None, "{:?}", findings.get(q));
+    }
+}
+
 /// A host that cuts requests shows its own length; what is no unit of the card is not said surely.
 #[test]
 fn pieces_of_a_host_are_not_units() {

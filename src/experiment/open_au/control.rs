@@ -50,6 +50,19 @@ pub(super) fn pays_every(run: &Run, line: f64, closing: f64) -> Option<u64> {
     (regular && alike && closing / 1e3 > REWRITE_MS + programs_in(first)).then_some(first)
 }
 
+/// Every how many writes one is slow, where that is so whatever the number of AUs: a log or a buffer is emptied (G11), and nothing closed.
+/// Closings come as often as AUs do that are not open. With what such a pause takes, in µs.
+pub(super) fn regular(run: &Run, line: f64) -> Option<(usize, f64)> {
+    let slow: Vec<(usize, &Sample)> = writes(run).enumerate().filter(|(_, s)| s.took.micros() > line).collect();
+    let pauses: Vec<f64> = slow.iter().map(|s| s.1.took.micros()).collect();
+    let n = |s: &Sample| run.cell(s.cell).map_or(0, |c| c.get("n"));
+    let gaps: Vec<(usize, i64)> = slow.windows(2).map(|w| (w[1].0 - w[0].0, n(w[1].1))).collect();
+    let usual = median(&gaps.iter().map(|g| g.0 as f64).collect::<Vec<_>>()) as usize;
+    let alike: Vec<i64> = gaps.iter().filter(|g| g.0 == usual).map(|g| g.1).collect();
+    let (few, many) = (alike.iter().min()?, alike.iter().max()?);
+    (usual >= 3 && gaps.len() >= 12 && alike.len() * 4 >= gaps.len() * 3 && *many >= few + 3).then_some((usual, median(&pauses)))
+}
+
 /// Median time in µs of the slowest of the control cells that were measured.
 pub(super) fn once_more(run: &Run) -> Option<f64> {
     let controls = run.cells.iter().filter(|c| c.get("random") == CONTROL);

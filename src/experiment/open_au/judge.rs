@@ -62,6 +62,12 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
         );
         return rewritten(run, q, why);
     }
+    // Pauses that take less time than the writes are those of any map of pages that collects garbage, where no limit was seen.
+    let paused = line.and_then(|l| regular(run, l)).filter(|(every, pause)| k < most || *pause > *every as f64 * base);
+    if let Some((every, _)) = paused {
+        let why = format!("one write of every {every} is slow, however many AUs are in turn: a log or a buffer is emptied");
+        return neither(q, why);
+    }
     // Closing copies most of an AU, at 100 MB/s at best: would that have stood out of a write through this host?
     let closing = run.setting("erase_block").unwrap_or(4 * MIB) as f64 / 100.0;
     if k == most && base > 0.7 * closing {
