@@ -59,7 +59,7 @@ fn main() {
     println!("{:<20}{:>9}{:>11}{:>9}  {:>12}{:>10}  {:>8}", "card", "accesses", "written", "time", "by hand", "time", "written");
     for (name, text) in cards::ALL {
         let model = Model::parse(text, name).expect("a built-in card");
-        let p = common::probe_within(&model, 1, true, 1 << 30);
+        let p = common::probe_within(&model, 1, true, 1 << 30, 1800.0);
         let (bytes, seconds) = by_hand(&model);
         let mib = |b: u64| format!("{:.1} MiB", b as f64 / MIB as f64);
         println!(

@@ -3,7 +3,7 @@
 use crate::device::{Device, Op};
 use crate::experiment::run::{Limits, Progress};
 use crate::experiment::{self, Experiment, Setup};
-use crate::finding::{Findings, Quantity};
+use crate::finding::{Finding, Findings, Quantity};
 use crate::report::Inference;
 use crate::samples::{Ended, Run};
 use crate::units::Nanos;
@@ -45,6 +45,12 @@ fn writes_left(plan: &Plan, runs: &[Run]) -> u64 {
 /// costs, costs show erase blocks, and these show where AUs lie.
 const PASSES: u32 = 3;
 
+/// Bytes of flash that are surely there, where a border was found.
+fn real_capacity(f: &Finding) -> Option<u64> {
+    let least = f.at_least.as_ref().filter(|_| f.interval.is_some()).map(|a| a.0);
+    f.number().or(least).filter(|_| f.confidence >= 0.9).map(|c| c as u64)
+}
+
 /// Runs the experiments. Never fails: what went wrong is in the runs.
 pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) -> (Vec<Run>, Findings) {
     let mut runs: Vec<Run> = vec![];
@@ -74,7 +80,7 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
             runs.push(run);
             known = inference.of(&runs);
             // Behind a counterfeit's flash there is nothing to measure.
-            if let Some(real) = known.value(Quantity::Capacity, 0.9).map(|c| (c as u64).saturating_sub(geometry.offset)) {
+            if let Some(real) = known.get(Quantity::Capacity).and_then(real_capacity).map(|c| c.saturating_sub(geometry.offset)) {
                 region.end = region.end.min(real / geometry.sector * geometry.sector).max(region.start);
             }
             tell(Event::Done(&runs, &known));
@@ -84,8 +90,8 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
         }
         if todo.is_empty() && passes < PASSES {
             passes += 1;
-            // What its share of the time cut goes on with what is left, once.
-            for i in 0..if passes == 1 { runs.len() } else { 0 } {
+            // What its share of the time cut goes on with what is left, once; the last first, which had the least.
+            for i in (0..if passes == 1 { runs.len() } else { 0 }).rev() {
                 let Some(exp) = plan.experiments.iter().find(|e| e.about().name == runs[i].experiment) else { continue };
                 let left = end - device.now();
                 let cut = exp.goes_on() && runs[i].ended == Ended::Budget("time".into());

@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{line, probe_model, right};
+use common::{line, probe_model, probe_within, right};
 use nandscope::finding::Quantity;
 use nandscope_sim::{random, unusual};
 use std::collections::BTreeMap;
@@ -32,13 +32,24 @@ struct Outcome {
     wrong: Vec<String>,
 }
 
+/// What a probe may use: as much as a simulated card is given unless asked, or a device.
+#[derive(Clone, Copy)]
+enum Within {
+    HalfAnHour,
+    /// And one GiB written.
+    AMinute,
+}
+
 /// Probes cards on two threads and sorts what was decided by quantity and confidence.
-fn tally(cards: Vec<(u64, nandscope_sim::Model)>) -> Outcome {
+fn tally(cards: Vec<(u64, nandscope_sim::Model)>, within: Within) -> Outcome {
     let half = cards.len().div_ceil(2);
     let work = |part: &[(u64, nandscope_sim::Model)]| {
         let mut out = vec![];
         for (seed, model) in part {
-            let p = probe_model(model, *seed, true);
+            let p = match within {
+                Within::HalfAnHour => probe_model(model, *seed, true),
+                Within::AMinute => probe_within(model, *seed, true, 1 << 30, 60.0),
+            };
             if std::env::var_os("NANDSCOPE_SHOW").is_some() {
                 println!("{seed}: {}", line(&p, model));
             }
@@ -96,9 +107,9 @@ fn table(bins: &BTreeMap<(Quantity, usize), Tally>, undecided: &BTreeMap<Quantit
 }
 
 /// Probes the cards, prints the table, and holds what was given at 90 % or more against the share that may be wrong.
-fn calibrated(what: &str, cards: Vec<(u64, nandscope_sim::Model)>, most_wrong: f64) {
+fn calibrated(what: &str, cards: Vec<(u64, nandscope_sim::Model)>, within: Within, most_wrong: f64) {
     let n = cards.len();
-    let Outcome { bins, undecided, wrong } = tally(cards);
+    let Outcome { bins, undecided, wrong } = tally(cards, within);
     println!("{n} {what} cards\n{}", table(&bins, &undecided));
     for w in &wrong {
         println!("{w}");
@@ -112,15 +123,37 @@ fn calibrated(what: &str, cards: Vec<(u64, nandscope_sim::Model)>, most_wrong: f
     assert_eq!(w99, 0, "wrong at 99 %");
 }
 
+/// Random cards of these seeds.
+fn drawn(seeds: std::ops::RangeInclusive<u64>) -> Vec<(u64, nandscope_sim::Model)> {
+    let quiet = std::env::var_os("NANDSCOPE_QUIET").is_some();
+    seeds.map(|s| (s, if quiet { random::quiet(random::card(s)) } else { random::card(s) })).collect()
+}
+
 #[test]
 fn confidence_means_what_it_says() {
-    let quiet = std::env::var_os("NANDSCOPE_QUIET").is_some();
-    let card = |s| (s, if quiet { random::quiet(random::card(s)) } else { random::card(s) });
-    calibrated("random", (1..=count(200)).map(card).collect(), 0.005);
+    calibrated("random", drawn(1..=count(200)), Within::HalfAnHour, 0.005);
+}
+
+/// Most runs are cut: less is told, and it is as sure.
+#[test]
+fn in_a_minute_less_is_told_and_nothing_wrong() {
+    calibrated("random, in a minute,", drawn(1..=count(200)), Within::AMinute, 0.005);
+}
+
+/// Cut anywhere, a probe tells what it has. The two cards saw a limit before any write was slow with more AUs in turn.
+#[test]
+fn a_probe_may_end_at_any_time() {
+    for (seed, model) in [346, 503].into_iter().flat_map(|s| drawn(s..=s)) {
+        for seconds in [0.01, 0.1, 0.5, 1.0, 3.0, 6.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0] {
+            let p = probe_within(&model, seed, true, 1 << 30, seconds);
+            let wrong = p.findings.0.iter().find(|f| f.confidence >= 0.9 && right(f, &model.truth()) == Some(false));
+            assert!(wrong.is_none(), "card {seed} after {seconds} s: {wrong:?}");
+        }
+    }
 }
 
 /// Cards twisted at two places or more, which no method here was made with.
 #[test]
 fn unusual_cards_are_undecided_rather_than_wrong() {
-    calibrated("unusual", (1..=count(200) / 2).map(|s| (s, unusual::card(s))).collect(), 0.005);
+    calibrated("unusual", (1..=count(200) / 2).map(|s| (s, unusual::card(s))).collect(), Within::HalfAnHour, 0.005);
 }

@@ -46,14 +46,17 @@ const CHUNK: u64 = 256 * KIB;
 const CLOSE: u64 = MIB;
 /// Places that show the stretch: more of them tell nothing new.
 const ENOUGH: usize = 3;
+/// Single sectors looked at in one trial.
+const AT_ONCE: usize = 64;
 
 impl Experiment for Capacity {
     fn about(&self) -> &'static About {
         &ABOUT
     }
 
+    /// Looking elsewhere goes on when all had their turn.
     fn share(&self) -> f64 {
-        0.15
+        0.1
     }
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
@@ -67,27 +70,36 @@ impl Experiment for Capacity {
     }
 
     fn wants(&self, cell: &Cell, run: &Run) -> bool {
-        run.of(cell.id).next().is_none()
+        match cell.set.get("look") {
+            Some(_) => elsewhere(run).is_some(),
+            None if cell.set.contains_key("at") => run.of(cell.id).next().is_none(),
+            None => !looked(cell, run),
+        }
     }
 
     fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         let seed = b.below(u64::MAX);
-        let done = match cell.set.get("at") {
-            Some(&at) => nearer(b, seed, at as u64),
-            None => all_over(b, seed, cell.bytes("from"), cell.bytes("stretch")),
+        let done = match (cell.set.get("at"), cell.set.get("look")) {
+            (Some(&at), _) => nearer(b, seed, at as u64),
+            (None, Some(_)) => look_elsewhere(b),
+            (None, None) => all_over(b, seed, cell.bytes("from"), cell.bytes("stretch")),
         };
         match done {
-            // A target that keeps no content: what was read says so.
-            Err(DeviceError::Unsupported(_)) => Ok(()),
+            // A target that keeps no content.
+            Err(DeviceError::Unsupported(_)) => {
+                b.failed(NOTHING, b.region.start, PLACE);
+                Ok(())
+            }
             done => done,
         }
     }
 
     fn more(&self, run: &Run) -> Vec<Cell> {
-        if !aliases(run).is_empty() {
-            return vec![];
-        }
-        let Some(Border { kept, lost, .. }) = border(run) else { return vec![] };
+        let Some(Border { kept, lost, .. }) = border(run).filter(|_| aliases(run).is_empty()) else {
+            let begun = run.cells.iter().any(|c| c.set.contains_key("look"));
+            let look = (!begun && elsewhere(run).is_some()).then(|| Cell::new("elsewhere", &[("look", 1)]));
+            return look.into_iter().collect();
+        };
         if lost - kept <= CLOSE || run.cells.len() > 40 {
             return vec![];
         }
@@ -104,25 +116,74 @@ impl Experiment for Capacity {
     }
 }
 
-/// Places over the region, then the stretch; the places again, then single sectors that may show the stretch.
+/// Places over the region, then the stretch; the places again. What was done before the time was over is not done again.
 fn all_over(b: &mut Bench, seed: u64, from: u64, stretch: u64) -> Result<(), DeviceError> {
-    let sector = b.geometry().sector;
+    let before: Vec<(u64, u8)> = b.run.of(b.cell).map(|s| (s.at, s.role)).collect();
+    let done = |at: u64, stamped: bool| before.iter().any(|d| d.0 == at && (d.1 == FAILS || (d.1 == STAMP) == stamped));
     // The front comes first: a card that fails here has failed for another reason.
-    b.write_of(STAMP, Fill::Stamp(seed), from, CHUNK.min(stretch))?;
-    let mut written = vec![];
-    for at in places(b.region.start..b.region.end, from + stretch) {
-        if stamp(b, seed, at, PLACE)? {
-            written.push(at);
-        }
+    let seed = if done(from, true) {
+        front(b, from)?
+    } else {
+        b.write_of(STAMP, Fill::Stamp(seed), from, CHUNK.min(stretch))?;
+        seed
+    };
+    let places = places(b.region.start..b.region.end, from + stretch);
+    for &at in places.iter().filter(|at| !done(**at, true)) {
+        stamp(b, seed, at, PLACE)?;
     }
-    for at in (from..from + stretch).step_by(CHUNK as usize) {
+    for at in (from..from + stretch).step_by(CHUNK as usize).skip(1).filter(|at| !done(*at, true)) {
         stamp(b, seed, at, CHUNK)?;
     }
-    for at in written {
-        look(b, seed, at, PLACE, [KEPT, LOST])?;
+    let refused = |b: &Bench, at: u64| b.taken.iter().any(|s| s.at == at && s.role == FAILS);
+    for at in places {
+        if !done(at, false) && !refused(b, at) {
+            look(b, seed, at, PLACE, [KEPT, LOST])?;
+        }
     }
+    Ok(())
+}
+
+/// Were all places read back, or enough to tell?
+fn looked(cell: &Cell, run: &Run) -> bool {
+    let number = |key: &str| run.setting(key).unwrap_or(0);
+    let all = places(number("start")..number("end"), cell.bytes("from") + cell.bytes("stretch"));
+    let read = |at: &u64| run.of(cell.id).any(|s| s.at == *at && s.role != STAMP);
+    run.of(cell.id).any(|s| s.role == NOTHING) || border(run).is_some() || !aliases(run).is_empty() || all.iter().all(read)
+}
+
+/// The number that the stamps of this run carry, read from the front.
+fn front(b: &mut Bench, from: u64) -> Result<u64, DeviceError> {
+    let mut seed = 0;
+    b.read_back(from, b.geometry().sector, |bytes| {
+        seed = read_stamp(bytes).map_or(0, |s| s.1);
+        KEPT
+    })?;
+    Ok(seed)
+}
+
+/// The stretch as (from, length).
+fn stretch(run: &Run) -> Option<(u64, u64)> {
+    run.cells.first().map(|c| (c.bytes("from"), c.bytes("stretch")))
+}
+
+/// Where the next sector lies that may show the stretch; `None` when all were looked at, or one shows it, or places were lost.
+fn elsewhere(run: &Run) -> Option<u64> {
+    let (from, stretch) = stretch(run)?;
+    let sector = run.setting("sector")?;
+    let read_back = run.samples.iter().any(|s| matches!(s.role, KEPT | ANOTHER));
+    let looks = run.samples.iter().filter(|s| matches!(s.role, NOTHING | ANOTHER | FAILS) && looking(run, s));
+    let next = looks.map(|s| s.at + stretch).max().unwrap_or(from + stretch);
+    let open = read_back && !met(run) && border(run).is_none();
+    (open && next < run.setting("end")? - sector).then_some(next)
+}
+
+/// Some of the single sectors that may show the stretch.
+fn look_elsewhere(b: &mut Bench) -> Result<(), DeviceError> {
+    let sector = b.geometry().sector;
+    let (Some(next), Some((from, stretch))) = (elsewhere(b.run), stretch(b.run)) else { return Ok(()) };
+    let seed = front(b, from)?;
     let mut shown = 0;
-    for at in (from + stretch..b.region.end - sector).step_by(stretch as usize) {
+    for at in (next..b.region.end - sector).step_by(stretch as usize).take(AT_ONCE) {
         let place = look(b, seed, at, sector, [NOTHING, NOTHING])?;
         // The other places repeat at some periods only, the stretch at each.
         shown += place.is_some_and(|p| (from..from + stretch).contains(&p)) as usize;
@@ -137,9 +198,9 @@ fn all_over(b: &mut Bench, seed: u64, from: u64, stretch: u64) -> Result<(), Dev
 fn nearer(b: &mut Bench, seed: u64, at: u64) -> Result<(), DeviceError> {
     let written = stamp(b, seed, at, PLACE)?;
     // A cache that keeps only the last writes has forgotten it after these.
-    let Some(first) = b.run.cells.first() else { return Ok(()) };
+    let Some((from, stretch)) = stretch(b.run) else { return Ok(()) };
     for i in 0..4 {
-        stamp(b, seed, first.bytes("from") + i * CHUNK % first.bytes("stretch"), CHUNK)?;
+        stamp(b, seed, from + i * CHUNK % stretch, CHUNK)?;
     }
     if written {
         look(b, seed, at, PLACE, [KEPT, LOST])?;
@@ -194,6 +255,16 @@ fn aliases(run: &Run) -> Vec<(u64, u64)> {
     pairs.map(|w| (w[0].at, w[1].at)).collect()
 }
 
+/// Did the search meet the stretch a second time? It goes upwards, so it meets the nearest one first.
+fn met(run: &Run) -> bool {
+    let Some((from, stretch)) = stretch(run) else { return false };
+    run.samples.windows(2).any(|w| w[0].role == ANOTHER && looking(run, &w[0]) && (from..from + stretch).contains(&w[1].at))
+}
+
+fn looking(run: &Run, s: &Sample) -> bool {
+    run.cell(s.cell).is_some_and(|c| c.set.contains_key("look"))
+}
+
 /// Where what was written begins to be lost.
 struct Border {
     /// The last place kept and the first one lost.
@@ -220,7 +291,8 @@ fn judge(run: &Run) -> Finding {
     if run.cells.is_empty() {
         return Finding::undecided(Q, "the region is too small for the search");
     }
-    if count(KEPT) + count(LOST) + count(ANOTHER) == 0 {
+    let kept = run.samples.iter().filter(|s| s.role == KEPT && s.len == PLACE).count();
+    if kept + count(LOST) + count(ANOTHER) == 0 {
         return Finding::undecided(Q, "nothing was read back: the run ended before, or this target keeps no content");
     }
     let number = |key: &str| run.setting(key).unwrap_or(0);
@@ -230,6 +302,11 @@ fn judge(run: &Run) -> Finding {
     if let [(shows, place), ..] = aliases[..] {
         let real = aliases.iter().map(|(a, b)| a.abs_diff(*b)).fold(0, gcd);
         let text = format!("what was written at byte {place} is read at byte {shows}, too");
+        // Places far apart may lie whole periods apart; the stretch shows at the first one.
+        if !met(run) {
+            let why = format!("a counterfeit, of {} or a part of it: the search for where it wraps round was cut short", Bytes(real));
+            return Finding::undecided(Q, why).evidence(text).evidence(says);
+        }
         let trust = if aliases.len() > 1 { 0.98 } else { 0.95 };
         return Finding::decided(Q, real as f64, trust).evidence(text).evidence(says);
     }
@@ -239,7 +316,11 @@ fn judge(run: &Run) -> Finding {
         let text =
             format!("what was written at byte {lost} {failing}, and at {} places behind it; at byte {kept} it is kept", places[1] - 1);
         let trust = if places[1] > 2 { 0.95 } else { 0.7 };
-        let mut f = Finding::decided(Q, real as f64, trust).evidence(text).evidence(says);
+        let mut f = match lost - kept <= CLOSE {
+            true => Finding::decided(Q, real as f64, trust),
+            false => Finding::at_least(Q, (offset + kept + PLACE) as f64, trust, "the search for the border was cut short"),
+        };
+        f = f.evidence(text).evidence(says);
         f.interval = Some([(offset + kept + PLACE) as f64, (offset + lost) as f64]);
         return f;
     }
@@ -248,7 +329,7 @@ fn judge(run: &Run) -> Finding {
     }
     let written: u64 = run.samples.iter().filter(|s| s.role == STAMP).map(|s| s.len).sum();
     let looks = count(NOTHING);
-    let text = format!("{} places were kept, and {looks} sectors elsewhere show none of them", count(KEPT));
+    let text = format!("{} places were kept, and {looks} sectors elsewhere show none of them", kept);
     // The search that was cut short left part of the region out.
     let whole = run.ended == Ended::Complete && end + number("sector") >= size && number("start") == 0;
     let f = match whole {

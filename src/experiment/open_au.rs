@@ -65,7 +65,7 @@ impl<const RANDOM: bool> Experiment for OpenAu<RANDOM> {
     }
     /// Where closing takes long, the walk that looks for erase blocks needs as much as the searches do.
     fn share(&self) -> f64 {
-        0.45
+        0.35
     }
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         first_cells(setup)

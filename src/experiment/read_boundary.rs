@@ -62,7 +62,7 @@ impl Experiment for ReadBoundary {
 
     /// Behind a slow bus thousands of reads would leave nothing for the writes, which say more there.
     fn share(&self) -> f64 {
-        0.3
+        0.2
     }
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {

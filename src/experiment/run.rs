@@ -29,6 +29,9 @@ pub struct Progress<'a> {
 /// This many faults end a run: one bad spot is tolerated, a card that has gone is not.
 const FAULTS: usize = 6;
 
+/// A cell whose trials found nothing to access so many times in turn, as where the region has no room, wants no more of them.
+const EMPTY: u32 = 16;
+
 /// Runs one experiment: rounds of cells in random order, so that drift hits all cells alike.
 pub fn run(exp: &dyn Experiment, setup: &Setup, device: &mut dyn Device, limits: &Limits, progress: &mut dyn FnMut(Progress)) -> Run {
     let mut run = Run::new(exp.about().name);
@@ -51,6 +54,7 @@ pub fn go_on(
     let began = device.now();
     let allowed = (limits.deadline - began).secs().max(1e-9);
     let mut trials: Vec<u32> = run.cells.iter().map(|c| run.of(c.id).map(|s| s.trial + 1).max().unwrap_or(0)).collect();
+    let mut empty = vec![0; trials.len()];
     let mut next = if run.cells.is_empty() { exp.cells(setup) } else { vec![] };
     let mut begun = !run.cells.is_empty();
     run.ended = Ended::Complete;
@@ -62,9 +66,11 @@ pub fn go_on(
             cell.id = new + i as u32;
             run.cells.push(cell);
             trials.push(0);
+            empty.push(0);
         }
         loop {
-            let mut pending: Vec<u32> = (first..run.cells.len() as u32).filter(|&c| exp.wants(&run.cells[c as usize], &run)).collect();
+            let wants = |c: u32| empty[c as usize] < EMPTY && exp.wants(&run.cells[c as usize], &run);
+            let mut pending: Vec<u32> = (first..run.cells.len() as u32).filter(|&c| wants(c)).collect();
             if pending.is_empty() {
                 break;
             }
@@ -98,7 +104,10 @@ pub fn go_on(
                 let result = exp.trial(&cell, n, &mut bench);
                 let taken = bench.taken;
                 match result {
-                    Ok(()) => run.extend(taken),
+                    Ok(()) => {
+                        empty[id as usize] = if taken.is_empty() { empty[id as usize] + 1 } else { 0 };
+                        run.extend(taken)
+                    }
                     Err(DeviceError::Budget(what)) => {
                         // What a cut trial measured before the cut is still true.
                         run.extend(taken);

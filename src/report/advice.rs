@@ -8,8 +8,10 @@ const SURE: f64 = 0.75;
 
 /// First of all, where a card that says `says` bytes holds less.
 pub fn counterfeit(f: &Findings, says: u64) -> Option<String> {
-    let real = f.value(Quantity::Capacity, SURE).filter(|&c| c < 0.99 * says as f64)?;
-    let real = Bytes(real as u64);
+    let found = f.get(Quantity::Capacity).filter(|f| f.confidence >= SURE)?;
+    // A border that was not yet found to the megabyte is one all the same.
+    let most = found.number().or(found.interval.map(|i| i[1])).filter(|&c| c < 0.99 * says as f64)?;
+    let real = Bytes(found.at_least.as_ref().map_or(most, |a| a.0) as u64);
     Some(format!(
         "give the card back, or use its first {real} only: it is a counterfeit, and what is written behind is lost or lands in front"
     ))

@@ -53,17 +53,17 @@ impl<D: Device> Device for Count<D> {
 
 /// With the command's own limits for simulated cards.
 pub fn probe_model(model: &Model, seed: u64, write: bool) -> Probed {
-    probe_within(model, seed, write, 8 << 30)
+    probe_within(model, seed, write, 8 << 30, 1800.0)
 }
 
-/// With another bound on the bytes written.
-pub fn probe_within(model: &Model, seed: u64, write: bool, writes: u64) -> Probed {
+/// With other bounds on the bytes written and on the time in seconds.
+pub fn probe_within(model: &Model, seed: u64, write: bool, writes: u64, seconds: f64) -> Probed {
     let mut device = Count { inner: nandscope::device::SimDevice::new(model, seed).with_stamps(), accesses: 0, bytes_written: 0 };
     let stop = AtomicBool::new(false);
     let mut experiments = experiment::probing();
     experiments.retain(|e| write || !e.about().writes);
     let region = 0..device.geometry().size;
-    let plan = Plan { experiments, region, time: Nanos::from_secs_f64(1800.0), writes, seed, stop: &stop };
+    let plan = Plan { experiments, region, time: Nanos::from_secs_f64(seconds), writes, seed, stop: &stop };
     let began = device.now();
     let (runs, findings) = probe(&mut device, &plan, &mut |_| {});
     let seconds = (device.now() - began).secs();

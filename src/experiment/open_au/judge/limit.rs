@@ -1,0 +1,203 @@
+//! So many AUs stay open, and one more costs a closing: how surely, and what it says of the mapping.
+
+use super::*;
+use crate::finding::SAID;
+
+/// µs: no card takes longer to move a piece of its map, or to write a unit again.
+const PIECE_US: f64 = 12_000.0;
+
+const BARELY: &str = "slow writes come with many AUs, but cost little more than others";
+
+/// How sure a limit can be, whatever the visits say.
+struct Weights {
+    /// That what costs more is a closing, 0 to 1.
+    contrast: f64,
+    /// That there is a limit at all.
+    limited: f64,
+    /// That the places were AUs of their own.
+    known: f64,
+    /// Nothing came and went.
+    surely: bool,
+}
+
+impl Seen<'_> {
+    pub(super) fn limit(&self) -> Vec<Finding> {
+        let over = self.over();
+        // As when the run ended in the first round with more.
+        if over.is_empty() {
+            return self.neither(format!("no write was slow with more than {} AUs in turn, though some were with fewer", self.k));
+        }
+        let weights = self.weights(median(&over));
+        // Of so many, one or two more or less.
+        if !weights.surely && self.k > if self.belief.ruled() { 20 } else { 16 } {
+            return self.at_least(&over, &weights);
+        }
+        // Writes kept short for a slow bus may be shorter than a unit, and then be gathered as long as they go to one AU only.
+        if self.short() && self.k == 1 && !self.random {
+            let chunk = Bytes(self.slots.chunk);
+            return self.neither(format!("writes of {chunk} may be gathered into one unit as long as they go to one AU"));
+        }
+        self.count(&over, &weights)
+    }
+
+    fn weights(&self, slow: f64) -> Weights {
+        let Seen { run, k, base, .. } = *self;
+        // A cut that costs little more than the writes themselves may be something else: heat, or an erase block rewritten twice. Less
+        // likely so where it costs more than moving a piece of a map or writing a unit anew.
+        let dear = if rewrites(run).is_none() { ((slow - base - PIECE_US) / PIECE_US).clamp(0.0, 0.5) } else { 0.0 };
+        let contrast = ((slow / base - 1.5) / 4.5).clamp(dear, 1.0);
+        let limited = (1.0 - self.belief.by.p.last().map_or(0.0, |l| l.1)) * (0.4 + 0.6 * contrast);
+        // Where AUs end is not known: one that lies across a boundary counts for two.
+        let placed = run.setting("erase_block_offset").or(run.setting("erase_block_about"));
+        // Or two places lie in one AU, where they had to be close.
+        // Or neighbours share what is kept open for them, on a card too small to spread the AUs.
+        let apart = self.slots.apart(k as usize + 1);
+        let close = |e: u64| apart < 12 * e && k > 8;
+        let known = match run.setting("erase_block").zip(placed) {
+            Some((e, _)) if close(e) => 0.89,
+            Some(_) => 1.0,
+            None if apart >= 64 * MIB => 0.89,
+            None => 0.8,
+        };
+        Weights { contrast, limited, known, surely: self.surely() }
+    }
+
+    /// Rounds that came to rest prove that so many fit; without them the number rests on how often visits were slow.
+    fn surely(&self) -> bool {
+        let Seen { k, ref belief, .. } = *self;
+        // A table that throws out at random is slow only now and then, and comes to rest late: one more may have fitted.
+        let next = belief.last.iter().map(|v| v.n).filter(|&n| n > k).min();
+        let beyond = belief.last.iter().filter(|v| Some(v.n) == next).flat_map(|v| &v.rounds).fold((0, 0), |a, r| (a.0 + r.1, a.1 + r.0));
+        let scattered = beyond.0 * 4 < beyond.1 && k > 8;
+        // Random replacement is followed only about: it tells one of a few, not of dozens.
+        // Or it came to rest once, and not when it was opened anew.
+        let restless = k > 8 && belief.last.iter().rev().find(|v| v.n == k).is_some_and(|v| !v.settled(self.random));
+        belief.by.foretells > 0.95 || k <= belief.proved.max(1) && !scattered && !restless
+    }
+
+    /// Were the writes shorter than a unit?
+    fn short(&self) -> bool {
+        self.slots.chunk < self.run.setting("write_unit").unwrap_or(16 * KIB)
+    }
+
+    /// Dozens, of which only those that came to rest are sure.
+    fn at_least(&self, over: &[f64], w: &Weights) -> Vec<Finding> {
+        let Seen { q, base, ref belief, .. } = *self;
+        if belief.proved <= 4 {
+            return vec![Finding::undecided(q, format!("the cut lies near {}, but the times do not agree", self.k))];
+        }
+        let why = "with more, slow visits came and went: how many more stay open the times do not tell";
+        let each = format!("{} ms a write of {}", three(base / 1e3), Bytes(self.slots.chunk));
+        let text = format!("{} AUs in turn, {}, came to rest: {each}", belief.proved, self.order());
+        let fits = belief.by.p.iter().filter(|p| p.0 >= belief.proved).map(|p| p.1).sum::<f64>().min(w.known).min(0.87);
+        let least = Finding::at_least(q, belief.proved as f64, fits, why).evidence(text.clone());
+        let mapping = match w.limited < 0.8 {
+            true => Finding::undecided(Quantity::Mapping, BARELY),
+            false => Finding::decided(Quantity::Mapping, 1.0, 0.65).evidence(text),
+        };
+        // What a closing costs is known all the same.
+        let cost = (over.len() >= 3 && w.limited >= 0.8).then(|| self.close_cost(over, fits.min(0.8)));
+        [least, mapping].into_iter().chain(cost).collect()
+    }
+
+    fn count(&self, over: &[f64], w: &Weights) -> Vec<Finding> {
+        let Seen { run, random, k, top, base, .. } = *self;
+        let (slow, chunk, once_more) = (median(over), self.slots.chunk, once_more(run));
+        // A card that writes a unit once only takes a write that begins in the middle of one for random order.
+        let on_units = |unit: u64| chunk.is_multiple_of(unit) && run.setting("erase_block_slack").is_none();
+        let in_order = random || k > 1 || run.setting("write_unit").is_some_and(on_units) && run.setting("erase_block_offset").is_some();
+        // A cache that was filled before may have had room again, and was full in the middle of the search.
+        // Nor is it known that the run ended before a cache was full, where one AU was not tried once more.
+        let guessed = run.setting("filled").is_some() || once_more.is_none() || self.short() || !in_order;
+        let most_sure = if guessed { 0.88 } else { 0.98 };
+        let rest = if w.surely { 1.0 } else { 0.87 };
+        let trust = (top * w.known * rest * (0.4 + 0.6 * w.contrast)).min(most_sure);
+        let text = format!(
+            "{} AUs in turn, {}, {}: {} ms a write; {} AUs: {} ms",
+            k.max(1),
+            self.order(),
+            Bytes(chunk),
+            three(if k == 0 { slow / 1e3 } else { base / 1e3 }),
+            k + 1,
+            three(slow / 1e3)
+        );
+        let f = self.number(trust);
+        let sure = f.confidence;
+        let mapping = self.mapping(w, trust, once_more.is_none(), text.clone());
+        let mut f = f.evidence(text);
+        if run.setting("erase_block").is_none() {
+            f = f.caveat(format!("erase block not known: AUs were taken {} apart", Bytes(self.slots.spacing)));
+        }
+        let seen = self.line.map_or((0, 0), |l| stalls(run, l));
+        if seen.0 > 0 {
+            f = f.caveat(format!("{} of {} reference writes stalled", seen.0, seen.1));
+        }
+        let cost = (over.len() >= 3 && trust >= SAID && !self.either() && !self.always()).then(|| self.close_cost(over, trust.min(sure)));
+        [f, mapping].into_iter().chain(cost).collect()
+    }
+
+    /// The count with its rivals, or why it is none.
+    fn number(&self, trust: f64) -> Finding {
+        let Seen { run, q, k, .. } = *self;
+        // A run before this one kept more AUs open; the clean rounds it saw are proof, the slow ones of this run are not. Where it
+        // had to guess AUs, several may have been one.
+        let guess = Slots::plan(&|key| run.setting(key).filter(|_| !key.starts_with("erase_block")));
+        let wide = guess.zip(run.setting("erase_block")).is_some_and(|(g, e)| g.spacing >= e);
+        if let Some(before) = run.setting(q.key()).filter(|&b| b > k as u64 && wide) {
+            let why =
+                format!("{before} AUs stayed open in an earlier run, {k} in this one: what stays open depends on what was written before");
+            return Finding::at_least(q, before as f64, 0.7, why);
+        }
+        if trust < SAID {
+            return Finding::undecided(q, format!("the cut lies near {k}, but the times do not agree"));
+        }
+        let p = &self.belief.by.p;
+        let mut rivals: Vec<(f64, f64)> = p.iter().filter(|x| x.0 != k && x.1 > 0.005).map(|&(n, p)| (n as f64, p)).collect();
+        rivals.sort_by(|a, b| b.1.total_cmp(&a.1));
+        rivals.truncate(3);
+        Finding::decided(q, k as f64, trust).rivals(rivals)
+    }
+
+    /// Not even one AU in linear order stays open: every write pays. In random order that may be so with either kind.
+    fn always(&self) -> bool {
+        self.k == 0 && (!self.random || self.run.setting(Quantity::OpenAusLinear.key()) == Some(0))
+    }
+
+    /// What linear order pays, which would tell what it means that random order always pays, is not known.
+    fn either(&self) -> bool {
+        let linear = || self.run.setting(Quantity::OpenAusLinear.key()).or(self.run.setting(LINEAR_LEAST).filter(|&n| n >= 4));
+        self.k == 0 && self.random && linear().is_none()
+    }
+
+    /// The mapping that a limit shows. `ended`: the run did, before one AU was tried once more.
+    fn mapping(&self, w: &Weights, trust: f64, ended: bool, text: String) -> Finding {
+        if self.either() {
+            return Finding::undecided(Quantity::Mapping, "every write in random order pays; what linear order pays is not known");
+        }
+        if w.limited < 0.5 {
+            return Finding::undecided(Quantity::Mapping, BARELY);
+        }
+        // Both orders together would make more of it than either knows. Random order alone may pay for another reason.
+        let alone = self.random && self.k == 0 && self.run.setting(Quantity::OpenAusLinear.key()).is_none();
+        let most = if trust < 0.75 || ended || self.short() {
+            0.65
+        } else if alone {
+            0.88
+        } else {
+            0.97
+        };
+        Finding::decided(Quantity::Mapping, if self.always() { 3.0 } else { 1.0 }, w.limited.min(most)).evidence(text)
+    }
+
+    /// What closing an AU costs, from the visits in µs that paid for one; `trust` in their number.
+    fn close_cost(&self, over: &[f64], trust: f64) -> Finding {
+        let cost: Vec<f64> = over.iter().map(|t| (t - self.base) / 1e3).collect();
+        // What is copied depends on how full the AU is: costs that differ are not yet that of a whole one.
+        let spread = (quantile(&cost, 0.75) - quantile(&cost, 0.25)) / median(&cost);
+        let most = if spread < 0.08 { 0.95 } else { 0.85 };
+        let hundredth = |ms: f64| (ms * 100.0).round() / 100.0;
+        let mut c = Finding::decided(Quantity::CloseCostMs, hundredth(median(&cost)), trust.min(most));
+        c.interval = bootstrap_median(&cost).map(|i| i.map(hundredth));
+        c.evidence(format!("{} writes that closed an AU, {} order", over.len(), self.order()))
+    }
+}
