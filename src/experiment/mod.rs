@@ -241,6 +241,17 @@ impl Bench<'_> {
         self.device.geometry()
     }
 
+    /// On the device's own clock.
+    pub fn now(&self) -> Nanos {
+        self.device.now()
+    }
+
+    /// When half of the time that is left will be gone.
+    pub fn halfway(&self) -> Nanos {
+        let now = self.now();
+        now + Nanos((self.deadline - now).0 / 2)
+    }
+
     fn access(&mut self, role: u8, op: Op, at: u64, len: u64) -> Result<Nanos, DeviceError> {
         if self.device.now() >= self.deadline || self.stop.load(Ordering::Relaxed) {
             return Err(DeviceError::Late);

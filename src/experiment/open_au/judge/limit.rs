@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::finding::SAID;
+use crate::samples::Ended;
 
 /// µs: no card takes longer to move a piece of its map, or to write a unit again.
 const PIECE_US: f64 = 12_000.0;
@@ -75,6 +76,14 @@ impl Seen<'_> {
         belief.by.foretells > 0.95 || k <= belief.proved.max(1) && !scattered && !restless
     }
 
+    /// Did the run end before more AUs than stay open were opened anew? What was open before is thrown out by and by, which looks like
+    /// one too many where no policy says when.
+    fn half_tried(&self) -> bool {
+        let over = |c: &&Cell| c.get("again") == 1 && c.get("random") == self.random as i64 && c.get("n") > self.k as i64;
+        let anew = self.run.cells.iter().filter(over).any(|c| self.run.of(c.id).next().is_some());
+        self.run.ended != Ended::Complete && !anew && self.belief.by.foretells <= 0.95
+    }
+
     /// Were the writes shorter than a unit?
     fn short(&self) -> bool {
         self.slots.chunk < self.run.setting("write_unit").unwrap_or(16 * KIB)
@@ -109,7 +118,13 @@ impl Seen<'_> {
         // A cache that was filled before may have had room again, and was full in the middle of the search.
         // Nor is it known that the run ended before a cache was full, where one AU was not tried once more.
         let guessed = run.setting("filled").is_some() || once_more.is_none() || self.short() || !in_order;
-        let most_sure = if guessed { 0.88 } else { 0.98 };
+        let most_sure = if self.half_tried() {
+            0.8
+        } else if guessed {
+            0.88
+        } else {
+            0.98
+        };
         let rest = if w.surely { 1.0 } else { 0.87 };
         let trust = (top * w.known * rest * (0.4 + 0.6 * w.contrast)).min(most_sure);
         let text = format!(
