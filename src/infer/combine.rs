@@ -72,8 +72,13 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
         let bound = here.iter().copied().find(|f| f.at_least.is_some());
         let mut f = decided.first().copied().or(bound).unwrap_or(here[0]).clone();
         if f.value.is_none() && f.at_least.is_none() && here.len() > 1 {
-            let reasons: Vec<String> = here.iter().filter_map(|f| Some(format!("{}: {}", f.from.first()?, f.reason.as_ref()?))).collect();
-            f.reason = Some(reasons.join("; "));
+            // Of an experiment that ran twice, what it said last.
+            let mut reasons: Vec<(&str, &str)> = vec![];
+            for (from, why) in here.iter().filter_map(|f| Some((f.from.first()?.as_str(), f.reason.as_deref()?))) {
+                reasons.retain(|r| r.0 != from);
+                reasons.push((from, why));
+            }
+            f.reason = Some(reasons.iter().map(|(from, why)| format!("{from}: {why}")).collect::<Vec<_>>().join("; "));
         }
         return f;
     }
@@ -96,7 +101,8 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
     let mut f = Finding::decided(q, posterior[0].0, confidence).rivals(posterior[1..].iter().copied().take(3).filter(|p| p.1 > 0.001));
     for d in &decided {
         f.evidence.extend(d.evidence.iter().cloned());
-        f.caveats.extend(d.caveats.iter().cloned());
+        let new: Vec<_> = d.caveats.iter().filter(|c| !f.caveats.contains(c)).cloned().collect();
+        f.caveats.extend(new);
         f.from.extend(d.from.iter().cloned());
         if d.number() != f.number() {
             let by = d.from.first().map_or("another experiment", String::as_str);
@@ -183,6 +189,9 @@ mod tests {
 
     #[test]
     fn undecided_gives_way_to_decided_and_bounds() {
+        let by = |from: &str, why: &str| Finding { from: vec![from.into()], ..Finding::undecided(Quantity::EraseBlock, why) };
+        let f = combine(&[by("au-grid", "no cost known"), by("read-boundary", "flat"), by("au-grid", "no boundary met")]);
+        assert_eq!(f.0[0].reason.as_deref(), Some("read-boundary: flat; au-grid: no boundary met"), "what it said last");
         let f = combine(&[Finding::undecided(Quantity::Page, "flat"), Finding::decided(Quantity::Page, 8192.0, 0.7)]);
         assert_eq!(f.0[0].number(), Some(8192.0));
         let f = combine(&[Finding::undecided(Quantity::OpenAusLinear, "x"), Finding::at_least(Quantity::OpenAusLinear, 7.0, 0.9, "room")]);
