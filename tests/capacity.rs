@@ -60,6 +60,29 @@ fn a_card_is_what_it_says_as_far_as_it_was_tried() {
     assert!(forgets.value.is_none() && forgets.reason.as_ref().is_some_and(|r| r.contains("keeps no content")), "{forgets:?}");
 }
 
+/// The search is cut by its share of the time and goes on: less is told then, and what is told is true.
+#[test]
+fn a_search_that_is_cut_tells_bounds() {
+    let (mut least, mut whole) = (0, 0);
+    for beyond in [Beyond::Wrap, Beyond::Drop, Beyond::Error] {
+        let real = 5000 * MIB + 512;
+        let model = card("olpc-c-8gb", real, beyond);
+        for time in [0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0, 40.0] {
+            let f = found(SimDevice::new(&model, 1).with_stamps(), None, time);
+            if let Some(bound) = &f.at_least {
+                assert!(bound.0 <= real as f64, "{beyond:?} after {time} s: {f:?}");
+                least += 1;
+            }
+            if let Some(c) = f.number() {
+                let off = if beyond == Beyond::Wrap { 0.0 } else { MIB as f64 };
+                assert!((c - real as f64).abs() <= off, "{beyond:?} after {time} s: {f:?}");
+                whole += 1;
+            }
+        }
+    }
+    assert!(least > 2 && whole > 2, "{least} bounds, {whole} sizes");
+}
+
 /// Whatever else a card is, it is not called a counterfeit, nor a counterfeit whole.
 #[test]
 fn unusual_cards_are_not_mistaken() {

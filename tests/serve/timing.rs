@@ -186,6 +186,7 @@ fn judge(name: &str, model: &Model, report: &Report) -> Judged {
     let kept = std::env::var_os("NANDSCOPE_SERVE_KEEP").map(|dir| Path::new(&dir).join(format!("{name}.json")));
     let wrong = (j.wrong > 0).then(|| std::env::temp_dir().join(format!("nandscope-wrong-{name}.json")));
     if let Some(path) = kept.or(wrong) {
+        path.parent().map(std::fs::create_dir_all).transpose().unwrap();
         report.save(&path).unwrap();
         println!("the report is kept: {}", path.display());
     }
