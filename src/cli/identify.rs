@@ -1,10 +1,11 @@
 //! `nandscope identify`: what a card declares about itself.
 
 use crate::host::declared::{self, Declared, Kind, RawRegisters};
+use crate::host::health::{self, HealthBlock};
 use crate::host::live;
 use crate::host::registers::erase::PreferredErase;
 use crate::host::registers::ext_csd::ExtCsd;
-use crate::host::registers::{Checksum, ext_csd_text, parse_array};
+use crate::host::registers::{Checksum, ext_csd_text, parse_array, parse_hex};
 use crate::units::{Bytes, MIB};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
@@ -27,7 +28,7 @@ pub enum Bus {
 #[derive(Args, Debug)]
 pub struct IdentifyArgs {
     /// Block device (/dev/mmcblk0, mmcblk0, /dev/sda); needs no privileges, but the EXT_CSD of an eMMC is readable by root only
-    #[arg(required_unless_present_any = ["cid", "csd", "scr", "ssr", "ext_csd", "dump"])]
+    #[arg(required_unless_present_any = ["cid", "csd", "scr", "ssr", "ext_csd", "dump", "health_block"])]
     #[arg(conflicts_with_all = ["cid", "csd", "scr", "ssr", "ext_csd", "dump"])]
     pub target: Option<String>,
     /// CID as 32 hex digits
@@ -48,6 +49,13 @@ pub struct IdentifyArgs {
     /// Pasted text: head or grep over /sys/block/mmcblk0/device, udevadm info, `mmc extcsd read`; - for standard input
     #[arg(long, value_name = "FILE")]
     pub dump: Option<PathBuf>,
+    /// Ask the card for its maker's health block (CMD56): one question chosen by the CID, two commands at the most; needs root and a
+    /// slot of its own
+    #[arg(long, requires = "target")]
+    pub health: bool,
+    /// A health block read elsewhere: 512 bytes, or hex digits of them; - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "dump"])]
+    pub health_block: Option<PathBuf>,
     /// Bus of the given registers, where they do not show it
     #[arg(long, value_enum, conflicts_with_all = ["target", "dump"])]
     pub bus: Option<Bus>,
@@ -64,7 +72,10 @@ pub struct IdentifyArgs {
 
 /// Runs the subcommand.
 pub fn run(args: IdentifyArgs) -> anyhow::Result<ExitCode> {
-    let declared = collect(&args)?;
+    let mut declared = collect(&args)?;
+    if args.health {
+        declared.health_block = Some(live::health_block(&declared).map_err(|why| anyhow!("no health block: {why}"))?);
+    }
     let declared = if args.show_serial { declared } else { declared.without_serial() };
     let to_stdout = args.json.as_deref() == Some(Path::new("-"));
     if let Some(path) = &args.json {
@@ -106,7 +117,21 @@ pub fn collect(args: &IdentifyArgs) -> anyhow::Result<Declared> {
         ext_csd,
     };
     raw.check()?;
-    Ok(declared::from_registers(raw))
+    let mut declared = declared::from_registers(raw);
+    if let Some(path) = &args.health_block {
+        declared.health_block = Some(health_from(&read(path)?).with_context(|| path.display().to_string())?);
+    }
+    Ok(declared)
+}
+
+/// A health block as bytes or as hex digits, with lines of comment.
+fn health_from(bytes: &[u8]) -> anyhow::Result<HealthBlock> {
+    if bytes.len() == health::BLOCK {
+        return Ok(health::decode(bytes)?);
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let digits: Vec<&str> = text.lines().filter(|l| !l.trim_start().starts_with('#')).collect();
+    Ok(health::decode(&parse_hex("health block", &digits.join("\n"), health::BLOCK)?)?)
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
@@ -177,6 +202,10 @@ pub fn text(d: &Declared) -> String {
         ];
         rows.push(("life time", parts.into_iter().flatten().collect::<Vec<_>>().join("; ")));
     }
+    rows.extend(d.troubles.iter().map(|t| (if t.harmful { "known trouble" } else { "known" }, t.to_string())));
+    if let Some(block) = &d.health_block {
+        health_rows(block, &mut rows);
+    }
     let mut out = headline(d) + "\n";
     for (label, value) in rows {
         out += &format!("  {label:<22}{value}\n");
@@ -191,6 +220,18 @@ pub fn text(d: &Declared) -> String {
         out += &format!("  note: {note}\n");
     }
     out
+}
+
+/// The health block of the maker, field by field.
+fn health_rows(block: &HealthBlock, rows: &mut Vec<(&str, String)>) {
+    rows.push(("health block", format!("layout {}", block.layout)));
+    if let Some(life) = block.life_left_percent {
+        rows.push(("life left", format!("{life} %")));
+    }
+    for e in &block.entries {
+        rows.push(("", format!("{}: {}{}", e.title, e.value, if e.uncertain { " (read so by one program only)" } else { "" })));
+    }
+    rows.extend(block.doubts.iter().map(|d| ("doubt", d.clone())));
 }
 
 /// `CID, CSD from sysfs; SSR from the card (ACMD13)`.

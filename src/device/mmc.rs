@@ -477,6 +477,41 @@ pub fn ask(file: OwnedFd, register: Register) -> std::result::Result<Vec<u8>, St
     request(&mut Ioctl::new(file), register)
 }
 
+/// Reads the block that a card returns to CMD56 (GEN_CMD) with `argument`; `first_write` is the argument of a CMD56 that carries a
+/// block of zeros to the card first, which some makers' cards ask for. Two commands at the most, nothing is tried twice: a host
+/// may time out on the first command and the second works all the same.
+///
+/// # Errors
+/// In words why there is no block: no right to send commands, no MMC, a card that does not answer.
+pub fn ask_maker(file: OwnedFd, first_write: Option<u32>, argument: u32) -> std::result::Result<Vec<u8>, String> {
+    general(&mut Ioctl::new(file), first_write, argument)
+}
+
+/// As [`ask_maker`], over any wire.
+fn general(wire: &mut impl Wire, first_write: Option<u32>, argument: u32) -> std::result::Result<Vec<u8>, String> {
+    /// Some cards need up to a second between the two commands; 100 ms was not enough for one of Kingston's.
+    const BETWEEN: std::time::Duration = std::time::Duration::from_secs(1);
+    const SELECT: u32 = 56;
+    let refused = |e: &io::Error| not_taken(e).map(str::to_string);
+    if let Some(argument) = first_write {
+        let zeros = [0; SECTOR as usize];
+        let write = Command { timeout_ms: 1000, ..Command::new(SELECT, argument).out(&zeros) };
+        if let Err(e) = wire.send(&mut [write])
+            && let Some(why) = refused(&e)
+        {
+            return Err(why);
+        }
+        std::thread::sleep(BETWEEN);
+    }
+    let mut block = vec![0; SECTOR as usize];
+    let read = Command { timeout_ms: 1000, ..Command::new(SELECT, argument).one_block(&mut block) };
+    match wire.send(&mut [read]) {
+        Ok(_) => Ok(block),
+        Err(e) if e.raw_os_error() == Some(TIMED_OUT) => Err("the card does not answer to CMD56: it has no health block".into()),
+        Err(e) => Err(refused(&e).unwrap_or_else(|| e.to_string())),
+    }
+}
+
 #[cfg(test)]
 #[path = "mmc_tests.rs"]
 mod tests;

@@ -261,3 +261,45 @@ fn the_flush_of_a_volatile_cache_belongs_to_the_write() {
     let t = device.access(Access { op: Op::Write(Fill::Zeros), at: 0, len: 4096 }).unwrap();
     assert_eq!(t.took, Nanos(2000 + 100_000));
 }
+
+/// A wire that answers CMD56 with a block, or fails as told.
+struct Maker {
+    answer: std::result::Result<u8, i32>,
+    first: std::result::Result<(), i32>,
+    log: Vec<(u32, u32, bool)>,
+}
+
+impl Wire for Maker {
+    fn send(&mut self, all: &mut [Command]) -> io::Result<Nanos> {
+        for c in all {
+            let write = matches!(c.payload, Payload::Out(_));
+            self.log.push((c.opcode, c.arg, write));
+            match &mut c.payload {
+                Payload::Out(data) => {
+                    assert!(data.iter().all(|&b| b == 0) && data.len() == 512);
+                    self.first.map_err(io::Error::from_raw_os_error)?;
+                }
+                Payload::In(into) => into.fill(self.answer.map_err(io::Error::from_raw_os_error)?),
+                Payload::None => panic!("CMD56 carries a block"),
+            }
+        }
+        Ok(Nanos(1))
+    }
+}
+
+#[test]
+fn the_makers_block_takes_one_or_two_commands() {
+    let wire = |first, answer| Maker { answer, first, log: vec![] };
+    let mut w = wire(Ok(()), Ok(0x44));
+    assert_eq!(general(&mut w, None, 1).unwrap(), vec![0x44; 512]);
+    assert_eq!(w.log, [(56, 1, false)]);
+    // A host may time out on the write, and the read works all the same.
+    let mut w = wire(Err(libc::ETIMEDOUT), Ok(0x98));
+    assert_eq!(general(&mut w, Some(0x10), 0x21).unwrap(), vec![0x98; 512]);
+    assert_eq!(w.log, [(56, 0x10, true), (56, 0x21, false)]);
+    // Without the right to send commands there is no second one.
+    let mut w = wire(Err(libc::EPERM), Ok(0));
+    assert!(general(&mut w, Some(0x10), 0x21).unwrap_err().contains("root"));
+    assert_eq!(w.log.len(), 1);
+    assert!(general(&mut wire(Ok(()), Err(libc::ETIMEDOUT)), None, 1).unwrap_err().contains("does not answer"));
+}

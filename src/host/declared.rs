@@ -3,6 +3,8 @@
 //! One structure whatever the source: sysfs, a pasted dump, registers read with raw commands. A declared value is a claim; where it
 //! is only the kernel's guess, or does not fit the rest, that is said beside it.
 
+use super::health::HealthBlock;
+use super::quirks::{self, Trouble};
 use super::registers::attributes::{Attributes, number};
 use super::registers::cid::{Cid, CidLayout, oem_text};
 use super::registers::csd::{self, Csd, CsdLayout};
@@ -52,7 +54,7 @@ pub struct Health {
 }
 
 /// Everything a target declares.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Declared {
     /// Kind of target.
     pub kind: Kind,
@@ -92,6 +94,12 @@ pub struct Declared {
     pub erase_size: Option<u64>,
     /// Wear as the device admits it.
     pub health: Option<Health>,
+    /// What the kernel's lists say of this card.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub troubles: Vec<Trouble>,
+    /// The maker's own health block, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_block: Option<HealthBlock>,
     /// Where each register of a block device was read: sysfs, debugfs, or the card itself.
     #[serde(default)]
     pub read_from: BTreeMap<String, String>,
@@ -289,7 +297,6 @@ impl Builder {
             serial: None,
             capacity: user_area.or_else(|| csd.as_ref().and_then(|c| c.capacity)),
             device_size: a.number("size").and_then(|sectors| sectors.checked_mul(512)),
-            cid,
             csd,
             scr,
             ssr,
@@ -299,6 +306,9 @@ impl Builder {
             preferred_erase_size: None,
             erase_size: a.number("erase_size"),
             health,
+            troubles: cid.as_ref().map_or(vec![], |c| quirks::known(kind, c, rev)),
+            cid,
+            health_block: None,
             read_from: self.read_from.clone(),
             notes: a.remarks.clone(),
             warnings,

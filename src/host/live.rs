@@ -2,6 +2,7 @@
 //! asked of the card itself.
 
 use super::declared::{self, Builder, Declared, DeclaredError, Kind, RawRegisters, registers};
+use super::health::{self, HealthBlock};
 use super::registers::Date;
 use super::registers::ext_csd::ExtCsdBytes;
 use super::registers::sysfs;
@@ -35,6 +36,36 @@ pub fn declared(root: &Path, name: &str) -> Result<Declared, DeclaredError> {
         found.notes = vec![text];
     }
     Ok(found)
+}
+
+/// Asks the card for its maker's health block with the one question its identification allows: two commands at the most. Where the
+/// question is one command, it is put twice, since some cards return rubbish that changes.
+///
+/// # Errors
+/// In words why there is none: no SD card on a native host, a maker whose cards are not known to answer, no right to send commands,
+/// no answer, or an answer that is no health block.
+pub fn health_block(card: &Declared) -> Result<HealthBlock, String> {
+    let (Some(cid), Kind::Sd, Some(disk)) = (&card.cid, card.kind, &card.device) else {
+        return Err(
+            "only an SD card in a slot of its own can be asked: a USB reader does not pass the command on, and an eMMC has its life \
+                    time in the EXT_CSD"
+                .into(),
+        );
+    };
+    let none = || format!("no card of this maker ({:#04x}) is known to have one, and arguments are not tried at random", cid.manfid);
+    let query = health::query_for(cid.manfid, cid.oemid).ok_or_else(none)?;
+    let path = format!("/dev/{disk}");
+    let ask = || {
+        // As for registers; the kernel takes raw commands through a descriptor of the whole disk only.
+        let file = open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
+        mmc::ask_maker(file.map_err(|e| format!("cannot open {path}: {e}"))?, query.first_write, query.argument)
+    };
+    let read = || health::decode_answer(&ask()?, &query).map_err(|e| e.to_string());
+    let first = read()?;
+    if query.first_write.is_none() {
+        health::agree(&first, &read()?).map_err(|e| e.to_string())?;
+    }
+    Ok(first)
 }
 
 /// Sends the command for a register to the card behind the disk of this kernel name: its bytes, or why they cannot be had.

@@ -2,6 +2,7 @@
 
 pub mod declared;
 pub mod facts;
+pub mod health;
 pub mod list;
 pub mod live;
 #[allow(unsafe_code)]
@@ -9,6 +10,7 @@ pub mod loop_ioctl;
 pub mod mounts;
 pub mod partitions;
 pub mod queue;
+pub mod quirks;
 pub mod registers;
 pub mod safety;
 pub mod served;
