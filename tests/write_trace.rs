@@ -1,5 +1,8 @@
 //! The experiment `write-trace` and busy traces on simulated cards, against what the models say (C10 to C18).
 
+#[path = "boards/run.rs"]
+mod boards;
+
 use nandscope::device::{Device, Machine, SimDevice};
 use nandscope::experiment::run::{Limits, run};
 use nandscope::experiment::{self, Setup};

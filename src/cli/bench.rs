@@ -97,8 +97,8 @@ puts off: pages much larger than a sector, of which the rest is dead until erase
 erase block of 256 KiB takes up to 0.2 s); data that never change, moved so that all blocks wear alike. Cards of three bits a
 cell are made for long writes in one piece.
 
-A simulated card on a microcontroller (?host=avr-16mhz-spi, atmega64-9mhz-spi, rp2040-spi) is used through a file library with
-one sector of memory, as SdFat and FatFs have; any other through a FAT volume made for the occasion.
+A simulated card on a microcontroller (?host=avr-16mhz-spi, atmega64-9mhz-spi, rp2040-spi, esp32-spi) is used through a file
+library with one sector of memory, as SdFat and FatFs have; any other through a FAT volume made for the occasion.
 The file is NSBENCH.DAT; it is deleted at the end.";
 
 fn parse_sync(s: &str) -> Result<Sync, String> {

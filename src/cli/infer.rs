@@ -23,6 +23,19 @@ pub struct InferArgs {
     /// Write the report with the new findings to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]
     json: Option<PathBuf>,
+    /// For lines of firmware/: size the buffer of a logger for this rate, such as 20kB (a second); may be given more than once
+    /// [default: half of what the card takes]
+    #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = rate)]
+    log: Vec<Bytes>,
+}
+
+/// Bytes a second, with their unit: "20kB", "20kB/s". A bare number is no rate anybody means.
+fn rate(s: &str) -> Result<Bytes, String> {
+    let size = s.trim().strip_suffix("/s").unwrap_or(s);
+    if size.ends_with(|c: char| c.is_ascii_digit()) {
+        return Err(format!("'{s}' has no unit; write for example {}kB for {0} kB a second, or {0}B", size.trim()));
+    }
+    size.parse().and_then(|b: Bytes| if b.0 > 0 { Ok(b) } else { Err("a rate above 0 is needed".into()) })
 }
 
 pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
@@ -40,7 +53,10 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
     if let [(name, bytes)] = &files[..]
         && let Some(log) = super::infer_micro::read(bytes)
     {
-        return super::infer_micro::run(name, log, a.json.as_ref());
+        return super::infer_micro::run(name, log, &a.log, a.json.as_ref());
+    }
+    if !a.log.is_empty() {
+        bail!("--log needs the calls of a logger, as one log of firmware/ or `nandscope bench` has them");
     }
     let is_report = |b: &[u8]| b.iter().find(|c| !c.is_ascii_whitespace()) == Some(&b'{');
     match files.iter().filter(|f| is_report(&f.1)).count() {

@@ -2,7 +2,7 @@
 
 use super::{colour, width};
 use crate::finding::{Finding, Findings, Quantity};
-use crate::infer::buffer::answer;
+use crate::infer::buffer::{answer, claim};
 use crate::infer::combine::combine;
 use crate::infer::rewrite::infer_trace;
 use crate::infer::stats::median;
@@ -12,7 +12,8 @@ use crate::report::plot::braille;
 use crate::report::terminal::{Dress, findings_text};
 use crate::samples::busy::Trace;
 use crate::samples::firmware::{Log, is_log, parse};
-use anyhow::Context;
+use crate::units::Bytes;
+use anyhow::{Context, bail};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -79,8 +80,8 @@ fn gain(log: &Log, mode: &str, q: Quantity) -> Option<Finding> {
     Some(f)
 }
 
-/// Prints what follows from a log. 3 where it decides nothing and holds no calls.
-pub fn run(name: &str, mut log: Log, json: Option<&PathBuf>) -> anyhow::Result<ExitCode> {
+/// Prints what follows from a log. `rates`: bytes a second that are to be logged. 3 where it decides nothing and holds no calls.
+pub fn run(name: &str, mut log: Log, rates: &[Bytes], json: Option<&PathBuf>) -> anyhow::Result<ExitCode> {
     let findings = findings(&log);
     let host = if log.host.is_empty() { "a microcontroller".to_string() } else { log.host.clone() };
     let mut benches: Vec<Bench> = vec![];
@@ -105,8 +106,18 @@ pub fn run(name: &str, mut log: Log, json: Option<&PathBuf>) -> anyhow::Result<E
     for b in &mut benches {
         if let Some(p) = b.passes.iter().find(|p| p.write) {
             let most = p.bytes() as f64 * 1e9 / p.total.0.max(1) as f64;
-            b.answers = vec![answer(p, most / 2.0, p.bytes() as f64 / 3e9)];
+            let gb = claim(p.bytes());
+            b.answers = match rates {
+                [] => vec![answer(p, most / 2.0, gb)],
+                all => all.iter().map(|r| answer(p, r.0 as f64, gb)).collect(),
+            };
+            if rates.is_empty() {
+                b.notes.push("the rate is half of what the card takes; --log RATE asks for yours".into());
+            }
         }
+    }
+    if benches.iter().all(|b| b.answers.is_empty()) && !rates.is_empty() {
+        bail!("{name} holds no calls that write: a buffer for --log cannot be sized");
     }
     let calls = !benches.is_empty();
     let value = serde_json::json!({

@@ -23,6 +23,11 @@ pub struct Answer {
 /// 95 % upper bounds of a mean of which 0, 1, 2, ... events were seen (Poisson, one-sided).
 const UPPER: [f64; 8] = [3.00, 4.74, 6.30, 7.75, 9.15, 10.51, 11.84, 13.15];
 
+/// The most that `bytes` written without a loss can say, in GB: less than one loss in so many, at 95 %.
+pub fn claim(bytes: u64) -> f64 {
+    bytes as f64 / 1e9 / UPPER[0]
+}
+
 /// Records that wait at most, in each stretch of time in which the writer is never idle for want of a backlog.
 /// `interval` is the time between records in ns.
 fn peaks(calls: &[Call], after: (u64, u64), interval: f64) -> Vec<u64> {
@@ -130,10 +135,20 @@ pub fn answer(pass: &Pass, rate: f64, gb: f64) -> Answer {
         return none(format!("the card takes no more than {:.0} kB/s in records of {record} B, stalls included", most / 1e3));
     }
     let interval = record as f64 * 1e9 / rate;
+    if pass.unordered {
+        // While the longest call runs, so much arrives; calls that follow each other are not known to.
+        let least = ((rate * pass.longest.secs() / record as f64) as u64 + 1) * record;
+        return none(format!(
+            "the calls came as a histogram, without their order: {least} B ride over the longest call ({}) alone, and slow calls \
+             that follow each other need more; a log of each call decides it",
+            pass.longest
+        ));
+    }
     let mut all = peaks(calls, after, interval);
     all.sort_unstable_by(|a, b| b.cmp(a));
     let seen = pass.bytes() as f64 / 1e9;
-    let allowed = UPPER.iter().rposition(|u| *u <= seen / gb);
+    // The last digit of a quotient does not decide.
+    let allowed = UPPER.iter().rposition(|u| u * gb <= seen * (1.0 + 1e-9));
     let Some(allowed) = allowed else {
         let least = all.first().copied().unwrap_or(1) * record;
         let need = UPPER[0] * gb;

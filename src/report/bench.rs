@@ -101,6 +101,15 @@ impl Bench {
             let x = loop_time(p.record, p.speed(), p.mean());
             let _ = writeln!(out, "  speed and mean contradict each other by {} µs a record (G7)", three(-x));
         }
+        if p.unordered {
+            let tail: Vec<String> = stalls(p).tail.iter().filter(|t| t.1 > 0).map(|(ms, n)| format!("{n} above {ms} ms")).collect();
+            let tail = if tail.is_empty() { "no call above 1 ms".into() } else { tail.join(", ") };
+            let _ = writeln!(
+                out,
+                "  tail: {tail}\n  stalls: how regular they are is not known, because the calls came as a histogram, without their order"
+            );
+            return;
+        }
         stall_text(out, &stalls(p), p);
     }
 
@@ -140,7 +149,8 @@ fn pass_json(p: &Pass) -> Value {
         "consistent": consistent(p.record, p.speed(), p.mean()),
         "percentiles_us": percentiles,
         "populations": populations(p),
-        "stalls": stalls(p),
+        "stalls": (!p.unordered).then(|| stalls(p)),
+        "unordered": p.unordered,
         "histogram_ns": counts,
         "timeline": { "stretch_ns": p.stretch, "records": p.timeline.iter().map(|s| s.records).collect::<Vec<_>>(),
             "worst_ns": p.timeline.iter().map(|s| s.worst_ns).collect::<Vec<_>>() },

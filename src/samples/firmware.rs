@@ -44,6 +44,29 @@ fn call(f: &[&str]) -> Option<(u64, u64)> {
     (bytes <= 64 << 20 && us <= 3_600_000_000).then_some((bytes, us * 1000))
 }
 
+/// What is known of all calls of a run together: `t` WHAT BYTES CALLS SECONDS US SHORTEST LONGEST.
+fn total(f: &[&str]) -> Option<Pass> {
+    let [what @ ("w" | "r"), rest @ ..] = f else { return None };
+    let n: Vec<u64> = rest.iter().map(|w| w.parse().ok()).collect::<Option<_>>()?;
+    let [bytes, calls, seconds, us, shortest, longest] = n[..] else { return None };
+    let sum = seconds * 1_000_000 + us;
+    let sound = (1..=64 << 20).contains(&bytes)
+        && (1..1 << 32).contains(&calls)
+        && seconds < 1 << 32
+        && shortest <= longest
+        && longest <= 3_600_000_000
+        && (calls * shortest..=calls * longest).contains(&sum);
+    sound.then(|| Pass::unordered(*what == "w", bytes, calls, sum * 1000, [shortest * 1000, longest * 1000]))
+}
+
+/// A bin of the histogram of a run: `h` WHAT BYTES LOWEST HIGHEST CALLS.
+fn bin(f: &[&str]) -> Option<(bool, u64, u64, u64)> {
+    let [what @ ("w" | "r"), rest @ ..] = f else { return None };
+    let n: Vec<u64> = rest.iter().map(|w| w.parse().ok()).collect::<Option<_>>()?;
+    let [bytes, low, high, calls] = n[..] else { return None };
+    (low <= high && high < 1 << 32 && (1..1 << 32).contains(&calls)).then_some((*what == "w", bytes, high * 1000, calls))
+}
+
 fn transaction(f: &[&str]) -> Option<Transaction> {
     let (block, rest) = f.split_first()?;
     let (stop, data) = match rest.split_last() {
@@ -60,7 +83,7 @@ pub fn parse(text: &str) -> Log {
     let mut log = Log { clock_us: 1, ..Log::default() };
     let mut at: BTreeMap<(bool, u64), (usize, u64)> = BTreeMap::new();
     let (mut mode, mut good, mut damaged, mut said) = ("none".to_string(), 0u64, 0u64, None);
-    let (mut opened, mut closed) = (None, None);
+    let (mut opened, mut closed, mut orphans) = (None, None, 0u64);
     for line in text.lines() {
         let f = match fields(line) {
             None => continue,
@@ -98,7 +121,25 @@ pub fn parse(text: &str) -> Log {
             }),
             Some((&"o", rest)) => call(rest).map(|c| opened = Some(Nanos(c.1))).is_some(),
             Some((&"c", rest)) => call(rest).map(|c| closed = Some(Nanos(c.1))).is_some(),
-            Some((&"s", rest)) => call(rest).is_some(),
+            Some((&"s", rest)) => call(rest).is_some_and(|c| {
+                // The last one counts.
+                log.passes.last_mut().into_iter().for_each(|p| p.closed = Nanos(c.1));
+                true
+            }),
+            Some((&"t", rest)) => total(rest).is_some_and(|mut pass| {
+                pass.opened = opened.unwrap_or(Nanos(0));
+                log.passes.push(pass);
+                true
+            }),
+            Some((&"h", rest)) => bin(rest).is_some_and(|(write, bytes, most, calls)| {
+                let of = |p: &&mut Pass| p.unordered && (p.write, p.record) == (write, bytes);
+                match log.passes.iter_mut().rev().find(of) {
+                    Some(p) => p.count(most, calls),
+                    // The line of its run was lost: nobody knows what the calls add up to.
+                    None => orphans += calls,
+                }
+                true
+            }),
             Some((&"b", rest)) => transaction(rest).is_some_and(|t| {
                 if log.busy.last().is_none_or(|b| b.0 != mode) {
                     log.busy.push((mode.clone(), Trace { poll_ns: log.poll_ns, ..Trace::default() }));
@@ -118,7 +159,7 @@ pub fn parse(text: &str) -> Log {
         damaged += u64::from(!understood);
     }
     if let (Some(p), Some(c)) = (log.passes.last_mut(), closed) {
-        p.closed = c;
+        p.closed = p.closed + c;
     }
     if damaged > 0 {
         log.notes.push(format!("{damaged} lines are damaged and were left out"));
@@ -127,6 +168,23 @@ pub fn parse(text: &str) -> Log {
         None => log.notes.push("the log has no last line: it was cut off".into()),
         Some(n) if n > good => log.notes.push(format!("{} of {n} lines are missing", n - good)),
         _ => {}
+    }
+    if orphans > 0 {
+        log.notes.push(format!("{orphans} calls were left out: the line with the sum of their run is missing"));
+    }
+    for p in log.passes.iter().filter(|p| p.unordered) {
+        let what = if p.write { "writes" } else { "reads" };
+        if p.histogram.len() < p.records {
+            let lost = p.records - p.histogram.len();
+            log.notes.push(format!(
+                "{lost} of {} {what} of {} B are missing from the histogram; percentiles rest on the others",
+                p.records, p.record
+            ));
+        }
+        log.notes.push(format!(
+            "{what} of {} B come as a histogram: a percentile is the upper end of its bin, and in what order the calls came is not known",
+            p.record
+        ));
     }
     if !log.passes.is_empty() {
         log.notes.push("speed is that of the calls alone: the firmware does not print the time between them".into());
@@ -140,6 +198,39 @@ mod tests {
 
     fn line(body: &str) -> String {
         format!("ns:{body}*{:02x}\r\n", body.bytes().fold(0, |x, b| x ^ b))
+    }
+
+    /// A run of which only the histogram was printed: totals, percentiles, no order; and what is lost is counted.
+    #[test]
+    fn a_histogram_carries_what_it_can() {
+        let mut text = line("1 host=uno poll_ns=0 clock_us=4") + &line("t w 512 1000 1 550000 1000 51000");
+        text += &(line("h w 512 896 1023 990") + &line("h w 512 40960 49151 9"));
+        let whole = text.clone() + &line("h w 512 49152 57343 1") + &line("end 6");
+        let log = parse(&whole);
+        let p = &log.passes[0];
+        assert!(p.unordered && p.calls.is_empty() && log.passes.len() == 1);
+        assert_eq!((p.records, p.total, p.max_min(), p.mean()), (1000, Nanos(1_550_000_000), (51_000.0, 1000.0), 1550.0));
+        let percentile = [50.0, 99.5, 100.0].map(|q| p.percentile(q).round());
+        assert!((1023.0..1025.0).contains(&percentile[0]) && (49_151.0..49_185.0).contains(&percentile[1]), "{percentile:?}");
+        assert_eq!(percentile[2], 51_000.0, "no bin reaches above the longest call");
+        assert!(log.notes.iter().all(|n| !n.contains("missing")) && log.notes.iter().any(|n| n.contains("order")), "{:?}", log.notes);
+        // A bin that was lost on the way, and the line of the run.
+        let log = parse(&(text.clone() + &line("end 6")));
+        assert!(log.notes.iter().any(|n| n.contains("1 of 1000 writes of 512 B are missing from the histogram")), "{:?}", log.notes);
+        let log = parse(&whole.replace("ns:t w", "ns:t x"));
+        assert!(log.passes.is_empty() && log.notes.iter().any(|n| n.contains("1000 calls were left out")), "{:?}", log.notes);
+        // Sums that cannot be.
+        for bad in [
+            "t w 512 1000 0 5000 1000 51000",
+            "t w 512 0 0 0 1 1",
+            "t w 512 10 99999999999 0 1 1",
+            "h w 512 9 8 1",
+            "h w 512 1 2 0",
+            "t w 512 1",
+        ] {
+            let log = parse(&(line("1 host=x") + &line(bad) + &line("end 3")));
+            assert!(log.passes.is_empty() && log.notes[0].starts_with("1 lines are damaged"), "{bad}: {:?}", log.notes);
+        }
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub struct Pass {
     pub timeline: Vec<Stretch>,
     /// Where the file began on the target.
     pub position: Option<u64>,
+    /// The calls were only counted, by how long they took: `calls` and `timeline` are empty, since nobody knows their order.
+    pub unordered: bool,
     /// The longest call, ns, with the first.
     top: u64,
     /// Calls up to this long are only summed up.
@@ -80,10 +82,31 @@ impl Pass {
             stretch: 1_000_000,
             timeline: vec![],
             position: None,
+            unordered: false,
             top: 0,
             floor: 0,
             skip: skip_first,
         }
+    }
+
+    /// A pass of which the number of calls, their sum and extremes (ns) are known; [`Pass::count`] adds how long they took.
+    pub fn unordered(write: bool, record: u64, calls: u64, total: u64, [shortest, longest]: [u64; 2]) -> Pass {
+        Pass {
+            records: calls,
+            elapsed: Nanos(total),
+            total: Nanos(total),
+            longest: Nanos(longest),
+            shortest: Nanos(shortest),
+            unordered: true,
+            top: longest,
+            ..Pass::new(write, record, false)
+        }
+    }
+
+    /// Counts calls of an unordered pass that took `most` ns or little less; their number and sum are known already.
+    pub fn count(&mut self, most: u64, calls: u64) {
+        let ns = most.clamp(self.shortest.0.max(1), self.top.max(1));
+        self.histogram.saturating_record_n(ns, calls);
     }
 
     /// Counts one call that ended `at` ns after the pass began.

@@ -67,6 +67,8 @@ mod kinds {
             Atmega64 = "atmega64-9mhz-spi",
             /// Raspberry Pi Pico: RP2040 at 125 MHz, SPI at 31.25 MHz, FatFs.
             Rp2040 = "rp2040-spi",
+            /// ESP32 at 240 MHz, SPI at 30 MHz, SdFat with the bus to itself.
+            Esp32 = "esp32-spi",
             /// Raspberry Pi: four data lines at 50 MHz, Linux.
             PiSdio = "pi-sdio",
             /// A laptop with a USB 3 reader.

@@ -1,0 +1,1 @@
+#include "driver/sdspi_host.h"

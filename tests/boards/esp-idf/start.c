@@ -1,0 +1,5 @@
+void app_main(void);
+int main(void) {
+    app_main();
+    return 0;
+}
