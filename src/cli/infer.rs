@@ -4,6 +4,8 @@ use super::{UNDECIDED, colour, width};
 use crate::finding::{Findings, Quantity};
 use crate::host::declared::{self, Declared};
 use crate::infer::tables;
+use crate::infer::tables::bench::{Figure, figures};
+use crate::infer::tables::sides::{Sides, sides};
 use crate::report::terminal::{Dress, findings_text, text};
 use crate::report::{Report, SCHEMA, advice::advice};
 use crate::samples::import::{self, Card};
@@ -80,6 +82,10 @@ struct Judged {
     advice: Vec<String>,
     notes: Vec<String>,
     declared: Option<Declared>,
+    /// Record benchmarks, by host and record size.
+    figures: Vec<Figure>,
+    /// The same test before and after something was changed.
+    sides: Vec<Sides>,
 }
 
 fn judge(card: Card, text: &str) -> Judged {
@@ -92,7 +98,50 @@ fn judge(card: Card, text: &str) -> Judged {
     if let Some(d) = &declared {
         notes.extend(d.warnings.iter().chain(&d.notes).cloned());
     }
-    Judged { advice: advice(&findings), findings, notes, declared, card }
+    let (figures, sides) = (figures(&card.tables), sides(&card.tables));
+    Judged { advice: advice(&findings), findings, notes, declared, figures, sides, card }
+}
+
+/// Files that name no card are taken for one card's, unless what they say cannot be of one.
+fn apart(card: Card) -> Vec<Card> {
+    if card.identity.is_certain() {
+        return vec![card];
+    }
+    let Some(parts) = tables::apart::apart(&card.tables) else { return vec![card] };
+    let note = "the files do not name their cards, and what they show cannot be of one card: each was judged by itself";
+    let one = |mut tables: import::Tables| {
+        tables.notes = vec![note.into()];
+        Card { identity: card.identity.clone(), tables }
+    };
+    parts.into_iter().map(one).collect()
+}
+
+/// One row a host, record size and direction: as they were printed, nothing pooled but passes of the same kind.
+fn figure_table(all: &[Figure]) -> String {
+    let us = |x: f64| if x.is_finite() { format!("{x:.0} µs") } else { "-".into() };
+    let mut rows = vec![["record", "host", "", "kB/s", "longest", "shortest", "average", "passes"].map(String::from)];
+    for f in all {
+        rows.push([
+            f.record.map_or("?".into(), |r| format!("{r} B")),
+            f.host.clone().unwrap_or_else(|| "-".into()),
+            if f.write { "write" } else { "read" }.into(),
+            format!("{:.2}", f.speed),
+            us(f.max),
+            us(f.min),
+            us(f.avg),
+            f.passes.to_string(),
+        ]);
+    }
+    let wide: Vec<usize> = (0..8).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
+    let line = |r: &[String; 8]| {
+        // Words to the left, numbers to the right.
+        let cells = r.iter().zip(&wide).enumerate().map(|(i, (c, w))| {
+            let pad = " ".repeat(w - c.chars().count());
+            if matches!(i, 1 | 2) { format!("{c}{pad}") } else { format!("{pad}{c}") }
+        });
+        format!("  {}\n", cells.collect::<Vec<_>>().join("  ")).replace(" \n", "\n")
+    };
+    rows.iter().map(line).collect()
 }
 
 /// What the log says the card declares, where it holds registers or their attributes.
@@ -103,7 +152,7 @@ fn declared(text: &str) -> Option<Declared> {
 }
 
 fn logs(files: &[(String, Vec<u8>)], json: Option<&PathBuf>) -> anyhow::Result<ExitCode> {
-    let cards = import::cards(files)?;
+    let cards: Vec<Card> = import::cards(files)?.into_iter().flat_map(apart).collect();
     let names: Vec<&str> = files.iter().map(|f| f.0.as_str()).collect();
     // Registers cannot be given to one of several cards by where they stand; those that name their card are in its tables.
     let whole: String = files.iter().map(|f| String::from_utf8_lossy(&f.1) + "\n").collect();
@@ -130,7 +179,7 @@ fn logs(files: &[(String, Vec<u8>)], json: Option<&PathBuf>) -> anyhow::Result<E
         writeln!(out, "{}", names.join(", "))?;
         for (i, j) in judged.iter().enumerate() {
             if several {
-                let name = j.card.identity.name().unwrap_or_else(|| "no name".into());
+                let name = name(&judged, i);
                 writeln!(out, "\ncard {} of {}: {name} ({})", i + 1, judged.len(), j.card.tables.summary())?;
             }
             if let Some(d) = &j.declared {
@@ -138,10 +187,29 @@ fn logs(files: &[(String, Vec<u8>)], json: Option<&PathBuf>) -> anyhow::Result<E
                 writeln!(out, "declares: {}{au}", super::identify::headline(d))?;
             }
             writeln!(out, "\n{}", findings_text(&j.findings, &j.advice, &j.notes, dress))?;
+            if !j.figures.is_empty() {
+                writeln!(out, "Record benchmarks as printed\n{}", figure_table(&j.figures))?;
+            }
+            if !j.sides.is_empty() {
+                writeln!(out, "The same test before and after a change")?;
+                j.sides.iter().try_for_each(|s| writeln!(out, "{}", s.text()))?;
+            }
         }
     }
     let any = judged.iter().flat_map(|j| &j.findings.0).any(|f| f.value.is_some() || f.at_least.is_some());
     Ok(if any { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
+}
+
+/// What a card is called: as the text names it, with its files where that does not tell it from the others.
+fn name(all: &[Judged], i: usize) -> String {
+    let of = |j: &Judged| j.card.identity.name();
+    let files = || all[i].card.tables.sources().join(", ");
+    match of(&all[i]) {
+        None if all[i].card.tables.files.len() > 1 => files(),
+        None => "no name".into(),
+        Some(n) if all.iter().enumerate().any(|(k, j)| k != i && of(j).as_ref() == Some(&n)) => format!("{n}, {}", files()),
+        Some(n) => n,
+    }
 }
 
 /// For programs: one entry a card; with one card its findings stand at the top, too.
@@ -152,6 +220,8 @@ fn value(names: &[&str], judged: &[Judged]) -> serde_json::Value {
             "declared": j.declared,
             "registers": j.card.tables.declared,
             "findings": j.findings,
+            "records": j.figures,
+            "before_and_after": j.sides,
             "advice": j.advice,
             "warnings": j.notes,
         })
@@ -165,6 +235,8 @@ fn value(names: &[&str], judged: &[Judged]) -> serde_json::Value {
         "target": { "logs": names },
         "declared": top("declared"),
         "findings": top("findings"),
+        "records": top("records"),
+        "before_and_after": top("before_and_after"),
         "advice": top("advice"),
         "warnings": top("warnings"),
         "cost": { "reads": 0, "writes": 0, "bytes_written": 0, "seconds": 0.0 },

@@ -4,7 +4,8 @@
 //! its place on the card. So noise is judged from rows that must be alike, never from repeats alone.
 
 mod align;
-mod bench;
+pub mod apart;
+pub mod bench;
 mod fat;
 mod interval;
 mod levels;
@@ -12,6 +13,7 @@ mod limit;
 mod open;
 mod program;
 mod scatter;
+pub mod sides;
 mod write;
 
 use super::combine::combine;

@@ -34,10 +34,16 @@ pub fn bench_metrics(record: Option<u32>, passes: &[BenchPass]) -> (Vec<Metric>,
         if of.is_empty() {
             continue;
         }
-        let all = |f: &dyn Fn(&BenchPass) -> f64| of.iter().map(|p| f(p)).collect::<Vec<f64>>();
-        metrics.push(Metric::new(name, conditions.clone(), "kB/s", &all(&|p| p.speed)));
-        metrics.push(Metric::new(&format!("{name}, longest time"), conditions.clone(), "µs", &all(&|p| p.max)));
-        metrics.push(Metric::new(&format!("{name}, average time"), conditions.clone(), "µs", &all(&|p| p.avg)));
+        let all = |f: &dyn Fn(&BenchPass) -> f64| of.iter().map(|p| f(p)).filter(|x| x.is_finite()).collect::<Vec<f64>>();
+        // Where only speeds were published there are no times.
+        let mut push = |name: &str, unit: &str, values: Vec<f64>| {
+            if !values.is_empty() {
+                metrics.push(Metric::new(name, conditions.clone(), unit, &values));
+            }
+        };
+        push(name, "kB/s", all(&|p| p.speed));
+        push(&format!("{name}, longest time"), "µs", all(&|p| p.max));
+        push(&format!("{name}, average time"), "µs", all(&|p| p.avg));
         let wrong = of.iter().filter_map(|p| contradiction(record.map(u64::from), p.speed, [p.max, p.min, p.avg]));
         flags.extend(wrong.map(|why| format!("{name}, {conditions}: {why}")));
     }

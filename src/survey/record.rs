@@ -292,10 +292,16 @@ impl Record {
     }
 
     fn of_log(name: &str, bytes: &[u8], text: &str) -> Result<Record, String> {
+        let cards = import::cards(&[(name, bytes)]).map_err(|e| e.to_string())?;
+        if cards.len() > 1 {
+            let names: Vec<String> = cards.iter().map(|c| c.identity.name().unwrap_or_else(|| "no name".into())).collect();
+            return Err(format!("it holds {} cards ({}); add one file a card", cards.len(), names.join("; ")));
+        }
         let t = import::read(&[(name, bytes)]).map_err(|e| e.to_string())?;
         let mut r = Record { source: Source { format: "log".into(), ..Source::default() }, notes: t.notes.clone(), ..Record::default() };
         for b in &t.bench {
             r.source.tool = Some("SdFat bench".into());
+            r.source.host = r.source.host.take().or(b.host.clone());
             let (metrics, flags) = bench_metrics(b.buffer, &b.passes);
             r.metrics.extend(metrics);
             r.flags.extend(flags);

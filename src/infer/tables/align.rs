@@ -48,6 +48,8 @@ struct Group {
     repeat: f64,
     /// Rows of writes instead of reads.
     write: bool,
+    /// Rows of this program, whose places never wrap over the end.
+    own: bool,
 }
 
 pub fn infer(tables: &Tables) -> Vec<Finding> {
@@ -63,7 +65,12 @@ pub fn infer(tables: &Tables) -> Vec<Finding> {
 impl Group {
     /// One of the largest rows, whose reads wrap over the end of the device.
     fn wraps(&self, r: &Row) -> bool {
-        self.rows.len() >= 10 && r.align * 2 >= self.rows[0].align
+        !self.own && self.rows.len() >= 10 && r.align * 2 >= self.rows[0].align
+    }
+
+    /// "read" or "write".
+    fn access(&self) -> &'static str {
+        if self.write { "write" } else { "read" }
     }
 }
 
@@ -94,8 +101,11 @@ fn groups(tables: &Tables) -> Vec<Group> {
 
 /// How much neighbouring rows of one run differ, in µs: steps are few, so most of it is noise.
 fn roughness(t: &AlignTest) -> f64 {
-    let d: Vec<f64> = t.rows.windows(2).map(|w| w[1].diff - w[0].diff).collect();
-    mad(&d)
+    let of = |two: bool| {
+        let y: Vec<f64> = t.rows.iter().filter(|r| r.align.is_power_of_two() == two).map(|r| r.diff).collect();
+        y.windows(2).map(|w| w[1] - w[0]).collect::<Vec<_>>()
+    };
+    mad(&[of(true), of(false)].concat())
 }
 
 /// Runs in which nothing else went on: those that are at most three times as rough as the calmest.
@@ -127,7 +137,15 @@ fn group(tables: &Tables, key: &[u64], tests: &[&AlignTest]) -> Group {
     // The largest alignment is the smallest power of two that is at least a seventh of the device: a check on the size.
     let size =
         (sizes.len() == 1).then_some(sizes[0]).flatten().filter(|&s| top.is_power_of_two() && s <= PLACES * top && 2 * s > PLACES * top);
-    Group { rows, runs: tests.len(), size, place: tables.at(tests[0].place), repeat: median(&scatter), write: tests[0].write }
+    Group {
+        rows,
+        runs: tests.len(),
+        size,
+        place: tables.at(tests[0].place),
+        repeat: median(&scatter),
+        write: tests[0].write,
+        own: tests.iter().all(|t| t.own),
+    }
 }
 
 /// The rows that do not wrap.
@@ -137,7 +155,8 @@ fn design(g: &Group) -> Design {
     let sizes: Vec<u64> = rows.iter().map(|r| r.align).filter(|&a| a <= LARGEST).collect();
     let feels = rows.iter().map(|r| sizes.iter().map(|&s| r.align.is_multiple_of(s) as u8 as f64).collect()).collect();
     let base: Vec<f64> = rows.iter().map(|r| r.on - r.diff).collect();
-    Design { feels, y: rows.iter().map(|r| r.diff).collect(), sizes, base: median(&base).max(1e-3) }
+    let threes = rows.iter().map(|r| !r.align.is_power_of_two()).collect();
+    Design { feels, threes, y: rows.iter().map(|r| r.diff).collect(), sizes, base: median(&base).max(1e-3) }
 }
 
 /// Probability of each value of one level, best first; the rest is "no such level".
@@ -214,7 +233,10 @@ fn judge(g: &Group) -> Vec<Finding> {
         if g.write {
             // A card that thrashes makes nonsense of the rest.
             f.confidence *= 0.8;
-            f.caveats.push("from writes across boundaries: unreliable as soon as the card closes blocks".into());
+            f.caveats.push(
+                "from writes across boundaries: unreliable as soon as the card has to finish one erase block before it opens the next"
+                    .into(),
+            );
         }
     }
     out.into_iter().map(from).collect()
@@ -265,7 +287,8 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
         .map(|r| r.diff)
         .collect();
     let text = format!(
-        "reads across multiples of {} take {} µs more, across smaller ones down to {} {} µs",
+        "{}s across multiples of {} take {} µs more, across smaller ones down to {} {} µs",
+        g.access(),
         Bytes(size),
         span(high.iter().copied()),
         Bytes(low_from.unwrap_or_else(|| g.rows.iter().map(|r| r.align).min().unwrap_or(0))),
@@ -287,10 +310,12 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
     let own = used.iter().find(|r| r.align == size).map_or(f64::NAN, |r| r.diff);
     let (h, l) = (median(&high), median(&low));
     // Levels drift over the rows: the nearest ones and all of them are both fair to compare with.
-    let near: Vec<f64> = used.iter().filter(|r| r.align > size && r.align <= 8 * size).map(|r| r.diff).collect();
+    // Rows of 3 * 2^n have neighbours 2^n that do not feel the step.
+    let near: Vec<f64> =
+        used.iter().filter(|r| r.align > size && r.align <= 8 * size && r.align.is_multiple_of(size)).map(|r| r.diff).collect();
     let full = h.min(median(&near)) - l;
     let part = if low.is_empty() || near.is_empty() || full <= 0.0 { 1.0 } else { (own - l) / full };
-    let twice = twice_as_large(part, size, top, g.size);
+    let twice = if g.own { 0.0 } else { twice_as_large(part, size, top, g.size) };
     trust *= 1.0 - twice;
     if twice > 0.1 {
         caveats.push(format!("the row of {} itself is lower ({} µs): the block may be twice as large", Bytes(size), three(own)));
@@ -348,13 +373,16 @@ fn flat(g: &Group, d: &Design, fits: &[Fit]) -> String {
     match largest {
         _ if noise > 0.06 * d.base && noise * 3.0 > signal => {
             format!(
-                "noise hides any boundary: rows that must be alike differ by ± {} µs where a read takes {} µs",
+                "noise hides any boundary: rows that must be alike differ by ± {} µs where a {} takes {} µs",
                 three(noise),
+                g.access(),
                 three(d.base)
             )
         }
+        Some(s) if s < SMALL && g.write => format!("no boundary above {} costs time in these writes", Bytes(s)),
         Some(s) if s < SMALL => format!("no boundary above {} costs time: this card hides its erase block from reads", Bytes(s)),
         Some(s) => format!("rows above {} do not agree on any larger boundary", Bytes(s)),
+        None if g.write => format!("all {} rows are alike: no boundary costs time in these writes", g.rows.len()),
         None => format!("all {} rows are alike: this card hides its boundaries from reads, or was never written", g.rows.len()),
     }
 }
@@ -364,6 +392,10 @@ fn small(q: Quantity, g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)], sma
     let best = p.first().copied().unwrap_or((0, 0.0));
     if best.1 < 0.5 {
         let why = match () {
+            // What was not measured cannot be absent.
+            _ if smallest >= SMALL => {
+                format!("the log has no rows below {}: flashbench -a with a smaller --blocksize prints them", Bytes(smallest))
+            }
             _ if none > 0.5 => format!("no boundary below {} costs time", Bytes(SMALL)),
             _ => format!("the smallest boundaries do not stand out: {} is only the likeliest", Bytes(best.0)),
         };
@@ -378,8 +410,13 @@ fn small(q: Quantity, g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)], sma
         );
     }
     let below = g.rows.iter().filter(|r| !r.align.is_multiple_of(best.0) && r.align < best.0).map(|r| r.diff);
-    let text =
-        format!("a read across a multiple of {} takes {} µs more; across smaller ones {} µs", Bytes(best.0), three(own), span(below));
+    let text = format!(
+        "a {} across a multiple of {} takes {} µs more; across smaller ones {} µs",
+        g.access(),
+        Bytes(best.0),
+        three(own),
+        span(below)
+    );
     // Multiples of a boundary cost at least as much as itself. Where the next row does not, something else is at work.
     let next = at(best.0 * 2).map_or(f64::NAN, |r| r.diff);
     let height = height(d, fits, best.0);
@@ -405,11 +442,12 @@ fn small(q: Quantity, g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)], sma
     if next < 0.75 * own && own - next > 1.5 * residual(d, fits) {
         trust = trust.min(0.75);
         caveats.push(format!(
-            "the row of {} ({} µs) is lower than that of {} ({} µs): read-ahead inside the unit",
+            "the row of {} ({} µs) is lower than that of {} ({} µs){}",
             Bytes(best.0 * 2),
             three(next),
             Bytes(best.0),
-            three(own)
+            three(own),
+            if g.write { "" } else { ": read-ahead inside the unit" }
         ));
     }
     let mut f =
@@ -429,10 +467,8 @@ fn caveats(g: &Group, d: &Design) -> Vec<String> {
     // Pre is read first and post last, at the same place every time.
     if median(&lean).abs() > 0.04 {
         let (a, b) = if median(&lean) > 0.0 { ("after", "before") } else { ("before", "after") };
-        out.push(format!(
-            "reads {a} a boundary take {:.0} % longer than those {b} it: read-ahead or a cache is at work",
-            100.0 * median(&lean).abs()
-        ));
+        let why = if g.write { "the card may have been finishing other writes" } else { "read-ahead or a cache is at work" };
+        out.push(format!("{}s {a} a boundary take {:.0} % longer than those {b} it: {why}", g.access(), 100.0 * median(&lean).abs()));
     }
     let top = g.rows[0].align;
     let rest: Vec<f64> = g.rows.iter().filter(|r| r.align * 4 <= top && r.align * 64 > top).map(|r| r.diff).collect();
@@ -442,8 +478,11 @@ fn caveats(g: &Group, d: &Design) -> Vec<String> {
         .filter(|r| r.align * 2 >= top)
         .filter(|r| (r.diff - median(&rest)).abs() > (4.0 * mad(&rest)).max(0.15 * median(&rest).abs()))
         .collect();
-    if !away.is_empty() && g.rows.len() >= 10 {
-        out.push("the largest rows differ from the next: some of their reads wrap over the end of the device; they were left out".into());
+    if !away.is_empty() && g.rows.len() >= 10 && !g.own {
+        let what = g.access();
+        out.push(format!(
+            "the largest rows differ from the next: some of their {what}s wrap over the end of the device; they were left out"
+        ));
     }
     if g.repeat.is_finite() && g.repeat > 0.05 * d.base {
         out.push(format!("runs differ by ± {} µs in the same row", three(g.repeat)));

@@ -6,43 +6,102 @@
 
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{median, quantile};
-use crate::samples::import::{BenchPass, BenchTest, Tables};
+use crate::samples::import::{BenchPass, BenchTest, Place, Tables};
 use crate::samples::records::{contradiction, loop_time};
 use crate::units::{rate, three};
+use serde::Serialize;
 
 /// A library's buffer is one sector.
 const SECTOR: f64 = 512.0;
 
-pub fn infer(tables: &Tables) -> Vec<Finding> {
-    // One host and one buffer at a time: rates of different record sizes are different things. The most passes speak.
-    let mut groups: Vec<(Option<u32>, Vec<&BenchTest>)> = vec![];
-    for t in &tables.bench {
-        match groups.iter_mut().find(|g| g.0 == t.buffer) {
-            Some(g) => g.1.push(t),
-            None => groups.push((t.buffer, vec![t])),
+/// What made the calls, and bytes of a record.
+type Key = (Option<String>, Option<u32>);
+
+/// One host and one record size: the passes in one direction, as one row of a table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    pub host: Option<String>,
+    /// Bytes; `None` where the text does not name it.
+    pub record: Option<u32>,
+    pub write: bool,
+    pub passes: usize,
+    /// kB/s (1000): median of the passes.
+    pub speed: f64,
+    /// µs: the longest of all passes, the shortest of all, the median of the averages; not a number where none was printed.
+    pub max: f64,
+    pub min: f64,
+    pub avg: f64,
+    /// File and line of the first pass.
+    pub place: String,
+}
+
+/// All that was read, by host and record size, in the order of the text.
+pub fn figures(tables: &Tables) -> Vec<Figure> {
+    let mut out = vec![];
+    for ((host, record), tests) in groups(tables) {
+        for write in [true, false] {
+            let all = passes(&tests, write);
+            let Some(first) = all.first() else { continue };
+            let of = |f: fn(&BenchPass) -> f64| all.iter().map(|p| f(p)).filter(|x| x.is_finite()).collect::<Vec<f64>>();
+            let place = Place { line: first.line, ..tests[0].place };
+            out.push(Figure {
+                host: host.clone(),
+                record,
+                write,
+                passes: all.len(),
+                speed: median(&of(|p| p.speed)),
+                max: quantile(&of(|p| p.max), 1.0),
+                min: quantile(&of(|p| p.min), 0.0),
+                avg: median(&of(|p| p.avg)),
+                place: tables.at(place),
+            });
         }
     }
-    let Some(main) = groups.iter().max_by_key(|g| g.1.iter().map(|t| t.passes.len()).sum::<usize>()) else { return vec![] };
-    let mut out = vec![];
-    for write in [true, false] {
-        out.extend(judge(tables, main, write));
-    }
-    let others: Vec<String> = groups
-        .iter()
-        .filter(|g| g.0 != main.0)
-        .flat_map(|g| [true, false].map(|w| (g, w)))
-        .filter_map(|(g, w)| {
-            let v: Vec<f64> = passes(&g.1, w).iter().map(|p| p.speed).collect();
-            (!v.is_empty()).then(|| {
-                let what = if w { "writes" } else { "reads" };
-                format!("{what} of {} B records: {}", g.0.map_or("?".into(), |b| b.to_string()), rate(median(&v) * 1e3))
-            })
-        })
-        .collect();
-    if let Some(f) = out.first_mut() {
-        f.evidence.extend(others);
+    out
+}
+
+/// Rates of different record sizes, or of different hosts, are different things.
+fn groups(tables: &Tables) -> Vec<(Key, Vec<&BenchTest>)> {
+    let mut out: Vec<(Key, Vec<&BenchTest>)> = vec![];
+    for t in &tables.bench {
+        let key = (t.host.clone(), t.buffer);
+        match out.iter_mut().find(|g| g.0 == key) {
+            Some(g) => g.1.push(t),
+            None => out.push((key, vec![t])),
+        }
     }
     out
+}
+
+pub fn infer(tables: &Tables) -> Vec<Finding> {
+    let groups = groups(tables);
+    // One host and one record size speak: those with the most passes; of equals the larger records, which no buffer hides.
+    let count = |g: &Vec<&BenchTest>| g.iter().map(|t| t.passes.len()).sum::<usize>();
+    let mut out = vec![];
+    for write in [true, false] {
+        let sound = |g: &(Key, Vec<&BenchTest>)| passes(&g.1, write).iter().any(|p| impossible(p, g.0.1.map(u64::from)).is_none());
+        let Some(main) = groups.iter().max_by_key(|g| (sound(g), count(&g.1), g.0.1)) else { continue };
+        let mut of = judge(tables, main, write);
+        if let Some(f) = of.first_mut() {
+            for g in groups.iter().filter(|g| g.0 != main.0) {
+                let record = g.0.1.map(u64::from);
+                let all = passes(&g.1, write);
+                let v: Vec<f64> = all.iter().filter(|p| impossible(p, record).is_none()).map(|p| p.speed).collect();
+                if !v.is_empty() {
+                    f.evidence.push(format!("{}: {} {}", size(&g.0), rate(median(&v) * 1e3), if write { "written" } else { "read" }));
+                }
+                f.caveats.extend(all.iter().filter_map(|p| Some(format!("line {}: {}", p.line, impossible(p, record)?))));
+            }
+        }
+        out.extend(of);
+    }
+    out
+}
+
+/// "records of 100 B, Arduino".
+fn size((host, record): &Key) -> String {
+    let size = record.map_or("records of unknown size".to_string(), |b| format!("records of {b} B"));
+    host.as_ref().map_or(size.clone(), |h| format!("{size}, {h}"))
 }
 
 fn passes<'a>(tests: &[&'a BenchTest], write: bool) -> Vec<&'a BenchPass> {
@@ -54,17 +113,17 @@ fn impossible(p: &BenchPass, record: Option<u64>) -> Option<String> {
     contradiction(record, p.speed, [p.max, p.min, p.avg])
 }
 
-fn judge(tables: &Tables, (buffer, tests): &(Option<u32>, Vec<&BenchTest>), write: bool) -> Vec<Finding> {
+fn judge(tables: &Tables, (key, tests): &(Key, Vec<&BenchTest>), write: bool) -> Vec<Finding> {
     let all = passes(tests, write);
     let (q, name) = if write { (Quantity::FileWriteRate, "write") } else { (Quantity::FileReadRate, "read") };
     if all.is_empty() {
         return vec![];
     }
-    let record = buffer.map(u64::from);
+    let record = key.1.map(u64::from);
     let bad: Vec<String> = all.iter().filter_map(|p| Some(format!("line {}: {}", p.line, impossible(p, record)?))).collect();
     let good: Vec<&BenchPass> = all.iter().copied().filter(|p| impossible(p, record).is_none()).collect();
     let place = tables.at(tests[0].place);
-    let size = buffer.map_or("records of unknown size".to_string(), |b| format!("records of {b} B"));
+    let size = size(key);
     let from = |mut f: Finding| {
         f.from = vec![format!("file benchmark, {name} ({place}, {} {})", all.len(), if all.len() == 1 { "pass" } else { "passes" })];
         f.caveats.extend(bad.iter().cloned());
@@ -73,7 +132,7 @@ fn judge(tables: &Tables, (buffer, tests): &(Option<u32>, Vec<&BenchTest>), writ
     if good.is_empty() {
         return vec![from(Finding::undecided(q, "no pass is consistent with itself"))];
     }
-    let of = |f: fn(&BenchPass) -> f64| good.iter().map(|p| f(p)).collect::<Vec<f64>>();
+    let of = |f: fn(&BenchPass) -> f64| good.iter().map(|p| f(p)).filter(|x| x.is_finite()).collect::<Vec<f64>>();
     let speeds = of(|p| p.speed * 1e3);
     let (v, lo, hi) = (median(&speeds), quantile(&speeds, 0.0), quantile(&speeds, 1.0));
     // One host, several settings (shared and dedicated bus): no single rate.
@@ -82,9 +141,17 @@ fn judge(tables: &Tables, (buffer, tests): &(Option<u32>, Vec<&BenchTest>), writ
         return vec![from(Finding::undecided(q, why))];
     }
     let mut f = Finding::decided(q, (v / 10.0).round() * 10.0, if good.len() > 1 { 0.92 } else { 0.85 });
-    f.interval = Some(if good.len() > 1 { [lo, hi] } else { [0.95 * v, 1.05 * v] }.map(f64::round));
+    if good.len() > 1 {
+        f.interval = Some([lo, hi].map(f64::round));
+    } else {
+        f = f.caveat("from one pass: how far passes differ is not known");
+    }
     let (min, avg, max) = (median(&of(|p| p.min)), median(&of(|p| p.avg)), quantile(&of(|p| p.max), 1.0));
-    f = f.evidence(format!("{size}: {} to {} µs each, {} on average, in {} passes", three(min), three(max), three(avg), good.len()));
+    let runs = format!("{} {}", good.len(), if good.len() == 1 { "pass" } else { "passes" });
+    if !avg.is_finite() {
+        return vec![from(f.evidence(format!("{size}, in {runs}; the times of single records were not published")))];
+    }
+    f = f.evidence(format!("{size}: {} to {} µs each, {} on average, in {runs}", three(min), three(max), three(avg)));
     if let Some(r) = record {
         let over = median(&good.iter().map(|p| loop_time(r, p.speed, p.avg)).collect::<Vec<_>>());
         f = f.evidence(format!("the loop around a record takes {} µs", three(over)));
@@ -105,7 +172,7 @@ fn judge(tables: &Tables, (buffer, tests): &(Option<u32>, Vec<&BenchTest>), writ
         let worst = of(|p| p.max / 1e3);
         let (lo, hi) = (quantile(&worst, 0.0), quantile(&worst, 1.0));
         let mut w = Finding::decided(Quantity::WorstWriteMs, (hi * 100.0).round() / 100.0, 0.85)
-            .evidence(format!("the longest record of each of {} passes took {} ms", good.len(), super::span(worst.iter().copied())))
+            .evidence(format!("{size}: the longest call of {runs} took {} ms", super::span(worst.iter().copied())))
             .evidence(format!(
                 "to keep writing at half of this rate through it, a buffer of {} kB is enough",
                 three((v / 2.0 * hi / 1e3 / 1e3).max(0.01))

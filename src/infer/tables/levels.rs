@@ -20,6 +20,8 @@ const INDEPENDENT: f64 = 0.85;
 /// Steps to weigh, and which rows feel them.
 pub(super) struct Design {
     pub sizes: Vec<u64>,
+    /// By row: of the kind 3 * 2^n. Between such a row and its neighbour 2^n lies no noise but a step.
+    pub threes: Vec<bool>,
     /// By row, by step: 1 where the row's alignment is a multiple of the step.
     pub feels: Vec<Vec<f64>>,
     pub y: Vec<f64>,
@@ -105,7 +107,13 @@ pub(super) fn posterior(d: &Design) -> Vec<Fit> {
         (FEW[k] / ways(few, k) * LARGE[set.len() - k] / ways(n - few, set.len() - k)).ln()
     };
     // A first look with two sizes of noise tells which sets deserve more steps, and the whole integral.
-    let jumps: Vec<f64> = d.y.windows(2).map(|w| w[1] - w[0]).collect();
+    let jumps: Vec<f64> = [false, true]
+        .into_iter()
+        .flat_map(|three| {
+            let y: Vec<f64> = d.y.iter().zip(&d.threes).filter(|x| *x.1 == three).map(|x| *x.0).collect();
+            y.windows(2).map(|w| w[1] - w[0]).collect::<Vec<_>>()
+        })
+        .collect();
     let guess = (mad(&jumps) / 1.5).max(0.005 * d.base);
     let look = |set: Vec<usize>| {
         let ln = [(guess, 0.05), (4.0 * guess, 0.15)].map(|(a, b)| evidence(d, &set, a, b, 2).map_or(f64::NEG_INFINITY, |e| e.0));

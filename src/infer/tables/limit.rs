@@ -26,12 +26,23 @@ pub(super) struct Series {
     /// The sizes that tell, largest first.
     middle: Vec<u64>,
     pub place: String,
+    /// Line of the first row of each N and size.
+    lines: BTreeMap<(u32, u64), usize>,
+    /// Bytes of an AU.
+    pub au: u64,
+    file: String,
 }
 
 impl Series {
     /// ln times of one N at the middle sizes it has.
     pub fn at(&self, n: u32) -> Vec<(u64, f64)> {
         self.middle.iter().filter_map(|s| Some((*s, *self.ms.get(&n)?.get(s)?))).collect()
+    }
+
+    /// "log.txt:62, 69": where rows stand, given by N and size.
+    pub fn rows(&self, of: &[(u32, u64)]) -> String {
+        let lines: Vec<String> = of.iter().filter_map(|key| self.lines.get(key)).map(usize::to_string).collect();
+        if lines.is_empty() { self.place.clone() } else { format!("{}:{}", self.file, lines.join(", ")) }
     }
 
     /// The N that have at least two middle sizes, ascending.
@@ -60,8 +71,10 @@ pub(super) fn series(tables: &Tables, random: bool) -> Vec<Series> {
     }
     let one = |((_, au), tests): ((usize, u64), Vec<&OpenTest>)| {
         let mut all: BTreeMap<u32, BTreeMap<u64, Vec<f64>>> = BTreeMap::new();
+        let mut lines = BTreeMap::new();
         for t in &tests {
             for r in &t.rows {
+                lines.entry((t.n.unwrap_or(0), r.size)).or_insert(r.line);
                 all.entry(t.n.unwrap_or(0)).or_default().entry(r.size).or_default().push(r.ms().ln());
             }
         }
@@ -71,7 +84,9 @@ pub(super) fn series(tables: &Tables, random: bool) -> Vec<Series> {
         sizes.truncate(MOST_SIZES);
         let middle: Vec<u64> = sizes.iter().copied().filter(|&s| s >= SMALLEST).collect();
         let ms = all.into_iter().map(|(n, m)| (n, m.into_iter().map(|(s, v)| (s, median(&v))).collect())).collect();
-        Series { ms, middle: if middle.len() >= 2 { middle } else { sizes }, place: tables.at(tests[0].place) }
+        let place = tests[0].place;
+        let file = tables.files.get(place.file).cloned().unwrap_or_else(|| "?".into());
+        Series { ms, middle: if middle.len() >= 2 { middle } else { sizes }, place: tables.at(place), lines, au, file }
     };
     groups.into_iter().map(one).filter(|s| !s.counts().is_empty()).collect()
 }

@@ -34,7 +34,7 @@ pub fn one_au(tables: &Tables) -> Vec<OpenTest> {
                 .map(|r| Rate { line: r.line, size: r.size, rate: median(&r.rates[from..from + 3]) })
                 .collect();
             if rows.len() >= 3 {
-                out.push(OpenTest { place: t.place, n: Some(1), random: Some(random), erase_size: Some(AU), rows });
+                out.push(OpenTest { place: t.place, n: Some(1), random: Some(random), erase_size: Some(AU), setting: None, rows });
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::median;
-use crate::samples::import::Tables;
+use crate::samples::import::{Place, Tables};
 use crate::units::{Bytes, KIB, three};
 
 /// Larger writes are many units long.
@@ -27,11 +27,43 @@ pub fn infer(tables: &Tables) -> Vec<Finding> {
         let times = pooled(&points);
         if times.iter().filter(|t| t.0 <= LARGEST).count() >= 5 {
             let mut f = judge(&times);
+            // Tables of more AUs have a say: what one AU gathers in order they show write by write.
+            if let Some(why) = f.number().and_then(|unit| against(tables, unit as u64)) {
+                let said = f.quantity.show(f.number().unwrap_or(0.0));
+                let why = format!("the knee lies at {said}, but {why}");
+                f = Finding { evidence: f.evidence, ..Finding::undecided(f.quantity, why) };
+            }
             f.from = vec![name.into()];
             out.push(f);
         }
     }
     out
+}
+
+/// A table in which a write of more than a unit costs as much as one of twice its size: below that size something else is at work.
+/// Tables above the limit of open AUs, where no size tells, say nothing.
+fn against(tables: &Tables, unit: u64) -> Option<String> {
+    tables.open.iter().filter(|t| t.random == Some(false)).find_map(|t| {
+        let n = t.n?;
+        let at = |s: u64| t.rows.iter().find(|r| r.size == s);
+        let pairs: Vec<_> = (0..).map(|k| unit << k).take_while(|&s| s < LARGEST).filter_map(|s| Some((at(s)?, at(2 * s)?))).collect();
+        let growth: Vec<f64> = pairs.iter().filter(|p| p.0.size >= 64 * KIB).map(|p| (p.1.ms() / p.0.ms()).log2()).collect();
+        if growth.is_empty() || median(&growth) < 0.5 {
+            return None;
+        }
+        // Twice the bytes in no more than the same time, and a tenth for noise.
+        let (a, b) = pairs.iter().find(|p| p.1.ms() < 1.1 * p.0.ms())?;
+        let aus = if n == 1 { "one AU".to_string() } else { format!("{n} AUs interleaved") };
+        Some(format!(
+            "with {aus} a write takes {} ms at {} and {} ms at {} ({}, {})",
+            three(a.ms()),
+            Bytes(a.size),
+            three(b.ms()),
+            Bytes(b.size),
+            tables.at(Place { line: a.line, ..t.place }),
+            b.line
+        ))
+    })
 }
 
 /// Median by size, ascending.

@@ -7,8 +7,7 @@ use crate::flashbench::format::{Printed, parse_time};
 pub fn row(line: usize, text: &str) -> Option<AlignRow> {
     let rest = &text[text.find("align")? + 5..];
     let rest = rest.trim_start_matches([' ', ':', '\t']);
-    let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let align: u64 = rest[..digits].parse().ok().filter(|a| (512..=1 << 50).contains(a))?;
+    let (align, digits) = size(rest)?;
     let (pre, rest) = column(&rest[digits..], "pre")?;
     let (on, rest) = column(rest, "on")?;
     let (post, rest) = column(rest, "post")?;
@@ -27,6 +26,34 @@ pub fn row(line: usize, text: &str) -> Option<AlignRow> {
         _ => (again, doubt),
     };
     Some(AlignRow { line, align, pre: pre_us, on: on_us, post: post_us, diff, half_step })
+}
+
+/// The alignment, and the bytes of text it takes: "4194304", "33,554,432", "128MiB", "128 M", "1.5MiB".
+fn size(text: &str) -> Option<(u64, usize)> {
+    let len = text.bytes().take_while(|b| b.is_ascii_digit() || matches!(b, b',' | b'.' | b'_' | b'\'')).count();
+    let unit = text[len..].trim_start_matches(' ');
+    let blank = text.len() - len - unit.len();
+    let letters = unit.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let factor = match unit[..letters].to_ascii_lowercase().as_str() {
+        "k" | "kb" | "kib" => 1u64 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        _ => 1,
+    };
+    let end = if factor > 1 { len + blank + letters } else { len };
+    let number = text[..len].trim_end_matches([',', '.']);
+    let groups: Vec<&str> = number.split([',', '.', '_', '\'']).collect();
+    // Groups of three digits are of one number; anything else behind a point is a fraction.
+    let value = match &groups[..] {
+        [only] => only.parse::<u64>().ok().and_then(|v| v.checked_mul(factor)),
+        [first, rest @ ..] if factor == 1 && (1..=3).contains(&first.len()) && rest.iter().all(|g| g.len() == 3) => {
+            groups.concat().parse().ok()
+        }
+        // "1.5MiB": the product is whole, the number is not.
+        [_, _] if factor > 1 => number.replace(',', ".").parse::<f64>().ok().map(|v| (v * factor as f64) as u64),
+        _ => None,
+    };
+    value.filter(|a| (512..=1 << 50).contains(a) && (factor == 1 || a % 512 == 0)).map(|a| (a, end))
 }
 
 /// The time behind a column's name, and what follows it.

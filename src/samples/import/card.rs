@@ -5,6 +5,7 @@
 //! a test of one kind, because then the parts would be pooled.
 
 use super::Tables;
+use super::named::Named;
 
 /// What is known of the card that the lines speak of.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,10 +19,12 @@ pub struct Identity {
     /// Bytes.
     pub size: Option<u64>,
     pub cid: Option<String>,
+    /// As running text names it: "2GB SanDisk class 2".
+    pub named: Option<Named>,
 }
 
 /// Makers whose cards fill the lists, as they are written there.
-const MAKERS: [&str; 26] = [
+const MAKERS: [&str; 30] = [
     "sandisk",
     "kingston",
     "samsung",
@@ -48,7 +51,16 @@ const MAKERS: [&str; 26] = [
     "netac",
     "hynix",
     "strontium",
+    "wintec",
+    "atp",
+    "pqi",
+    "hitachi",
 ];
+
+/// Whether a word in lower case is a maker's name.
+pub fn is_maker(word: &str) -> bool {
+    MAKERS.contains(&word)
+}
 
 impl Identity {
     /// Certainly not the same card: something hard is known of both and differs.
@@ -66,29 +78,61 @@ impl Identity {
     pub fn same(&self, o: &Identity) -> bool {
         let equal = |a: &Option<String>, b: &Option<String>| a.is_some() && a == b;
         let registers = self.native() && o.native() && equal(&self.cid, &o.cid);
-        !self.conflicts(o) && (equal(&self.label, &o.label) || registers || (self.size.is_some() && self.size == o.size))
+        let named = matches!((&self.named, &o.named), (Some(a), Some(b)) if a.same(b));
+        !self.conflicts(o) && (equal(&self.label, &o.label) || registers || named || (self.size.is_some() && self.size == o.size))
+    }
+
+    /// Another maker, another name, another simulated card: in files of their own certainly another card.
+    fn another(&self, o: &Identity) -> bool {
+        let simulated = |i: &Identity| i.path.as_ref().is_some_and(|p| p.starts_with("sim:"));
+        differ(&self.maker, &o.maker) || self.named_otherwise(o) || (simulated(self) && simulated(o) && self.path != o.path)
+    }
+
+    fn named_otherwise(&self, o: &Identity) -> bool {
+        matches!((&self.named, &o.named), (Some(a), Some(b)) if !a.same(b))
+    }
+
+    /// Something that names the card is known of both, and the same.
+    fn likely(&self, o: &Identity) -> bool {
+        self.same(o) || (self.maker.is_some() && self.maker == o.maker && !self.another(o) && !self.conflicts(o))
     }
 
     /// Perhaps another card.
     pub fn hints(&self, o: &Identity) -> bool {
-        differ(&self.maker, &o.maker) || differ(&self.path, &o.path)
+        differ(&self.maker, &o.maker) || differ(&self.path, &o.path) || self.named_otherwise(o)
     }
 
     /// Takes over what is known of the same card.
     pub fn learn(&mut self, o: &Identity) {
-        let o = o.clone();
+        let mut o = o.clone();
+        // What names another card says nothing of this one; where it was plugged in stays.
+        if self.named_otherwise(&o) {
+            o = Identity { path: o.path, ..Identity::default() };
+        }
+        // A name says who made it.
+        if self.named.is_some() {
+            o.maker = None;
+        }
         self.label = self.label.take().or(o.label);
         self.maker = self.maker.take().or(o.maker);
         self.path = self.path.take().or(o.path);
         self.size = self.size.or(o.size);
         self.cid = self.cid.take().or(o.cid);
+        self.named = self.named.take().or(o.named);
+    }
+
+    /// Whether anything but the place it was plugged in, or its maker, is known of it.
+    pub fn is_certain(&self) -> bool {
+        self.label.is_some() || self.size.is_some() || self.cid.is_some() || self.named.is_some()
     }
 
     /// For people.
     pub fn name(&self) -> Option<String> {
         let size = self.size.map(|s| format!("{s} bytes"));
-        let parts: Vec<String> =
-            [self.label.clone(), self.maker.map(str::to_string), self.path.clone(), size].into_iter().flatten().collect();
+        // The name says what the maker's word would.
+        let maker = self.maker.filter(|_| self.named.is_none()).map(str::to_string);
+        let named = self.named.as_ref().map(|n| n.name.clone());
+        let parts: Vec<String> = [self.label.clone(), named, maker, self.path.clone(), size].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 }
@@ -118,8 +162,11 @@ impl Card {
         if self.identity.conflicts(&o.identity) {
             return false;
         }
-        // Files given together are of one card unless they say otherwise.
-        self.identity.same(&o.identity) || alone || !self.identity.hints(&o.identity) || !self.shares_a_kind(o)
+        // Files given together are of one card unless they say otherwise; a reader that was plugged in again has a new path.
+        self.identity.same(&o.identity)
+            || (alone && !self.identity.another(&o.identity))
+            || !self.identity.hints(&o.identity)
+            || (!alone && !self.shares_a_kind(o))
     }
 
     fn take(&mut self, o: Card) {
@@ -128,13 +175,17 @@ impl Card {
     }
 }
 
+/// A text goes back to one of the last cards that it spoke of; nobody writes of more.
+const RECENT: usize = 256;
+
 /// Parts of one file, in their order, joined where they are one card.
 pub fn join_parts(parts: Vec<Card>) -> Vec<Card> {
     let mut out: Vec<Card> = vec![];
     for p in parts {
         // Where only hints part the cards, the latest that fits is meant.
-        let same = out.iter().position(|c| c.identity.same(&p.identity));
-        match same.or_else(|| out.iter().rposition(|c| c.joins(&p, false))) {
+        let recent = out.len().saturating_sub(RECENT)..out.len();
+        let same = recent.clone().find(|&i| out[i].identity.same(&p.identity));
+        match same.or_else(|| recent.rev().find(|&i| out[i].joins(&p, false))) {
             Some(i) => out[i].take(p),
             None => out.push(p),
         }
@@ -147,9 +198,13 @@ pub fn join_files(files: Vec<Vec<Card>>) -> Vec<Card> {
     let mut out: Vec<Card> = vec![];
     for cards in files {
         let alone = cards.len() == 1;
+        let before = out.len();
         for c in cards {
-            let same = out.iter().position(|o| o.identity.same(&c.identity));
-            match same.or_else(|| out.iter().position(|o| alone && o.joins(&c, true))) {
+            let mut fits = (0..before).filter(|&i| out[i].joins(&c, true));
+            let only = fits.next().filter(|_| alone && fits.next().is_none());
+            let same = (out.len().saturating_sub(RECENT)..out.len()).find(|&i| out[i].identity.same(&c.identity));
+            // A file that names no card is of the one card there is, never of any of several.
+            match same.or_else(|| (0..before).find(|&i| out[i].identity.likely(&c.identity))).or(only) {
                 Some(i) => out[i].take(c),
                 None => out.push(c),
             }
@@ -160,6 +215,9 @@ pub fn join_files(files: Vec<Vec<Card>>) -> Vec<Card> {
 
 /// "Card 2", "=== SD card B: Kingston 4GB ===": a heading that numbers cards.
 pub fn label(text: &str) -> Option<String> {
+    if !["card", "Card", "CARD", "stick", "Stick", "ample", "icro"].iter().any(|w| text.contains(w)) {
+        return None;
+    }
     let plain: String = text.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { ' ' }).collect();
     let words: Vec<&str> = plain.split_whitespace().collect();
     if words.len() > 9 {
@@ -188,6 +246,8 @@ pub fn maker(text: &str) -> Option<&'static str> {
         return None;
     }
     let low = text.to_ascii_lowercase();
+    // An address names whoever sells.
+    let low = if low.contains("://") { low.split_whitespace().filter(|w| !w.contains("://")).collect::<Vec<_>>().join(" ") } else { low };
     let mut named = MAKERS.into_iter().filter(|m| {
         low.match_indices(m).any(|(i, _)| {
             let before = low[..i].chars().next_back().is_none_or(|c| !c.is_alphanumeric());
@@ -200,6 +260,9 @@ pub fn maker(text: &str) -> Option<&'static str> {
 
 /// "/dev/mmcblk0p9" is a part of "/dev/mmcblk0", "/dev/sdb1" of "/dev/sdb".
 pub fn disk(path: &str) -> Option<String> {
+    if let Some(card) = path.strip_prefix("sim:") {
+        return (!card.is_empty()).then(|| format!("sim:{}", card.split('?').next().unwrap_or(card)));
+    }
     let rest = path.strip_prefix("/dev/")?;
     let name: String = rest.trim_end_matches([':', ',', ';', ')', '.', '"', '\'']).to_string();
     let name = name.rsplit('/').next().filter(|n| n.len() >= 2)?;
@@ -222,6 +285,9 @@ pub fn path(text: &str) -> Option<String> {
 
 /// A CID anywhere in a line: "cid:0353445355...".
 pub fn cid(text: &str) -> Option<String> {
+    if !["cid", "CID", "Cid"].iter().any(|w| text.contains(w)) {
+        return None;
+    }
     let low = text.to_ascii_lowercase();
     let at = low.find("cid")?;
     let hex = low[at..].split(|c: char| !c.is_ascii_hexdigit()).find(|w| w.len() == 32)?;

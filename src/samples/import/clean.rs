@@ -20,7 +20,9 @@ pub fn lines(bytes: &[u8]) -> Vec<Line> {
         match all.last_mut() {
             Some(last) if last.text.ends_with('\\') => {
                 last.text.pop();
-                last.text = format!("{} {}", last.text.trim_end(), line.text.trim_start());
+                last.text.truncate(last.text.trim_end().len());
+                last.text.push(' ');
+                last.text.push_str(line.text.trim_start());
             }
             _ => all.push(line),
         }
@@ -164,7 +166,8 @@ fn unquote(line: &str) -> String {
     for tag in ["[/code]", "[/CODE]", "[/quote]", "[/pre]"] {
         rest = rest.replace(tag, "");
     }
-    rest.replace('|', " ").trim().to_string()
+    // Tabs: what stood between bars stays a column.
+    rest.replace('|', "\t").trim().to_string()
 }
 
 /// HTML: tags away, the entities that occur in logs replaced. One pass: "&amp;gt;" stays "&gt;".
@@ -177,13 +180,14 @@ fn entities(line: &str) -> String {
     while let Some(i) = rest.find(['<', '&']) {
         out.push_str(&rest[..i]);
         rest = &rest[i..];
-        let tag = rest.starts_with('<').then(|| rest.find('>')).flatten();
+        // A tag or an entity ends soon, or it is none.
+        let near = |c: u8, most: usize| rest.bytes().take(most + 1).position(|b| b == c);
         let named = rest[1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
-        if let Some(end) = tag.filter(|&e| named && e <= 200) {
+        if let Some(end) = near(b'>', 200).filter(|_| named && rest.starts_with('<')) {
             rest = &rest[end + 1..];
             continue;
         }
-        let end = rest.find(';').filter(|&e| (2..=10).contains(&e));
+        let end = near(b';', 10).filter(|&e| e >= 2);
         match end.and_then(|e| Some((entity(&rest[1..e])?, e))) {
             Some((c, e)) if rest.starts_with('&') => {
                 out.push(c);

@@ -36,6 +36,9 @@ const DEFAULT_BLOCK: u64 = 16 << 10;
 /// A line that starts flashbench, behind whatever prompt. A line that begins with '#' counts only when the command follows
 /// at once: the root prompt of a bare shell looks like a comment.
 pub fn command(text: &str) -> Option<Context> {
+    if !text.contains("flashbench") {
+        return None;
+    }
     let words: Vec<String> = split(text);
     let at = words
         .iter()
@@ -43,7 +46,8 @@ pub fn command(text: &str) -> Option<Context> {
     if text.starts_with('#') {
         let before = text.trim_start_matches('#').trim_start();
         let first = split(before).into_iter().find(|w| !matches!(w.as_str(), "sudo" | "time" | "nice"))?;
-        if !first.ends_with("flashbench") || !(before.contains(" /") || before.contains(" sim:")) {
+        let rooted = first.ends_with("/flashbench") && before.contains(" -");
+        if !first.ends_with("flashbench") || !(rooted || before.contains(" /") || before.contains(" sim:")) {
             return None;
         }
     }
@@ -159,6 +163,34 @@ pub fn heading(text: &str) -> Option<Context> {
         c.n = None;
     }
     Some(c)
+}
+
+/// A line that changes something between two tests: "# echo 0 > /sys/block/mmcblk0/device/page_size" is "page_size = 0", a kernel
+/// module, or a short heading on a patch.
+pub fn setting(text: &str) -> Option<String> {
+    if text.len() > 200 {
+        return None;
+    }
+    let bare = text.trim_start_matches(['#', '$', '=', '-', '*', ' ', '\t']);
+    if let Some((before, after)) = bare.split_once("echo ").filter(|b| b.0.len() < 80) {
+        let (value, path) = after.split_once('>')?;
+        let path = path.trim_start_matches('>').split_whitespace().find(|w| w.starts_with("/sys/") || w.starts_with("/proc/"))?;
+        let _ = before;
+        let name = path.trim_end_matches('/').rsplit('/').next()?;
+        return Some(format!("{name} = {}", value.trim().trim_matches(['"', '\''])));
+    }
+    let words: Vec<&str> = bare.split_whitespace().collect();
+    let at =
+        words.iter().position(|w| matches!(w.rsplit('/').next(), Some("modprobe" | "insmod" | "rmmod" | "sysctl" | "blockdev" | "hdparm")));
+    let prompt = at.is_some_and(|i| i <= 2 && words.len() > i + 1 && words.len() <= i + 6);
+    if let Some(i) = at.filter(|_| prompt && text != bare || at == Some(0)) {
+        return Some(words[i..].join(" "));
+    }
+    let patch = |w: &&str| {
+        let w = w.trim_matches(|c: char| !c.is_alphanumeric()).to_ascii_lowercase();
+        matches!(w.as_str(), "patch" | "patched" | "patches" | "unpatched" | "vanilla" | "workaround" | "quirk")
+    };
+    (words.len() <= 6 && words.iter().any(patch) && !bare.ends_with('?')).then(|| bare.trim_end_matches([':', '=', '-', ' ']).to_string())
 }
 
 /// Words of a shell line; "$[4 * 1024 * 1024]" and "$((4 * 1024))" are one word, quotes are dropped.

@@ -9,11 +9,14 @@ mod card;
 mod clean;
 mod command;
 pub mod foreign;
+mod named;
 mod other;
+mod quotes;
 mod reader;
 mod sdfat;
 
 pub use card::{Card, Identity};
+pub use named::Named;
 use serde::Serialize;
 
 /// Where a table begins: index of the file, line from 1.
@@ -44,8 +47,12 @@ pub struct AlignTest {
     pub place: Place,
     /// The rows are writes (`-A` of the quirks thread, never merged).
     pub write: bool,
+    /// Printed by this program, whose places never wrap over the end of the device.
+    pub own: bool,
     /// Bytes of the device, where the file tells.
     pub device_size: Option<u64>,
+    /// What was changed last before it: "page_size = 0".
+    pub setting: Option<String>,
     pub rows: Vec<AlignRow>,
 }
 
@@ -73,6 +80,8 @@ pub struct OpenTest {
     pub random: Option<bool>,
     /// Bytes of an AU as given to the command.
     pub erase_size: Option<u64>,
+    /// What was changed last before it: "page_size = 0".
+    pub setting: Option<String>,
     pub rows: Vec<Rate>,
 }
 
@@ -130,7 +139,7 @@ pub struct BenchPass {
     pub write: bool,
     /// kB/s (1000).
     pub speed: f64,
-    /// µs.
+    /// µs; not a number where only the speed was published.
     pub max: f64,
     pub min: f64,
     pub avg: f64,
@@ -139,6 +148,8 @@ pub struct BenchPass {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct BenchTest {
     pub place: Place,
+    /// What made the calls, where the text names it: "Arduino", "avr-16mhz-spi".
+    pub host: Option<String>,
     /// Bytes of one write.
     pub buffer: Option<u32>,
     pub file_mb: Option<f64>,
@@ -182,6 +193,17 @@ impl Tables {
         format!("{}:{}", self.files.get(p.file).map_or("?", String::as_str), p.line)
     }
 
+    /// Names of the files that its tables stand in.
+    pub fn sources(&self) -> Vec<&str> {
+        let places = self.align.iter().map(|t| t.place).chain(self.open.iter().map(|t| t.place)).chain(self.fat.iter().map(|t| t.place));
+        let places = places.chain(self.program.iter().map(|t| t.place)).chain(self.interval.iter().map(|t| t.place));
+        let places = places.chain(self.scatter.iter().map(|t| t.place)).chain(self.bench.iter().map(|t| t.place));
+        let mut files: Vec<usize> = places.chain(self.declared.iter().map(|t| t.place)).map(|p| p.file).collect();
+        files.sort_unstable();
+        files.dedup();
+        files.into_iter().filter_map(|f| self.files.get(f).map(String::as_str)).collect()
+    }
+
     pub fn is_empty(&self) -> bool {
         let tests = [self.align.len(), self.open.len(), self.fat.len(), self.program.len(), self.interval.len()];
         tests.iter().all(|&n| n == 0) && self.scatter.is_empty() && self.bench.is_empty() && self.declared.is_empty()
@@ -197,7 +219,7 @@ impl Tables {
             rows(self.program.len(), "access-kind"),
             rows(self.interval.len(), "interval"),
             rows(self.scatter.len(), "scatter"),
-            rows(self.bench.len(), "SdFat bench"),
+            rows(self.bench.len(), "record benchmark"),
             rows(self.declared.len(), "register"),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -211,6 +233,11 @@ pub enum ImportError {
          SdFat bench or a register dump; paste the output as text, with its units"
     )]
     Nothing(String),
+    #[error(
+        "nothing to read in '{0}': it speaks of a card ({1}), but holds no figures of it that can be read; \
+         results in words, or in graphs that were pictures, are no table"
+    )]
+    Prose(String, String),
     #[error("no file was given")]
     NoFile,
 }
@@ -221,6 +248,7 @@ pub fn read<N: AsRef<str>, B: AsRef<[u8]>>(files: &[(N, B)]) -> Result<Tables, I
     for card in parts(files)?.into_iter().flatten() {
         tables.join(card.tables);
     }
+    quotes::drop_repeats(std::iter::once(&mut tables));
     Ok(tables)
 }
 
@@ -228,6 +256,8 @@ pub fn read<N: AsRef<str>, B: AsRef<[u8]>>(files: &[(N, B)]) -> Result<Tables, I
 /// hold something.
 pub fn cards<N: AsRef<str>, B: AsRef<[u8]>>(files: &[(N, B)]) -> Result<Vec<Card>, ImportError> {
     let mut cards = card::join_files(parts(files)?);
+    // A mail and its answer, or the same file twice: what is quoted was measured once.
+    quotes::drop_repeats(cards.iter_mut().map(|c| &mut c.tables));
     cards.iter_mut().for_each(|c| c.tables.files = names(files));
     Ok(cards)
 }
@@ -242,8 +272,12 @@ fn parts<N: AsRef<str>, B: AsRef<[u8]>>(files: &[(N, B)]) -> Result<Vec<Vec<Card
         return Err(ImportError::NoFile);
     }
     let one = |(i, (name, bytes)): (usize, &(N, B))| {
-        let cards = reader::read(i, name.as_ref(), &clean::lines(bytes.as_ref()));
-        if cards.is_empty() { Err(ImportError::Nothing(name.as_ref().to_string())) } else { Ok(cards) }
+        let (cards, spoken) = reader::read(i, name.as_ref(), &clean::lines(bytes.as_ref()));
+        match (cards.is_empty(), spoken.name()) {
+            (false, _) => Ok(cards),
+            (true, Some(card)) => Err(ImportError::Prose(name.as_ref().to_string(), card)),
+            (true, None) => Err(ImportError::Nothing(name.as_ref().to_string())),
+        }
     };
     files.iter().enumerate().map(one).collect()
 }

@@ -2,8 +2,11 @@
 
 use super::card::{self, Card, Identity};
 use super::clean::Line;
-use super::command::{Context, Kind, command, heading};
-use super::{AlignTest, BenchTest, Declared, FatTest, IntervalTest, OpenTest, Place, ProgramTest, Rate, RatesRow, ScatterTest, Tables};
+use super::command::{Context, Kind, command, heading, setting};
+use super::named::{host, named};
+use super::{
+    AlignTest, BenchPass, BenchTest, Declared, FatTest, IntervalTest, OpenTest, Place, ProgramTest, Rate, RatesRow, ScatterTest, Tables,
+};
 use super::{align, other, sdfat};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +41,23 @@ struct Reader {
     wrapped: Option<Line>,
     /// Line of the last row with several columns.
     row: usize,
+    /// What follows was printed by this program.
+    own: bool,
+    /// What was changed last: "page_size = 0".
+    setting: Option<String>,
+    /// The beginning of a command that a mail may have wrapped.
+    held: Option<Line>,
+    /// Record size, host and file of the passes to come.
+    bench: BenchTest,
+    bench_fresh: bool,
+    /// Record sizes that the text names.
+    records: Vec<u32>,
+    /// The last card that the text spoke of, tested or not.
+    spoken: Identity,
 }
 
-/// The cards of one file; none when it holds nothing.
-pub fn read(file: usize, name: &str, lines: &[Line]) -> Vec<Card> {
+/// The cards of one file, none when it holds nothing, and the last card that its words name.
+pub fn read(file: usize, name: &str, lines: &[Line]) -> (Vec<Card>, Identity) {
     let mut r = Reader {
         file,
         tables: Tables::default(),
@@ -57,18 +73,47 @@ pub fn read(file: usize, name: &str, lines: &[Line]) -> Vec<Card> {
         nameless: 0,
         wrapped: None,
         row: 0,
+        own: false,
+        setting: None,
+        held: None,
+        bench: BenchTest::default(),
+        bench_fresh: true,
+        records: vec![],
+        spoken: Identity::default(),
     };
     let mut above: Option<&str> = None;
     for line in lines {
-        r.line(line, above);
+        r.unwrapped(line, above);
         if !line.text.is_empty() {
             above = Some(&line.text);
         }
+    }
+    if let Some(head) = r.held.take() {
+        r.line(&head, None);
     }
     r.end(name)
 }
 
 impl Reader {
+    /// A command that names no device may go on in the next line: "./flashbench -O -0 8  -b 512" above "/dev/block/mmcblk0p9".
+    fn unwrapped(&mut self, line: &Line, above: Option<&str>) {
+        if line.text.is_empty() {
+            return;
+        }
+        if let Some(head) = self.held.take() {
+            let joined = Line { number: head.number, text: format!("{} {}", head.text, line.text) };
+            if !line.text.contains("flashbench") && command(&joined.text).is_some_and(|c| c.disk.is_some()) {
+                return self.line(&joined, above);
+            }
+            self.line(&head, None);
+        }
+        if line.text.contains("flashbench -") && !line.text.contains("/dev/") && !line.text.contains("sim:") {
+            self.held = Some(line.clone());
+            return;
+        }
+        self.line(line, above);
+    }
+
     fn line(&mut self, line: &Line, above: Option<&str>) {
         let text = line.text.as_str();
         if text.is_empty() {
@@ -78,6 +123,11 @@ impl Reader {
             let joined = Line { number: head.number, text: format!("{} {text}", head.text) };
             if !text.starts_with("align") && align::row(head.number, &joined.text).is_some() {
                 return self.line(&joined, None);
+            }
+            // Into three lines.
+            if ["on ", "on\t", "post", "pre"].iter().any(|w| text.starts_with(w)) && joined.text.len() < 200 {
+                self.wrapped = Some(joined);
+                return;
             }
             self.damaged += 1;
         }
@@ -90,21 +140,28 @@ impl Reader {
         }
         if text.starts_with('#') {
             // A comment, unless it is the root prompt.
+            self.own = text.starts_with("# nandscope ") || self.own && !text.contains("/flashbench");
             match command(text) {
                 Some(c) => self.announce(c),
                 None => {
                     self.tables.ignored_lines += 1;
-                    if let Some(maker) = card::maker(text) {
-                        self.speaks_of(Identity { maker: Some(maker), ..Identity::default() });
+                    self.set(text);
+                    self.names(text);
+                    // Our own heading ends in the size of the target.
+                    let size = text.strip_prefix("# nandscope ").and_then(|t| t.rsplit(", ").next()?.strip_suffix(" bytes")?.parse().ok());
+                    if let Some(size) = size {
+                        self.speaks_of(Identity { size: Some(size), ..Identity::default() });
+                        self.tables.device_sizes.push((place, size));
                     }
                 }
             }
             return;
         }
         if let Some(row) = align::row(line.number, text) {
-            let size = |t: &AlignTest| t.rows.last().map(|r| r.align);
-            if self.begins(Current::Align, self.tables.align.last().and_then(size).unwrap_or(0), row.align) {
-                self.tables.align.push(AlignTest { place, write: self.context.write, ..AlignTest::default() });
+            let last = last_two(self.tables.align.last().map(|t| &t.rows[..]), |r| r.align);
+            if self.begins(Current::Align, last, row.align) {
+                let (write, own, setting) = (self.context.write, self.own, self.setting.clone());
+                self.tables.align.push(AlignTest { place, write, own, setting, ..AlignTest::default() });
             }
             if let Some(t) = self.tables.align.last_mut() {
                 t.rows.push(row);
@@ -114,14 +171,14 @@ impl Reader {
         } else if let Some(row) = other::rates(line.number, text) {
             self.rates(place, row);
         } else if let Some(row) = other::interval(line.number, text) {
-            if self.begins(Current::Interval, 0, 0) {
+            if self.begins(Current::Interval, [0, 0], 0) {
                 self.tables.interval.push(IntervalTest { place, rows: vec![] });
             }
             if let Some(t) = self.tables.interval.last_mut() {
                 t.rows.push(row);
             }
         } else if let Some(point) = other::scatter(text) {
-            if self.begins(Current::Scatter, 0, 0) {
+            if self.begins(Current::Scatter, [0, 0], 0) {
                 self.tables.scatter.push(ScatterTest { place, points: vec![] });
             }
             if let Some(t) = self.tables.scatter.last_mut() {
@@ -132,35 +189,69 @@ impl Reader {
                 row.rates.extend(more);
             }
         } else if let Some(c) = command(text) {
+            self.own = false;
             self.announce(c);
         } else if let Some(size) = other::device_size(text) {
             self.sized(place, text, size);
         } else if let Some((key, value)) = other::declared(text, above).or_else(|| other::ext_csd_field(text)) {
             self.tables.declared.push(Declared { place, key, value });
-        } else if let Some(said) = sdfat::line(&mut self.sdfat, line.number, text) {
-            if let sdfat::Said::CardGb(gb) = said {
-                // The bench names the card by its size, to 10 MB.
-                let size = Some((gb * 100.0).round() as u64 * 10_000_000).filter(|&s| s > 0);
-                if self.identity.size.is_none_or(|s| s % 10_000_000 == 0) {
-                    self.speaks_of(Identity { size, ..Identity::default() });
-                }
-            }
-            self.bench(place, said);
-        } else if let Some(c) = heading(text) {
-            self.announce_heading(c);
         } else {
-            self.tables.ignored_lines += 1;
-            let device = text.to_ascii_lowercase().contains("device").then(|| card::path(text)).flatten();
-            if let Some(maker) = card::maker(text) {
-                self.speaks_of(Identity { maker: Some(maker), ..Identity::default() });
-            } else if device.is_some() {
-                self.speaks_of(Identity { path: device, ..Identity::default() });
+            let said = sdfat::line(&mut self.sdfat, place, text, &text.to_ascii_lowercase());
+            let bench = !said.is_empty();
+            said.into_iter().for_each(|s| self.bench(place, s));
+            match heading(text).filter(|_| !bench) {
+                // A heading may name the card as well: "The Sandisk one has 20 AUs."
+                Some(c) => {
+                    self.names(text);
+                    self.announce_heading(c);
+                }
+                None if !bench => {
+                    self.tables.ignored_lines += 1;
+                    self.names(text);
+                }
+                None => {}
             }
+            self.set(text);
+        }
+    }
+
+    /// A card or a machine that a line of prose names.
+    fn names(&mut self, text: &str) {
+        let card = named(text);
+        let maker = card::maker(text);
+        if let Some(h) = host(text) {
+            // The first word on it holds, until a short line names another.
+            if self.bench.host.is_none() || text.split_whitespace().count() <= 8 {
+                self.bench(Place { file: self.file, line: 0 }, sdfat::Said::Host(h));
+            }
+        }
+        if card.is_none() && text.len() > 200 && self.spoken.named.is_none() {
+            // Whole paragraphs: only to say what a text without any figures is about.
+            let found = text.split(". ").find_map(|s| Some((named(s)?, card::maker(s))));
+            if let Some((named, maker)) = found {
+                self.spoken = Identity { maker, named: Some(named), ..Identity::default() };
+            }
+        }
+        if card.is_some() || maker.is_some() {
+            return self.speaks_of(Identity { maker, named: card, ..Identity::default() });
+        }
+        let device = (text.contains("evice") || text.contains("DEVICE")).then(|| card::path(text)).flatten();
+        if device.is_some() {
+            self.speaks_of(Identity { path: device, ..Identity::default() });
+        }
+    }
+
+    fn set(&mut self, text: &str) {
+        if let Some(s) = setting(text) {
+            self.setting = Some(s);
         }
     }
 
     /// The lines that follow are of this card. Where that contradicts what is known, or may do so, a new part begins.
     fn speaks_of(&mut self, mut new: Identity) {
+        if new.maker.is_some() || new.named.is_some() {
+            self.spoken = Identity { path: None, ..new.clone() };
+        }
         if let Some(p) = &new.path {
             new.size = new.size.or(self.sizes.iter().rfind(|s| s.0 == *p).map(|s| s.1));
         }
@@ -169,7 +260,12 @@ impl Reader {
             self.identity.label = Some("the first card".into());
         }
         let conflict = new.conflicts(&self.identity);
-        if !tested || !(conflict || new.hints(&self.identity)) {
+        // A name that comes after the tables of a card without one is of the tables to come: the same word further up would have
+        // been of them.
+        let late = (new.maker.is_some() && self.identity.maker.is_none() || new.named.is_some() && self.identity.named.is_none())
+            && (self.identity.maker.is_none() && self.identity.named.is_none())
+            && !self.parts.is_empty();
+        if !tested || !(conflict || late || new.hints(&self.identity)) {
             // Before the first test the latest word counts.
             let mut old = std::mem::replace(&mut self.identity, new);
             if conflict {
@@ -179,7 +275,12 @@ impl Reader {
             return;
         }
         self.close_loop();
-        if new.path.is_none() && new.label.is_none() && new.cid.is_none() {
+        self.setting = None;
+        if new.path.is_none()
+            && new.label.is_none()
+            && new.cid.is_none()
+            && self.identity.path.as_ref().is_none_or(|p| !p.starts_with("sim:"))
+        {
             // The reader stays where it is when cards are swapped.
             new.path = self.identity.path.clone();
         }
@@ -199,7 +300,12 @@ impl Reader {
     /// A disk's size: another size of the disk that was tested is another card.
     fn sized(&mut self, place: Place, text: &str, size: u64) {
         if let Some(path) = card::path(text) {
+            self.sizes.retain(|s| s.0 != path);
             self.sizes.push((path.clone(), size));
+            // Machines have dozens of disks.
+            if self.sizes.len() > 256 {
+                self.sizes.remove(0);
+            }
             if self.identity.path.as_ref().is_none_or(|p| *p == path) {
                 self.speaks_of(Identity { size: Some(size), path: Some(path), ..Identity::default() });
             }
@@ -245,10 +351,16 @@ impl Reader {
         self.fresh = true;
     }
 
-    /// Whether a row begins a new test: another kind, a new announcement, or sizes that start again from above.
-    fn begins(&mut self, kind: Current, last: u64, now: u64) -> bool {
-        let again = now > 0 && now >= last;
-        let new = self.current != kind || self.fresh || again;
+    /// Whether a row begins a new test: another kind, a new announcement, or sizes that start again. `last`: the sizes of the last
+    /// two rows, 0 where there are none; a table that was sorted the other way grows.
+    fn begins(&mut self, kind: Current, last: [u64; 2], now: u64) -> bool {
+        let again = match last {
+            [_, 0] => false,
+            [0, only] => now == only,
+            [a, b] if b > a => now <= b,
+            [_, b] => now >= b,
+        };
+        let new = self.current != kind || self.fresh || (now > 0 && again);
         self.current = kind;
         self.fresh = false;
         new
@@ -264,11 +376,11 @@ impl Reader {
         };
         if kind != Kind::Open {
             self.row = row.line;
-            let tests = |t: &Tables| match kind {
-                Kind::Program => t.program.last().and_then(|t| t.rows.last().map(|r| r.size)),
-                _ => t.fat.last().and_then(|t| t.rows.last().map(|r| r.size)),
+            let rows = match kind {
+                Kind::Program => self.tables.program.last().map(|t| &t.rows[..]),
+                _ => self.tables.fat.last().map(|t| &t.rows[..]),
             };
-            let last = tests(&self.tables).unwrap_or(0);
+            let last = last_two(rows, |r| r.size);
             if self.begins(Current::Columns(kind), last, row.size) {
                 let c = &self.context;
                 match kind {
@@ -287,7 +399,7 @@ impl Reader {
             self.damaged += 1;
             return;
         }
-        let last = self.tables.open.last().and_then(|t| t.rows.last()).map_or(0, |r| r.size);
+        let last = last_two(self.tables.open.last().map(|t| &t.rows[..]), |r| r.size);
         let fresh = self.fresh;
         if self.begins(Current::Open, last, row.size) {
             let c = &self.context;
@@ -304,6 +416,7 @@ impl Reader {
                 n: if named && c.queue.is_empty() { c.n } else { None },
                 random: c.random,
                 erase_size: c.erase_size,
+                setting: self.setting.clone(),
                 rows: vec![],
             });
         }
@@ -325,21 +438,66 @@ impl Reader {
     }
 
     fn bench(&mut self, place: Place, said: sdfat::Said) {
-        let full = |t: &BenchTest| !t.passes.is_empty();
-        let new = match said {
-            sdfat::Said::Pass(_) => self.tables.bench.is_empty(),
-            sdfat::Said::Heading => false,
-            _ => self.tables.bench.last().is_none_or(full),
+        use sdfat::Said;
+        let fresh = match said {
+            Said::Pass(p) | Said::Again(p) => {
+                let last = self.tables.bench.last();
+                // A heading with nothing under it leaves its empty test to the passes that follow.
+                if last.is_none() || self.bench_fresh {
+                    self.tables.bench.push(BenchTest { place, ..self.bench.clone() });
+                }
+                self.bench_fresh = false;
+                if matches!(said, Said::Again(_)) && self.repeats(&p) {
+                    return;
+                }
+                if let Some(t) = self.tables.bench.last_mut() {
+                    t.passes.push(p);
+                }
+                return;
+            }
+            Said::Heading => return,
+            Said::Card(card) => {
+                let maker = card.words.iter().find_map(|w| card::maker(w));
+                self.speaks_of(Identity { maker, named: Some(card), ..Identity::default() });
+                return;
+            }
+            Said::Target(target, host) => {
+                self.bench = BenchTest { host: host.or(self.bench.host.take()), ..BenchTest::default() };
+                let named = Identity { label: Some(target), ..Identity::default() };
+                if self.identity.label != named.label {
+                    self.speaks_of(named);
+                }
+                true
+            }
+            Said::Size(n) => {
+                self.records.extend(n);
+                self.bench.buffer = n;
+                true
+            }
+            Said::Host(h) => self.bench.host.replace(h.clone()) != Some(h),
+            Said::FileMb(m) => self.bench.file_mb.replace(m) != Some(m),
+            Said::CardGb(gb) => {
+                // The bench names the card by its size, to 10 MB.
+                let size = Some((gb * 100.0).round() as u64 * 10_000_000).filter(|&s| s > 0);
+                if self.identity.size.is_none_or(|s| s % 10_000_000 == 0) {
+                    self.speaks_of(Identity { size, ..Identity::default() });
+                }
+                self.bench.card_gb.replace(gb) != Some(gb)
+            }
         };
-        if new {
-            self.tables.bench.push(BenchTest { place, ..BenchTest::default() });
-        }
-        if let Some(t) = self.tables.bench.last_mut() {
-            sdfat::add(t, said);
-        }
+        self.bench_fresh |= fresh;
     }
 
-    fn end(mut self, name: &str) -> Vec<Card> {
+    /// Whether a pass in another form stands already among those of this card and record size, or of a part before it.
+    fn repeats(&self, p: &BenchPass) -> bool {
+        let near = |a: f64, b: f64| a.is_nan() || b.is_nan() || (a - b).abs() <= 0.01 + 1e-4 * b.abs();
+        let like = |o: &BenchPass| o.write == p.write && near(p.speed, o.speed) && near(p.max, o.max) && near(p.avg, o.avg);
+        let of = |t: &BenchTest| t.buffer == self.bench.buffer && t.passes.iter().any(like);
+        let parts = self.parts.iter().rev().take(256).filter(|c| c.identity.same(&self.identity)).flat_map(|c| &c.tables.bench);
+        self.tables.bench.iter().rev().take(64).chain(parts).any(of)
+    }
+
+    fn end(mut self, name: &str) -> (Vec<Card>, Identity) {
         self.close_loop();
         self.damaged += self.wrapped.is_some() as usize;
         self.parts.push(Card { identity: self.identity, tables: self.tables });
@@ -347,7 +505,17 @@ impl Reader {
             t.bench.retain(|t| !t.passes.is_empty());
             // A scatter plot has at least 2^8 points; fewer such lines are something else.
             t.scatter.retain(|t| t.points.len() >= 64);
+            // Sorted the other way, it is the same table.
+            t.align.iter_mut().for_each(|t| t.rows.sort_by_key(|r| std::cmp::Reverse(r.align)));
+            t.open.iter_mut().for_each(|t| t.rows.sort_by_key(|r| std::cmp::Reverse(r.size)));
+            t.fat.iter_mut().for_each(|t| t.rows.sort_by_key(|r| std::cmp::Reverse(r.size)));
+            t.program.iter_mut().for_each(|t| t.rows.sort_by_key(|r| std::cmp::Reverse(r.size)));
+            for b in &mut t.bench {
+                t.notes.extend(records_by_figures(b, &self.records).map(|note| format!("{name}: {note}")));
+            }
         }
+        // Before parts are joined: a quotation under another card's name is of neither.
+        super::quotes::drop_repeats(self.parts.iter_mut().map(|p| &mut p.tables));
         let mut cards = card::join_parts(self.parts);
         cards.retain(|c| !c.tables.is_empty());
         for c in &mut cards {
@@ -370,8 +538,38 @@ impl Reader {
                 t.notes.push(format!("{name}: {} open-AU tables without a word on how many AUs were written", self.nameless));
             }
         }
-        cards
+        (cards, self.spoken)
     }
+}
+
+/// Sizes of the last two rows of a table, 0 where there are none.
+fn last_two<T>(rows: Option<&[T]>, size: impl Fn(&T) -> u64) -> [u64; 2] {
+    let rows = rows.unwrap_or(&[]);
+    let at = |k: usize| rows.len().checked_sub(k).map_or(0, |i| size(&rows[i]));
+    [at(2), at(1)]
+}
+
+/// Speed times average is the size of a record but for the loop around it, a few µs. Where the heading above is of other records,
+/// or none is there, the size that the figures fit is taken: of those that the text names, or 100 and 512 B, which the bench has.
+fn records_by_figures(t: &mut BenchTest, named: &[u32]) -> Option<String> {
+    let all: Vec<f64> = t.passes.iter().map(|p| p.speed * p.avg / 1e3).filter(|b| b.is_finite() && *b > 0.0).collect();
+    let fits = |size: u32| !all.is_empty() && all.iter().all(|b| (0.92..1.03).contains(&(b / size as f64)));
+    // No loop takes as long as the call, and none takes less than no time.
+    let impossible = |size: u32| all.iter().any(|b| *b > 1.2 * size as f64 || *b < 0.5 * size as f64);
+    if t.buffer.is_some_and(|b| !impossible(b)) {
+        return None;
+    }
+    let mut sizes: Vec<u32> = named.iter().copied().chain([100, 512]).filter(|&s| fits(s)).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let [size] = sizes[..] else { return None };
+    let was = t.buffer.replace(size);
+    was.map(|b| {
+        format!(
+            "the figures of line {} are of records of {size} B (speed times average), not of the {b} B named above them",
+            t.passes[0].line
+        )
+    })
 }
 
 #[cfg(test)]
