@@ -7,7 +7,7 @@ use crate::infer::combine::combine;
 use crate::infer::rewrite::infer_trace;
 use crate::infer::stats::median;
 use crate::report::advice::advice;
-use crate::report::bench::{Bench, SCHEMA, busy};
+use crate::report::bench::{Bench, SCHEMA, Style, busy};
 use crate::report::plot::braille;
 use crate::report::terminal::{Dress, findings_text};
 use crate::samples::busy::Trace;
@@ -100,6 +100,11 @@ pub fn run(name: &str, mut log: Log, rates: &[Bytes], json: Option<&PathBuf>) ->
                 answers: vec![],
                 notes: vec![],
                 price: None,
+                capacity: None,
+                cluster: None,
+                kernel: false,
+                cached: false,
+                again: String::new(),
             }),
         }
     }
@@ -138,7 +143,7 @@ pub fn run(name: &str, mut log: Log, rates: &[Bytes], json: Option<&PathBuf>) ->
             let dress = Dress { colour: colour(&out), width: width(), ..Dress::default() };
             writeln!(out, "{name}\n")?;
             for b in &benches {
-                writeln!(out, "{}", b.text(width(), true))?;
+                writeln!(out, "{}", b.text(Style { width: width(), plots: true, sdfat: false }))?;
             }
             for (_, t) in &log.busy {
                 let lines = braille(&busy(t), width().min(100), 8);

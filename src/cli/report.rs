@@ -4,6 +4,7 @@ use super::infer::verdict;
 use super::{colour, width};
 use crate::lab::answer;
 use crate::lab::experiment::{Lab, SCHEMA as LAB};
+use crate::report::bench::SCHEMA as BENCH;
 use crate::report::figures::{plots, slug};
 use crate::report::terminal::{Dress, text};
 use crate::report::{Report, frag, html, maps, svg};
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct ReportArgs {
-    /// A report that --json of `probe` or of `frag` wrote
+    /// A report that --json of `probe`, `frag` or `bench` wrote
     report: PathBuf,
     /// Put the fragmentation that `frag --json` measured on this card into the page, too
     #[arg(long, value_name = "F", requires = "html")]
@@ -43,6 +44,9 @@ pub struct ReportArgs {
 pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
     if let Some(lab) = fragmentation(&a.report)? {
         return fragmented(&a, &lab);
+    }
+    if let Some(v) = benchmark(&a.report) {
+        return benched(&a, &v);
     }
     let report = Report::load(&a.report)?;
     let lab = match &a.frag {
@@ -99,6 +103,27 @@ fn fragmentation(path: &Path) -> anyhow::Result<Option<Lab>> {
         }
         _ => Ok(None),
     }
+}
+
+/// What `bench --json` wrote; `None` where the file is something else.
+fn benchmark(path: &Path) -> Option<serde_json::Value> {
+    let value: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()?;
+    (value["schema"].as_str() == Some(BENCH)).then_some(value)
+}
+
+/// The page of a benchmark.
+fn benched(a: &ReportArgs, v: &serde_json::Value) -> anyhow::Result<ExitCode> {
+    let Some(to) = &a.html else {
+        bail!(
+            "{} is a benchmark; --html F writes its page (`nandscope bench` prints it as text and draws it with --svg)",
+            a.report.display()
+        );
+    };
+    if a.svg.is_some() || a.figure.is_some() || a.frag.is_some() || a.json.is_some() {
+        bail!("of a benchmark only --html can be written here; `nandscope bench --svg DIR` draws its figures");
+    }
+    put(to, &html::bench_page(v).map_err(|e| anyhow::anyhow!("{}: {e}", a.report.display()))?)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Page, pictures and text of an experiment of `frag`.

@@ -3,6 +3,7 @@
 //! Sizes and counts are compared by the probabilities their findings give to each value; costs and rates by their intervals;
 //! runs of one experiment by the samples of their common conditions (Mann-Whitney, Holm's correction, bootstrap of the ratio).
 
+pub mod bench;
 mod lots;
 mod samples;
 mod trend;

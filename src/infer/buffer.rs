@@ -1,6 +1,10 @@
 //! The buffer a logger needs so that it loses nothing while a card stalls (G9), and the check of it by replaying the calls.
+//!
+//! Samples of one size arrive at a steady rate; a record is written as soon as its last byte is there, and keeps its place in the
+//! buffer until the call is done. What arrives during the call needs room beside it.
 
 use crate::samples::records::{Call, Pass};
+use crate::units::Nanos;
 use serde::Serialize;
 
 /// "To log at `rate` with less than one loss in `gb` GB you need `bytes` of buffer."
@@ -8,16 +12,32 @@ use serde::Serialize;
 pub struct Answer {
     /// Bytes a second that are logged.
     pub rate: f64,
+    /// Bytes that arrive at once.
+    pub sample: u64,
     /// GB (10^9) with less than one loss, at 95 %.
     pub gb: f64,
     /// Bytes; none where the calls cannot carry the rate, or are too few for the question.
     pub bytes: Option<u64>,
     /// Why there is none, or what the answer rests on.
     pub because: String,
-    /// Losses in a replay with that buffer, and with a record less.
+    /// Losses in a replay with that buffer, and with a sample less.
     pub replayed: Option<[u64; 2]>,
     /// The same question put to the first half of the calls, and the losses of that answer in the second half.
     pub halves: Option<(u64, u64)>,
+    /// Seconds of writing that would decide it, where too little was written.
+    pub wants: Option<f64>,
+}
+
+impl Answer {
+    /// Seconds of logging with less than one loss.
+    pub fn seconds(&self) -> f64 {
+        self.gb * 1e9 / self.rate
+    }
+
+    /// No answer, and why.
+    pub fn undecided(rate: f64, sample: u64, gb: f64, because: String) -> Answer {
+        Answer { rate, sample, gb, bytes: None, because, replayed: None, halves: None, wants: None }
+    }
 }
 
 /// 95 % upper bounds of a mean of which 0, 1, 2, ... events were seen (Poisson, one-sided).
@@ -28,93 +48,117 @@ pub fn claim(bytes: u64) -> f64 {
     bytes as f64 / 1e9 / UPPER[0]
 }
 
-/// Records that wait at most, in each stretch of time in which the writer is never idle for want of a backlog.
-/// `interval` is the time between records in ns.
-fn peaks(calls: &[Call], after: (u64, u64), interval: f64) -> Vec<u64> {
-    let mut out = vec![];
-    // How far behind the arrival of its record the writer is when it is done with it, ns; the worst of the episode.
-    let (mut behind, mut worst) = (0.0f64, 0.0f64);
-    let mut step = |took: f64, times: u64| {
-        if times == 0 {
-            return;
-        }
-        let idle = behind <= interval;
-        if idle && worst > 0.0 {
-            out.push((worst / interval) as u64 + 1);
-            worst = 0.0;
-        }
-        behind = (behind - interval).max(0.0) + took;
-        worst = worst.max(behind);
-        // The others of a group that is summed up are alike.
-        let more = (times - 1) as f64;
-        behind = (behind + more * (took - interval)).max(took);
-        worst = worst.max(behind);
-    };
-    for c in calls {
-        step(c.before_ns as f64 / c.before.max(1) as f64, c.before);
-        step(c.took_ns as f64, 1);
+/// What arrives: `sample` bytes at 0, `interval`, 2 `interval`, ... ns.
+#[derive(Clone, Copy)]
+struct Stream {
+    sample: u64,
+    interval: f64,
+}
+
+impl Stream {
+    fn new(rate: f64, sample: u64) -> Stream {
+        Stream { sample, interval: sample as f64 * 1e9 / rate }
     }
-    step(after.1 as f64 / after.0.max(1) as f64, after.0);
-    out.push((worst / interval) as u64 + 1);
+
+    /// Samples due before `now`, and those due by then.
+    fn before(self, now: f64) -> u64 {
+        (now / self.interval).ceil() as u64
+    }
+
+    fn by(self, now: f64) -> u64 {
+        (now / self.interval).floor() as u64 + 1
+    }
+
+    /// When so many samples are there.
+    fn when(self, samples: u64) -> f64 {
+        samples.saturating_sub(1) as f64 * self.interval
+    }
+}
+
+/// Every call in its order; those that are summed up are alike.
+fn each(calls: &[Call], after: (u64, u64)) -> impl Iterator<Item = f64> + '_ {
+    let alike = |n: u64, ns: u64| std::iter::repeat_n(ns as f64 / n.max(1) as f64, n as usize);
+    calls.iter().flat_map(move |c| alike(c.before, c.before_ns).chain([c.took_ns as f64])).chain(alike(after.0, after.1))
+}
+
+/// Bytes in the buffer at most, in each stretch of time in which the writer never waits for a record.
+fn peaks(calls: impl Iterator<Item = f64>, record: u64, stream: Stream) -> Vec<u64> {
+    let mut out = vec![];
+    let (mut now, mut taken, mut peak) = (0.0f64, 0u64, 0u64);
+    for took in calls {
+        let there = stream.when((taken + record).div_ceil(stream.sample));
+        if there > now {
+            // It waits: the backlog is gone.
+            if peak > 0 {
+                out.push(std::mem::take(&mut peak));
+            }
+            now = there;
+        }
+        now += took;
+        let arrived = stream.before(now).max((taken + record).div_ceil(stream.sample)) * stream.sample;
+        peak = peak.max(arrived - taken);
+        taken += record;
+    }
+    out.extend((peak > 0).then_some(peak));
     out
 }
 
-/// A buffer that fills at a steady rate while one call after another empties it, a record each.
+/// A buffer of fixed size in front of the calls.
 struct Queue {
-    /// ns between two records.
-    interval: f64,
-    /// Records it holds.
+    stream: Stream,
+    /// Bytes it holds.
     room: u64,
     now: f64,
-    arrived: u64,
+    /// Samples that came, lost or not.
+    came: u64,
     waiting: u64,
     losses: u64,
     over: bool,
 }
 
 impl Queue {
-    /// Lets records arrive that are due before `now`, or at it. One that finds no room is lost; losses that follow each other
-    /// before the buffer is half empty again count as one.
-    fn fill(&mut self, at_now: bool) {
-        while (self.arrived as f64 * self.interval) < self.now || (at_now && self.arrived as f64 * self.interval <= self.now) {
-            self.arrived += 1;
-            if self.waiting < self.room {
-                self.waiting += 1;
-            } else {
-                self.losses += u64::from(!self.over);
-                self.over = true;
-            }
+    /// Lets the samples up to number `due` come. One that finds no room is lost; losses that follow each other before the buffer
+    /// is half empty again count as one.
+    fn fill(&mut self, due: u64) {
+        let n = due.saturating_sub(self.came);
+        self.came += n;
+        let fit = n.min((self.room - self.waiting) / self.stream.sample);
+        self.waiting += fit * self.stream.sample;
+        if fit < n {
+            self.losses += u64::from(!self.over);
+            self.over = true;
         }
     }
 
     /// One call: it takes the oldest record, which keeps its place until the call is done.
-    fn serve(&mut self, took: f64) {
-        self.fill(true);
-        if self.waiting == 0 {
-            self.now = self.arrived as f64 * self.interval;
-            self.fill(true);
+    fn serve(&mut self, took: f64, record: u64) {
+        self.fill(self.stream.by(self.now));
+        if self.waiting < record {
+            let missing = (record - self.waiting).div_ceil(self.stream.sample);
+            self.now = self.now.max(self.stream.when(self.came + missing));
+            self.fill(self.came + missing);
         }
-        if self.waiting == 0 {
+        if self.waiting < record {
             return;
         }
         self.now += took;
-        self.fill(false);
-        self.waiting -= 1;
+        self.fill(self.stream.before(self.now));
+        self.waiting -= record;
         self.over &= self.waiting * 2 >= self.room;
     }
 }
 
-/// Replays the calls against a buffer of `bytes` that fills at `rate` bytes a second: how many times it ran over.
-pub fn replay(calls: &[Call], after: (u64, u64), record: u64, rate: f64, bytes: u64) -> u64 {
-    let interval = record as f64 * 1e9 / rate;
-    let mut q = Queue { interval, room: bytes / record, now: 0.0, arrived: 0, waiting: 0, losses: 0, over: false };
-    for c in calls {
-        let mean = c.before_ns as f64 / c.before.max(1) as f64;
-        (0..c.before).for_each(|_| q.serve(mean));
-        q.serve(c.took_ns as f64);
+/// Replays the calls of a pass against a buffer of `bytes` that fills at `rate` bytes a second, `sample` bytes at once: how many
+/// times it ran over. A buffer that does not hold a record loses with every call.
+pub fn replay(calls: impl Iterator<Item = f64>, record: u64, rate: f64, sample: u64, bytes: u64) -> u64 {
+    let stream = Stream::new(rate, sample);
+    let mut q = Queue { stream, room: bytes, now: 0.0, came: 0, waiting: 0, losses: 0, over: false };
+    let mut n = 0;
+    for took in calls {
+        q.serve(took, record);
+        n += 1;
     }
-    (0..after.0).for_each(|_| q.serve(after.1 as f64 / after.0 as f64));
-    q.losses
+    if bytes < record.next_multiple_of(sample) { n } else { q.losses }
 }
 
 /// "3.2 GB", "1.7 MB".
@@ -126,51 +170,81 @@ pub fn gigabytes(gb: f64) -> String {
     }
 }
 
-/// The buffer for a rate and a loss in less than `gb` GB, from a pass of writes.
+/// "83 s", "14 min", "2.5 h", "3.0 days".
+pub fn long(seconds: f64) -> String {
+    let short = |x: f64| if x >= 10.0 { format!("{x:.0}") } else { format!("{x:.1}") };
+    match seconds {
+        s if s < 1.0 => Nanos::from_secs_f64(s).to_string(),
+        s if s < 120.0 => format!("{} s", short(s)),
+        s if s < 7200.0 => format!("{} min", short(s / 60.0)),
+        s if s < 48.0 * 3600.0 => format!("{} h", short(s / 3600.0)),
+        s => format!("{} days", short(s / 86_400.0)),
+    }
+}
+
+/// Bytes that arrive at once where nobody says: the record, where a logger may write each sample as it comes; single bytes, where
+/// it gathers them to more than a sector.
+pub fn usual_sample(record: u64) -> u64 {
+    if record <= 512 { record } else { 1 }
+}
+
+/// The buffer for a rate and a loss in less than `gb` GB, from a pass of writes, with the usual samples.
 pub fn answer(pass: &Pass, rate: f64, gb: f64) -> Answer {
+    answer_for(pass, rate, gb, usual_sample(pass.record))
+}
+
+/// The buffer for a rate in bytes a second, of which `sample` bytes arrive at once, and a loss in less than `gb` GB, from a pass
+/// of writes.
+pub fn answer_for(pass: &Pass, rate: f64, gb: f64, sample: u64) -> Answer {
     let (calls, after, record) = (&pass.calls[..], pass.after, pass.record);
-    let none = |because: String| Answer { rate, gb, bytes: None, because, replayed: None, halves: None };
+    let none = |because: String| Answer::undecided(rate, sample, gb, because);
     let most = pass.bytes() as f64 * 1e9 / pass.total.0.max(1) as f64;
     if rate >= 0.98 * most {
-        return none(format!("the card takes no more than {:.0} kB/s in records of {record} B, stalls included", most / 1e3));
+        let why = format!("the card takes no more than {} kB/s in records of {record} B, stalls included", crate::units::three(most / 1e3));
+        return none(match rate < most {
+            true => format!("{why}: what a stall leaves waiting goes down too slowly to be measured; log less, or write larger records"),
+            false => format!("{why}: no buffer is large enough; log less, or write larger records"),
+        });
     }
-    let interval = record as f64 * 1e9 / rate;
     if pass.unordered {
         // While the longest call runs, so much arrives; calls that follow each other are not known to.
-        let least = ((rate * pass.longest.secs() / record as f64) as u64 + 1) * record;
+        let least = record + (rate * pass.longest.secs() / sample as f64) as u64 * sample;
         return none(format!(
             "the calls came as a histogram, without their order: {least} B ride over the longest call ({}) alone, and slow calls \
              that follow each other need more; a log of each call decides it",
             pass.longest
         ));
     }
-    let mut all = peaks(calls, after, interval);
+    let stream = Stream::new(rate, sample);
+    let mut all = peaks(each(calls, after), record, stream);
     all.sort_unstable_by(|a, b| b.cmp(a));
     let seen = pass.bytes() as f64 / 1e9;
-    // The last digit of a quotient does not decide.
-    let allowed = UPPER.iter().rposition(|u| u * gb <= seen * (1.0 + 1e-9));
+    // A question that was made from what was written must not fail by the last bit.
+    let allowed = UPPER.iter().rposition(|u| *u * gb <= seen * (1.0 + 1e-9));
+    let least = all.first().copied().unwrap_or(record);
     let Some(allowed) = allowed else {
-        let least = all.first().copied().unwrap_or(1) * record;
         let need = UPPER[0] * gb;
-        return none(format!(
+        let why = format!(
             "{} were written, and one loss in {} takes {} to say; with {least} B nothing would have been lost in what was written",
             gigabytes(seen),
             gigabytes(gb),
             gigabytes(need)
-        ));
+        );
+        return Answer { wants: Some(need * 1e9 / most), ..none(why) };
     };
-    let bytes = all.get(allowed).copied().unwrap_or(1) * record;
+    let bytes = all.get(allowed).copied().unwrap_or(least);
     let because = match allowed {
         0 => format!("no loss in the {} written, so less than one in {} at 95 %", gigabytes(seen), gigabytes(seen / UPPER[0])),
         k => format!("at most {k} in the {} written, so less than one in {} at 95 %", gigabytes(seen), gigabytes(seen / UPPER[k])),
     };
-    let replayed = Some([replay(calls, after, record, rate, bytes), replay(calls, after, record, rate, bytes - record)]);
+    let lost = |bytes: u64| replay(each(calls, after), record, rate, sample, bytes);
+    let replayed = Some([lost(bytes), lost(bytes - sample.min(bytes))]);
     let middle = calls.len() / 2;
     let halves = (middle >= 8).then(|| {
-        let first = peaks(&calls[..middle], (0, 0), interval).into_iter().max().unwrap_or(1) * record;
-        (first, replay(&calls[middle..], after, record, rate, first))
+        let first = peaks(each(&calls[..middle], (0, 0)), record, stream).into_iter().max().unwrap_or(record);
+        (first, replay(each(&calls[middle..], (0, 0)), record, rate, sample, first))
     });
-    Answer { rate, gb, bytes: Some(bytes), because, replayed, halves }
+    Answer { rate, sample, gb, bytes: Some(bytes), because, replayed, halves, wants: None }
 }
 
 #[cfg(test)]
@@ -178,8 +252,8 @@ mod tests {
     use super::*;
     use crate::units::Nanos;
 
-    fn pass(ns: impl IntoIterator<Item = u64>) -> Pass {
-        let mut p = Pass::new(true, 512, false);
+    fn pass_of(record: u64, ns: impl IntoIterator<Item = u64>) -> Pass {
+        let mut p = Pass::new(true, record, false);
         let mut at = 0;
         for t in ns {
             at += t;
@@ -187,6 +261,10 @@ mod tests {
         }
         p.elapsed = Nanos(at);
         p
+    }
+
+    fn pass(ns: impl IntoIterator<Item = u64>) -> Pass {
+        pass_of(512, ns)
     }
 
     /// G9: 100 kB/s through a stall of 191.6 ms is 19 kB, and what arrives while the backlog goes down.
@@ -217,7 +295,85 @@ mod tests {
         let p = pass((0..20_000u64).map(|i| if i % 1000 == 999 { 100_000_000 } else { 1_000_000 }));
         let a = answer(&p, 100e3, 10.0);
         assert!(a.bytes.is_none() && a.because.contains("30.0 GB"), "{a:?}");
+        assert!(a.wants.unwrap() > 30e9 / 512e3, "{a:?}");
         let a = answer(&p, 600e3, 0.001);
         assert!(a.bytes.is_none() && a.because.contains("no more than"), "{a:?}");
+    }
+
+    /// The question of 95 % that a run carries by its own length is answered, whatever the length.
+    #[test]
+    fn a_question_made_from_the_run_never_fails_by_rounding() {
+        for mb in [5u64, 9, 20, 150, 300, 700] {
+            // As long as it, in few calls.
+            let p = pass_of(mb * 1_000_000 / 250, (0..250).map(|i| if i % 50 == 9 { 900_000_000 } else { 600_000_000 }));
+            let a = answer(&p, 100.0, p.bytes() as f64 / 3e9);
+            assert!(a.bytes.is_some(), "{mb} MB: {a:?}");
+        }
+    }
+
+    /// The queue byte by byte, one event after the other: how many bytes it held at most.
+    fn simulated(calls: &[u64], record: u64, rate: f64, sample: u64) -> u64 {
+        let interval = sample as f64 * 1e9 / rate;
+        let (mut held, mut most, mut next, mut busy_until) = (0u64, 0u64, 0u64, None::<f64>);
+        let mut calls = calls.iter().peekable();
+        while busy_until.is_some() || calls.peek().is_some() {
+            let arrival = next as f64 * interval;
+            let now = match busy_until {
+                Some(end) if end <= arrival => {
+                    held -= record;
+                    busy_until = None;
+                    end
+                }
+                _ => {
+                    held += sample;
+                    most = most.max(held);
+                    next += 1;
+                    arrival
+                }
+            };
+            if busy_until.is_none() && held >= record {
+                busy_until = calls.next().map(|t| now + *t as f64);
+            }
+        }
+        most
+    }
+
+    /// Against an independent simulation of the queue, over rates, records and samples; records larger than what arrives while a
+    /// call runs among them.
+    #[test]
+    fn the_size_is_that_of_a_simulated_queue() {
+        let mut x = 7u64;
+        let mut draw = |n: u64| {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (x >> 33) % n
+        };
+        for (record, sample) in [
+            (512u64, 512u64),
+            (512, 1),
+            (512, 64),
+            (100, 100),
+            (8192, 1),
+            (8192, 100),
+            (65_536, 1),
+            (65_536, 512),
+            (20, 20),
+            (512, 2000),
+            (4096, 6),
+        ] {
+            for share in [0.05, 0.3, 0.6, 0.9] {
+                let calls: Vec<u64> =
+                    (0..400).map(|_| if draw(37) == 0 { 80_000_000 + draw(150_000_000) } else { 1_000_000 + draw(90_000) }).collect();
+                let p = pass_of(record, calls.iter().copied());
+                let most = p.bytes() as f64 * 1e9 / p.total.0 as f64;
+                let rate = share * most;
+                let a = answer_for(&p, rate, p.bytes() as f64 / 3e9, sample);
+                let (bytes, want) = (a.bytes.unwrap(), simulated(&calls, record, rate, sample));
+                assert!(bytes.abs_diff(want) <= sample, "{record} B in samples of {sample} B at {share}: {bytes}, simulated {want}");
+                let [with, less] = a.replayed.unwrap();
+                assert!(with == 0 && less > 0, "{record}/{sample}/{share}: {a:?}");
+                let arriving = p.longest.0 as f64 * rate / 1e9;
+                assert!(bytes as f64 >= record as f64 + arriving - sample as f64, "bytes of the longest call: {a:?}");
+            }
+        }
     }
 }

@@ -17,16 +17,17 @@ pub struct Population {
 /// Bins an octave of the histogram that populations are looked for in.
 const BINS: f64 = 4.0;
 
-/// The populations of a pass, shortest first; each holds at least 1 % of the calls. What lies above the last is its tail.
-pub fn populations(pass: &Pass) -> Vec<Population> {
-    let values: Vec<(f64, u64)> = pass.histogram.iter_recorded().map(|v| (v.value_iterated_to() as f64, v.count_at_value())).collect();
-    let bin = |ns: f64| (ns.max(1.0).log2() * BINS) as usize;
+fn bin(ns: f64) -> usize {
+    (ns.max(1.0).log2() * BINS) as usize
+}
+
+/// Cuts between groups of times (ns, how often; ascending): the lowest bin between two peaks of `least` or more, where it is below
+/// a fifth of the lower peak.
+fn valleys(values: &[(f64, u64)], least: u64) -> Vec<usize> {
     let mut counts = vec![0u64; values.last().map_or(0, |v| bin(v.0) + 1)];
-    for (ns, n) in &values {
+    for (ns, n) in values {
         counts[bin(*ns)] += n;
     }
-    let least = (pass.records / 100).max(3);
-    // Cuts: the lowest bin between two peaks, where it is below a fifth of the lower peak.
     let mut cuts = vec![];
     let (mut peak, mut low, mut low_at) = (0u64, u64::MAX, 0);
     for (i, &c) in counts.iter().enumerate() {
@@ -41,6 +42,19 @@ pub fn populations(pass: &Pass) -> Vec<Population> {
             (peak, low) = (c, u64::MAX);
         }
     }
+    cuts
+}
+
+/// Share of the calls that reach the card: of records smaller than a sector, those that fill one.
+fn reaching(pass: &Pass) -> f64 {
+    (pass.record as f64 / 512.0).min(1.0)
+}
+
+/// The populations of a pass, shortest first; each holds at least 1 % of the calls that reach the card. What lies above the last
+/// is its tail.
+pub fn populations(pass: &Pass) -> Vec<Population> {
+    let values: Vec<(f64, u64)> = pass.histogram.iter_recorded().map(|v| (v.value_iterated_to() as f64, v.count_at_value())).collect();
+    let cuts = valleys(&values, ((pass.records as f64 * reaching(pass) / 100.0) as u64).max(3));
     let total = pass.records.max(1) as f64;
     let mut out = vec![];
     for (i, from) in std::iter::once(0).chain(cuts.iter().copied()).enumerate() {
@@ -69,13 +83,24 @@ pub fn populations(pass: &Pass) -> Vec<Population> {
     out
 }
 
+/// Whether the shortest population holds the records that stay in a buffer: as many calls as do not fill a sector, and much
+/// shorter ones than the next (G3).
+pub fn buffered(pass: &Pass, all: &[Population]) -> bool {
+    let [hit, next, ..] = all else { return false };
+    // Beside chance, a few calls more reach the card: a new cluster, the first of the file.
+    let expected = 1.0 - reaching(pass);
+    pass.record < 512 && (hit.share - expected).abs() < 0.05 && next.median > 3.0 * hit.median
+}
+
 /// A regular distance between stalls.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Period {
     /// Bytes, or ns.
     pub length: f64,
-    /// Where in the period the stalls lie.
+    /// Where in the period the stalls lie, on the card or in the file; of a run in which it moved: at first.
     pub phase: f64,
+    /// It was the same each time the file was written.
+    pub fixed: bool,
     /// Share of the stalls that lie on it, and share of its places that have one.
     pub on: f64,
     pub filled: f64,
@@ -83,12 +108,37 @@ pub struct Period {
     pub confidence: f64,
 }
 
+/// Stalls of about the same length, where those of a pass are of several.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Kind {
+    pub count: u64,
+    /// µs: median and longest.
+    pub median: f64,
+    pub longest: f64,
+    pub in_bytes: Option<Period>,
+    pub in_time: Option<Period>,
+}
+
+/// What the places of stalls are counted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The first byte of the target.
+    Card,
+    /// The first byte of the file.
+    File,
+    /// The first byte that was written, through all passes.
+    Written,
+}
+
 /// What is known of the stalls of a pass.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stalls {
-    /// A call longer than this counts as a stall, in µs: five times the median of the slowest population of 5 % or more,
-    /// and a millisecond at least.
+    /// A call longer than this counts as a stall, in µs: five times the median of the slowest population of 5 % or more of the
+    /// calls that reach the card, and a millisecond at least.
     pub threshold: f64,
+    /// That median, µs.
+    pub usual: f64,
     pub count: u64,
     /// A GB (10^9 B), with the interval of 95 % that counting gives.
     pub per_gb: f64,
@@ -96,12 +146,38 @@ pub struct Stalls {
     /// µs: median and longest.
     pub median: f64,
     pub longest: f64,
+    /// What the longest call took beyond the shortest of those that reach the card, µs: busy, without the wire.
+    pub beyond: f64,
     /// Share of the time of all calls above the median call of that population.
     pub cost: f64,
+    pub origin: Origin,
     pub in_bytes: Option<Period>,
     pub in_time: Option<Period>,
+    /// Where stalls of different lengths keep to different distances: each kind, that which takes most of the time first.
+    pub kinds: Vec<Kind>,
     /// Longer than so many ms: how many calls.
     pub tail: Vec<(f64, u64)>,
+}
+
+/// A call that is a stall.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slow {
+    /// Which time the file was written, and the byte of it where the call began.
+    pub round: usize,
+    pub offset: u64,
+    /// ns of calls made so far, and of this one.
+    pub at: u64,
+    pub took: u64,
+}
+
+/// The calls of a pass above `threshold` µs, in their order.
+pub fn slow(pass: &Pass, threshold: f64) -> Vec<Slow> {
+    let all = pass.timed().filter(|c| c.2 as f64 / 1e3 > threshold);
+    all.map(|(record, at, took)| {
+        let (round, offset) = pass.round_of(record);
+        Slow { round, offset, at, took }
+    })
+    .collect()
 }
 
 /// Limits of the SD specification, in ms: busy of SDSC and SDHC, busy of SDXC, an update of the FAT (speed class).
@@ -117,96 +193,239 @@ pub fn poisson(n: u64) -> [f64; 2] {
 /// The stalls of a pass.
 pub fn stalls(pass: &Pass) -> Stalls {
     let groups = populations(pass);
-    let usual = groups.iter().rfind(|p| p.share >= 0.05).map_or(pass.percentile(50.0), |p| p.median);
+    let group = groups.iter().rfind(|p| p.share >= 0.05 * reaching(pass));
+    let usual = group.map_or(pass.percentile(50.0), |p| p.median);
+    // Of the shortest calls the pass knows more than the bins of its histogram.
+    let least = if buffered(pass, &groups) { groups[1].shortest } else { pass.max_min().1 };
     // What is over in a millisecond stalls nobody.
     let threshold = (5.0 * usual).max(1000.0);
-    let slow: Vec<(u64, u64, u64)> = pass.timed().filter(|c| c.2 as f64 / 1e3 > threshold).collect();
+    let slow = slow(pass, threshold);
     let count = slow.len() as u64;
     let gb = pass.bytes() as f64 / 1e9;
-    let mut lengths: Vec<f64> = slow.iter().map(|c| c.2 as f64 / 1e3).collect();
-    lengths.sort_by(f64::total_cmp);
-    let start = pass.position.unwrap_or(0);
-    let bytes: Vec<f64> = slow.iter().map(|c| (start + c.0 * pass.record) as f64).collect();
-    let times: Vec<f64> = slow.iter().map(|c| c.1 as f64).collect();
+    let lengths = lengths(&slow);
     let lost: f64 = lengths.iter().map(|l| l - usual).sum();
     let over =
         |ms: f64| pass.histogram.iter_recorded().filter(|v| v.value_iterated_to() as f64 > ms * 1e6).map(|v| v.count_at_value()).sum();
+    let (origin, mut whole) = kind(pass, &slow, usual);
+    let mut kinds = kinds(pass, &slow, usual);
+    // They say more where one keeps to a distance that the whole does not show.
+    let length = |k: &Kind| k.in_bytes.map(|p| p.length);
+    let own = |k: &Kind| match (length(k), length(&whole)) {
+        (Some(a), Some(b)) => (a / b - 1.0).abs() > 0.05,
+        (a, _) => a.is_some(),
+    };
+    if kinds.iter().any(own) {
+        whole = kinds.first().map_or(whole, |h| Kind { in_bytes: h.in_bytes, in_time: h.in_time, ..whole });
+    } else {
+        kinds.clear();
+    }
     Stalls {
         threshold,
+        usual,
         count,
         per_gb: count as f64 / gb,
         interval: poisson(count).map(|x| x / gb),
-        median: lengths.get(lengths.len() / 2).copied().unwrap_or(0.0),
-        longest: lengths.last().copied().unwrap_or(0.0),
+        median: whole.median,
+        longest: whole.longest,
+        beyond: (pass.max_min().0 - least).max(0.0),
         cost: lost * 1e3 / pass.total.0.max(1) as f64,
-        in_bytes: period(&bytes, 1.5 * pass.record as f64),
-        in_time: period(&times, 1e3 * usual),
+        origin,
+        in_bytes: whole.in_bytes,
+        in_time: whole.in_time,
+        kinds,
         tail: [1.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 750.0].map(|ms| (ms, over(ms))).to_vec(),
     }
 }
 
-/// The period that the places keep to best, if they do. `grain` is how exactly a place is known.
-pub fn period(places: &[f64], grain: f64) -> Option<Period> {
-    let n = places.len();
+/// µs, ascending.
+fn lengths(slow: &[Slow]) -> Vec<f64> {
+    let mut all: Vec<f64> = slow.iter().map(|c| c.took as f64 / 1e3).collect();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+/// Stalls by their length, those that take most of the time first; none where they are all of one.
+fn kinds(pass: &Pass, slow: &[Slow], usual: f64) -> Vec<Kind> {
+    let mut ns: Vec<(f64, u64)> = slow.iter().map(|c| (c.took as f64, 1)).collect();
+    ns.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let cuts = valleys(&ns, (slow.len() as u64 / 20).max(4));
+    if cuts.is_empty() {
+        return vec![];
+    }
+    let groups = std::iter::once(0).chain(cuts.iter().copied()).zip(cuts.iter().copied().chain([usize::MAX]));
+    let of =
+        |(from, to): (usize, usize)| -> Vec<Slow> { slow.iter().filter(|c| (from..to).contains(&bin(c.took as f64))).copied().collect() };
+    let mut all: Vec<Kind> = groups.map(of).filter(|g| !g.is_empty()).map(|g| kind(pass, &g, usual).1).collect();
+    all.sort_by(|a, b| total(b).total_cmp(&total(a)));
+    all
+}
+
+/// µs that stalls of a kind take together.
+fn total(k: &Kind) -> f64 {
+    k.median * k.count as f64
+}
+
+/// Stalls whose places are looked at: the first ones of a run that has more.
+const LOOKED_AT: usize = 4096;
+
+/// What these stalls have in common, and what their places are counted from.
+fn kind(pass: &Pass, slow: &[Slow], usual: f64) -> (Origin, Kind) {
+    let few = &slow[..slow.len().min(LOOKED_AT)];
+    let known = few.iter().all(|c| pass.began(c.round).is_some());
+    let base = |c: &Slow| pass.began(c.round).filter(|_| known).unwrap_or(0);
+    // By place: a card that counts what it erases is at another count each time the file is begun.
+    let mut rounds: Vec<Vec<f64>> = vec![];
+    let mut last = None;
+    for c in few {
+        if last.replace(c.round) != Some(c.round) {
+            rounds.push(vec![]);
+        }
+        if let Some(r) = rounds.last_mut() {
+            r.push((base(c) + c.offset) as f64);
+        }
+    }
+    let grain = 1.5 * pass.record as f64;
+    let by_place = period(&rounds, grain).map(|p| (if known { Origin::Card } else { Origin::File }, p));
+    let written = |c: &Slow| (pass.rounds.get(c.round).map_or(0, |r| r.first * pass.record) + c.offset) as f64;
+    let by_amount = || period(&[few.iter().map(written).collect()], grain).map(|p| (Origin::Written, p));
+    let in_bytes = by_place.or_else(|| if rounds.len() > 1 { by_amount() } else { None });
+    let lengths = lengths(slow);
+    let found = Kind {
+        count: slow.len() as u64,
+        median: lengths.get(lengths.len() / 2).copied().unwrap_or(0.0),
+        longest: lengths.last().copied().unwrap_or(0.0),
+        in_bytes: in_bytes.map(|p| p.1),
+        in_time: period(&[few.iter().map(|c| c.at as f64).collect()], 1e3 * usual),
+    };
+    (in_bytes.map_or(if known { Origin::Card } else { Origin::File }, |p| p.0), found)
+}
+
+/// The period that the places keep to best, if they do; `rounds`: places of each time that the file was written. `grain` is how
+/// exactly a place is known.
+pub fn period(rounds: &[Vec<f64>], grain: f64) -> Option<Period> {
+    let n: usize = rounds.iter().map(Vec::len).sum();
     if n < 4 {
         return None;
     }
-    let mut gaps: Vec<f64> = places.windows(2).map(|w| w[1] - w[0]).filter(|g| *g > 4.0 * grain).collect();
+    let pairs = |r: &Vec<f64>| r.windows(2).map(|w| w[1] - w[0]).collect::<Vec<_>>();
+    let mut gaps: Vec<f64> = rounds.iter().flat_map(pairs).filter(|g| *g > 4.0 * grain).collect();
     gaps.sort_by(f64::total_cmp);
-    let span = places[n - 1] - places[0];
-    let mut candidates: Vec<f64> =
-        (0..40).filter_map(|i| gaps.get(i * gaps.len() / 40).copied()).flat_map(|g| [g, g / 2.0, g / 3.0]).collect();
+    let span: f64 = rounds.iter().filter_map(|r| Some(r.last()? - r.first()?)).sum();
+    let mut candidates: Vec<f64> = (0..40)
+        .filter_map(|i| gaps.get(i * gaps.len() / 40).copied())
+        .flat_map(|g| [g, g / 2.0, g / 3.0])
+        .filter_map(|p| refine(rounds, p, grain))
+        .collect();
     candidates.retain(|p| *p > 4.0 * grain && *p <= span / 2.5);
     candidates.sort_by(f64::total_cmp);
     candidates.dedup_by(|a, b| (*a / *b - 1.0).abs() < 1e-6);
     let tried = candidates.len() as f64;
-    let judged = candidates.into_iter().filter_map(|p| keep(places, p, grain)).filter(|(p, _)| p.on >= 0.6 && p.filled >= 0.4);
+    let good = |(p, _): &(Period, f64)| p.on >= 0.6 && p.filled >= 0.4;
+    let judged = candidates.into_iter().filter_map(|p| {
+        let fixed = keep(rounds, p, grain, false).filter(good);
+        // Where the offset moves from one time to the next, each has its own.
+        fixed.or_else(|| if rounds.len() > 1 { keep(rounds, p, grain, true).filter(good) } else { None })
+    });
+    let judged: Vec<(Period, f64)> = judged.collect();
     // A half of the period explains the same places; the longer one says more.
-    let (best, ln_p) = judged.min_by(|a, b| a.1.round().total_cmp(&b.1.round()).then(b.0.length.total_cmp(&a.0.length)))?;
+    let first = judged.iter().min_by(|a, b| a.1.round().total_cmp(&b.1.round()).then(b.0.length.total_cmp(&a.0.length)))?;
+    // So does it where the offset moves by a half: then it leaves every other place empty.
+    let longer = |(p, _): &&(Period, f64)| {
+        let times = p.length / first.0.length;
+        (times - times.round()).abs() < 0.02
+            && (2.0..3.1).contains(&times.round())
+            && p.on >= first.0.on - 0.02
+            && p.filled >= 1.5 * first.0.filled
+    };
+    let (best, ln_p) = judged.iter().filter(longer).max_by(|a, b| a.0.filled.total_cmp(&b.0.filled)).unwrap_or(first);
     // Each candidate was a chance to be fooled.
     let confidence = 1.0 - (ln_p + tried.ln()).exp().min(1.0);
-    (confidence >= 0.95).then_some(Period { confidence: confidence.min(0.99), ..best })
+    (confidence >= 0.95).then_some(Period { confidence: confidence.min(0.99), ..*best })
 }
 
-/// How well the places keep to a period near `p`: it, and ln of the probability that places at random do as well.
-fn keep(places: &[f64], p: f64, grain: f64) -> Option<(Period, f64)> {
-    let n = places.len() as f64;
+/// A period near `p`, exact enough for a long run: counted from one place to the next, so that no error adds up.
+fn refine(rounds: &[Vec<f64>], p: f64, grain: f64) -> Option<f64> {
     let mut p = p;
-    let mut hits: Vec<(f64, f64)> = vec![];
+    for _ in 0..2 {
+        let (mut way, mut count) = (0.0, 0.0);
+        for r in rounds {
+            let (mut from, mut missed) = (*r.first()?, 0);
+            for &x in &r[1..] {
+                let k = ((x - from) / p).round();
+                if k >= 1.0 && (x - from - k * p).abs() <= (0.1 * p).max(grain).min(p / 4.0) {
+                    (way, count, from, missed) = (way + x - from, count + k, x, 0);
+                } else {
+                    missed += 1;
+                    // The place to count from was itself off the grid.
+                    if missed > 2 {
+                        (from, missed) = (x, 0);
+                    }
+                }
+            }
+        }
+        if count < 2.0 {
+            return None;
+        }
+        p = way / count;
+    }
+    Some(p)
+}
+
+/// How well the places keep to a period near `p`, with one offset for all rounds or one for each (`free`): it, and ln of the
+/// probability that places at random do as well.
+fn keep(rounds: &[Vec<f64>], p: f64, grain: f64, free: bool) -> Option<(Period, f64)> {
+    let groups: Vec<Vec<(usize, f64)>> = match free {
+        true => rounds.iter().enumerate().map(|(i, r)| r.iter().map(|x| (i, *x)).collect()).collect(),
+        false => vec![rounds.iter().enumerate().flat_map(|(i, r)| r.iter().map(move |x| (i, *x))).collect()],
+    };
+    let n = rounds.iter().map(Vec::len).sum::<usize>() as f64;
+    let mut p = p;
+    let mut hits: Vec<(usize, f64)> = vec![];
     let mut phase = 0.0;
     for round in 0..3 {
         // A wide net first, while the period is a rough one.
         let near = grain.max(p * [0.1, 0.05, 0.02][round]).min(p / 4.0);
-        let turn = places.iter().map(|x| x / p * std::f64::consts::TAU);
-        let (s, c) = turn.fold((0.0, 0.0), |(s, c), a| (s + a.sin(), c + a.cos()));
-        phase = (s.atan2(c) / std::f64::consts::TAU * p).rem_euclid(p);
-        hits = places.iter().map(|x| (((x - phase) / p).round(), *x)).filter(|(k, x)| (x - phase - k * p).abs() <= near).collect();
+        hits.clear();
+        let (mut skk, mut skx) = (0.0, 0.0);
+        for (g, group) in groups.iter().enumerate() {
+            let turn = group.iter().map(|x| x.1 / p * std::f64::consts::TAU);
+            let (s, c) = turn.fold((0.0, 0.0), |(s, c), a| (s + a.sin(), c + a.cos()));
+            let at = (s.atan2(c) / std::f64::consts::TAU * p).rem_euclid(p);
+            let on: Vec<(usize, f64, f64)> =
+                group.iter().map(|(i, x)| (*i, ((x - at) / p).round(), *x)).filter(|(_, k, x)| (x - at - k * p).abs() <= near).collect();
+            if g == 0 {
+                phase = at;
+            }
+            let m = on.len().max(1) as f64;
+            let (mk, mx) = (on.iter().map(|h| h.1).sum::<f64>() / m, on.iter().map(|h| h.2).sum::<f64>() / m);
+            skk += on.iter().map(|h| (h.1 - mk).powi(2)).sum::<f64>();
+            skx += on.iter().map(|h| (h.1 - mk) * (h.2 - mx)).sum::<f64>();
+            hits.extend(on.iter().map(|h| (h.0, h.1)));
+        }
         if hits.len() < 3 {
             return None;
         }
         // Least squares over the places that keep to it.
-        let m = hits.len() as f64;
-        let (mk, mx) = (hits.iter().map(|h| h.0).sum::<f64>() / m, hits.iter().map(|h| h.1).sum::<f64>() / m);
-        let skk: f64 = hits.iter().map(|h| (h.0 - mk).powi(2)).sum();
-        if skk > 0.0 {
-            p = hits.iter().map(|h| (h.0 - mk) * (h.1 - mx)).sum::<f64>() / skk;
-            phase = (mx - mk * p).rem_euclid(p);
+        if skk > 0.0 && round < 2 {
+            p = skx / skk;
         }
     }
     let near = grain.max(p * 0.02).min(p / 4.0);
-    let mut filled: Vec<i64> = hits.iter().map(|h| h.0 as i64).collect();
+    let mut filled: Vec<(usize, i64)> = hits.iter().map(|h| (h.0, h.1 as i64)).collect();
+    filled.sort_unstable();
     filled.dedup();
-    let turns = (places[places.len() - 1] - places[0]) / p + 1.0;
-    // Two of the places set period and phase.
-    let (k, m) = (hits.len() as f64 - 2.0, n - 2.0);
+    let turns: f64 = rounds.iter().filter_map(|r| Some((r.last()? - r.first()?) / p + 1.0)).sum();
+    // Two of the places set period and phase, and one more each other phase.
+    let set = 1.0 + groups.iter().filter(|g| !g.is_empty()).count() as f64;
+    let (k, m) = (hits.len() as f64 - set, n - set);
     let chance = (2.0 * near / p).min(0.999);
     let rate = k / m;
-    if rate <= chance {
+    if m <= 0.0 || rate <= chance {
         return None;
     }
     // Chernoff's bound of the binomial tail.
     let divergence = rate * (rate / chance).ln() + if rate < 1.0 { (1.0 - rate) * ((1.0 - rate) / (1.0 - chance)).ln() } else { 0.0 };
-    let found = Period { length: p, phase, on: hits.len() as f64 / n, filled: filled.len() as f64 / turns, confidence: 0.0 };
+    let found = Period { length: p, phase, fixed: !free, on: hits.len() as f64 / n, filled: filled.len() as f64 / turns, confidence: 0.0 };
     Some((found, -m * divergence))
 }
 
@@ -233,6 +452,117 @@ mod tests {
         assert_eq!(g.len(), 2, "{g:?}");
         assert!((g[0].share - 0.8).abs() < 0.01 && g[0].median < 95.0 && g[1].shortest > 1200.0, "{g:?}");
         assert_eq!(populations(&pass(512, (0..9000u64).map(|i| 1_000_000 + i * 20))).len(), 1);
+        assert!(buffered(&p, &g));
+        // Of 511 bytes nearly every record reaches the card: the fast ones are no buffer.
+        let p = pass(511, (0..9000u64).map(|i| if i % 30 == 0 { 9_000_000 } else { 1_200_000 }));
+        assert!(populations(&p).len() == 2 && !buffered(&p, &populations(&p)));
+    }
+
+    /// A sector is written once in 512 / record calls, however seldom that is: no stall.
+    #[test]
+    fn sector_writes_of_small_records_are_no_stalls() {
+        for record in [1u64, 4, 10, 20, 25, 26, 50, 100, 200] {
+            let mut bytes = 0;
+            let calls = (0..5_000_000 / record).map(|i| {
+                let full = (bytes + record) / 512 != bytes / 512;
+                bytes += record;
+                let stall = full && (bytes / 512) % 1024 == 100;
+                if stall {
+                    85_000_000
+                } else if full {
+                    1_200_000 + i % 77 * 100
+                } else {
+                    82_000 + i % 7 * 100
+                }
+            });
+            let s = stalls(&pass(record, calls));
+            assert!((9..=10).contains(&s.count), "{record}: {s:?}");
+            assert!((s.usual / 1200.0 - 1.0).abs() < 0.02, "{record}: {s:?}");
+        }
+    }
+
+    /// The file begun again and again: the grid is on the card, or goes on through what is written.
+    #[test]
+    fn a_period_is_found_through_rounds() {
+        for (every, drift) in [
+            (256u64 << 10, 0u64),
+            (512 << 10, 0),
+            (24 << 10, 0),
+            (256 << 10, 100 << 10),
+            (256 << 10, 128 << 10),
+            (400_000, 12_345),
+            (128 << 10, 5 << 10),
+        ] {
+            for record in [100u64, 512, 2048] {
+                // One call in twelve is a usual one.
+                if record * 20 >= every {
+                    continue;
+                }
+                let file = 5_000_000 / record;
+                let mut p = Pass::new(true, record, false);
+                let (mut at, mut counted) = (0, 0);
+                for round in 0..9 {
+                    p.rounds.push(crate::samples::records::Round { first: p.records, position: Some(3 << 20) });
+                    if drift == 0 {
+                        counted = 0;
+                    } else {
+                        // The FAT and the directory, which nobody sees here.
+                        counted += drift + 512 * (round % 3);
+                    }
+                    for _ in 0..file {
+                        let before = counted / every;
+                        counted += record;
+                        let ns = if counted / every != before { 84_000_000 } else { 1_150_000 };
+                        at += ns;
+                        p.add(Nanos(ns), at);
+                    }
+                }
+                let s = stalls(&p);
+                let found = s.in_bytes.unwrap_or_else(|| panic!("{every} drift {drift} records of {record}: {s:?}"));
+                assert!((found.length / every as f64 - 1.0).abs() < 0.01 && found.on > 0.9, "{every} {drift} {record}: {found:?}");
+                assert!(s.origin == Origin::Card && found.fixed == (drift == 0), "{every} {drift} {record}: {s:?}");
+                if found.fixed {
+                    let want = ((3u64 << 20) + every - record) as f64 % every as f64;
+                    let off = (found.phase - want).rem_euclid(every as f64);
+                    assert!(off.min(every as f64 - off) <= 2.0 * record as f64, "{every} {record}: {found:?}, {want}");
+                }
+            }
+        }
+    }
+
+    /// Two causes, each with its own distance and length.
+    #[test]
+    fn two_periods_are_two() {
+        for (a, b, long, short) in [(24u64 << 10, 32u64 << 10, 59u64, 14u64), (512 << 10, 64 << 10, 85, 12), (128 << 10, 80 << 10, 190, 30)]
+        {
+            for record in [100u64, 512] {
+                let mut bytes = 0u64;
+                let calls = (0..20_000_000 / record).map(|_| {
+                    let before = bytes;
+                    bytes += record;
+                    let crossed = |every: u64| u64::from(bytes / every != before / every);
+                    1_150_000 + crossed(a) * long * 1_000_000 + crossed(b) * short * 1_000_000
+                });
+                let s = stalls(&pass(record, calls));
+                let mut kinds = s.kinds.clone();
+                kinds.sort_by(|a, b| b.median.total_cmp(&a.median));
+                let found: Vec<f64> = kinds.iter().filter_map(|k| k.in_bytes).map(|p| p.length).collect();
+                assert_eq!(found.len(), 2, "{a} {b} {record}: {s:?}");
+                for (f, want) in found.iter().zip([a, b]) {
+                    assert!((f / want as f64 - 1.0).abs() < 0.01, "{a} {b} {record}: {s:?}");
+                }
+            }
+        }
+    }
+
+    /// A long call is long by its wire: what the card is busy is what it takes beyond the others.
+    #[test]
+    fn the_wire_is_not_busy_time() {
+        for (wire, busy) in [(500u64, 85u64), (1000, 10), (260, 200), (1, 600)] {
+            let p = pass(262_144, (0..400).map(|i| if i % 50 == 20 { (wire + busy) * 1_000_000 } else { wire * 1_000_000 }));
+            let s = stalls(&p);
+            assert!((s.beyond / 1e3 / busy as f64 - 1.0).abs() < 0.02, "{wire} {busy}: {s:?}");
+        }
     }
 
     #[test]

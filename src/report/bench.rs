@@ -1,14 +1,25 @@
-//! The record benchmark as text and as JSON: SdFat's two forms, populations, stalls, buffers, plots.
+//! The record benchmark as text and as JSON: SdFat's form, populations, stalls, buffers, plots.
+
+mod advice;
+mod price;
+mod stalls;
+mod summary;
+
+pub use advice::advice;
+pub use price::Price;
+pub use stalls::answer_text;
+pub use summary::summary;
 
 use super::plot::braille;
 use crate::device::CardState;
 use crate::experiment::{Figure, Series};
-use crate::infer::buffer::{Answer, gigabytes};
-use crate::infer::stalls::{LIMITS, Population, Stalls, populations, stalls};
+use crate::infer::buffer::{Answer, long};
+use crate::infer::stalls::{Population, buffered, populations, slow, stalls as find};
 use crate::samples::busy::Trace;
 use crate::samples::records::{Pass, consistent, loop_time};
-use crate::units::{Bytes, Nanos, three};
+use crate::units::{Nanos, three};
 use serde_json::{Value, json};
+use stalls::stall_text;
 use std::fmt::Write;
 
 /// One target's passes at one record size.
@@ -16,6 +27,8 @@ use std::fmt::Write;
 pub struct Bench {
     /// The target, and what stands between it and the files.
     pub target: String,
+    /// Bytes of the card, where they are known.
+    pub capacity: Option<u64>,
     pub host: String,
     /// What the flash went through before.
     pub state: CardState,
@@ -26,8 +39,35 @@ pub struct Bench {
     pub passes: Vec<Pass>,
     pub answers: Vec<Answer>,
     pub notes: Vec<String>,
-    /// A price and its currency, for comparisons (G13).
-    pub price: Option<f64>,
+    /// What the card cost, for comparisons (G13).
+    pub price: Option<Price>,
+    /// Bytes of a cluster, where they are known.
+    pub cluster: Option<u64>,
+    /// The files pass through the kernel, which reads ahead.
+    pub kernel: bool,
+    /// The kernel's page cache took the records: no figure is of the card.
+    pub cached: bool,
+    /// The command that measured it, without what it logs and for how long; empty where there was none.
+    pub again: String,
+}
+
+/// How a pass is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Characters of a line.
+    pub width: usize,
+    pub plots: bool,
+    /// In the form of 2012, too.
+    pub sdfat: bool,
+}
+
+/// Seconds of a day: what a logger should last.
+const DAY: f64 = 86_400.0;
+
+/// A time for `--for`, rounded up, with a little to spare.
+fn hours(seconds: f64) -> String {
+    let s = seconds * 1.02;
+    if s < 7200.0 { format!("{:.0}m", (s / 60.0).ceil().max(1.0)) } else { format!("{:.0}h", (s / 3600.0).ceil()) }
 }
 
 /// Name and version of the JSON form.
@@ -51,12 +91,40 @@ pub fn sdfat(p: &Pass) -> [String; 2] {
 
 impl Bench {
     /// The first line: what was done to what.
-    fn title(&self) -> String {
-        format!("{}, {}: {:.2} MB in records of {} B, {}", self.target, self.host, self.file as f64 / 1e6, self.record, self.sync)
+    pub fn title(&self) -> String {
+        let (mut written, mut begun) = (self.file as f64, 1);
+        if let Some(p) = self.passes.first() {
+            (written, begun) = (p.bytes() as f64, p.rounds.len().max(1));
+        }
+        let mut out = format!("{}, {}: {:.2} MB in records of {} B, {}", self.target, self.host, written / 1e6, self.record, self.sync);
+        if begun > 1 {
+            let _ = write!(out, ", a file of {:.2} MB begun {begun} times", self.file as f64 / 1e6);
+        }
+        out
     }
 
-    pub fn text(&self, width: usize, plots: bool) -> String {
+    /// The longest call of the writes beside what the standard allows. The wire takes its part of a long record.
+    fn worst(&self) -> Option<String> {
+        let p = self.passes.iter().filter(|p| p.write && p.records > 1).max_by_key(|p| p.longest)?;
+        let beyond = find(p).beyond;
+        let more = if beyond < 0.9 * p.longest.micros() {
+            format!(", {} more than the shortest that reaches the card", us(beyond))
+        } else {
+            String::new()
+        };
+        Some(format!("longest write {}{more}; the SD standard allows a card to be busy for 250 ms (SDXC: 500 ms)", p.longest))
+    }
+
+    pub fn text(&self, style: Style) -> String {
         let mut out = format!("{}\n", self.title());
+        if self.cached {
+            let _ = writeln!(
+                out,
+                "  The kernel's page cache took these records: the figures are of the memory, not of the card. --sync 1 times the card."
+            );
+        } else if let Some(worst) = self.worst() {
+            let _ = writeln!(out, "  {worst}");
+        }
         for write in [true, false] {
             let passes: Vec<&Pass> = self.passes.iter().filter(|p| p.write == write).collect();
             let Some(first) = passes.first() else { continue };
@@ -64,22 +132,29 @@ impl Bench {
             passes.iter().for_each(|p| {
                 let _ = writeln!(out, "{}", sdfat(p)[0]);
             });
-            let _ = writeln!(out, "\n{}", sdfat(first)[1]);
+            if self.kernel && !write {
+                let _ =
+                    writeln!(out, "  The kernel reads ahead into its page cache: most of these calls are of the memory, not of the card.");
+            }
+            if style.sdfat {
+                let _ = writeln!(out, "\n{}\n", sdfat(first)[1]);
+            }
             self.pass(&mut out, first);
-            if plots {
+            if style.plots {
                 for f in [histogram(first), timeline(first)] {
-                    let lines = braille(&f, width.min(100), 6);
+                    let lines = braille(&f, style.width.min(100), 6);
                     if !lines.is_empty() {
                         let _ = writeln!(out, "\n{}", lines.join("\n"));
                     }
                 }
             }
         }
-        if !self.answers.is_empty() {
+        let lines = self.buffers();
+        if !lines.is_empty() {
             let _ = writeln!(out, "\nBuffer for a logger");
         }
-        for a in &self.answers {
-            let _ = writeln!(out, "  - {}", answer(a));
+        for line in lines {
+            let _ = writeln!(out, "  - {line}");
         }
         for n in &self.notes {
             let _ = writeln!(out, "  note: {n}");
@@ -87,22 +162,72 @@ impl Bench {
         out
     }
 
+    /// What a logger needs, in words: first what would decide a question of a day.
+    pub fn buffers(&self) -> Vec<String> {
+        let short = self.answers.iter().filter(|a| a.bytes.is_some() && a.seconds() < DAY).map(Answer::seconds).reduce(f64::min);
+        let most = self.passes.iter().find(|p| p.write).map_or(0.0, |p| p.bytes() as f64 * 1e9 / p.total.0.max(1) as f64);
+        let rate = self.answers.iter().map(|a| a.rate).fold(0.0, f64::max);
+        let mut out = vec![];
+        if let Some(short) = short.filter(|_| most > 0.0) {
+            let wanted = 3.0 * DAY * rate;
+            let run = self.again(&format!("--no-read --log {rate:.0}B --loss-time 24h --for {}", hours(wanted / most)));
+            out.push(format!(
+                "this run carries no more than one loss in {} of logging; one in a day takes {} of writing{}",
+                long(short),
+                long(wanted / most),
+                run.map_or(String::new(), |r| format!(": {r}"))
+            ));
+        }
+        for a in &self.answers {
+            out.push(answer_text(a));
+            if let Some(run) = a.wants.filter(|_| a.bytes.is_none()).and_then(|w| {
+                self.again(&format!("--no-read --log {:.0}B --loss-gb {} --for {}", a.rate, (a.gb * 1e6).ceil() / 1e6, hours(w)))
+            }) {
+                out.push(format!("what decides it: {run}"));
+            }
+        }
+        out
+    }
+
+    /// The command with more options.
+    fn again(&self, options: &str) -> Option<String> {
+        (!self.again.is_empty()).then(|| format!("{} {options}", self.again))
+    }
+
     fn pass(&self, out: &mut String, p: &Pass) {
+        let share = 100.0 * p.lost().0 as f64 / p.total.0.max(1) as f64;
+        let what = if p.record < 512 { ", most of it the writing of sectors" } else { "" };
+        let what = if p.write { what } else { "" };
+        let _ = writeln!(
+            out,
+            "  {} records; time lost to longer calls: {} of {} ({} %{what}), that is (avg - min) times the records",
+            p.records,
+            p.lost(),
+            p.total,
+            three(share)
+        );
+        if p.left_out() {
+            let _ = writeln!(
+                out,
+                "  the first call took {}: it counts in avg and in what follows, and not in max and min, as in SdFat's bench (--count-first counts it)",
+                p.first
+            );
+        }
         let cells: Vec<String> = PERCENTILES.iter().map(|&q| format!("{q} % {}", us(p.percentile(q)))).collect();
         let _ = writeln!(out, "  calls up to: {}", cells.join(", "));
         let groups = populations(p);
-        let whole = p.record.is_multiple_of(512);
-        let shown: Vec<String> = groups.iter().map(|g| group(g, &groups, whole)).collect();
+        let held = buffered(p, &groups);
+        let shown: Vec<String> = groups.iter().enumerate().map(|(i, g)| group(g, held && i == 0)).collect();
         if shown.len() > 1 {
             let _ = writeln!(out, "  populations: {}", shown.join("; "));
         }
         let _ = writeln!(out, "  open {}, last sync and close {}", p.opened, p.closed);
         if !consistent(p.record, p.speed(), p.mean()) {
             let x = loop_time(p.record, p.speed(), p.mean());
-            let _ = writeln!(out, "  speed and mean contradict each other by {} µs a record (G7)", three(-x));
+            let _ = writeln!(out, "  speed and mean contradict each other by {} µs a record", three(-x));
         }
         if p.unordered {
-            let tail: Vec<String> = stalls(p).tail.iter().filter(|t| t.1 > 0).map(|(ms, n)| format!("{n} above {ms} ms")).collect();
+            let tail: Vec<String> = find(p).tail.iter().filter(|t| t.1 > 0).map(|(ms, n)| format!("{n} above {ms} ms")).collect();
             let tail = if tail.is_empty() { "no call above 1 ms".into() } else { tail.join(", ") };
             let _ = writeln!(
                 out,
@@ -110,7 +235,7 @@ impl Bench {
             );
             return;
         }
-        stall_text(out, &stalls(p), p);
+        stall_text(out, &find(p), p);
     }
 
     pub fn json(&self) -> Value {
@@ -119,22 +244,39 @@ impl Bench {
             "schema": SCHEMA,
             "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
             "target": self.target,
+            "capacity": self.capacity,
             "state": self.state,
             "host": self.host,
             "record": self.record,
             "file": self.file,
             "sync": self.sync,
-            "price": self.price,
+            "price": self.price.as_ref().map(Price::to_string),
+            "cluster": self.cluster,
+            "kernel": self.kernel,
+            "cached": self.cached,
+            "title": self.title(),
+            "worst": self.worst(),
             "passes": passes,
             "buffers": self.answers,
+            "buffer_text": self.buffers(),
             "notes": self.notes,
         })
     }
 }
 
+/// Stalls whose places go into the JSON.
+const MOST_PLACES: usize = 4096;
+
 fn pass_json(p: &Pass) -> Value {
     let (max, min) = p.max_min();
     let counts: Vec<(u64, u64)> = p.histogram.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect();
+    let found = find(p);
+    let mut text = String::new();
+    if !p.unordered {
+        stall_text(&mut text, &found, p);
+    }
+    let places: Vec<(u64, u64, u64)> =
+        slow(p, found.threshold).iter().take(MOST_PLACES).map(|s| (p.began(s.round).unwrap_or(0) + s.offset, s.took, s.at)).collect();
     let percentiles: Vec<(f64, f64)> = PERCENTILES.iter().map(|&q| (q, p.percentile(q))).collect();
     json!({
         "write": p.write,
@@ -149,8 +291,14 @@ fn pass_json(p: &Pass) -> Value {
         "consistent": consistent(p.record, p.speed(), p.mean()),
         "percentiles_us": percentiles,
         "populations": populations(p),
-        "stalls": (!p.unordered).then(|| stalls(p)),
+        "stalls": (!p.unordered).then_some(found),
         "unordered": p.unordered,
+        "stall_text": text.lines().map(str::trim_start).collect::<Vec<_>>(),
+        "stall_places": places,
+        "lost_ns": p.lost().0,
+        "first_us": p.first.micros(),
+        "left_out": p.left_out(),
+        "rounds": p.rounds,
         "histogram_ns": counts,
         "timeline": { "stretch_ns": p.stretch, "records": p.timeline.iter().map(|s| s.records).collect::<Vec<_>>(),
             "worst_ns": p.timeline.iter().map(|s| s.worst_ns).collect::<Vec<_>>() },
@@ -160,81 +308,9 @@ fn pass_json(p: &Pass) -> Value {
     })
 }
 
-fn group(g: &Population, all: &[Population], whole_sectors: bool) -> String {
-    // G3: a record that stays in a buffer against one that reaches the card.
-    let what = match all {
-        [hit, rest @ ..] if !whole_sectors && !rest.is_empty() && std::ptr::eq(g, hit) && rest[0].median > 3.0 * hit.median => {
-            " (in a buffer)"
-        }
-        _ => "",
-    };
+fn group(g: &Population, held: bool) -> String {
+    let what = if held { " (in a buffer)" } else { "" };
     format!("{} % in {} to {}, median {}{what}", three(g.share * 100.0), us(g.shortest), us(g.longest), us(g.median))
-}
-
-fn stall_text(out: &mut String, s: &Stalls, p: &Pass) {
-    if s.count == 0 {
-        let _ = writeln!(
-            out,
-            "  stalls: no call above {} in {:.4} GB; fewer than {} a GB at 95 %",
-            us(s.threshold),
-            p.bytes() as f64 / 1e9,
-            three(s.interval[1])
-        );
-    } else {
-        let _ = writeln!(
-            out,
-            "  stalls: {} calls above {}, median {}, longest {}; {} a GB ({} to {}); {} % of the time",
-            s.count,
-            us(s.threshold),
-            us(s.median),
-            us(s.longest),
-            three(s.per_gb),
-            three(s.interval[0]),
-            three(s.interval[1]),
-            three(s.cost * 100.0)
-        );
-        let show = |x: f64| three(x * 100.0);
-        if let Some(b) = s.in_bytes {
-            let whole = Bytes((b.length / 512.0).round() as u64 * 512);
-            let _ = writeln!(out, "    every {whole} ({} % of them lie on that, {} % of its places have one)", show(b.on), show(b.filled));
-        }
-        if let Some(t) = s.in_time {
-            let _ = writeln!(out, "    every {} of writing ({} % of them)", Nanos(t.length as u64), show(t.on));
-        }
-        match (s.in_bytes, s.in_time) {
-            (Some(b), Some(t)) if (b.on - t.on).abs() < 0.1 => {
-                let _ = writeln!(out, "    bytes or time: the rate was too even to tell which of the two the card counts");
-            }
-            (None, None) if s.count >= 4 => {
-                let _ = writeln!(out, "    at no regular distance, in bytes or in time");
-            }
-            _ => {}
-        }
-    }
-    let tail: Vec<String> = s.tail.iter().filter(|t| t.1 > 0 && t.0 >= 10.0).map(|t| format!("{} above {} ms", t.1, t.0)).collect();
-    if !tail.is_empty() {
-        let _ = writeln!(out, "    tail: {}", tail.join(", "));
-    }
-    for (ms, what) in LIMITS {
-        if p.write && p.longest.millis() > ms {
-            let _ = writeln!(out, "    the longest call is above {ms} ms, the limit of: {what}");
-        }
-    }
-}
-
-fn answer(a: &Answer) -> String {
-    let rate = three(a.rate / 1e3);
-    let Some(bytes) = a.bytes else {
-        return format!("to log {rate} kB/s with less than one loss in {}: undecided, because {}", gigabytes(a.gb), a.because);
-    };
-    let replayed = a.replayed.map_or(String::new(), |[with, less]| format!("; replayed: {with} losses, with one record less {less}"));
-    let halves =
-        a.halves.map_or(String::new(), |(b, lost)| format!("; {b} B from the first half of the calls loses {lost} times in the second"));
-    format!(
-        "to log {rate} kB/s with less than one loss in {} you need {bytes} B of buffer: {}{replayed}{halves}",
-        gigabytes(a.gb),
-        a.because
-    )
 }
 
 /// Calls over their length, both on logarithmic axes.
@@ -277,26 +353,4 @@ pub fn busy(trace: &Trace) -> Figure {
 fn figure(title: &str, x: &str, y: &str, log: bool, points: Vec<(f64, f64)>) -> Figure {
     let series = vec![Series { name: "calls".into(), points }];
     Figure { title: title.into(), x: x.into(), y: y.into(), log_x: log, log_y: log, series }
-}
-
-/// Several targets beside each other, with ratios to the first (G4, G6), and speed per price where prices are given (G13).
-pub fn summary(all: &[Bench]) -> String {
-    let mut out = String::from(
-        "| target | record | write KB/s | x | max us | avg us | read KB/s | x | max us | avg us |\n|---|---|---|---|---|---|---|---|---|---|\n",
-    );
-    for b in all {
-        let first = all.iter().find(|f| f.record == b.record);
-        let of = |b: &Bench, write: bool| b.passes.iter().find(|p| p.write == write).map(|p| (p.speed(), p.max_min().0, p.mean()));
-        let cells = |write: bool| match (of(b, write), first.and_then(|f| of(f, write))) {
-            (Some(x), Some(f)) => format!("{:.2} | {:.2} | {:.0} | {:.0}", x.0, x.0 / f.0, x.1, x.2),
-            _ => "- | - | - | -".into(),
-        };
-        let _ = writeln!(out, "| {} | {} | {} | {} |", b.target, b.record, cells(true), cells(false));
-    }
-    for b in all {
-        if let (Some(price), Some(p)) = (b.price.filter(|p| *p > 0.0), b.passes.iter().find(|p| p.write)) {
-            let _ = writeln!(out, "{} in records of {} B: {:.1} kB/s written for 1 of the price", b.target, b.record, p.speed() / price);
-        }
-    }
-    out
 }

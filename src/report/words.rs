@@ -132,6 +132,14 @@ pub const GLOSSARY: &[(&str, &str)] = &[
     ("runner-up", "The second most probable answer, with its probability."),
     ("SLC cache", "A part of the flash that is written fast, with one bit a cell, and tidied up later."),
     ("stall", "A single access that takes far longer than the others."),
+    (
+        "three bits a cell (TLC)",
+        "A cell of flash that holds one of eight levels of charge, fewer than 100 electrons apart. It is cheap, slow to write, and wears out sooner than one of one or two bits.",
+    ),
+    (
+        "wear levelling",
+        "Every erase wears a block of flash a little. The card spreads the erases; static wear levelling also moves data that never change, so that their blocks take their share, which is a stall now and then.",
+    ),
     ("write amplification", "Bytes written to the flash for each byte that the host wrote."),
     ("write unit", "What is programmed as one. A smaller write costs as much."),
 ];

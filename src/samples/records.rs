@@ -26,6 +26,15 @@ pub struct Stretch {
     pub worst_ns: u64,
 }
 
+/// One time that the file was written or read from its start; a run of fixed time has many in one pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Round {
+    /// Number of its first record in the pass.
+    pub first: u64,
+    /// Where the file began on the target then, in bytes, where it is known to lie in one piece.
+    pub position: Option<u64>,
+}
+
 /// One pass over the file.
 #[derive(Clone, Debug)]
 pub struct Pass {
@@ -53,6 +62,10 @@ pub struct Pass {
     pub position: Option<u64>,
     /// The calls were only counted, by how long they took: `calls` and `timeline` are empty, since nobody knows their order.
     pub unordered: bool,
+    /// The times the file was begun; empty: once, with the first record.
+    pub rounds: Vec<Round>,
+    /// The first call, which longest and shortest may leave out.
+    pub first: Nanos,
     /// The longest call, ns, with the first.
     top: u64,
     /// Calls up to this long are only summed up.
@@ -83,6 +96,8 @@ impl Pass {
             timeline: vec![],
             position: None,
             unordered: false,
+            rounds: vec![],
+            first: Nanos(0),
             top: 0,
             floor: 0,
             skip: skip_first,
@@ -114,6 +129,9 @@ impl Pass {
     pub fn add(&mut self, took: Nanos, at: u64) {
         let ns = took.0;
         self.histogram.saturating_record(ns.max(1));
+        if self.records == 0 {
+            self.first = took;
+        }
         self.records += 1;
         self.total.0 += ns;
         self.top = self.top.max(ns);
@@ -192,6 +210,27 @@ impl Pass {
     pub fn percentile(&self, p: f64) -> f64 {
         // A bin's upper end may lie above anything measured.
         self.histogram.value_at_quantile((p / 100.0).clamp(0.0, 1.0)).min(self.top) as f64 / 1e3
+    }
+
+    /// Whether the first call is left out of longest and shortest, and is longer or shorter than both.
+    pub fn left_out(&self) -> bool {
+        self.skip && self.records > 1 && (self.first > self.longest || self.first < self.shortest)
+    }
+
+    /// The time that calls took beyond the shortest one: (mean - shortest) times the number of records.
+    pub fn lost(&self) -> Nanos {
+        Nanos(((self.mean() - self.max_min().1).max(0.0) * 1e3 * self.records as f64) as u64)
+    }
+
+    /// The round of a record, and the place in the file where the record begins.
+    pub fn round_of(&self, record: u64) -> (usize, u64) {
+        let i = self.rounds.partition_point(|r| r.first <= record).saturating_sub(1);
+        (i, (record - self.rounds.get(i).map_or(0, |r| r.first)) * self.record)
+    }
+
+    /// Where a round began on the target, where that is known.
+    pub fn began(&self, round: usize) -> Option<u64> {
+        self.rounds.get(round).map_or(self.position, |r| r.position)
     }
 
     /// Kept calls with the number of their record and when they began, in ns of calls made so far.

@@ -6,9 +6,9 @@
 //!
 //! Only accesses are made, no content: the volume is where the SD formatters put one, and the file lies in one piece.
 
-use super::{BenchFile, Result};
+use super::{BenchFile, Result, WorkloadError};
 use crate::device::{Access, Device, Fill, Machine, Op};
-use crate::units::{KIB, MIB, Nanos, SECTOR};
+use crate::units::{Bytes, KIB, MIB, Nanos, SECTOR};
 
 /// Where the parts of a volume lie, in bytes: SdFormatter's sizes, and data on a boundary of 128 KiB (FAT16) or 4 MiB (FAT32).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +35,35 @@ impl Layout {
             let directory = data - 32 * SECTOR;
             return Layout { cluster, entry, fat: directory - 2 * fat_len, fat_len, directory, data };
         }
+        Layout::fat32(cluster, fat_len)
+    }
+
+    fn fat32(cluster: u64, fat_len: u64) -> Layout {
         let fat = 4 * MIB + 32 * SECTOR;
         let data = (fat + 2 * fat_len).next_multiple_of(4 * MIB);
-        Layout { cluster, entry, fat, fat_len, directory: data, data: data + cluster }
+        Layout { cluster, entry: 4, fat, fat_len, directory: data, data: data + cluster }
+    }
+
+    /// The same with clusters of another size: FAT16 or FAT32, as their number asks for.
+    ///
+    /// # Errors
+    /// No FAT has such clusters on a card of this capacity.
+    pub fn with_clusters(capacity: u64, cluster: u64) -> Result<Layout> {
+        let count = capacity / cluster.max(1);
+        let refuse = |why: &str| Err(WorkloadError::Refused(format!("clusters of {} cannot be: {why}", Bytes(cluster))));
+        if !cluster.is_power_of_two() || !(SECTOR..=64 * KIB).contains(&cluster) {
+            return refuse("a cluster of FAT is a power of two from 512 B to 64 KiB");
+        }
+        match count {
+            0..4_085 => refuse("so few of them make a FAT12 volume, which is not simulated; take smaller ones"),
+            4_085..65_525 => {
+                let fat_len = (count * 2).next_multiple_of(SECTOR);
+                let data = (65 * SECTOR + 2 * fat_len + 32 * SECTOR).next_multiple_of(128 * KIB);
+                let directory = data - 32 * SECTOR;
+                Ok(Layout { cluster, entry: 2, fat: directory - 2 * fat_len, fat_len, directory, data })
+            }
+            _ => Ok(Layout::fat32(cluster, (count * 4).next_multiple_of(SECTOR))),
+        }
     }
 }
 
@@ -69,6 +95,11 @@ impl<'a> Library<'a> {
     /// A file that begins 1 MiB behind the start of the data: the card is not empty.
     pub fn new(device: &'a mut dyn Device, machine: Machine) -> Library<'a> {
         let layout = Layout::of(device.geometry().size);
+        Library::on(device, machine, layout)
+    }
+
+    /// The same on a volume that is laid out otherwise.
+    pub fn on(device: &'a mut dyn Device, machine: Machine, layout: Layout) -> Library<'a> {
         let at = layout.data + MIB.next_multiple_of(layout.cluster);
         Library { device, machine, layout, at, size: 0, pos: 0, data: None, fat: None, changed: false }
     }
@@ -296,6 +327,22 @@ mod tests {
         assert!(l.fat >= 65 * SECTOR && l.fat + 2 * l.fat_len == l.directory);
         let l = Layout::of(60906 * MIB);
         assert_eq!((l.cluster, l.entry, l.directory % (4 * MIB)), (64 * KIB, 4, 0));
+    }
+
+    #[test]
+    fn clusters_of_another_size() {
+        for mb in [120u64, 488, 968, 3800] {
+            for cluster in [512, 4 * KIB, 16 * KIB, 64 * KIB] {
+                let Ok(l) = Layout::with_clusters(mb * MIB, cluster) else {
+                    assert!(mb * MIB / cluster < 4085, "{mb} MiB, {cluster}");
+                    continue;
+                };
+                assert_eq!(l.entry, if mb * MIB / cluster < 65_525 { 2 } else { 4 }, "{mb} MiB, {cluster}");
+                assert!(l.fat + 2 * l.fat_len <= l.directory && l.directory < l.data && l.fat_len >= mb * MIB / cluster * l.entry, "{l:?}");
+            }
+            assert_eq!(Layout::with_clusters(mb * MIB, Layout::of(mb * MIB).cluster).unwrap().entry, Layout::of(mb * MIB).entry);
+        }
+        assert!(Layout::with_clusters(968 * MIB, 3000).is_err() && Layout::with_clusters(968 * MIB, 256).is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The record benchmark of SdFat (G1, G2, G8): a file written in records of one size, each call timed, then read back.
 
 use super::{BenchFile, Result};
-use crate::samples::records::Pass;
+use crate::samples::records::{Pass, Round};
 use crate::units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,7 +30,7 @@ pub struct Plan {
     pub sync: Sync,
     /// Reads the file back, as often as it was written.
     pub read: bool,
-    /// Goes on until this time of the target's clock, instead of `passes`.
+    /// Writes until this time of the target's clock, instead of `passes`.
     pub until: Option<Nanos>,
 }
 
@@ -52,9 +52,11 @@ pub type Progress<'a> = &'a mut dyn FnMut(u32, u32, f64);
 pub fn run(file: &mut dyn BenchFile, plan: &Plan, stop: &AtomicBool, progress: Progress) -> Result<Vec<Pass>> {
     let mut out: Vec<Pass> = vec![];
     for write in [true, false] {
-        if !write && (!plan.read || plan.until.is_some()) {
+        if !write && !plan.read {
             break;
         }
+        // A fixed time is one of writing; what was written last is read back.
+        let plan = &Plan { until: plan.until.filter(|_| write), ..plan.clone() };
         let mut joined: Option<Pass> = None;
         let mut n = 0;
         while n < plan.passes || plan.until.is_some_and(|t| file.now() < t) {
@@ -81,6 +83,7 @@ pub fn run(file: &mut dyn BenchFile, plan: &Plan, stop: &AtomicBool, progress: P
 fn one(file: &mut dyn BenchFile, plan: &Plan, pass: &mut Pass, stop: &AtomicBool, progress: &mut dyn FnMut(f64)) -> Result<()> {
     let write = pass.write;
     let reserve = plan.reserve.then_some(plan.file);
+    pass.rounds.push(Round { first: pass.records, position: None });
     pass.opened = if write { file.create(reserve)? } else { file.open()? };
     let (earlier, begun) = (pass.elapsed.0, file.now());
     let records = plan.file / plan.record;
@@ -104,5 +107,8 @@ fn one(file: &mut dyn BenchFile, plan: &Plan, pass: &mut Pass, stop: &AtomicBool
     pass.elapsed = Nanos(earlier) + (file.now() - begun);
     pass.closed = synced + file.close()?;
     pass.position = file.position();
+    if let Some(r) = pass.rounds.last_mut() {
+        r.position = pass.position;
+    }
     Ok(())
 }

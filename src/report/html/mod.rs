@@ -2,10 +2,12 @@
 //!
 //! Everything comes from the findings and figures of the report; an experiment that is added shows up without a change here.
 
+mod bench;
 mod data;
 mod fragmentation;
 mod sections;
 
+pub use bench::page as bench_page;
 pub use fragmentation::{map_page, page as lab_page};
 
 use super::Report;

@@ -1,0 +1,135 @@
+//! What `bench` writes beside its text: tables, files, pages.
+
+use super::BenchArgs;
+use crate::compare::bench::{classes, rows, text};
+use crate::experiment::Figure;
+use crate::report::bench::{Bench, SCHEMA, advice, busy, histogram, summary, timeline};
+use crate::report::{html, svg};
+use crate::samples::busy::Trace;
+use crate::units::{Bytes, rate};
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+fn dash(p: &Path) -> bool {
+    p.as_os_str() == "-"
+}
+
+/// Standard output belongs to one of the files.
+pub fn taken(a: &BenchArgs) -> bool {
+    [&a.json, &a.busy, &a.html].into_iter().flatten().any(|p| dash(p))
+}
+
+fn write_to(to: &Path, content: &str) -> anyhow::Result<()> {
+    if dash(to) {
+        std::io::stdout().write_all(content.as_bytes())?;
+        return Ok(());
+    }
+    crate::report::put(to, content).with_context(|| format!("cannot write {}", to.display()))
+}
+
+/// Everything measured, as `--json` writes it. `first`: how many of the targets are of the first class.
+fn value(a: &BenchArgs, all: &[Bench]) -> Value {
+    let advice: Vec<Value> = advice(all).into_iter().map(|(target, lines)| json!({ "target": target, "lines": lines })).collect();
+    let mut v = json!({ "schema": SCHEMA, "benches": all.iter().map(Bench::json).collect::<Vec<_>>(), "advice": advice });
+    if !a.against.is_empty() {
+        let rows = rows(&v).unwrap_or_default();
+        let (second, first): (Vec<_>, Vec<_>) = rows.into_iter().partition(|r| a.against.contains(&r.card));
+        let ratios = classes(&first, &second);
+        v["classes"] = json!({ "against": a.against, "ratios": ratios, "text": text(&ratios).lines().collect::<Vec<_>>() });
+    }
+    v
+}
+
+/// Tables, advice and files behind the texts of the single runs.
+pub fn save(a: &BenchArgs, all: &[Bench], trace: &Trace) -> anyhow::Result<()> {
+    if let Some(f) = &a.busy {
+        if trace.transactions.is_empty() {
+            bail!("only a simulated card on a microcontroller tells how long it is busy; use sim:NAME?host=avr-16mhz-spi");
+        }
+        write_to(f, &trace.print())?;
+    }
+    if let Some(dir) = &a.svg {
+        pictures(dir, all, trace)?;
+    }
+    let v = value(a, all);
+    if !taken(a) {
+        let mut out = std::io::stdout();
+        if a.chunks.is_some() {
+            write!(out, "{}", chunk_table(all))?;
+        } else if all.len() > 1 {
+            write!(out, "\n{}", summary(all))?;
+        }
+        if let Some(lines) = v["classes"]["text"].as_array() {
+            let both = |t: &[String]| t.join(", ");
+            writeln!(out, "\nFirst class: {}; second: {}", both(&a.targets), both(&a.against))?;
+            lines.iter().filter_map(Value::as_str).try_for_each(|l| writeln!(out, "{l}"))?;
+        }
+        let advice = if a.chunks.is_some() { vec![] } else { advice(all) };
+        for (target, lines) in &advice {
+            writeln!(out, "\nWhat to do{}", if advice.len() > 1 { format!(" with {target}") } else { String::new() })?;
+            lines.iter().try_for_each(|l| writeln!(out, "  - {l}"))?;
+        }
+    }
+    if let Some(f) = &a.html {
+        write_to(f, &html::bench_page(&v).map_err(anyhow::Error::msg)?)?;
+    }
+    if let Some(f) = &a.json {
+        write_to(f, &format!("{v}\n"))?;
+    }
+    Ok(())
+}
+
+fn pictures(dir: &PathBuf, all: &[Bench], trace: &Trace) -> anyhow::Result<()> {
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let put = |name: String, f: &Figure| write_to(&dir.join(name), &svg::file(f));
+    for b in all {
+        let card: String = b.target.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        for p in &b.passes {
+            let head = format!("{card}-{}-{}", b.record, if p.write { "write" } else { "read" });
+            put(format!("{head}-histogram.svg"), &histogram(p))?;
+            put(format!("{head}-timeline.svg"), &timeline(p))?;
+        }
+    }
+    if !trace.transactions.is_empty() {
+        put("busy.svg".into(), &busy(trace))?;
+    }
+    Ok(())
+}
+
+/// Share of the best rate that is enough.
+const ENOUGH: f64 = 0.9;
+
+/// Rate against the size of a call, and the smallest that is enough (C22, C23).
+fn chunk_table(all: &[Bench]) -> String {
+    let mut out = String::from("| target | files | chunk | write | read |\n|---|---|---|---|---|\n");
+    let speed = |b: &Bench, write: bool| b.passes.iter().find(|p| p.write == write).map(|p| p.speed());
+    for b in all {
+        let cell = |x: Option<f64>| x.map_or("-".into(), |x| rate(x * 1e3));
+        out += &format!("| {} | {} | {} | {} | {} |\n", b.target, b.host, Bytes(b.record), cell(speed(b, true)), cell(speed(b, false)));
+    }
+    let mut seen: Vec<(&str, &str)> = vec![];
+    for b in all {
+        if seen.contains(&(&b.target, &b.host)) {
+            continue;
+        }
+        seen.push((&b.target, &b.host));
+        let same: Vec<&Bench> = all.iter().filter(|o| o.target == b.target && o.host == b.host).collect();
+        let best = same.iter().filter_map(|b| speed(b, true)).fold(0.0, f64::max);
+        let mut by_size: Vec<&&Bench> = same.iter().filter(|b| speed(b, true).is_some_and(|s| s >= ENOUGH * best)).collect();
+        by_size.sort_by_key(|b| b.record);
+        if let (Some(knee), true) = (by_size.first(), same.len() > 1) {
+            let last = same.iter().map(|b| b.record).max() == Some(knee.record);
+            out += &format!(
+                "{}, {}: write {} at a time, that gives {:.0} % of the best rate{}\n",
+                b.target,
+                b.host,
+                Bytes(knee.record),
+                100.0 * speed(knee, true).unwrap_or(0.0) / best.max(1e-9),
+                if last { "; larger calls may give more" } else { "" }
+            );
+        }
+    }
+    out
+}
