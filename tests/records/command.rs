@@ -1,0 +1,121 @@
+//! `nandscope bench` as it is called.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn bench(args: &[&str], dir: &Path) -> (Output, String) {
+    let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).current_dir(dir).output().unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    (out, text)
+}
+
+fn good(args: &[&str], dir: &Path) -> String {
+    let (out, text) = bench(args, dir);
+    assert!(out.status.success(), "{args:?}: {text}");
+    text
+}
+
+/// An image as `format` makes it has a partition table; the file goes into the volume inside.
+#[test]
+fn an_image_that_format_made_can_be_timed() {
+    let dir = tempfile::tempdir().unwrap();
+    for (mb, options) in [(64u64, &[][..]), (300, &["--fs", "fat32"]), (40, &["--no-table"])] {
+        let (size, path) = ((mb << 20).to_string(), dir.path().join("f.img"));
+        std::fs::File::create(&path).unwrap().set_len(mb << 20).unwrap();
+        good(&[&["format", "f.img", "--consent", &size, "-q"], options].concat(), dir.path());
+        let run = ["bench", "f.img", "--write", "--consent", &size, "--record", "512", "--file", "100kB", "-q"];
+        let text = good(&run, dir.path());
+        assert_eq!(text.contains("in the FAT volume of partition 1"), options != ["--no-table"], "{text}");
+        assert!(text.contains("0.10 MB in records of 512 B") && text.contains("Linux "), "{text}");
+    }
+    std::fs::File::create(dir.path().join("empty.img")).unwrap().set_len(8 << 20).unwrap();
+    let (out, text) = bench(&["bench", "empty.img", "--write", "--consent", "8388608", "-q"], dir.path());
+    assert!(!out.status.success() && text.contains("nandscope format empty.img"), "{text}");
+}
+
+/// In a directory the card is timed, or the page cache is named; it never sizes a buffer.
+#[test]
+fn the_page_cache_is_no_card() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = ["bench", ".", "--write", "--record", "512", "--file", "10kB", "--log", "20kB", "-q"];
+    let text = good(&run, dir.path());
+    assert!(text.contains("synced after each") && !text.contains("page cache took"), "{text}");
+    assert!(text.contains("Linux ") && text.contains("reads ahead"), "{text}");
+    for sync in ["end", "never"] {
+        let text = good(&[&run[..], &["--sync", sync]].concat(), dir.path());
+        let second = text.lines().nth(1).unwrap();
+        assert!(second.contains("page cache took these records"), "the plain words come first: {text}");
+        assert!(text.contains("undecided, because the kernel's page cache took the records") && !text.contains("you need"), "{text}");
+    }
+    let (out, text) = bench(&["bench", "nosuchdir"], dir.path());
+    assert!(!out.status.success() && text.contains("there is no nosuchdir") && !text.contains("--write"), "{text}");
+}
+
+/// A run that is asked about a logger is long, says what it carries as time, and what a day takes.
+#[test]
+fn a_logger_is_asked_for_a_day() {
+    let dir = tempfile::tempdir().unwrap();
+    for (card, rate) in [("sim:wintec-1gb", "100kB"), ("sim:amazon-c10-4gb?host=rp2040-spi", "20kB/s")] {
+        let text = good(&["bench", card, "--record", "512", "--no-read", "-q", "--log", rate], dir.path());
+        assert!(text.contains(" begun ") && text.contains("of logging"), "{text}");
+        let before = text.find("one in a day takes").expect("what would decide it");
+        assert!(before < text.find("you need").unwrap() && text.contains("--loss-time 24h --for "), "{text}");
+        // As much as was asked for, and no more.
+        let short = good(&["bench", card, "--record", "512", "--no-read", "-q", "--log", rate, "--file", "1MB"], dir.path());
+        assert!(short.contains(": 1.00 MB in records"), "{short}");
+        let day = good(&["bench", card, "--record", "512", "--no-read", "-q", "--log", rate, "--loss-time", "1d"], dir.path());
+        assert!(day.contains("undecided, because") && day.contains("what decides it: nandscope bench"), "{day}");
+    }
+    let full = good(&["bench", "sim:amazon-c10-4gb", "--record", "512", "--no-read", "-q", "--log", "202kB", "--file", "5MB"], dir.path());
+    assert!(full.contains("undecided, because the card takes no more than 203 kB/s"), "{full}");
+    let (out, text) = bench(&["bench", "sim:null", "--log", "20"], dir.path());
+    assert!(!out.status.success() && text.contains("20kB"), "{text}");
+}
+
+#[test]
+fn classes_prices_and_a_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let run =
+        ["bench", "sim:wintec-1gb", "sim:swissbit-1gb", "--against", "sim:sandisk-c2-2gb", "sim:amazon-c10-4gb", "--count-first", "-q"];
+    let text =
+        good(&[&run[..], &["--price", "40 USD", "--price", "5.75 eur", "--json", "b.json", "--html", "a.html"]].concat(), dir.path());
+    // Published: 2.25 and 1.29 at 512 B, 1.85 and 1.19 at 100 B.
+    for (what, published) in [
+        ("writes in records of 512 B", 2.25),
+        ("reads in records of 512 B", 1.29),
+        ("writes in records of 100 B", 1.85),
+        ("reads in records of 100 B", 1.19),
+    ] {
+        let line = text.lines().find(|l| l.starts_with(what)).unwrap_or_else(|| panic!("{what}: {text}"));
+        let found: f64 = line.split("class is ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        assert!((found / published - 1.0f64).abs() < 0.05, "{line}");
+    }
+    assert!(text.contains("costs 40 USD") && text.contains("for each EUR") && text.contains("cannot be compared"), "{text}");
+    assert!(text.contains("| min us |") && text.contains("What to do with sim:wintec-1gb"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(dir.path().join("b.json")).unwrap()).unwrap();
+    assert_eq!(json["benches"][0]["price"], "40 USD");
+    good(&["report", "b.json", "--html", "b.html"], dir.path());
+    let page = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+    for word in ["What to do", "Stalls of writes", "Stalls by their place", "2.23 times as fast", "wear levelling"] {
+        assert!(page("a.html").contains(word) && page("b.html").contains(word), "{word}");
+    }
+    let (out, text) = bench(&["bench", "sim:null", "--price", "40"], dir.path());
+    assert!(!out.status.success() && text.contains("40 USD"), "{text}");
+}
+
+/// Size of a record, cluster and sync: advice from what was measured.
+#[test]
+fn advice_names_what_was_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = good(&["bench", "sim:chan-sdc-512mb", "--record", "1000,1024", "--no-read", "-q", "--file", "100kB"], dir.path());
+    assert!(text.contains("Write 1024 B at a time"), "{text}");
+    let text = good(&["bench", "sim:wintec-1gb", "--record", "512", "--sync", "end,1", "--no-read", "-q"], dir.path());
+    assert!(text.contains("synced after each only 136 kB/s, 67 % less"), "{text}");
+    for card in ["sim:chan-sdc-512mb", "sim:wintec-1gb"] {
+        let run = ["bench", card, "--record", "512", "--cluster", "512,16KiB", "--no-read", "-q", "--file", "300kB"];
+        let text = good(&run, dir.path());
+        assert!(text.contains("Format with clusters of 16 KiB") || text.contains("cluster makes no difference"), "{text}");
+    }
+    let text = good(&["bench", "sim:null", "--record", "512", "--no-read", "-q", "--file", "10kB"], dir.path());
+    assert!(text.contains("--chunks sweep") && text.contains("--sync end,1"), "where nothing was varied, the command that does: {text}");
+}
