@@ -67,7 +67,7 @@ fn a_logger_is_asked_for_a_day() {
         assert!(day.contains("undecided, because") && day.contains("what decides it: nandscope bench"), "{day}");
     }
     let full = good(&["bench", "sim:amazon-c10-4gb", "--record", "512", "--no-read", "-q", "--log", "202kB", "--file", "5MB"], dir.path());
-    assert!(full.contains("undecided, because the card takes no more than 203 kB/s"), "{full}");
+    assert!(full.contains("undecided, because the card takes no more than 204 kB/s"), "{full}");
     let (out, text) = bench(&["bench", "sim:null", "--log", "20"], dir.path());
     assert!(!out.status.success() && text.contains("20kB"), "{text}");
 }
