@@ -260,6 +260,9 @@ pub struct Finding {
     pub from: Vec<String>,
 }
 
+/// Where another run or experiment contradicts, this one may be the one that is fooled.
+pub const CONTRADICTED: f64 = 0.85;
+
 /// Below this nothing is told: about half of what random cards were said to be with less was wrong.
 pub const SAID: f64 = 0.6;
 
@@ -300,6 +303,15 @@ impl Finding {
 
     pub fn caveat(mut self, c: impl Into<String>) -> Finding {
         self.caveats.push(c.into());
+        self
+    }
+
+    /// A later run of the same experiment found less, for what was written in between took up the card.
+    pub fn contradicted(mut self) -> Finding {
+        self.confidence = self.confidence.min(CONTRADICTED);
+        if self.value.is_some() || self.at_least.is_some() {
+            self.caveats.push("a second run found fewer: what stays open on this card depends on what was written before".into());
+        }
         self
     }
 

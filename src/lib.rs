@@ -5,6 +5,7 @@
 
 #[cfg(not(fuzzing))]
 pub mod ab;
+pub mod chance;
 #[cfg(not(fuzzing))]
 pub mod cli;
 #[cfg(not(fuzzing))]

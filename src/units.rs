@@ -99,6 +99,15 @@ pub fn three(x: f64) -> String {
     }
 }
 
+/// Both ends of an interval, to as many digits as tell them apart, three at most behind the point.
+pub fn ends(lo: f64, hi: f64) -> [String; 2] {
+    let short = [three(lo), three(hi)];
+    if short[0] != short[1] || lo == hi {
+        return short;
+    }
+    (1..=3).map(|d| [format!("{lo:.d$}"), format!("{hi:.d$}")]).find(|e| e[0] != e[1]).unwrap_or(short)
+}
+
 /// Bytes a second as kB/s or MB/s (1000), three significant digits.
 pub fn rate(bytes_per_second: f64) -> String {
     match bytes_per_second {

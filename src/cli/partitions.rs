@@ -127,7 +127,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
         let time = a.time.unwrap_or(Nanos::from_secs_f64(if simulated { 1800.0 } else { 60.0 }));
         let mut experiments = experiment::probing();
         experiments.retain(|e| write || !e.about().writes);
-        let plan = Plan { experiments, region: range, time, writes: a.writes.0, seed: a.seed + i as u64, stop: &stop };
+        let plan = Plan { experiments, region: range, time, writes: a.writes.0, seed: a.seed.wrapping_add(i as u64), stop: &stop };
         let began = guard.now();
         let label = part.name.clone();
         let (runs, findings) = probe(&mut guard, &plan, &mut |e| match e {

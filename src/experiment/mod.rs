@@ -77,6 +77,9 @@ fn write_ns_per_kib(runs: &[Run]) -> Option<u64> {
 /// The setting of AUs in linear order that stayed open, where more may.
 const LINEAR_LEAST: &str = "open_aus_linear_least";
 
+/// The setting of AUs in linear order whose rounds came to rest in an earlier run, whatever it said in the end.
+const LINEAR_RESTED: &str = "open_aus_linear_rested";
+
 impl Setup<'_> {
     /// The numbers that later inference needs, kept with the run.
     pub fn setting(&self) -> BTreeMap<String, i64> {
@@ -89,6 +92,10 @@ impl Setup<'_> {
         ]);
         if let Some(ns) = write_ns_per_kib(self.runs) {
             s.insert("write_ns_per_kib".to_string(), ns as i64);
+        }
+        let linear = self.runs.iter().filter(|r| r.experiment == "open-au-linear");
+        if let Some(n) = linear.map(|r| open_au::rested(r, false)).max().filter(|&n| n > 0) {
+            s.insert(LINEAR_RESTED.to_string(), i64::from(n));
         }
         for f in &self.known.0 {
             // Known to lie between two places only.
@@ -140,6 +147,11 @@ pub trait Experiment: Sync {
 
     /// Is a run that its share of the time cut worth going on with, when all had their turn?
     fn goes_on(&self) -> bool {
+        true
+    }
+
+    /// Does a complete later run say more than an earlier one, as it knew more? Not where what was written in between spoilt it.
+    fn replaces(&self, _later: (&Run, &[Finding]), _earlier: (&Run, &[Finding])) -> bool {
         true
     }
 

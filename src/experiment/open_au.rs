@@ -10,12 +10,14 @@
 //! block (spacing of several), a start that is a FAT zone (left out), AUs left over from earlier that are thrown out only
 //! by and by (later rounds count).
 
+mod closing;
 mod control;
 mod judge;
 
+use self::closing::*;
 use self::control::*;
 use super::slots::{MOST, Slots};
-use super::{About, Bench, Experiment, Figure, LINEAR_LEAST, Series, Setup};
+use super::{About, Bench, Experiment, Figure, LINEAR_LEAST, LINEAR_RESTED, Series, Setup};
 use crate::device::{DeviceError, Op};
 use crate::finding::{Finding, Findings, Quantity};
 use crate::infer::open::{ByPolicy, Visits, by_policy, line, proved, unsettled};
@@ -91,6 +93,18 @@ impl<const RANDOM: bool> Experiment for OpenAu<RANDOM> {
         let hidden = run.setting("filled").is_none() && known.get(Quantity::WriteCache).is_some_and(|f| f.interval.is_some());
         guessed || others || hidden
     }
+    /// What stayed open once, with places that no other erase block shares, stays true when a later run finds the table taken up.
+    fn replaces(&self, later: (&Run, &[Finding]), earlier: (&Run, &[Finding])) -> bool {
+        let q = if RANDOM { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
+        let filled = later.0.setting("filled") != earlier.0.setting("filled");
+        if filled || later.1.iter().any(|f| f.quantity == Quantity::WriteCache) {
+            return true;
+        }
+        let says = |said: &[Finding]| said.iter().find(|f| f.quantity == q).and_then(|f| f.number().or(f.at_least.map(|b| b.0)));
+        let wide = Slots::of(earlier.0).is_some_and(|s| later.0.setting("erase_block").is_none_or(|e| s.spacing >= e));
+        let before = says(earlier.1).unwrap_or(0.0).max(f64::from(rested(earlier.0, RANDOM)));
+        !wide || says(later.1).unwrap_or(f64::from(rested(later.0, RANDOM))) >= before
+    }
     fn infer(&self, run: &Run) -> Vec<Finding> {
         judge::judge(run, RANDOM)
     }
@@ -151,6 +165,10 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     if cell.get("random") == COMPARED {
         return written_and_read(&slots, new[0], b);
     }
+    if cell.get("random") == CLOSING {
+        return close_after_one_write(&slots, cell.get("first") as usize, &latest, b);
+    }
+    let held = cell.get("random") == HELD;
     let per_slot = slots.span / slots.chunk;
     // Of each slot the writes so far, and the place that would go on where the last of them ended.
     let mut places: HashMap<u64, (u64, u64)> = HashMap::new();
@@ -199,7 +217,7 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     let rounds = ROUNDS as usize + b.run.of(cell.id).count() / n.max(1) / 3;
     // What fitted once is taken back by more than a round: a table that throws out at random may be slow as often by chance, and a log may
     // take the second write of each AU elsewhere than the first.
-    let opened_anew = cell.get("again") == 1 && !new.is_empty();
+    let opened_anew = (cell.get("again") == 1 || held) && !new.is_empty();
     let (mut clean, mut all) = (0, 0);
     for round in 1.. {
         b.shuffle(&mut order);
@@ -222,6 +240,7 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
             1 if cell.get("random") == CONTROL && line.is_some_and(|l| l < NEAR * median(&fast(b.run))) => round >= 30,
             1 => round >= 6,
             _ if clean >= Visits::clean_rounds(random) => round * n >= 8,
+            _ if held => round >= HELD_ROUNDS,
             _ if !edge || slow * 10 > n * 6 => round >= rounds,
             _ => round >= rounds && (unsettled(n as f64, left, all as f64) <= SURELY || round * n >= LONGEST),
         };
@@ -273,6 +292,10 @@ fn history(run: &Run, line: f64) -> Vec<(u32, Trial)> {
     let mut recent: Vec<u64> = vec![];
     let mut aus: HashMap<u64, u64> = HashMap::new();
     for t in run.samples.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)) {
+        // What is tried beside the counts, when they are known, says nothing of them.
+        if run.cell(t[0].cell).is_some_and(|c| [HELD, CLOSING].contains(&c.get("random"))) {
+            continue;
+        }
         let n = run.cell(t[0].cell).map_or(0, |c| c.get("n") as usize);
         let mut visit = |s: &Sample| {
             let (stream, au) = (slot_of(&slots, s), au_of(run, &slots, s));
@@ -359,7 +382,7 @@ impl Belief {
     /// `None` when nothing slow was seen at all.
     fn of(run: &Run, random: bool) -> Option<Belief> {
         let line = slow_line(run)?;
-        let most = run.cells.iter().map(|c| c.get("n")).max().unwrap_or(1) as u32;
+        let most = most(run) as u32;
         let history = history(run, line);
         let last = last_trials(run, &history, random);
         let proved = proved(&last, random);
@@ -383,6 +406,16 @@ impl Belief {
     }
 }
 
+/// The most AUs that any count asks for.
+fn most(run: &Run) -> i64 {
+    run.cells.iter().filter(|c| c.get("random") != HELD).map(|c| c.get("n")).max().unwrap_or(1)
+}
+
+/// The most AUs in this order whose rounds came to rest: so many stayed open, whatever came later. 0 where nothing slow was seen.
+pub(super) fn rested(run: &Run, random: bool) -> u32 {
+    slow_line(run).map_or(0, |line| proved(&last_trials(run, &history(run, line), random), random))
+}
+
 /// In the last trial of no more than `proved` AUs that opened them all, were most visits slow? Even a table that throws out at random
 /// keeps two thirds of those it just took.
 fn taken_back(run: &Run, history: &[(u32, Trial)], random: bool, proved: u32) -> bool {
@@ -398,7 +431,7 @@ fn taken_back(run: &Run, history: &[(u32, Trial)], random: bool, proved: u32) ->
 
 fn wants(cell: &Cell, run: &Run) -> bool {
     let trials = run.trials(cell.id);
-    if trials.is_empty() || [CONTROL, COMPARED].contains(&cell.get("random")) {
+    if trials.is_empty() || ![0, 1].contains(&cell.get("random")) {
         return trials.is_empty();
     }
     let random = cell.get("random") == 1;
@@ -468,6 +501,7 @@ fn more(run: &Run, random: bool) -> Vec<Cell> {
                 c.set.insert("again".into(), 1);
                 c
             });
+            let next = next.or_else(|| held(run, &slots, random, fits)).or_else(|| closing(run, &slots, random, fits));
             next.or_else(|| (!tried(1)).then(|| control(true, !random && fits == 1))).into_iter().collect()
         }
     }

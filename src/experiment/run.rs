@@ -1,6 +1,7 @@
 //! The runner: the order of trials, the stop rule, the budgets. Experiments know nothing of it.
 
 use super::{Bench, Experiment, Setup};
+use crate::chance;
 use crate::device::{Device, DeviceError};
 use crate::samples::{Ended, Run};
 use crate::units::Nanos;
@@ -50,7 +51,7 @@ pub fn go_on(
 ) -> Run {
     let name_hash = exp.about().name.bytes().fold(0u64, |h, b| h.wrapping_mul(31).wrapping_add(b as u64));
     let before = run.samples.len() as u64;
-    let mut rng = Pcg64Mcg::new((limits.seed ^ name_hash ^ before) as u128 | 1);
+    let mut rng = chance::stream(limits.seed, name_hash ^ before);
     let began = device.now();
     let allowed = (limits.deadline - began).secs().max(1e-9);
     let mut trials: Vec<u32> = run.cells.iter().map(|c| run.of(c.id).map(|s| s.trial + 1).max().unwrap_or(0)).collect();

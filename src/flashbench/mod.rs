@@ -10,6 +10,7 @@ pub mod job;
 pub mod pattern;
 pub mod scatter;
 
+use crate::chance::generator;
 use crate::device::{Access, Device, DeviceError};
 use crate::units::Nanos;
 use rand_pcg::Pcg64Mcg;
@@ -65,10 +66,6 @@ fn shuffle<T>(rng: &mut Pcg64Mcg, all: &mut [T]) {
     for i in (1..all.len()).rev() {
         all.swap(i, ((u128::from(rng.next_u64()) * (i as u128 + 1)) >> 64) as usize);
     }
-}
-
-fn generator(seed: u64) -> Pcg64Mcg {
-    Pcg64Mcg::new((u128::from(seed) << 1) | 1)
 }
 
 /// The middle value, or the mean of the two in the middle; NaN of nothing.

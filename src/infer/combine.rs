@@ -1,6 +1,6 @@
 //! Several experiments may speak to one quantity: their findings become one, and disagreement is told.
 
-use crate::finding::{Finding, Findings, Quantity, SAID};
+use crate::finding::{CONTRADICTED, Finding, Findings, Quantity, SAID};
 
 /// One finding a quantity, in the order of `Quantity::ALL`.
 pub fn combine(all: &[Finding]) -> Findings {
@@ -13,6 +13,7 @@ pub fn combine(all: &[Finding]) -> Findings {
     }
     hidden_by_cache(&mut out);
     more_than_linear(&mut out);
+    one_order_bounds_the_other(&mut out);
     Findings(out)
 }
 
@@ -26,6 +27,29 @@ fn more_than_linear(all: &mut [Finding]) {
                 format!("no cost up to {} AUs, though {linear} is the limit in linear order: something else took the writes", bound.0);
             *f = f.clone().withdrawn(why);
         }
+    }
+}
+
+/// Linear order keeps at least as many AUs open as random order: a bound that meets the number of the other is the number, and where
+/// linear order was not told, random order is a bound for it.
+fn one_order_bounds_the_other(all: &mut [Finding]) {
+    let place = |q: Quantity| all.iter().position(|f| f.quantity == q);
+    let Some((l, r)) = place(Quantity::OpenAusLinear).zip(place(Quantity::OpenAusRandom)) else { return };
+    let (linear, random) = (all[l].clone(), all[r].clone());
+    let bound = |f: &Finding| f.at_least.map(|b| b.0);
+    if linear.number().is_some() && linear.number() == bound(&random) {
+        let n = linear.number().unwrap_or(0.0);
+        let sure = linear.confidence.min(random.confidence);
+        let text = format!("{n} stayed open, and no more do in linear order, which keeps at least as many open as random order");
+        all[r] =
+            Finding { evidence: random.evidence, caveats: random.caveats, from: random.from, ..Finding::decided(random.quantity, n, sure) }
+                .evidence(text);
+    } else if let Some(n) =
+        random.number().or(bound(&random)).filter(|&n| n >= 2.0 && linear.number().is_none() && bound(&linear).is_none_or(|b| b < n))
+    {
+        let why = format!("random order kept {n} open, and linear order keeps at least as many; how many more is not known");
+        let f = Finding::at_least(linear.quantity, n, random.confidence, why);
+        all[l] = Finding { evidence: linear.evidence, caveats: linear.caveats, from: linear.from, ..f };
     }
 }
 
@@ -97,7 +121,7 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
     let strongest = decided.iter().map(|f| f.confidence).fold(0.0, f64::max);
     // Experiments share the card, the reader and our own code: agreement closes at most two thirds of the doubt that is left; where
     // one contradicts, the other may be the one that is fooled.
-    let confidence = if agree { posterior[0].1.min(1.0 - (1.0 - strongest) / 3.0) } else { posterior[0].1.min(0.85) };
+    let confidence = if agree { posterior[0].1.min(1.0 - (1.0 - strongest) / 3.0) } else { posterior[0].1.min(CONTRADICTED) };
     let mut f = Finding::decided(q, posterior[0].0, confidence).rivals(posterior[1..].iter().copied().take(3).filter(|p| p.1 > 0.001));
     for d in &decided {
         f.evidence.extend(d.evidence.iter().cloned());
@@ -121,10 +145,11 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
     f
 }
 
-/// Costs are measured, not named: alike ones (within a fifth) become their mean, others are told apart.
+/// Costs are measured, not named: alike ones (within a fifth) strengthen the first, others are told apart.
 fn cost(decided: &[&Finding]) -> Finding {
     // Linear order comes first: what random order costs depends on what was scattered.
-    let best = decided.iter().copied().reduce(|a, b| if b.confidence > a.confidence + 0.3 { b } else { a }).unwrap_or(decided[0]);
+    let better = |a: &Finding, b: &Finding| b.confidence > a.confidence + 0.3 || a.interval.is_none() && b.interval.is_some();
+    let best = decided.iter().copied().reduce(|a, b| if better(a, b) { b } else { a }).unwrap_or(decided[0]);
     let mut f = best.clone();
     let v = f.number().unwrap_or(0.0);
     for d in decided.iter().filter(|d| !std::ptr::eq(**d, best)) {
@@ -132,9 +157,7 @@ fn cost(decided: &[&Finding]) -> Finding {
         f.evidence.extend(d.evidence.iter().cloned());
         f.from.extend(d.from.iter().cloned());
         if (other / v - 1.0).abs() < 0.2 {
-            f.value = Some(crate::finding::Number(((v + other) * 50.0).round() / 100.0));
             f.confidence = f.confidence.max(d.confidence);
-            f.interval = f.interval.zip(d.interval).map(|(a, b)| [a[0].min(b[0]), a[1].max(b[1])]);
         } else {
             let by = d.from.first().map_or("another experiment", String::as_str);
             f.caveats.push(format!("{by} says {} ms", crate::units::three(other)));

@@ -5,6 +5,7 @@
 //! side, and a file removed later leaves holes of that size. Progress is kept in two small files on the volume itself, so a
 //! run that was stopped, or killed, goes on where it was: every step can be done twice.
 
+use crate::chance;
 use crate::device::Fill;
 use crate::units::{Bytes, KIB, MIB};
 use crate::volume::{FileId, Result, Volume, VolumeError};
@@ -130,7 +131,7 @@ pub struct History {
 impl History {
     /// `room`: bytes that the files of a pass may take up; `cluster`: the unit in which they get room.
     pub fn new(plan: Plan, room: u64, cluster: u64) -> History {
-        let rng = Pcg64Mcg::new(u128::from(plan.seed) << 1 | 1);
+        let rng = chance::generator(plan.seed);
         History { plan, room, cluster, rng, live: vec![], used: 0, next: 0, pass: 0, queue: vec![] }
     }
 
@@ -378,7 +379,7 @@ fn make(
 ) -> Result<u64> {
     let first = files.first().map_or(0, |n| n.id);
     let mean = if plan.piece == 0 { cluster.min(BLOCK as u64 / 2) } else { plan.piece };
-    let mut rng = Pcg64Mcg::new((u128::from(plan.seed) << 64 | u128::from(first)) << 1 | 1);
+    let mut rng = chance::stream(plan.seed, first.into());
     let mut open: Vec<(FileId, New, u64)> = vec![];
     let mut waiting = files.iter();
     let mut work = |open: &mut Vec<(FileId, New, u64)>| -> Result<u64> {

@@ -1,5 +1,6 @@
 //! The file benchmark of the lab: files of a few sizes written and read (P6), and a folder of small files copied (P8).
 
+use crate::chance;
 use crate::device::Fill;
 use crate::units::{KIB, MIB, Nanos};
 use crate::volume::{Label, Result, Volume, VolumeError};
@@ -118,7 +119,7 @@ pub fn clear(volume: &mut dyn Volume) -> Result<bool> {
 }
 
 fn folder(w: &Workload, room: u64, cluster: u64) -> Vec<u64> {
-    let mut rng = Pcg64Mcg::new(u128::from(w.seed) << 1 | 1);
+    let mut rng = chance::generator(w.seed);
     let mut left = room / 2;
     let mut out = vec![];
     for _ in 0..w.folder {

@@ -7,9 +7,9 @@
 //! Pm is fitted to AUs a half of which is in use; that the formula then also gives the speeds at a quarter and at three quarters
 //! is the test of it. All rates are in MB/s (10^6 bytes).
 
+use crate::chance;
 use crate::device::{Access, Device, DeviceError, Fill, Op};
 use crate::units::{KIB, MIB, Nanos};
-use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -114,7 +114,7 @@ pub fn measure(device: &mut dyn Device, region: Range<u64>, au: u64, ru: u64, ch
             3 * AUS
         )));
     }
-    let mut rng = Pcg64Mcg::new(u128::from(seed) << 1 | 1);
+    let mut rng = chance::generator(seed);
     let mut below = |n: u64| rng.next_u64() % n;
     let n = au / ru;
     let mut b = Bench { device, region: first..first + count * au, seed };

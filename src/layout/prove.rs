@@ -7,12 +7,12 @@
 use super::disk::Disk;
 use super::format;
 use super::grid::Grid;
+use crate::chance;
 use crate::device::Device;
 use crate::infer::stats::{bootstrap_median, median};
 use crate::units::{KIB, MIB, Nanos};
 use crate::volume::{Cache, ExFatVolume, FatVolume, FileId, Host, Result, Shared, Volume, VolumeError};
 use nandscope_fat::{Convention, FatType, Layout, Options, plan, recognise};
-use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use serde::Serialize;
 
@@ -144,7 +144,7 @@ pub fn prove<D: Device + 'static>(
     work: &Work,
     tick: &mut dyn FnMut(u32, u32) -> bool,
 ) -> Result<Vec<Outcome>> {
-    let mut rng = Pcg64Mcg::new(u128::from(work.seed) << 1 | 1);
+    let mut rng = chance::generator(work.seed);
     let mut rates: Vec<(Vec<f64>, Vec<f64>)> = vec![(vec![], vec![]); all.len()];
     'rounds: for round in 0..work.rounds {
         let mut order: Vec<usize> = (0..all.len()).collect();

@@ -152,11 +152,17 @@ impl Inference {
                 None => self.told.push(now),
             }
         }
-        // A second run knew more than the first, unless it was cut short.
-        let whole =
-            |later: &Run, run: &Run| later.experiment == run.experiment && !later.samples.is_empty() && later.ended == Ended::Complete;
-        let last = |i: &usize| !runs[i + 1..].iter().any(|later| whole(later, &runs[*i]));
-        let all: Vec<Finding> = (0..runs.len()).filter(last).flat_map(|i| self.told[i].findings.clone()).collect();
+        // A second run knew more than the first, unless it was cut short, or the first spoilt what the second looked for.
+        let of = |i: usize| (&runs[i], &self.told[i].findings[..]);
+        let again = |i: usize, later: usize| i < later && runs[i].experiment == runs[later].experiment && !runs[later].samples.is_empty();
+        let stands = |i: usize, later: usize| experiment::by_name(&runs[i].experiment).is_some_and(|e| !e.replaces(of(later), of(i)));
+        let spoilt: Vec<bool> = (0..runs.len()).map(|l| (0..l).any(|i| again(i, l) && stands(i, l))).collect();
+        let replaced = |i: usize| (0..runs.len()).any(|l| again(i, l) && runs[l].ended == Ended::Complete && !spoilt[l]);
+        let mut all: Vec<Finding> = vec![];
+        for i in (0..runs.len()).filter(|&i| !spoilt[i] && !replaced(i)) {
+            let against = (0..runs.len()).any(|l| spoilt[l] && again(i, l));
+            all.extend(self.told[i].findings.iter().map(|f| if against { f.clone().contradicted() } else { f.clone() }));
+        }
         combine(&all)
     }
 }

@@ -5,7 +5,7 @@ use super::{Report, plot, uses};
 use crate::experiment;
 use crate::finding::{Finding, Findings, Quantity};
 use crate::samples::Ended;
-use crate::units::{Bytes, MIB, Nanos, three};
+use crate::units::{Bytes, MIB, Nanos, ends};
 use std::fmt::Write;
 
 /// How the text is dressed.
@@ -103,12 +103,12 @@ fn table(out: &mut String, findings: &Findings, d: Dress) {
                 let mut line =
                     format!("{title}{:<14}{:>3.0} %  {:<8}", f.quantity.show(v), (f.confidence * 100.0).floor(), grade(f.confidence));
                 if let Some([lo, hi]) = f.interval {
-                    let bare = |v: f64| match f.quantity {
-                        q if q.is_rate() => q.show(v),
-                        Quantity::Capacity => format!("{:.1} MiB", v / MIB as f64),
-                        _ => three(v),
+                    let [lo, hi] = match f.quantity {
+                        q if q.is_rate() => [lo, hi].map(|v| q.show(v)),
+                        Quantity::Capacity => [lo, hi].map(|v| format!("{:.1} MiB", v / MIB as f64)),
+                        _ => ends(lo, hi),
                     };
-                    let _ = write!(line, "{} to {}", bare(lo), bare(hi));
+                    let _ = write!(line, "{lo} to {hi}");
                 } else if let Some(rival) = f.rivals.first().filter(|x| x.probability >= 0.005) {
                     let _ = write!(line, "else {} ({:.0} %)", f.quantity.show(rival.value.0), (rival.probability * 100.0).max(1.0));
                 }

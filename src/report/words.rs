@@ -122,7 +122,10 @@ pub const GLOSSARY: &[(&str, &str)] = &[
     ("FAT zone", "The beginning of a card where some controllers take scattered writes well, because the file table of FAT lies there."),
     ("flush", "The order to bring everything out of volatile memory onto the flash."),
     ("garbage collection (GC)", "The card's own tidying: it copies what is still valid out of an erase block in order to erase it."),
-    ("interval", "The range that holds the true value with 95 % probability, as far as chance goes."),
+    (
+        "interval",
+        "The range that holds the true value: with 95 % probability, as far as chance goes, where times that vary say it; for sure where two places were tried and it lies between.",
+    ),
     ("latency", "The time one access takes, from sending it until the card is ready again."),
     (
         "open erase block",

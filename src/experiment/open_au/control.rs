@@ -14,6 +14,45 @@ pub(super) fn control(late: bool, long: bool) -> Cell {
 /// The order of a cell that writes and reads the same places of one AU, in turn.
 pub(super) const COMPARED: i64 = 3;
 
+/// The order of a cell that writes as many AUs in linear order as stayed open before random order was tried.
+pub(super) const HELD: i64 = 5;
+
+/// Rounds in which a table that holds none of them must come to rest.
+pub(super) const HELD_ROUNDS: usize = 12;
+
+/// AUs that stayed open in linear order, before this run.
+pub(super) fn open_in_linear(run: &Run) -> i64 {
+    let known = [Quantity::OpenAusLinear.key(), LINEAR_LEAST, LINEAR_RESTED];
+    known.iter().filter_map(|k| run.setting(k)).max().unwrap_or(0) as i64
+}
+
+/// Fewer AUs stay open in random order than did in linear order: does the card keep fewer, or does it hold on to those written before?
+/// Linear order once more tells. A table that throws out at random holds on to none, and takes long to come to rest.
+pub(super) fn held(run: &Run, slots: &Slots, random: bool, fits: i64) -> Option<Cell> {
+    let n = open_in_linear(run).min(slots.count as i64);
+    let tried = run.cells.iter().any(|c| c.get("random") == HELD);
+    if !random || fits == 0 || n <= fits || tried || at_random(&Belief::of(run, true)?) {
+        return None;
+    }
+    let set = [("n", n), ("random", HELD), ("fresh", 1)];
+    Some(Cell::new(format!("{n} AUs, linear, once more"), &set))
+}
+
+/// Does the table throw out any AU?
+pub(super) fn at_random(belief: &Belief) -> bool {
+    belief.ruled() && belief.by.foretells <= 0.95
+}
+
+/// Did as many AUs in linear order as before come to rest again? `None` where that was not tried to the end.
+pub(super) fn still_open(run: &Run, line: f64) -> Option<bool> {
+    let cell = run.cells.iter().find(|c| c.get("random") == HELD)?;
+    let n = cell.get("n") as usize;
+    let slow: Vec<bool> = run.of(cell.id).filter(|s| s.role > 0).map(|s| s.took.micros() > line).collect();
+    let clean = slow.chunks(n).rev().take_while(|r| r.iter().all(|s| !s)).filter(|r| r.len() == n).count();
+    let ended = run.cells.iter().any(|c| c.get("random") == CONTROL && c.get("late") == 1);
+    (clean >= Visits::clean_rounds(false)).then_some(true).or((ended && !slow.is_empty()).then_some(false))
+}
+
 /// Milliseconds that no programming of a page takes: pages of three bits a cell take 2 to 5 ms.
 pub(super) const REWRITE_MS: f64 = 20.0;
 
@@ -53,7 +92,8 @@ pub(super) fn pays_every(run: &Run, line: f64, closing: f64) -> Option<u64> {
 /// Every how many writes one is slow, where that is so whatever the number of AUs: a log or a buffer is emptied (G11), and nothing closed.
 /// Closings come as often as AUs do that are not open. With what such a pause takes, in µs.
 pub(super) fn regular(run: &Run, line: f64) -> Option<(usize, f64)> {
-    let slow: Vec<(usize, &Sample)> = writes(run).enumerate().filter(|(_, s)| s.took.micros() > line).collect();
+    let counted = |s: &&Sample| run.cell(s.cell).is_none_or(|c| c.get("random") != CLOSING);
+    let slow: Vec<(usize, &Sample)> = writes(run).filter(counted).enumerate().filter(|(_, s)| s.took.micros() > line).collect();
     let pauses: Vec<f64> = slow.iter().map(|s| s.1.took.micros()).collect();
     let n = |s: &Sample| run.cell(s.cell).map_or(0, |c| c.get("n"));
     let gaps: Vec<(usize, i64)> = slow.windows(2).map(|w| (w[1].0 - w[0].0, n(w[1].1))).collect();

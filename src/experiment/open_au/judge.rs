@@ -4,6 +4,7 @@ mod limit;
 mod no_limit;
 
 use super::*;
+use crate::samples::Ended;
 
 /// What the visits in one order show.
 struct Seen<'a> {
@@ -48,7 +49,7 @@ impl<'a> Seen<'a> {
         }
         let tried = run.cells.iter().filter(|c| c.get("random") == random as i64 && run.of(c.id).next().is_some());
         let largest = tried.map(|c| c.get("n")).max().ok_or("the run ended before this order was tried")?;
-        let most = run.cells.iter().map(|c| c.get("n")).max().unwrap_or(1).max(largest) as u32;
+        let most = most(run).max(largest) as u32;
         let none_slow =
             || Belief { by: ByPolicy { p: vec![(most, 0.97)], rules: 0.0, foretells: 0.0 }, proved: 0, last: vec![], taken_back: false };
         let belief = Belief::of(run, random).unwrap_or_else(none_slow);
@@ -58,6 +59,20 @@ impl<'a> Seen<'a> {
 
     fn order(&self) -> &'static str {
         if self.random { "random" } else { "linear" }
+    }
+
+    /// Where slow writes belong to no number: what came to rest is a bound all the same, `at_most` as sure.
+    fn at_rest(&self, why: &str, at_most: f64) -> Option<Finding> {
+        let Seen { run, q, base, ref belief, .. } = *self;
+        let n = belief.proved;
+        if n < 2 {
+            return None;
+        }
+        let sure = belief.by.p.iter().filter(|p| p.0 >= n).map(|p| p.1).sum::<f64>().min(at_most);
+        let why = if run.ended == Ended::Complete { why } else { "the run ended before it was clear how many more stay open" };
+        let each = format!("{} ms a write of {}", three(base / 1e3), Bytes(self.slots.chunk));
+        let text = format!("{n} AUs in turn, {}, came to rest: {each}", self.order());
+        Some(Finding::at_least(q, f64::from(n), sure, why).evidence(text))
     }
 
     /// The writes in µs that are slow where more AUs are in turn than stay open.

@@ -1,6 +1,7 @@
 //! What the rows of aligned reads say, and the cells that follow from it.
 
 use super::*;
+use crate::samples::Ended;
 
 /// What the rows say, for the block size that shows most.
 pub struct View {
@@ -174,6 +175,9 @@ impl View {
         let noise = self.fit.noise;
         if self.fit.steps.is_empty() && self.base >= 1.0 && noise > 0.1 * self.base {
             return format!("noise hides any boundary: ± {noise:.0} µs in {:.0} µs", self.base);
+        }
+        if run.ended != Ended::Complete {
+            return "the run ended before boundaries of all sizes were read often enough to tell".into();
         }
         "reads take the same time across every boundary: the medium has none, hides them, or was never written".into()
     }

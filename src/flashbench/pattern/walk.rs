@@ -1,6 +1,7 @@
 //! Walking a pattern: once without a device, to learn and check every access, then for real.
 
 use super::{At, Data, Expr, How, Item, Order, Pattern, Reduce, Room, Running, Set, Statement, Steps, Verb};
+use crate::chance;
 use crate::device::{Access, Device, Fill, MAX_ACCESS, Op};
 use crate::flashbench::{Failure, format};
 use crate::units::{Bytes, Nanos};
@@ -147,17 +148,8 @@ fn walk(p: &Pattern, set: &[Set], room: &Room, seed: u64, ground: &mut dyn Groun
     if let Some((name, _)) = set.iter().find(|s| p.params.iter().all(|q| q.name != s.0)) {
         return Err(p.wrong(At { line: 1, column: 1 }, format!("it has no parameter '{name}'; it has {}", p.parameters().join(", "))));
     }
-    let mut w = Walker {
-        room,
-        ground,
-        names: vec![],
-        values: vec![],
-        aside: 0,
-        rng: Pcg64Mcg::new((u128::from(seed) << 1) | 1),
-        accesses: 0,
-        steps: 0,
-        pause: 0,
-    };
+    let mut w =
+        Walker { room, ground, names: vec![], values: vec![], aside: 0, rng: chance::generator(seed), accesses: 0, steps: 0, pause: 0 };
     let mut go = || {
         for param in &p.params {
             let v = match set.iter().rev().find(|s| s.0 == param.name) {

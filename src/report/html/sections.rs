@@ -3,7 +3,7 @@
 use super::data::address;
 use crate::device::Op;
 use crate::experiment;
-use crate::finding::Finding;
+use crate::finding::{Finding, Quantity};
 use crate::host::declared::Declared;
 use crate::host::facts::TargetKind;
 use crate::infer::stats::{bootstrap_median, median, quantile};
@@ -14,7 +14,7 @@ use crate::report::uses::{self, Verdict};
 use crate::report::words::{GLOSSARY, explain, grade};
 use crate::report::{Report, svg};
 use crate::samples::Run;
-use crate::units::{Bytes, Nanos, date_text, three};
+use crate::units::{Bytes, Nanos, date_text, ends, three};
 use maud::{Markup, PreEscaped, html};
 
 pub const CONTENTS: [(&str, &str); 7] = [
@@ -74,6 +74,10 @@ fn value(f: &Finding) -> String {
 
 fn runner_up(f: &Finding) -> String {
     if let Some([lo, hi]) = f.interval {
+        if f.quantity == Quantity::CloseCostMs {
+            let [lo, hi] = ends(lo, hi);
+            return format!("{lo} to {hi} ms");
+        }
         return format!("{} to {}", f.quantity.show(lo), f.quantity.show(hi));
     }
     f.rivals

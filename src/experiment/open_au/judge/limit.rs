@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::finding::SAID;
-use crate::samples::Ended;
 
 /// µs: no card takes longer to move a piece of its map, or to write a unit again.
 const PIECE_US: f64 = 12_000.0;
@@ -26,12 +25,18 @@ impl Seen<'_> {
         let over = self.over();
         // As when the run ended in the first round with more.
         if over.is_empty() {
-            return self.neither(format!("no write was slow with more than {} AUs in turn, though some were with fewer", self.k));
+            let why = format!("no write was slow with more than {} AUs in turn, though some were with fewer", self.k);
+            let bound = self.at_rest(&why, 0.78);
+            return bound.map_or_else(|| self.neither(why.clone()), |b| vec![b, Finding::undecided(Quantity::Mapping, why.clone())]);
         }
         let weights = self.weights(median(&over));
+        if self.held() == Some(true) {
+            return self.at_least(&over, &weights, &self.held_on());
+        }
         // Of so many, one or two more or less.
         if !weights.surely && self.k > if self.belief.ruled() { 20 } else { 16 } {
-            return self.at_least(&over, &weights);
+            let why = "with more, slow visits came and went: how many more stay open the times do not tell";
+            return self.at_least(&over, &weights, why);
         }
         // Writes kept short for a slow bus may be shorter than a unit, and then be gathered as long as they go to one AU only.
         if self.short() && self.k == 1 && !self.random {
@@ -39,6 +44,23 @@ impl Seen<'_> {
             return self.neither(format!("writes of {chunk} may be gathered into one unit as long as they go to one AU"));
         }
         self.count(&over, &weights)
+    }
+
+    /// Does the card hold on to AUs written before, so that fewer in random order than in linear order says nothing? `None` where that is
+    /// not known, and would have to be.
+    fn held(&self) -> Option<bool> {
+        let fewer = self.random && self.k > 0 && open_in_linear(self.run) > i64::from(self.k);
+        if !fewer || at_random(&self.belief) {
+            return Some(false);
+        }
+        still_open(self.run, self.line?).map(|open| !open)
+    }
+
+    fn held_on(&self) -> String {
+        let n = open_in_linear(self.run);
+        format!(
+            "{n} AUs in linear order stayed open before, and do no more: the card holds on to AUs written before, and has room for fewer"
+        )
     }
 
     fn weights(&self, slow: f64) -> Weights {
@@ -90,12 +112,15 @@ impl Seen<'_> {
     }
 
     /// Dozens, of which only those that came to rest are sure.
-    fn at_least(&self, over: &[f64], w: &Weights) -> Vec<Finding> {
+    fn at_least(&self, over: &[f64], w: &Weights, why: &str) -> Vec<Finding> {
         let Seen { q, base, ref belief, .. } = *self;
-        if belief.proved <= 4 {
+        let held = self.held() == Some(true);
+        if held && belief.proved < 2 {
+            return vec![Finding::undecided(q, why)];
+        }
+        if !held && belief.proved <= 4 {
             return vec![Finding::undecided(q, format!("the cut lies near {}, but the times do not agree", self.k))];
         }
-        let why = "with more, slow visits came and went: how many more stay open the times do not tell";
         let each = format!("{} ms a write of {}", three(base / 1e3), Bytes(self.slots.chunk));
         let text = format!("{} AUs in turn, {}, came to rest: {each}", belief.proved, self.order());
         let fits = belief.by.p.iter().filter(|p| p.0 >= belief.proved).map(|p| p.1).sum::<f64>().min(w.known).min(0.87);
@@ -117,7 +142,7 @@ impl Seen<'_> {
         let in_order = random || k > 1 || run.setting("write_unit").is_some_and(on_units) && run.setting("erase_block_offset").is_some();
         // A cache that was filled before may have had room again, and was full in the middle of the search.
         // Nor is it known that the run ended before a cache was full, where one AU was not tried once more.
-        let guessed = run.setting("filled").is_some() || once_more.is_none() || self.short() || !in_order;
+        let guessed = run.setting("filled").is_some() || once_more.is_none() || self.short() || !in_order || self.held().is_none();
         let most_sure = if self.half_tried() {
             0.8
         } else if guessed {
@@ -127,15 +152,25 @@ impl Seen<'_> {
         };
         let rest = if w.surely { 1.0 } else { 0.87 };
         let trust = (top * w.known * rest * (0.4 + 0.6 * w.contrast)).min(most_sure);
-        let text = format!(
-            "{} AUs in turn, {}, {}: {} ms a write; {} AUs: {} ms",
-            k.max(1),
-            self.order(),
-            Bytes(chunk),
-            three(if k == 0 { slow / 1e3 } else { base / 1e3 }),
-            k + 1,
-            three(slow / 1e3)
-        );
+        let aus = |n: u32| format!("{n} AU{}", if n == 1 { "" } else { "s" });
+        let text = match k {
+            0 => format!(
+                "one AU alone, {}, {}: {} ms a write; the fastest writes in linear order: {} ms",
+                self.order(),
+                Bytes(chunk),
+                three(slow / 1e3),
+                three(quantile(&fast(run), 0.0) / 1e3)
+            ),
+            _ => format!(
+                "{} in turn, {}, {}: {} ms a write; {}: {} ms",
+                aus(k),
+                self.order(),
+                Bytes(chunk),
+                three(base / 1e3),
+                aus(k + 1),
+                three(slow / 1e3)
+            ),
+        };
         let f = self.number(trust);
         let sure = f.confidence;
         let mapping = self.mapping(w, trust, once_more.is_none(), text.clone());
@@ -153,16 +188,7 @@ impl Seen<'_> {
 
     /// The count with its rivals, or why it is none.
     fn number(&self, trust: f64) -> Finding {
-        let Seen { run, q, k, .. } = *self;
-        // A run before this one kept more AUs open; the clean rounds it saw are proof, the slow ones of this run are not. Where it
-        // had to guess AUs, several may have been one.
-        let guess = Slots::plan(&|key| run.setting(key).filter(|_| !key.starts_with("erase_block")));
-        let wide = guess.zip(run.setting("erase_block")).is_some_and(|(g, e)| g.spacing >= e);
-        if let Some(before) = run.setting(q.key()).filter(|&b| b > k as u64 && wide) {
-            let why =
-                format!("{before} AUs stayed open in an earlier run, {k} in this one: what stays open depends on what was written before");
-            return Finding::at_least(q, before as f64, 0.7, why);
-        }
+        let Seen { q, k, .. } = *self;
         if trust < SAID {
             return Finding::undecided(q, format!("the cut lies near {k}, but the times do not agree"));
         }
@@ -206,13 +232,22 @@ impl Seen<'_> {
 
     /// What closing an AU costs, from the visits in µs that paid for one; `trust` in their number.
     fn close_cost(&self, over: &[f64], trust: f64) -> Finding {
+        let thousandth = |ms: f64| (ms * 1000.0).round() / 1000.0;
+        let line = self.line.unwrap_or(f64::INFINITY);
+        if let Some((cost, interval, n)) = after_one_write(self.run, &self.slots, line).filter(|_| !self.random) {
+            let c = Finding::decided(Quantity::CloseCostMs, thousandth(cost), trust.min(0.95));
+            let c = Finding { interval: Some(interval), ..c };
+            return c.evidence(format!("{n} writes that closed an AU of which one write was made, linear order"));
+        }
         let cost: Vec<f64> = over.iter().map(|t| (t - self.base) / 1e3).collect();
         // What is copied depends on how full the AU is: costs that differ are not yet that of a whole one.
         let spread = (quantile(&cost, 0.75) - quantile(&cost, 0.25)) / median(&cost);
         let most = if spread < 0.08 { 0.95 } else { 0.85 };
         let hundredth = |ms: f64| (ms * 100.0).round() / 100.0;
         let mut c = Finding::decided(Quantity::CloseCostMs, hundredth(median(&cost)), trust.min(most));
-        c.interval = bootstrap_median(&cost).map(|i| i.map(hundredth));
+        // How much was in them is not known: so much more an AU with one write may cost. In random order it costs something else.
+        let more = filled(self.run, &self.slots).filter(|_| !self.random);
+        c.interval = bootstrap_median(&cost).zip(more).map(|([lo, hi], more)| [hundredth(lo), hundredth(hi * more)]);
         c.evidence(format!("{} writes that closed an AU, {} order", over.len(), self.order()))
     }
 }

@@ -8,6 +8,10 @@ const NO_LIMIT_BY_PAGE: f64 = 0.6;
 /// What is left of the chance that a cache hides the limit, once half a gigabyte was written and none showed.
 const NO_CACHE_FOUND: f64 = 0.7;
 
+/// How sure it is that a cache does not hide a limit, where reads show erase blocks and where they do not.
+const HIDDEN: f64 = 0.65;
+const UNSEEN: f64 = 0.78;
+
 impl Seen<'_> {
     /// All that were tried stay open, or a cache hides what does not.
     pub(super) fn no_limit(&self) -> Vec<Finding> {
@@ -15,8 +19,12 @@ impl Seen<'_> {
         if largest == 1 {
             return vec![Finding::undecided(self.q, "the run ended before two AUs were tried")];
         }
+        let in_aus = run.setting("erase_block").is_some();
         if top < 0.5 {
-            return vec![Finding::undecided(self.q, "slow writes came and went: the times do not agree")];
+            let why = "slow writes came and went: the times do not agree";
+            let ended = "the run ended before the slow writes could be told from stalls";
+            let why = if run.ended == Ended::Complete { why } else { ended };
+            return vec![self.at_rest(why, if in_aus { HIDDEN } else { UNSEEN }).unwrap_or_else(|| Finding::undecided(self.q, why))];
         }
         if let Some((few, many)) = self.shared() {
             let why = format!(
@@ -34,8 +42,7 @@ impl Seen<'_> {
         }
         let no_cache = if filled > 0 { NO_CACHE_FOUND } else { 1.0 };
         // Where reads show erase blocks the card has AUs to close: the more likely, then, that a cache hides it.
-        let in_aus = run.setting("erase_block").is_some();
-        let trust = top * if in_aus { 0.65 } else { 1.0 - 0.22 * no_cache };
+        let trust = top * if in_aus { HIDDEN } else { 1.0 - (1.0 - UNSEEN) * no_cache };
         let why = if self.slots.count as i64 <= largest {
             format!("no cost up to {k} AUs; the region has room for no more")
         } else if largest < MOST {

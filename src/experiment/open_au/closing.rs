@@ -1,0 +1,108 @@
+//! What closing an AU costs of which one unit was written. The visits of the search close AUs with more in them, of which the card has
+//! less to copy: how much less is known of no single one.
+
+use super::*;
+use crate::infer::stats::bootstrap_difference;
+
+/// The order of a cell that opens one AU after another, each with one write.
+pub(super) const CLOSING: i64 = 4;
+
+/// Closings looked at, and writes that close nothing.
+const ENOUGH: usize = 12;
+
+/// Fewer say nothing of how they vary.
+const FEWEST: usize = 5;
+
+/// Once the limit `fits` is known: as many AUs as turn the table over, then those that tell.
+pub(super) fn closing(run: &Run, slots: &Slots, random: bool, fits: i64) -> Option<Cell> {
+    let tried = run.cells.iter().any(|c| c.get("random") == CLOSING);
+    if random || fits == 0 || tried || slots.count as i64 <= fits + 1 {
+        return None;
+    }
+    // Where what is thrown out is not foretold, twice as many leave an eighth of what was open before.
+    let foretold = Belief::of(run, random)?.by.foretells > 0.95;
+    let first = if foretold { fits } else { 2 * fits };
+    let set = [("n", 1), ("random", CLOSING), ("first", first)];
+    Some(Cell::new("AUs opened in turn, one write each".to_string(), &set))
+}
+
+/// One unit where it is known, for the cost is that of an AU of which one unit was written.
+fn length(run: &Run, slots: &Slots) -> u64 {
+    run.setting("write_unit").filter(|u| slots.chunk.is_multiple_of(*u)).unwrap_or(slots.chunk)
+}
+
+/// Opens AUs, those used longest ago last; then writes on in the last one. Nothing where half of the time left is too short.
+pub(super) fn close_after_one_write(slots: &Slots, first: usize, latest: &[u64], b: &mut Bench) -> Result<(), DeviceError> {
+    let len = length(b.run, slots);
+    let per_slot = slots.span / slots.chunk;
+    let until = b.halfway();
+    let line = slow_line(b.run).unwrap_or(f64::INFINITY);
+    let slow: Vec<f64> = writes(b.run).map(|s| s.took.micros()).filter(|&t| t > line).collect();
+    let needs = median(&slow) * 1e3 * (first + FEWEST) as f64;
+    if per_slot * slots.chunk < (ENOUGH as u64 + 2) * 2 * len || needs > until.0.saturating_sub(b.now().0) as f64 {
+        return Ok(());
+    }
+    let mut last: HashMap<u64, u64> = HashMap::new();
+    for s in writes(b.run) {
+        last.insert(slot_of(slots, s), s.at + s.len);
+    }
+    // Where the stream of a slot goes on, away from the ends of its AU.
+    let place = |slot: u64| {
+        let from = slots.at(slot);
+        let done = last.get(&slot).map_or(0, |e| e.saturating_sub(from) / slots.chunk);
+        let (au, within) = (done / per_slot, done % per_slot);
+        let next = if within == 0 || within > per_slot / 2 { (au + (within > 0) as u64) * per_slot + 1 } else { done };
+        let room = (next + per_slot) * slots.chunk <= slots.spacing;
+        from + (if room { next } else { 1 }) * slots.chunk
+    };
+    let spread = slots.spread();
+    let unused = spread.iter().filter(|s| !latest.contains(s));
+    let order: Vec<u64> = unused.chain(latest.iter().rev()).copied().collect();
+    let mut at = 0;
+    for (i, slot) in order.iter().cycle().take(first + ENOUGH).enumerate() {
+        if b.now() >= until {
+            return Ok(());
+        }
+        // Each time round further on, where it was closed since.
+        at = place(*slot) + (i / order.len()) as u64 * slots.chunk;
+        b.write((i >= first) as u8, at, len)?;
+    }
+    for _ in 0..ENOUGH {
+        at += len;
+        b.write(2, at, len)?;
+    }
+    Ok(())
+}
+
+/// Milliseconds by which a write that closes an AU of one write is slower than one that closes none, with its interval, and from how
+/// many closings.
+pub(super) fn after_one_write(run: &Run, slots: &Slots, line: f64) -> Option<(f64, [f64; 2], usize)> {
+    let cell = run.cells.iter().find(|c| c.get("random") == CLOSING)?;
+    let of = |role: u8, slow: bool| {
+        let role = run.of(cell.id).filter(move |s| s.role == role);
+        role.map(|s| s.took.micros()).filter(move |&t| (t > line) == slow).map(|t| t / 1e3).collect::<Vec<f64>>()
+    };
+    let (slow, fast) = (of(1, true), of(2, false));
+    if slow.len() < FEWEST || fast.len() < FEWEST {
+        return None;
+    }
+    let cost = median(&slow) - median(&fast);
+    let mut interval = bootstrap_difference(&slow, &fast)?;
+    if run.setting("write_unit").is_none() {
+        // Of the unit only that it is no longer than the write is known.
+        let au = run.setting("erase_block").filter(|e| *e > slots.chunk)?;
+        interval[1] *= au as f64 / (au - slots.chunk) as f64;
+    }
+    Some((cost, interval, slow.len()))
+}
+
+/// An AU of which as much was written as of any in this run costs so much less to close: the factor at the most.
+pub(super) fn filled(run: &Run, slots: &Slots) -> Option<f64> {
+    let au = run.setting("erase_block")?;
+    let mut of: HashMap<u64, u64> = HashMap::new();
+    for s in writes(run) {
+        *of.entry(au_of(run, slots, s)).or_default() += s.len;
+    }
+    let most = of.into_values().max().filter(|m| *m < au)?;
+    Some(au as f64 / (au - most) as f64)
+}

@@ -1,0 +1,163 @@
+//! Every built-in card, probed with forty seeds: what is said with 90 % and more is the truth in the model, with no exception. And each
+//! seed is a run of its own.
+//!
+//! By default each card has two seeds of the forty, other ones for each card; NANDSCOPE_SEEDS=40 takes all, NANDSCOPE_SHOW prints what was
+//! wrong at any confidence.
+
+mod common;
+
+use common::{probe_model, right, truth_of};
+use nandscope::finding::{Finding, Quantity};
+use nandscope_sim::{Model, Truth, cards};
+use std::collections::{BTreeMap, HashMap};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// `common::right`, but a card that holds on to AUs written before has the number in its model all the same.
+fn exactly(f: &Finding, t: &Truth) -> Option<bool> {
+    let count = matches!(f.quantity, Quantity::OpenAusLinear | Quantity::OpenAusRandom);
+    match f.number().filter(|_| count) {
+        Some(n) => Some(truth_of(f.quantity, t) == Some(n)),
+        None => right(f, t),
+    }
+}
+
+/// Probes all of these on as many threads as there are processors.
+fn probed(jobs: &[(Model, u64)], look: impl Fn(&Model, u64, &[Finding]) -> Vec<String> + Sync) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut out = vec![];
+        while let Some((model, seed)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            out.extend(look(model, *seed, &probe_model(model, *seed, true).findings.0));
+        }
+        out
+    };
+    std::thread::scope(|s| {
+        let threads: Vec<_> = (0..std::thread::available_parallelism().map_or(2, |n| n.get())).map(|_| s.spawn(work)).collect();
+        threads.into_iter().flat_map(|t| t.join().unwrap()).collect()
+    })
+}
+
+/// What is wrong and said with 90 % and more.
+fn confident_errors(jobs: &[(Model, u64)]) -> Vec<String> {
+    let show = std::env::var_os("NANDSCOPE_SHOW").is_some();
+    probed(jobs, |model, seed, findings| {
+        let truth = model.truth();
+        let wrong = findings.iter().filter(|f| exactly(f, &truth) == Some(false));
+        let told = wrong.map(|f| {
+            let said = f.number().or(f.at_least.map(|b| b.0));
+            let text = format!(
+                "{} seed {seed}: {} {said:?} at {:.3}, truth {:?}",
+                model.name,
+                f.quantity,
+                f.confidence,
+                truth_of(f.quantity, &truth)
+            );
+            if show {
+                println!("{text}");
+            }
+            (f.confidence, text)
+        });
+        told.filter(|w| w.0 >= 0.9).map(|w| w.1).collect()
+    })
+}
+
+#[test]
+fn no_built_in_card_is_wrong_and_sure_with_any_seed() {
+    let all = std::env::var("NANDSCOPE_SEEDS").ok().map_or(2, |n| n.parse::<u64>().expect("NANDSCOPE_SEEDS is a number"));
+    let mut jobs = vec![];
+    for (i, (name, text)) in cards::ALL.iter().enumerate() {
+        let model = Model::parse(text, name).unwrap();
+        jobs.extend((0..all.min(40)).map(|k| (model.clone(), (i as u64 * 7 + k * 21) % 40)));
+    }
+    let wrong = confident_errors(&jobs);
+    assert!(wrong.is_empty(), "{} of {} probes:\n{}", wrong.len(), jobs.len(), wrong.join("\n"));
+}
+
+/// A card of the quirks thread that keeps open what comes back, with other numbers.
+fn keeps(linear: u32, random: u32, evict: &str, protect: u32, protected: u32, read: bool) -> Model {
+    let sense = if read { "sense = \"60 us\"\nlookup = \"150 us\"\nnext_page = \"30 us\"\n" } else { "" };
+    let text = format!(
+        "name = \"keeps-{linear}-{random}-{evict}-{protect}-{protected}-{read}\"\nabout = \"keeps open what comes back\"\n\
+         [host]\ncommand = \"150 us\"\nrate = \"25 MB/s\"\njitter = \"5 us\"\n\
+         [card]\ncapacity = \"7580 MiB\"\ncommand = \"350 us\"\ncombine = true\n\
+         [nand]\npage = \"8 KiB\"\naccess_unit = \"16 KiB\"\nwrite_unit = \"16 KiB\"\nerase_block = \"4 MiB\"\n{sense}program = \"0.78 ms\"\n\
+         commit = \"4.5 ms\"\nrest_rate = \"20 MB/s\"\ncopy = \"2.19 ms\"\nerase = \"2 ms\"\n\
+         [ftl]\nkind = \"block-map\"\nopen_linear = {linear}\nopen_random = {random}\nevict = \"{evict}\"\nprotect = {protect}\nprotected = {protected}"
+    );
+    Model::parse(&text, "keeps").unwrap()
+}
+
+/// Fewer AUs stay open for a later test than there are, where a card holds on to those of an earlier one: of all sizes of table, in both
+/// orders, by any rule of what is thrown out.
+#[test]
+fn a_table_taken_up_by_earlier_aus_is_not_taken_for_a_small_one() {
+    let mut jobs = vec![];
+    let kept = [(8, 12), (20, 36), (12, 8), (6, 8), (28, 8), (16, 20), (20, 12), (8, 12)];
+    for (i, (linear, protect)) in kept.into_iter().enumerate() {
+        let random = if i % 3 == 2 { linear / 2 } else { linear };
+        let protected = [0, linear / 2, linear * 4 / 5][i % 3];
+        jobs.push((keeps(linear, random, if i % 4 == 3 { "fifo" } else { "lru" }, protect, protected, i % 2 == 0), i as u64));
+    }
+    for (i, evict) in ["lru", "fifo", "random", "random"].into_iter().enumerate() {
+        let linear = [9, 5, 11, 7][i];
+        jobs.push((keeps(linear, [4, 5, 11, 3][i], evict, 0, 0, i % 2 == 1), i as u64));
+    }
+    let wrong = confident_errors(&jobs);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The SanDisk of the quirks thread: 20 in both orders, or a bound that is no more than that; 20 in most runs.
+#[test]
+fn the_sandisk_of_the_thread_keeps_twenty_open() {
+    let model = Model::parse(cards::text("sandisk-emmc").unwrap(), "sandisk-emmc").unwrap();
+    let jobs: Vec<(Model, u64)> = (0..12).map(|k| (model.clone(), k * 5 + 20)).collect();
+    let said = probed(&jobs, |_, seed, findings| {
+        let of = |q: Quantity| findings.iter().find(|f| f.quantity == q).cloned().unwrap();
+        let counts = [Quantity::OpenAusLinear, Quantity::OpenAusRandom].map(of);
+        for f in &counts {
+            assert!(f.number().or(f.at_least.map(|b| b.0)).is_none_or(|n| n <= 20.0), "seed {seed}: {f:?}");
+            assert!(f.number().is_none_or(|n| n == 20.0), "seed {seed}: {f:?}");
+        }
+        counts.iter().map(|f| f.number().map_or("bound".to_string(), |n| n.to_string())).collect()
+    });
+    let twenty = said.iter().filter(|s| *s == "20").count();
+    assert!(twenty * 3 >= said.len() * 2, "{twenty} of {}", said.len());
+}
+
+/// Runs the command line on a simulated card and keeps what it measured.
+fn measured(args: &str, seed: u64) -> String {
+    let out = std::env::temp_dir().join(format!("nandscope-seeds-{}-{seed}.json", std::process::id()));
+    let args = args.replace("SEED", &seed.to_string()).replace("OUT", out.to_str().unwrap());
+    let done = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args.split(' ')).output().unwrap();
+    assert!([0, 3].contains(&done.status.code().unwrap_or(-1)), "{args}: {}", String::from_utf8_lossy(&done.stderr));
+    let told = std::fs::read_to_string(&out).unwrap_or_else(|_| String::from_utf8(done.stdout).unwrap());
+    let _ = std::fs::remove_file(&out);
+    // The seed itself is no measurement.
+    let told: Vec<&str> = told.lines().filter(|l| !l.contains("seed")).collect();
+    let json: Option<serde_json::Value> = serde_json::from_str(&told.join("\n")).ok();
+    json.and_then(|j| j.get("runs").map(|r| r.to_string())).unwrap_or_else(|| told.join("\n"))
+}
+
+#[test]
+fn each_seed_is_a_run_of_its_own() {
+    for args in [
+        "run read-boundary sim:toshiba-emmc --time 2s -q --seed SEED --json OUT",
+        "run open-au-linear sim:flashbench-readme -q --seed SEED --json OUT",
+        "run open-au-random sim:null -q --seed SEED --json OUT",
+        "probe sim:toshiba-emmc --time 4s -q --seed SEED --json OUT",
+        "ab sim:noisy -q --b split=8KiB --seed SEED --json OUT",
+        "flashbench -q -s --scatter-order=6 --seed SEED sim:noisy",
+        "run read-boundary sim:noisy?seed=SEED --time 1s -q --json OUT",
+        "sim noisy -q --pattern random-write-4k --requests 50 --seed SEED",
+    ] {
+        let mut seen: HashMap<String, u64> = HashMap::new();
+        let mut same: BTreeMap<u64, u64> = BTreeMap::new();
+        for seed in [0, 1, 2, 3, 6, 7, 1 << 63, u64::MAX] {
+            if let Some(other) = seen.insert(measured(args, seed), seed) {
+                same.insert(seed, other);
+            }
+        }
+        assert!(same.is_empty(), "{args}: the same with {same:?}");
+    }
+}
