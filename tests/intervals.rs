@@ -3,12 +3,13 @@
 //!
 //! NANDSCOPE_CARDS sets the number of cards that have an interval (default 40), NANDSCOPE_SHOW prints the misses.
 
-mod common;
-
-use common::probe_model;
+use nandscope::device::{Device, SimDevice};
+use nandscope::experiment;
 use nandscope::finding::Quantity;
+use nandscope::probe::{Plan, probe};
+use nandscope::units::Nanos;
 use nandscope_sim::{Model, random};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Where the true cost lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,8 +22,12 @@ enum Side {
 /// Where the truth lies against the interval a probe gives, if it gives one.
 fn side(model: &Model, seed: u64) -> Option<(Side, String)> {
     let truth = model.truth().close_cost_ns? as f64 / 1e6;
-    let p = probe_model(model, seed, true);
-    let f = p.findings.get(Quantity::CloseCostMs)?;
+    let mut device = SimDevice::new(model, seed).with_stamps();
+    let experiments = ["read-boundary", "write-unit", "open-au-linear"].map(|n| experiment::by_name(n).unwrap()).to_vec();
+    let (region, stop) = (0..device.geometry().size, AtomicBool::new(false));
+    let plan = Plan { experiments, region, time: Nanos::from_secs_f64(1800.0), writes: 8 << 30, seed, stop: &stop };
+    let (_, findings) = probe(&mut device, &plan, &mut |_| {});
+    let f = findings.get(Quantity::CloseCostMs)?;
     let [lo, hi] = f.interval?;
     let side = if truth < lo {
         Side::Below

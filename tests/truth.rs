@@ -174,9 +174,14 @@ fn writes_name_erase_blocks_that_reads_hide() {
 /// A card that gathers what follows into one unit pays where a unit ends; the unit is told, though most writes cost next to nothing.
 #[test]
 fn a_unit_that_is_gathered_is_told() {
-    let p = probe_model(&flat("combine = true", "open_linear = 6\nopen_random = 3"), 1, true);
-    let f = p.findings.get(Quantity::WriteUnit).unwrap();
-    assert!(f.number() == Some(16384.0), "{f:?}");
+    let mut told = 0;
+    for seed in 1..=8 {
+        let p = probe_model(&flat("combine = true", "open_linear = 6\nopen_random = 3"), seed, true);
+        let f = p.findings.get(Quantity::WriteUnit).unwrap();
+        assert!(f.number() == Some(16384.0) || f.confidence < 0.9, "seed {seed}: {f:?}");
+        told += (f.number() == Some(16384.0)) as u32;
+    }
+    assert!(told >= 6, "{told} of 8");
 }
 
 /// No AU stays open: each write rewrites its erase block, or each full buffer does, and then one AU alone looks like an open one for long.

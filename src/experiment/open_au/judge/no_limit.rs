@@ -1,6 +1,7 @@
 //! No number of AUs was slow.
 
 use super::*;
+use crate::finding::SAID;
 
 /// Share of the cards without a limit that are mapped by page; the others hide it behind a cache, or keep more AUs open than
 /// were tried. Both orders say so together: two thirds in all.
@@ -50,6 +51,12 @@ impl Seen<'_> {
         } else {
             format!("no cost up to {k} AUs: more than anybody needs, or the card has no such limit")
         };
+        // Too little for all that were tried: what came to rest is more surely open.
+        if trust < SAID
+            && let Some(bound) = self.at_rest(&why, if in_aus { HIDDEN } else { UNSEEN })
+        {
+            return vec![bound, Finding::undecided(Quantity::Mapping, why)];
+        }
         let each = format!("{} ms a write of {}", three(base / 1e3), Bytes(self.slots.chunk));
         let text = format!("{k} AUs in turn, {}: {each}, as with one AU", self.order());
         let written = writes(run).map(|s| s.len).sum::<u64>() + filled;
