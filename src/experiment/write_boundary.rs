@@ -246,12 +246,22 @@ fn small_estimate(run: &Run, cell: &Cell) -> Estimate {
     location(&d)
 }
 
+/// Share of the writes across no boundary that may be stalls, or open an AU.
+const UNLIKE: f64 = 0.15;
+
 fn judge_small(run: &Run) -> Vec<Finding> {
     let cells: Vec<&Cell> = run.cells.iter().filter(|c| kind(c) == Kind::Small).collect();
     let rows: Vec<steps::Row> = cells.iter().map(|c| steps::Row { align: c.bytes("align"), extra: small_estimate(run, c) }).collect();
     let base: Vec<f64> =
         cells.iter().flat_map(|c| run.of(c.id).filter(|s| s.role != ON).map(|s| s.took.micros()).collect::<Vec<_>>()).collect();
-    let base = median(&base);
+    // Writes that cross nothing cost the same, or what was written just before decides: small ones are gathered where they go on.
+    let times = base;
+    let base = median(&times);
+    let unlike = times.iter().filter(|t| (*t / base - 1.0).abs() > 0.5).count();
+    if unlike as f64 > UNLIKE * times.len() as f64 {
+        let why = "small writes that cross no boundary take little and much by turns: they are gathered with those before";
+        return vec![Finding::undecided(Quantity::WriteUnit, why)];
+    }
     let fit = steps::fit(&rows, base);
     match fit.steps.first() {
         // A boundary at the largest multiples tried may be one of larger ones: erase blocks, where none of 16 units are known.
