@@ -316,7 +316,9 @@ pub fn period(rounds: &[Vec<f64>], grain: f64) -> Option<Period> {
         .flat_map(|g| [g, g / 2.0, g / 3.0])
         .filter_map(|p| refine(rounds, p, grain))
         .collect();
-    candidates.retain(|p| *p > 4.0 * grain && *p <= span / 2.5);
+    // Once or twice in each round: that is the file which begins anew, or cannot be kept apart from it.
+    let round = rounds.iter().filter_map(|r| Some(r.last()? - r.first()?)).fold(0.0, f64::max);
+    candidates.retain(|p| *p > 4.0 * grain && *p <= span / 2.5 && *p <= round / 1.5);
     candidates.sort_by(f64::total_cmp);
     candidates.dedup_by(|a, b| (*a / *b - 1.0).abs() < 1e-6);
     let tried = candidates.len() as f64;
@@ -527,6 +529,26 @@ mod tests {
                     assert!(off.min(every as f64 - off) <= 2.0 * record as f64, "{every} {record}: {found:?}, {want}");
                 }
             }
+        }
+    }
+
+    /// What comes with the beginning and the end of the file keeps to the file, not to a distance on the card.
+    #[test]
+    fn the_file_that_begins_anew_is_no_period() {
+        for record in [100u64, 512, 4096] {
+            let file = 5_000_000 / record;
+            let mut p = Pass::new(true, record, false);
+            let mut at = 0;
+            for _ in 0..20 {
+                p.rounds.push(crate::samples::records::Round { first: p.records, position: Some(3 << 20) });
+                for i in 0..file {
+                    let ns = if i == 5 || i == file - 3 { 147_000_000 } else { 1_150_000 };
+                    at += ns;
+                    p.add(Nanos(ns), at);
+                }
+            }
+            let s = stalls(&p);
+            assert!(s.count == 40 && s.in_bytes.is_none_or(|b| s.origin == Origin::Written && b.length > 4e6), "{record}: {s:?}");
         }
     }
 

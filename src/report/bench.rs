@@ -64,6 +64,12 @@ pub struct Style {
 /// Seconds of a day: what a logger should last.
 const DAY: f64 = 86_400.0;
 
+/// A rate as `--log` takes it.
+fn spelled(rate: f64) -> String {
+    let bytes = rate.round() as u64;
+    if bytes.is_multiple_of(1000) { format!("{}kB", bytes / 1000) } else { format!("{bytes}B") }
+}
+
 /// A time for `--for`, rounded up, with a little to spare.
 fn hours(seconds: f64) -> String {
     let s = seconds * 1.02;
@@ -170,7 +176,7 @@ impl Bench {
         let mut out = vec![];
         if let Some(short) = short.filter(|_| most > 0.0) {
             let wanted = 3.0 * DAY * rate;
-            let run = self.again(&format!("--no-read --log {rate:.0}B --loss-time 24h --for {}", hours(wanted / most)));
+            let run = self.again(&format!("--no-read --log {} --loss-time 24h --for {}", spelled(rate), hours(wanted / most)));
             out.push(format!(
                 "this run carries no more than one loss in {} of logging; one in a day takes {} of writing{}",
                 long(short),
@@ -181,7 +187,8 @@ impl Bench {
         for a in &self.answers {
             out.push(answer_text(a));
             if let Some(run) = a.wants.filter(|_| a.bytes.is_none()).and_then(|w| {
-                self.again(&format!("--no-read --log {:.0}B --loss-gb {} --for {}", a.rate, (a.gb * 1e6).ceil() / 1e6, hours(w)))
+                let gb = (a.gb * 1e6).ceil() / 1e6;
+                self.again(&format!("--no-read --log {} --loss-gb {gb} --for {}", spelled(a.rate), hours(w)))
             }) {
                 out.push(format!("what decides it: {run}"));
             }
