@@ -316,9 +316,7 @@ pub fn period(rounds: &[Vec<f64>], grain: f64) -> Option<Period> {
         .flat_map(|g| [g, g / 2.0, g / 3.0])
         .filter_map(|p| refine(rounds, p, grain))
         .collect();
-    // Once or twice in each round: that is the file which begins anew, or cannot be kept apart from it.
-    let round = rounds.iter().filter_map(|r| Some(r.last()? - r.first()?)).fold(0.0, f64::max);
-    candidates.retain(|p| *p > 4.0 * grain && *p <= span / 2.5 && *p <= round / 1.5);
+    candidates.retain(|p| *p > 4.0 * grain && *p <= span / 2.5);
     candidates.sort_by(f64::total_cmp);
     candidates.dedup_by(|a, b| (*a / *b - 1.0).abs() < 1e-6);
     let tried = candidates.len() as f64;
@@ -416,6 +414,14 @@ fn keep(rounds: &[Vec<f64>], p: f64, grain: f64, free: bool) -> Option<(Period, 
     let mut filled: Vec<(usize, i64)> = hits.iter().map(|h| (h.0, h.1 as i64)).collect();
     filled.sort_unstable();
     filled.dedup();
+    // Two places may be the ends of the file, however often it is begun: a distance shows in three.
+    let places = match free {
+        true => filled.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len).max().unwrap_or(0),
+        false => filled.iter().map(|h| h.1).collect::<std::collections::BTreeSet<_>>().len(),
+    };
+    if places < 3 {
+        return None;
+    }
     let turns: f64 = rounds.iter().filter_map(|r| Some((r.last()? - r.first()?) / p + 1.0)).sum();
     // Two of the places set period and phase, and one more each other phase.
     let set = 1.0 + groups.iter().filter(|g| !g.is_empty()).count() as f64;
