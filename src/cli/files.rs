@@ -2,6 +2,7 @@
 //! simulated card.
 
 use crate::device::{self, CardState, Consent, Device, DeviceError, Guard, Limits, OpenOptions};
+use crate::host::facts::HostFacts;
 use crate::host::partitions;
 use crate::host::safety::system_mount;
 use crate::host::sysfs::Sys;
@@ -102,6 +103,8 @@ pub struct Medium {
     pub simulated: bool,
     /// What its flash went through before.
     pub state: CardState,
+    /// What is known of the machine and the way to the target.
+    pub facts: HostFacts,
 }
 
 pub enum Place {
@@ -139,7 +142,7 @@ impl Target {
         };
         // When data must be on the medium is for the filesystem to say.
         let opened = device::open(&name, &OpenOptions { flush_writes: Some(false), ..OpenOptions::default() })?;
-        let (size, state) = (opened.geometry().size, opened.state());
+        let (size, state, facts) = (opened.geometry().size, opened.state(), opened.facts().clone());
         let mut guard = match budget {
             None => opened.read_only(),
             Some(budget) => {
@@ -154,6 +157,7 @@ impl Target {
             formatted: found.is_some(),
             simulated: self.simulated(),
             state,
+            facts,
         }))
     }
 

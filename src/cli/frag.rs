@@ -3,9 +3,11 @@
 
 use super::files::{Line, Medium, Place, PlanArgs, Target, cut_off, stopper, volume_error};
 use crate::device::Device;
+use crate::host::facts::{HostFacts, TargetKind};
+use crate::host::sysfs::Sys;
 use crate::lab::answer::{self, Profile};
 use crate::lab::bench::{self, Workload};
-use crate::lab::experiment::{self, Lab, Settings, State, map_grid};
+use crate::lab::experiment::{self, Lab, Settings, Setup, State, map_grid};
 use crate::lab::fragment::{self, Map};
 use crate::lab::mounted::{self as lab_mounted, Blank};
 use crate::lab::offload::Card;
@@ -60,9 +62,13 @@ pub struct FragArgs {
     /// Skip the specification's own test (Pw, Pm, Pr)
     #[arg(long)]
     no_class: bool,
-    /// A use of the card as lines 'write SIZE [WEIGHT]' or 'read SIZE [WEIGHT]'; may be given more than once
-    #[arg(long, value_name = "FILE")]
+    /// What the card is used for: browser-cache, photos, music, logger, camera, root-filesystem, or a file with lines
+    /// 'write SIZE [WEIGHT]' and 'read SIZE [WEIGHT]'; may be given more than once [default: all of these]
+    #[arg(long, value_name = "NAME|FILE")]
     profile: Vec<PathBuf>,
+    /// Test a claim: is anything so many times slower fragmented than defragmented?
+    #[arg(long, value_name = "TIMES")]
+    claim: Option<f64>,
     /// Write everything that was measured to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]
     json: Option<PathBuf>,
@@ -101,6 +107,16 @@ enum HostArg {
 }
 
 impl HostArg {
+    /// What it keeps in memory.
+    fn words(self) -> &'static str {
+        match self {
+            HostArg::Plain => "--host plain (all tables in memory, no data)",
+            HostArg::Pda => "--host pda (12 KiB of tables, 512 KiB of data, 20 ms a name; assumed)",
+            HostArg::Microcontroller => "--host microcontroller (a sector of tables, one of data)",
+            HostArg::None => "--host none (no memory)",
+        }
+    }
+
     fn host(self, simulated: bool) -> Host {
         match self {
             HostArg::Plain => Host::with(Cache::TABLES),
@@ -121,8 +137,21 @@ pub fn run(a: FragArgs) -> anyhow::Result<ExitCode> {
     if a.sizes.is_empty() || a.repeats == 0 || a.chunk.0 == 0 || a.sizes.iter().any(|s| s.0 == 0 || s.0 >= 1 << 32) {
         bail!("at least one file size of 1 B to 4 GiB, one round and a chunk of 1 B");
     }
-    let mut profiles = answer::profiles();
+    if a.claim.is_some_and(|c| !(c > 1.0 && c <= 1e6)) {
+        bail!("--claim takes a number of times above 1, such as 30");
+    }
+    let known = answer::profiles();
+    let mut profiles = if a.profile.is_empty() { known.clone() } else { vec![] };
     for f in &a.profile {
+        let word = |n: &str| n.replace(' ', "-");
+        if let Some(p) = known.iter().find(|p| f.as_os_str() == word(&p.name).as_str()) {
+            profiles.push(p.clone());
+            continue;
+        }
+        if !f.exists() {
+            let names: Vec<String> = known.iter().map(|p| word(&p.name)).collect();
+            bail!("there is no profile and no file '{}'; the profiles are {}", f.display(), names.join(", "));
+        }
         let text = std::fs::read_to_string(f).with_context(|| format!("cannot read {}", f.display()))?;
         let name = f.file_stem().map_or_else(|| f.display().to_string(), |n| n.to_string_lossy().into_owned());
         profiles.push(answer::parse_profile(&name, &text).map_err(anyhow::Error::msg)?);
@@ -190,6 +219,7 @@ fn in_process(a: &FragArgs, mut settings: Settings, mut m: Medium, profiles: &[P
     let mut line = Line::new(a.target.quiet);
     let mut lab = Lab::new(&a.target.target, Label::InProcess, &settings);
     lab.state = m.state;
+    lab.setup = setup(a, &m.facts);
     let done = experiment::run(&m.device, m.range.clone(), &mut lab, &stop, &mut |what, x| line.tick(what, x));
     line.end();
     if done.is_ok() && !a.no_class && !keeps && !stop.load(Ordering::Relaxed) {
@@ -245,6 +275,7 @@ fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[P
     let stop = stopper()?;
     let mut line = Line::new(a.target.quiet);
     let mut lab = Lab::new(&a.target.target, Label::Kernel, &settings);
+    lab.setup = mounted_setup(&d);
     let done = lab_mounted::run(&mut d, blank.as_ref(), &mut lab, &stop, &mut |what, x| line.tick(what, x));
     line.end();
     finish(a, &lab, profiles, 0, 0)?;
@@ -258,13 +289,43 @@ fn allowed(d: &Directory, target: &Target, spare: Option<&PathBuf>) -> anyhow::R
     Ok(Blank { card, spare: spare.cloned() })
 }
 
+/// The machine, its memory and the way to the card.
+fn setup(a: &FragArgs, facts: &HostFacts) -> Setup {
+    let memory = a.host.words();
+    let host = match facts.kernel.is_empty() {
+        true => format!("simulated, {memory}"),
+        false => format!("{}, Linux {}, {memory}", facts.machine, facts.kernel),
+    };
+    let card: Vec<&str> = [&facts.vendor, &facts.model].into_iter().flatten().map(String::as_str).collect();
+    let card = match a.target.target.strip_prefix("sim:") {
+        Some(name) => format!("simulated {name}"),
+        None if card.is_empty() => a.target.target.clone(),
+        None => card.join(" "),
+    };
+    Setup { host, slot: facts.bus.clone(), card }
+}
+
+/// The same of a mounted card, through the device it is mounted from.
+fn mounted_setup(d: &Directory) -> Setup {
+    let here = HostFacts::of_host(TargetKind::Disk);
+    let node = d.mount().and_then(|m| Sys::default().node(m.dev).ok());
+    let (vendor, model) = node.as_ref().map_or((None, None), |n| (n.vendor(), n.model()));
+    let card: Vec<String> = [vendor, model].into_iter().flatten().collect();
+    let card = match (card.is_empty(), d.mount()) {
+        (false, _) => card.join(" "),
+        (true, m) => m.map_or("not known".into(), |m| m.source.clone()),
+    };
+    Setup { host: format!("{}, Linux {}", here.machine, here.kernel), slot: node.map(|n| n.bus()), card }
+}
+
 fn verdict(lab: &Lab, stopped: bool) -> ExitCode {
     if stopped {
         eprintln!("nandscope: interrupted; what was measured until then is above");
     }
     let decided = answer::effects(lab).iter().any(|e| e.verdict != answer::Verdict::Undecided);
-    // One state alone answers what it measures.
-    if decided || lab.conditions.len() == 1 { ExitCode::SUCCESS } else { ExitCode::from(super::UNDECIDED) }
+    // One state alone answers what it measures, where anything had room.
+    let alone = matches!(&lab.conditions[..], [only] if !only.measured.samples.is_empty());
+    if decided || alone { ExitCode::SUCCESS } else { ExitCode::from(super::UNDECIDED) }
 }
 
 fn finish(a: &FragArgs, lab: &Lab, profiles: &[Profile], written: u64, size: u64) -> anyhow::Result<()> {
@@ -294,8 +355,12 @@ fn finish(a: &FragArgs, lab: &Lab, profiles: &[Profile], written: u64, size: u64
     }
     if !to_stdout && !lab.conditions.is_empty() {
         put!("{}", report::text(lab, profiles, super::width()));
+        if let Some(times) = a.claim {
+            say!("{}", report::claim(lab, times));
+        }
         if written > 0 {
-            say!("{} written, {:.1} drive writes", Bytes(written / MIB * MIB), written as f64 / size.max(1) as f64);
+            let whole = if written < MIB { written } else { written / MIB * MIB };
+            say!("{} written, {:.1} drive writes", Bytes(whole), written as f64 / size.max(1) as f64);
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use rand_pcg::rand_core::Rng;
 use serde::Serialize;
 
 /// Smaller differences than this are none, whatever their interval.
-const MATTERS: f64 = 0.1;
+pub(super) const MATTERS: f64 = 0.1;
 const DRAWS: usize = 500;
 
 /// What is plotted: writing, reading, or one of each (P6).
@@ -72,7 +72,7 @@ pub struct Effect {
 }
 
 /// Seconds of each round.
-fn seconds(c: &Condition, what: What, size: u64) -> Vec<f64> {
+pub(super) fn seconds(c: &Condition, what: What, size: u64) -> Vec<f64> {
     let of = |kind: Kind| c.measured.samples.iter().filter(move |s: &&Sample| s.kind == kind && (kind == Kind::Folder || s.size == size));
     match what {
         What::Write => of(Kind::Write).map(|s| s.took.secs()).collect(),
@@ -115,6 +115,11 @@ pub fn rate(c: &Condition, what: What, size: u64) -> Option<Rate> {
 /// Compares two states; none where one was not measured.
 pub fn effect(a: &Condition, b: &Condition, what: What, size: u64) -> Option<Effect> {
     let (x, y) = (seconds(a, what, size), seconds(b, what, size));
+    // Folders of different files are different work.
+    let folder = |c: &Condition| c.measured.samples.iter().find(|s| s.kind == Kind::Folder).map(|s| s.size);
+    if what == What::Folder && folder(a) != folder(b) {
+        return None;
+    }
     if x.is_empty() || y.is_empty() || x.iter().chain(&y).any(|&t| t <= 0.0) {
         return None;
     }
@@ -237,6 +242,8 @@ pub fn profiles() -> Vec<Profile> {
                 (Read, 256 * K, 1.0),
             ],
         ),
+        profile("photos", &[(Write, 2048 * K, 1.0), (Read, 2048 * K, 2.0), (Write, 16 * K, 1.0), (Read, 16 * K, 4.0)]),
+        profile("music", &[(Read, 256 * K, 16.0), (Read, 2048 * K, 2.0)]),
         profile("logger", &[(Write, 512, 9.0), (Write, 4 * K, 1.0)]),
         profile("camera", &[(Write, 2048 * K, 1.0)]),
         profile(

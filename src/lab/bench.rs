@@ -2,7 +2,7 @@
 
 use crate::chance;
 use crate::device::Fill;
-use crate::units::{KIB, MIB, Nanos};
+use crate::units::{Bytes, KIB, MIB, Nanos};
 use crate::volume::{Label, Result, Volume, VolumeError};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
@@ -70,6 +70,9 @@ pub struct Sample {
 pub struct Measured {
     pub samples: Vec<Sample>,
     pub notes: Vec<String>,
+    /// Files of the folder that found room.
+    #[serde(default)]
+    pub folder: u32,
 }
 
 /// Runs the workload: rounds in which the sizes come in random order, so that drift hits all alike.
@@ -85,12 +88,22 @@ pub fn measure(volume: &mut dyn Volume, w: &Workload, stop: &AtomicBool, progres
     for &size in &w.sizes {
         match size <= room {
             true => sizes.push(size),
-            false => out.notes.push(format!("files of {size} bytes were left out: {} bytes are free", space.free)),
+            false => out.notes.push(format!(
+                "files of {} were left out: {} are free, {} of them for files",
+                Bytes(size),
+                three(space.free),
+                three(room)
+            )),
         }
     }
     let folder = folder(w, room, space.cluster);
     if folder.len() < w.folder as usize {
-        out.notes.push(format!("the folder has {} files instead of {}: {} bytes are free", folder.len(), w.folder, space.free));
+        out.notes.push(format!("the folder has {} files instead of {}: {} are free", folder.len(), w.folder, three(space.free)));
+    }
+    out.folder = folder.len() as u32;
+    if sizes.is_empty() && folder.is_empty() {
+        out.notes.push("nothing could be measured: no test file has room; remove files, or ask for smaller ones with --sizes".into());
+        return Ok(out);
     }
     let data = content(w, &sizes, &folder);
     volume.make_dir(DIRECTORY)?;
@@ -116,6 +129,15 @@ pub fn clear(volume: &mut dyn Volume) -> Result<bool> {
     volume.delete(DIRECTORY)?;
     volume.flush()?;
     Ok(true)
+}
+
+/// Bytes in three digits and a unit of 1024.
+fn three(bytes: u64) -> String {
+    match bytes {
+        b if b >= MIB => format!("{} MiB", crate::units::three(b as f64 / MIB as f64)),
+        b if b >= KIB => format!("{} KiB", crate::units::three(b as f64 / KIB as f64)),
+        b => Bytes(b).to_string(),
+    }
 }
 
 fn folder(w: &Workload, room: u64, cluster: u64) -> Vec<u64> {

@@ -78,6 +78,18 @@ pub struct Condition {
     pub prepared: f64,
 }
 
+/// What stands around the volume (P4): results are compared only where this is alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Setup {
+    /// The machine, and what it keeps in memory.
+    pub host: String,
+    /// How the card is connected: "usb", "mmc"; none where there is no bus.
+    pub slot: Option<String>,
+    /// Maker and model, or the simulated card.
+    pub card: String,
+}
+
 /// A whole experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lab {
@@ -86,6 +98,8 @@ pub struct Lab {
     pub target: String,
     pub label: Label,
     pub filesystem: String,
+    #[serde(default)]
+    pub setup: Setup,
     /// What the flash went through before.
     #[serde(default)]
     pub state: CardState,
@@ -104,6 +118,7 @@ impl Lab {
             target: target.into(),
             label,
             filesystem: String::new(),
+            setup: Setup::default(),
             state: CardState::default(),
             settings: settings.clone(),
             conditions: vec![],
@@ -124,6 +139,7 @@ pub fn run<D: Device + 'static>(device: &Shared<D>, range: Range<u64>, lab: &mut
     let settings = lab.settings.clone();
     let mut work = Work { device, range, settings: &settings, stop, aged: false };
     let mut volume: Option<FatVolume> = None;
+    let mut workload = settings.workload.clone();
     for &state in &settings.states {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -166,9 +182,11 @@ pub fn run<D: Device + 'static>(device: &Shared<D>, range: Range<u64>, lab: &mut
             prepared,
         };
         v.set_host(settings.host)?;
-        let measured = bench::measure(&mut v, &settings.workload, stop, &mut |x| tell(&format!("measuring, {state}"), x));
+        let measured = bench::measure(&mut v, &workload, stop, &mut |x| tell(&format!("measuring, {state}"), x));
         let back = v.set_host(Host::with(Cache::TABLES));
         condition.measured = measured?;
+        // A state with more room copies no more files than the one before it.
+        workload.folder = condition.measured.folder;
         back?;
         lab.conditions.push(condition);
         volume = Some(v);

@@ -5,6 +5,7 @@ pub mod answer;
 pub mod bench;
 pub mod class;
 pub mod defragment;
+pub mod expect;
 pub mod experiment;
 pub mod fragment;
 pub mod mounted;

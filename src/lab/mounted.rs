@@ -32,6 +32,7 @@ pub fn run(volume: &mut Directory, blank: Option<&Blank>, lab: &mut Lab, stop: &
     let settings = lab.settings.clone();
     let mut aged = false;
     let mut away: Option<Away> = None;
+    let mut workload = settings.workload.clone();
     let mut all = || -> Result<()> {
         for &state in &settings.states {
             if stop.load(Ordering::Relaxed) {
@@ -81,7 +82,8 @@ pub fn run(volume: &mut Directory, blank: Option<&Blank>, lab: &mut Lab, stop: &
                 measured: Measured::default(),
                 prepared,
             };
-            condition.measured = bench::measure(volume, &settings.workload, stop, &mut |x| tell(&format!("measuring, {state}"), x))?;
+            condition.measured = bench::measure(volume, &workload, stop, &mut |x| tell(&format!("measuring, {state}"), x))?;
+            workload.folder = condition.measured.folder;
             lab.conditions.push(condition);
         }
         Ok(())

@@ -4,6 +4,7 @@ use super::plot::bar;
 use crate::experiment::{Figure, Series};
 use crate::lab::answer::{self, Effect, Verdict, What};
 use crate::lab::class::Class;
+use crate::lab::expect::{self, Claim};
 use crate::lab::experiment::{Lab, State};
 use crate::lab::fragment::{Fragmentation, Map};
 use crate::units::{Bytes, three};
@@ -13,6 +14,11 @@ use std::fmt::Write;
 pub fn text(lab: &Lab, profiles: &[answer::Profile], width: usize) -> String {
     let mut o = String::new();
     let _ = writeln!(o, "{}, {} ({}), clusters of {}", lab.target, lab.filesystem, lab.label, cluster(lab));
+    if !lab.setup.card.is_empty() {
+        let slot = lab.setup.slot.as_ref().map_or(String::new(), |s| format!(" ({s})"));
+        let _ =
+            writeln!(o, "set-up: card {}{slot}; host {}; calls of {}", lab.setup.card, lab.setup.host, Bytes(lab.settings.workload.chunk));
+    }
     for c in &lab.conditions {
         let _ = writeln!(o, "\n{}: {}", c.state, fragmentation(&c.fragmentation));
         if let Some(d) = &c.defragmented {
@@ -31,6 +37,9 @@ pub fn text(lab: &Lab, profiles: &[answer::Profile], width: usize) -> String {
         o += &class(lab, c);
     }
     o += &answer_text(lab);
+    for line in checks(lab) {
+        let _ = writeln!(o, "{line}");
+    }
     o += &advice(lab, profiles);
     for n in &lab.notes {
         let _ = writeln!(o, "note: {n}");
@@ -170,6 +179,7 @@ fn class(lab: &Lab, c: &Class) -> String {
             three(*formula)
         );
     }
+    o += &read_erase_write(c);
     for p in answer::predictions(lab, c) {
         let error = |by: f64| format!("{} s ({:+.0} %)", three(by), 100.0 * (by / p.measured - 1.0));
         let _ = writeln!(
@@ -183,6 +193,109 @@ fn class(lab: &Lab, c: &Class) -> String {
         );
     }
     o
+}
+
+/// What was to be expected, held against what was found: where the effect begins, why there is none, what runs against it.
+pub fn checks(lab: &Lab) -> Vec<String> {
+    let mut out = vec![];
+    if let Some(h) = expect::hidden(lab) {
+        out.push(format!(
+            "why no effect: {:.0} % of the files are in pieces, but no piece is shorter than a cluster of {}, and a call moves {}: being in \
+             pieces adds no command. Smaller clusters show what it costs: --cluster 1KiB; with the memory of the PDA of 2002, too: --host pda",
+            100.0 * h.share,
+            Bytes(h.cluster),
+            Bytes(h.chunk)
+        ));
+    }
+    let small = answer::sizes(lab).into_iter().filter(|&s| s <= cluster(lab).0).max();
+    for what in [What::Write, What::Read] {
+        let Some(x) = expect::onset(lab, what) else { continue };
+        let found = match x.small {
+            Some(true) => "none found",
+            Some(false) => "but one was found: an anomaly",
+            None => "not decided",
+        };
+        if let Some(s) = small {
+            out.push(format!(
+                "check, {}: no effect expected up to one cluster ({}, measured at {}): {found}",
+                what.name(),
+                cluster(lab),
+                Bytes(s)
+            ));
+        }
+        let begins = match (x.none, x.from, x.saturated) {
+            (_, None, _) => continue,
+            (Some(a), Some(b), s) => (format!("between {} and {}", Bytes(a), Bytes(b)), s),
+            (None, Some(b), s) => (format!("at {} or below", Bytes(b)), s),
+        };
+        let flat = match begins.1 {
+            Some(s) if Some(s) != answer::sizes(lab).last().copied() => format!(", and is the same from {} on", Bytes(s)),
+            _ => String::new(),
+        };
+        out.push(format!("check, {}: the effect begins {}{flat}", what.name(), begins.0));
+    }
+    for a in expect::anomalies(lab) {
+        let e = &a.effect;
+        let size = if e.what == What::Folder { String::new() } else { format!(" {}", Bytes(e.size)) };
+        let verdict = if a.sure {
+            "more than noise".to_string()
+        } else {
+            format!("may be noise: with {} comparisons one like this comes by chance; more --repeats decide it", a.of)
+        };
+        out.push(format!(
+            "anomaly: {}{size} is {} {} than {} (probability by chance {}, {verdict})",
+            e.what.name(),
+            times(e),
+            e.state,
+            e.against,
+            three(a.chance)
+        ));
+    }
+    if !out.is_empty() {
+        out.insert(0, String::new());
+    }
+    out
+}
+
+/// The answer to a claim that something is so many times slower in pieces.
+pub fn claim(lab: &Lab, times: f64) -> String {
+    let most = expect::worst(lab).filter(|e| e.ratio < 1.0).map_or("nothing is slower".to_string(), |e| {
+        let size = if e.what == What::Folder { String::new() } else { format!(" {}", Bytes(e.size)) };
+        format!("the most is {}, {}{size}", self::times(&e), e.what.name())
+    });
+    let text = match expect::claimed(lab, times) {
+        Claim::Holds => format!("holds on this card: {most}"),
+        Claim::Fails => format!("does not hold on this card with this set-up: {most}"),
+        Claim::Undecided if expect::pair(lab).is_none() => "undecided: it needs the states fragmented and defragmented".into(),
+        Claim::Undecided => format!("undecided: {most}; more --repeats decide it"),
+    };
+    format!("claim, {} times slower fragmented than defragmented: {text}", three(times))
+}
+
+/// T = R + E + W, as measured.
+fn read_erase_write(c: &Class) -> String {
+    let Some(r) = expect::read_erase_write(c) else {
+        return "  T = R + E + W (a write first reads and erases what is there): undecided, because without discards W, a write to erased flash, \
+                was not measured\n"
+            .into();
+    };
+    let (first, last) = (&r.writes[0], &r.writes[r.writes.len() - 1]);
+    let head = format!(
+        "  T = R + E + W (a write first reads and erases what is there): {} to {} take {} to {} ms on used flash, {} to {} ms on erased",
+        Bytes(first.0),
+        Bytes(last.0),
+        three(first.1),
+        three(last.1),
+        three(first.2),
+        three(last.2)
+    );
+    let rest = format!("R + E is {} to {} ms", three(r.rest[0].max(0.0)), three(r.rest[1].max(0.0)));
+    match r.verdict {
+        Claim::Holds => format!("{head}: holds, {rest} whatever the length\n"),
+        Claim::Fails if r.rest[1] * 10.0 <= last.2 => format!("{head}: does not hold, used flash is written as fast as erased\n"),
+        Claim::Fails => format!("{head}: does not hold\n"),
+        Claim::Undecided => format!("{head}: undecided, {rest}, and W varies no more than that\n"),
+    }
 }
 
 fn times(e: &Effect) -> String {

@@ -5,9 +5,12 @@ use crate::compare::Subject;
 use crate::finding::Findings;
 use crate::host::declared::{Declared, Kind};
 use crate::infer::tables;
+use crate::lab::bench::{Kind as What, Sample};
+use crate::lab::experiment::{Lab, SCHEMA as FRAG};
 use crate::report::{Report, SCHEMA as REPORT, privacy};
 use crate::samples::import::{self, BenchPass, foreign};
 use crate::samples::metric::Metric;
+use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -167,6 +170,7 @@ impl Record {
                 serde_json::from_value(v).map_err(|e| e.to_string())
             }
             Some("nandscope-bench/1") => Record::of_bench(&v),
+            Some(FRAG) => Record::of_frag(v),
             Some(other) => Err(format!("its schema is {other}; this program reads {REPORT}, {SCHEMA} and fio's JSON")),
             None => Err("it is JSON, but neither a nandscope report nor a result of fio".into()),
         }
@@ -277,6 +281,51 @@ impl Record {
             r.flags.extend(flags);
         }
         if r.metrics.is_empty() { Err("the benchmark has no passes".into()) } else { Ok(r) }
+    }
+
+    /// What `nandscope frag --json` writes. Only figures of the same filesystem, clusters, calls and host are compared.
+    fn of_frag(v: Value) -> Result<Record, String> {
+        let lab: Lab = serde_json::from_value(v.clone()).map_err(|e| e.to_string())?;
+        let mut metrics = vec![];
+        for c in &lab.conditions {
+            let host = if lab.setup.host.is_empty() { String::new() } else { format!(", {}", lab.setup.host) };
+            let around = format!(
+                "{}, {}, clusters of {}, calls of {}{host}",
+                c.state,
+                lab.filesystem,
+                Bytes(c.space.cluster),
+                Bytes(lab.settings.workload.chunk)
+            );
+            for (kind, name) in [(What::Write, "file write"), (What::Read, "file read"), (What::Folder, "copy of a folder")] {
+                let of: Vec<&Sample> = c.measured.samples.iter().filter(|s| s.kind == kind && s.took.0 > 0).collect();
+                let mut sizes: Vec<u64> = of.iter().map(|s| s.size).collect();
+                sizes.sort_unstable();
+                sizes.dedup();
+                for size in sizes {
+                    let rounds: Vec<f64> = of.iter().filter(|s| s.size == size).map(|s| 60.0 / s.took.secs()).collect();
+                    metrics.push(Metric::new(name, format!("{}, {around}", Bytes(size)), "ops/min", &rounds));
+                }
+            }
+        }
+        if metrics.is_empty() {
+            return Err("nothing was measured in any state".into());
+        }
+        let card = if lab.setup.card.is_empty() { lab.target.clone() } else { lab.setup.card.clone() };
+        let host = [lab.setup.slot.clone(), (!lab.setup.host.is_empty()).then(|| lab.setup.host.clone())];
+        let host: Vec<String> = host.into_iter().flatten().collect();
+        Ok(Record {
+            card: Card { name: card, ..Card::default() },
+            source: Source {
+                format: "nandscope frag".into(),
+                tool: Some(format!("nandscope {}", lab.version)),
+                host: (!host.is_empty()).then(|| host.join(", ")),
+                ..Source::default()
+            },
+            metrics,
+            notes: lab.notes,
+            original: v,
+            ..Record::default()
+        })
     }
 
     fn of_benchmark(b: foreign::Benchmark, text: &str) -> Record {
