@@ -176,13 +176,15 @@ pub fn read_erase_write(class: &Class) -> Option<ReadEraseWrite> {
     let high = writes.iter().map(rest).fold(f64::NEG_INFINITY, f64::max);
     let sum = |f: &dyn Fn(&(u64, f64, f64)) -> f64| writes.iter().map(f).sum::<f64>();
     let (extra, alone) = (sum(&rest), sum(&|w| w.2));
-    // The formula says that the same is added to a short write and to one many times as long. Where W itself varies less than
-    // that rest, nothing is tested.
+    // The formula says that the same is added to a short write and to one many times as long; the other way to be slower on used
+    // flash is in proportion to W. The rest is judged by which of the two it is nearer to, on logarithms; where W is alike at
+    // all lengths the two cannot be told apart.
     let (shortest, longest) = (&writes[0], &writes[writes.len() - 1]);
+    let grows = (longest.2 / shortest.2.max(1e-9)).ln();
     let verdict = match () {
         _ if extra <= MATTERS * alone => Claim::Fails,
-        _ if (longest.2 - shortest.2).abs() < 2.0 * (high - low) => Claim::Undecided,
-        _ if low > 0.0 => Claim::Holds,
+        _ if grows < (1.0 + MATTERS).ln() => Claim::Undecided,
+        _ if low > 0.0 && (high / low).ln() < grows / 2.0 => Claim::Holds,
         _ => Claim::Fails,
     };
     Some(ReadEraseWrite { writes, rest: [low, high], verdict })

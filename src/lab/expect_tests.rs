@@ -141,7 +141,7 @@ fn read_erase_write_is_tested() {
         assert_eq!(r.verdict, Claim::Holds, "{r:?}");
         // 512 B of a block of 16 KiB: 31 pages of 340 us are copied.
         let known = 31.0 * 0.34 + ms;
-        assert!((r.rest[0] / known - 1.0).abs() < 0.1 && r.rest[1] / known < 1.2, "{known}: {r:?}");
+        assert!((r.rest[0] / known - 1.0).abs() < 0.1 && r.rest[1] / known < 1.25, "{known}: {r:?}");
     }
     // A page-mapped card writes used flash as fast as erased flash.
     for name in ["modern-a1-32gb", "modern-a2-64gb"] {
@@ -153,6 +153,7 @@ fn read_erase_write_is_tested() {
     let piece = |len, t, w| Piece { len, apart: t, in_order: t, erased: w };
     let of = |pieces: Vec<Piece>| read_erase_write(&Class { pieces, ..measured("cf-256mb", "erase = \"2 ms\"") }).map(|r| r.verdict);
     assert_eq!(of(vec![piece(512, 14.0, Some(2.0)), piece(4096, 20.0, Some(2.1))]), Some(Claim::Undecided));
+    assert_eq!(of(vec![piece(512, 14.0, Some(2.0)), piece(8192, 140.0, Some(20.0))]), Some(Claim::Fails), "in proportion");
     assert_eq!(of(vec![piece(512, 14.0, None), piece(4096, 20.0, None)]), None);
 }
 

