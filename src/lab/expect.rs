@@ -79,7 +79,7 @@ pub struct Anomaly {
     pub effect: Effect,
     /// Probability of a difference like this by chance alone, of one comparison (permutation test).
     pub chance: f64,
-    /// Comparisons that could have shown one.
+    /// Questions that could have shown one: a direction of a comparison each.
     pub of: usize,
     /// Rare enough for all of them together: 5 %.
     pub sure: bool,
@@ -103,10 +103,14 @@ pub fn anomalies(lab: &Lab) -> Vec<Anomaly> {
             let files = [What::Write, What::Read].into_iter().flat_map(|w| sizes(lab).into_iter().map(move |s| (w, s)));
             for (what, size) in files.chain([(What::Folder, 0)]) {
                 let Some(e) = effect(a, b, what, size) else { continue };
-                of += 1;
                 let small = what != What::Folder && size <= a.space.cluster && b.state == State::Defragmented;
-                if e.verdict == Verdict::Faster || (small && e.verdict == Verdict::Slower) {
-                    found.push((e, chance(&seconds(a, what, size), &seconds(b, what, size))));
+                // Each direction that would be an anomaly is a question of its own.
+                of += if small { 2 } else { 1 };
+                let (x, y) = (seconds(a, what, size), seconds(b, what, size));
+                match e.verdict {
+                    Verdict::Faster => found.push((e, chance(&x, &y))),
+                    Verdict::Slower if small => found.push((e, chance(&y, &x))),
+                    _ => {}
                 }
             }
         }
@@ -115,21 +119,18 @@ pub fn anomalies(lab: &Lab) -> Vec<Anomaly> {
     judged.collect()
 }
 
-/// Probability that times that differ by nothing but chance lie as far apart as these: by permutations, without a model of
-/// the noise. On logarithms, so that one stall does not decide.
+/// Probability that times `x` are shorter than `y` by as much as this where they differ by nothing but chance: by permutations,
+/// without a model of the noise. On logarithms, so that one stall does not decide.
 fn chance(x: &[f64], y: &[f64]) -> f64 {
     let mut all: Vec<f64> = x.iter().chain(y).map(|t| t.ln()).collect();
-    let (n, total) = (x.len(), all.iter().sum::<f64>());
-    let k = all.len();
-    // The means of both groups are as far apart as this sum is from its share.
-    let off = |sum: f64| (sum - total * n as f64 / k as f64).abs();
+    let (n, k) = (x.len(), all.len());
     // Equal sums differ by rounding.
-    let seen = off(all[..n].iter().sum()) * (1.0 - 1e-9);
+    let seen = all[..n].iter().sum::<f64>() + 1e-9;
     let (mut as_far, mut tried) = (0u32, 0u32);
     if k <= EXACT {
         for mask in (0u32..1 << k).filter(|m| m.count_ones() as usize == n) {
             tried += 1;
-            as_far += u32::from(off((0..k).filter(|i| mask >> i & 1 == 1).map(|i| all[i]).sum()) >= seen);
+            as_far += u32::from((0..k).filter(|i| mask >> i & 1 == 1).map(|i| all[i]).sum::<f64>() <= seen);
         }
         return f64::from(as_far) / f64::from(tried.max(1));
     }
@@ -139,7 +140,7 @@ fn chance(x: &[f64], y: &[f64]) -> f64 {
             all.swap(i, i + (rng.next_u64() % (k - i) as u64) as usize);
         }
         tried += 1;
-        as_far += u32::from(off(all[..n].iter().sum()) >= seen);
+        as_far += u32::from(all[..n].iter().sum::<f64>() <= seen);
     }
     f64::from(as_far + 1) / f64::from(tried + 1)
 }

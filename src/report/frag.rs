@@ -240,7 +240,7 @@ pub fn checks(lab: &Lab) -> Vec<String> {
         let verdict = if a.sure {
             "more than noise".to_string()
         } else {
-            format!("may be noise: with {} comparisons one like this comes by chance; more --repeats decide it", a.of)
+            format!("may be noise: with {} comparisons one like this can come by chance; more --repeats decide it", a.of)
         };
         out.push(format!(
             "anomaly: {}{size} is {} {} than {} (probability by chance {}, {verdict})",
