@@ -36,7 +36,7 @@ fn the_set_up_is_said_and_large_clusters_are_named_as_the_reason() {
     assert!(small.contains("claim, 30.0 times slower fragmented than defragmented: does not hold on this card"), "{small}");
     assert!(small.contains("T = R + E + W") && small.contains("holds, R + E is 12."), "31 pages copied and one block erased: {small}");
     // A card that does not care gets no reason that is none.
-    let null = frag(&["sim:null", "--cluster", "1KiB", "--no-class"]);
+    let null = frag(&["sim:null", "--cluster", "1KiB", "--no-class", "--host", "pda"]);
     assert!(!null.contains("why no effect") && !null.contains("anomaly"), "{null}");
 }
 
