@@ -104,7 +104,7 @@ pub struct Medium {
     /// What its flash went through before.
     pub state: CardState,
     /// What is known of the machine and the way to the target.
-    pub facts: HostFacts,
+    pub facts: Box<HostFacts>,
 }
 
 pub enum Place {
@@ -142,7 +142,7 @@ impl Target {
         };
         // When data must be on the medium is for the filesystem to say.
         let opened = device::open(&name, &OpenOptions { flush_writes: Some(false), ..OpenOptions::default() })?;
-        let (size, state, facts) = (opened.geometry().size, opened.state(), opened.facts().clone());
+        let (size, state, facts) = (opened.geometry().size, opened.state(), Box::new(opened.facts().clone()));
         let mut guard = match budget {
             None => opened.read_only(),
             Some(budget) => {
