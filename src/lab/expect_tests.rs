@@ -119,7 +119,7 @@ fn large_clusters_hide_and_nothing_else_is_blamed_on_them() {
     let mut rng = Pcg64Mcg::new(3);
     let mut of = |cluster: u64, slow: f64, share: u32| {
         let mut frag = condition(State::Fragmented, cluster, &[(256 * KIB, rounds(&mut rng, 100.0 * slow, 0.01))]);
-        (frag.fragmentation.files, frag.fragmentation.fragmented) = (100, share.into());
+        (frag.fragmentation.files, frag.fragmentation.fragmented) = (100, share);
         hidden(&lab(vec![frag, condition(State::Defragmented, cluster, &[(256 * KIB, rounds(&mut rng, 100.0, 0.01))])]))
     };
     assert_eq!(of(16 * KIB, 1.0, 73).map(|h| (h.cluster, h.chunk)), Some((16 * KIB, 8 * KIB)));
