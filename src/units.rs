@@ -99,6 +99,21 @@ pub fn three(x: f64) -> String {
     }
 }
 
+/// A ratio of times in words, in percent of the first time: 1.686 is "68.6 % slower", 0.867 "13.3 % faster". Of rates the inverse.
+pub fn slower(ratio: f64) -> String {
+    let word = if ratio < 1.0 { "faster" } else { "slower" };
+    format!("{:.1} % {word}", 100.0 * (ratio - 1.0).abs())
+}
+
+/// A size for people, to three digits.
+pub fn about(b: u64) -> String {
+    match b {
+        b if b >= GIB => format!("{} GiB", three(b as f64 / GIB as f64)),
+        b if b >= MIB => format!("{} MiB", three(b as f64 / MIB as f64)),
+        b => Bytes(b).to_string(),
+    }
+}
+
 /// Both ends of an interval, to as many digits as tell them apart, three at most behind the point.
 pub fn ends(lo: f64, hi: f64) -> [String; 2] {
     let short = [three(lo), three(hi)];
@@ -197,6 +212,14 @@ mod tests {
         assert_eq!(Bytes(12 << 20).to_string(), "12 MiB");
         assert_eq!(Bytes(3 << 19).to_string(), "1.5 MiB");
         assert_eq!(Bytes(513).to_string(), "513 B");
+    }
+
+    /// Percent of one time both ways: what is slower by a ratio and what is faster by it add up to the same times.
+    #[test]
+    fn slower_and_faster_count_in_the_same_time() {
+        for (ratio, text) in [(1.686, "68.6 % slower"), (0.867, "13.3 % faster"), (2.0, "100.0 % slower"), (0.5, "50.0 % faster")] {
+            assert_eq!(slower(ratio), text);
+        }
     }
 
     #[test]

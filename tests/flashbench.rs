@@ -156,6 +156,56 @@ fn fault_5_scatter_is_told_and_repetition_rejects_outliers() {
     assert!(notes.iter().any(|n| n.contains("slowest")), "{notes:?}");
 }
 
+/// The table is the least of several passes, the same with stalls and without: the lines below it say what it does not show.
+#[test]
+fn stalls_stand_below_the_table_that_does_not_show_them() {
+    // Of a hundred accesses so many stall for 115 ms.
+    fn every<const N: u64>(n: usize, _: Access) -> u64 {
+        let mixed = (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+        if mixed % 100 < N { 115_000_000 } else { 0 }
+    }
+    type Extra = fn(usize, Access) -> u64;
+    let rates: [(u64, Extra); 5] = [(0, |_, _| 0), (1, every::<1>), (5, every::<5>), (20, every::<20>), (50, every::<50>)];
+    for write in [false, true] {
+        let calm = table(&Align { write, ..align(2048) }, &mut plain(256 * MIB));
+        for (rate, extra) in rates {
+            let t = table(&Align { write, passes: 16, ..align(2048) }, &mut Plain { extra, ..plain(256 * MIB) });
+            let shown =
+                |rows: &[nandscope::flashbench::align::Row]| rows.iter().map(|r| (r.align, r.pre, r.on, r.post)).collect::<Vec<_>>();
+            assert_eq!(shown(&t.rows), shown(&calm.rows), "{rate} %: the columns are as they were");
+            let verb = if write { "write" } else { "read" };
+            let line = t.notes.iter().find(|n| n.contains("times the figure of")).unwrap();
+            let by_row = t.notes.iter().find(|n| n.starts_with(&format!("slowest {verb} / figure: "))).unwrap();
+            if rate == 0 {
+                assert!(line.starts_with(&format!("no {verb} took more")) && !by_row.contains("11"), "{line}; {by_row}");
+                continue;
+            }
+            let share: f64 = line.split_once('(').unwrap().1.split_once(" %").unwrap().0.parse().unwrap();
+            assert!((share / rate as f64 - 1.0).abs() < 0.3, "{rate} %: {line}");
+            assert!(line.contains("the longest took 115ms, 1") && line.contains("the least of 16"), "{line}");
+        }
+    }
+}
+
+/// Other programs and `infer` read the table as before.
+#[test]
+fn infer_reads_a_table_with_stalls_below_it() {
+    let model =
+        cards::text("flashbench-readme").unwrap().to_string() + "\n[[stall]]\non = \"read\"\ntime = \"115 ms\"\nevery_commands = 5\n";
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("stalls.toml");
+    std::fs::write(&path, model).unwrap();
+    let run = |args: &[&str]| String::from_utf8(Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).output().unwrap().stdout).unwrap();
+    let log = run(&["flashbench", "-q", "-a", "-b", "1024", path.to_str().unwrap()]);
+    assert!(log.contains("# pre: a read of 1KiB that ends at the boundary") && log.contains("took more than 4 times"), "{log}");
+    let saved = dir.path().join("log");
+    std::fs::write(&saved, &log).unwrap();
+    let said = run(&["infer", saved.to_str().unwrap()]);
+    assert!(said.lines().any(|l| l.starts_with("erase block") && l.contains("4 MiB")), "{said}");
+    let plain = run(&["flashbench", "-q", "--plain", "-a", "-b", "1024", path.to_str().unwrap()]);
+    assert!(plain.lines().all(|l| l.starts_with("align ")), "{plain}");
+}
+
 #[test]
 fn fault_6_no_column_comes_first() {
     let mut d = plain(256 * MIB);

@@ -57,9 +57,14 @@ impl<F: Fn(u64, Access) -> u64> Device for Plain<F> {
 }
 
 fn measure(name: &str, device: &mut dyn Device) -> (Run, Vec<Finding>) {
+    let size = device.geometry().size;
+    measure_in(name, device, 0..size)
+}
+
+fn measure_in(name: &str, device: &mut dyn Device, region: std::ops::Range<u64>) -> (Run, Vec<Finding>) {
     let exp = experiment::by_name(name).unwrap();
     let (stop, geometry) = (AtomicBool::new(false), device.geometry().clone());
-    let setup = Setup { geometry: &geometry, region: 0..geometry.size, known: &Findings::default(), runs: &[], writes: u64::MAX };
+    let setup = Setup { geometry: &geometry, region, known: &Findings::default(), runs: &[], writes: u64::MAX };
     let limits = run::Limits { deadline: device.now() + Nanos::from_secs_f64(3600.0), stop: &stop, seed: 1 };
     let run = run::run(exp, &setup, device, &limits, &mut |_| {});
     let findings = exp.infer(&run);
@@ -107,6 +112,49 @@ fn scatter_finds_nothing_where_nothing_is() {
     for card in ["flashbench-readme", "noisy", "modern-a1-32gb"] {
         let (_, f) = measure("scatter", &mut sim(card));
         assert!(f[0].number().is_none_or(|n| n == 0.0), "{card}: {f:?}");
+    }
+}
+
+/// Cards that show their boundaries to reads of one length only: it is found by itself, and named.
+#[test]
+fn boundaries_that_one_length_of_read_shows_are_found_by_it() {
+    for (length, name) in [(1024, "1 KiB"), (4096, "4 KiB"), (16_384, "16 KiB"), (65_536, "64 KiB")] {
+        for noisy in [false, true] {
+            let crosses = move |a: Access, unit: u64| a.at / unit != (a.at + a.len - 1) / unit;
+            let mut d = plain(move |n, a| {
+                let busy = if noisy { n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 } else { 0 } % 20_000;
+                busy + if a.len == length && crosses(a, 4 * MIB) { 300_000 } else { 0 }
+            });
+            let (_, f) = measure("read-boundary", &mut d);
+            let block = f.iter().find(|f| f.quantity == Quantity::EraseBlock).unwrap();
+            assert_eq!(block.number(), Some((4 * MIB) as f64), "{name} {noisy}: {block:?}");
+            assert!(block.evidence.iter().any(|e| e.starts_with(&format!("a read of {name} across"))), "{block:?}");
+        }
+    }
+    // Where no length shows any, all are named.
+    let (_, f) = measure("read-boundary", &mut plain(|_, _| 0));
+    let why = f.iter().find(|f| f.quantity == Quantity::EraseBlock).unwrap().reason.clone().unwrap();
+    assert!(why.contains("reads of 1 KiB, 4 KiB, 16 KiB, 64 KiB"), "{why}");
+}
+
+/// The last part of a card of an odd size is read like the first, and so is a region.
+#[test]
+fn scatter_reads_the_whole_region_whatever_its_size() {
+    let sizes = [100, 101, 333, 511, 513, 768, 999, 1000, 1023, 1900, 3721, 7580, 30_436, 62_521, 65_535].map(|m| m * MIB);
+    let odd = [100 * MIB + 512, 768 * MIB - 4096, GIB + 7 * 512, 64 * GIB - MIB / 2];
+    for size in sizes.into_iter().chain(odd) {
+        for (start, end) in [(0, size), (size / 3 / 512 * 512, size / 512 * 512 / 2)] {
+            let mut d = plain(|_, a| if a.at >= start + (end - start) / 5 * 3 { 500_000 } else { 0 });
+            d.geometry.size = size / 512 * 512;
+            let (run, f) = measure_in("scatter", &mut d, start..end);
+            let apart = (end - start) / 512;
+            let (first, last) = (run.samples.iter().map(|s| s.at).min().unwrap(), run.samples.iter().map(|s| s.at + s.len).max().unwrap());
+            assert!(first == start && last <= end && end - last <= apart + MIB, "{start}..{end}: {first}..{last}, steps of {apart}");
+            // Half a millisecond on top of one: the last two fifths.
+            assert_eq!(f[0].number(), Some(1.0), "{start}..{end}: {f:?}");
+            let place = f[0].evidence.iter().find(|e| e.contains(" to ")).unwrap();
+            assert!(place.contains(&format!("to {}:", nandscope::units::Bytes(end))), "{start}..{end}: {place}");
+        }
     }
 }
 

@@ -89,7 +89,7 @@ fn made(profile: &str, size: u64, block: u64, unit: u64, parted: bool) -> Option
     for s in &steps {
         let program = if s.contains("| sfdisk") { "sfdisk" } else { s.split(' ').next().unwrap() };
         if program == "nandscope" {
-            let mut words: Vec<String> = s.split(' ').skip(1).map(str::to_string).collect();
+            let mut words: Vec<String> = s.trim_end_matches(" --consent ID").split(' ').skip(1).map(str::to_string).collect();
             let target = if words[1].starts_with("PART") { dir.path().join(&words[1]) } else { card.clone() };
             words[1] = target.display().to_string();
             words.extend(["--consent".into(), std::fs::metadata(&target).unwrap().len().to_string()]);
@@ -144,9 +144,13 @@ fn plans_make_what_they_promise() {
             let name = card.to_str().unwrap();
             let (_, text) = nandscope(&["layout", "plan", name, "--for", profile]);
             let command = text.lines().find(|l| l.starts_with("nandscope format ")).unwrap_or_else(|| panic!("{text}"));
-            let words: Vec<&str> = command.split(' ').skip(1).chain(["--consent", "0", "--quiet"]).collect();
             let consent = size.to_string();
-            let words: Vec<&str> = words.iter().map(|w| if *w == "0" { consent.as_str() } else { w }).collect();
+            let words = command.split(' ').skip(1).map(|w| match w {
+                "\"$DEVICE\"" => name,
+                "\"$CONSENT\"" => consent.as_str(),
+                w => w,
+            });
+            let words: Vec<&str> = words.chain(["--quiet"]).collect();
             assert_eq!(nandscope(&words).0, Some(0));
             let (code, text) = nandscope(&["layout", "audit", name]);
             assert!(code == Some(0) && text.contains("that of the SD convention, field by field"), "{text}");

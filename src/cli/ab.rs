@@ -31,7 +31,8 @@ Examples:
 #[derive(Args)]
 #[command(after_help = AFTER)]
 pub struct AbArgs {
-    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    #[arg(value_parser = super::target)]
     target: String,
     /// The first setting
     #[arg(long, value_name = "SETTING", default_value = "default")]
@@ -260,8 +261,9 @@ fn text(a: &AbArgs, run: &Run, times: &[(f64, f64)], effect: Option<&Effect>) ->
     let range = format!("B takes {:.3} of the time of A, {:.3} to {:.3} at {level:.0} %", e.ratio, lo, hi);
     let far = 100.0 * (1.0 - lo.min(1.0 / hi)).abs().max((hi - 1.0).abs());
     out += &match e.verdict {
-        Verdict::Faster => format!("\nB is {:.1} % faster: {range} (p = {})\n", 100.0 * (1.0 / e.ratio - 1.0), p(e.p)),
-        Verdict::Slower => format!("\nB is {:.1} % slower: {range} (p = {})\n", 100.0 * (e.ratio - 1.0), p(e.p)),
+        Verdict::Faster | Verdict::Slower => {
+            format!("\nB is {}: {range} (p = {})\nfaster, slower: in percent of the time of A\n", crate::units::slower(e.ratio), p(e.p))
+        }
         Verdict::NoDifference => format!("\nno difference that matters: {range}, all within ± {} %\n", a.margin),
         Verdict::Undecided => format!(
             "\nundecided: {range} (p = {}); a difference of up to {far:.1} % cannot be ruled out, and none is shown. More pairs narrow it\n",

@@ -21,10 +21,10 @@ use target::{Case, one};
 #[command(after_help = AFTER)]
 pub struct BenchArgs {
     /// A directory of a mounted card, an image file or device with a FAT volume, sim:NAME or sim:NAME?host=HOST
-    #[arg(required = true, value_name = "TARGET")]
+    #[arg(required = true, value_name = "TARGET", value_parser = super::target)]
     targets: Vec<String>,
     /// Time these targets, too, and print how many times faster the first ones are than these
-    #[arg(long, value_name = "TARGET", num_args = 1..)]
+    #[arg(long, value_name = "TARGET", num_args = 1.., value_parser = super::target)]
     against: Vec<String>,
     /// Bytes that one write takes; several sizes are run one after the other
     #[arg(long, value_name = "SIZE", value_delimiter = ',', default_value = "100,512")]

@@ -56,7 +56,8 @@ impl HowArg {
 
 #[derive(Args)]
 pub struct EraseArgs {
-    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    #[arg(value_parser = super::target)]
     target: String,
     /// What to do
     #[arg(long = "how", value_enum, default_value = "discard")]

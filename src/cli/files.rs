@@ -22,7 +22,8 @@ use std::time::Instant;
 /// What names the target and allows writing to it.
 #[derive(Args)]
 pub struct Target {
-    /// A directory, /dev/..., an image file, sim:NAME or sim:PATH.toml
+    /// A directory, /dev/..., an image file, sim:NAME or a card model PATH.toml
+    #[arg(value_parser = super::target)]
     pub target: String,
     /// Names the device or image to be written: its serial number, or its size in bytes where it has none
     #[arg(long, value_name = "ID")]

@@ -25,8 +25,8 @@ use std::time::Instant;
 #[derive(Args)]
 #[command(after_help = AFTER, infer_long_args = true)]
 pub struct FlashbenchArgs {
-    /// Block device, image file, sim:NAME or sim:PATH.toml
-    #[arg(value_name = "DEVICE")]
+    /// Block device, image file, sim:NAME or a card model PATH.toml
+    #[arg(value_name = "DEVICE", value_parser = super::target)]
     target: String,
     /// Reads before, across and after boundaries of falling alignment
     #[arg(short, long)]
@@ -122,7 +122,11 @@ const AFTER: &str = "\
 Numbers may be written 4194304, 4MiB, 4M, 4*1024*1024 or '$[4 * 1024 * 1024]'. Several tests run in flashbench's order: scatter,
 find-fat, align, open-au, interval, kinds. Lines beginning with '#' say what was run and how far it may be trusted; `nandscope
 infer` reads the result. -O, -f, -p and -A write: a device needs --consent ID, and its old content is put back at the end.
-Nothing wraps over the end of the device. docs/flashbench.md says what is measured otherwise than by flashbench, and why.";
+Nothing wraps over the end of the device. docs/flashbench.md says what is measured otherwise than by flashbench, and why.
+
+To read on: https://lwn.net/Articles/428584/ (Optimizing Linux with cheap flash drives);
+https://wiki.linaro.org/WorkingGroups/KernelConsolidation/Projects/FlashCardSurvey (the flash card survey);
+https://lists.linaro.org/archives/list/flashbench-results@lists.linaro.org/ (results that others sent).";
 
 #[derive(Clone, Copy, ValueEnum)]
 enum When {

@@ -25,7 +25,8 @@ enum Kind {
 
 #[derive(Args)]
 pub struct FormatArgs {
-    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    #[arg(value_parser = super::target)]
     target: String,
     /// Names the device to be written: its serial number, or its size in bytes where it has none
     #[arg(long, value_name = "ID")]
@@ -89,6 +90,7 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
         serial: a.volume_id.unwrap_or_else(clock_serial),
     };
     let layout = plan(&options)?;
+    let notes: Vec<String> = format::warning(&layout).map(|w| format!("warning: {w}")).into_iter().chain(notes).collect();
     let lost = opened.signatures()?;
     if !a.json {
         format::describe(&layout).iter().chain(&notes).for_each(|l| say!("{l}"));

@@ -7,12 +7,14 @@ use crate::host::declared;
 use crate::host::facts::TargetKind;
 use crate::layout::audit::{Audit, Weight, audit, factory_line};
 use crate::layout::check::{Answer, check};
-use crate::layout::format::{self, about};
+use crate::layout::format;
 use crate::layout::penalty::Penalties;
-use crate::layout::plan::{Profile, Step, plan};
+use crate::layout::plan::{Profile, plan};
 use crate::layout::prove::{Outcome, Rate, Work, candidates, prove};
+use crate::layout::script::{DEVICE, script};
 use crate::layout::{Grid, Source, disk, draw};
-use crate::units::{Bytes, three};
+use crate::report::driver::driver;
+use crate::units::{Bytes, about, three};
 use crate::volume::Shared;
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
@@ -45,7 +47,8 @@ enum Command {
 /// Exit codes: 0 nothing costs anything, 5 something does, 3 that was not measured.
 #[derive(Args)]
 struct AuditArgs {
-    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    #[arg(value_parser = super::target)]
     target: String,
     /// A report of this card: its erase blocks and what things cost on it
     #[arg(long)]
@@ -60,14 +63,16 @@ struct AuditArgs {
 
 /// Commands that lay a card out better, each with its reason
 ///
-/// Prints them; runs none. Reads the size of the target and nothing else.
+/// Prints a shell script and runs nothing: `layout plan ... > plan.sh`, read it, then `sh plan.sh`. The recommended way is what
+/// runs; alternatives are comments. Reads the size of the target and nothing else.
 #[derive(Args)]
 struct PlanArgs {
-    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    #[arg(value_parser = super::target)]
     target: String,
     /// raspberry-pi, camera, logger, root-ext4, root-f2fs, root-btrfs, sd-association, or partitions such as fat:512MiB,ext4
-    #[arg(long = "for", value_name = "USE")]
-    profile: Profile,
+    #[arg(long = "for", value_name = "USE", value_parser = |s: &str| s.parse::<Profile>().map(|_| s.to_string()))]
+    purpose: String,
     /// A report of this card
     #[arg(long)]
     report: Option<PathBuf>,
@@ -82,7 +87,8 @@ struct PlanArgs {
 /// was found, 3 none was.
 #[derive(Args)]
 struct ProveArgs {
-    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    #[arg(value_parser = super::target)]
     target: String,
     /// A report of this card, for a layout on its own erase blocks
     #[arg(long)]
@@ -237,33 +243,17 @@ fn plan_target(a: PlanArgs) -> anyhow::Result<ExitCode> {
         None => Default::default(),
     };
     let discard = opened.facts().queue.as_ref().and_then(|q| q.discard_max_bytes).map(|most| most > 0);
-    let p = plan(&a.profile, &findings, g.size, &a.target, discard).map_err(|e| anyhow!(e))?;
+    let profile: Profile = a.purpose.parse().map_err(|e: String| anyhow!(e))?;
+    // The script has variables for the card and its partitions.
+    let name = if a.json { a.target.as_str() } else { DEVICE };
+    let mut p = plan(&profile, &findings, g.size, name, discard).map_err(|e| anyhow!(e))?;
+    let runs = evidence.as_ref().map_or(&[][..], |e| &e.runs);
+    p.notes.extend(driver(&findings, runs).into_iter().map(|rule| format!("for a driver: {rule}")));
     if a.json {
         say!("{}", serde_json::json!(p));
         return Ok(ExitCode::SUCCESS);
     }
-    for b in &p.basis {
-        say!("# {b}");
-    }
-    let steps = |title: &str, all: &[Step]| {
-        if !all.is_empty() {
-            say!("\n# {title}");
-            all.iter().for_each(|s| say!("# {}\n{}", s.why, s.command));
-        }
-    };
-    steps("everything on the card is lost", &p.steps);
-    steps("or", &p.instead);
-    if !p.mount.is_empty() {
-        say!("\n# mount options");
-        p.mount.iter().for_each(|s| say!("# {}  ({})", s.command, s.why));
-    }
-    if !p.notes.is_empty() {
-        say!();
-        p.notes.iter().for_each(|n| say!("# {n}"));
-    }
-    if !a.target.starts_with("/dev/") && p.steps.iter().any(|s| s.command.contains("PART1")) {
-        say!("# PART1 and so on stand for the devices of the partitions");
-    }
+    put!("{}", script(&p, &a.target, &a.purpose));
     Ok(ExitCode::SUCCESS)
 }
 

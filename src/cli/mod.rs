@@ -59,7 +59,7 @@ struct Cli {
 }
 
 const AFTER: &str = "\
-A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, or a simulated card (sim:NAME, sim:PATH.toml).
+A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, or a simulated card (sim:NAME, or a model file PATH.toml).
 Nothing is written to a device without --write --consent ID; `nandscope list` prints the ID.
 
 Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety, 5 the layout costs something.";
@@ -177,9 +177,17 @@ pub fn colour(out: &impl IsTerminal) -> bool {
     out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::env::var("TERM").is_ok_and(|t| t != "dumb")
 }
 
-/// Columns of the terminal; 100 where there is none.
+/// Columns to print in: those of COLUMNS, else of the terminal, else 80, which a mail quotes without breaking lines.
 pub fn width() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|w| w.ws_col as usize).filter(|&w| w >= 40).unwrap_or(100)
+    let asked = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    let terminal = || rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|w| w.ws_col as usize);
+    asked.or_else(terminal).filter(|w| (40..=1000).contains(w)).unwrap_or(80)
+}
+
+/// A target as it is opened: a card model in a file (PATH.toml) is a simulated card.
+#[allow(clippy::unnecessary_wraps)]
+fn target(s: &str) -> Result<String, std::convert::Infallible> {
+    Ok(crate::device::target_name(s))
 }
 
 /// The target with its content kept, where it is a simulated card: what is to be read back must be there.

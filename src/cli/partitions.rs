@@ -7,7 +7,7 @@ use super::infer::verdict;
 use super::probe::{Bar, parse_region};
 use crate::device::{self, CardState, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
 use crate::experiment;
-use crate::finding::{Findings, Quantity};
+use crate::finding::{Finding, Findings, Quantity};
 use crate::host::facts::TargetKind;
 use crate::host::partitions::table;
 use crate::probe::{Event, Plan, probe};
@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Args)]
 pub struct PartitionsArgs {
     /// A whole disk, an image with a partition table, or a simulated card
+    #[arg(value_parser = super::target)]
     target: String,
     /// A stretch to treat as a partition, instead of the table; may be given several times
     #[arg(long = "part", value_name = "RANGE", value_parser = parse_region)]
@@ -225,40 +226,62 @@ fn compare(parts: &mut [Part]) -> Vec<String> {
             let off = p.range.start % e;
             p.notes.push(match off {
                 0 => format!("begins on a multiple of the erase block of {}", Bytes(e)),
-                _ => format!("begins {} behind a multiple of the erase block of {} ({:.0} %)", Bytes(off), Bytes(e), c * 100.0),
+                _ => format!("begins {} past a multiple of the erase block of {} ({:.0} %)", Bytes(off), Bytes(e), c * 100.0),
             });
             if p.range.end - p.range.start < 16 * e {
-                p.notes.push(format!("holds only {} erase blocks: too few to spread writes over (Q4)", (p.range.end - p.range.start) / e));
+                p.notes.push(format!("holds only {} erase blocks: too few to spread writes over", (p.range.end - p.range.start) / e));
             }
         }
     }
     notes
 }
 
-fn text(target: &str, parts: &[Part], notes: &[String]) -> String {
-    let shown: Vec<Quantity> = Quantity::ALL.into_iter().filter(|q| parts.iter().any(|p| p.findings.get(*q).is_some())).collect();
-    let width = parts.iter().map(|p| p.name.len()).max().unwrap_or(0).max(18) + 2;
-    let mut out = format!("{target}: {} partitions\n\n{:<22}", parts.len(), "");
-    for p in parts {
-        out += &format!("{:<width$}", p.name);
-    }
-    let mut row = |title: &str, cell: &dyn Fn(&Part) -> String| {
-        out = format!("{}\n{title:<22}", out.trim_end_matches(' '));
-        for p in parts {
-            out += &format!("{:<width$}", cell(p));
-        }
-    };
+/// A row for each quantity and a column for each partition.
+fn columns(parts: &[Part]) -> Vec<(String, Vec<String>)> {
+    let mut rows = vec![];
+    let mut row = |title: &str, cell: &dyn Fn(&Part) -> String| rows.push((title.to_string(), parts.iter().map(cell).collect()));
+    row("", &|p| p.name.clone());
     row("begins at", &|p| Bytes(p.range.start).to_string());
     row("size", &|p| Bytes(p.range.end - p.range.start).to_string());
-    for q in shown {
-        row(q.title(), &|p| match p.findings.get(q) {
+    let percent = |f: &Finding| (f.confidence * 100.0).floor();
+    for q in Quantity::ALL.into_iter().filter(|q| parts.iter().any(|p| p.findings.get(*q).is_some())) {
+        let cell = |p: &Part| match p.findings.get(q) {
             None => "-".into(),
             Some(f) => match (f.number(), f.at_least) {
-                (Some(v), _) => format!("{} ({:.0} %)", q.show(v), (f.confidence * 100.0).floor()),
-                (_, Some(b)) => format!("at least {} ({:.0} %)", q.show(b.0), (f.confidence * 100.0).floor()),
+                (Some(v), _) => format!("{} ({:.0} %)", q.show(v), percent(f)),
+                (_, Some(b)) => format!("at least {} ({:.0} %)", q.show(b.0), percent(f)),
                 _ => "undecided".into(),
             },
+        };
+        if q != Quantity::EraseBlockOffset {
+            row(q.title(), &cell);
+            continue;
+        }
+        row(&format!("{}, disk", q.title()), &cell);
+        row("  in the partition", &|p| {
+            let block = p.findings.get(Quantity::EraseBlock).and_then(Finding::number).filter(|e| *e >= 1.0);
+            match (p.findings.get(q).and_then(|f| Some((f.number()?, f))), block) {
+                (Some((v, f)), Some(e)) => {
+                    let at = (v as i128 - i128::from(p.range.start)).rem_euclid(e as i128);
+                    format!("{} ({:.0} %)", Bytes(at as u64), percent(f))
+                }
+                _ => "undecided".into(),
+            }
         });
+    }
+    rows
+}
+
+fn text(target: &str, parts: &[Part], notes: &[String]) -> String {
+    let mut out = format!("{target}: {} partitions\n\n", parts.len());
+    let rows = columns(parts);
+    let long = |all: &mut dyn Iterator<Item = &String>| all.map(|t| t.chars().count()).max().unwrap_or(0) + 2;
+    let lead = long(&mut rows.iter().map(|r| &r.0)).max(22);
+    let widths: Vec<usize> = (0..parts.len()).map(|i| long(&mut rows.iter().map(|r| &r.1[i]))).collect();
+    for (title, cells) in &rows {
+        let line = cells.iter().zip(&widths).fold(format!("{title:<lead$}"), |line, (c, w)| format!("{line}{c:<w$}"));
+        out += line.trim_end();
+        out.push('\n');
     }
     out = out.trim_end().to_string() + "\n\n";
     for p in parts {

@@ -41,7 +41,8 @@ pub struct RunArgs {
 
 #[derive(Args)]
 struct Common {
-    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    #[arg(value_parser = super::target)]
     target: Option<String>,
     /// Allow writing inside the region; a device also needs --consent
     #[arg(long, conflicts_with = "read_only")]
@@ -88,7 +89,7 @@ pub(super) fn parse_region(s: &str) -> Result<(Option<Bytes>, Option<Bytes>), St
 }
 
 pub fn probe(a: ProbeArgs) -> anyhow::Result<ExitCode> {
-    measure(a.common, experiment::probing())
+    measure(a.common, experiment::probing(), None)
 }
 
 pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
@@ -106,17 +107,16 @@ pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
     if a.common.target.is_none() {
         bail!("name a TARGET: nandscope run {} TARGET", a.experiment);
     }
-    measure(a.common, vec![wanted])
+    measure(a.common, experiment::with_needs(wanted), Some(wanted))
 }
 
-fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::Result<ExitCode> {
+/// `asked`: the one experiment that was named; those before it are what it needs.
+fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Option<&'static dyn Experiment>) -> anyhow::Result<ExitCode> {
     let target = a.target.clone().unwrap_or_default();
     let simulated = target.starts_with("sim:");
     let write = a.write || (simulated && !a.read_only);
     if !write {
-        if let [only] = experiments[..]
-            && only.about().writes
-        {
+        if let Some(only) = asked.filter(|e| e.about().writes) {
             return Err(DeviceError::Refused(format!("{} writes; allow it with --write", only.about().name)).into());
         }
         experiments.retain(|e| !e.about().writes);
@@ -155,15 +155,17 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     let mut left_out = None;
     if !simulated && region_asked.is_none() && signatures.iter().any(|s| s.partition.is_none()) {
         let why = "fat-zone would begin on the partition table or filesystem of the target; allow that with --region 0..";
-        if let [only] = experiments[..]
-            && only.about().name == "fat-zone"
-        {
+        if asked.is_some_and(|e| e.about().name == "fat-zone") {
             return Err(DeviceError::Refused(why.into()).into());
         }
         let before = experiments.len();
         experiments.retain(|e| e.about().name != "fat-zone");
         left_out = (experiments.len() < before).then(|| format!("left out: {why}"));
     }
+    let first = asked.filter(|_| experiments.len() > 1).map(|e| {
+        let names: Vec<&str> = experiments.iter().map(|e| e.about().name).filter(|n| *n != e.about().name).collect();
+        format!("{} needs what other experiments find, so these ran first: {}", e.about().name, names.join(", "))
+    });
     let time = a.time.unwrap_or(Nanos::from_secs_f64(if simulated { 1800.0 } else { 60.0 }));
     let quiet = a.quiet;
     if !quiet {
@@ -212,6 +214,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     }
     report.warnings.extend(report.host.caveats.iter().cloned());
     report.warnings.extend(left_out);
+    report.warnings.extend(first);
     if let Some(order) = &prepare {
         let done = erase_all(&mut guard, order, quiet)?;
         if done.stopped {
@@ -244,18 +247,18 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>) -> anyhow::
     report.warnings.extend(runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)));
     report.warnings.extend(restored.as_ref().and_then(|r| r.as_ref().ok()?.as_ref()?.counterfeit()));
     report.findings = findings;
+    report.runs = runs;
     report.advice = report.advise();
     let declaring = declared.as_ref().filter(|d| d.kind != Kind::Other);
     if let (Some(d), Some(e)) = (declaring, report.findings.value(Quantity::EraseBlock, 0.5)) {
         report.warnings.push(d.beside_found(e as u64));
     }
     report.cost = Cost::of(guard.counters(), (guard.now() - began).secs());
-    let failed = runs.iter().find_map(|r: &Run| match &r.ended {
+    let failed = report.runs.iter().find_map(|r: &Run| match &r.ended {
         Ended::Failed(why) => Some(why.clone()),
         _ => None,
     });
     let interrupted = stop.load(Ordering::Relaxed);
-    report.runs = runs;
     output(&report, a.json.as_ref())?;
     if let Some(Err(e)) = restored {
         return Err(e).context("the old content was not put back; run `nandscope undo`");

@@ -26,7 +26,7 @@ pub mod undo;
 pub use block::MAX_ACCESS;
 pub use consent::{Consent, TargetId, consent_id};
 pub use guard::{Counters, Guard, Limits};
-pub use open::{OpenOptions, Opened, open, open_model, read_table_again};
+pub use open::{OpenOptions, Opened, open, open_model, read_table_again, target_name};
 pub use realtime::{Realtime, realtime};
 pub use recover::{RecoverOptions, Recovered, recover};
 pub use sim::{Machine, SimDevice};

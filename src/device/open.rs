@@ -9,7 +9,7 @@ use crate::host::safety::{InUse, numbers};
 use crate::host::served::{self, Served};
 use crate::host::signatures::{Signature, signatures};
 use crate::host::sysfs::{BlockNode, Sys};
-use crate::units::{KIB, SECTOR};
+use crate::units::{KIB, MIB, SECTOR};
 use nandscope_sim::Model;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open as open_file};
@@ -41,12 +41,22 @@ pub struct Opened {
     options: OpenOptions,
 }
 
-/// Opens `/dev/...`, an image file, `sim:NAME` or `sim:PATH.toml` (either with `?seed=7`) for reading.
+/// The name under which a target is opened: a card model in a file is a simulated card, with `sim:` in front or without.
+pub fn target_name(target: &str) -> String {
+    let place = target.split_once('?').map_or(target, |t| t.0);
+    let model = place.ends_with(".toml") && !target.starts_with("sim:") && !Path::new(target).is_dir();
+    if model { format!("sim:{target}") } else { target.to_string() }
+}
+
+/// No card is smaller, and nothing can be measured on less.
+const SMALLEST_IMAGE: u64 = MIB;
+
+/// Opens `/dev/...`, an image file, `sim:NAME`, `sim:PATH.toml` or `PATH.toml` (these with `?seed=7`) for reading.
 ///
 /// # Errors
 /// `Refused` where the target is in use, `Open` where it cannot be opened; both say what to do.
 pub fn open(target: &str, options: &OpenOptions) -> Result<Opened> {
-    if let Some(rest) = target.strip_prefix("sim:") {
+    if let Some(rest) = target_name(target).strip_prefix("sim:") {
         let t = super::sim::parse(rest)?;
         return Ok(Opened::sim(t.name, &t.model, t.seed, t.content, options));
     }
@@ -331,8 +341,10 @@ fn open_image(path: &Path, write: bool) -> Result<(FileDevice, HostFacts)> {
     let bytes = fstat(&file).map_err(|e| cannot(&name, &e.into()))?.st_size as u64;
     let sector = if direct { grid(&file, bytes)? } else { SECTOR };
     let size = bytes / sector * sector;
-    if size == 0 {
-        let why = format!("the file has fewer than {sector} bytes; make an image with: truncate -s 1G {name}");
+    if size < SMALLEST_IMAGE {
+        let why = format!(
+            "the file has {bytes} bytes, and an image of a card has 1 MiB or more; make an image with: truncate -s 1G {name}; a card model is named PATH.toml"
+        );
         return Err(DeviceError::Open { target: name, why });
     }
     let mut facts = HostFacts { direct, ..HostFacts::of_host(TargetKind::Image) };

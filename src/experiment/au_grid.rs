@@ -62,6 +62,10 @@ impl Experiment for AuGrid {
         &ABOUT
     }
 
+    fn needs(&self) -> &'static [&'static str] {
+        super::MERGES
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let known = |q: Quantity, least: f64| setup.known.value(q, least);
         let read = known(Quantity::EraseBlock, KNOWN).and(known(Quantity::EraseBlockOffset, KNOWN));
@@ -166,7 +170,7 @@ impl Experiment for AuGrid {
     fn infer(&self, run: &Run) -> Vec<Finding> {
         let mut out = judge(run);
         for f in &mut out {
-            f.caveats.push("write alignment is unreliable once a card thrashes (Q1)".into());
+            f.caveats.push("write alignment is unreliable once a card thrashes".into());
         }
         out
     }
@@ -325,7 +329,7 @@ fn judge(run: &Run) -> Vec<Finding> {
     let Some(cell) = run.cells.iter().rev().find(|c| c.bytes("walk") > 0) else {
         let why = match run.setting("close_cost_us") {
             Some(_) => "reads name it; nothing was asked",
-            None => "writes show no cost of closing an AU, so their boundaries cannot be seen",
+            None => super::unmerged(run),
         };
         return vec![Finding::undecided(q, why)];
     };

@@ -36,6 +36,10 @@ impl Experiment for FatZone {
         &ABOUT
     }
 
+    fn needs(&self) -> &'static [&'static str] {
+        super::MERGES
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         // Only a card that pays for random writes can have a zone where it does not.
         let pays = setup.known.value(Quantity::OpenAusRandom, 0.6).is_some_and(|n| n == 0.0);
@@ -87,10 +91,7 @@ impl Experiment for FatZone {
     fn infer(&self, run: &Run) -> Vec<Finding> {
         let q = Quantity::FatZone;
         let Some(middle) = middle(run) else {
-            return vec![Finding::undecided(
-                q,
-                "random writes cost no more than linear ones, so a zone cannot stand out, or the start is not in the region",
-            )];
+            return vec![Finding::undecided(q, unasked(run))];
         };
         let Some(first) = run.cells.iter().find(|c| c.get("at") == 0).and_then(|c| time(run, c)) else {
             return vec![Finding::undecided(q, "the run ended before the start of the card was tried")];
@@ -132,6 +133,20 @@ impl Experiment for FatZone {
             log_y: true,
             series: vec![Series { name: "median".into(), points }],
         }]
+    }
+}
+
+/// Why nothing was tried, or not enough.
+fn unasked(run: &Run) -> String {
+    let set = |k: &str| run.setting(k).unwrap_or(0);
+    match run.setting("open_aus_random") {
+        _ if set("offset") > 0 => "a zone lies at the start of the whole disk, and this is a partition: name the disk".into(),
+        _ if set("start") > 0 => "the start of the card is not in the region: --region 0.. includes it".into(),
+        _ if set("end") < 4 * LOOK => format!("it needs a region of {} or more", Bytes(4 * LOOK)),
+        _ if !run.samples.is_empty() => "the run ended before the middle of the card was tried".into(),
+        Some(n) if n > 0 => "random writes cost no more than linear ones here, so a zone cannot stand out".into(),
+        Some(_) => "whether random writes incur merges is too uncertain; --time 10m or more measures it longer".into(),
+        None => "whether random writes incur merges is not known, and only then can a zone stand out".into(),
     }
 }
 

@@ -74,6 +74,18 @@ fn write_ns_per_kib(runs: &[Run]) -> Option<u64> {
     Some(large.1.1.saturating_sub(small.1.1) * 1024 / (large.0 - small.0))
 }
 
+/// What shows the merge cost, and what that is measured on.
+pub(crate) const MERGES: &[&str] = &["read-boundary", "write-unit", "open-au-linear", "open-au-random"];
+
+/// Why boundaries between AUs cannot be seen in the times of writes.
+fn unmerged(run: &Run) -> &'static str {
+    let limit = ["open_aus_linear", "open_aus_random", LINEAR_LEAST].iter().any(|k| run.setting(k).is_some());
+    match limit {
+        true => "writes to many erase blocks showed no merge cost, so boundaries between those cannot be seen",
+        false => "the merge cost is not known, and without it boundaries between erase blocks cannot be seen",
+    }
+}
+
 /// The setting of AUs in linear order that stayed open, where more may.
 const LINEAR_LEAST: &str = "open_aus_linear_least";
 
@@ -125,6 +137,11 @@ impl Setup<'_> {
 
 pub trait Experiment: Sync {
     fn about(&self) -> &'static About;
+
+    /// Names of the experiments whose findings it builds on, in the order in which they run: without those it has nothing to ask.
+    fn needs(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// The conditions to compare first.
     fn cells(&self, setup: &Setup) -> Vec<Cell>;
@@ -193,6 +210,18 @@ const ON_REQUEST: [&str; 6] = ["multi-block", "write-trace", "scatter", "interva
 /// What `probe` runs: all that says what is inside a card.
 pub fn probing() -> Vec<&'static dyn Experiment> {
     ALL.iter().copied().filter(|e| !ON_REQUEST.contains(&e.about().name)).collect()
+}
+
+/// An experiment, and before it those whose findings it needs.
+pub fn with_needs(asked: &'static dyn Experiment) -> Vec<&'static dyn Experiment> {
+    let needed = asked.needs();
+    ALL.iter().copied().filter(|e| needed.contains(&e.about().name)).chain([asked]).collect()
+}
+
+/// Did reads of this run take the same time across all boundaries, although enough of them were made? `None` for a run that read across
+/// none.
+pub fn reads_flat(run: &Run) -> Option<bool> {
+    (run.experiment == "read-boundary").then(|| read_boundary::flat(run)).flatten()
 }
 
 pub fn by_name(name: &str) -> Option<&'static dyn Experiment> {

@@ -12,6 +12,7 @@
 
 mod estimate;
 mod pieces;
+mod place;
 mod view;
 
 use super::{About, Bench, Experiment, Figure, Series, Setup, alignments};
@@ -22,7 +23,7 @@ use crate::infer::{lattice, steps};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB, gcd};
 use estimate::{base_time, confirm_estimate, confirmed, reads_ahead, row_estimate};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use view::View;
 
 pub struct ReadBoundary;
@@ -34,6 +35,8 @@ const POST: u8 = 2;
 const PREDICTED: u8 = 3;
 const CONTROL: u8 = 4;
 
+/// Lengths of reads that are tried where the first two show nothing.
+const OTHER_LENGTHS: [u64; 2] = [4 * KIB, 64 * KIB];
 /// Sweeps look for periods up to a third of the last of these.
 const WINDOWS: [u64; 3] = [16 * MIB, 48 * MIB, 208 * MIB];
 /// A smaller step may be this part of one that shows, and be missed, before the one that shows is no longer told as the smallest.
@@ -96,6 +99,7 @@ impl Experiment for ReadBoundary {
             Kind::Sweep => trials < cell.get("trials") as u32,
             Kind::Verify => trials < 7,
             Kind::Pairs => trials < 24,
+            Kind::Place => trials < 7,
             Kind::Confirm => {
                 if trials < 16 {
                     return true;
@@ -139,6 +143,7 @@ impl Experiment for ReadBoundary {
                 }
             }
             Kind::Pairs => pieces::trial(cell, b)?,
+            Kind::Place => place::trial(cell, b)?,
             Kind::Confirm => {
                 let (period, phase, step) = (cell.bytes("period"), cell.bytes("phase"), cell.bytes("step"));
                 let (Some(p), Some(near)) = (random_point(b, period, phase, 0, block), random_point(b, period, phase, period, block))
@@ -166,7 +171,11 @@ impl Experiment for ReadBoundary {
         let next = match last {
             Some(Kind::Row) => match view.candidate() {
                 Some(period) => vec![view.confirm_cell(run, period, 0)],
-                None => view.sweep_cell(run, 0).into_iter().collect(),
+                None => {
+                    // Some cards show the pattern to reads of certain lengths only.
+                    let others = if view.fit.steps.is_empty() { other_lengths(run) } else { vec![] };
+                    if others.is_empty() { view.sweep_cell(run, 0).into_iter().collect() } else { others }
+                }
             },
             Some(Kind::Sweep) => {
                 let cells = view.verify_cells(run);
@@ -176,7 +185,15 @@ impl Experiment for ReadBoundary {
                 Some(l) => {
                     // Noise may have hidden all but every tenth boundary: look at the places shorter periods would have.
                     let parts = view.part_cells(run, &l);
-                    if parts.is_empty() { vec![view.confirm_cell(run, shortest(run, &l), l.phase)] } else { parts }
+                    let confirm = || {
+                        let mut cell = view.confirm_cell(run, shortest(run, &l), l.phase);
+                        // Known to half a read only: shorter ones would miss it.
+                        if let Some(sweep) = run.cells.iter().rev().find(|c| kind(c) == Kind::Sweep).filter(|_| in_pairs(run)) {
+                            cell.set.insert("block".into(), sweep.get("block"));
+                        }
+                        cell
+                    };
+                    if parts.is_empty() { vec![confirm()] } else { parts }
                 }
                 None => view.next_window(run),
             },
@@ -185,11 +202,12 @@ impl Experiment for ReadBoundary {
                 let swept = run.cells.iter().any(|c| kind(c) == Kind::Sweep);
                 match () {
                     _ if good && reads_ahead(run) => run.cells.last().map(pieces::cell).into_iter().collect(),
-                    _ if good || swept => vec![],
+                    _ if good => run.cells.last().map(|c| place::cells(run, c)).unwrap_or_default(),
+                    _ if swept => vec![],
                     _ => view.sweep_cell(run, 0).into_iter().collect(),
                 }
             }
-            Some(Kind::Pairs) => vec![],
+            Some(Kind::Pairs | Kind::Place) => vec![],
             Some(Kind::Fine) | None => return vec![],
         };
         // Small boundaries cost least, and there a missed one is a wrong page: last, so that time is left for the rest.
@@ -205,7 +223,7 @@ impl Experiment for ReadBoundary {
         let below = |limit: u64| -> Vec<&steps::Step> { view.fit.steps.iter().filter(|s| s.size < limit).collect() };
         match confirm {
             Some(c) => {
-                let (period, phase) = (c.bytes("period"), c.bytes("phase"));
+                let period = c.bytes("period");
                 let e = confirm_estimate(run, c);
                 let lower = below(period);
                 let trust = confirmed(run, c) * view.block_prior(period, lower.first().map(|s| s.size));
@@ -218,7 +236,8 @@ impl Experiment for ReadBoundary {
                 };
                 let by = if run.cells.iter().any(|c| kind(c) == Kind::Sweep) { "sweep" } else { "rows" };
                 let text = format!(
-                    "a read across a multiple of {} takes {:.0} µs longer than across other boundaries (± {:.0}), at {} places ({by})",
+                    "a read of {} across a multiple of {} takes {:.0} µs longer than across other boundaries (± {:.0}), at {} places ({by})",
+                    Bytes(c.bytes("block")),
                     Bytes(period),
                     e.value,
                     2.0 * e.error,
@@ -229,17 +248,7 @@ impl Experiment for ReadBoundary {
                     let rivals: Vec<(f64, f64)> =
                         [(period * 2, 0.5), (period / 2, 0.3)].iter().map(|&(v, p)| (v as f64, p * rest)).collect();
                     out.push(Finding::decided(Quantity::EraseBlock, period as f64, trust).rivals(rivals).evidence(text));
-                    // A longer read feels a boundary anywhere inside it.
-                    let block = c.bytes("block");
-                    let exact = block <= 2 * run.setting("sector").unwrap_or(512).max(512);
-                    let mut at = Finding::decided(
-                        Quantity::EraseBlockOffset,
-                        (phase % period) as f64,
-                        (trust * 0.99).min(if exact { 0.98 } else { 0.88 }),
-                    );
-                    let to = if exact { String::new() } else { format!(", give or take {}", Bytes(block / 2)) };
-                    at.interval = (!exact).then(|| [-1.0, 1.0].map(|side| (phase % period) as f64 + side * (block / 2) as f64));
-                    out.push(at.evidence(format!("the boundaries lie at {} + k x {}{to}", Bytes(phase % period), Bytes(period))));
+                    out.push(offset(run, c, trust));
                     push_small(&mut out, &view, &lower, true);
                 } else {
                     let size = Bytes(period);
@@ -268,7 +277,15 @@ impl Experiment for ReadBoundary {
             }
         }
         if !out.iter().any(|f| f.quantity == Quantity::Page) {
-            out.push(Finding::undecided(Quantity::Page, flat));
+            let at = out.iter().find(|f| f.quantity == Quantity::EraseBlockOffset).and_then(|f| Some(f.number()? as u64));
+            let on_disk = run.setting("offset").unwrap_or(0);
+            out.push(match at.filter(|a| !(a + on_disk).is_multiple_of(4096)) {
+                Some(at) => {
+                    let why = "so pages begin off the grid on which reads crossed boundaries";
+                    Finding::undecided(Quantity::Page, format!("the first erase block begins at {}, {why}", Bytes(at)))
+                }
+                None => Finding::undecided(Quantity::Page, flat),
+            });
         }
         if !run.faults.is_empty() {
             for f in &mut out {
@@ -298,6 +315,45 @@ impl Experiment for ReadBoundary {
     }
 }
 
+/// Where the boundaries of a period that was confirmed begin.
+fn offset(run: &Run, confirm: &Cell, trust: f64) -> Finding {
+    let q = Quantity::EraseBlockOffset;
+    let (period, phase, block) = (confirm.bytes("period"), confirm.bytes("phase") % confirm.bytes("period").max(1), confirm.bytes("block"));
+    let text = |at: u64, to: String| format!("the boundaries lie at {} + k x {}{to}", Bytes(at), Bytes(period));
+    // A longer read feels a boundary anywhere inside it.
+    if block <= 2 * run.setting("sector").unwrap_or(512).max(512) {
+        return Finding::decided(q, phase as f64, (trust * 0.99).min(0.98)).evidence(text(phase, String::new()));
+    }
+    let shortest = run.cells.iter().find(|c| kind(c) == Kind::Place).map(|c| c.bytes("block"));
+    if let Some(at) = place::found(run) {
+        let by = format!(", by reads of {}", Bytes(shortest.unwrap_or(0)));
+        return Finding::decided(q, at as f64, (trust * 0.99).min(0.95)).evidence(text(at, by));
+    }
+    let mut f = Finding::decided(q, phase as f64, (trust * 0.99).min(0.88));
+    f.interval = Some([-1.0, 1.0].map(|side| phase as f64 + side * (block / 2) as f64));
+    f.evidence(text(phase, format!(", give or take {}", Bytes(block / 2))))
+}
+
+/// Does no boundary show, without noise that would hide one? `None` where too little was read to say.
+pub(super) fn flat(run: &Run) -> Option<bool> {
+    let view = View::of(run);
+    let confirmed = run.cells.iter().any(|c| kind(c) == Kind::Confirm && confirmed(run, c) > 0.5);
+    (!view.rows.is_empty()).then_some(view.fit.steps.is_empty() && !confirmed && view.fit.noise <= 0.1 * view.base)
+}
+
+/// Rows of further lengths, once, where the usual ones show nothing.
+fn other_lengths(run: &Run) -> Vec<Cell> {
+    let rows = || run.cells.iter().filter(|c| kind(c) == Kind::Row);
+    let used: BTreeSet<u64> = rows().map(|c| c.bytes("block")).collect();
+    if used.len() > 2 {
+        return vec![];
+    }
+    let smallest = used.first().copied().unwrap_or(0);
+    let most = rows().map(|c| c.bytes("align")).max().unwrap_or(0);
+    let new = OTHER_LENGTHS.into_iter().filter(|b| !used.contains(b) && *b >= smallest);
+    new.flat_map(|block| alignments(2 * block, most).into_iter().map(move |align| row_cell(align, block))).collect()
+}
+
 /// Page and access unit; `bounded`: the erase block is known to be larger.
 fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bounded: bool) {
     let say = |q: Quantity, s: &steps::Step, exclude: f64| {
@@ -311,7 +367,8 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bound
             Finding::decided(q, s.size as f64, p.min(0.97))
                 .rivals(s.posterior.iter().skip(1).map(|&(v, p)| (v as f64, p)).filter(|r| r.1 > 0.005))
         };
-        f.evidence(format!("crossing a multiple of {} costs {:.0} µs more ({:.0} sigma)", Bytes(s.size), s.height, s.z))
+        let text = format!("crossing a multiple of {} costs a read of {} {:.0} µs more", Bytes(s.size), Bytes(view.block), s.height);
+        f.evidence(format!("{text} ({:.0} sigma)", s.z))
     };
     if let Some(s) = lower.first() {
         // A page taken out of the same registers may cost a hundredth of what planes cost, which is less than the rows below can show.
@@ -413,12 +470,14 @@ enum Kind {
     Verify,
     Confirm,
     Pairs,
+    Place,
 }
 
 fn kind(cell: &Cell) -> Kind {
     match () {
         _ if cell.set.contains_key("fine") => Kind::Fine,
         _ if cell.set.contains_key("pairs") => Kind::Pairs,
+        _ if cell.set.contains_key("place") => Kind::Place,
         _ if cell.set.contains_key("align") => Kind::Row,
         _ if cell.set.contains_key("count") => Kind::Sweep,
         _ if cell.set.contains_key("period") => Kind::Confirm,
@@ -471,6 +530,16 @@ fn stands_out(run: &Run, cell: &Cell) -> bool {
     e.value > 4.0 * e.error && e.value > 0.015 * base_time(run, cell.bytes("block")).max(0.0)
 }
 
+/// Do slow places come in pairs of neighbours? A boundary off the sweep's grid lies inside two reads, which overlap.
+fn in_pairs(run: &Run) -> bool {
+    let Some(sweep) = run.cells.iter().find(|c| kind(c) == Kind::Sweep) else { return false };
+    let slow = run.cells.iter().filter(|c| kind(c) == Kind::Verify && stands_out(run, c));
+    let mut at: Vec<u64> = slow.map(|c| c.bytes("at")).collect();
+    at.sort_unstable();
+    let groups: Vec<usize> = at.chunk_by(|a, b| b - a <= sweep.bytes("step")).map(<[u64]>::len).collect();
+    groups.len() >= 2 && groups.iter().filter(|n| **n == 2).count() * 2 > groups.len()
+}
+
 /// Confirmed hits of the sweeps so far, as a lattice that deserves a check far away.
 fn sweep_lattice(run: &Run) -> Option<lattice::Lattice> {
     let sweeps: Vec<&Cell> = run.cells.iter().filter(|c| kind(c) == Kind::Sweep).collect();
@@ -479,6 +548,11 @@ fn sweep_lattice(run: &Run) -> Option<lattice::Lattice> {
     let mut hits: Vec<u64> =
         run.cells.iter().filter(|c| kind(c) == Kind::Verify).filter(|c| stands_out(run, c)).map(|c| c.bytes("at")).collect();
     hits.sort_unstable();
+    if in_pairs(run) {
+        // Halfway between the two reads that hold it.
+        let near = last.bytes("step");
+        hits = hits.chunk_by(|a, b| b - a <= near).map(|pair| (pair[0] + pair[pair.len() - 1]) / 2).collect();
+    }
     let l = lattice::fit(&hits, window, 0)?;
     (l.score() > 0.75 && (l.on >= 3 || sweeps.len() == WINDOWS.len())).then_some(l)
 }

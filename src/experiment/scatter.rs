@@ -13,7 +13,7 @@ use crate::device::DeviceError;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mad, median};
 use crate::samples::{Cell, Run};
-use crate::units::{Bytes, KIB, MIB, three};
+use crate::units::{Bytes, KIB, MIB, about, three};
 use std::collections::BTreeMap;
 
 pub struct Scatter;
@@ -46,13 +46,15 @@ impl Experiment for Scatter {
         let size = setup.region.end - setup.region.start;
         let len = (16 * KIB).max(sector);
         let places = PLACES.min(size / len);
-        // Places lie alike in their surroundings: on a grid as coarse as the room allows.
-        let grid = [MIB, 64 * KIB, len].into_iter().find(|g| size / places.max(1) >= *g).unwrap_or(len);
-        let apart = size / places.max(1) / grid * grid;
+        let apart = size / places.max(1);
         if places < 8 * WINDOW as u64 || apart < len {
             return vec![];
         }
-        vec![Cell::new("places", &[("len", len as i64), ("apart", apart as i64), ("places", places as i64)])]
+        // Places lie alike in their surroundings: each is rounded to a grid as coarse as the room allows. The distance is not, or the
+        // places would end before the region does.
+        let grid = [MIB, 64 * KIB].into_iter().find(|g| apart >= *g).unwrap_or(len);
+        let set = [("len", len), ("apart", apart), ("places", places), ("span", size), ("grid", grid)];
+        vec![Cell::new("places", &set.map(|(k, v)| (k, v as i64)))]
     }
 
     fn wants(&self, cell: &Cell, run: &Run) -> bool {
@@ -60,11 +62,11 @@ impl Experiment for Scatter {
     }
 
     fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
-        let (len, apart) = (cell.bytes("len"), cell.bytes("apart"));
+        let len = cell.bytes("len");
         let mut order: Vec<u64> = (0..cell.bytes("places")).collect();
         b.shuffle(&mut order);
         for i in order {
-            b.read(0, b.region.start + i * apart, len)?;
+            b.read(0, b.region.start + place(cell, i), len)?;
         }
         Ok(())
     }
@@ -88,7 +90,10 @@ impl Experiment for Scatter {
         let apart = cell.bytes("apart");
         // What only one half of the passes shows was an event in time, not a place.
         let lasting: Vec<&Region> = found.iter().filter(|r| halves.iter().all(|h| h.iter().any(|o| o.meets(r)))).collect();
-        let name = |r: &&Region| format!("{} to {}: {} ms", Bytes(r.from), Bytes(r.to + apart), three(r.us / 1e3));
+        // A stretch ends where the next place begins.
+        let end = run.setting("end").unwrap_or(0).max(all.keys().last().map_or(0, |l| l + cell.bytes("len")));
+        let ends = |at: u64| all.range(at + 1..).next().map_or(end, |next| *next.0);
+        let name = |r: &&Region| format!("{} to {}: {} ms", Bytes(r.from), Bytes(ends(r.to)), three(r.us / 1e3));
         let text = format!("reads of {} usually take {} ms", Bytes(cell.bytes("len")), three(usual / 1e3));
         if line > 0.5 * usual {
             return vec![Finding::undecided(q, "reads differ from place to place by more than half of their time").evidence(text)];
@@ -109,7 +114,7 @@ impl Experiment for Scatter {
             f = f.evidence(name(r));
         }
         let least = WINDOW as u64 / 2 + 1;
-        vec![f.caveat(format!("a stretch below {} or a difference below {} ms would not show", Bytes(least * apart), three(line / 1e3)))]
+        vec![f.caveat(format!("a stretch below {} or a a difference below {} ms would not show", about(least * apart), three(line / 1e3)))]
     }
 
     fn figures(&self, run: &Run) -> Vec<Figure> {
@@ -123,6 +128,13 @@ impl Experiment for Scatter {
             series: vec![Series { name: "least of the passes".into(), points }],
         }]
     }
+}
+
+/// Byte of the region where place `i` begins: the first at its start, the last within a distance of its end.
+fn place(cell: &Cell, i: u64) -> u64 {
+    let exact = u128::from(i) * u128::from(cell.bytes("span")) / u128::from(cell.bytes("places").max(1));
+    let grid = cell.bytes("grid").max(1);
+    exact as u64 / grid * grid
 }
 
 /// Least time of each place over some passes, in µs.

@@ -37,6 +37,10 @@ impl Experiment for WriteBoundary {
         &ABOUT
     }
 
+    fn needs(&self) -> &'static [&'static str] {
+        &["read-boundary", "write-unit", "open-au-linear", "open-au-random", "au-grid"]
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let mut cells = vec![];
         let known = |q: Quantity| setup.known.value(q, 0.5);
@@ -113,10 +117,14 @@ impl Experiment for WriteBoundary {
             out.extend(judge_small(run));
         }
         if out.is_empty() {
-            out.push(Finding::undecided(Quantity::EraseBlock, "writes show no cost of closing an AU, so their boundaries cannot be seen"));
+            let why = match run.setting("close_cost_us") {
+                Some(_) => "where erase blocks begin is not known well enough to write across a boundary",
+                None => super::unmerged(run),
+            };
+            out.push(Finding::undecided(Quantity::EraseBlock, why));
         }
         for f in &mut out {
-            f.caveats.push("write alignment is unreliable once a card thrashes (Q1)".into());
+            f.caveats.push("write alignment is unreliable once a card thrashes".into());
         }
         out
     }

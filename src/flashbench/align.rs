@@ -65,7 +65,12 @@ struct Spot {
     boundary: u64,
     /// Least time of pre, on, post.
     best: [f64; 3],
+    /// All times of pre, on, post.
+    times: [Vec<f64>; 3],
 }
+
+/// An access that takes so many times the figure of its row and column is counted as slow.
+const SLOW: f64 = 4.0;
 
 /// What was measured.
 #[derive(Clone, Debug, Default)]
@@ -130,7 +135,12 @@ impl Align {
         let jitter: Vec<f64> = (0..PLACES).map(|_| below_one(&mut rng) * 0.6 - 0.3).collect();
         let mut spots = vec![];
         for (row, (align, _)) in rows.iter().enumerate() {
-            spots.extend(self.places(g, *align, &jitter).into_iter().map(|boundary| Spot { row, boundary, best: [f64::INFINITY; 3] }));
+            spots.extend(self.places(g, *align, &jitter).into_iter().map(|boundary| Spot {
+                row,
+                boundary,
+                best: [f64::INFINITY; 3],
+                times: Default::default(),
+            }));
         }
         if spots.is_empty() {
             return Err(DeviceError::Refused(format!(
@@ -189,14 +199,17 @@ impl Align {
                         }
                         let op = if self.write { Op::Write(Fill::Random(u64::from(pass) + 1)) } else { Op::Read };
                         let a = Access { op, at: at(&spots[s], kind), len: self.block };
+                        let took = attempt(device, a, watch, &mut faults)?.map(|t| t.0 as f64);
+                        spots[s].times[kind].extend(took);
                         let best = &mut spots[s].best[kind];
                         // A place that failed once is left out: a failed access has no time.
-                        *best = attempt(device, a, watch, &mut faults)?.map_or(f64::NAN, |t| best.min(t.0 as f64));
+                        *best = took.map_or(f64::NAN, |t| best.min(t));
                     }
                 }
             }
         }
         let mut table = Table { rows: self.reduce(&rows, &spots), notes: faults };
+        let outliers = self.outliers(&rows, &spots, &table.rows);
         if self.threes == Threes::Auto && !worthwhile(&table.rows) {
             table.rows.retain(|r| !r.three);
         }
@@ -205,10 +218,10 @@ impl Align {
             table.notes.push(format!("{missing} of the largest rows have no place on this target and are left out"));
         }
         if small {
-            table.notes.push("the target is small: its places lie less than 4 MiB apart, perhaps in one erase block (Q4)".into());
+            table.notes.push("the target is small: its places lie less than 4 MiB apart, perhaps in one erase block".into());
         }
         if self.write {
-            table.notes.push("writes across boundaries are unreliable as soon as the card closes AUs (Q1)".into());
+            table.notes.push("writes across boundaries are unreliable as soon as the card has to merge an erase block".into());
         }
         let scatter: Vec<f64> = table.rows.iter().filter(|r| r.places >= 3).map(|r| r.scatter).collect();
         if !scatter.is_empty() {
@@ -219,7 +232,62 @@ impl Align {
                 format::neat_time(median(&scatter).round() as i64)
             ));
         }
+        table.notes.extend(outliers);
+        table.notes.extend(self.columns());
         Ok(table)
+    }
+
+    /// What the columns are.
+    fn columns(&self) -> [String; 3] {
+        let (verb, block) = (if self.write { "write" } else { "read" }, format::neat_size(self.block));
+        [
+            format!(
+                "pre: a {verb} of {block} that ends at the boundary; on: one across it, half on each side; post: one that begins at it"
+            ),
+            "diff = on - (pre + post) / 2: what crossing the boundary costs".into(),
+            "where diff jumps from a row to the next larger one, a unit of that size ends: a page, pages used together, an erase block"
+                .into(),
+        ]
+    }
+
+    /// What the least of several passes hides: how many accesses were slow, and how slow. Rows as they are printed.
+    fn outliers(&self, rows: &Rows, spots: &[Spot], table: &[Row]) -> Vec<String> {
+        let verb = if self.write { "write" } else { "read" };
+        let (mut all, mut slow, mut longest, mut worst) = (0usize, 0usize, 0.0f64, 0.0f64);
+        let mut by_row = vec![];
+        for row in table {
+            let Some(i) = rows.iter().position(|r| r.0 == row.align) else { continue };
+            let figures = [row.pre, row.on, row.post];
+            let mut most = 0.0f64;
+            for s in spots.iter().filter(|s| s.row == i) {
+                for (kind, t) in s.times.iter().enumerate().flat_map(|(k, all)| all.iter().map(move |t| (k, *t))) {
+                    let times = t / figures[kind].max(1.0);
+                    all += 1;
+                    slow += usize::from(times > SLOW);
+                    longest = longest.max(t);
+                    most = most.max(times);
+                }
+            }
+            worst = worst.max(most);
+            if !row.three {
+                by_row.push(format!("{} {most:.1}", format::neat_size(row.align)));
+            }
+        }
+        if all == 0 {
+            return vec![];
+        }
+        let took = format::neat_time(longest.round() as i64);
+        let mut out = vec![match slow {
+            0 => format!("no {verb} took more than {SLOW:.0} times the figure of its row and column; the longest took {took}"),
+            n => format!(
+                "{n} of {all} {verb}s ({:.1} %) took more than {SLOW:.0} times the figure of their row and column, which is the least of {}; \
+                 the longest took {took}, {worst:.0} times its figure",
+                100.0 * n as f64 / all as f64,
+                self.passes
+            ),
+        }];
+        out.push(format!("slowest {verb} / figure: {}", by_row.join(", ")));
+        out
     }
 
     fn reduce(&self, rows: &[(u64, bool)], spots: &[Spot]) -> Vec<Row> {

@@ -7,6 +7,8 @@ pub fn combine(all: &[Finding]) -> Findings {
     let mut out = vec![];
     for q in Quantity::ALL {
         let here: Vec<&Finding> = all.iter().filter(|f| f.quantity == q).collect();
+        let exact = if q == Quantity::EraseBlockOffset { exact_places(all, &here) } else { vec![] };
+        let here: Vec<&Finding> = if exact.is_empty() { here } else { exact.iter().collect() };
         if !here.is_empty() {
             out.push(said(one(q, &here)));
         }
@@ -15,6 +17,16 @@ pub fn combine(all: &[Finding]) -> Findings {
     more_than_linear(&mut out);
     one_order_bounds_the_other(&mut out);
     Findings(out)
+}
+
+/// Where one experiment names a place exactly and another a stretch that holds it, both say the exact one.
+fn exact_places(all: &[Finding], here: &[&Finding]) -> Vec<Finding> {
+    let period = all.iter().filter(|f| f.quantity == Quantity::EraseBlock).filter_map(Finding::number).next().unwrap_or(0.0);
+    let exact = here.iter().filter(|f| f.interval.is_none()).filter_map(|f| f.number()).next();
+    let Some(exact) = exact else { return vec![] };
+    let holds = |[lo, hi]: [f64; 2]| [exact - period, exact, exact + period].iter().any(|v| (lo..=hi).contains(v));
+    let narrowed = |f: &Finding| Finding { value: Some(crate::finding::Number(exact)), interval: None, rivals: vec![], ..f.clone() };
+    here.iter().map(|f| if f.value.is_some() && f.interval.is_some_and(holds) { narrowed(f) } else { (*f).clone() }).collect()
 }
 
 /// Random order cannot keep more AUs open than linear order does: where no limit was met, something else took those writes.

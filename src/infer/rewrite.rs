@@ -237,7 +237,7 @@ fn class(ms: f64, confidence: f64) -> Finding {
         m if m >= 40.0 => Finding::decided(q, 2.0, 0.9 * confidence).evidence(text),
         _ => Finding::undecided(q, format!("{} ms is between what chips of 512 B and of 2 KiB pages take", three(ms))),
     }
-    .caveat("times of two cards compare only where both rewrite by the same policy (C17)")
+    .caveat("times of two cards compare only where both rewrite by the same policy")
 }
 
 /// A region at the start whose small writes are faster than those elsewhere (C18): `steps` are (end of a stretch, ms a write).

@@ -8,7 +8,7 @@ use super::disk::{Disk, Part, Volume, unit_word};
 use super::grid::{Grid, Source};
 use super::penalty::Penalties;
 use crate::units::{Bytes, three};
-use nandscope_fat::{FatType, Options, plan, sd_units};
+use nandscope_fat::{FatType, Options, plan};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -102,11 +102,15 @@ pub fn audit(disk: Disk, grid: Grid, p: &Penalties) -> Audit {
         }
     }
     if a.factory == Factory::Lost {
-        let unit = sd_units(a.disk.size).1;
+        let unit = Grid::convention(a.disk.size).unit;
         let known = a.faults.iter().any(|f| f.weight == Weight::Costs) || p.write_unit.is_some();
         let what = format!("the SD layout is lost: the data area is not on a multiple of {}", Bytes(unit));
         let (weight, cost) = match (known, a.faults.iter().any(|f| f.weight == Weight::Costs)) {
-            (true, true) => (Weight::Costs, "what it costs is told below; `nandscope format` brings the layout back"),
+            (true, true) => (
+                Weight::Costs,
+                "the cost is below; `nandscope format`, the SD Association's SD Memory Card Formatter, or formatting in a device that \
+                 complies with the SD standard brings the layout back",
+            ),
             (true, false) => (Weight::Harmless, "by what was measured this card does not mind"),
             _ => (Weight::Unknown, "a probe with --write, given as --report, tells the price on this card"),
         };
@@ -128,7 +132,7 @@ fn factory(disk: &Disk) -> Factory {
     });
     match () {
         () if same => Factory::Exact,
-        () if v.data.is_multiple_of(sd_units(disk.size).1) => Factory::Aligned,
+        () if v.data.is_multiple_of(Grid::convention(disk.size).unit) => Factory::Aligned,
         () => Factory::Lost,
     }
 }
@@ -171,11 +175,12 @@ fn one(a: &mut Audit, part: &Part, place: &str, p: &Penalties) {
     if !grid.on(v.data) && !matches!(v.what.as_str(), "swap" | "btrfs") && !v.what.starts_with("ext") {
         let what = format!("the data area begins at {}, inside an erase block", Bytes(v.data));
         let into = (v.data + grid.unit - grid.first) % grid.unit;
-        let share = format!("only the first {} of it share an erase block with what lies in front", super::format::about(grid.unit - into));
+        let share = format!("only the first {} of it share an erase block with what lies in front", crate::units::about(grid.unit - into));
         let weight = if matches!(grid.source, Source::Convention) { Weight::Unknown } else { Weight::Harmless };
         a.faults.push(fault(place, what, weight, share, None));
     }
     metadata(a, v, place, p);
+    zone(a, v, place, p);
     for r in &v.repeats {
         let off = (0..r.count.min(100_000)).filter(|i| !grid.on(r.at + i * r.step)).count() as u64;
         a.counts.push(Count { place: place.into(), name: r.name.clone(), count: r.count, off });
@@ -287,6 +292,36 @@ fn metadata(a: &mut Audit, v: &Volume, place: &str, p: &Penalties) {
     a.faults.push(fault(place, what, Weight::Costs, text, p.close_ms));
 }
 
+/// Tables and root directory against the zone at the start of the card that takes random writes better than the rest.
+fn zone(a: &mut Audit, v: &Volume, place: &str, p: &Penalties) {
+    let tables = |z: &&super::disk::Zone| matches!(z.mark, 'F' | 'R');
+    let Some(end) = v.zones.iter().filter(tables).map(|z| z.at.saturating_add(z.len)).max().filter(|_| p.fat_zone > 0) else { return };
+    let first = v.zones.iter().filter(tables).map(|z| z.at).min().unwrap_or(0);
+    let fast = Bytes(p.fat_zone);
+    let times = p.zone_ms.map(|[inside, outside]| (three(inside), three(outside), outside - inside));
+    if end <= p.fat_zone {
+        let cost = times.map_or("random writes are cheap there".into(), |t| {
+            format!("a random write takes {} ms there, {} ms in the rest of the card", t.0, t.1)
+        });
+        a.faults.push(fault(
+            place,
+            format!("its tables lie in the first {fast}, which this card writes fast"),
+            Weight::Harmless,
+            cost,
+            None,
+        ));
+        return;
+    }
+    let part = if first >= p.fat_zone { "" } else { " in part" };
+    let what =
+        format!("its tables, at {} to {}, lie{part} outside the first {fast}, which this card writes fast", Bytes(first), Bytes(end));
+    let advice = "`nandscope layout plan --for logger` prints a layout that has them there";
+    let cost = times.as_ref().map_or(format!("each update of the tables takes longer than it must; {advice}"), |t| {
+        format!("a random write takes {} ms where they are, {} ms in that zone; {advice}", t.1, t.0)
+    });
+    a.faults.push(fault(place, what, Weight::Costs, cost, times.map(|t| t.2)));
+}
+
 fn sections(a: &mut Audit, step: u64, off: u64, count: u64, place: &str, p: &Penalties) {
     let unit = a.grid.unit;
     let what = format!("{off} of {count} sections of {} do not begin on a boundary of {}", Bytes(step), Bytes(unit));
@@ -306,7 +341,7 @@ fn sections(a: &mut Audit, step: u64, off: u64, count: u64, place: &str, p: &Pen
 
 /// For the reader: what the factory made.
 pub fn factory_line(a: &Audit) -> Option<String> {
-    let unit = sd_units(a.disk.size).1;
+    let unit = Grid::convention(a.disk.size).unit;
     Some(match a.factory {
         Factory::Exact => "the layout is that of the SD convention, field by field".to_string(),
         Factory::Aligned => format!("the data area lies on the boundary unit of the SD convention ({})", Bytes(unit)),

@@ -189,12 +189,12 @@ impl Disk {
             let beyond = if p.beyond { ", which reaches beyond the end of the target" } else { "" };
             let what = match &p.volume {
                 Some(Volume { cut: Some(claims), what, .. }) => {
-                    format!("{what} that says it has {}: cut off, or the target is smaller than it was", super::format::about(*claims))
+                    format!("{what} that says it has {}: cut off, or the target is smaller than it was", crate::units::about(*claims))
                 }
                 Some(v) => format!("{} with {} of {}, data at {}", v.what, unit_word(v), Bytes(v.unit), Bytes(v.data)),
                 None => "nothing known".into(),
             };
-            out.push(format!("{name}, {}{beyond}: {what}", super::format::about(p.size)));
+            out.push(format!("{name}, {}{beyond}: {what}", crate::units::about(p.size)));
         }
         out
     }

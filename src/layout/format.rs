@@ -1,7 +1,7 @@
 //! Puts a new FAT or exFAT volume on a target and reads it back.
 
 use crate::device::{Access, Device, DeviceError, Op, Result};
-use crate::units::{Bytes, GIB, MIB, SECTOR, three};
+use crate::units::{Bytes, SECTOR, about};
 use nandscope_fat::Layout;
 
 /// Bytes a format may have to write: the layout itself, and whole sectors of the target around parts of them.
@@ -58,13 +58,19 @@ fn put(device: &mut dyn Device, at: u64, bytes: &[u8]) -> Result<()> {
     device.store(from, &whole)
 }
 
-/// A size for people, to three digits.
-pub fn about(b: u64) -> String {
-    match b {
-        b if b >= GIB => format!("{} GiB", three(b as f64 / GIB as f64)),
-        b if b >= MIB => format!("{} MiB", three(b as f64 / MIB as f64)),
-        b => Bytes(b).to_string(),
-    }
+/// What a volume leaves unused, where that is a tenth of the target or more.
+pub fn warning(l: &Layout) -> Option<String> {
+    let (used, all) = (l.start() + l.volume.size, l.options.capacity);
+    (used < all / 10 * 9).then(|| {
+        format!(
+            "{} of {} stay unused: {} counts no more than {} clusters of {}; take larger clusters (leave out --cluster) or another --fs",
+            about(all - used),
+            about(all),
+            l.volume.kind,
+            l.volume.clusters,
+            Bytes(l.volume.cluster)
+        )
+    })
 }
 
 /// The layout in a few lines, positions on the disk.
@@ -78,6 +84,8 @@ pub fn describe(l: &Layout) -> Vec<String> {
         v.clusters,
         Bytes(v.cluster),
         match l.options.convention {
+            nandscope_fat::Convention::Sd if l.options.cluster.is_some() || l.options.kind.is_some() =>
+                "on the boundaries of the SD convention",
             nandscope_fat::Convention::Sd => "by the SD convention",
             nandscope_fat::Convention::Grid { .. } => "on the grid of this card",
             nandscope_fat::Convention::Careless => "careless",
@@ -100,6 +108,7 @@ pub fn describe(l: &Layout) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::device::{Consent, Limits, OpenOptions, open};
+    use crate::units::MIB;
     use nandscope_fat::{Options, plan, recognise};
 
     #[test]

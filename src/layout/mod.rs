@@ -11,5 +11,7 @@ mod linux;
 pub mod penalty;
 pub mod plan;
 pub mod prove;
+pub mod script;
+pub mod zone;
 
 pub use grid::{Grid, Source};

@@ -24,6 +24,8 @@ pub struct Penalties {
     pub close_ms: Option<f64>,
     /// Bytes from the start of the disk where random writes are cheap.
     pub fat_zone: u64,
+    /// Time of a random write in that zone and in the middle of the card, in ms.
+    pub zone_ms: Option<[f64; 2]>,
 }
 
 impl Penalties {
@@ -31,6 +33,7 @@ impl Penalties {
     pub fn of(f: &Findings, runs: &[Run]) -> Penalties {
         let value = |q| f.value(q, SURE).filter(|v: &f64| v.is_finite() && *v >= 0.0);
         let size = |q| value(q).map(|v| v as u64).filter(|&v| (512..=1 << 30).contains(&v));
+        let bound = |q| value(q).or_else(|| f.get(q).filter(|f| f.confidence >= SURE).and_then(|f| f.at_least).map(|a| a.0));
         // A file system writes its metadata in random order; a card that takes none that way takes it in linear order at best.
         let open = value(Quantity::OpenAusRandom).or(value(Quantity::OpenAusLinear)).map(|v| v.min(1e6) as u32);
         Penalties {
@@ -40,7 +43,8 @@ impl Penalties {
             read_ms: crossings(runs),
             open,
             close_ms: value(Quantity::CloseCostMs),
-            fat_zone: value(Quantity::FatZone).map_or(0, |v| v as u64),
+            fat_zone: bound(Quantity::FatZone).map_or(0, |v| v as u64),
+            zone_ms: zone_times(runs),
         }
     }
 
@@ -50,6 +54,17 @@ impl Penalties {
         let one = *self.write_ms.get(&unit)?;
         Some(self.write_ms.get(&(2 * unit)).map_or(one, |two| (two - one).max(0.0)))
     }
+}
+
+/// Medians of the random writes at the start and in the middle of the card.
+fn zone_times(runs: &[Run]) -> Option<[f64; 2]> {
+    let run = runs.iter().find(|r| r.experiment == "fat-zone")?;
+    let of = |at: i64| {
+        let cell = run.cells.iter().find(|c| c.get("at") == at)?;
+        let all: Vec<f64> = run.of(cell.id).filter(|s| s.role == 1).map(|s| s.took.millis()).collect();
+        (!all.is_empty()).then(|| median(&all))
+    };
+    Some([of(0)?, of(-1)?])
 }
 
 /// Medians of linear writes by size; the first write of a pass opens the AU and is left out.

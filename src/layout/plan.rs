@@ -1,6 +1,7 @@
 //! From findings to exact commands, each with its reason, and never more precise than the findings are sure.
 
 use super::grid::{Grid, SURE, lcm, safe_unit};
+use super::zone::{InZone, Made, in_zone};
 use crate::finding::{Findings, Quantity};
 use crate::units::{Bytes, GIB, KIB, MIB, SECTOR, three};
 use nandscope_fat::{Convention, FatType, Options, sd_units};
@@ -121,11 +122,15 @@ struct Known {
     write_unit: Option<u64>,
     open: Option<u64>,
     close_ms: Option<f64>,
+    /// Bytes from the start that take random writes well.
+    zone: u64,
 }
 
 fn known(f: &Findings, size: u64, basis: &mut Vec<String>) -> Known {
     let value = |q| f.value(q, SURE);
-    let convention = sd_units(size).1.max(if size > GIB { 4 * MIB } else { MIB });
+    // Of a card of which nothing is known erase blocks may be larger than the convention asks for.
+    let asked = Grid::convention(size).unit;
+    let convention = asked.max(if size > GIB { 4 * MIB } else { MIB });
     let (unit, first, block) = match (Grid::found(f), f.get(Quantity::EraseBlock)) {
         (Ok(g), _) => {
             basis.push(g.to_string());
@@ -138,7 +143,14 @@ fn known(f: &Findings, size: u64, basis: &mut Vec<String>) -> Known {
         }
         (Err(why), _) => {
             let why = if f.0.is_empty() { "no report of this card was given".to_string() } else { why };
-            basis.push(format!("{why}; boundaries of {} by the SD convention for this size", Bytes(convention)));
+            basis.push(match convention == asked {
+                true => format!("{why}; boundaries of {} by the SD convention for this size", Bytes(asked)),
+                false => format!(
+                    "{why}; the SD convention asks for boundaries of {} on a card of this size, and multiples of {} suit larger erase blocks, too",
+                    Bytes(asked),
+                    Bytes(convention)
+                ),
+            });
             (convention, 0, None)
         }
     };
@@ -149,9 +161,17 @@ fn known(f: &Findings, size: u64, basis: &mut Vec<String>) -> Known {
     }
     let open = value(Quantity::OpenAusRandom).or(value(Quantity::OpenAusLinear)).map(|v| v as u64);
     if let Some(n) = open {
-        basis.push(format!("{n} erase blocks can be written in turn"));
+        basis.push(match n {
+            0 => "every write makes the card rewrite an erase block".into(),
+            n => format!("{n} erase blocks can be open for writing at the same time"),
+        });
     }
-    Known { unit, first, block, write_unit, open, close_ms: value(Quantity::CloseCostMs) }
+    let zone = f.get(Quantity::FatZone).filter(|z| z.confidence >= SURE).and_then(|z| z.number().or(z.at_least.map(|a| a.0)));
+    let zone = zone.map_or(0, |z| z as u64);
+    if zone > 0 {
+        basis.push(format!("the first {} take random writes better than the rest, found", Bytes(zone)));
+    }
+    Known { unit, first, block, write_unit, open, close_ms: value(Quantity::CloseCostMs), zone }
 }
 
 impl Known {
@@ -179,9 +199,12 @@ pub fn plan(profile: &Profile, findings: &Findings, size: u64, path: &str, disca
             let l = nandscope_fat::plan(&Options::card(size)).map_err(|e| e.to_string())?;
             p.parts = vec![Planned { fs: one_fat, start: l.start(), size: l.volume.size }];
             p.steps.push(Step {
-                command: format!("nandscope format {path}"),
+                command: format!("nandscope format {path} --consent ID"),
                 why: "cameras expect the SD convention, and some write to the card by position: no other layout is safe for them".into(),
             });
+            p.notes.push(
+                "the SD Association's SD Memory Card Formatter makes the same layout, and so does the camera itself if it complies with the SD standard".into(),
+            );
             if k.block.is_some_and(|b| !l.data_on_disk().is_multiple_of(b)) {
                 let text = "the data area of the convention is not on a boundary of the erase block found; a camera will not mind, and would format it back";
                 p.notes.push(text.into());
@@ -194,16 +217,47 @@ pub fn plan(profile: &Profile, findings: &Findings, size: u64, path: &str, disca
         Profile::RootBtrfs => whole(Fs::Btrfs),
         Profile::Custom(parts) => parts.clone(),
     };
-    place(&mut p, &k, &wanted, size)?;
-    table(&mut p, &k, size, path);
     let logger = *profile == Profile::Logger;
+    let zoned = if logger { zoned(&mut p, &k, &wanted, size) } else { None };
+    match &zoned {
+        Some(z) => p.parts.push(Planned { fs: Fs::Fat, start: z.start, size: z.options.capacity }),
+        None => place(&mut p, &k, &wanted, size)?,
+    }
+    table(&mut p, zoned.as_ref().map_or(k.unit, |z| z.unit), size, path);
     for (i, part) in p.parts.clone().iter().enumerate() {
         let name = part_name(path, i + 1);
-        make(&mut p, &k, part, &name, logger)?;
+        match &zoned {
+            Some(z) => fat(&mut p, &z.options, z.unit, &name, Some(k.zone))?,
+            None => make(&mut p, &k, part, &name, logger)?,
+        }
     }
     writers(&mut p, &k, logger);
     p.notes.extend(discards(&p, discard));
     Ok(p)
+}
+
+/// The volume of a logger whose tables lie where the card takes random writes well: a log that grows changes them again and again.
+fn zoned(p: &mut Plan, k: &Known, wanted: &[(Fs, Option<u64>)], size: u64) -> Option<InZone> {
+    if k.zone == 0 {
+        return None;
+    }
+    let cluster = Some(64 * KIB).filter(|c| size / c >= 65536 && k.unit.is_multiple_of(*c));
+    let found = in_zone(k.zone, size, k.unit, k.first, k.write_unit.unwrap_or(0), cluster).filter(|_| wanted[0].0 == Fs::Fat);
+    p.notes.push(match &found {
+        Some(z) if k.block.is_some_and(|e| z.unit < e) => format!(
+            "the FAT and the root directory lie in the first {}, which this card writes fast; the data area therefore begins inside an erase block, \
+             on a multiple of {}: that costs nothing, since no cluster lies across two",
+            Bytes(k.zone),
+            Bytes(z.unit)
+        ),
+        Some(_) => format!("the FAT and the root directory lie in the first {}, which this card writes fast", Bytes(k.zone)),
+        None => format!(
+            "the first {} take random writes better than the rest, but are too small for the tables of a volume of this size: \
+             a smaller volume (fat:SIZE) would have them there",
+            Bytes(k.zone)
+        ),
+    });
+    found
 }
 
 /// Starts and lengths on the boundaries.
@@ -226,7 +280,7 @@ fn place(p: &mut Plan, k: &Known, wanted: &[(Fs, Option<u64>)], size: u64) -> Re
     Ok(())
 }
 
-fn table(p: &mut Plan, k: &Known, size: u64, path: &str) {
+fn table(p: &mut Plan, unit: u64, size: u64, path: &str) {
     let gpt = size > 2048 * GIB;
     let mut script = format!("label: {}\\n", if gpt { "gpt" } else { "dos" });
     let mut parted = format!("parted -s -a none {path} mklabel {}", if gpt { "gpt" } else { "msdos" });
@@ -244,13 +298,13 @@ fn table(p: &mut Plan, k: &Known, size: u64, path: &str) {
         parted.push_str(&format!(" mkpart {} {name} {start}s {}s", if gpt { "nand" } else { "primary" }, start + len - 1));
     }
     let first = p.parts.first().map_or(0, |x| x.start);
-    let why = format!("each partition begins on a boundary of {}, the first at {}", Bytes(k.unit), Bytes(first));
+    let why = format!("each partition begins on a boundary of {}, the first at {}", Bytes(unit), Bytes(first));
     p.steps.push(Step { command: format!("printf '{script}' | sfdisk {path}"), why });
     p.instead.push(Step { command: parted, why: "the same table by parted; -a none, so that it moves nothing".into() });
 }
 
 /// The device of a partition; for an image a word to replace.
-fn part_name(path: &str, n: usize) -> String {
+pub(super) fn part_name(path: &str, n: usize) -> String {
     match path {
         p if !p.starts_with("/dev/") => format!("PART{n}"),
         p if p.ends_with(|c: char| c.is_ascii_digit()) => format!("{p}p{n}"),
@@ -260,7 +314,14 @@ fn part_name(path: &str, n: usize) -> String {
 
 fn make(p: &mut Plan, k: &Known, part: &Planned, name: &str, logger: bool) -> Result<(), String> {
     match part.fs {
-        Fs::Fat => fat(p, k, part, name, logger)?,
+        Fs::Fat => {
+            // The reserved sectors push the data area to the boundary.
+            let convention = Convention::Grid { unit: k.unit, first: k.first };
+            let cluster = logger.then_some(64 * KIB).filter(|c| part.size / c >= 65536 && k.unit.is_multiple_of(*c));
+            let kind = (part.size >= 512 * MIB).then_some(FatType::Fat32);
+            let o = Options { convention, offset: part.start, table: false, cluster, kind, ..Options::card(part.size) };
+            fat(p, &o, k.unit, name, None)?;
+        }
         Fs::Exfat => {
             let cluster = sd_units(part.size).0.max(128 * KIB).max(k.write_unit.unwrap_or(0)).min(k.unit & k.unit.wrapping_neg());
             if k.unit.is_power_of_two() && k.first == 0 {
@@ -268,7 +329,7 @@ fn make(p: &mut Plan, k: &Known, part: &Planned, name: &str, logger: bool) -> Re
                 let why = format!("FAT half a boundary in, data on the next boundary of {}; clusters of {}", Bytes(k.unit), Bytes(cluster));
                 p.steps.push(Step { command, why });
             } else {
-                let command = format!("nandscope format {name} --fs exfat --align {} --cluster {cluster}", k.unit);
+                let command = format!("nandscope format {name} --fs exfat --align {} --cluster {cluster} --consent ID", k.unit);
                 let why = format!("mkfs.exfat knows powers of two only, and the boundary is {}", Bytes(k.unit));
                 p.steps.push(Step { command, why });
             }
@@ -286,37 +347,26 @@ fn make(p: &mut Plan, k: &Known, part: &Planned, name: &str, logger: bool) -> Re
     Ok(())
 }
 
-fn fat(p: &mut Plan, k: &Known, part: &Planned, name: &str, logger: bool) -> Result<(), String> {
-    // The reserved sectors push the data area to the boundary. mkfs.fat rounds tables up to whole clusters.
-    let convention = Convention::Grid { unit: k.unit, first: k.first };
-    let cluster = logger.then_some(64 * KIB).filter(|c| part.size / c >= 65536 && k.unit.is_multiple_of(*c));
-    let kind = (part.size >= 512 * MIB).then_some(FatType::Fat32);
-    let o = Options { convention, offset: part.start, table: false, cluster, kind, ..Options::card(part.size) };
-    let l = nandscope_fat::plan(&o).map_err(|e| e.to_string())?;
-    let v = &l.volume;
-    let per = v.cluster / v.sector;
-    let root = v.root_start.map_or(0, |r| (v.data_start - r) / v.sector).next_multiple_of(per);
-    let table = (v.fat_length / v.sector).next_multiple_of(per);
-    let mut data = v.data_start / v.sector;
-    while data < 2 * table + root + per.max(if kind.is_some() { 32 } else { 1 }) {
-        data += k.unit / v.sector;
-    }
-    let reserved = data - 2 * table - root;
-    let bits = match v.kind {
-        FatType::Fat12 => 12,
-        FatType::Fat16 => 16,
-        _ => 32,
-    };
-    if reserved <= 0xffff {
-        let command = format!("mkfs.fat -F {bits} -s {per} -R {reserved} -h {} {name}", part.start / v.sector);
+/// `zone`: bytes from the start of the card in which the tables are to lie.
+fn fat(p: &mut Plan, o: &Options, unit: u64, name: &str, zone: Option<u64>) -> Result<(), String> {
+    let m = Made::of(o, unit)?;
+    let v = &m.layout.volume;
+    let align = format!("nandscope format {name} --align {unit} --consent ID");
+    if m.reserved <= 0xffff {
+        let (bits, per, reserved) = (m.bits, m.per_cluster, m.reserved);
+        let command = format!("mkfs.fat -F {bits} -s {per} -R {reserved} -h {} {name}", o.offset / v.sector);
         let why =
-            format!("{reserved} reserved sectors put the data area on a boundary of {}; clusters of {}", Bytes(k.unit), Bytes(v.cluster));
+            format!("{reserved} reserved sectors put the data area on a boundary of {}; clusters of {}", Bytes(unit), Bytes(v.cluster));
         p.steps.push(Step { command, why });
-        let why = "the same by this program, which also reads it back".into();
-        p.instead.push(Step { command: format!("nandscope format {name} --align {}", k.unit), why });
+        // This program chooses type and cluster itself: only where its tables lie in the zone, too.
+        let own = nandscope_fat::plan(&Options { kind: None, cluster: None, ..o.clone() });
+        let inside = |z: u64| own.as_ref().is_ok_and(|l| o.offset + l.volume.data_start + l.volume.cluster <= z);
+        if zone.is_none_or(inside) {
+            let why = "the same by this program, which also reads it back".into();
+            p.instead.push(Step { command: align, why });
+        }
     } else {
-        let command = format!("nandscope format {name} --align {}", k.unit);
-        p.steps.push(Step { command, why: "mkfs.fat has too few reserved sectors for this boundary".into() });
+        p.steps.push(Step { command: align, why: "mkfs.fat has too few reserved sectors for this boundary".into() });
     }
     let why = "reading a file should not write to it; changes reach the card soon after they are made";
     p.mount.push(Step { command: format!("{name}: noatime,flush"), why: why.into() });

@@ -3,6 +3,7 @@
 pub mod advice;
 pub mod bench;
 pub mod commands;
+pub mod driver;
 pub mod figures;
 pub mod frag;
 pub mod html;
@@ -12,6 +13,7 @@ pub mod privacy;
 pub mod svg;
 pub mod terminal;
 pub mod uses;
+pub mod ways;
 pub mod words;
 
 use crate::device::{CardState, Counters, TargetId};
@@ -177,7 +179,7 @@ impl Report {
     pub fn advise(&self) -> Vec<String> {
         let says = self.target.offset + self.target.size;
         let first = advice::counterfeit(&self.findings, says);
-        first.into_iter().chain(advice::advice(&self.findings)).collect()
+        first.into_iter().chain(advice::advice(&self.findings)).chain(ways::ways(self)).collect()
     }
 
     /// # Errors

@@ -1,7 +1,9 @@
 //! The report as plain text: what was found, how sure it is, why, what to do, what it cost. Quotable in a mail (Q17).
 
+use super::driver::driver;
 use super::words::{explain, grade};
 use super::{Report, plot, uses};
+use crate::device::CardState;
 use crate::experiment;
 use crate::finding::{Finding, Findings, Quantity};
 use crate::samples::Ended;
@@ -30,8 +32,9 @@ pub fn text(r: &Report, d: Dress) -> String {
     let mut out = String::new();
     let bold = |s: &str| if d.colour { format!("\x1b[1m{s}\x1b[0m") } else { s.to_string() };
     let what = r.target.model.as_deref().or(r.host.model.as_deref()).map(|m| format!(" ({m})")).unwrap_or_default();
-    let _ = writeln!(out, "{}{what}, {}", bold(&r.settings.asked), size(r.target.size));
-    out.push('\n');
+    let mut head = String::new();
+    wrapped(&mut head, "", &format!("{}{what}, {}", r.settings.asked, size(r.target.size)), d.width);
+    let _ = writeln!(out, "{}", head.replacen(&r.settings.asked, &bold(&r.settings.asked), 1));
     verdicts(&mut out, &r.findings, d);
     if d.plots {
         for lines in plots(r, d.width.min(100)) {
@@ -48,16 +51,33 @@ pub fn text(r: &Report, d: Dress) -> String {
         }
     }
     lists(&mut out, &r.advice, &r.warnings, d);
+    let rules = driver(&r.findings, &r.runs);
+    if !rules.is_empty() {
+        let _ = writeln!(out, "\n{}", bold("For a driver"));
+        rules.iter().for_each(|l| wrapped(&mut out, "  - ", l, d.width));
+    }
     let c = &r.cost;
     let drive = c.bytes_written as f64 / r.target.size.max(1) as f64;
-    let _ = write!(out, "\n{} reads ({})", c.reads, size(c.bytes_read));
-    if c.writes > 0 {
-        let _ = write!(out, ", {} writes: {} written, {:.4} drive writes", c.writes, size(c.bytes_written), drive);
-    } else {
-        let _ = write!(out, ", nothing written");
-    }
-    let _ = writeln!(out, "; {} of the device's time", Nanos::from_secs_f64(c.seconds));
+    let written = match c.writes {
+        0 => "nothing written".to_string(),
+        n => format!("{n} writes: {} written, {drive:.4} drive writes", size(c.bytes_written)),
+    };
+    let time = Nanos::from_secs_f64(c.seconds);
+    out.push('\n');
+    wrapped(&mut out, "", &format!("{} reads ({}), {written}; {time} of the device's time", c.reads, size(c.bytes_read)), d.width);
+    wrapped(&mut out, "", &state(r.state), d.width);
     out
+}
+
+/// What the flash went through before, which reads and writes depend on.
+fn state(s: CardState) -> String {
+    match s {
+        CardState::Fresh => "state of the flash before: fresh, never written".into(),
+        CardState::Erased => "state of the flash before: erased as a whole".into(),
+        CardState::Filled => "state of the flash before: filled with data".into(),
+        CardState::Aged => "state of the flash before: long in use".into(),
+        CardState::Unknown => "state of the flash before: unknown (--state says it, --prepare makes it)".into(),
+    }
 }
 
 /// Findings without a target: from pasted logs.
@@ -106,6 +126,7 @@ fn table(out: &mut String, findings: &Findings, d: Dress) {
                     let [lo, hi] = match f.quantity {
                         q if q.is_rate() => [lo, hi].map(|v| q.show(v)),
                         Quantity::Capacity => [lo, hi].map(|v| format!("{:.1} MiB", v / MIB as f64)),
+                        Quantity::EraseBlockOffset => [lo, hi].map(|v| Bytes(v.max(0.0) as u64).to_string()),
                         _ => ends(lo, hi),
                     };
                     let _ = write!(line, "{lo} to {hi}");

@@ -132,6 +132,10 @@ pub const GLOSSARY: &[(&str, &str)] = &[
         "An erase block that is being written. A card can hold only a few open; beyond that each new one makes it finish an old one.",
     ),
     ("page", "The unit in which flash is read and programmed, 2 to 16 KiB."),
+    (
+        "pre, on, post",
+        "Three accesses at a boundary: one that ends at it, one that lies across it, one that begins at it. What the middle one takes longer than the others is what crossing the boundary costs.",
+    ),
     ("runner-up", "The second most probable answer, with its probability."),
     ("SLC cache", "A part of the flash that is written fast, with one bit a cell, and tidied up later."),
     ("stall", "A single access that takes far longer than the others."),
@@ -145,6 +149,13 @@ pub const GLOSSARY: &[(&str, &str)] = &[
     ),
     ("write amplification", "Bytes written to the flash for each byte that the host wrote."),
     ("write unit", "What is programmed as one. A smaller write costs as much."),
+];
+
+/// Where to read on: title and address.
+pub const READING: &[(&str, &str)] = &[
+    ("Arnd Bergmann, \"Optimizing Linux with cheap flash drives\", LWN, 2011", "https://lwn.net/Articles/428584/"),
+    ("Flash card survey, Linaro wiki", "https://wiki.linaro.org/WorkingGroups/KernelConsolidation/Projects/FlashCardSurvey"),
+    ("flashbench-results, archive of the mailing list", "https://lists.linaro.org/archives/list/flashbench-results@lists.linaro.org/"),
 ];
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ impl View {
                 let base = base_time(run, block);
                 View { fit: steps::fit(&rows, base), rows, block, base, size }
             })
+            // Of the lengths that were tried because others showed nothing, only what is no chance counts.
+            .filter(|v| !OTHER_LENGTHS.contains(&v.block) || v.fit.steps.iter().all(|s| s.z >= CLEAR))
             .collect();
         // More levels, then clearer ones; the smaller block wins a tie, since it sees the page.
         let worth = |v: &View| v.fit.steps.len() as f64 + v.fit.steps.iter().map(|s| strength(s.z / 3.0)).sum::<f64>() * 0.5;
@@ -179,6 +181,10 @@ impl View {
         if run.ended != Ended::Complete {
             return "the run ended before boundaries of all sizes were read often enough to tell".into();
         }
-        "reads take the same time across every boundary: the medium has none, hides them, or was never written".into()
+        let mut lengths: Vec<u64> = run.cells.iter().filter(|c| kind(c) == Kind::Row).map(|c| c.bytes("block")).collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        let all: Vec<String> = lengths.iter().map(|l| Bytes(*l).to_string()).collect();
+        format!("reads take the same time across every boundary (reads of {})", all.join(", "))
     }
 }

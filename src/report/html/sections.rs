@@ -8,10 +8,11 @@ use crate::host::declared::Declared;
 use crate::host::facts::TargetKind;
 use crate::infer::stats::{bootstrap_median, median, quantile};
 use crate::report::commands::groups;
+use crate::report::driver::driver;
 use crate::report::figures::{Plot, is_bound, op_name, show, summary, x_in_bytes};
 use crate::report::terminal::{ending, size};
 use crate::report::uses::{self, Verdict};
-use crate::report::words::{GLOSSARY, explain, grade};
+use crate::report::words::{GLOSSARY, READING, explain, grade};
 use crate::report::{Report, svg};
 use crate::samples::Run;
 use crate::units::{Bytes, Nanos, date_text, ends, three};
@@ -312,6 +313,8 @@ pub fn advice(r: &Report) -> Markup {
             h2 id="advice" { "What to do" }
             @if r.advice.is_empty() { p { "Nothing is sure enough for advice." } }
             ul { @for a in &r.advice { li { (a) } } }
+            @let rules = driver(&r.findings, &r.runs);
+            @if !rules.is_empty() { h3 { "For a driver" } ul { @for a in &rules { li { (a) } } } }
             @for g in groups(r) {
                 h3.use { (g.title) }
                 @if !g.basis.is_empty() { p.muted { "Rests on: " (g.basis.join("; ")) "." } }
@@ -387,6 +390,9 @@ pub fn glossary() -> Markup {
         section aria-labelledby="glossary" {
             h2 id="glossary" { "Glossary" }
             dl { @for (term, text) in GLOSSARY { dt { (term) } dd { (text) } } }
+            h3 { "Where to read on" }
+            // Text, no links: the page asks nothing of a network.
+            ul { @for (title, address) in READING { li { (title) ": " code { (address) } } } }
         }
     }
 }
