@@ -7,6 +7,8 @@
 pub mod ab;
 pub mod chance;
 #[cfg(not(fuzzing))]
+pub mod check;
+#[cfg(not(fuzzing))]
 pub mod cli;
 #[cfg(not(fuzzing))]
 pub mod compare;

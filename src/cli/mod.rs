@@ -1,5 +1,5 @@
 //! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety,
-//! 5 the layout costs something.
+//! 5 the layout costs something, 6 counterfeit, 7 failing or not storing what it is told, 8 slower than its class.
 
 /// A line to standard output; a reader that went away is no error.
 macro_rules! say {
@@ -15,6 +15,7 @@ macro_rules! put {
 mod ab;
 mod bench;
 mod cards;
+mod check;
 mod compare;
 mod complete;
 mod erase;
@@ -62,10 +63,13 @@ const AFTER: &str = "\
 A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, or a simulated card (sim:NAME, or a model file PATH.toml).
 Nothing is written to a device without --write --consent ID; `nandscope list` prints the ID.
 
-Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety, 5 the layout costs something.";
+Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety, 5 the layout costs something,
+6 counterfeit, 7 failing or not storing, 8 slower than its class.";
 
 #[derive(Subcommand)]
 enum Command {
+    /// Check a card: genuine, stores what it is told, errors, speed, health, partitions
+    Check(check::CheckArgs),
     /// Find out what is inside a card
     Probe(probe::ProbeArgs),
     /// Run one experiment
@@ -133,6 +137,7 @@ fn put(text: std::fmt::Arguments<'_>) {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
+        Command::Check(a) => check::run(a),
         Command::Probe(a) => probe::probe(a),
         Command::Run(a) => probe::run(a),
         Command::Ab(a) => ab::run(a),

@@ -1,7 +1,7 @@
 //! What the bytes of a card are, for those who ask: sparse, in pieces of 4 KiB.
 
 use crate::buffer::Lost;
-use crate::model::{Beyond, CardPart};
+use crate::model::{Beyond, CardPart, Keeps};
 use std::collections::{HashMap, VecDeque};
 
 const PIECE: u64 = 4096;
@@ -14,11 +14,21 @@ pub(crate) struct Content {
     old: VecDeque<(u64, u64, Vec<u8>)>,
     /// Writes from this one on can be undone.
     from: u64,
+    /// Reads so far: data that change from read to read follow it.
+    looks: u64,
+}
+
+/// Bytes by which a card that shifts reads too far: two sectors, as Cole saw it on dying cards (Great microSD Card Survey).
+const SHIFT: u64 = 1024;
+
+/// Does this piece of flash fail, where one in `every` does?
+fn fails(piece: u64, every: u64) -> bool {
+    every <= 1 || (piece.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20).is_multiple_of(every)
 }
 
 impl Default for Content {
     fn default() -> Content {
-        Content { pieces: HashMap::new(), old: VecDeque::new(), from: u64::MAX }
+        Content { pieces: HashMap::new(), old: VecDeque::new(), from: u64::MAX, looks: 0 }
     }
 }
 
@@ -54,6 +64,40 @@ impl Content {
             match self.pieces.get(&piece) {
                 Some(p) => to.copy_from_slice(&p[inside..inside + to.len()]),
                 None => to.fill(0),
+            }
+        });
+    }
+
+    /// As [`Content::load`] of a card that fails in silence.
+    pub fn load_from(&mut self, at: u64, into: &mut [u8], card: &CardPart) {
+        self.load(at, into);
+        if matches!(card.keeps, Keeps::All | Keeps::Old) {
+            return;
+        }
+        self.looks += 1;
+        let noise = (self.looks.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) as u8 | 1;
+        walk(at, into.len(), |piece, inside, range| {
+            if !fails(piece, card.fails_every) {
+                return;
+            }
+            let part = &mut into[range];
+            match card.keeps {
+                Keeps::Zeros => part.fill(0),
+                Keeps::Shifted => self.load(piece * PIECE + inside as u64 + SHIFT, part),
+                Keeps::Changing => part.iter_mut().for_each(|b| *b ^= noise),
+                Keeps::All | Keeps::Old => {}
+            }
+        });
+    }
+
+    /// As [`Content::store`] of a card that fails in silence.
+    pub fn store_to(&mut self, write: u64, at: u64, from: &[u8], card: &CardPart) {
+        if card.keeps != Keeps::Old {
+            return self.store(write, at, from);
+        }
+        walk(at, from.len(), |piece, inside, range| {
+            if !fails(piece, card.fails_every) {
+                self.store(write, piece * PIECE + inside as u64, &from[range]);
             }
         });
     }

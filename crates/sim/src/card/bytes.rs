@@ -46,12 +46,12 @@ impl Card {
     pub fn load(&mut self, at: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.range(at, into.len() as u64)?;
         let (real_capacity, beyond) = (self.model.card.real_capacity, self.model.card.beyond);
-        let content = self.content.as_ref().ok_or(Fault::NoContent)?;
+        let content = self.content.as_mut().ok_or(Fault::NoContent)?;
         let mut done = 0;
         for (place, n) in runs(at, into.len() as u64, real_capacity, beyond) {
             let part = &mut into[done..done + n as usize];
             match place {
-                Some(place) => content.load(place, part),
+                Some(place) => content.load_from(place, part, &self.model.card),
                 None if beyond == Beyond::Error => return Err(Fault::Io { op: Op::Read, at: at + done as u64, len: n, done: 0 }),
                 None => part.fill(0),
             }
@@ -69,7 +69,7 @@ impl Card {
         let mut done = 0;
         for (place, n) in runs(at, from.len() as u64, real_capacity, beyond) {
             match place {
-                Some(place) => content.store(self.counters.writes, place, &from[done..done + n as usize]),
+                Some(place) => content.store_to(self.counters.writes, place, &from[done..done + n as usize], &self.model.card),
                 None if beyond == Beyond::Error => return Err(Fault::Io { op: Op::Write, at: at + done as u64, len: n, done: 0 }),
                 None => {}
             }

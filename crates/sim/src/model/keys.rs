@@ -48,6 +48,8 @@ impl CardPart {
         f.rate("rate", May, &mut self.rate, 0..=R, "rate of the controller; the slower of this and `host.rate` counts; 0 = no limit");
         f.size("real_capacity", May, &mut self.real_capacity, 0..=S, "flash that really exists (counterfeits); 0 = all of it");
         f.choice("beyond", May, &mut self.beyond, "behind `real_capacity`: wraps round, drops writes, or gives errors");
+        f.choice("keeps", May, &mut self.keeps, "a card that fails in silence keeps the old data, gives zeros, shifted or changing data");
+        f.count("fails_every", May, &mut self.fails_every, 0..=1_000_000_000, "one piece of 4 KiB in so many does so; 0 and 1 = all");
         f.choice("state", May, &mut self.state, "what the card held before the first request");
         f.size(
             "read_ahead",

@@ -34,6 +34,20 @@ mod kinds {
         Beyond { Wrap = "wrap", Drop = "drop", Error = "error" }
     );
     words!(
+        /// What a card keeps of what is written to it, where it fails without saying so.
+        Keeps {
+            All = "all",
+            /// Acknowledges a write and keeps what was there before.
+            Old = "old",
+            /// Reads as zeros whatever was written.
+            Zeros = "zeros",
+            /// Reads as the data two sectors further on.
+            Shifted = "shifted",
+            /// Reads differently each time.
+            Changing = "changing",
+        }
+    );
+    words!(
         /// How the card finds its data.
         FtlKind { None = "none", BlockMap = "block-map", LogBlock = "log-block", WriteThrough = "write-through", PageMap = "page-map" }
     );
@@ -150,6 +164,10 @@ pub struct CardPart {
     pub real_capacity: u64,
     /// What happens behind `real_capacity`.
     pub beyond: Beyond,
+    /// What the card keeps of what is written, in the pieces of flash that fail.
+    pub keeps: Keeps,
+    /// One piece of 4 KiB in so many fails; 0 and 1 = all.
+    pub fails_every: u64,
     /// What the card held before the first request.
     pub state: State,
     /// Bytes the card remembers around the last read; 0 = no read cache.

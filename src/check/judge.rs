@@ -1,0 +1,380 @@
+//! From what was measured to answers. Pure.
+
+use super::measure::{Fates, Measured, Rate};
+use super::{Answer, Question, Verdict};
+use crate::finding::{Finding, Findings, Quantity};
+use crate::host::declared::{Declared, Kind};
+use crate::host::registers::ext_csd::{LifeTime, PreEol};
+use crate::layout::disk::Disk;
+use crate::layout::grid::Grid;
+use crate::units::{Bytes, GIB, MIB, rate};
+
+/// What a speed class asks for (SD Physical Layer 4.13 and 4.16).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    /// As printed on the card.
+    pub name: String,
+    /// Sequential write, bytes a second.
+    pub sequential_write: f64,
+    /// Random reads and writes of 4 KiB a second, where the class has such limits.
+    pub random: Option<[f64; 2]>,
+    /// Its limits hold with a command queue only.
+    pub queued: bool,
+}
+
+impl Class {
+    /// By its name: C2 to C10, U1, U3, V6 to V90, A1, A2.
+    ///
+    /// # Errors
+    /// There is no such class.
+    pub fn by_name(name: &str) -> Result<Class, String> {
+        let name = name.trim().to_ascii_uppercase();
+        let known = ["C2", "C4", "C6", "C10", "U1", "U3", "V6", "V10", "V30", "V60", "V90", "A1", "A2"];
+        if !known.contains(&name.as_str()) {
+            return Err(format!("'{name}' is no class; there are {}", known.join(", ")));
+        }
+        let number: f64 = name[1..].parse().unwrap_or(0.0);
+        let (megabytes, random) = match name.as_str() {
+            "A1" => (10.0, Some([1500.0, 500.0])),
+            "A2" => (10.0, Some([4000.0, 2000.0])),
+            "U1" => (10.0, None),
+            "U3" => (30.0, None),
+            _ => (number, None),
+        };
+        Ok(Class { queued: name == "A2", name, sequential_write: megabytes * 1e6, random })
+    }
+
+    /// What a card declares in its SD status, the most demanding first for sequential writes and the application class beside it.
+    pub fn declared(d: &Declared) -> Vec<Class> {
+        let Some(ssr) = d.ssr.as_ref().filter(|s| !s.is_blank()) else { return vec![] };
+        let mut names = vec![];
+        if (1..=2).contains(&ssr.app_class) {
+            names.push(format!("A{}", ssr.app_class));
+        }
+        names.push(format!("V{}", ssr.video_class));
+        names.push(format!("U{}", ssr.uhs_grade));
+        names.push(format!("C{}", ssr.speed_class.unwrap_or(0)));
+        let mut all: Vec<Class> = names.iter().filter_map(|n| Class::by_name(n).ok()).collect();
+        // Of classes that ask for sequential writes only the highest counts.
+        let most = all.iter().map(|c| c.sequential_write).fold(0.0, f64::max);
+        let mut seen = false;
+        all.retain(|c| c.random.is_some() || (c.sequential_write == most && !std::mem::replace(&mut seen, true)));
+        all
+    }
+}
+
+/// All that is known when a card is judged.
+pub struct Seen<'a> {
+    /// Bytes the card reports.
+    pub size: u64,
+    /// What `capacity` found; nothing where nothing was written.
+    pub findings: &'a Findings,
+    pub measured: &'a Measured,
+    pub write: bool,
+    pub declared: Option<&'a Declared>,
+    /// Why there is no health block, where it was asked for.
+    pub no_health: Option<&'a str>,
+    pub disk: Option<&'a Disk>,
+    /// Classes to be measured against instead of those the card declares.
+    pub classes: &'a [Class],
+    /// The command that writes, for advice.
+    pub with_writes: &'a str,
+}
+
+/// All answers, in the order of [`Question`].
+pub fn answers(s: &Seen) -> Vec<Answer> {
+    vec![capacity(s), stores(s), errors(s), speed(s), health(s), troubles(s), partitions(s)]
+}
+
+/// Bytes that are there, where the card has fewer than it reports: what `capacity` found, or the end of what can be read.
+pub fn real_size(s: &Seen) -> Option<u64> {
+    let found = s.findings.get(Quantity::Capacity).and_then(|f| {
+        let border = f.at_least.as_ref().filter(|_| f.interval.is_some()).map(|a| a.0);
+        f.number().or(border).filter(|_| f.confidence >= 0.9).map(|c| c as u64)
+    });
+    found.filter(|&c| c < s.size).or_else(|| s.measured.unreadable_end())
+}
+
+/// As on the box and as computers count: `32.0 GB (29.8 GiB)`.
+pub fn size(bytes: u64) -> String {
+    let (gb, gib) = (bytes as f64 / 1e9, bytes as f64 / GIB as f64);
+    if gb >= 1.0 {
+        format!("{gb:.1} GB ({gib:.1} GiB)")
+    } else {
+        format!("{:.0} MB ({:.0} MiB)", bytes as f64 / 1e6, bytes as f64 / MIB as f64)
+    }
+}
+
+fn capacity(s: &Seen) -> Answer {
+    let q = Question::Capacity;
+    if let Some(real) = real_size(s) {
+        let text = match s.measured.unreadable_end() {
+            Some(_) => format!("cannot be read beyond about {} of {}: counterfeit or failing", size(real), size(s.size)),
+            None => format!("reports {}, holds about {}", size(s.size), size(real)),
+        };
+        return Answer::new(q, Verdict::Fail, text)
+            .todo(format!("give the card back; data written beyond {} is lost or overwrites earlier data", size(real)));
+    }
+    let found = s.findings.get(Quantity::Capacity);
+    match found {
+        Some(Finding { value: Some(_), evidence, confidence, .. }) => {
+            let seen = evidence.first().map_or(String::new(), |e| format!(": {e}"));
+            Answer::new(q, Verdict::Pass, format!("{} ({:.0} %){seen}", size(s.size), confidence * 100.0))
+        }
+        Some(f) => {
+            let why = f.reason.as_deref().unwrap_or("the test gave no answer");
+            let sign = if s.measured.unreadable.is_empty() { "no sign of less than it reports, but the test did not finish: " } else { "" };
+            Answer::new(q, Verdict::NotKnown, format!("{sign}{why}")).todo(format!("test the capacity alone: {}", s.with_writes))
+        }
+        None => Answer::new(q, Verdict::NotKnown, "only writing and reading back can tell; all of the card can be addressed".to_string())
+            .todo(format!("test it with writes, which are put back afterwards: {}", s.with_writes)),
+    }
+}
+
+fn stores(s: &Seen) -> Answer {
+    let (q, f) = (Question::Stores, &s.measured.fates);
+    let failing = "do not use this card; copy off what can still be read";
+    if f.changing > 0 {
+        let text = format!("{} of {} places that were read three times read differently each time", f.changing, f.read_again);
+        return Answer::new(q, Verdict::Fail, text).todo(failing);
+    }
+    if f.lost() > 0 {
+        return Answer::new(q, Verdict::Fail, fates(f)).todo(failing);
+    }
+    if s.measured.no_content {
+        return Answer::new(q, Verdict::NotKnown, "this target keeps no content that could be read back");
+    }
+    if !s.write {
+        let same =
+            if f.read_again > 0 { format!("; {} places read three times were the same each time", f.read_again) } else { String::new() };
+        return Answer::new(q, Verdict::NotKnown, format!("nothing was written{same}"));
+    }
+    if f.read == 0 {
+        let why = s.measured.ended.as_deref().unwrap_or("nothing that was written could be read back");
+        return Answer::new(q, Verdict::NotKnown, why.to_string());
+    }
+    let again =
+        if f.read_again > 0 { format!(", {} places read three times were the same each time", f.read_again) } else { String::new() };
+    let text = format!("all {} that were written read back as written{again}", Bytes(f.read * super::measure::SMALL));
+    Answer::new(q, Verdict::Pass, text)
+}
+
+/// `12 of 1024 pieces of 4 KiB do not show what was written: 10 show the old content, ...`
+fn fates(f: &Fates) -> String {
+    let mut parts = vec![];
+    let mut say = |n: u64, what: &str| {
+        if n > 0 {
+            parts.push(format!("{n} show {what}"));
+        }
+    };
+    say(f.old, "what was there before");
+    say(f.zeros, "zeros");
+    say(f.ones, "0xff throughout");
+    say(f.garbage, "something that was not written now");
+    let mut text = format!("{} of {} pieces of 4 KiB do not show what was written: {}", f.lost(), f.read, parts.join(", "));
+    if let Some(&(at, shown)) = f.another.first() {
+        let n = f.another.len();
+        let comma = if parts.is_empty() { "" } else { ", " };
+        text += &format!("{comma}{n} show another place (at byte {at} what was written at {shown})");
+    }
+    text
+}
+
+fn errors(s: &Seen) -> Answer {
+    let (q, m) = (Question::Errors, s.measured);
+    let bad = m.unreadable.len() + m.unwritable.len();
+    if bad == 0 && m.reads + m.writes == 0 {
+        return Answer::new(q, Verdict::NotKnown, m.ended.clone().unwrap_or_else(|| "nothing could be tried".into()));
+    }
+    if bad == 0 {
+        let writes = if m.writes > 0 { format!(" and {} writes", m.writes) } else { String::new() };
+        return Answer::new(
+            q,
+            Verdict::Pass,
+            format!("{} reads{writes}, none failed; {} places from the first to the last", m.reads, m.places),
+        );
+    }
+    let first = m.unreadable.first().or(m.unwritable.first()).copied().unwrap_or(0);
+    let text = format!(
+        "{} of {} reads and {} of {} writes failed, the first at {}",
+        m.unreadable.len(),
+        m.reads,
+        m.unwritable.len(),
+        m.writes,
+        Bytes(first)
+    );
+    if real_size(s).is_some() {
+        return Answer::new(q, Verdict::Fail, text);
+    }
+    Answer::new(q, Verdict::Fail, text).todo("try another reader and cable; if it stays so, copy off what can be read and replace the card")
+}
+
+/// What a limit says of a rate.
+fn against(rate: Option<&Rate>, least: f64) -> Verdict {
+    match rate {
+        Some(r) if r.low >= least => Verdict::Pass,
+        Some(r) if r.high < least => Verdict::Fail,
+        _ => Verdict::NotKnown,
+    }
+}
+
+fn speed(s: &Seen) -> Answer {
+    let (q, m) = (Question::Speed, s.measured);
+    let bytes = |r: &Option<Rate>| r.map(|r| rate(r.bytes_per_second));
+    let iops = |r: &Option<Rate>| r.map(|r| format!("{:.0} IOPS", r.iops()));
+    let seen: Vec<String> = [
+        ("sequential write", bytes(&m.sequential_write)),
+        ("sequential read", bytes(&m.sequential_read)),
+        ("random write", iops(&m.random_write)),
+        ("random read", iops(&m.random_read)),
+    ]
+    .into_iter()
+    .filter_map(|(what, v)| Some(format!("{what} {}", v?)))
+    .collect();
+    if seen.is_empty() {
+        return Answer::new(q, Verdict::NotKnown, "no rate was measured");
+    }
+    let seen = seen.join(", ");
+    let declared = s.declared.map_or(vec![], Class::declared);
+    let classes: &[Class] = if s.classes.is_empty() { &declared } else { s.classes };
+    let conditions = "one request at a time, card not filled or erased first";
+    if classes.is_empty() {
+        let text = format!("the card's class is not shown here: {seen} ({conditions}). A1 asks for 10 MB/s, 500 and 1500 IOPS");
+        return Answer::new(q, Verdict::NotKnown, text).todo("name the class printed on the card: --class A1, C10, V30 ...");
+    }
+    let mut worst: Option<(Verdict, String)> = None;
+    for c in classes {
+        let (verdict, text) = class(c, m);
+        let better = worst.as_ref().is_none_or(|(w, _)| weight(verdict) > weight(*w));
+        if better {
+            worst = Some((verdict, text));
+        }
+    }
+    let (verdict, text) = worst.unwrap_or((Verdict::NotKnown, String::new()));
+    Answer::new(q, verdict, format!("{text}: {seen} ({conditions})"))
+}
+
+fn weight(v: Verdict) -> u8 {
+    match v {
+        Verdict::Pass => 0,
+        Verdict::NotKnown => 1,
+        Verdict::Fail => 2,
+    }
+}
+
+/// One class against what was measured: a limit that the reader itself cannot reach decides nothing.
+fn class(c: &Class, m: &Measured) -> (Verdict, String) {
+    let mut limits = vec![(
+        "sequential write",
+        against(m.sequential_write.as_ref(), c.sequential_write),
+        format!("{:.0} MB/s", c.sequential_write / 1e6),
+    )];
+    if let Some([reads, writes]) = c.random {
+        let of = |n: f64| n * super::measure::SMALL as f64;
+        limits.push(("random write", against(m.random_write.as_ref(), of(writes)), format!("{writes:.0} IOPS")));
+        limits.push(("random read", against(m.random_read.as_ref(), of(reads)), format!("{reads:.0} IOPS")));
+    }
+    let slow_reader = m.sequential_read.is_none_or(|r| r.high < 1.25 * c.sequential_write);
+    let failed: Vec<String> = limits.iter().filter(|l| l.1 == Verdict::Fail).map(|l| format!("{} below {}", l.0, l.2)).collect();
+    if !failed.is_empty() && c.queued && limits[0].1 != Verdict::Fail {
+        return (Verdict::NotKnown, format!("{} is measured with the command queue, which was not used", c.name));
+    }
+    if !failed.is_empty() && slow_reader {
+        return (
+            Verdict::NotKnown,
+            format!("{} cannot be decided: reads are no faster than the limit, so the reader may be the limit", c.name),
+        );
+    }
+    if !failed.is_empty() {
+        return (Verdict::Fail, format!("below {}: {}", c.name, failed.join(", ")));
+    }
+    if limits.iter().all(|l| l.1 == Verdict::Pass) {
+        return (Verdict::Pass, format!("as {} asks", c.name));
+    }
+    let open: Vec<&str> = limits.iter().filter(|l| l.1 == Verdict::NotKnown).map(|l| l.0).collect();
+    (Verdict::NotKnown, format!("{} is not decided for want of {}", c.name, open.join(" and ")))
+}
+
+fn health(s: &Seen) -> Answer {
+    let q = Question::Health;
+    let Some(d) = s.declared else { return Answer::new(q, Verdict::NotKnown, "this target has no registers") };
+    if let Some(h) = &d.health {
+        let spent = h.pre_eol == Some(PreEol::Urgent) || [h.life_a, h.life_b].contains(&Some(LifeTime::Exceeded));
+        let say = |label: &str, v: Option<String>| v.map(|v| format!("{label}: {v}"));
+        let parts = [
+            say("life time A", h.life_a.map(|l| l.to_string())),
+            say("B", h.life_b.map(|l| l.to_string())),
+            say("reserve", h.pre_eol.map(|p| p.to_string())),
+        ];
+        let text = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
+        let told = [h.life_a, h.life_b].iter().any(|l| matches!(l, Some(LifeTime::Used { .. } | LifeTime::Exceeded)));
+        let known = told || matches!(h.pre_eol, Some(PreEol::Normal | PreEol::Warning | PreEol::Urgent));
+        return match (spent, known) {
+            (true, _) => Answer::new(q, Verdict::Fail, text).todo("replace it: by its own count its life is used up"),
+            (false, true) => Answer::new(q, Verdict::Pass, text),
+            (false, false) => Answer::new(q, Verdict::NotKnown, "the device does not report its life time"),
+        };
+    }
+    if let Some(b) = &d.health_block {
+        let doubts = b.doubts.iter().map(|d| format!("; {d}")).collect::<String>();
+        let grown = b.grown_bad_blocks.map_or(String::new(), |n| format!(", {n} bad blocks since the factory"));
+        return match b.life_left_percent {
+            Some(life) if life <= 0.0 => Answer::new(q, Verdict::Fail, format!("{life} % of its life left{grown}{doubts}")),
+            Some(life) => Answer::new(q, Verdict::Pass, format!("{life} % of its life left by its own count{grown}{doubts}")),
+            None => Answer::new(q, Verdict::NotKnown, format!("its health block gives no life time{grown}{doubts}")),
+        };
+    }
+    let why = match (s.no_health, d.kind) {
+        (Some(why), _) => why.to_string(),
+        (None, Kind::Sd) => {
+            return Answer::new(q, Verdict::NotKnown, "SD cards report no wear by the standard")
+                .todo("some industrial cards have a health block: --health");
+        }
+        (None, Kind::Usb) => "a USB reader hides what the card says of itself; use a slot of its own".into(),
+        _ => "this target reports no wear".into(),
+    };
+    Answer::new(q, Verdict::NotKnown, why)
+}
+
+fn troubles(s: &Seen) -> Answer {
+    let q = Question::Troubles;
+    let Some(d) = s.declared.filter(|d| d.cid.is_some()) else {
+        return Answer::new(q, Verdict::NotKnown, "the card's identification (CID) is not shown here");
+    };
+    let harmful: Vec<String> = d.troubles.iter().filter(|t| t.harmful).map(|t| format!("{} ({})", t.what, t.quirk)).collect();
+    let advice: Vec<&str> = d.troubles.iter().filter(|t| t.harmful).map(|t| t.advice.as_str()).collect();
+    if harmful.is_empty() {
+        return Answer::new(q, Verdict::Pass, "none: the kernel's lists do not name this card");
+    }
+    // A trouble the kernel works around is no failure of this one card.
+    Answer::new(q, Verdict::Pass, format!("listed: {}", harmful.join("; "))).todo(advice.join("; "))
+}
+
+fn partitions(s: &Seen) -> Answer {
+    let q = Question::Partitions;
+    let Some(disk) = s.disk else { return Answer::new(q, Verdict::NotKnown, "the partition table could not be read") };
+    if disk.table.is_none() {
+        return Answer::new(q, Verdict::Pass, "no partition table: nothing to check");
+    }
+    let grid = Grid::found(s.findings).unwrap_or_else(|_| Grid::convention(s.size));
+    let starts: Vec<String> = disk.parts.iter().map(|p| Bytes(p.start).to_string()).collect();
+    let end = real_size(s).unwrap_or(s.size);
+    let beyond: Vec<String> = disk
+        .parts
+        .iter()
+        .filter(|p| p.beyond || p.start.saturating_add(p.size) > end)
+        .filter_map(|p| p.number)
+        .map(|n| n.to_string())
+        .collect();
+    if !beyond.is_empty() {
+        let text = format!("partition {} reaches beyond the end of the card ({})", beyond.join(", "), size(end));
+        return Answer::new(q, Verdict::Fail, text).todo("partition the card anew: nandscope layout plan");
+    }
+    let off: Vec<&String> = disk.parts.iter().zip(&starts).filter(|(p, _)| !grid.on(p.start)).map(|(_, s)| s).collect();
+    let at = format!("start at {}", starts.join(" and "));
+    if off.is_empty() {
+        return Answer::new(q, Verdict::Pass, format!("{at}, on boundaries of {}: fine", Bytes(grid.unit)));
+    }
+    let text = format!("{at}; not on boundaries of {}, which may cost nothing on this card", Bytes(grid.unit));
+    Answer::new(q, Verdict::NotKnown, text).todo("nandscope layout audit tells what it costs")
+}

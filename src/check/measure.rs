@@ -1,0 +1,434 @@
+//! What `check` does to a card: writes and reads a window in the order of the SD Association's test for application classes (writes
+//! first, reads afterwards over the same window), looks whether everything reads back, and reads single places all over the card.
+//!
+//! All that is written carries its own address and the number of the pass, so that each wrong sector says what became of it: the old
+//! content, another sector's, zeros, or something that differs from reading to reading.
+
+use crate::device::fill::read_stamp;
+use crate::device::{Access, Device, DeviceError, Fill, Op, Result};
+use crate::units::{KIB, MIB, Nanos, SECTOR};
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::Rng;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes of a random access, as the application classes have it.
+pub const SMALL: u64 = 4 * KIB;
+/// Bytes of a sequential request: what most hosts send in one command.
+const LARGE: u64 = 512 * KIB;
+/// The window begins at a multiple of it: the boundary unit of SDHC and SDXC cards.
+const ALIGN: u64 = 4 * MIB;
+/// Bytes of the window, where the card has room.
+const WINDOW: u64 = 64 * MIB;
+/// Random writes, and random reads, at the most.
+const MOST_SMALL: usize = 2048;
+/// Requests of a group: groups are compared to learn how much a rate varies.
+const GROUP: usize = 8;
+/// Pieces read three times.
+const AGAIN: usize = 64;
+/// Places all over the card that are read once.
+const PLACES: usize = 512;
+
+/// A rate with its bounds at 95 %, as bytes a second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Rate {
+    pub requests: usize,
+    /// Bytes of one request.
+    pub len: u64,
+    pub bytes_per_second: f64,
+    pub low: f64,
+    pub high: f64,
+    /// The longest request, in ms.
+    pub longest_ms: f64,
+}
+
+impl Rate {
+    /// From the times of requests of one length; none from fewer than four groups.
+    fn of(len: u64, took: &[Nanos]) -> Option<Rate> {
+        let groups: Vec<f64> = took.chunks_exact(GROUP).map(|g| g.iter().map(|t| t.secs()).sum()).collect();
+        let n = groups.len() as f64;
+        let mean = groups.iter().sum::<f64>() / n;
+        if groups.len() < 4 || mean <= 0.0 {
+            return None;
+        }
+        let spread = (groups.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+        // Student's t at 95 % for three degrees of freedom and more; 1.96 + 2.4 / df is within 2 % of the table from five on.
+        let half = spread / n.sqrt() * (1.96 + 2.4 / (n - 1.0)).min(3.18);
+        let rate = |seconds: f64| (len * GROUP as u64) as f64 / seconds;
+        let longest_ms = took.iter().map(|t| t.millis()).fold(0.0, f64::max);
+        // A card cannot be faster than its fastest group.
+        let fastest = groups.iter().copied().fold(f64::INFINITY, f64::min);
+        Some(Rate {
+            requests: took.len(),
+            len,
+            bytes_per_second: rate(mean),
+            low: rate(mean + half),
+            high: rate((mean - half).max(fastest)),
+            longest_ms,
+        })
+    }
+
+    /// Requests a second.
+    pub fn iops(&self) -> f64 {
+        self.bytes_per_second / self.len as f64
+    }
+}
+
+/// What became of pieces of 4 KiB that were written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Fates {
+    /// Pieces read back.
+    pub read: u64,
+    pub kept: u64,
+    /// Show what was there before the last write.
+    pub old: u64,
+    pub zeros: u64,
+    pub ones: u64,
+    /// Show another place: where, and which.
+    pub another: Vec<(u64, u64)>,
+    /// Neither of these.
+    pub garbage: u64,
+    /// Pieces read three times that differed; on a card that was not written, too.
+    pub changing: u64,
+    /// Pieces read three times.
+    pub read_again: u64,
+}
+
+impl Fates {
+    /// Pieces that do not show what was written last.
+    pub fn lost(&self) -> u64 {
+        self.old + self.zeros + self.ones + self.another.len() as u64 + self.garbage
+    }
+}
+
+/// Everything measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Measured {
+    /// First and last byte of the window.
+    pub window: [u64; 2],
+    pub sequential_write: Option<Rate>,
+    pub random_write: Option<Rate>,
+    pub random_read: Option<Rate>,
+    pub sequential_read: Option<Rate>,
+    pub fates: Fates,
+    /// Places that could not be read, ascending.
+    pub unreadable: Vec<u64>,
+    /// The last place that could be read.
+    pub highest_read: u64,
+    /// Places that could not be written, ascending.
+    pub unwritable: Vec<u64>,
+    pub reads: u64,
+    pub writes: u64,
+    /// Places all over the card that were read, and where the last one lies.
+    pub places: usize,
+    /// The target keeps no content that could be read back.
+    pub no_content: bool,
+    /// Ctrl-C, or the card was gone.
+    pub ended: Option<String>,
+}
+
+impl Measured {
+    /// Where the flash ends that can be read: several places cannot, nothing behind the first of them can, and all before it can.
+    pub fn unreadable_end(&self) -> Option<u64> {
+        let first = *self.unreadable.iter().min()?;
+        // One bad place at the end is a bad place; a border shows at many.
+        (self.unreadable.len() >= 3 && self.highest_read < first && self.highest_read > 0).then_some(self.highest_read + SMALL)
+    }
+}
+
+/// What to do, in which bounds.
+pub struct Task<'a> {
+    pub region: Range<u64>,
+    pub write: bool,
+    /// On the device's own clock.
+    pub deadline: Nanos,
+    pub seed: u64,
+    pub stop: &'a AtomicBool,
+}
+
+/// The window that a check of this region uses: writes stay inside it.
+pub fn window(region: &Range<u64>) -> Range<u64> {
+    let room = region.end - region.start;
+    let len = (room / 8 / ALIGN * ALIGN).min(WINDOW);
+    // Not at the start, where cards may take writes better than elsewhere.
+    let from = (region.start + room / 3).next_multiple_of(ALIGN);
+    from..(from + len).min(region.end)
+}
+
+/// Checks the card. What fails is part of the answer; only a card that is gone ends it early.
+pub fn measure(device: &mut dyn Device, task: &Task, tell: &mut dyn FnMut(&'static str, f64)) -> Measured {
+    let window = window(&task.region);
+    let out = Measured { window: [window.start, window.end], ..Measured::default() };
+    let rng = Pcg64Mcg::new(u128::from(task.seed) << 1 | 1);
+    let mut m = Check { device, task, window, rng, out, last: BTreeMap::new(), failures: 0 };
+    if let Err(e) = m.all(tell) {
+        m.out.ended = Some(match e {
+            DeviceError::Late if task.stop.load(Ordering::Relaxed) => "interrupted".into(),
+            DeviceError::Late => "out of time".into(),
+            e => e.to_string(),
+        });
+    }
+    m.out.unreadable.sort_unstable();
+    m.out.unwritable.sort_unstable();
+    m.out
+}
+
+/// A check under way.
+struct Check<'a> {
+    device: &'a mut dyn Device,
+    task: &'a Task<'a>,
+    window: Range<u64>,
+    rng: Pcg64Mcg,
+    out: Measured,
+    /// The pass that wrote a piece last.
+    last: BTreeMap<u64, u64>,
+    /// Failed accesses in a row.
+    failures: u32,
+}
+
+/// So many failed accesses in a row are a card that has gone.
+const GONE: u32 = 24;
+
+impl Check<'_> {
+    fn all(&mut self, tell: &mut dyn FnMut(&'static str, f64)) -> Result<()> {
+        tell("places all over the card", 0.0);
+        self.scan()?;
+        if let Some(end) = self.out.unreadable_end() {
+            self.window = window(&(self.task.region.start..end));
+            self.out.window = [self.window.start, self.window.end];
+        }
+        let room = !self.window.is_empty();
+        // Shares of the time left at each step; what one does not use goes to the next.
+        if room && self.task.write {
+            tell("sequential write", 0.1);
+            let took = self.write(LARGE, self.sequential(LARGE), 1, 0.3)?;
+            self.out.sequential_write = Rate::of(LARGE, &took);
+            tell("random write", 0.3);
+            let places = self.random();
+            let took = self.write(SMALL, places, 2, 0.35)?;
+            self.out.random_write = Rate::of(SMALL, &took);
+            self.device.access(Access { op: Op::Flush, at: 0, len: 0 }).ok();
+        }
+        if room {
+            tell("random read", 0.5);
+            let places = self.random();
+            let took = self.read(SMALL, places, 0.3)?;
+            self.out.random_read = Rate::of(SMALL, &took);
+            tell("sequential read", 0.6);
+            let took = self.read(LARGE, self.sequential(LARGE), 0.4)?;
+            self.out.sequential_read = Rate::of(LARGE, &took);
+        }
+        tell("the same places again", 0.8);
+        self.again()
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.rng.next_u64()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// The window from its start.
+    fn sequential(&self, len: u64) -> Vec<u64> {
+        (self.window.start..self.window.end).step_by(len as usize).filter(|at| at + len <= self.window.end).collect()
+    }
+
+    /// Places of the window in random order; each at most once.
+    fn random(&mut self) -> Vec<u64> {
+        let mut all: Vec<u64> = (self.window.start..self.window.end).step_by(SMALL as usize).collect();
+        let n = all.len().min(MOST_SMALL);
+        for i in 0..n {
+            let j = i as u64 + self.below((all.len() - i) as u64);
+            all.swap(i, j as usize);
+        }
+        all.truncate(n);
+        all
+    }
+
+    /// When a share of the time left will be gone.
+    fn until(&self, share: f64) -> Nanos {
+        let now = self.device.now();
+        now + Nanos::from_secs_f64((self.task.deadline - now).secs() * share)
+    }
+
+    /// Go on? An error of a card that has gone ends the check.
+    fn carry_on(&mut self, failed: Option<DeviceError>) -> Result<()> {
+        if self.task.stop.load(Ordering::Relaxed) || self.device.now() >= self.task.deadline {
+            return Err(DeviceError::Late);
+        }
+        match failed {
+            Some(e) if self.failures + 1 >= GONE => Err(e),
+            Some(_) => {
+                self.failures += 1;
+                Ok(())
+            }
+            None => {
+                self.failures = 0;
+                Ok(())
+            }
+        }
+    }
+
+    fn write(&mut self, len: u64, places: Vec<u64>, pass: u64, share: f64) -> Result<Vec<Nanos>> {
+        let (until, mut took) = (self.until(share), vec![]);
+        for at in places {
+            if self.device.now() >= until {
+                break;
+            }
+            let fill = Fill::Stamp(self.task.seed.wrapping_mul(8).wrapping_add(pass));
+            self.out.writes += 1;
+            let failed = match self.device.access(Access { op: Op::Write(fill), at, len }) {
+                Ok(t) => {
+                    took.push(t.took);
+                    self.last.extend((at..at + len).step_by(SMALL as usize).map(|p| (p, pass)));
+                    None
+                }
+                Err(e @ DeviceError::Io { .. }) => {
+                    self.out.unwritable.push(at);
+                    Some(e)
+                }
+                Err(DeviceError::Budget(_)) => break,
+                Err(e) => return Err(e),
+            };
+            self.carry_on(failed)?;
+        }
+        Ok(took)
+    }
+
+    fn read(&mut self, len: u64, places: Vec<u64>, share: f64) -> Result<Vec<Nanos>> {
+        let (until, mut took, mut bytes) = (self.until(share), vec![], vec![0; len as usize]);
+        for at in places {
+            if self.device.now() >= until {
+                break;
+            }
+            if let Some(t) = self.one(at, &mut bytes)? {
+                took.push(t);
+            }
+        }
+        Ok(took)
+    }
+
+    /// One read, and what became of what was written there; none where it failed.
+    fn one(&mut self, at: u64, bytes: &mut [u8]) -> Result<Option<Nanos>> {
+        self.out.reads += 1;
+        let done = match self.device.get(at, bytes) {
+            Err(DeviceError::Unsupported(_)) => {
+                self.out.no_content = true;
+                self.device.access(Access { op: Op::Read, at, len: bytes.len() as u64 })
+            }
+            Ok(t) => {
+                for (i, piece) in bytes.chunks_exact(SMALL as usize).enumerate() {
+                    self.judge(at + i as u64 * SMALL, piece);
+                }
+                Ok(t)
+            }
+            failed => failed,
+        };
+        let (took, failed) = match done {
+            Ok(t) => {
+                self.out.highest_read = self.out.highest_read.max(at);
+                (Some(t.took), None)
+            }
+            Err(e @ DeviceError::Io { .. }) => {
+                self.out.unreadable.push(at);
+                (None, Some(e))
+            }
+            Err(e) => return Err(e),
+        };
+        self.carry_on(failed)?;
+        Ok(took)
+    }
+
+    /// What a piece shows, where it was written. Each piece is judged once.
+    fn judge(&mut self, at: u64, piece: &[u8]) {
+        let Some(pass) = self.last.remove(&at) else { return };
+        let seed = |pass: u64| self.task.seed.wrapping_mul(8).wrapping_add(pass);
+        let f = &mut self.out.fates;
+        f.read += 1;
+        let stamps: Vec<Option<(u64, u64)>> = piece.chunks_exact(SECTOR as usize).map(read_stamp).collect();
+        let own = |n: usize, want: u64| stamps[n] == Some((at + n as u64 * SECTOR, want));
+        let wrong = (0..stamps.len()).find(|&n| !own(n, seed(pass)));
+        let Some(n) = wrong else { return f.kept += 1 };
+        let sector = &piece[n * SECTOR as usize..(n + 1) * SECTOR as usize];
+        match stamps[n] {
+            Some((place, s)) if place != at + n as u64 * SECTOR && (s == seed(1) || s == seed(2)) => {
+                f.another.push((at + n as u64 * SECTOR, place));
+            }
+            Some(_) => f.old += 1,
+            None if sector.iter().all(|&b| b == 0) => f.zeros += 1,
+            None if sector.iter().all(|&b| b == 0xff) => f.ones += 1,
+            None => f.garbage += 1,
+        }
+    }
+
+    /// Some places three times, with others between, so that no cache answers: a healthy card shows the same each time.
+    fn again(&mut self) -> Result<()> {
+        if self.out.no_content {
+            return Ok(());
+        }
+        let until = self.until(0.9);
+        let span = (self.task.region.end - self.task.region.start) / SMALL;
+        let places: Vec<u64> = (0..AGAIN as u64)
+            .map(|i| match i % 2 {
+                0 if !self.window.is_empty() => self.window.start + self.below((self.window.end - self.window.start) / SMALL) * SMALL,
+                _ => self.task.region.start + self.below(span) * SMALL,
+            })
+            .collect();
+        let mut seen: BTreeMap<u64, Vec<Vec<u8>>> = BTreeMap::new();
+        for _ in 0..3 {
+            for &at in &places {
+                if self.device.now() >= until {
+                    return Ok(());
+                }
+                let mut bytes = vec![0; SMALL as usize];
+                self.out.reads += 1;
+                match self.device.get(at, &mut bytes) {
+                    Ok(_) => seen.entry(at).or_default().push(bytes),
+                    Err(DeviceError::Unsupported(_)) => {
+                        self.out.no_content = true;
+                        return Ok(());
+                    }
+                    Err(e @ DeviceError::Io { .. }) => {
+                        self.out.unreadable.push(at);
+                        self.carry_on(Some(e))?;
+                        continue;
+                    }
+                    Err(e) => return Err(e),
+                }
+                self.carry_on(None)?;
+            }
+        }
+        let three = seen.values().filter(|v| v.len() >= 3);
+        self.out.fates.read_again = three.clone().count() as u64;
+        self.out.fates.changing = three.filter(|v| v.iter().any(|b| *b != v[0])).count() as u64;
+        Ok(())
+    }
+
+    /// Single places from the first to the last, one in each part of the card.
+    fn scan(&mut self) -> Result<()> {
+        let Range { start, end } = self.task.region;
+        let parts = ((end - start) / SMALL).min(PLACES as u64).max(1);
+        let part = (end - start) / parts / SMALL * SMALL;
+        let mut bytes = vec![0; SMALL as usize];
+        // Bit-reversed order: a scan that runs out of time has still looked everywhere.
+        let bits = (64 - (parts - 1).leading_zeros()).max(1);
+        let until = self.until(0.2);
+        for i in 0..1u64 << bits {
+            let n = i.reverse_bits() >> (64 - bits);
+            if n >= parts {
+                continue;
+            }
+            if self.device.now() >= until {
+                break;
+            }
+            let inside = self.below((part / SMALL).max(1)) * SMALL;
+            // The last place is the last there is.
+            let at = if n + 1 == parts { end / SMALL * SMALL - SMALL } else { start + n * part + inside };
+            self.one(at.max(start), &mut bytes)?;
+            // Most of a counterfeit may be unreadable.
+            self.failures = 0;
+            self.out.places += 1;
+        }
+        Ok(())
+    }
+}

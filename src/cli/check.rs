@@ -1,0 +1,315 @@
+//! `nandscope check`: one screen that says whether a card is genuine, stores what it is told, is healthy, and is fast enough.
+
+use super::probe::{Bar, stop_on_signals};
+use super::{colour, with_content};
+use crate::check::history::{self, Record};
+use crate::check::judge::{self, Class, Seen};
+use crate::check::measure::{self, Measured, Task};
+use crate::check::{Answer, Outcome, SCHEMA, Verdict};
+use crate::device::{self, Consent, Device, Guard, Limits, OpenOptions, undo};
+use crate::experiment;
+use crate::finding::{Findings, Quantity};
+use crate::host::declared::Declared;
+use crate::host::facts::TargetKind;
+use crate::host::live;
+use crate::layout::disk;
+use crate::probe::{Event, Plan};
+use crate::report;
+use crate::units::{Bytes, GIB, MIB, Nanos, parse_duration};
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+#[derive(Args)]
+pub struct CheckArgs {
+    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    target: String,
+    /// Allow writing; a device also needs --consent. What is overwritten is put back at the end
+    #[arg(long, conflicts_with = "read_only")]
+    write: bool,
+    /// Never write (the default on a device; a simulated card is written unless this is given)
+    #[arg(long)]
+    read_only: bool,
+    /// Names the device to be written: its serial number, or its size in bytes where it has none
+    #[arg(long, value_name = "ID")]
+    consent: Option<String>,
+    /// Time for the check without putting back [default: 90s, with --quick 30s]
+    #[arg(long, value_parser = parse_duration, conflicts_with = "quick")]
+    time: Option<Nanos>,
+    /// At most 30 s
+    #[arg(long)]
+    quick: bool,
+    /// Class to measure against instead of what the card declares: C10, U1, U3, V30, A1, A2 ...
+    #[arg(long, value_name = "CLASS", value_delimiter = ',', value_parser = Class::by_name)]
+    class: Vec<Class>,
+    /// Ask the card for its maker's health block (SD cards in a slot of their own; two commands at the most)
+    #[arg(long)]
+    health: bool,
+    /// Write everything as JSON to this file; - for standard output instead of the text
+    #[arg(long, value_name = "F")]
+    json: Option<PathBuf>,
+    /// Keep a record a card in this directory, and say what changed since the last one
+    #[arg(long, value_name = "DIR")]
+    history: Option<PathBuf>,
+    /// Print nothing where nothing failed and, with --history, nothing changed
+    #[arg(long, short)]
+    quiet: bool,
+    /// Seed of the places
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// What a check writes as JSON.
+#[derive(Serialize)]
+struct Output<'a> {
+    schema: &'static str,
+    tool: String,
+    target: &'a str,
+    model: Option<&'a str>,
+    size: u64,
+    outcome: Outcome,
+    exit_code: u8,
+    /// Bytes that are really there, on a counterfeit.
+    real_size: Option<u64>,
+    answers: &'a [Answer],
+    changes: &'a [String],
+    measured: &'a Measured,
+    findings: &'a Findings,
+    reads: u64,
+    written: u64,
+    seconds: f64,
+}
+
+/// Runs the subcommand.
+pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
+    let simulated = a.target.starts_with("sim:");
+    let write = a.write || (simulated && !a.read_only);
+    let target = if simulated { with_content(&a.target) } else { a.target.clone() };
+    let stop = stop_on_signals()?;
+    let mut opened = device::open(&target, &OpenOptions::default())?;
+    let (facts, size) = (opened.facts().clone(), opened.geometry().size);
+    let disk = disk::read(opened.look()).ok();
+    let whole = 0..size / opened.geometry().sector * opened.geometry().sector;
+    let time = a.time.unwrap_or(Nanos::from_secs_f64(if a.quick { 30.0 } else { 90.0 }));
+    let undo = write && !simulated;
+    let region = if write && !simulated { after_tables(disk.as_ref(), &whole) } else { whole.clone() };
+    let mut guard = if write {
+        let consent = Consent::check(opened.id(), a.consent.as_deref())?;
+        let limits = Limits { region: Some(region.clone()), budget: GIB, undo: undo.then(undo::default_dir) };
+        opened.writable(&consent, &limits)?
+    } else {
+        opened.read_only()
+    };
+    let id = guard.id().clone();
+    if !a.quiet {
+        say_plan(&a.target, write, undo, time);
+    }
+    let declared = facts.disk.as_deref().filter(|_| facts.kind != TargetKind::Partition);
+    let mut declared: Option<Declared> = declared.and_then(|d| live::declared(Path::new("/sys"), d).ok());
+    let no_health = ask_health(a.health, declared.as_mut());
+    let (_realtime, began) = ((!simulated).then(device::realtime), guard.now());
+    let mut bar = Bar::new(a.quiet);
+    // Putting the old content back takes about as long as writing did.
+    let measuring = Nanos((time.0 as f64 * if undo { 0.75 } else { 1.0 }) as u64);
+    let end = began + measuring;
+    let findings = if write { capacity(&mut guard, &region, measuring, a.seed, &stop, &mut bar) } else { Findings::default() };
+    let real = findings.get(Quantity::Capacity).and_then(|f| f.number()).map_or(region.end, |c| (c as u64).saturating_sub(id.offset));
+    let task = Task { region: region.start..region.end.min(real).max(region.start), write, deadline: end, seed: a.seed, stop: &stop };
+    let protect = measure::window(&task.region);
+    if undo && !task.region.is_empty() {
+        guard.protect(&[(protect.start, protect.end - protect.start)])?;
+    }
+    let measured = measure::measure(&mut guard, &task, &mut |step, share| {
+        bar.begin((share * 6.0) as usize + 1, 7, step);
+        bar.tick(share, time, 0);
+    });
+    bar.end();
+    let (reads, written) = (guard.counters().reads, guard.counters().bytes_written);
+    let restored = if undo { guard.restore().map(|_| ()) } else { Ok(()) };
+    let allowed = if simulated { String::new() } else { format!(" --write --consent {}", id.consent_id()) };
+    let with_writes = format!("nandscope check {}{allowed}", a.target);
+    let seen = Seen {
+        size,
+        findings: &findings,
+        measured: &measured,
+        write,
+        declared: declared.as_ref(),
+        no_health: no_health.as_deref(),
+        disk: disk.as_ref(),
+        classes: &a.class,
+        with_writes: &with_writes,
+    };
+    let answers = judge::answers(&seen);
+    let outcome = Outcome::of(&answers);
+    let changes = match &a.history {
+        Some(dir) => remember(dir, &key(&id, declared.as_ref()), outcome, &answers, &measured)?,
+        None => vec![],
+    };
+    let model = declared.as_ref().and_then(|d| d.name.as_deref()).or(id.model.as_deref());
+    let output = Output {
+        schema: SCHEMA,
+        tool: format!("nandscope {}", env!("CARGO_PKG_VERSION")),
+        target: &a.target,
+        model,
+        size,
+        outcome,
+        exit_code: outcome.exit_code(),
+        real_size: judge::real_size(&seen),
+        answers: &answers,
+        changes: &changes,
+        measured: &measured,
+        findings: &findings,
+        reads,
+        written,
+        seconds: (guard.now() - began).secs(),
+    };
+    print(&a, &output)?;
+    restored.context("the old content was not put back; run `nandscope undo`")?;
+    Ok(ExitCode::from(outcome.exit_code()))
+}
+
+/// Where a check may write on a device: behind the partition table, which is never touched, even though it would be put back.
+fn after_tables(disk: Option<&disk::Disk>, whole: &std::ops::Range<u64>) -> std::ops::Range<u64> {
+    let table = disk.is_some_and(|d| d.table.is_some());
+    let first = if table { MIB } else { 0 };
+    first.min(whole.end)..whole.end
+}
+
+fn ask_health(wanted: bool, declared: Option<&mut Declared>) -> Option<String> {
+    let declared = declared.filter(|_| wanted)?;
+    match live::health_block(declared) {
+        Ok(block) => {
+            declared.health_block = Some(block);
+            None
+        }
+        Err(why) => Some(format!("no health block: {why}")),
+    }
+}
+
+/// The test of the real capacity, within its share of the time.
+fn capacity(
+    guard: &mut Guard,
+    region: &std::ops::Range<u64>,
+    time: Nanos,
+    seed: u64,
+    stop: &std::sync::atomic::AtomicBool,
+    bar: &mut Bar,
+) -> Findings {
+    let experiments = experiment::by_name("capacity").into_iter().collect();
+    let time = Nanos((time.0 as f64 * 0.4) as u64);
+    let plan = Plan { experiments, region: region.clone(), time, writes: GIB / 4, seed, stop };
+    let (_, findings) = crate::probe::probe(guard, &plan, &mut |e| match e {
+        Event::Begin { .. } => bar.begin(0, 7, "capacity"),
+        Event::Progress(p) => bar.tick(p.spent, p.left, p.accesses),
+        Event::Done(..) => {}
+    });
+    findings
+}
+
+fn say_plan(target: &str, write: bool, undo: bool, time: Nanos) {
+    match (write, undo) {
+        (true, true) => eprintln!(
+            "{target}: at most {time} and the time to put back; writes up to about 200 MiB, which are kept in a journal and put back"
+        ),
+        (true, false) => eprintln!("{target}: at most {time} of the card's time"),
+        _ => eprintln!("{target}: at most {time}; writes nothing"),
+    }
+}
+
+/// What names a card in a history: its CID or serial number, else model and size.
+fn key(id: &device::TargetId, declared: Option<&Declared>) -> String {
+    let cid = declared.and_then(|d| d.cid.as_ref()).map(|c| format!("cid-{}", c.raw));
+    let serial = || id.serial.as_ref().map(|s| format!("serial-{s}"));
+    cid.or_else(serial).unwrap_or_else(|| format!("{}-{}", id.model.as_deref().unwrap_or(&id.path), id.size))
+}
+
+/// What changed since the last check of this card; the new record takes the place of the old one.
+fn remember(dir: &Path, key: &str, outcome: Outcome, answers: &[Answer], m: &Measured) -> anyhow::Result<Vec<String>> {
+    let when = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (path, now) = (history::file(dir, key), Record::of(when, outcome, answers, m));
+    let before = history::load(&path).with_context(|| format!("{}: remove it to begin anew", path.display()))?;
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    report::put(&path, &serde_json::to_string_pretty(&now)?).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(match before {
+        Some(before) => before.changes(&now),
+        None => vec!["first check of this card in this history".into()],
+    })
+}
+
+fn print(a: &CheckArgs, o: &Output) -> anyhow::Result<()> {
+    let json = serde_json::to_string_pretty(o)? + "\n";
+    match &a.json {
+        Some(p) if p.as_os_str() == "-" => put!("{json}"),
+        Some(p) => report::put(p, &json).with_context(|| format!("cannot write {}", p.display()))?,
+        None => {}
+    }
+    let silent = a.quiet && o.changes.is_empty() && matches!(o.outcome, Outcome::Fine | Outcome::NotKnown);
+    if !silent && a.json.as_ref().is_none_or(|p| p.as_os_str() != "-") {
+        put!("{}", text(o, colour(&std::io::stdout()), super::width().min(100)));
+    }
+    Ok(())
+}
+
+/// One screen: the whole in one line, an answer a line, what to do.
+fn text(o: &Output, colour: bool, width: usize) -> String {
+    let paint = |code: &str, text: &str| if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() };
+    let (headline, code) = match o.outcome {
+        Outcome::Fine => ("This card is fine.".to_string(), "32"),
+        Outcome::Counterfeit => {
+            let real = o.real_size.map_or(String::new(), |r| format!(", holds about {}", judge::size(r)));
+            (format!("COUNTERFEIT: this card reports {}{real}.", judge::size(o.size)), "31;1")
+        }
+        Outcome::Failing => ("This card is FAILING.".to_string(), "31;1"),
+        Outcome::BelowClass => ("This card is slower than its class.".to_string(), "31"),
+        Outcome::NotKnown => ("Nothing failed; not everything was tested.".to_string(), "33"),
+    };
+    let name = o.model.map_or(String::new(), |m| format!(" {m}"));
+    let mut out = format!("{}{name}, {}\n{}\n\n", o.target, judge::size(o.size), paint(code, &headline));
+    const INDENT: usize = 30;
+    for answer in o.answers {
+        let word = format!("{:<11}", answer.verdict.word());
+        let word = match answer.verdict {
+            Verdict::Pass => paint("32", &word),
+            Verdict::Fail => paint("31;1", &word),
+            Verdict::NotKnown => paint("33", &word),
+        };
+        let because = if answer.verdict == Verdict::NotKnown { format!("because {}", answer.because) } else { answer.because.clone() };
+        let mut lines = wrap(&because, width.saturating_sub(INDENT)).into_iter();
+        out += &format!("{:<19}{word}{}\n", answer.question.title(), lines.next().unwrap_or_default());
+        lines.for_each(|l| out += &format!("{:INDENT$}{l}\n", ""));
+    }
+    let todo: Vec<&str> = o.answers.iter().filter_map(|a| a.todo.as_deref()).collect();
+    for (title, all) in [("What to do", todo), ("Since the last check", o.changes.iter().map(String::as_str).collect())] {
+        let mut said: Vec<&str> = vec![];
+        for what in all {
+            if said.is_empty() {
+                out += &format!("\n{title}\n");
+            }
+            if !said.contains(&what) {
+                said.push(what);
+                let mut lines = wrap(what, width.saturating_sub(4)).into_iter();
+                out += &format!("  - {}\n", lines.next().unwrap_or_default());
+                lines.for_each(|l| out += &format!("    {l}\n"));
+            }
+        }
+    }
+    out + &format!("\n{} reads, {} written; {:.1} s of the device's time\n", o.reads, Bytes(o.written), o.seconds)
+}
+
+/// Words in lines of at most `width` characters.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        if !lines[last].is_empty() && lines[last].chars().count() + 1 + word.chars().count() > width {
+            lines.push(word.to_string());
+        } else {
+            let gap = if lines[last].is_empty() { "" } else { " " };
+            lines[last] += &format!("{gap}{word}");
+        }
+    }
+    lines
+}
