@@ -266,7 +266,21 @@ pub const CONTRADICTED: f64 = 0.85;
 /// Below this nothing is told: about half of what random cards were said to be with less was wrong.
 pub const SAID: f64 = 0.6;
 
+/// What the reason of a capacity begins with that was not tried at all, and of one that was tried in part and had nothing wrong.
+pub const NOT_TESTED: &str = "not tested";
+pub const NO_SIGN: &str = "no sign";
+/// Stands in a reason for the target and its options, which whoever prints it knows.
+pub const TARGET: &str = "TARGET";
+
 impl Finding {
+    /// The reason, where it is said instead of "undecided" or of a bound: a bound on the capacity that is only how far the test came reads
+    /// as a fault of the card.
+    pub fn instead(&self) -> Option<&str> {
+        let reason = self.reason.as_deref()?;
+        let alone = self.value.is_none() && self.interval.is_none() && [NOT_TESTED, NO_SIGN].iter().any(|w| reason.starts_with(w));
+        (self.quantity == Quantity::Capacity && alone).then_some(reason)
+    }
+
     pub fn decided(quantity: Quantity, value: f64, confidence: f64) -> Finding {
         Finding {
             quantity,

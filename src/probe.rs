@@ -1,6 +1,7 @@
 //! The main job: experiments in order, each with what the earlier ones found, under one budget of time and writes.
 
-use crate::device::{Device, Op};
+use crate::device::ranges::RangeSet;
+use crate::device::{Device, Geometry, Op};
 use crate::experiment::run::{Limits, Progress};
 use crate::experiment::{self, Experiment, Setup};
 use crate::finding::{Finding, Findings, Quantity};
@@ -45,7 +46,10 @@ fn writes_left(plan: &Plan, runs: &[Run]) -> u64 {
 /// costs, costs show erase blocks, and these show where AUs lie.
 const PASSES: u32 = 3;
 
-/// Bytes of flash that are surely there, where a border was found.
+/// Of the time allowed, a rest smaller than this is not worth going on for.
+const REST: f64 = 0.1;
+
+/// Bytes of flash that are there with some confidence, where a border was found.
 fn real_capacity(f: &Finding) -> Option<u64> {
     let least = f.at_least.as_ref().filter(|_| f.interval.is_some()).map(|a| a.0);
     f.number().or(least).filter(|_| f.confidence >= 0.9).map(|c| c as u64)
@@ -53,73 +57,204 @@ fn real_capacity(f: &Finding) -> Option<u64> {
 
 /// Runs the experiments. Never fails: what went wrong is in the runs.
 pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) -> (Vec<Run>, Findings) {
-    let mut runs: Vec<Run> = vec![];
-    let (mut known, mut inference) = (Findings::default(), Inference::default());
-    let geometry = device.geometry().clone();
-    let mut region = plan.region.clone();
     let end = device.now() + plan.time;
+    let mut p = Going::new(plan, device, vec![], end);
     let mut todo: VecDeque<&'static dyn Experiment> = plan.experiments.iter().copied().collect();
+    p.count = todo.len();
     let mut passes = 0;
-    let (mut index, mut count) = (0, todo.len());
-    let over = |run: &Run| matches!(run.ended, Ended::Interrupted | Ended::Failed(_));
-    'all: while let Some(exp) = todo.pop_front() {
-        let about = exp.about();
-        let setup = Setup { geometry: &geometry, region: region.clone(), known: &known, runs: &runs, writes: writes_left(plan, &runs) };
-        index += 1;
-        if exp.cells(&setup).is_empty() {
-            // It has nothing to ask; its inference says why.
-            let mut run = Run::new(about.name);
-            run.setting = setup.setting();
-            runs.push(run);
-        } else {
-            tell(Event::Begin { index: index - 1, of: count, name: about.name, question: about.question });
-            let left = end - device.now();
-            let share = if todo.is_empty() { 1.0 } else { exp.share() };
-            let limits = Limits { deadline: device.now() + Nanos::from_secs_f64(left.secs() * share), stop: plan.stop, seed: plan.seed };
-            let run = experiment::run::run(exp, &setup, device, &limits, &mut |p| tell(Event::Progress(p)));
-            runs.push(run);
-            known = inference.of(&runs);
-            // Behind a counterfeit's flash there is nothing to measure.
-            if let Some(real) = known.get(Quantity::Capacity).and_then(real_capacity).map(|c| c.saturating_sub(geometry.offset)) {
-                region.end = region.end.min(real / geometry.sector * geometry.sector).max(region.start);
-            }
-            tell(Event::Done(&runs, &known));
-            if runs.last().is_some_and(over) || region.is_empty() {
-                break;
-            }
+    while let Some(exp) = todo.pop_front() {
+        if !p.one(exp, todo.is_empty(), tell) {
+            break;
         }
         if todo.is_empty() && passes < PASSES {
             passes += 1;
-            // What its share of the time cut goes on with what is left, once; the last first, which had the least.
-            for i in (0..if passes == 1 { runs.len() } else { 0 }).rev() {
-                let Some(exp) = plan.experiments.iter().find(|e| e.about().name == runs[i].experiment) else { continue };
-                let left = end - device.now();
-                let cut = exp.goes_on() && runs[i].ended == Ended::Budget("time".into());
-                if !cut || left.secs() < 0.1 * plan.time.secs() {
-                    continue;
-                }
-                let about = exp.about();
-                index += 1;
-                count += 1;
-                tell(Event::Begin { index: index - 1, of: count, name: about.name, question: about.question });
-                let run = std::mem::replace(&mut runs[i], Run::new(about.name));
-                let setup =
-                    Setup { geometry: &geometry, region: region.clone(), known: &known, runs: &runs, writes: writes_left(plan, &runs) };
-                let limits =
-                    Limits { deadline: device.now() + Nanos::from_secs_f64(left.secs() * exp.share()), stop: plan.stop, seed: plan.seed };
-                runs[i] = experiment::run::go_on(*exp, run, &setup, device, &limits, &mut |p| tell(Event::Progress(p)));
-                known = inference.of(&runs);
-                tell(Event::Done(&runs, &known));
-                if over(&runs[i]) {
-                    break 'all;
-                }
+            // What its share of the time cut goes on with what is left.
+            if passes == 1 && !p.cut_ones(false, tell) {
+                break;
             }
-            let last = |e: &dyn Experiment| runs.iter().rev().find(|r| r.experiment == e.about().name);
-            let wanting = |e: &&&'static dyn Experiment| last(**e).is_some_and(|r| e.again(r, &known));
-            todo.extend(plan.experiments.iter().filter(wanting));
-            count += todo.len();
+            todo.extend(p.wanting());
+            if todo.is_empty() {
+                if !p.cut_ones(true, tell) {
+                    break;
+                }
+                todo.extend(p.wanting());
+            }
+            p.count += todo.len();
         }
     }
-    known = inference.of(&runs);
-    (runs, known)
+    p.known = p.inference.of(&p.runs);
+    (p.runs, p.known)
+}
+
+/// Goes on with the runs of a probe that ran out of time, where the plan allows more of it: time that was kept back and not needed.
+pub fn resume(device: &mut dyn Device, plan: &Plan, runs: Vec<Run>, tell: &mut dyn FnMut(Event)) -> (Vec<Run>, Findings) {
+    let end = device.now() + plan.time;
+    let mut p = Going::new(plan, device, runs, end);
+    p.count = p.runs.len();
+    p.index = p.runs.len();
+    p.cut_ones(true, tell);
+    p.known = p.inference.of(&p.runs);
+    (p.runs, p.known)
+}
+
+/// Time that an experiment gets beside the `time` for all of them: no more than the whole of it, with what a quarter is kept back for the
+/// undo.
+pub fn own_time(exp: &dyn Experiment, time: Nanos) -> Nanos {
+    exp.own_time().min(Nanos(time.0.saturating_mul(4) / 3))
+}
+
+/// Was this run cut by its share of the time, and is it worth going on with?
+pub fn is_cut(run: &Run) -> bool {
+    run.ended == Ended::Budget("time".into()) && experiment::by_name(&run.experiment).is_some_and(|e| e.goes_on())
+}
+
+/// About how long putting back will take what these runs wrote: each place as long as its first write took, and read once.
+pub fn about_as_long(runs: &[Run]) -> Nanos {
+    let mut seen = RangeSet::default();
+    let mut writes: Vec<_> = runs.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_)) && s.len > 0).collect();
+    writes.sort_by_key(|s| s.start);
+    let mut ns = 0.0;
+    for s in writes {
+        let fresh: u64 = seen.missing(s.at..s.at + s.len).iter().map(|m| m.end - m.start).sum();
+        if fresh > 0 {
+            ns += s.took.0 as f64 * fresh as f64 / s.len as f64;
+            seen.insert(s.at..s.at + s.len);
+        }
+    }
+    // Flash reads at least as fast as it is written.
+    Nanos((2.0 * ns) as u64)
+}
+
+/// A probe that is going.
+struct Going<'a> {
+    plan: &'a Plan<'a>,
+    device: &'a mut dyn Device,
+    geometry: Geometry,
+    region: Range<u64>,
+    runs: Vec<Run>,
+    known: Findings,
+    inference: Inference,
+    end: Nanos,
+    index: usize,
+    count: usize,
+}
+
+impl<'a> Going<'a> {
+    fn new(plan: &'a Plan<'a>, device: &'a mut dyn Device, runs: Vec<Run>, end: Nanos) -> Going<'a> {
+        let geometry = device.geometry().clone();
+        let region = plan.region.clone();
+        let mut p = Going {
+            plan,
+            device,
+            geometry,
+            region,
+            runs,
+            known: Findings::default(),
+            inference: Inference::default(),
+            end,
+            index: 0,
+            count: 0,
+        };
+        p.known = p.inference.of(&p.runs);
+        p.clip();
+        p
+    }
+
+    fn left(&self) -> Nanos {
+        self.end - self.device.now()
+    }
+
+    /// Beyond a counterfeit's flash there is nothing to measure.
+    fn clip(&mut self) {
+        if let Some(real) = self.known.get(Quantity::Capacity).and_then(real_capacity).map(|c| c.saturating_sub(self.geometry.offset)) {
+            self.region.end = self.plan.region.end.min(real / self.geometry.sector * self.geometry.sector).max(self.region.start);
+        }
+    }
+
+    /// What an experiment may use: all that was asked for where it says what of it is there.
+    fn region_for(&self, exp: &dyn Experiment) -> Range<u64> {
+        if exp.own_time() > Nanos(0) { self.plan.region.clone() } else { self.region.clone() }
+    }
+
+    /// Is the whole probe over after this run?
+    fn over(run: &Run) -> bool {
+        matches!(run.ended, Ended::Interrupted | Ended::Failed(_))
+    }
+
+    fn begin(&mut self, exp: &dyn Experiment, tell: &mut dyn FnMut(Event)) {
+        self.index += 1;
+        let about = exp.about();
+        tell(Event::Begin { index: self.index - 1, of: self.count, name: about.name, question: about.question });
+    }
+
+    /// One experiment, `last` of those planned; false where the probe ends with it.
+    fn one(&mut self, exp: &'static dyn Experiment, last: bool, tell: &mut dyn FnMut(Event)) -> bool {
+        let about = exp.about();
+        let writes = writes_left(self.plan, &self.runs);
+        let nothing = {
+            let (region, known) = (self.region_for(exp), &self.known);
+            let setup = Setup { geometry: &self.geometry, region, known, runs: &self.runs, writes };
+            exp.cells(&setup).is_empty().then(|| setup.setting())
+        };
+        if let Some(setting) = nothing {
+            // It has nothing to ask; its inference says why.
+            self.index += 1;
+            let mut run = Run::new(about.name);
+            run.setting = setting;
+            self.runs.push(run);
+            return true;
+        }
+        self.begin(exp, tell);
+        let began = self.device.now();
+        let share = if last { 1.0 } else { exp.share() };
+        // An experiment alone has all the time that was asked for.
+        let alone = self.plan.experiments.len() == 1;
+        let own = if alone { Nanos(0) } else { own_time(exp, self.plan.time) };
+        let time = Nanos::from_secs_f64(self.left().secs() * share).max(own);
+        let limits = Limits { deadline: began + time, stop: self.plan.stop, seed: self.plan.seed };
+        let setup = Setup { geometry: &self.geometry, region: self.region_for(exp), known: &self.known, runs: &self.runs, writes };
+        let run = experiment::run::run(exp, &setup, &mut *self.device, &limits, &mut |p| tell(Event::Progress(p)));
+        self.end = self.end + (self.device.now() - began).min(own);
+        self.runs.push(run);
+        self.known = self.inference.of(&self.runs);
+        self.clip();
+        tell(Event::Done(&self.runs, &self.known));
+        !(self.runs.last().is_some_and(Going::over) || self.region.is_empty())
+    }
+
+    /// Goes on with what the time cut: the capacity first, for the others rest on it, then the last first, which had the least. The last
+    /// of them gets `all` that is left. False where the probe ends with one of them.
+    fn cut_ones(&mut self, all: bool, tell: &mut dyn FnMut(Event)) -> bool {
+        let mut cut: Vec<usize> = (0..self.runs.len()).rev().filter(|i| is_cut(&self.runs[*i])).collect();
+        cut.sort_by_key(|i| experiment::by_name(&self.runs[*i].experiment).is_none_or(|e| e.own_time() == Nanos(0)));
+        for (k, &i) in cut.iter().enumerate() {
+            let Some(exp) = self.plan.experiments.iter().copied().find(|e| e.about().name == self.runs[i].experiment) else { continue };
+            if self.left().secs() < REST * self.plan.time.secs() {
+                continue;
+            }
+            self.count += 1;
+            self.begin(exp, tell);
+            let whole = exp.own_time() > Nanos(0) || all && k + 1 == cut.len();
+            let share = if whole { 1.0 } else { exp.share() };
+            let deadline = self.device.now() + Nanos::from_secs_f64(self.left().secs() * share);
+            let run = std::mem::replace(&mut self.runs[i], Run::new(exp.about().name));
+            let writes = writes_left(self.plan, &self.runs);
+            let setup = Setup { geometry: &self.geometry, region: self.region_for(exp), known: &self.known, runs: &self.runs, writes };
+            let limits = Limits { deadline, stop: self.plan.stop, seed: self.plan.seed };
+            self.runs[i] = experiment::run::go_on(exp, run, &setup, &mut *self.device, &limits, &mut |p| tell(Event::Progress(p)));
+            self.known = self.inference.of(&self.runs);
+            self.clip();
+            tell(Event::Done(&self.runs, &self.known));
+            if Going::over(&self.runs[i]) || self.region.is_empty() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Experiments that would say more in another run.
+    fn wanting(&self) -> Vec<&'static dyn Experiment> {
+        let last = |e: &dyn Experiment| self.runs.iter().rev().find(|r| r.experiment == e.about().name);
+        self.plan.experiments.iter().copied().filter(|e| last(*e).is_some_and(|r| e.again(r, &self.known))).collect()
+    }
 }

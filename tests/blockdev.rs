@@ -3,6 +3,8 @@
 //! Needs root and loop devices; where they are missing, one line says what is skipped and why. It brings its own main because
 //! the killed run is this program started again.
 
+#[path = "blockdev/attacks.rs"]
+mod attacks;
 #[path = "blockdev/bed.rs"]
 mod bed;
 #[path = "blockdev/region.rs"]
@@ -48,5 +50,5 @@ fn loops() -> Vec<Test> {
         println!("skipped: all tests on loop devices, mounts and swap: {why}");
         return Vec::new();
     }
-    [transfer::LOOPS, safety::LOOPS, region::LOOPS, undone::LOOPS].concat()
+    [transfer::LOOPS, safety::LOOPS, region::LOOPS, undone::LOOPS, attacks::LOOPS].concat()
 }

@@ -60,6 +60,97 @@ fn a_card_is_what_it_says_as_far_as_it_was_tried() {
     assert!(forgets.value.is_none() && forgets.reason.as_ref().is_some_and(|r| r.contains("keeps no content")), "{forgets:?}");
 }
 
+/// Within a probe the search has time of its own: it is not cut by what others need, and needs few merges, each of which may take long.
+#[test]
+fn a_counterfeit_is_found_in_a_probe_of_a_minute() {
+    let others = ["capacity", "read-boundary"].map(|n| by_name(n).unwrap());
+    let mut longest: f64 = 0.0;
+    for (name, size, share, beyond) in [
+        ("olpc-c-8gb", 8 << 30, 8, Beyond::Wrap),
+        ("olpc-c-8gb", 8 << 30, 3, Beyond::Wrap),
+        ("olpc-c-8gb", 8 << 30, 8, Beyond::Drop),
+        ("olpc-c-8gb", 8 << 30, 5, Beyond::Error),
+        ("fake-drop-64gb", 0, 16, Beyond::Wrap),
+        ("fake-drop-64gb", 0, 7, Beyond::Drop),
+        ("toshiba-emmc", 0, 2, Beyond::Wrap),
+        ("flashbench-readme", 0, 4, Beyond::Wrap),
+        ("flashbench-readme", 0, 4, Beyond::Drop),
+    ] {
+        for merge in if share == 8 { vec![30, 500] } else { vec![220] } {
+            let mut model = card(name, 0, beyond);
+            model.card.capacity = if size > 0 { size } else { model.card.capacity };
+            model.card.real_capacity = model.card.capacity / share / 512 * 512;
+            model.ftl.block.close = model.ftl.block.close.max(merge * 1_000_000);
+            let real = model.card.real_capacity as f64;
+            let mut device = SimDevice::new(&model, merge).with_stamps();
+            let stop = AtomicBool::new(false);
+            let region = 0..model.card.capacity / 512 * 512;
+            let plan =
+                Plan { experiments: others.to_vec(), region, time: Nanos::from_secs_f64(45.0), writes: 1 << 30, seed: merge, stop: &stop };
+            let (runs, findings) = probe(&mut device, &plan, &mut |_| {});
+            let f = findings.get(Quantity::Capacity).unwrap();
+            let off = if beyond == Beyond::Wrap { 0.0 } else { MIB as f64 };
+            assert!(f.number().is_some_and(|c| (c - real).abs() <= off), "{name} {share} {beyond:?} {merge} ms: {f:?}, really {real}");
+            let first = &runs[0];
+            assert_eq!(first.experiment, "capacity");
+            let took = first.samples.iter().map(|s| s.took.secs()).sum::<f64>();
+            let scattered = first.samples.iter().filter(|s| s.role == 0 && s.len == 4096).count();
+            assert!(took <= 30.0, "{name} {share} {beyond:?} {merge} ms: {took} s");
+            assert!(beyond != Beyond::Wrap || scattered <= 2, "{name} {share}: {scattered} scattered writes");
+            longest = longest.max(took);
+        }
+    }
+    assert!(longest > 1.0, "{longest}");
+}
+
+/// An honest card is tried to the end in a probe of a minute, also where merges take long.
+#[test]
+fn an_honest_card_is_tried_to_the_end_within_a_probe() {
+    let others = ["capacity", "read-boundary"].map(|n| by_name(n).unwrap());
+    for (name, merge) in [
+        ("olpc-c-8gb", 220),
+        ("olpc-a-4gb", 220),
+        ("sdxc-64gb", 0),
+        ("fake-drop-64gb", 300),
+        ("flashbench-readme", 500),
+        ("toshiba-emmc", 100),
+    ] {
+        let mut model = card(name, 0, Beyond::Wrap);
+        model.ftl.block.close = model.ftl.block.close.max(merge * 1_000_000);
+        let stop = AtomicBool::new(false);
+        let region = 0..model.card.capacity / 512 * 512;
+        let plan = Plan { experiments: others.to_vec(), region, time: Nanos::from_secs_f64(45.0), writes: 1 << 30, seed: 3, stop: &stop };
+        let (_, findings) = probe(&mut SimDevice::new(&model, 5).with_stamps(), &plan, &mut |_| {});
+        let f = findings.get(Quantity::Capacity).unwrap();
+        assert_eq!(f.number(), Some(model.card.capacity as f64), "{name}: {f:?}");
+    }
+}
+
+/// What was not tried to the end says so, and what to do; a bound that reads as half a card is not printed.
+#[test]
+fn a_search_that_is_cut_says_what_to_run() {
+    let model = card("modern-a1-32gb", 0, Beyond::Wrap);
+    let (mut not_tested, mut no_sign) = (0, 0);
+    for time in [0.01, 0.05, 0.1, 0.2, 0.4, 0.8, 1.2] {
+        let f = found(SimDevice::new(&model, 1).with_stamps(), None, time);
+        let Some(said) = f.instead() else {
+            assert!(f.number().is_some(), "{time}: {f:?}");
+            continue;
+        };
+        match said.strip_prefix("not tested, time ran out; run: nandscope run capacity TARGET") {
+            Some(about) => {
+                not_tested += 1;
+                assert!(about.is_empty() || about.starts_with(" (about ") && about.ends_with("0 s)"), "{time}: {said}");
+            }
+            None => {
+                no_sign += 1;
+                assert!(said.starts_with("no sign of less than the 29.7 GiB it reports; ") && said.contains(" places checked"), "{said}");
+            }
+        }
+    }
+    assert!(not_tested > 0 && no_sign > 0, "{not_tested} {no_sign}");
+}
+
 /// The search is cut by its share of the time and goes on: less is told then, and what is told is true.
 #[test]
 fn a_search_that_is_cut_tells_bounds() {
@@ -81,6 +172,31 @@ fn a_search_that_is_cut_tells_bounds() {
         }
     }
     assert!(least > 2 && whole > 2, "{least} bounds, {whole} sizes");
+}
+
+/// Without the right to write, reads that fail beyond one place still say what is there.
+#[test]
+fn reads_alone_find_where_a_card_ends_in_errors() {
+    use nandscope::device::Device;
+    use nandscope::experiment::{Setup, readable};
+    use nandscope::finding::Findings;
+    for (name, real) in [("modern-a1-32gb", 700 * MIB), ("olpc-c-8gb", 3 * 1024 * MIB + 4096), ("fake-error-16gb", 2048 * MIB)] {
+        for beyond in [Beyond::Error, Beyond::Wrap] {
+            let mut device = SimDevice::new(&card(name, real, beyond), 1);
+            let geometry = device.geometry().clone();
+            let setup = Setup { geometry: &geometry, region: 0..geometry.size, known: &Findings::default(), runs: &[], writes: 0 };
+            let run = readable(&mut device, &setup);
+            let f = by_name("capacity").unwrap().infer(&run).remove(0);
+            match beyond {
+                Beyond::Error => {
+                    assert!((f.number().unwrap() - real as f64).abs() <= MIB as f64, "{name}: {f:?}");
+                    assert!(f.evidence[0].starts_with("the card cannot be read beyond about"), "{f:?}");
+                }
+                _ => assert!(f.value.is_none(), "{f:?}"),
+            }
+            assert!(run.samples.len() < 60 && run.samples.iter().all(|s| s.op == nandscope::device::Op::Read));
+        }
+    }
 }
 
 /// Whatever else a card is, it is not called a counterfeit, nor a counterfeit whole.

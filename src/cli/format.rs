@@ -7,6 +7,7 @@ use crate::device::{self, Consent, Limits, OpenOptions};
 use crate::finding::Quantity;
 use crate::host::facts::TargetKind;
 use crate::layout::{Grid, format};
+use crate::report::counterfeit::Counterfeit;
 use crate::units::Bytes;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -70,11 +71,11 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     let mut opened = device::open(&super::with_content(&a.target), &OpenOptions::default())?;
     let g = opened.geometry().clone();
     let kind = opened.facts().kind;
-    let (convention, notes) = convention(&a, g.size, g.offset)?;
+    let (convention, notes, size) = convention(&a, g.size, g.offset)?;
     let table = !a.no_table && g.offset == 0 && kind != TargetKind::Partition;
     // Only where the cluster is not given may the write unit raise it.
     let options = Options {
-        capacity: g.size,
+        capacity: size,
         sector: format::sector_of(opened.look(), kind == TargetKind::Image),
         offset: g.offset,
         convention,
@@ -140,23 +141,34 @@ fn clock_serial() -> u32 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(1, |d| (d.as_secs() as u32).rotate_left(8) ^ d.subsec_nanos())
 }
 
-fn convention(a: &FormatArgs, size: u64, offset: u64) -> anyhow::Result<(Convention, Vec<String>)> {
+/// The boundaries, what is to be said of them, and the bytes that the volume may use: of a counterfeit what it holds.
+fn convention(a: &FormatArgs, mut size: u64, offset: u64) -> anyhow::Result<(Convention, Vec<String>, u64)> {
     if let Some(unit) = a.align {
-        return Ok((Convention::Grid { unit: unit.0, first: 0 }, vec![]));
+        return Ok((Convention::Grid { unit: unit.0, first: 0 }, vec![], size));
     }
-    let Some(path) = &a.measured else { return Ok((Convention::Sd, vec![])) };
+    let Some(path) = &a.measured else { return Ok((Convention::Sd, vec![], size)) };
     let e = evidence::load(path)?;
     e.must_fit(size, offset)?;
+    let mut fake = vec![];
+    if let Some(c) = Counterfeit::of(&e.findings, offset + size) {
+        size = c.holds.saturating_sub(offset) / 512 * 512;
+        fake.push(format!("{}: {}; the volume uses only what is there", c.word().to_uppercase(), c.sizes()));
+        if size == 0 {
+            bail!("{}: the partition lies beyond what the card holds: it {}", e.name, c.sizes());
+        }
+    }
     match Grid::found(&e.findings) {
         Ok(grid) => {
-            let mut notes = vec![grid.to_string()];
+            let mut notes = [fake, vec![grid.to_string()]].concat();
             if let Some(w) = e.findings.value(Quantity::WriteUnit, crate::layout::grid::SURE).map(|w| w as u64)
                 && a.cluster.is_some_and(|c| c.0 < w)
             {
                 notes.push(format!("clusters below the write unit of {}: each small write costs a whole unit", Bytes(w)));
             }
-            Ok((Convention::Grid { unit: grid.unit, first: grid.first }, notes))
+            Ok((Convention::Grid { unit: grid.unit, first: grid.first }, notes, size))
         }
+        // What the card holds is known, and that is worth more than its boundaries.
+        Err(why) if !fake.is_empty() => Ok((Convention::Sd, [fake, vec![format!("{why}; the SD convention instead")]].concat(), size)),
         Err(why) => bail!("{}: {why}. Leave out --measured for the SD convention, or probe again with --write", e.name),
     }
 }

@@ -1,6 +1,6 @@
 //! `nandscope infer FILE...`: findings without the card, from a saved report or from pasted logs of other tools.
 
-use super::{UNDECIDED, colour, width};
+use super::{COUNTERFEIT, UNDECIDED, colour, width};
 use crate::finding::{Findings, Quantity};
 use crate::host::declared::{self, Declared};
 use crate::infer::tables;
@@ -67,9 +67,10 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
             let (name, bytes) = &files[0];
             let mut report = Report::parse(&String::from_utf8_lossy(bytes), name)?;
             report.findings = Report::infer(&report.runs);
-            report.advice = report.advise();
+            report.conclude();
+            report.name_target("");
             output(&report, a.json.as_ref())?;
-            Ok(verdict(&report.findings))
+            Ok(judged(&report))
         }
         _ => bail!("give one report, or any number of logs of one card, not both"),
     }
@@ -258,6 +259,11 @@ pub fn output(report: &Report, json: Option<&PathBuf>) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// 6 for a counterfeit, else as [`verdict`].
+pub fn judged(report: &Report) -> ExitCode {
+    if report.is_counterfeit().is_some() { ExitCode::from(COUNTERFEIT) } else { verdict(&report.findings) }
 }
 
 /// 0 where anything was decided, 3 where nothing was.

@@ -5,7 +5,7 @@ use super::{FAULTY, UNDECIDED, evidence};
 use crate::device::{self, Consent, Guard, Limits, OpenOptions};
 use crate::host::declared;
 use crate::host::facts::TargetKind;
-use crate::layout::audit::{Audit, Weight, audit, factory_line};
+use crate::layout::audit::{Audit, Fault, Weight, audit, factory_line};
 use crate::layout::check::{Answer, check};
 use crate::layout::format;
 use crate::layout::penalty::Penalties;
@@ -13,6 +13,7 @@ use crate::layout::plan::{Profile, plan};
 use crate::layout::prove::{Outcome, Rate, Work, candidates, prove};
 use crate::layout::script::{DEVICE, script};
 use crate::layout::{Grid, Source, disk, draw};
+use crate::report::counterfeit::Counterfeit;
 use crate::report::driver::driver;
 use crate::units::{Bytes, about, three};
 use crate::volume::Shared;
@@ -174,7 +175,10 @@ fn audit_target(a: AuditArgs) -> anyhow::Result<ExitCode> {
     };
     let grid = grid.or_else(declared).unwrap_or_else(|| Grid::convention(g.offset + g.size));
     let found = disk::read(opened.look())?;
-    let audit = audit(found, grid, &penalties);
+    let mut audit = audit(found, grid, &penalties);
+    if let Some(c) = evidence.as_ref().and_then(|e| Counterfeit::of(&e.findings, g.offset + g.size)) {
+        audit.faults.extend(beyond(&audit.disk, &c));
+    }
     if a.json {
         say!("{}", serde_json::json!(audit));
     } else {
@@ -185,6 +189,20 @@ fn audit_target(a: AuditArgs) -> anyhow::Result<ExitCode> {
         Some(Weight::Unknown) => ExitCode::from(UNDECIDED),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// What lies on flash that a counterfeit has not.
+fn beyond(disk: &disk::Disk, c: &Counterfeit) -> Vec<Fault> {
+    let cost = format!("this card is a {}: it {}; what is written beyond that is lost", c.word(), c.sizes());
+    let over = disk.parts.iter().filter(|p| disk.offset + p.start + p.size > c.holds);
+    over.map(|p| Fault {
+        place: p.number.map_or("the volume".to_string(), |n| format!("partition {n}")),
+        what: format!("ends at {}, beyond what the card holds", Bytes(disk.offset + p.start + p.size)),
+        weight: Weight::Costs,
+        cost: cost.clone(),
+        ms: None,
+    })
+    .collect()
 }
 
 fn print_audit(target: &str, a: &Audit, notes: &[String]) {
@@ -244,13 +262,26 @@ fn plan_target(a: PlanArgs) -> anyhow::Result<ExitCode> {
     };
     let discard = opened.facts().queue.as_ref().and_then(|q| q.discard_max_bytes).map(|most| most > 0);
     let profile: Profile = a.purpose.parse().map_err(|e: String| anyhow!(e))?;
+    let fake = Counterfeit::of(&findings, g.size);
+    if let Some(c) = fake
+        && matches!(profile, Profile::Camera | Profile::SdAssociation)
+    {
+        let why = "the SD convention lays out all that it reports, and a camera would format it so again; for what is there: --for logger";
+        return Err(anyhow!("this card is a {}: it {}; {why}", c.word(), c.sizes()));
+    }
     // The script has variables for the card and its partitions.
     let name = if a.json { a.target.as_str() } else { DEVICE };
-    let mut p = plan(&profile, &findings, g.size, name, discard).map_err(|e| anyhow!(e))?;
+    let mut p = plan(&profile, &findings, fake.map_or(g.size, |c| c.holds), name, discard).map_err(|e| anyhow!(e))?;
+    let fake = fake.map(|c| format!("{}: {}; the plan uses only what is there", c.word().to_uppercase(), c.sizes()));
+    p.basis.splice(0..0, fake.clone());
     let runs = evidence.as_ref().map_or(&[][..], |e| &e.runs);
     p.notes.extend(driver(&findings, runs).into_iter().map(|rule| format!("for a driver: {rule}")));
     if a.json {
-        say!("{}", serde_json::json!(p));
+        let mut value = serde_json::json!(p);
+        if let Some(fake) = fake {
+            value["counterfeit"] = fake.into();
+        }
+        say!("{value}");
         return Ok(ExitCode::SUCCESS);
     }
     put!("{}", script(&p, &a.target, &a.purpose));

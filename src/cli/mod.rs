@@ -50,6 +50,8 @@ pub const UNDECIDED: u8 = 3;
 pub const REFUSED: u8 = 4;
 /// The layout of the card costs something.
 pub const FAULTY: u8 = 5;
+/// The card holds less than it reports.
+pub const COUNTERFEIT: u8 = 6;
 
 /// Times a flash card and says what is inside it, how sure it is, and what to do about it.
 #[derive(Parser)]

@@ -2,14 +2,15 @@
 
 use super::colour;
 use super::erase::{HowArg, erase_all};
-use super::infer::{output, verdict};
-use crate::device::undo::Restored;
+use super::infer::{judged, output};
+use crate::device::undo::{PutBack, give_up};
 use crate::device::{self, CardState, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
 use crate::experiment::{self, Experiment};
 use crate::finding::{Findings, Quantity};
 use crate::host::declared::{Declared, Kind};
 use crate::host::live;
-use crate::probe::{Event, Plan};
+use crate::probe::{Event, Plan, about_as_long, is_cut, own_time, resume};
+use crate::report::counterfeit::Counterfeit;
 use crate::report::terminal::ending;
 use crate::report::{Cost, Report, SCHEMA, Settings, Tool};
 use crate::samples::{Ended, Run};
@@ -167,14 +168,17 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
         format!("{} needs what other experiments find, so these ran first: {}", e.about().name, names.join(", "))
     });
     let time = a.time.unwrap_or(Nanos::from_secs_f64(if simulated { 1800.0 } else { 60.0 }));
+    // Putting the old content back takes about as long as writing did.
+    let measuring = if undo { Nanos((time.0 as f64 * 0.75) as u64) } else { time };
     let quiet = a.quiet;
     if !quiet {
+        let own = experiments.iter().map(|e| own_time(*e, measuring)).filter(|t| *t > Nanos(0) && experiments.len() > 1).max();
         plan(
             &target,
             write.then_some(writes),
             &region,
             &signatures.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            time,
+            (time, own),
             undo,
             experiments.len(),
         );
@@ -203,6 +207,9 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
             seed: a.seed,
             undo,
         },
+        counterfeit: None,
+        reported_bytes: None,
+        real_bytes: None,
         findings: Findings::default(),
         advice: vec![],
         warnings: vec![],
@@ -226,12 +233,10 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
         }
     }
     let began = guard.now();
-    // Putting the old content back takes about as long as writing did.
-    let measuring = if undo { Nanos((time.0 as f64 * 0.75) as u64) } else { time };
-    let plan = Plan { experiments, region, time: measuring, writes: writes.0, seed: a.seed, stop: &stop };
+    let mut plan = Plan { experiments, region, time: measuring, writes: writes.0, seed: a.seed, stop: &stop };
     let mut bar = Bar::new(quiet);
     let save = a.json.clone().filter(|p| p.as_os_str() != "-");
-    let (runs, findings) = crate::probe::probe(&mut guard, &plan, &mut |e| match e {
+    let mut tell = |e: Event| match e {
         Event::Begin { index, of, name, .. } => bar.begin(index, of, name),
         Event::Progress(p) => bar.tick(p.spent, p.left, p.accesses),
         Event::Done(runs, findings) => {
@@ -241,14 +246,51 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
                 let _ = part.save(path);
             }
         }
-    });
+    };
+    let (mut runs, mut findings) = crate::probe::probe(&mut guard, &plan, &mut tell);
+    // Time that was kept back for the undo and that it will not need goes to what was cut.
+    let failed = |runs: &[Run]| runs.iter().any(|r| matches!(r.ended, Ended::Failed(_) | Ended::Interrupted));
+    if undo && runs.iter().any(is_cut) && !failed(&runs) {
+        let (spent, back) = (guard.now() - began, about_as_long(&runs));
+        let left = time - spent - back;
+        // What is written in it has to be put back, too.
+        let share = spent.secs() / (spent + back).secs().max(1e-9);
+        plan.time = Nanos::from_secs_f64(left.secs() * share);
+        if plan.time.secs() >= 0.05 * time.secs() {
+            (runs, findings) = resume(&mut guard, &plan, runs, &mut tell);
+        }
+    }
+    // Where nothing may be written, reads that fail all beyond one place still say what is there.
+    if !write && runs.iter().any(|r| matches!(r.ended, Ended::Failed(_))) {
+        let geometry = guard.geometry().clone();
+        let setup =
+            experiment::Setup { geometry: &geometry, region: plan.region.clone(), known: &Findings::default(), runs: &[], writes: 0 };
+        let run = experiment::readable(&mut guard, &setup);
+        let found = Report::infer(std::slice::from_ref(&run));
+        if let Some(c) = Counterfeit::of(&found, geometry.offset + geometry.size) {
+            plan.region.end = (c.holds - geometry.offset) / geometry.sector * geometry.sector;
+            plan.time = time - (guard.now() - began);
+            let (others, _) = crate::probe::probe(&mut guard, &plan, &mut tell);
+            runs = [vec![run], others].concat();
+            findings = Report::infer(&runs);
+        }
+    }
     bar.end();
+    let journal = guard.journal();
     let restored = if undo { Some(restore(&mut guard, quiet)) } else { None };
     report.warnings.extend(runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)));
-    report.warnings.extend(restored.as_ref().and_then(|r| r.as_ref().ok()?.as_ref()?.counterfeit()));
+    let put_back: Option<&PutBack> = restored.as_ref().and_then(|r| r.as_ref().ok()?.as_ref());
+    report.warnings.extend(put_back.and_then(|p| p.restored.counterfeit()));
+    let loss = put_back.map(|p| p.loss(LOST)).unwrap_or_default();
+    report.warnings.extend(loss.first().map(|l| l.trim_end_matches(':').to_string()));
     report.findings = findings;
     report.runs = runs;
-    report.advice = report.advise();
+    report.conclude();
+    if write && !simulated {
+        report.name_target(&format!(" --write --consent {}", report.target.consent_id()));
+    } else {
+        report.name_target("");
+    }
     let declaring = declared.as_ref().filter(|d| d.kind != Kind::Other);
     if let (Some(d), Some(e)) = (declaring, report.findings.value(Quantity::EraseBlock, 0.5)) {
         report.warnings.push(d.beside_found(e as u64));
@@ -260,8 +302,15 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
     });
     let interrupted = stop.load(Ordering::Relaxed);
     output(&report, a.json.as_ref())?;
+    loss.iter().for_each(|l| eprintln!("nandscope: {l}"));
+    if let (false, Some(journal)) = (loss.is_empty(), &journal) {
+        eprintln!("nandscope: {}", give_up(journal, &report.target));
+    }
     if let Some(Err(e)) = restored {
         return Err(e).context("the old content was not put back; run `nandscope undo`");
+    }
+    if let Some(why) = failed.as_ref().filter(|why| why.starts_with("undo journal ")) {
+        bail!("{why}. Nothing was written without its old content being kept; make room there, or set XDG_STATE_HOME to another disk");
     }
     if let Some(why) = failed {
         bail!("the card failed: {why}. Try another reader or port; the findings so far stand");
@@ -269,8 +318,14 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
     if interrupted {
         eprintln!("nandscope: interrupted; the report holds what was measured until then");
     }
-    Ok(verdict(&report.findings))
+    match judged(&report) {
+        code if loss.is_empty() || report.is_counterfeit().is_some() => Ok(code),
+        _ => Ok(ExitCode::FAILURE),
+    }
 }
+
+/// Ranges printed that the undo could not put back.
+const LOST: usize = 10;
 
 /// A flag that Ctrl-C sets; a second one ends the program at once.
 pub(super) fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
@@ -293,19 +348,28 @@ pub(super) fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry)
     Ok(start..end)
 }
 
-fn restore(guard: &mut Guard, quiet: bool) -> Result<Option<Restored>, DeviceError> {
+fn restore(guard: &mut Guard, quiet: bool) -> Result<Option<PutBack>, DeviceError> {
     if !quiet && std::io::stderr().is_terminal() {
         eprintln!("putting the old content back ...");
     }
-    guard.restore()
+    guard.try_restore()
 }
 
 /// The first lines: what will be touched (U46).
 #[allow(clippy::too_many_arguments)]
-fn plan(target: &str, writes: Option<Bytes>, region: &Range<u64>, signatures: &[String], time: Nanos, undo: bool, count: usize) {
+fn plan(
+    target: &str,
+    writes: Option<Bytes>,
+    region: &Range<u64>,
+    signatures: &[String],
+    (time, own): (Nanos, Option<Nanos>),
+    undo: bool,
+    count: usize,
+) {
     let what = if count == 1 { "1 experiment".to_string() } else { format!("{count} experiments") };
     let place = format!("bytes {} to {}", region.start, region.end);
-    eprintln!("{target}: {what}, at most {time}");
+    let own = own.map_or(String::new(), |t| format!(", + up to {:.0} s for the capacity test", t.secs()));
+    eprintln!("{target}: {what}, at most {time}{own}");
     if let Some(writes) = writes {
         let drive = writes.0 as f64 / (region.end - region.start).max(1) as f64;
         eprintln!("will write at most {} ({drive:.3} times the region), only in {place}", writes);

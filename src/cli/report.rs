@@ -1,6 +1,6 @@
 //! `nandscope report REPORT`: prints a saved report, or writes it as a page or as pictures.
 
-use super::infer::verdict;
+use super::infer::judged;
 use super::{colour, width};
 use crate::lab::answer;
 use crate::lab::experiment::{Lab, SCHEMA as LAB};
@@ -85,7 +85,7 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
         let dress = Dress { colour: colour(&out), width: width(), explain: !a.brief, ..Dress::default() };
         out.write_all(text(&report, dress).as_bytes())?;
     }
-    Ok(verdict(&report.findings))
+    Ok(judged(&report))
 }
 
 /// The experiment of `frag` in a file; `None` where the file is something else.

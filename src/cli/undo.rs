@@ -1,13 +1,16 @@
-//! `nandscope undo`: puts back what an interrupted run overwrote.
+//! `nandscope undo`: puts back what a run overwrote and did not put back itself.
 
-use crate::device::undo::{Saved, State, default_dir, pending};
-use crate::device::{DeviceError, RecoverOptions, Recovered, recover};
+use super::told;
+use crate::device::undo::{Saved, State, default_dir, give_up, pending};
+use crate::device::{DeviceError, Discarded, RecoverOptions, Recovered, discard, recover};
 use crate::units::Bytes;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Put back what an interrupted run has overwritten
+///
+/// Exit codes: 0 all is back or nothing to do, 1 something is not back, 4 the target was refused.
 #[derive(clap::Args, Debug)]
 pub struct UndoArgs {
     /// The undo journal; without it, all that are found
@@ -21,6 +24,12 @@ pub struct UndoArgs {
     /// Put back although other parts of the target have changed since
     #[arg(long, requires = "journal")]
     pub force: bool,
+    /// Delete the journal and give its content up, as for a card that does not keep what is written to it
+    #[arg(long, requires = "journal", conflicts_with_all = ["list", "target", "force"])]
+    pub discard: bool,
+    /// Names the card whose content is given up: its serial number, or its size in bytes where it has none
+    #[arg(long, value_name = "ID", requires = "discard")]
+    pub consent: Option<String>,
     /// Directory of the journals [default: $XDG_STATE_HOME/nandscope]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
@@ -40,8 +49,13 @@ pub fn run(args: UndoArgs) -> anyhow::Result<ExitCode> {
     let options = RecoverOptions { target: args.target.clone(), force: args.force, ..RecoverOptions::default() };
     let mut worst = 0;
     for path in &journals {
-        let code = if args.list { show(path) } else { undo(path, &options) }.unwrap_or_else(|e| {
-            eprintln!("error: {e:#}");
+        let done = match (args.list, args.discard) {
+            (true, _) => show(path),
+            (_, true) => give(path, args.consent.as_deref()),
+            _ => undo(path, &options),
+        };
+        let code = done.unwrap_or_else(|e| {
+            eprintln!("error: {}", told(&e));
             match e.downcast_ref() {
                 Some(DeviceError::Refused(_)) => 4,
                 _ => 1,
@@ -64,11 +78,22 @@ fn show(path: &Path) -> anyhow::Result<u8> {
     Ok(0)
 }
 
+/// Ranges printed of what is not back.
+const MOST: usize = 20;
+
 fn undo(path: &Path, options: &RecoverOptions) -> anyhow::Result<u8> {
-    let Recovered { target, restored, state, deleted } = recover(path, options).with_context(|| "not undone".to_string())?;
+    let id = Saved::open(path).map(|s| s.header.id.clone());
+    let Recovered { target, restored, put_back, state, deleted } = recover(path, options).with_context(|| "not undone".to_string())?;
     say!("{target}: {} in {} ranges put back and verified", Bytes(restored.bytes), restored.ranges);
     if let Some(why) = restored.counterfeit() {
         say!("{why}");
+    }
+    for (i, line) in put_back.loss(MOST).iter().enumerate() {
+        eprintln!("{}{line}", if i == 0 { "error: " } else { "" });
+    }
+    if let (false, Ok(id)) = (put_back.lost.is_empty(), id) {
+        eprintln!("{}", give_up(path, &id));
+        return Ok(1);
     }
     if let (State::Damaged(at), false) = (state, deleted) {
         eprintln!(
@@ -76,6 +101,18 @@ fn undo(path: &Path, options: &RecoverOptions) -> anyhow::Result<u8> {
             path.display()
         );
         return Ok(1);
+    }
+    Ok(0)
+}
+
+fn give(path: &Path, consent: Option<&str>) -> anyhow::Result<u8> {
+    let Discarded { target, ranges } = discard(path, consent).with_context(|| "not discarded".to_string())?;
+    say!("{target}: the journal is deleted; what these ranges held is lost:");
+    for (at, len) in ranges.iter().take(MOST) {
+        say!("  bytes {at} to {} ({})", at + len - 1, Bytes(*len));
+    }
+    if ranges.len() > MOST {
+        say!("  and {} more", ranges.len() - MOST);
     }
     Ok(0)
 }

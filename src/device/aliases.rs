@@ -2,7 +2,7 @@
 //! is read at the first, and no order of writing can make both read as before, because they never held two things.
 
 use crate::units::gcd;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Sectors of old content, in the order they were saved.
@@ -30,28 +30,37 @@ impl Aliases {
         }
     }
 
-    /// What a stretch holds in the end, where that is not what was saved. A place of different bytes that another one was saved with
-    /// says how far apart the two are.
-    pub fn found(&mut self, at: u64, saved: &[u8], now: &[u8], sector: u64) {
+    /// Learns from a stretch that does not hold what was saved how far apart two addresses of one place are: its different bytes are those
+    /// that another one was saved with.
+    pub fn learn(&mut self, at: u64, saved: &[u8], now: &[u8], sector: u64) {
         for (i, (old, new)) in saved.chunks(sector as usize).zip(now.chunks(sector as usize)).enumerate() {
-            if old == new {
-                continue;
-            }
-            let (here, h) = (at + i as u64 * sector, hash(new));
             // Content that many sectors share says nothing.
-            if let Some([there]) = self.places.get(&h).map(Vec::as_slice)
+            if old != new
                 && !new.iter().all(|b| *b == new[0])
+                && let Some([there]) = self.places.get(&hash(new)).map(Vec::as_slice)
             {
-                self.period = gcd(self.period, here.abs_diff(*there));
+                self.period = gcd(self.period, (at + i as u64 * sector).abs_diff(*there));
             }
-            self.odd.push((here, h));
+        }
+    }
+
+    /// The same of what a stretch holds in the end, which is to be explained.
+    pub fn found(&mut self, at: u64, saved: &[u8], now: &[u8], sector: u64) {
+        self.learn(at, saved, now, sector);
+        for (i, (old, new)) in saved.chunks(sector as usize).zip(now.chunks(sector as usize)).enumerate() {
+            if old != new {
+                self.odd.push((at + i as u64 * sector, hash(new)));
+            }
         }
     }
 
     /// Bytes to a period, if every sector found otherwise holds what another one, whole periods away, was saved with.
     pub fn period(&self) -> Option<u64> {
-        let apart = |a: u64, b: u64| a != b && a.abs_diff(b).is_multiple_of(self.period);
-        let explained = |o: &(u64, u64)| self.places.get(&o.1).is_some_and(|all| all.iter().any(|p| apart(*p, o.0)));
-        (self.period > 0 && self.odd.iter().all(explained)).then_some(self.period)
+        if self.period == 0 {
+            return None;
+        }
+        // A sector found otherwise was not saved with what it holds, so it never explains itself.
+        let held: HashSet<(u64, u64)> = self.places.iter().flat_map(|(h, all)| all.iter().map(|a| (*h, a % self.period))).collect();
+        self.odd.iter().all(|(at, h)| held.contains(&(*h, at % self.period))).then_some(self.period)
     }
 }

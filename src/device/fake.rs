@@ -11,6 +11,8 @@ pub struct Fake {
     pub bad: Option<u64>,
     /// A counterfeit: addresses so many bytes apart are one place. Accesses do not cross such a border.
     pub wraps: u64,
+    /// Accesses from here on fail.
+    pub ends: u64,
     /// Writes are acknowledged and forgotten.
     pub deaf: bool,
     /// What is read has wrong bytes in it.
@@ -23,11 +25,11 @@ impl Fake {
         let geometry = Geometry { size, sector: 512, max_request: None, offset: 0, write_cache: false };
         let mut bytes = vec![0; size as usize];
         Fill::Random(1).render(0, &mut bytes);
-        Fake { geometry, bytes: Arc::new(Mutex::new(bytes)), bad: None, wraps: size, deaf: false, lies: false, now: 0 }
+        Fake { geometry, bytes: Arc::new(Mutex::new(bytes)), bad: None, wraps: size, ends: size, deaf: false, lies: false, now: 0 }
     }
 
     fn touch(&self, op: &'static str, at: u64, len: u64) -> Result<std::ops::Range<usize>> {
-        if self.bad.is_some_and(|b| (at..at + len).contains(&b)) {
+        if at + len > self.ends || self.bad.is_some_and(|b| (at..at + len).contains(&b)) {
             return Err(DeviceError::Io { op, at, len, source: std::io::Error::other("bad sector") });
         }
         let at = at % self.wraps;

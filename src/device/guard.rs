@@ -116,8 +116,8 @@ impl Guard {
     }
 
     /// Puts back what a journal of an earlier run holds: counted, but outside region and budget, which were for that run.
-    pub(super) fn undo(&mut self, saved: &Saved) -> Result<Restored> {
-        saved.put_back(&mut Unlimited(self))
+    pub(super) fn undo(&mut self, saved: &Saved) -> Result<super::undo::PutBack> {
+        saved.try_back(&mut Unlimited(self))
     }
 
     /// Where writes may go; none for a guard without the right to write.
@@ -154,21 +154,31 @@ impl Guard {
     /// # Errors
     /// The medium failed or does not hold what was written back; the journal is then kept.
     pub fn restore(&mut self) -> Result<Option<Restored>> {
+        self.restoring(|journal, dev| Ok((journal.put_back(dev)?, true)))
+    }
+
+    /// The same; goes on where a range fails, and says which did. The journal is then kept.
+    ///
+    /// # Errors
+    /// The journal cannot be read, or the medium refuses everything.
+    pub fn try_restore(&mut self) -> Result<Option<super::undo::PutBack>> {
+        self.restoring(|journal, dev| {
+            let done = journal.try_back(dev)?;
+            let whole = done.lost.is_empty();
+            Ok((done, whole))
+        })
+    }
+
+    /// Putting back is outside budget and region by design: it returns what was there. The journal goes where that says so.
+    fn restoring<T>(&mut self, back: impl FnOnce(&mut Journal, &mut dyn Device) -> Result<(T, bool)>) -> Result<Option<T>> {
         let Some(mut journal) = self.right.as_mut().and_then(|r| r.journal.take()) else { return Ok(None) };
-        // Putting back is outside budget and region by design: it returns what was there.
-        let done = journal.put_back(&mut Unlimited(self));
-        match done {
-            Ok(restored) => {
-                journal.delete()?;
-                Ok(Some(restored))
-            }
-            Err(e) => {
-                if let Some(r) = &mut self.right {
-                    r.journal = Some(journal);
-                }
-                Err(e)
-            }
+        let done = back(&mut journal, &mut Unlimited(self));
+        if let Ok((_, true)) = done {
+            journal.delete()?;
+        } else if let Some(r) = &mut self.right {
+            r.journal = Some(journal);
         }
+        done.map(|d| Some(d.0))
     }
 
     /// Checks everything about an access but the journal. `ahead` is what earlier accesses of the same batch will write.

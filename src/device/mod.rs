@@ -15,7 +15,7 @@ pub mod mmc;
 #[allow(unsafe_code)]
 mod mmc_ioctl;
 mod open;
-mod ranges;
+pub(crate) mod ranges;
 mod realtime;
 mod recover;
 mod sim;
@@ -28,7 +28,7 @@ pub use consent::{Consent, TargetId, consent_id};
 pub use guard::{Counters, Guard, Limits};
 pub use open::{OpenOptions, Opened, open, open_model, read_table_again, target_name};
 pub use realtime::{Realtime, realtime};
-pub use recover::{RecoverOptions, Recovered, recover};
+pub use recover::{Discarded, RecoverOptions, Recovered, discard, recover};
 pub use sim::{Machine, SimDevice};
 #[cfg(not(fuzzing))]
 pub(crate) use sim::{errno, request};

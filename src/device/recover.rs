@@ -1,7 +1,7 @@
 //! Undoes an interrupted run from its journal.
 
 use super::open::block_id;
-use super::undo::{Restored, Saved, State};
+use super::undo::{PutBack, Restored, Saved, State};
 use super::{Consent, DeviceError, Limits, OpenOptions, Result, open};
 use crate::host::facts::TargetKind;
 use std::path::Path;
@@ -22,9 +22,45 @@ pub struct Recovered {
     /// Where the content was put back.
     pub target: String,
     pub restored: Restored,
+    /// All of it, with what is not back.
+    pub put_back: PutBack,
     pub state: State,
-    /// False where a damaged journal was kept.
+    /// False where a journal was kept: a damaged one, or one whose content is not all back.
     pub deleted: bool,
+}
+
+/// What [`discard`] gave up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discarded {
+    /// The target that the journal was of.
+    pub target: String,
+    /// First byte and length of the ranges whose old content was in it.
+    pub ranges: Vec<(u64, u64)>,
+}
+
+/// Deletes a journal without putting anything back: for a card that does not keep what is written to it, or that is gone. The target
+/// need not be there.
+///
+/// # Errors
+/// `Refused` where `consent` does not name the target of the journal, or its run is still going; `Journal` where it is unreadable.
+pub fn discard(journal: &Path, consent: Option<&str>) -> Result<Discarded> {
+    let saved = Saved::open(journal)?;
+    let id = saved.header.id.clone();
+    if !saved.lock() {
+        return Err(DeviceError::Refused(format!("{} belongs to a run that is still going; wait for its end", journal.display())));
+    }
+    if consent.map(str::trim) != Some(id.consent_id().as_str()) {
+        let by = if id.serial.is_some() { "serial number" } else { "size in bytes" };
+        return Err(DeviceError::Refused(format!(
+            "the journal holds {} of what was on {}, and that will be lost; to give it up name the card by its {by}: --consent {}",
+            crate::units::Bytes(saved.bytes()),
+            id.path,
+            id.consent_id()
+        )));
+    }
+    let ranges = saved.ranges();
+    saved.delete()?;
+    Ok(Discarded { target: id.path, ranges })
 }
 
 /// Puts back what a journal holds, verifies it by reading, and deletes the journal (unless it is damaged). The target must be
@@ -54,17 +90,17 @@ pub fn recover(journal: &Path, options: &RecoverOptions) -> Result<Recovered> {
     }
     if !options.force && !saved.matches(opened.look())? {
         return Err(DeviceError::Refused(format!(
-            "{target} has been changed since the interrupted run, or is another card of the same size; if neither matters: --force"
+            "{target} has been changed since that run, or is another card of the same size; if neither matters: --force"
         )));
     }
     let consent = Consent::renewed(opened.id());
-    let restored = opened.writable(&consent, &Limits::default())?.undo(&saved)?;
+    let put_back = opened.writable(&consent, &Limits::default())?.undo(&saved)?;
     let state = saved.state;
-    let deleted = !matches!(state, State::Damaged(_));
+    let deleted = !matches!(state, State::Damaged(_)) && put_back.lost.is_empty();
     if deleted {
         saved.delete()?;
     }
-    Ok(Recovered { target, restored, state, deleted })
+    Ok(Recovered { target, restored: put_back.restored, put_back, state, deleted })
 }
 
 /// Where the target of a journal is now: a disk with a serial number may have come back under another name.
@@ -128,6 +164,29 @@ mod tests {
         assert_eq!(place(Some("S2")), sys.dev.join("sdc").display().to_string(), "serial number and size must fit");
         assert_eq!(place(Some("S3")), "/dev/sdx");
         assert_eq!(place(None), "/dev/sdx", "without a serial number only the path names it");
+    }
+
+    #[test]
+    fn a_journal_is_given_up_by_name_only() {
+        for serial in [None, Some("S9")] {
+            let dir = tempfile::tempdir().unwrap();
+            let (path, j) = journal(dir.path(), &id(serial));
+            let refused = |given| match discard(&path, given).unwrap_err() {
+                DeviceError::Refused(why) => why,
+                other => panic!("{other}"),
+            };
+            let name = id(serial).consent_id();
+            assert!(refused(Some(&name)).contains("still going"));
+            drop(j);
+            for wrong in [None, Some(""), Some("1048577"), Some("yes"), Some("S1")] {
+                let why = refused(wrong);
+                assert!(why.contains("4 KiB of what was on /dev/sdx") && why.ends_with(&format!("--consent {name}")), "{why}");
+            }
+            assert!(undo::pending(dir.path()) == std::slice::from_ref(&path));
+            assert_eq!(discard(&path, Some(&name)).unwrap(), Discarded { target: "/dev/sdx".into(), ranges: vec![(4096, 4096)] });
+            assert_eq!(undo::pending(dir.path()).len(), 0);
+            assert!(matches!(discard(&path, Some(&name)), Err(DeviceError::Journal { .. })));
+        }
     }
 
     #[test]

@@ -43,6 +43,9 @@ pub struct Header {
     pub created: u64,
     /// Position, length and CRC-32 of samples spread over the target: tells two cards without serial number apart.
     pub fingerprint: Vec<(u64, u64, u32)>,
+    /// Position and length of samples that could not be read. Nothing is written where the old content cannot be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<(u64, u64)>,
 }
 
 /// Old content of one range: `from` is its place in the journal, or the one byte it repeats.
@@ -70,6 +73,65 @@ pub struct Restored {
     /// content is back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wraps_at: Option<u64>,
+}
+
+/// A range whose old content is not back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// First byte, and bytes.
+    pub at: u64,
+    pub len: u64,
+    pub why: String,
+}
+
+/// What came of putting everything back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PutBack {
+    pub restored: Restored,
+    /// In ascending order; nothing where all is back.
+    pub lost: Vec<Lost>,
+}
+
+impl PutBack {
+    /// # Errors
+    /// The first range that is lost.
+    fn whole(self) -> Result<Restored> {
+        match self.lost.first() {
+            None => Ok(self.restored),
+            Some(l) => {
+                let source = io::Error::other(format!("the medium {}", l.why));
+                Err(DeviceError::Io { op: "verification", at: l.at, len: l.len, source })
+            }
+        }
+    }
+
+    /// What lost ranges mean and which they are, for people; the first `most` of them.
+    pub fn loss(&self, most: usize) -> Vec<String> {
+        use crate::units::Bytes;
+        if self.lost.is_empty() {
+            return vec![];
+        }
+        let bytes = self.lost.iter().map(|l| l.len).sum();
+        let ranges = if self.lost.len() == 1 { "range".to_string() } else { format!("{} ranges", self.lost.len()) };
+        let mut out = vec![format!(
+            "this card does not keep what is written to it: counterfeit or failing. {} are not back, in {ranges}:",
+            Bytes(bytes)
+        )];
+        out.extend(self.lost.iter().take(most).map(|l| format!("  bytes {} to {}: {}", l.at, l.at + l.len - 1, l.why)));
+        if self.lost.len() > most {
+            out.push(format!("  and {} more", self.lost.len() - most));
+        }
+        out
+    }
+}
+
+/// What to do about a journal that cannot be put back.
+pub fn give_up(journal: &Path, id: &TargetId) -> String {
+    format!(
+        "the journal is kept; try another reader or port: nandscope undo {0}; or give that content up: nandscope undo --discard {0} --consent {1}",
+        journal.display(),
+        id.consent_id()
+    )
 }
 
 impl Restored {
@@ -115,16 +177,19 @@ impl Journal {
         for path in pending(dir) {
             if Saved::open(&path).is_ok_and(|s| s.header.id.same_target(id)) {
                 return Err(DeviceError::Refused(format!(
-                    "an earlier run on {} was interrupted and its undo journal is still there; put the old content back first: nandscope undo {}",
+                    "the undo journal of an earlier run on {0} is still there; put the old content back first: nandscope undo {1}; or give that \
+                     content up: nandscope undo --discard {1} --consent {2}",
                     id.path,
-                    path.display()
+                    path.display(),
+                    id.consent_id()
                 )));
             }
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         let created = (now / 1_000_000_000) as u64;
         let name = format!("{now:024}-{}.{EXTENSION}", std::process::id());
-        let header = Header { tool: env!("CARGO_PKG_VERSION").into(), id: id.clone(), created, fingerprint: fingerprint(dev)? };
+        let (fingerprint, unreadable) = fingerprint(dev)?;
+        let header = Header { tool: env!("CARGO_PKG_VERSION").into(), id: id.clone(), created, fingerprint, unreadable };
         let json = serde_json::to_vec(&header).map_err(|e| bad(e.into()))?;
         let mut head = Vec::with_capacity(HEAD + json.len());
         head.extend_from_slice(MAGIC);
@@ -203,6 +268,14 @@ impl Journal {
     /// # Errors
     /// The medium failed, or reads back something else.
     pub fn put_back(&mut self, dev: &mut dyn Device) -> Result<Restored> {
+        self.try_back(dev)?.whole()
+    }
+
+    /// The same; goes on where a range fails, and says which did.
+    ///
+    /// # Errors
+    /// The journal cannot be read, or the medium refuses everything.
+    pub fn try_back(&mut self, dev: &mut dyn Device) -> Result<PutBack> {
         put_back(&self.file, &self.path, &self.records, dev)
     }
 
@@ -228,18 +301,26 @@ fn delete(path: &Path) -> Result<()> {
     }
 }
 
-/// CRC-32 of samples spread evenly from the first to the last sector.
-fn fingerprint(dev: &mut dyn Device) -> Result<Vec<(u64, u64, u32)>> {
+/// Position, length and CRC-32 of the samples that can be read.
+type Samples = Vec<(u64, u64, u32)>;
+
+/// Samples spread evenly from the first to the last sector, and those (position, length) that cannot be read, as on a card that answers
+/// for flash it has not.
+fn fingerprint(dev: &mut dyn Device) -> Result<(Samples, Vec<(u64, u64)>)> {
     let (size, sector) = (dev.geometry().size, dev.geometry().sector);
     let len = SAMPLE.max(sector).min(size);
     let mut data = vec![0; len as usize];
-    let mut out = Vec::new();
+    let (mut out, mut unreadable) = (Vec::new(), Vec::new());
     for i in 0..SAMPLES {
         let at = ((size - len) as u128 * i as u128 / (SAMPLES - 1) as u128) as u64 / sector * sector;
-        dev.load(at, &mut data)?;
-        out.push((at, len, crc32fast::hash(&data)));
+        match dev.load(at, &mut data) {
+            Ok(()) => out.push((at, len, crc32fast::hash(&data))),
+            // A card that does not even read at its beginning has failed.
+            Err(e) if i == 0 => return Err(e),
+            Err(_) => unreadable.push((at, len)),
+        }
     }
-    Ok(out)
+    Ok((out, unreadable))
 }
 
 /// The journals in a directory, oldest first.
@@ -294,7 +375,7 @@ impl Saved {
         }
         let mut json = vec![0; (word(12) as usize).min(PIECE as usize)];
         if !read_whole(&file, &mut json, HEAD as u64).map_err(&bad)? || crc32fast::hash(&json) != word(16) {
-            return Err(wrong("the header is damaged"));
+            return Err(wrong("the header is damaged: it does not say which card this is of; if nobody knows it, delete the file"));
         }
         let header: Header = serde_json::from_slice(&json).map_err(|e| wrong(&format!("the header is damaged: {e}")))?;
         let (records, state) = scan(&file, (HEAD + json.len()) as u64, header.id.size).map_err(&bad)?;
@@ -323,6 +404,7 @@ impl Saved {
     pub fn matches(&self, dev: &mut dyn Device) -> Result<bool> {
         let mut changed = RangeSet::default();
         self.records.iter().for_each(|r| changed.insert(r.at..r.at + r.len));
+        let (mut same, mut failed) = (false, None);
         for &(at, len, sum) in &self.header.fingerprint {
             let whole = len <= PIECE && at.checked_add(len).is_some_and(|e| e <= dev.geometry().size);
             let untouched = changed.missing(at..at + len).first() == Some(&(at..at + len));
@@ -330,12 +412,14 @@ impl Saved {
                 continue;
             }
             let mut data = vec![0; len as usize];
-            dev.load(at, &mut data)?;
-            if crc32fast::hash(&data) != sum {
-                return Ok(false);
+            // A failing card may have lost a sample since.
+            match dev.load(at, &mut data) {
+                Err(e) => failed = Some(e),
+                Ok(()) if crc32fast::hash(&data) != sum => return Ok(false),
+                Ok(()) => same = true,
             }
         }
-        Ok(true)
+        failed.filter(|_| !same).map_or(Ok(true), Err)
     }
 
     /// As [`Journal::put_back`], of all that is readable.
@@ -343,7 +427,22 @@ impl Saved {
     /// # Errors
     /// The medium failed, or reads back something else.
     pub fn put_back(&self, dev: &mut dyn Device) -> Result<Restored> {
+        self.try_back(dev)?.whole()
+    }
+
+    /// As [`Journal::try_back`].
+    ///
+    /// # Errors
+    /// The journal cannot be read, or the medium refuses everything.
+    pub fn try_back(&self, dev: &mut dyn Device) -> Result<PutBack> {
         put_back(&self.file, &self.path, &self.records, dev)
+    }
+
+    /// The ranges (first byte, length) whose old content it holds, in ascending order.
+    pub fn ranges(&self) -> Vec<(u64, u64)> {
+        let mut all = RangeSet::default();
+        self.records.iter().for_each(|r| all.insert(r.at..r.at + r.len));
+        all.iter().map(|r| (r.start, r.end - r.start)).collect()
     }
 
     /// Deletes the journal, after the old content is back.

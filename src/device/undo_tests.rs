@@ -85,6 +85,135 @@ fn two_addresses_of_one_place_get_the_oldest_content_back() {
     }
 }
 
+/// The same on a blank card, whose old content is one byte repeated and says nothing of where it belongs.
+#[test]
+fn a_blank_counterfeit_is_undone_and_named() {
+    for (period, blank, chain) in [(MIB, 0, false), (MIB, 0xff, true), (MIB / 2, 0, true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut fake = Fake::new(SIZE);
+        fake.wraps = period;
+        fake.bytes.lock().unwrap().fill(blank);
+        let bytes = fake.bytes.clone();
+        let limits = Limits { region: None, budget: u64::MAX, undo: Some(dir.path().to_path_buf()) };
+        let mut g = Guard::writing(Box::new(fake), id(), &Consent::check(&id(), None).unwrap(), &limits).unwrap();
+        let fill = |at, len, seed| Access { op: Op::Write(Fill::Random(seed)), at, len };
+        g.access(fill(4096, 8192, 1)).unwrap();
+        g.access(fill(period + 8192, 16384, 2)).unwrap();
+        if chain {
+            g.access(fill(2 * period + 4096, 4096, 3)).unwrap();
+            g.access(fill(3 * period + 4096, 8192, 4)).unwrap();
+        }
+        assert!(bytes.lock().unwrap().iter().any(|b| *b != blank));
+        let done = g.try_restore().unwrap().unwrap();
+        assert_eq!((done.restored.wraps_at.map(|p| p % period), done.lost.len()), (Some(0), 0), "{period} {blank}");
+        assert!(bytes.lock().unwrap().iter().all(|b| *b == blank), "{period} {blank}");
+        assert!(g.journal().is_none());
+    }
+}
+
+/// One bad place costs what is in it, and nothing else.
+#[test]
+fn the_other_ranges_are_put_back_where_one_fails() {
+    for bad in [4096 + 700, 65536 + 40_000, 200 * 512, MIB + 5, 3 * MIB - 1] {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, mut left, before) = killed(dir.path());
+        left.bad = Some(bad);
+        let saved = Saved::open(&path).unwrap();
+        let done = saved.try_back(&mut left).unwrap();
+        let lost: u64 = done.lost.iter().map(|l| l.len).sum();
+        assert!(done.lost.iter().any(|l| (l.at..l.at + l.len).contains(&bad)) && lost <= 8192, "{bad}: {:?}", done.lost);
+        assert_eq!(done.restored.bytes, saved.bytes() - lost);
+        let now = left.bytes.lock().unwrap().clone();
+        let inside = |i: u64| done.lost.iter().any(|l| (l.at..l.at + l.len).contains(&i));
+        assert!((0..SIZE).all(|i| now[i as usize] == before[i as usize] || inside(i)), "{bad}: bytes beside the bad place");
+        let told = done.loss(10);
+        assert!(told[0].contains("does not keep what is written to it") && told[1].contains("failed: bad sector"), "{told:?}");
+        assert!(matches!(saved.put_back(&mut left), Err(DeviceError::Io { op: "verification", .. })));
+        // A better reader brings the rest.
+        left.bad = None;
+        assert_eq!(saved.try_back(&mut left).unwrap().lost, []);
+        assert!(*left.bytes.lock().unwrap() == before, "{bad}");
+    }
+}
+
+/// A card that refuses everything has gone: one error, soon, and the journal stays.
+#[test]
+fn a_card_that_has_gone_is_one_error() {
+    struct Gone(Fake, u32);
+    impl Device for Gone {
+        fn geometry(&self) -> &crate::device::Geometry {
+            self.0.geometry()
+        }
+        fn access(&mut self, a: Access) -> Result<crate::device::Timed> {
+            self.0.access(a)
+        }
+        fn now(&self) -> crate::units::Nanos {
+            self.0.now()
+        }
+        fn idle(&mut self, d: crate::units::Nanos) {
+            self.0.idle(d)
+        }
+        fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+            self.0.load(at, into)
+        }
+        fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+            self.1 += 1;
+            Err(DeviceError::Io { op: "write", at, len: from.len() as u64, source: std::io::Error::from_raw_os_error(19) })
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (path, left, _) = killed(dir.path());
+    let mut gone = Gone(left, 0);
+    let e = Saved::open(&path).unwrap().try_back(&mut gone).unwrap_err();
+    assert!(matches!(e, DeviceError::Io { op: "write", .. }) && gone.1 < 40, "{e} after {} tries", gone.1);
+    assert!(path.exists());
+}
+
+#[test]
+fn what_a_card_lost_is_a_list_of_ranges() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, mut left, before) = killed(dir.path());
+    left.deaf = true;
+    let saved = Saved::open(&path).unwrap();
+    let done = saved.try_back(&mut left).unwrap();
+    let now = left.bytes.lock().unwrap().clone();
+    let differ = |i: u64| now[i as usize] != before[i as usize];
+    let inside = |i: u64| done.lost.iter().any(|l| (l.at..l.at + l.len).contains(&i));
+    assert!((0..SIZE).all(|i| !differ(i) || inside(i)) && done.lost.len() > 2, "{:?}", done.lost);
+    assert!(done.lost.windows(2).all(|w| w[0].at + w[0].len < w[1].at), "joined and in order: {:?}", done.lost);
+    assert_eq!(done.loss(2).len(), 4, "{:?}", done.loss(2));
+}
+
+/// A card that answers with errors beyond its flash has samples nobody can read: the rest of it names the card.
+#[test]
+fn unreadable_samples_do_not_stop_a_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut fake = Fake::new(SIZE);
+    fake.ends = MIB;
+    let bytes = fake.bytes.clone();
+    let before = bytes.lock().unwrap().clone();
+    let limits = Limits { region: None, budget: u64::MAX, undo: Some(dir.path().to_path_buf()) };
+    let mut g = Guard::writing(Box::new(fake), id(), &Consent::check(&id(), None).unwrap(), &limits).unwrap();
+    g.access(write(4096, 8192)).unwrap();
+    assert!(matches!(g.access(write(2 * MIB, 4096)), Err(DeviceError::Io { op: "read", .. })), "what cannot be kept is not overwritten");
+    let path = g.journal().unwrap();
+    drop(g);
+    let saved = Saved::open(&path).unwrap();
+    assert!(saved.header.fingerprint.len() >= 4 && saved.header.unreadable.len() >= 10, "{:?}", saved.header);
+    let mut left = Fake::new(SIZE);
+    (left.bytes, left.ends) = (bytes.clone(), MIB);
+    assert!(saved.matches(&mut left).unwrap());
+    assert_eq!(saved.try_back(&mut left).unwrap().lost, []);
+    assert!(*bytes.lock().unwrap() == before);
+    let mut other = Fake::new(SIZE);
+    Fill::Random(2).render(0, &mut other.bytes.lock().unwrap());
+    other.ends = MIB;
+    assert!(!saved.matches(&mut other).unwrap());
+    let mut dead = Fake::new(SIZE);
+    dead.ends = 0;
+    assert!(saved.matches(&mut dead).is_err() && Journal::begin(dir.path(), &TargetId { size: 1, ..id() }, &mut dead).is_err());
+}
+
 /// What does not hold its content is no counterfeit: the journal stays.
 #[test]
 fn a_medium_that_loses_bytes_is_an_error() {

@@ -20,6 +20,8 @@ mod write_cache;
 mod write_trace;
 mod write_unit;
 
+pub use capacity::readable;
+
 use crate::device::mmc::Multi;
 use crate::device::{Access, Device, DeviceError, Fill, Geometry, Op, Timed};
 use crate::finding::{Finding, Findings, Quantity};
@@ -175,6 +177,11 @@ pub trait Experiment: Sync {
     /// Share of the time left that it may use.
     fn share(&self) -> f64 {
         0.6
+    }
+
+    /// Time that `probe` allows it beside the time for all experiments: for one whose answer the others need.
+    fn own_time(&self) -> Nanos {
+        Nanos(0)
     }
 
     /// What the samples say. Pure.

@@ -121,6 +121,12 @@ pub fn go_on(
                         run.ended = if stopped { Ended::Interrupted } else { Ended::Budget("time".into()) };
                         return run;
                     }
+                    // Not the card's fault, and no other trial would do better.
+                    Err(e @ DeviceError::Journal { .. }) => {
+                        run.extend(taken);
+                        run.ended = Ended::Failed(e.to_string());
+                        return run;
+                    }
                     Err(e) => {
                         run.faults.push(e.to_string());
                         if run.faults.len() >= FAULTS {

@@ -1,5 +1,6 @@
 //! What to do about it: one sentence each, resting on a finding that is sure enough.
 
+use super::counterfeit::Counterfeit;
 use crate::finding::{Findings, Quantity};
 use crate::units::{Bytes, three};
 
@@ -8,12 +9,11 @@ const SURE: f64 = 0.75;
 
 /// First of all, where a card that says `says` bytes holds less.
 pub fn counterfeit(f: &Findings, says: u64) -> Option<String> {
-    let found = f.get(Quantity::Capacity).filter(|f| f.confidence >= SURE)?;
-    // A border that was not yet found to the megabyte is one all the same.
-    let most = found.number().or(found.interval.map(|i| i[1])).filter(|&c| c < 0.99 * says as f64)?;
-    let real = Bytes(found.at_least.as_ref().map_or(most, |a| a.0) as u64);
+    let found = Counterfeit::of(f, says)?;
     Some(format!(
-        "give the card back, or use its first {real} only: it is a counterfeit, and what is written behind is lost or lands in front"
+        "give the card back, or use its first {} only: it is a {}, and what is written beyond is lost or lands in front",
+        Bytes(found.holds),
+        found.word()
     ))
 }
 

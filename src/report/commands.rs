@@ -65,7 +65,11 @@ fn look(r: &Report) -> Group {
 fn layout(r: &Report, profile: &Profile, title: &'static str) -> Option<Group> {
     let discard = r.host.queue.as_ref().and_then(|q| q.discard_max_bytes).map(|most| most > 0);
     // A card too small for the boundaries gets no plan.
-    let p = plan(profile, &r.findings, r.target.size, DEVICE, discard).ok()?;
+    let fake = r.is_counterfeit();
+    let mut p = plan(profile, &r.findings, fake.map_or(r.target.size, |c| c.holds), DEVICE, discard).ok()?;
+    if let Some(c) = fake {
+        p.basis.insert(0, format!("{}: it {}; the plan uses only what is there", c.word(), c.sizes()));
+    }
     let commands = p.steps.into_iter().map(|s| Command { what: s.why, line: s.command, destroys: true }).collect();
     let mount = p.mount.into_iter().map(|m| match m.command.split_once(": ") {
         Some((part, options)) => format!("mount {part} with {options}: {}", m.why),

@@ -3,6 +3,7 @@
 pub mod advice;
 pub mod bench;
 pub mod commands;
+pub mod counterfeit;
 pub mod driver;
 pub mod figures;
 pub mod frag;
@@ -92,6 +93,15 @@ pub struct Report {
     /// What the card says of itself; null where it says nothing.
     pub declared: serde_json::Value,
     pub settings: Settings,
+    /// True where the card holds less than it reports, false where it holds all of it, null where that was not decided.
+    #[serde(default)]
+    pub counterfeit: Option<bool>,
+    /// Bytes that the card reports, from the beginning of the disk to the end of the target.
+    #[serde(default)]
+    pub reported_bytes: Option<u64>,
+    /// Bytes that are certainly there; null where that was not decided.
+    #[serde(default)]
+    pub real_bytes: Option<u64>,
     pub findings: Findings,
     pub advice: Vec<String>,
     pub warnings: Vec<String>,
@@ -177,8 +187,7 @@ impl Report {
 
     /// What to do about the findings, on a card of this size.
     pub fn advise(&self) -> Vec<String> {
-        let says = self.target.offset + self.target.size;
-        let first = advice::counterfeit(&self.findings, says);
+        let first = advice::counterfeit(&self.findings, self.reports());
         first.into_iter().chain(advice::advice(&self.findings)).chain(ways::ways(self)).collect()
     }
 
@@ -294,6 +303,9 @@ pub(crate) mod tests {
                 undo: false,
             },
             advice: advice::advice(&Findings(findings.clone())),
+            counterfeit: None,
+            reported_bytes: None,
+            real_bytes: None,
             findings: Findings(findings),
             warnings: vec![],
             cost: Cost::default(),

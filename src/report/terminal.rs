@@ -32,6 +32,9 @@ pub fn text(r: &Report, d: Dress) -> String {
     let mut out = String::new();
     let bold = |s: &str| if d.colour { format!("\x1b[1m{s}\x1b[0m") } else { s.to_string() };
     let what = r.target.model.as_deref().or(r.host.model.as_deref()).map(|m| format!(" ({m})")).unwrap_or_default();
+    if let Some(line) = r.banner() {
+        let _ = writeln!(out, "{}\n", if d.colour { format!("\x1b[1;31m{line}\x1b[0m") } else { line });
+    }
     let mut head = String::new();
     wrapped(&mut head, "", &format!("{}{what}, {}", r.settings.asked, size(r.target.size)), d.width);
     let _ = writeln!(out, "{}", head.replacen(&r.settings.asked, &bold(&r.settings.asked), 1));
@@ -119,6 +122,11 @@ fn table(out: &mut String, findings: &Findings, d: Dress) {
     for f in &findings.0 {
         let title = format!("{:<22}", f.quantity.title());
         let line = match (f.number(), f.at_least) {
+            _ if f.instead().is_some() => {
+                let mut text = String::new();
+                wrapped(&mut text, &title, f.instead().unwrap_or_default(), d.width);
+                text.trim_end().to_string()
+            }
             (Some(v), _) => {
                 let mut line =
                     format!("{title}{:<14}{:>3.0} %  {:<8}", f.quantity.show(v), (f.confidence * 100.0).floor(), grade(f.confidence));
@@ -161,7 +169,7 @@ fn details(out: &mut String, f: &Finding, d: Dress) {
     for e in &f.evidence {
         wrapped(out, if d.explain { "  - " } else { "  " }, e, d.width);
     }
-    if let (Some(reason), Some(_)) = (&f.reason, f.at_least) {
+    if let (Some(reason), Some(_), None) = (&f.reason, f.at_least, f.instead()) {
         wrapped(out, "  ", reason, d.width);
     }
     for c in &f.caveats {

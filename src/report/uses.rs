@@ -39,7 +39,16 @@ pub struct Use {
 }
 
 pub fn uses(r: &Report) -> Vec<Use> {
-    vec![root(r), logger(r), camera(r), swap(r), boot(r)]
+    let mut all = vec![root(r), logger(r), camera(r), swap(r), boot(r)];
+    // What is written beyond the flash is lost, and what is read there is not what was written.
+    if let (Some(found), Some(c)) = (r.findings.get(Quantity::Capacity), r.is_counterfeit()) {
+        for u in &mut all {
+            u.verdict = Verdict::Poor;
+            u.why = format!("{}: it {}; what is written beyond that is lost", c.word(), c.sizes());
+            u.rests_on = format!("{} ({:.0} %)", Quantity::Capacity.title(), (found.confidence * 100.0).floor());
+        }
+    }
+    all
 }
 
 /// A decided value or bound that is sure enough, with its text.

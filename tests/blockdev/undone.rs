@@ -34,7 +34,7 @@ pub fn write_until_killed(target: &str, journals: &str, seed: &str) {
 }
 
 /// Starts the child, kills it after some writes, and leaves target and journal as they are then.
-fn kill_after(writes: usize, target: &str, journals: &Path) {
+pub fn kill_after(writes: usize, target: &str, journals: &Path) {
     let me = std::env::current_exe().unwrap();
     let mut child = Command::new(me)
         .args(["write-until-killed", target, journals.to_str().unwrap(), &writes.to_string()])

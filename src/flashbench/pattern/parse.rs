@@ -7,6 +7,8 @@ use super::{At, Data, Expr, How, Item, Order, Param, Pattern, Reduce, Statement,
 
 /// Blocks and brackets inside each other.
 const DEPTH: u32 = 32;
+/// Terms of one sum or product: each is a level of the tree that is made of it.
+const TERMS: usize = 256;
 const WORDS: [&str; 29] = [
     "prepare",
     "param",
@@ -315,8 +317,9 @@ impl Parser {
     /// Sums of products; `<<` binds as a product does.
     fn expr(&mut self) -> Got<Expr> {
         let mut left = self.product()?;
-        loop {
+        for n in 0.. {
             let at = self.at();
+            self.few(n, at)?;
             let sign = match self.peek() {
                 Token::Sign("+") => '+',
                 Token::Sign("-") => '-',
@@ -325,12 +328,18 @@ impl Parser {
             self.step();
             left = Expr::Binary(sign, Box::new(left), Box::new(self.product()?), at);
         }
+        Ok(left)
+    }
+
+    fn few(&self, terms: usize, at: At) -> Got<()> {
+        if terms < TERMS { Ok(()) } else { Err((at, format!("more than {TERMS} terms in one expression; name a part of them with let"))) }
     }
 
     fn product(&mut self) -> Got<Expr> {
         let mut left = self.factor()?;
-        loop {
+        for n in 0.. {
             let at = self.at();
+            self.few(n, at)?;
             let sign = match self.peek() {
                 Token::Sign("*") => '*',
                 Token::Sign("/") => '/',
@@ -341,6 +350,7 @@ impl Parser {
             self.step();
             left = Expr::Binary(sign, Box::new(left), Box::new(self.factor()?), at);
         }
+        Ok(left)
     }
 
     fn factor(&mut self) -> Got<Expr> {

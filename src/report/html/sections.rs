@@ -43,6 +43,7 @@ pub fn head(r: &Report, title: &str) -> Markup {
     };
     html! {
         header {
+            @if let Some(line) = r.banner() { p.counterfeit role="alert" { (line) } }
             p.tool { "nandscope " (r.tool.version) ": what is inside a flash card, told by timing it" }
             h1 { (title) }
             p { (size(r.target.size)) ", " (kind) " " code { (r.settings.asked) } (made) }
@@ -67,6 +68,7 @@ fn decided(f: &Finding) -> bool {
 
 fn value(f: &Finding) -> String {
     match (f.number(), f.at_least) {
+        _ if f.instead().is_some() => f.instead().and_then(|t| t.split([';', ',']).next()).unwrap_or_default().into(),
         (Some(v), _) => f.quantity.show(v),
         (None, Some(b)) => format!("at least {}", f.quantity.show(b.0)),
         (None, None) => "undecided".into(),
@@ -147,6 +149,7 @@ fn article(f: &Finding, [plots, above]: &[Vec<&Plot>; 2]) -> Markup {
             h3 { (f.quantity.title()) ": " span.value { (value(f)) } }
             p.sure {
                 @if decided(f) { (confidence(f)) ", " @if f.interval.is_some() { "interval " } @else { "runner-up " } (runner_up(f)) }
+                @else if let Some(why) = f.instead() { (why) "." }
                 @else { "Undecided, because " (f.reason.as_deref().unwrap_or("no reason was given")) "." }
             }
             p { (what) " " (means) }

@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 /// `unix:PATH` or `tcp:HOST:PORT`; port 0 takes any that is free.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,6 +157,14 @@ impl Stream {
         match self {
             Stream::Unix(s) => s.try_clone().map(Stream::Unix),
             Stream::Tcp(s) => s.try_clone().map(Stream::Tcp),
+        }
+    }
+
+    /// How long a read waits for the client; none to wait for ever.
+    pub fn patience(&self, most: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(s) => s.set_read_timeout(most),
+            Stream::Tcp(s) => s.set_read_timeout(most),
         }
     }
 

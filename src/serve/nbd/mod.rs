@@ -26,6 +26,9 @@ use std::time::Duration;
 /// Clients served at the same time; one more is turned away.
 const CLIENTS: usize = 64;
 
+/// How long a client may be silent before it has chosen the card: one that opens a connection and says nothing takes a place from others.
+const SILENT: Duration = Duration::from_millis(if cfg!(test) { 400 } else { 10_000 });
+
 /// How to serve a card over NBD.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -168,7 +171,9 @@ fn client(stream: &Stream, shared: &Shared) -> io::Result<()> {
     let mut input = BufReader::with_capacity(1 << 16, stream);
     let export =
         handshake::Export { name: &shared.name, about: &shared.about, size: shared.engine.size(), sector: shared.engine.sector() as u32 };
+    stream.patience(Some(SILENT))?;
     if handshake::negotiate(&mut input, &mut &*stream, &export)? {
+        stream.patience(None)?;
         transmission::serve(&mut input, &mut &*stream, &shared.engine)?;
     }
     Ok(())

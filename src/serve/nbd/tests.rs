@@ -321,6 +321,77 @@ fn more_clients_than_places_are_turned_away() {
     assert!(again);
 }
 
+/// Connections that are opened and left silent, or stop in the middle of a word, make room for others.
+#[test]
+fn half_open_connections_are_closed() {
+    let h = serve(512);
+    let silent: Vec<UnixStream> = (0..CLIENTS)
+        .map(|i| {
+            let mut s = UnixStream::connect(&h.path).unwrap();
+            let word = [&3u32.to_be_bytes()[..], &OPTION.to_be_bytes(), &option::GO.to_be_bytes(), &[0; 3]].concat();
+            s.write_all(&word[..i % word.len()]).unwrap();
+            s
+        })
+        .collect();
+    let welcome = (0..1000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        UnixStream::connect(&h.path).is_ok_and(|mut s| s.read_exact(&mut [0; 18]).is_ok())
+    });
+    assert!(welcome, "silent clients keep the server to themselves");
+    let mut c = Client::go(&h.path);
+    drop(silent);
+    // One that has chosen the card may be silent for as long as it likes.
+    std::thread::sleep(2 * SILENT);
+    assert_eq!(c.write(0, 0, &[5; 512]), 0);
+}
+
+/// A client that asks for much and reads nothing holds itself up and nobody else, and the server ends all the same.
+#[test]
+fn a_client_that_never_reads_stops_nobody() {
+    let mut h = serve(512);
+    let mut deaf: Vec<Client> = (0..4).map(|_| Client::go(&h.path)).collect();
+    for c in &mut deaf {
+        c.0.set_nonblocking(true).unwrap();
+        let mut ask = REQUEST.to_be_bytes().to_vec();
+        ask.extend([0, 0]);
+        ask.extend(command::READ.to_be_bytes());
+        ask.extend([0; 16]);
+        ask.extend((1u32 << 20).to_be_bytes());
+        while c.0.write(&ask).is_ok_and(|n| n == ask.len()) {}
+    }
+    let mut c = Client::go(&h.path);
+    for i in 0..20 {
+        assert_eq!(c.write(0, i * 4096, &[i as u8; 512]), 0);
+        assert_eq!(c.read(i * 4096, 512), Ok(vec![i as u8; 512]));
+    }
+    h.server.take().unwrap().stop().unwrap();
+    assert!(c.gone());
+}
+
+/// Lengths of 4 GiB cost neither memory nor the server.
+#[test]
+fn lengths_beyond_reason_are_refused_at_once() {
+    let h = serve(512);
+    for which in [option::EXPORT_NAME, option::GO, option::INFO, option::LIST, 77] {
+        let mut c = Client::new(&h.path);
+        let head = [&OPTION.to_be_bytes()[..], &which.to_be_bytes(), &u32::MAX.to_be_bytes()].concat();
+        c.0.write_all(&head).unwrap();
+        assert!(c.gone(), "{which}");
+    }
+    for kind in [command::WRITE, command::READ, command::TRIM, command::WRITE_ZEROES, 99] {
+        let mut c = Client::go(&h.path);
+        c.send(0, kind, 0, u32::MAX, &[]);
+        let mut answer = [0; 16];
+        // A write is closed: what would follow is not to be read.
+        match c.0.read(&mut answer) {
+            Ok(0) | Err(_) => assert_eq!(kind, command::WRITE),
+            Ok(n) => assert!(n == 16 && answer[4..8] != [0; 4], "{kind} {n} {answer:?}"),
+        }
+    }
+    let mut c = Client::go(&h.path);
+    assert_eq!(c.read(0, 512), Ok(vec![0; 512]));
+}
+
 #[test]
 fn one_server_a_socket_and_a_dead_one_makes_room() {
     let mut h = serve(512);
