@@ -148,11 +148,20 @@ fn group(tables: &Tables, key: &[u64], tests: &[&AlignTest]) -> Group {
     }
 }
 
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
 /// The rows that do not wrap.
 fn design(g: &Group) -> Design {
     // The two largest rows wrap over the end on nearly every device; there are enough others.
     let rows: Vec<&Row> = g.rows.iter().filter(|r| !g.wraps(r)).collect();
-    let sizes: Vec<u64> = rows.iter().map(|r| r.align).filter(|&a| a <= LARGEST).collect();
+    let mut sizes: Vec<u64> = rows.iter().map(|r| r.align).filter(|&a| a <= LARGEST).collect();
+    // What all rows feel lies at or below their common divisor, which with rows of 3 * 2^n is no row itself.
+    let all = rows.iter().fold(0, |d, r| common_divisor(d, r.align));
+    if all <= LARGEST && !sizes.contains(&all) && !sizes.is_empty() {
+        sizes.push(all);
+    }
     let feels = rows.iter().map(|r| sizes.iter().map(|&s| r.align.is_multiple_of(s) as u8 as f64).collect()).collect();
     let base: Vec<f64> = rows.iter().map(|r| r.on - r.diff).collect();
     let threes = rows.iter().map(|r| !r.align.is_power_of_two()).collect();
@@ -192,7 +201,7 @@ fn judge(g: &Group) -> Vec<Finding> {
     }
     let d = design(g);
     let fits = posterior(&d);
-    let smallest = g.rows.iter().map(|r| r.align).min().unwrap_or(0);
+    let smallest = d.sizes.iter().copied().min().unwrap_or(0);
     let sorted = |f: &Fit| {
         let mut s: Vec<u64> = f.set.iter().map(|&i| d.sizes[i]).collect();
         s.sort_unstable();
@@ -394,7 +403,8 @@ fn small(q: Quantity, g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)], sma
         let why = match () {
             // What was not measured cannot be absent.
             _ if smallest >= SMALL => {
-                format!("the log has no rows below {}: flashbench -a with a smaller --blocksize prints them", Bytes(smallest))
+                let least = g.rows.iter().map(|r| r.align).min().unwrap_or(smallest);
+                format!("the log has no rows below {}: flashbench -a with a smaller --blocksize prints them", Bytes(least))
             }
             _ if none > 0.5 => format!("no boundary below {} costs time", Bytes(SMALL)),
             _ => format!("the smallest boundaries do not stand out: {} is only the likeliest", Bytes(best.0)),
@@ -403,13 +413,31 @@ fn small(q: Quantity, g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)], sma
     }
     let at = |a: u64| g.rows.iter().find(|r| r.align == a);
     let own = at(best.0).map_or(f64::NAN, |r| r.diff);
-    if best.0 == smallest {
+    let least = g.rows.iter().min_by_key(|r| r.align);
+    if let Some(least) = least.filter(|_| best.0 == smallest) {
         return Finding::undecided(
             q,
-            format!("even the smallest row, {}, costs {} µs more: the boundary lies at or below it", Bytes(smallest), three(own)),
+            format!(
+                "even the smallest row, {}, costs {} µs more: the boundary lies at or below {}",
+                Bytes(least.align),
+                three(least.diff),
+                if least.align == smallest { "it".into() } else { Bytes(smallest).to_string() }
+            ),
         );
     }
-    let below = g.rows.iter().filter(|r| !r.align.is_multiple_of(best.0) && r.align < best.0).map(|r| r.diff);
+    // Half of a size is ruled out by a row that would feel it and does not feel the size.
+    if !g.rows.iter().any(|r| r.align.is_multiple_of((best.0 / 2).max(1)) && !r.align.is_multiple_of(best.0)) {
+        return Finding::undecided(
+            q,
+            format!(
+                "{} costs {} µs more, and no row tells it from {}: the boundary lies at or below it",
+                Bytes(best.0),
+                three(own),
+                Bytes(best.0 / 2)
+            ),
+        );
+    }
+    let below = g.rows.iter().filter(|r| !r.align.is_multiple_of(best.0) && r.align < 2 * best.0).map(|r| r.diff);
     let text = format!(
         "a {} across a multiple of {} takes {} µs more; across smaller ones {} µs",
         g.access(),

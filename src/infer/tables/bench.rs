@@ -177,7 +177,9 @@ fn judge(tables: &Tables, (key, tests): &(Key, Vec<&BenchTest>), write: bool) ->
                 "to keep writing at half of this rate through it, a buffer of {} kB is enough",
                 three((v / 2.0 * hi / 1e3 / 1e3).max(0.01))
             ));
-        w.interval = Some([lo, hi].map(|x| (x * 100.0).round() / 100.0));
+        if good.len() > 1 {
+            w.interval = Some([lo, hi].map(|x| (x * 100.0).round() / 100.0));
+        }
         if max > 10.0 * avg {
             w = w.caveat("seen in a file of a few MB: a longer one may show a longer one");
         }

@@ -246,8 +246,9 @@ pub fn maker(text: &str) -> Option<&'static str> {
         return None;
     }
     let low = text.to_ascii_lowercase();
-    // An address names whoever sells.
-    let low = if low.contains("://") { low.split_whitespace().filter(|w| !w.contains("://")).collect::<Vec<_>>().join(" ") } else { low };
+    // An address names whoever sells, a target of our own a card that is not spoken of.
+    let address = |w: &str| w.contains("://") || w.contains("sim:");
+    let low = if address(&low) { low.split_whitespace().filter(|w| !address(w)).collect::<Vec<_>>().join(" ") } else { low };
     let mut named = MAKERS.into_iter().filter(|m| {
         low.match_indices(m).any(|(i, _)| {
             let before = low[..i].chars().next_back().is_none_or(|c| !c.is_alphanumeric());

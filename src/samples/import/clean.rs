@@ -55,7 +55,9 @@ fn decode(bytes: &[u8]) -> String {
 
 /// A mail saved as it was sent: "735=C2=B5s", lines that end in "=" go on below. `None` where the text is no such mail.
 fn quoted_printable(bytes: &[u8]) -> Option<Vec<u8>> {
-    if ![&b"=C2=B5"[..], b"=B5s", b"=CE=BC", b"=3D"].iter().any(|m| bytes.windows(m.len()).any(|w| w == *m)) {
+    let marks = [&b"=C2=B5"[..], b"=B5s", b"=CE=BC", b"=3D"];
+    let marked = |i: usize| bytes[i] == b'=' && marks.iter().any(|m| bytes[i..].starts_with(m));
+    if !(0..bytes.len()).any(marked) {
         return None;
     }
     let mut out = Vec::with_capacity(bytes.len());

@@ -132,10 +132,12 @@ impl Reader {
             self.damaged += 1;
         }
         let place = Place { file: self.file, line: line.number };
-        if let Some(label) = card::label(text) {
+        // Most lines are rows, which name no card.
+        let row = text.starts_with("align ") || text.starts_with(|c: char| c.is_ascii_digit());
+        if let Some(label) = (!row).then(|| card::label(text)).flatten() {
             self.speaks_of(Identity { label: Some(label), maker: card::maker(text), ..Identity::default() });
         }
-        if let Some(cid) = card::cid(text) {
+        if let Some(cid) = (!row).then(|| card::cid(text)).flatten() {
             self.speaks_of(Identity { cid: Some(cid), ..Identity::default() });
         }
         if text.starts_with('#') {
@@ -260,11 +262,9 @@ impl Reader {
             self.identity.label = Some("the first card".into());
         }
         let conflict = new.conflicts(&self.identity);
-        // A name that comes after the tables of a card without one is of the tables to come: the same word further up would have
-        // been of them.
-        let late = (new.maker.is_some() && self.identity.maker.is_none() || new.named.is_some() && self.identity.named.is_none())
-            && (self.identity.maker.is_none() && self.identity.named.is_none())
-            && !self.parts.is_empty();
+        // A name that comes after the tables of a card without one is of what follows, or of nothing.
+        let nameless = self.identity.maker.is_none() && self.identity.named.is_none();
+        let late = nameless && (new.maker.is_some() || new.named.is_some());
         if !tested || !(conflict || late || new.hints(&self.identity)) {
             // Before the first test the latest word counts.
             let mut old = std::mem::replace(&mut self.identity, new);
@@ -516,6 +516,8 @@ impl Reader {
         }
         // Before parts are joined: a quotation under another card's name is of neither.
         super::quotes::drop_repeats(self.parts.iter_mut().map(|p| &mut p.tables));
+        // What prose at the end names has no tables.
+        self.parts.retain(|p| !p.tables.is_empty());
         let mut cards = card::join_parts(self.parts);
         cards.retain(|c| !c.tables.is_empty());
         for c in &mut cards {

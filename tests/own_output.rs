@@ -1,0 +1,104 @@
+//! What the program prints is read back: record sizes, hosts and cards apart, each pass once; rows of 3 * 2^n; writes as writes.
+//!
+//! covers: C6, F5, F6, G2, G5, Q1
+
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+fn run(args: &[&str], input: Option<&str>) -> String {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_nandscope"));
+    c.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = c.spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let text = input.unwrap_or_default().to_string();
+    let writer = std::thread::spawn(move || {
+        use std::io::Write;
+        let _ = pipe.write_all(text.as_bytes());
+    });
+    let out = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(matches!(out.status.code(), Some(0 | 3)), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn infer(text: &str) -> Value {
+    serde_json::from_str(&run(&["infer", "-", "--json", "-"], Some(text))).unwrap()
+}
+
+#[test]
+fn the_bench_is_read_back_figure_by_figure() {
+    let dir = tempfile::tempdir().unwrap();
+    let json = dir.path().join("b.json");
+    for args in [
+        vec!["sim:wintec-1gb"],
+        vec!["sim:wintec-1gb", "sim:amazon-c10-4gb"],
+        vec!["sim:amazon-c10-4gb", "sim:wintec-1gb", "sim:sandisk-c2-2gb", "--record", "100,512,4096"],
+        vec!["sim:wintec-1gb?host=rp2040-spi", "--record", "512"],
+    ] {
+        let mut all = vec!["bench", "-q", "--file", "200kB", "--json", json.to_str().unwrap()];
+        all.extend(&args);
+        let text = run(&all, None);
+        let want: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+        let got = infer(&text);
+        let cards = got["cards"].as_array().unwrap();
+        let targets = args.iter().filter(|a| a.starts_with("sim:")).count();
+        assert_eq!(cards.len(), targets, "{got:#}");
+        let (mut asked, mut found) = (0, 0);
+        for b in want["benches"].as_array().unwrap() {
+            let card = cards.iter().find(|c| c["name"] == b["target"]).unwrap_or_else(|| panic!("{got:#}"));
+            for p in b["passes"].as_array().unwrap() {
+                asked += 1;
+                let same = |r: &&Value| r["record"] == b["record"] && r["write"] == p["write"];
+                let rows: Vec<&Value> = card["records"].as_array().unwrap().iter().filter(same).collect();
+                assert_eq!(rows.len(), 1, "{card:#}");
+                assert_eq!(rows[0]["passes"], 1, "{card:#}");
+                let host = rows[0]["host"].as_str().unwrap();
+                assert!(b["host"].as_str().unwrap().starts_with(host), "{host}");
+                for (key, printed) in [("speed_kb_s", "speed"), ("max_us", "max"), ("min_us", "min"), ("avg_us", "avg")] {
+                    let (x, y) = (p[key].as_f64().unwrap(), rows[0][printed].as_f64().unwrap());
+                    assert!((x - y).abs() <= if key == "speed_kb_s" { 0.006 } else { 0.51 }, "{key}: {x} {y}");
+                }
+            }
+            found = cards.iter().map(|c| c["records"].as_array().unwrap().len()).sum();
+        }
+        assert_eq!(asked, found, "nothing but what was measured");
+    }
+}
+
+#[test]
+fn alignment_tables_are_read_back() {
+    let model = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/cards/tlc-12mib.toml")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    for (block, unit) in [("12 MiB", "48 KiB"), ("6 MiB", "48 KiB"), ("3 MiB", "48 KiB"), ("24 MiB", "48 KiB"), ("8 MiB", "32 KiB")] {
+        let path = dir.path().join("card.toml");
+        let text =
+            model.replace("erase_block = \"12 MiB\"", &format!("erase_block = \"{block}\"")).replace("48 KiB\"", &format!("{unit}\""));
+        std::fs::write(&path, text).unwrap();
+        let bytes = |s: &str| {
+            let (n, u) = s.split_once(' ').unwrap();
+            n.parse::<i64>().unwrap() * if u == "MiB" { 1 << 20 } else { 1 << 10 }
+        };
+        for b in ["1024", "4096", "16384", "32768"] {
+            let table = run(&["flashbench", "-q", "-a", "-b", b, &format!("sim:{}", path.display())], None);
+            let got = infer(&table);
+            let of = |key: &str| got["findings"].as_array().unwrap().iter().find(|f| f["quantity"] == key).unwrap().clone();
+            let erase = of("erase_block");
+            assert!(erase["value"] == bytes(block) && erase["confidence"].as_f64().unwrap() > 0.9, "{b}: {erase:#}");
+            for (key, truth) in [("page", 16384), ("access_unit", bytes(unit))] {
+                let f = of(key);
+                assert!(f["value"].is_null() || f["value"] == truth, "{b}: {f:#}");
+                assert!(b != "1024" || f["value"] == truth, "{b}: {f:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn write_alignment_is_spoken_of_as_writes() {
+    for card in ["sim:toshiba-emmc", "sim:sandisk-emmc", "sim:flashbench-readme"] {
+        let table = run(&["flashbench", "-A", "-q", "-b", "4096", card], None);
+        let said = run(&["infer", "-"], Some(&table));
+        assert!(!said.contains("a read across") && !said.contains("reads ") && !said.contains("wrap over"), "{said}");
+        assert!(said.contains("unreliable"), "{said}");
+    }
+}
