@@ -15,12 +15,16 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct CompareArgs {
-    /// Reports, or logs of flashbench, SdFat bench, fio, f3, iozone; ref:NAME is a published card, 'ref:' lists them
+    /// Reports, results of bench, busy traces, logs of firmware/, flashbench, SdFat bench, fio, f3, iozone; ref:NAME is a published
+    /// card, 'ref:' lists them
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
-    /// The cards named so far are one lot, those after this another
+    /// The cards named so far are one class or lot, those after this another
     #[arg(long, value_name = "FILE", num_args = 1..)]
     against: Vec<String>,
+    /// With --against: compare the first card with each other one, too
+    #[arg(long, requires = "against")]
+    pairs: bool,
     /// Write the comparison as JSON to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]
     json: Option<PathBuf>,
@@ -37,13 +41,14 @@ pub fn run(a: CompareArgs) -> anyhow::Result<ExitCode> {
     }
     let mut number = 0;
     let mut read = |files: &[String]| -> anyhow::Result<Vec<Subject>> {
-        files
-            .iter()
-            .map(|f| {
+        let mut out = vec![];
+        for f in files {
+            for r in load(f, &references)? {
+                out.push(r.subject(&label(number)));
                 number += 1;
-                Ok(load(f, &references)?.subject(&label(number - 1)))
-            })
-            .collect()
+            }
+        }
+        Ok(out)
     };
     let first = read(&a.files)?;
     let second = read(&a.against)?;
@@ -53,45 +58,54 @@ pub fn run(a: CompareArgs) -> anyhow::Result<ExitCode> {
             bail!("give at least two cards: there is no published figure to compare this one with");
         }
     }
-    finish(&first, &second, &references, a.json.as_deref())
+    finish(&first, &second, &references, a.pairs, a.json.as_deref())
 }
 
 /// A, B, ..., Z, A1, B1, ...
-fn label(i: usize) -> String {
+pub fn label(i: usize) -> String {
     let letter = char::from(b'A' + (i % 26) as u8);
     if i < 26 { letter.to_string() } else { format!("{letter}{}", i / 26) }
 }
 
-fn load(name: &str, references: &[Record]) -> anyhow::Result<Record> {
+fn load(name: &str, references: &[Record]) -> anyhow::Result<Vec<Record>> {
     if let Some(id) = name.strip_prefix("ref:") {
         return match references.iter().find(|r| r.id.strip_prefix("ref-") == Some(id)) {
-            Some(r) => Ok(r.clone()),
+            Some(r) => Ok(vec![r.clone()]),
             None => bail!("there is no published card '{id}'; `nandscope compare ref:` lists them"),
         };
     }
     let bytes = std::fs::read(name).with_context(|| format!("cannot read {name}"))?;
-    Record::from_file(name, &bytes, &Told::default(), 0).map_err(|why| anyhow::anyhow!("{name}: {why}"))
+    Record::all_from_file(name, &bytes, &Told::default(), 0).map_err(|why| anyhow::anyhow!("{name}: {why}"))
 }
 
 fn subjects(references: &[Record]) -> Vec<Subject> {
     references.iter().map(|r| r.subject("")).collect()
 }
 
-/// Prints the comparison; also for `survey compare`.
-pub fn finish(first: &[Subject], second: &[Subject], references: &[Record], json: Option<&Path>) -> anyhow::Result<ExitCode> {
+/// Prints the comparison; also for `survey compare`. Of two classes only the classes, unless `pairs` are asked for.
+pub fn finish(first: &[Subject], second: &[Subject], references: &[Record], pairs: bool, json: Option<&Path>) -> anyhow::Result<ExitCode> {
     let all: Vec<&Subject> = first.iter().chain(second).collect();
     let base = all[0];
-    let published = subjects(references);
-    let pairs: Vec<Pair> = all[1..].iter().map(|b| Pair::of(base, b)).collect();
-    let lots = if second.is_empty() { vec![] } else { compare::lots(first, second) };
+    // What is compared itself is not compared once more as published.
+    let published: Vec<Subject> = subjects(references).into_iter().filter(|p| all.iter().all(|s| s.name != p.name)).collect();
+    let one_by_one = second.is_empty() || pairs;
+    let with = if one_by_one { &all[1..] } else { &[] };
+    let pairs: Vec<Pair> = with.iter().map(|b| Pair::of(base, b)).collect();
+    let (lots, apart) = match second {
+        [] => (vec![], vec![]),
+        _ => (compare::lots(first, second), compare::hosts_apart(first, second)),
+    };
+    let beside = if one_by_one { &all[..] } else { &[] };
     let lines: Vec<String> =
-        all.iter().flat_map(|s| compare::references(s, &published).into_iter().map(|l| format!("{}: {l}", s.label))).collect();
+        beside.iter().flat_map(|s| compare::references(s, &published).into_iter().map(|l| format!("{}: {l}", s.label))).collect();
     if let Some(to) = json {
         let value = serde_json::json!({
             "schema": "nandscope-compare/1",
-            "cards": all.iter().map(|s| serde_json::json!({ "label": s.label, "name": s.name, "identity": s.identity })).collect::<Vec<_>>(),
+            "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
+            "cards": all.iter().enumerate().map(|(i, s)| serde_json::json!({ "label": s.label, "name": s.name, "identity": s.identity, "host": s.host, "simulated": s.simulated, "class": if second.is_empty() { 0 } else { 1 + usize::from(i >= first.len()) } })).collect::<Vec<_>>(),
             "pairs": pairs.iter().map(|p| serde_json::json!({ "a": base.label, "b": p.label, "headline": p.headline, "findings": p.findings, "figures": p.metrics, "samples": p.samples })).collect::<Vec<_>>(),
             "lots": lots,
+            "not_compared": apart,
             "references": lines,
         });
         if to.as_os_str() == "-" {
@@ -101,12 +115,88 @@ pub fn finish(first: &[Subject], second: &[Subject], references: &[Record], json
         }
     }
     if json.is_none_or(|to| to.as_os_str() != "-") {
-        std::io::stdout().write_all(text(&all, &pairs, &lots, &lines, first.len()).as_bytes())?;
+        let mut o = String::new();
+        if !second.is_empty() {
+            o += &lots_text(first, second, &lots, &apart);
+        }
+        if one_by_one {
+            if !o.is_empty() {
+                o.push('\n');
+            }
+            o += &text(&all, &pairs, &lines);
+        }
+        std::io::stdout().write_all(o.as_bytes())?;
     }
     let decided = pairs.iter().any(|p| {
-        p.findings.iter().chain(&p.metrics).any(|d| d.outcome != Outcome::Unclear) || p.samples.iter().any(|e| !e.conditions.is_empty())
+        p.findings.iter().chain(&p.metrics).any(|d| d.outcome != Outcome::Unclear || d.ratio.is_some())
+            || p.samples.iter().any(|e| !e.conditions.is_empty())
     });
-    Ok(if decided || !lines.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
+    Ok(if decided || !lines.is_empty() || !lots.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
+}
+
+/// Two classes beside each other: for each figure the number of cards, median and range, and the ratio of the medians.
+pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], apart: &[String]) -> String {
+    let mut o = String::new();
+    for (title, class) in [("first", first), ("second", second)] {
+        let mut names: Vec<(String, usize)> = vec![];
+        for s in class {
+            let name = if s.simulated && !s.name.starts_with("sim:") { format!("{} (simulated)", s.name) } else { s.name.clone() };
+            match names.iter_mut().find(|n| n.0 == name) {
+                Some(n) => n.1 += 1,
+                None => names.push((name, 1)),
+            }
+        }
+        let list: Vec<String> = names.iter().map(|(n, k)| if *k > 1 { format!("{n} (x{k})") } else { n.clone() }).collect();
+        let cards = if class.len() == 1 { "card" } else { "cards" };
+        let _ = writeln!(o, "{title:<7} {} {cards}: {}", class.len(), list.join(", "));
+    }
+    // What holds for all lines is said once.
+    let none = lots.iter().all(|l| l.least > 0.05);
+    let mut host: Option<&Option<String>> = None;
+    for l in lots {
+        if host != Some(&l.host) {
+            host = Some(&l.host);
+            let on = l.host.as_deref().map_or("inside the cards".to_string(), |h| format!("on {h}"));
+            let _ = writeln!(o, "\n{on:<43}{:>3} {:<28}{:>3} {:<28}{:>13}", "N", "FIRST: MEDIAN (RANGE)", "N", "SECOND", "FIRST/SECOND");
+        }
+        let cell = |v: &[f64]| {
+            let [mid, low, high] = compare::spread(v);
+            match (l.quantity, low == high) {
+                (_, true) => l.show(mid),
+                (Some(q), false) => format!("{} ({} to {})", q.show(mid), q.show(low), q.show(high)),
+                (None, false) => format!("{} ({} to {}) {}", three(mid), three(low), three(high), l.unit),
+            }
+        };
+        let ratio = l.ratio.map_or("-".to_string(), three);
+        let line = format!(
+            "{:<43}{:>3} {:<28}{:>3} {:<28}{ratio:>13}  {}",
+            l.what,
+            l.a.len(),
+            cell(&l.a),
+            l.b.len(),
+            cell(&l.b),
+            if none { String::new() } else { l.verdict() }
+        );
+        let _ = writeln!(o, "{}", line.trim_end());
+    }
+    match lots.iter().map(|l| l.least).min_by(f64::total_cmp) {
+        None => {
+            let _ = writeln!(o, "\nno figure that both have");
+        }
+        Some(p) if none => {
+            let _ = writeln!(o, "\nThe ratios are of these cards. For their lots or classes they are too few: p cannot be below {p:.2}.");
+        }
+        Some(_) => {}
+    }
+    apart.iter().for_each(|a| {
+        let _ = writeln!(o, "not compared: {a}");
+    });
+    for s in first.iter().chain(second) {
+        s.left_out.iter().for_each(|f| {
+            let _ = writeln!(o, "left out of {}: {f}", s.name);
+        });
+    }
+    o
 }
 
 struct Pair {
@@ -129,7 +219,7 @@ impl Pair {
     }
 }
 
-fn text(all: &[&Subject], pairs: &[Pair], lots: &[compare::Lots], references: &[String], first: usize) -> String {
+fn text(all: &[&Subject], pairs: &[Pair], references: &[String]) -> String {
     let mut o = String::new();
     for s in all {
         let _ = writeln!(
@@ -139,15 +229,20 @@ fn text(all: &[&Subject], pairs: &[Pair], lots: &[compare::Lots], references: &[
             s.name,
             s.identity.as_ref().filter(|i| !i.contains(&s.name)).map(|i| format!(" ({i})")).unwrap_or_default()
         );
+        s.left_out.iter().for_each(|f| {
+            let _ = writeln!(o, "   left out: {f}");
+        });
     }
     let a = &all[0].label;
+    let longest = pairs.iter().flat_map(|p| p.findings.iter().chain(&p.metrics)).map(|d| d.what.chars().count() + 2).max();
+    let width = longest.unwrap_or(0).clamp(32, 60);
     for p in pairs {
         let _ = writeln!(o, "\n{a} and {}", p.label);
         p.headline.iter().for_each(|h| {
             let _ = writeln!(o, "  {h}");
         });
         for d in p.findings.iter().chain(&p.metrics) {
-            let _ = writeln!(o, "  {:<32}{:<20}{:<20}{}", d.what, d.a, d.b, verdict(d));
+            let _ = writeln!(o, "  {:<width$}{:<20}{:<20}{}", d.what, d.a, d.b, verdict(d, &p.label));
         }
         for e in &p.samples {
             experiment(&mut o, e, a, &p.label);
@@ -162,20 +257,8 @@ fn text(all: &[&Subject], pairs: &[Pair], lots: &[compare::Lots], references: &[
             "\nOne measurement a card: a difference may be of the day or the reader as well as of the card; repeat each to know."
         );
     }
-    if !lots.is_empty() {
-        let _ = writeln!(o, "\nLots: {} cards against {}", first, all.len() - first);
-        for l in lots {
-            let list = |v: &[f64]| v.iter().map(|x| three(*x).trim_end_matches(".00").to_string()).collect::<Vec<_>>().join(", ");
-            let verdict = match () {
-                _ if l.least > 0.05 => format!("too few cards for a statement about the lots (p cannot be below {:.2})", l.least),
-                _ if l.p <= 0.05 => format!("the lots differ (p = {:.3})", l.p),
-                _ => format!("no difference shown (p = {:.2})", l.p),
-            };
-            let _ = writeln!(o, "  {:<32}{} against {}: {verdict}", l.what, list(&l.a), list(&l.b));
-        }
-    }
     if !references.is_empty() {
-        let _ = writeln!(o, "\nBeside published cards (other hosts: the host is part of the measurement)");
+        let _ = writeln!(o, "\nBeside published cards (the host is part of the measurement)");
         references.iter().for_each(|r| {
             let _ = writeln!(o, "  {r}");
         });
@@ -183,20 +266,22 @@ fn text(all: &[&Subject], pairs: &[Pair], lots: &[compare::Lots], references: &[
     o
 }
 
-fn verdict(d: &Difference) -> String {
-    let ratio = d.ratio.map(|[r, low, high]| {
-        if low.is_finite() {
-            format!(", x{} ({} to {})", three(r), three(low), three(high))
-        } else {
-            format!(", x{}, one figure each: no interval", three(r))
-        }
-    });
-    let ratio = ratio.unwrap_or_default();
+fn verdict(d: &Difference, b: &str) -> String {
+    let words = d.words.as_ref().map(|w| format!("{b} is {w}, ")).unwrap_or_default();
+    let ratio = match (d.ratio, &d.why) {
+        (Some([r, low, high]), _) if low.is_finite() => format!("{words}x{} ({} to {})", three(r), three(low), three(high)),
+        (Some([r, ..]), why) => format!("{words}x{}; {}", three(r), why.as_deref().unwrap_or("no interval")),
+        (None, Some(why)) => why.clone(),
+        (None, None) => String::new(),
+    };
+    let sure = || format!("({:.0} %, {})", d.probability * 100.0, grade(d.probability));
+    let comma = if ratio.is_empty() { "" } else { ", " };
     match d.outcome {
-        Outcome::Same => format!("same ({:.0} %, {}){ratio}", d.probability * 100.0, grade(d.probability)),
-        Outcome::Differs => format!("differs ({:.0} %, {}){ratio}", d.probability * 100.0, grade(d.probability)),
-        Outcome::Unclear if ratio.is_empty() => "cannot be said".into(),
-        Outcome::Unclear => format!("cannot be said{ratio}"),
+        Outcome::Same => format!("same {}{comma}{ratio}", sure()),
+        Outcome::Differs => format!("differs {}{comma}{ratio}", sure()),
+        // One figure each is a ratio, and no statement that could be wrong.
+        Outcome::Unclear if d.why.is_some() => ratio,
+        Outcome::Unclear => format!("cannot be said{comma}{ratio}"),
     }
 }
 

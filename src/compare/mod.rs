@@ -8,13 +8,13 @@ mod lots;
 mod samples;
 mod trend;
 
-pub use lots::{Lots, lots, permutation};
+pub use lots::{Lots, hosts_apart, lots, permutation, spread};
 pub use samples::{Condition, Experiment, mann_whitney, samples};
 pub use trend::{Trend, trend};
 
 use crate::finding::{Finding, Findings, Quantity};
 use crate::samples::Run;
-use crate::samples::metric::Metric;
+use crate::samples::metric::{Metric, Over};
 use crate::units::three;
 use samples::bootstrap_ratio;
 use serde::Serialize;
@@ -28,7 +28,14 @@ pub struct Subject {
     /// Part number and identity numbers; equal for cards that are sold as the same.
     pub identity: Option<String>,
     pub findings: Findings,
+    /// Figures that do not contradict each other.
     pub metrics: Vec<Metric>,
+    /// One name for the host, where it is known: figures are of the host as well as of the card.
+    pub host: Option<String>,
+    /// The card is a model.
+    pub simulated: bool,
+    /// Why figures were left out.
+    pub left_out: Vec<String>,
     pub runs: Vec<Run>,
 }
 
@@ -50,8 +57,14 @@ pub struct Difference {
     pub outcome: Outcome,
     /// Of the outcome; for `Unclear` that of "differs" as far as it is known.
     pub probability: f64,
-    /// Ratio b / a with its 95 % interval, for costs and rates.
+    /// Ratio b / a with its 95 % interval, for costs and rates; the interval is not a number where there is none.
     pub ratio: Option<[f64; 3]>,
+    /// Why there is no interval, or no ratio.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The ratio in words: "2.8x slower".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
 }
 
 /// Probability of a difference from which on it is called one, and below which it is called none.
@@ -85,7 +98,16 @@ pub fn findings(a: &Subject, b: &Subject) -> Vec<Difference> {
 }
 
 fn finding(q: Quantity, a: Option<&Finding>, b: Option<&Finding>) -> Difference {
-    let make = |outcome, probability, ratio| Difference { what: q.title().into(), a: shown(a), b: shown(b), outcome, probability, ratio };
+    let make = |outcome, probability, ratio| Difference {
+        what: q.title().into(),
+        a: shown(a),
+        b: shown(b),
+        outcome,
+        probability,
+        ratio,
+        why: None,
+        words: None,
+    };
     let (Some(x), Some(y)) = (a, b) else { return make(Outcome::Unclear, 0.0, None) };
     if let (Some(i), Some(j), Some(v), Some(w)) = (x.interval, y.interval, x.number(), y.number()) {
         let ratio = ratio_of([v, i[0], i[1]], [w, j[0], j[1]]);
@@ -140,7 +162,7 @@ fn outcome([_, low, high]: [f64; 3]) -> Outcome {
     }
 }
 
-/// Figures of benchmarks with equal conditions. Passes give an interval; single figures only a ratio.
+/// Figures of benchmarks with equal conditions. Passes give an interval; single figures only a ratio, and figures of two hosts none.
 pub fn metrics(a: &Subject, b: &Subject) -> Vec<Difference> {
     let mut out = vec![];
     for x in &a.metrics {
@@ -149,19 +171,30 @@ pub fn metrics(a: &Subject, b: &Subject) -> Vec<Difference> {
             continue;
         }
         let shown = |m: &Metric| format!("{} {}", three(m.value), m.unit);
-        let (outcome, ratio) = if x.passes.len() >= 3 && y.passes.len() >= 3 {
-            let r = bootstrap_ratio(&x.passes, &y.passes);
-            (outcome(r), r)
-        } else {
-            (Outcome::Unclear, [y.value / x.value, f64::NAN, f64::NAN])
+        let plain = [y.value / x.value, f64::NAN, f64::NAN];
+        let (outcome, ratio, why) = match (&a.host, &b.host) {
+            (Some(h), Some(i)) if h != i => (Outcome::Unclear, None, Some(format!("not compared: measured on {h} and on {i}"))),
+            // The longest of some passes is no sample of anything that could be drawn again.
+            _ if x.over != Over::Median => {
+                (Outcome::Unclear, Some(plain), Some(format!("the {} of all calls: no interval", x.over.word())))
+            }
+            _ if x.passes.len() >= 3 && y.passes.len() >= 3 => {
+                let r = bootstrap_ratio(&x.passes, &y.passes);
+                (outcome(r), Some(r), None)
+            }
+            _ if x.passes.is_empty() && y.passes.is_empty() => (Outcome::Unclear, Some(plain), Some("one figure each: no interval".into())),
+            _ => (Outcome::Unclear, Some(plain), Some("an interval needs three passes each".into())),
         };
+        let words = ratio.map(|r| faster(if x.more_is_better() { r[0] } else { 1.0 / r[0] }));
         out.push(Difference {
             what: format!("{}, {}", x.name, x.conditions),
             a: shown(x),
             b: shown(y),
             outcome,
             probability: 0.95,
-            ratio: Some(ratio),
+            ratio,
+            why,
+            words,
         });
     }
     out
@@ -230,7 +263,9 @@ pub fn references(s: &Subject, published: &[Subject]) -> Vec<String> {
         shared.first().is_some_and(|f| f.key() == m.key()) || shared.last().is_some_and(|l| l.key() == m.key())
     };
     for m in s.metrics.iter().filter(ends) {
-        for p in published.iter().filter(|p| p.name != s.name) {
+        // A rate is of the host, too: on another one it says nothing of the cards.
+        let elsewhere = |p: &&Subject| matches!((&s.host, &p.host), (Some(h), Some(i)) if h != i);
+        for p in published.iter().filter(|p| p.name != s.name && !elsewhere(p)) {
             let Some(n) = p.metrics.iter().find(|n| n.name == m.name && n.conditions == m.conditions && n.unit == m.unit) else { continue };
             if !(m.value > 0.0 && n.value > 0.0) {
                 continue;

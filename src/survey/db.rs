@@ -299,6 +299,17 @@ pub const MIGRATIONS: &[&str] = &[
      CREATE INDEX cards_order ON cards (name{C}, id{C});
      DROP INDEX facts_key;
      CREATE INDEX facts_key ON facts (key, value, bound, id);",
+    // Hosts are kept apart, flags are of figures; all rows are made anew from the entries.
+    "ALTER TABLE cards ADD COLUMN host_class TEXT;
+     ALTER TABLE cards ADD COLUMN tool TEXT;
+     ALTER TABLE cards ADD COLUMN seed TEXT;
+     ALTER TABLE cards ADD COLUMN measured BIGINT;
+     ALTER TABLE cards ADD COLUMN simulated BIGINT;
+     ALTER TABLE cards ADD COLUMN undecided TEXT;
+     ALTER TABLE cards ADD COLUMN file_shared TEXT;
+     ALTER TABLE facts ADD COLUMN flagged BIGINT NOT NULL DEFAULT 0;
+     UPDATE cards SET mtime = 0 WHERE path IS NOT NULL;
+     DELETE FROM meta WHERE key IN ('files', 'reference');",
 ];
 
 /// What the table `meta` holds: the version of the tables, and what the index was made from.

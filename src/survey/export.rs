@@ -1,8 +1,10 @@
 //! The survey as a table for other programs: CSV, JSON lines, and a wiki table for a page such as the Linaro flash-card survey.
 
-use super::{Result, Row, Survey};
+use super::db::Val;
+use super::{Fact, Result, Row, Survey, price};
 use crate::finding::Quantity;
 use crate::units::Bytes;
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// RFC 4180; a text that a spreadsheet would run as a formula gets an apostrophe.
@@ -15,35 +17,74 @@ fn csv_cell(text: &str) -> String {
     if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
-/// One line a card; a value and its confidence for every quantity. A bound is written as ">=64".
+/// One line a card; for every quantity its value, how sure that is, and what kind of value it is: "decided", "at least" (a lower
+/// bound), "undecided" (tried, without an answer), or nothing (not tried). Prices come as amount and currency.
 ///
 /// # Errors
 /// The database.
-pub fn csv(s: &mut Survey, rows: &[Row]) -> Result<String> {
+pub fn csv(s: &mut Survey, rows: &[Row], with_serial: bool) -> Result<String> {
     let facts = s.facts()?;
-    let mut out = String::from("id,name,maker,kind,capacity,format,flags");
+    let file = if with_serial { "file" } else { "file_shared" };
+    let more: HashMap<String, Vec<Val>> = s
+        .query(&format!("SELECT id, part, price, host, {file}, tool, seed, measured, simulated, undecided FROM cards"), &[])?
+        .into_iter()
+        .map(|r| (r[0].text(), r))
+        .collect();
+    let mut out =
+        String::from("id,name,maker,kind,part,lot,price,currency,host,file,tool,seed,measured,simulated,capacity_declared,format,flags");
     for q in Quantity::ALL {
-        let _ = write!(out, ",{0},{0}_confidence", q.key());
+        let _ = write!(out, ",{0},{0}_confidence,{0}_state", column(q));
     }
     out.push_str(",figures\r\n");
     for r in rows {
+        let own = more.get(&r.id).map_or(&[][..], Vec::as_slice);
+        let text = |i: usize| own.get(i).map(Val::text).unwrap_or_default();
+        let (amount, code) = price::parse(&text(2)).map_or((text(2), String::new()), |(v, c)| (v.to_string(), c));
         let capacity = r.capacity.map_or(String::new(), |c| c.to_string());
-        let cells = [&r.id, &r.name, &r.maker, &r.kind, &capacity, &r.format, &r.flags.to_string()].map(|c| csv_cell(c));
+        let simulated = if own.get(8).and_then(Val::int) == Some(1) { "1" } else { "0" }.to_string();
+        let cells = [
+            r.id.clone(),
+            r.name.clone(),
+            r.maker.clone(),
+            r.kind.clone(),
+            text(1),
+            r.lot.clone(),
+            amount,
+            code,
+            text(3),
+            text(4),
+            text(5),
+            text(6),
+            text(7),
+            simulated,
+            capacity,
+            r.format.clone(),
+            r.flags.to_string(),
+        ]
+        .map(|c| csv_cell(&c));
         out.push_str(&cells.join(","));
+        let undecided = text(9);
         let own = facts.get(&r.id).map_or(&[][..], Vec::as_slice);
         for q in Quantity::ALL {
             match own.iter().find(|f| f.key == q.key()) {
                 Some(f) => {
-                    let _ = write!(out, ",{}{},{}", if f.bound { ">=" } else { "" }, f.value, f.confidence);
+                    let _ = write!(out, ",{},{},{}", f.value, f.confidence, if f.bound { "at least" } else { "decided" });
                 }
-                None => out.push_str(",,"),
+                None if undecided.split(' ').any(|k| k == q.key()) => out.push_str(",,,undecided"),
+                None => out.push_str(",,,"),
             }
         }
+        let benchmark = |f: &&Fact| Quantity::ALL.iter().all(|q| q.key() != f.key) && !f.key.starts_with("price-");
         let figures: Vec<String> =
-            own.iter().filter(|f| Quantity::ALL.iter().all(|q| q.key() != f.key)).map(|f| format!("{}={}", f.key, f.shown)).collect();
+            own.iter().filter(benchmark).map(|f| format!("{}={}{}", f.key, f.shown, if f.flagged { " (flagged)" } else { "" })).collect();
         let _ = write!(out, ",{}\r\n", csv_cell(&figures.join("; ")));
     }
     Ok(out)
+}
+
+/// The name of a quantity's column: the size that was found stands beside the one that is declared.
+fn column(q: Quantity) -> &'static str {
+    if q == Quantity::Capacity { "capacity_found" } else { q.key() }
 }
 
 /// One entry a line, without the originals.

@@ -2,7 +2,7 @@
 
 use crate::report::Report;
 use crate::samples::import::BenchPass;
-use crate::samples::metric::Metric;
+use crate::samples::metric::{Metric, Over};
 use crate::samples::records::contradiction;
 use crate::units::Bytes;
 
@@ -24,9 +24,10 @@ pub fn report_metrics(r: &Report) -> Vec<Metric> {
     out
 }
 
-/// Figures of a record benchmark, and what rule G7 says of them.
-pub fn bench_metrics(record: Option<u32>, passes: &[BenchPass]) -> (Vec<Metric>, Vec<String>) {
-    let conditions = record.map_or("records of unknown size".to_string(), |r| format!("{r} B records"));
+/// Figures of a record benchmark, and what the consistency rule (G7) says of them. Longest and shortest are those of all
+/// passes. `suffix` names further conditions.
+pub fn bench_metrics(record: Option<u32>, suffix: &str, passes: &[BenchPass]) -> (Vec<Metric>, Vec<String>) {
+    let conditions = record.map_or("records of unknown size".to_string(), |r| format!("{r} B records")) + suffix;
     let mut metrics = vec![];
     let mut flags = vec![];
     for (write, name) in [(true, "record write"), (false, "record read")] {
@@ -34,18 +35,19 @@ pub fn bench_metrics(record: Option<u32>, passes: &[BenchPass]) -> (Vec<Metric>,
         if of.is_empty() {
             continue;
         }
+        let wrong = |p: &&BenchPass| contradiction(record.map(u64::from), p.speed, [p.max, p.min, p.avg]);
+        flags.extend(of.iter().filter_map(wrong).map(|why| format!("{name}, {conditions}: {why}")));
         let all = |f: &dyn Fn(&BenchPass) -> f64| of.iter().map(|p| f(p)).filter(|x| x.is_finite()).collect::<Vec<f64>>();
         // Where only speeds were published there are no times.
-        let mut push = |name: &str, unit: &str, values: Vec<f64>| {
+        let mut push = |name: &str, unit: &str, values: Vec<f64>, over: Over| {
             if !values.is_empty() {
-                metrics.push(Metric::new(name, conditions.clone(), unit, &values));
+                metrics.push(Metric::new(name, conditions.clone(), unit, &values).over(over));
             }
         };
-        push(name, "kB/s", all(&|p| p.speed));
-        push(&format!("{name}, longest time"), "µs", all(&|p| p.max));
-        push(&format!("{name}, average time"), "µs", all(&|p| p.avg));
-        let wrong = of.iter().filter_map(|p| contradiction(record.map(u64::from), p.speed, [p.max, p.min, p.avg]));
-        flags.extend(wrong.map(|why| format!("{name}, {conditions}: {why}")));
+        push(name, "kB/s", all(&|p| p.speed), Over::Median);
+        push(&format!("{name}, longest time"), "µs", all(&|p| p.max), Over::Longest);
+        push(&format!("{name}, shortest time"), "µs", all(&|p| p.min), Over::Shortest);
+        push(&format!("{name}, average time"), "µs", all(&|p| p.avg), Over::Median);
     }
     (metrics, flags)
 }

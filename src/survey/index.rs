@@ -3,6 +3,7 @@
 use super::db::{Db, Val, remember};
 use super::record::{Record, SCHEMA};
 use super::{Added, Result, SurveyError, io};
+use super::{hosts, price};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -89,8 +90,9 @@ pub fn sync(db: &mut Db, cards: &Path, sum: Option<i64>) -> Result<()> {
 /// # Errors
 /// One sentence: where it is damaged, or of which other kind it is.
 pub fn parse(text: &str) -> std::result::Result<Record, String> {
-    let r: Record = serde_json::from_str(text)
+    let mut r: Record = serde_json::from_str(text)
         .map_err(|e| if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() })?;
+    r.mend();
     match r.schema.as_str() {
         SCHEMA if !r.id.is_empty() => Ok(r),
         SCHEMA => Err("it has no id".into()),
@@ -127,6 +129,23 @@ pub fn remove(db: &mut Db, cards: Option<&Path>, id: &str, file: Option<&str>) -
         }
         Ok(())
     })
+}
+
+/// Rows of a server that an older program made are made anew from the entries beside them.
+///
+/// # Errors
+/// The database. An entry that cannot be read keeps its row.
+pub fn again(db: &mut Db) -> Result<()> {
+    let ids = db.query("SELECT id FROM cards WHERE json IS NOT NULL ORDER BY id", &[])?;
+    for id in ids.iter().map(|r| r[0].text()) {
+        let json = db.query("SELECT json FROM cards WHERE id = $1", &[id.as_str().into()])?;
+        let text = json.first().map(|r| r[0].text()).unwrap_or_default();
+        if let Ok(r) = parse(&text) {
+            drop_id(db, &id)?;
+            insert(db, &r, None, Some(&text))?;
+        }
+    }
+    Ok(())
 }
 
 fn shift(db: &mut Db, by: i64) -> Result<()> {
@@ -185,7 +204,10 @@ pub fn insert(db: &mut Db, r: &Record, file: Option<(&str, Stamp)>, json: Option
         .chain([&c.maker, &c.ids, &c.part, &c.kind, &c.price, &c.lot, &s.host, &s.citation, &s.tool, &s.url].map(Option::as_deref))
         .flatten()
         .chain(r.notes.iter().map(String::as_str))
+        .chain(s.simulated.then_some("simulated"))
         .collect();
+    let undecided: Vec<&str> =
+        r.findings.0.iter().filter(|f| f.value.is_none() && f.at_least.is_none()).map(|f| f.quantity.key()).collect();
     use crate::finding::Quantity as Q;
     let values = [
         r.id.as_str().into(),
@@ -212,34 +234,47 @@ pub fn insert(db: &mut Db, r: &Record, file: Option<(&str, Stamp)>, json: Option
         fact(Q::EraseBlock),
         fact(Q::OpenAusLinear),
         fact(Q::OpenAusRandom),
+        s.host.as_deref().map(hosts::class).into(),
+        some(&s.tool),
+        s.seed.map(|n| n.to_string()).into(),
+        s.measured.map(|n| n as i64).into(),
+        Val::Int(i64::from(s.simulated)),
+        undecided.join(" ").into(),
+        r.shared_file().into(),
     ];
     let made = db.execute(
         "INSERT INTO cards (id, name, maker, ids, part, kind, capacity, price, lot, format, file, host, citation, added, flags, words, summary, json, path, mtime, size,
-            erase_block, open_linear, open_random)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24) ON CONFLICT (id) DO NOTHING",
+            erase_block, open_linear, open_random, host_class, tool, seed, measured, simulated, undecided, file_shared)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31) ON CONFLICT (id) DO NOTHING",
         &values,
     )?;
     if made == 0 {
         return Ok(false);
     }
-    let found = decided.iter().map(|(f, v)| (f.quantity.key().to_string(), *v, f.confidence, f.value.is_none(), shown(f, *v)));
+    let found = decided.iter().map(|(f, v)| (f.quantity.key().to_string(), *v, f.confidence, f.value.is_none(), shown(f, *v), false));
     let figures = r
         .metrics
         .iter()
         .filter(|m| m.value.is_finite())
-        .map(|m| (m.key(), m.value, 1.0, false, format!("{} {}", crate::units::three(m.value), m.unit)));
-    let facts: Vec<[Val; 6]> = found
+        .map(|m| (m.key(), m.value, 1.0, false, format!("{} {}", crate::units::three(m.value), m.unit), r.flagged(m)));
+    let cost = c
+        .price
+        .as_deref()
+        .and_then(|p| price::parse(p).ok())
+        .map(|(v, code)| (price::key(&code), v, 1.0, false, format!("{v} {code}"), false));
+    let facts: Vec<[Val; 7]> = found
         .chain(figures)
-        .map(|(key, value, confidence, bound, shown)| {
-            [r.id.as_str().into(), key.into(), Val::Real(value), Val::Real(confidence), Val::Int(i64::from(bound)), shown.into()]
+        .chain(cost)
+        .map(|(key, value, confidence, bound, shown, flagged)| {
+            let [bound, flagged] = [bound, flagged].map(|b| Val::Int(i64::from(b)));
+            [r.id.as_str().into(), key.into(), Val::Real(value), Val::Real(confidence), bound, shown.into(), flagged]
         })
         .collect();
     // Many rows a statement: a server answers each statement by itself.
     for some in facts.chunks(32) {
-        let rows: Vec<String> = (0..some.len())
-            .map(|i| format!("(${}, ${}, ${}, ${}, ${}, ${})", 6 * i + 1, 6 * i + 2, 6 * i + 3, 6 * i + 4, 6 * i + 5, 6 * i + 6))
-            .collect();
-        let sql = format!("INSERT INTO facts (id, key, value, confidence, bound, shown) VALUES {}", rows.join(", "));
+        let rows: Vec<String> =
+            (0..some.len()).map(|i| format!("({})", (1..=7).map(|k| format!("${}", 7 * i + k)).collect::<Vec<_>>().join(", "))).collect();
+        let sql = format!("INSERT INTO facts (id, key, value, confidence, bound, shown, flagged) VALUES {}", rows.join(", "));
         db.execute(&sql, &some.concat())?;
     }
     Ok(true)

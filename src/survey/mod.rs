@@ -8,13 +8,19 @@ pub mod chart;
 pub mod db;
 pub mod export;
 mod figures;
+pub mod hosts;
 mod index;
+pub mod price;
 pub mod published;
 mod query;
 pub mod record;
 pub mod site;
+mod sources;
+mod wiki;
 
+use crate::finding::Quantity;
 use db::{Db, DbError, Val};
+pub use query::of_benchmark;
 use record::{Record, Told};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,6 +28,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The index of a directory, beside `cards`.
 const INDEX: &str = "index.sqlite";
+
+/// What the rows of a server's tables hold of an entry; higher once they hold more.
+const ROWS: i64 = 2;
 
 /// Where a survey lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +94,11 @@ pub struct Row {
     /// Decided findings and figures in one line.
     pub summary: String,
     pub flags: i64,
+    pub lot: String,
+    /// One name for each host; empty where nobody said.
+    pub host: String,
+    /// Neither a finding nor a figure: only what the notes say.
+    pub bare: bool,
 }
 
 /// A decided quantity or a figure of a benchmark, as the index has it.
@@ -95,12 +109,16 @@ pub struct Fact {
     pub confidence: f64,
     /// The value is only a lower bound.
     pub bound: bool,
+    /// It contradicts another figure of its entry.
+    pub flagged: bool,
     pub shown: String,
 }
 
 pub struct Survey {
     db: Db,
     dir: Option<PathBuf>,
+    /// There is no such directory yet: only the cards that come with the program are known.
+    pub absent: bool,
     /// Files that could not be read, with the reason.
     pub skipped: Vec<(String, String)>,
 }
@@ -110,17 +128,34 @@ fn io<T>(path: &Path, r: std::io::Result<T>) -> Result<T> {
 }
 
 impl Survey {
-    /// Opens or begins a survey, and brings its index up to date with the files.
+    /// Opens a survey, and brings its index up to date with the files. A directory that is no survey yet is left alone; what
+    /// comes with the program can be read all the same.
     ///
     /// # Errors
     /// The directory or server cannot be used, or was written by a newer program.
     pub fn open(place: &Place) -> Result<Survey> {
         match place {
-            Place::Server(url) => Survey { db: Db::postgres(url)?, dir: None, skipped: vec![] }.ready(),
+            Place::Dir(dir) if !dir.join("cards").is_dir() => {
+                if dir.exists() && !dir.is_dir() {
+                    return io(dir, Err(std::io::ErrorKind::NotADirectory.into()));
+                }
+                Survey { db: Db::sqlite(Path::new(":memory:"))?, dir: None, absent: true, skipped: vec![] }.ready()
+            }
+            _ => Survey::begin(place),
+        }
+    }
+
+    /// Opens a survey, or begins one where there is none.
+    ///
+    /// # Errors
+    /// The directory or server cannot be used, or was written by a newer program.
+    pub fn begin(place: &Place) -> Result<Survey> {
+        match place {
+            Place::Server(url) => Survey { db: Db::postgres(url)?, dir: None, absent: false, skipped: vec![] }.ready(),
             Place::Dir(dir) => {
                 let cards = dir.join("cards");
                 io(&cards, std::fs::create_dir_all(&cards))?;
-                let begin = || Survey { db: Db::sqlite(&dir.join(INDEX))?, dir: Some(dir.clone()), skipped: vec![] }.ready();
+                let begin = || Survey { db: Db::sqlite(&dir.join(INDEX))?, dir: Some(dir.clone()), absent: false, skipped: vec![] }.ready();
                 match begin() {
                     Err(e) if e.is_ruin() => {
                         discard(dir);
@@ -136,6 +171,12 @@ impl Survey {
     fn ready(mut self) -> Result<Survey> {
         let meta = db::migrate(&mut self.db)?;
         self.references(meta.get("reference").copied())?;
+        if self.dir.is_none() && !self.absent && meta.get("rows") != Some(&ROWS) {
+            self.db.transaction(|db| {
+                index::again(db)?;
+                Ok::<(), SurveyError>(db::remember(db, "rows", ROWS)?)
+            })?;
+        }
         if let Some(dir) = &self.dir {
             let cards = dir.join("cards");
             index::sync(&mut self.db, &cards, meta.get("files").copied())?;
@@ -150,7 +191,7 @@ impl Survey {
         match (what(self), self.dir.clone()) {
             (Err(e), Some(dir)) if e.is_ruin() => {
                 discard(&dir);
-                *self = Survey::open(&Place::Dir(dir))?;
+                *self = Survey::begin(&Place::Dir(dir))?;
                 what(self)
             }
             (done, _) => done,
@@ -173,13 +214,13 @@ impl Survey {
         })
     }
 
-    /// Adds files; `done` is told of each. Reading runs on all processors, the index takes them in the order they are ready.
+    /// Adds files; `done` is told of each card in them. Reading runs on all processors, the index takes them in the order they are ready.
     ///
     /// # Errors
     /// The directory or database fails. A file that is no result is no error: `done` gets the reason.
     pub fn add(&mut self, files: &[PathBuf], told: &Told, now: u64, done: &mut dyn FnMut(&Path, Added)) -> Result<()> {
         let next = AtomicUsize::new(0);
-        let (send, receive) = std::sync::mpsc::sync_channel::<(usize, std::result::Result<(Record, String), String>)>(64);
+        let (send, receive) = std::sync::mpsc::sync_channel::<(usize, std::result::Result<Vec<(Record, String)>, String>)>(64);
         let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(files.len().max(1));
         std::thread::scope(|scope| {
             for _ in 0..workers {
@@ -189,8 +230,9 @@ impl Survey {
                         let i = next.fetch_add(1, Ordering::Relaxed);
                         let Some(path) = files.get(i) else { break };
                         let read = std::fs::read(path).map_err(|e| e.to_string());
-                        let record = read.and_then(|b| Record::from_file(&path.display().to_string(), &b, told, now));
-                        let text = record.and_then(|r| serde_json::to_string(&r).map(|t| (r, t)).map_err(|e| e.to_string()));
+                        let record = read.and_then(|b| Record::all_from_file(&path.display().to_string(), &b, told, now));
+                        let one = |r: Record| serde_json::to_string(&r).map(|t| (r, t)).map_err(|e| e.to_string());
+                        let text = record.and_then(|all| all.into_iter().map(one).collect());
                         if send.send((i, text)).is_err() {
                             break;
                         }
@@ -204,7 +246,7 @@ impl Survey {
                 let (mut good, mut results) = (vec![], vec![]);
                 for (i, read) in waiting.by_ref().take(256) {
                     match read {
-                        Ok((r, text)) => good.push((i, r, text)),
+                        Ok(all) => good.extend(all.into_iter().map(|(r, text)| (i, r, text))),
                         Err(why) => results.push((i, Added::Refused(why))),
                     }
                 }
@@ -230,8 +272,7 @@ impl Survey {
     /// # Errors
     /// A condition that cannot be understood, or the database.
     pub fn list(&mut self, words: &[String], most: Option<usize>, summary: bool) -> Result<(Vec<Row>, usize)> {
-        let conditions: Vec<query::Condition> =
-            words.iter().map(|w| query::parse(w)).collect::<std::result::Result<_, _>>().map_err(SurveyError::Query)?;
+        let conditions = self.conditions(words)?;
         let (sql, values) = query::all(&conditions, 0);
         let summary = if summary { "summary" } else { "''" };
         let limit = most.map_or(String::new(), |n| format!(" LIMIT {n}"));
@@ -239,7 +280,8 @@ impl Survey {
         self.mend(|s| {
             let rows = s.db.words(&format!(
                 "SELECT id, name, COALESCE(maker, ''), COALESCE(kind, ''), capacity, format, {summary}, flags,
-                    COALESCE(erase_block, ''), COALESCE(open_linear, ''), COALESCE(open_random, '')
+                    COALESCE(erase_block, ''), COALESCE(open_linear, ''), COALESCE(open_random, ''), COALESCE(lot, ''),
+                    COALESCE(host_class, ''), CASE WHEN summary = '' THEN 1 ELSE 0 END
                  FROM cards WHERE {sql} ORDER BY {order}{limit}"
             ));
             let rows: Vec<Row> = s.db.query(&rows, &values)?.into_iter().map(row).collect();
@@ -252,6 +294,50 @@ impl Survey {
             };
             Ok((rows, count))
         })
+    }
+
+    /// Conditions that name what some entry has.
+    fn conditions(&mut self, words: &[String]) -> Result<Vec<query::Condition>> {
+        let mut all: Vec<query::Condition> =
+            words.iter().map(|w| query::parse(w)).collect::<std::result::Result<_, _>>().map_err(SurveyError::Query)?;
+        for (c, word) in all.iter_mut().zip(words) {
+            let Some(key) = c.figure.clone() else { continue };
+            if key == "price" {
+                let rows = self.query("SELECT DISTINCT key FROM facts WHERE key LIKE 'price-%' ORDER BY key", &[])?;
+                let codes: Vec<String> = rows.iter().map(|r| r[0].text()[6..].to_uppercase()).collect();
+                match &codes[..] {
+                    [] => {
+                        return Err(SurveyError::Query(format!(
+                            "'{word}': no card has a price; `survey add --price '5.75 USD'` gives it one"
+                        )));
+                    }
+                    [one] => c.values[0] = price::key(one).into(),
+                    many => {
+                        return Err(SurveyError::Query(format!(
+                            "'{word}': there are prices in {}, which are not compared; say which, as in '{word}{}'",
+                            many.join(", "),
+                            many[0]
+                        )));
+                    }
+                }
+            } else if self.query("SELECT 1 FROM facts WHERE key = $1 LIMIT 1", &[key.as_str().into()])?.is_empty() {
+                return Err(self.no_figure(word, &key));
+            }
+        }
+        Ok(all)
+    }
+
+    /// That no entry has a figure, and what it may have been meant to be.
+    fn no_figure(&mut self, word: &str, key: &str) -> SurveyError {
+        if let Some(code) = key.strip_prefix("price-") {
+            return SurveyError::Query(format!("'{word}': no card has a price in {}", code.to_uppercase()));
+        }
+        let rows = self.query("SELECT DISTINCT key FROM facts", &[]).unwrap_or_default();
+        let known: Vec<String> = rows.iter().map(|r| r[0].text()).chain(Quantity::ALL.iter().map(|q| q.key().to_string())).collect();
+        let meant = query::nearest(key, known.iter().map(String::as_str)).map_or(String::new(), |m| format!("; did you mean {m}?"));
+        SurveyError::Query(format!(
+            "'{word}': no card has a figure named '{key}'{meant} `nandscope survey chart --figure list` prints the rates"
+        ))
     }
 
     /// One entry, by its id or the beginning of it.
@@ -333,9 +419,15 @@ impl Survey {
             Val::Int(i) => *i as f64,
             _ => f64::NAN,
         };
-        for r in self.db.query("SELECT id, key, value, confidence, bound, shown FROM facts ORDER BY id, key", &[])? {
-            let fact =
-                Fact { key: r[1].text(), value: real(&r[2]), confidence: real(&r[3]), bound: r[4].int() == Some(1), shown: r[5].text() };
+        for r in self.db.query("SELECT id, key, value, confidence, bound, shown, flagged FROM facts ORDER BY id, key", &[])? {
+            let fact = Fact {
+                key: r[1].text(),
+                value: real(&r[2]),
+                confidence: real(&r[3]),
+                bound: r[4].int() == Some(1),
+                shown: r[5].text(),
+                flagged: r[6].int() == Some(1),
+            };
             out.entry(r[0].text()).or_default().push(fact);
         }
         Ok(out)
@@ -355,6 +447,9 @@ fn row(r: Vec<Val>) -> Row {
         erase_block: r[8].text(),
         open_linear: r[9].text(),
         open_random: r[10].text(),
+        lot: r[11].text(),
+        host: r[12].text(),
+        bare: r[13].int() == Some(1),
     }
 }
 

@@ -74,7 +74,7 @@ pub fn published() -> Vec<Record> {
             r.findings = Findings(found.collect());
             for b in p.bench {
                 let pass = |write: bool, x: [f64; 4]| BenchPass { line: 0, write, speed: x[0], max: x[1], min: x[2], avg: x[3] };
-                let (m, f) = bench_metrics(Some(b.record), &[pass(true, b.write), pass(false, b.read)]);
+                let (m, f) = bench_metrics(Some(b.record), "", &[pass(true, b.write), pass(false, b.read)]);
                 r.metrics.extend(m);
                 r.flags.extend(f);
             }

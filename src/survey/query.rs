@@ -1,6 +1,7 @@
 //! What `survey search` understands: words, and conditions such as `erase_block=4MiB`, `open_aus_linear>=5`, `maker=sandisk`.
 
 use super::db::Val;
+use super::{hosts, price};
 use crate::finding::Quantity;
 use crate::units::Bytes;
 
@@ -9,6 +10,14 @@ use crate::units::Bytes;
 pub struct Condition {
     pub sql: String,
     pub values: Vec<Val>,
+    /// The figure that some entry must have; "price" where no currency was named.
+    pub figure: Option<String>,
+}
+
+impl Condition {
+    fn new(sql: impl Into<String>, values: Vec<Val>) -> Condition {
+        Condition { sql: sql.into(), values, figure: None }
+    }
 }
 
 const TEXTS: [&str; 9] = ["id", "name", "maker", "ids", "part", "kind", "format", "lot", "host"];
@@ -17,7 +26,7 @@ const TEXTS: [&str; 9] = ["id", "name", "maker", "ids", "part", "kind", "format"
 /// One sentence that names the word and what would be right.
 pub fn parse(word: &str) -> Result<Condition, String> {
     let Some(at) = word.find(['=', '<', '>', '!']) else {
-        return Ok(Condition { sql: "HAS(words, ?) > 0".into(), values: vec![word.to_lowercase().into()] });
+        return Ok(Condition::new("HAS(words, ?) > 0", vec![word.to_lowercase().into()]));
     };
     let key = word[..at].trim().to_lowercase().replace('-', "_");
     let op = ["<=", ">=", "!=", "=", "<", ">"]
@@ -30,23 +39,51 @@ pub fn parse(word: &str) -> Result<Condition, String> {
     }
     if TEXTS.contains(&key.as_str()) {
         let part = wanted.to_lowercase();
+        // A host has one name, whatever a log calls it.
+        if let Some(class) = hosts::known(wanted).filter(|_| key == "host" && ["=", "!="].contains(&op)) {
+            return Ok(Condition::new(format!("COALESCE(host_class, '') {op} ?"), vec![class.into()]));
+        }
         return match op {
-            "=" => Ok(Condition { sql: format!("HAS(LOWER(COALESCE({key}, '')), ?) > 0"), values: vec![part.into()] }),
-            "!=" => Ok(Condition { sql: format!("HAS(LOWER(COALESCE({key}, '')), ?) = 0"), values: vec![part.into()] }),
+            "=" => Ok(Condition::new(format!("HAS(LOWER(COALESCE({key}, '')), ?) > 0"), vec![part.into()])),
+            "!=" => Ok(Condition::new(format!("HAS(LOWER(COALESCE({key}, '')), ?) = 0"), vec![part.into()])),
             _ => Err(format!("'{word}': {key} is text; use = or !=")),
         };
     }
-    let quantity = Quantity::ALL.iter().any(|q| q.key() == key);
+    if key == "price" {
+        let (amount, code) = match wanted.parse::<f64>() {
+            Ok(v) if v.is_finite() => (v, None),
+            _ => price::parse(wanted).map(|(v, c)| (v, Some(c)))?,
+        };
+        let figure = code.map_or("price".to_string(), |c| price::key(&c));
+        let values = vec![figure.as_str().into(), Val::Real(amount)];
+        let sql = format!("id IN (SELECT f.id FROM facts f WHERE f.key = ? AND f.value {op} ?)");
+        return Ok(Condition { sql, values, figure: Some(figure) });
+    }
+    // What a card declares and what was found have a name each; the short one is what it declares.
+    let (key, declared) = match key.as_str() {
+        "capacity" | "capacity_declared" => ("capacity".to_string(), true),
+        "capacity_found" | "real_capacity" => ("capacity".to_string(), false),
+        _ => (key, false),
+    };
+    let quantity = !declared && Quantity::ALL.iter().any(|q| q.key() == key);
     // A figure of a benchmark is named as `survey show` prints it: record-write-100-b-records.
-    if !quantity && !key.contains('_') && !["capacity", "flags"].contains(&key.as_str()) {
-        let names: Vec<&str> = Quantity::ALL.iter().map(|q| q.key()).collect();
-        return Err(format!("'{word}': there is no '{key}'; there are {}, capacity, flags, {}", TEXTS.join(", "), names.join(", ")));
+    if !quantity && !declared && !key.contains('_') && key != "flags" {
+        let names: Vec<&str> = Quantity::ALL.iter().map(|q| q.key()).filter(|k| *k != "capacity").collect();
+        let meant = nearest(&key, names.iter().chain(&TEXTS).chain(&["capacity", "flags", "price"]).copied());
+        return Err(match meant {
+            Some(m) => format!("'{word}': there is no '{key}'; did you mean {m}?"),
+            None => format!(
+                "'{word}': there is no '{key}'; there are {}, capacity (declared), capacity_found, price, flags, {}",
+                TEXTS.join(", "),
+                names.join(", ")
+            ),
+        });
     }
     let number = wanted.parse::<f64>().ok().filter(|v| v.is_finite()).or_else(|| wanted.parse::<Bytes>().ok().map(|b| b.0 as f64));
     let Some(v) = number else { return Err(format!("'{word}': '{wanted}' is not a number or a size such as 4MiB")) };
     match key.as_str() {
-        "capacity" => Ok(Condition { sql: format!("capacity {op} ?"), values: vec![Val::Int(v as i64)] }),
-        "flags" => Ok(Condition { sql: format!("flags {op} ?"), values: vec![Val::Int(v as i64)] }),
+        "capacity" if declared => Ok(Condition::new(format!("capacity {op} ?"), vec![Val::Int(v as i64)])),
+        "flags" => Ok(Condition::new(format!("flags {op} ?"), vec![Val::Int(v as i64)])),
         _ => {
             let key = if quantity { key } else { key.replace('_', "-") };
             // "At least 64" answers ">= 5", and is silent on "= 64" and "< 100".
@@ -54,10 +91,41 @@ pub fn parse(word: &str) -> Result<Condition, String> {
             Ok(Condition {
                 // Not correlated: read once, whatever the number of cards.
                 sql: format!("id IN (SELECT f.id FROM facts f WHERE f.key = ? AND f.value {op} ?{bound})"),
+                figure: (!quantity).then(|| key.clone()),
                 values: vec![key.into(), Val::Real(v)],
             })
         }
     }
+}
+
+/// Whether a condition is about a figure of a benchmark, which is of the host as well as of the card.
+pub fn of_benchmark(word: &str) -> bool {
+    parse(word).is_ok_and(|c| c.figure.is_some_and(|f| !f.starts_with("price")))
+}
+
+/// The name that is nearest to a misspelt one, where one is near: at most a fifth of its letters differ, and two at least may.
+pub fn nearest<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |s: &str| s.to_lowercase().replace('-', "_").chars().collect::<Vec<char>>();
+    let wanted = plain(key);
+    let best = names.map(|n| (distance(&wanted, &plain(n)), n)).min()?;
+    (best.0 <= (wanted.len() / 5).max(2) && best.0 < wanted.len().max(2) - 1).then_some(best.1)
+}
+
+/// Letters to change, add or take away, two neighbours that changed places counting as one (optimal string alignment).
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut d: Vec<Vec<usize>> = vec![vec![0; b.len() + 1]; a.len() + 1];
+    (0..=a.len()).for_each(|i| d[i][0] = i);
+    (0..=b.len()).for_each(|j| d[0][j] = j);
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            let change = d[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            d[i][j] = change.min(d[i - 1][j] + 1).min(d[i][j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                d[i][j] = d[i][j].min(d[i - 2][j - 2] + 1);
+            }
+        }
+    }
+    d[a.len()][b.len()]
 }
 
 /// All conditions at once, with $1, $2, ... for the values, which begin after `used` others.
@@ -104,6 +172,23 @@ mod tests {
             let e = parse(bad).unwrap_err();
             assert!(e.contains(says), "{bad}: {e}");
         }
+        for (wrong, meant) in [
+            ("open_aus_linaer", "open_aus_linear"),
+            ("eraseblock", "erase_block"),
+            ("record-wirte-512-b-records", "record-write-512-b-records"),
+            ("capacty", "capacity"),
+            ("colour", ""),
+            ("ab", ""),
+        ] {
+            let names = ["open_aus_linear", "open_aus_random", "erase_block", "capacity", "record-write-512-b-records", "id", "lot"];
+            assert_eq!(nearest(wrong, names.into_iter()).unwrap_or(""), meant, "{wrong}");
+        }
+        assert!(parse("price<cheap").unwrap_err().contains("is no price"));
+        assert_eq!(parse("price<10EUR").unwrap().figure.as_deref(), Some("price-eur"));
+        assert_eq!(
+            (parse("capacity>8GB").unwrap().figure, parse("real_capacity<8GB").unwrap().values[0].text()),
+            (None, "capacity".into())
+        );
         // Nothing that is typed becomes SQL.
         let c = parse("x'; DROP TABLE cards; --").unwrap();
         assert_eq!(c.sql, "HAS(words, ?) > 0");

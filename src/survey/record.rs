@@ -1,16 +1,12 @@
 //! One entry of the survey: a card, where its figures come from, what was found, and the original as it was given.
 
-use super::figures::{bench_metrics, report_metrics};
+use super::hosts;
 use crate::compare::Subject;
 use crate::finding::Findings;
-use crate::host::declared::{Declared, Kind};
-use crate::infer::tables;
-use crate::lab::bench::{Kind as What, Sample};
-use crate::lab::experiment::{Lab, SCHEMA as FRAG};
+use crate::lab::experiment::SCHEMA as FRAG;
 use crate::report::{Report, SCHEMA as REPORT, privacy};
-use crate::samples::import::{self, BenchPass, foreign};
-use crate::samples::metric::Metric;
-use crate::units::Bytes;
+use crate::samples::import::{self, foreign};
+use crate::samples::metric::{Metric, Over};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -32,7 +28,7 @@ pub struct Card {
     pub capacity: Option<u64>,
     /// Month and year.
     pub made: Option<String>,
-    /// Free text with its currency.
+    /// An amount and its currency, "5.75 USD".
     pub price: Option<String>,
     pub lot: Option<String>,
 }
@@ -41,7 +37,7 @@ pub struct Card {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Source {
-    /// "nandscope report", "log", "fio", "f3", "iozone", "published".
+    /// "nandscope report", "nandscope bench", "log", "busy trace", "firmware log", "wiki", "fio", "f3", "iozone", "published".
     pub format: String,
     /// Name of the file as it was added.
     pub file: String,
@@ -56,6 +52,12 @@ pub struct Source {
     pub host: Option<String>,
     /// Seconds since 1970 of the measurement, where known.
     pub measured: Option<u64>,
+    /// Of the order of the measurements, or of the simulated card.
+    pub seed: Option<u64>,
+    /// The card is a model.
+    pub simulated: bool,
+    /// Which of the cards of the file this is, from 1, where it holds several.
+    pub number: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -85,47 +87,70 @@ pub struct Told {
     pub part: Option<String>,
     pub price: Option<String>,
     pub lot: Option<String>,
+    /// Bytes.
+    pub size: Option<u64>,
+    pub host: Option<String>,
     pub url: Option<String>,
     pub note: Option<String>,
     pub with_serial: bool,
 }
 
 impl Record {
-    /// Reads whatever `survey add` takes: a report, an entry of another survey, a log of flashbench or SdFat bench, fio's JSON, f3, iozone.
+    /// Reads a file of one card: a report, a bench, an entry of another survey, a log of flashbench or SdFat bench, a busy trace, a
+    /// log of a microcontroller, a wiki table, fio's JSON, f3, iozone.
+    ///
+    /// # Errors
+    /// One sentence: what the file is not, where it is damaged, or which cards it holds.
+    pub fn from_file(name: &str, bytes: &[u8], told: &Told, added: u64) -> Result<Record, String> {
+        let mut all = Record::all_from_file(name, bytes, told, added)?;
+        match all.len() {
+            1 => Ok(all.remove(0)),
+            _ => {
+                let names: Vec<&str> = all.iter().map(|r| r.card.name.as_str()).collect();
+                Err(format!("it holds several cards ({}); add one file a card", names.join(", ")))
+            }
+        }
+    }
+
+    /// Reads a file of one or more cards.
     ///
     /// # Errors
     /// One sentence: what the file is not, or where it is damaged.
-    pub fn from_file(name: &str, bytes: &[u8], told: &Told, added: u64) -> Result<Record, String> {
+    pub fn all_from_file(name: &str, bytes: &[u8], told: &Told, added: u64) -> Result<Vec<Record>, String> {
         let text = String::from_utf8_lossy(bytes);
         if text.trim().is_empty() {
             return Err("it is empty".into());
         }
         let mut serials = vec![];
-        let mut r = match text.trim_start().starts_with('{') {
-            true => match foreign::read(&text) {
-                Some(b) => Record::of_benchmark(b?, &text),
-                None => Record::of_json(name, &text, told, &mut serials)?,
-            },
-            false => match foreign::read(&text) {
-                Some(b) => Record::of_benchmark(b?, &text),
-                None => Record::of_log(name, bytes, &text)?,
-            },
+        let all = match (foreign::read(&text), text.trim_start().starts_with('{')) {
+            (Some(b), _) => vec![Record::of_benchmark(b?, &text)],
+            (None, true) => Record::of_json(name, &text, told, &mut serials)?,
+            (None, false) => Record::of_text(name, bytes, &text)?,
         };
-        let clean = r.schema.is_empty() && r.source.format == "nandscope report";
-        r.schema = SCHEMA.into();
-        r.added = added;
-        let short = name.rsplit('/').next().unwrap_or(name).to_string();
-        if r.source.file.is_empty() {
-            r.source.file = short.clone();
+        if all.len() > 1 && (told.name.is_some() || told.part.is_some()) {
+            let names: Vec<&str> = all.iter().map(|r| r.card.name.as_str()).collect();
+            return Err(format!("it holds {} cards ({}), but a name and a part number are of one", all.len(), names.join(", ")));
         }
-        if !told.with_serial {
-            r = match clean {
-                // The report was cleaned as a report; its file may still be named after the card.
-                true => Record { source: Source { file: privacy::mask(&r.source.file, &serials), ..r.source.clone() }, ..r },
-                false => r.without_serial(serials),
-            };
+        let several = all.len() > 1;
+        let number = |i: usize, r: &Record| if several { Some(i + 1) } else { r.source.number };
+        Ok(all.into_iter().enumerate().map(|(i, r)| (number(i, &r), r)).map(|(n, r)| r.finished(name, told, added, n, &serials)).collect())
+    }
+
+    /// With what the one who adds it knows, without serial numbers, and with its id.
+    fn finished(mut self, name: &str, told: &Told, added: u64, number: Option<usize>, serials: &[String]) -> Record {
+        let clean = self.schema.is_empty() && self.source.format == "nandscope report";
+        self.schema = SCHEMA.into();
+        self.added = added;
+        self.source.number = number;
+        if self.source.file.is_empty() {
+            self.source.file = name.rsplit('/').next().unwrap_or(name).to_string();
         }
-        let short = r.source.file.clone();
+        let mut r = match (told.with_serial, clean) {
+            (true, _) => self,
+            // The report was cleaned as a report; its file may still be named after the card.
+            (false, true) => Record { source: Source { file: privacy::mask(&self.source.file, serials), ..self.source.clone() }, ..self },
+            (false, false) => self.without_serial(serials.to_vec()),
+        };
         let own = |said: &Option<String>, had: &mut Option<String>| {
             if said.is_some() {
                 had.clone_from(said);
@@ -135,42 +160,68 @@ impl Record {
         own(&told.part, &mut r.card.part);
         own(&told.price, &mut r.card.price);
         own(&told.lot, &mut r.card.lot);
+        own(&told.host, &mut r.source.host);
         own(&told.url, &mut r.source.url);
+        r.card.capacity = told.size.or(r.card.capacity);
         r.notes.extend(told.note.clone());
         if let Some(n) = &told.name {
             r.card.name.clone_from(n);
         }
         if r.card.name.trim().is_empty() {
-            r.card.name = short.rsplit_once('.').map_or(short.as_str(), |x| x.0).into();
+            let short = &r.source.file;
+            let stem = short.rsplit_once('.').map_or(short.as_str(), |x| x.0);
+            r.card.name = r.source.number.map_or(stem.to_string(), |n| format!("{stem}, card {n}"));
         }
         let original = match &r.original {
             Value::String(s) => s.clone(),
             v => v.to_string(),
         };
-        let hash = Sha256::digest(original.as_bytes()).iter().map(|b| format!("{b:02x}")).collect::<String>();
-        r.id = hash[..12].into();
-        r.source.sha256 = hash;
-        Ok(r)
+        let hex = |d: &[u8]| d.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        r.source.sha256 = hex(&Sha256::digest(original.as_bytes()));
+        // Cards of one file may share the original.
+        r.id = match r.source.number {
+            None => r.source.sha256[..12].into(),
+            Some(n) => hex(&Sha256::digest(format!("{original}\ncard {n}").as_bytes()))[..12].into(),
+        };
+        r
+    }
+
+    /// Whether the figure is one of those that contradict themselves. A flag that names no figure is of all (G7).
+    pub fn flagged(&self, m: &Metric) -> bool {
+        let names = |flag: &str, m: &Metric| {
+            let name = m.name.split_once(", ").map_or(m.name.as_str(), |n| n.0);
+            [name, m.name.as_str()].iter().any(|n| flag.starts_with(&format!("{n}, {}:", m.conditions)))
+        };
+        self.flags.iter().any(|f| names(f, m) || !self.metrics.iter().any(|other| names(f, other)))
+    }
+
+    /// An entry that an older version wrote had the median of the longest times.
+    pub fn mend(&mut self) {
+        for m in self.metrics.iter_mut().filter(|m| m.over == Over::Median && m.unit == "µs" && m.name.ends_with(", longest time")) {
+            *m = m.clone().over(Over::Longest);
+        }
     }
 
     /// `serials` gets the serial numbers that it names.
-    fn of_json(name: &str, text: &str, told: &Told, serials: &mut Vec<String>) -> Result<Record, String> {
+    fn of_json(name: &str, text: &str, told: &Told, serials: &mut Vec<String>) -> Result<Vec<Record>, String> {
         let cut = |e: serde_json::Error| if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() };
         let v: Value = serde_json::from_str(text).map_err(cut)?;
         match v["schema"].as_str() {
             Some(REPORT) if v.get("runs").is_some() => {
                 let report = Report::from_value(v, name).map_err(|e| e.to_string())?;
                 serials.extend(report.serials());
-                Ok(Record::of_report(&if told.with_serial { report } else { report.without_serial() }))
+                Ok(vec![Record::of_report(&if told.with_serial { report } else { report.without_serial() })])
             }
             Some(REPORT) => Err("it is what `infer` made of logs; add the logs themselves".into()),
             Some(SCHEMA) => {
                 let inside = &v["original"];
                 serials.extend([&inside["target"], &inside["declared"]].into_iter().flat_map(privacy::in_json));
-                serde_json::from_value(v).map_err(|e| e.to_string())
+                let mut r: Record = serde_json::from_value(v).map_err(|e| e.to_string())?;
+                r.mend();
+                Ok(vec![r])
             }
-            Some("nandscope-bench/1") => Record::of_bench(&v),
-            Some(FRAG) => Record::of_frag(v),
+            Some("nandscope-bench/1") => Record::of_benches(&v),
+            Some(FRAG) => Ok(vec![Record::of_frag(v)?]),
             Some(other) => Err(format!("its schema is {other}; this program reads {REPORT}, {SCHEMA} and fio's JSON")),
             None => Err("it is JSON, but neither a nandscope report nor a result of fio".into()),
         }
@@ -186,9 +237,17 @@ impl Record {
         self.without_serial(serials)
     }
 
-    /// The same without these serial numbers and those that a log names: in the original, in every other text, and in the name
-    /// of the file.
-    fn without_serial(self, mut serials: Vec<String>) -> Record {
+    /// The name of its file as it may be shared.
+    pub fn shared_file(&self) -> String {
+        let mut serials: Vec<String> =
+            [&self.original["target"], &self.original["declared"]].into_iter().flat_map(privacy::in_json).collect();
+        serials.extend(self.in_log());
+        privacy::mask(&self.source.file, &serials)
+    }
+
+    /// Serial numbers that the log inside names.
+    fn in_log(&self) -> Vec<String> {
+        let mut serials = vec![];
         if let Value::String(log) = &self.original {
             serials.extend(privacy::in_text(log));
             if let Ok(t) = import::read(&[("log", log.as_bytes())]) {
@@ -199,188 +258,16 @@ impl Record {
                 serials.extend(cids.flat_map(|c| [18..28, 18..26, 20..28].map(|digits| format!("0x{}", &c[digits]))));
             }
         }
+        serials
+    }
+
+    /// The same without these serial numbers and those that a log names: in the original, in every other text, and in the name
+    /// of the file.
+    fn without_serial(self, mut serials: Vec<String>) -> Record {
+        serials.extend(self.in_log());
         let Ok(mut value) = serde_json::to_value(&self) else { return self };
         privacy::hide(&mut value, &serials);
         serde_json::from_value(value).unwrap_or(self)
-    }
-
-    pub fn of_report(r: &Report) -> Record {
-        let declared: Option<Declared> = serde_json::from_value(r.declared.clone()).ok();
-        let d = declared.as_ref();
-        let h = &r.host;
-        let host: Vec<String> = [
-            h.bus.clone(),
-            (!h.machine.is_empty()).then(|| h.machine.clone()),
-            (!h.kernel.is_empty()).then(|| format!("Linux {}", h.kernel)),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        Record {
-            card: Card {
-                name: d.and_then(|d| d.name.clone()).or(r.target.model.clone()).unwrap_or_else(|| r.settings.asked.clone()),
-                maker: d.and_then(|d| d.maker.clone()).or(h.vendor.clone()),
-                ids: d.and_then(|d| d.ids.clone()),
-                kind: d.and_then(|d| match d.kind {
-                    Kind::Sd => Some("SD".to_string()),
-                    Kind::Mmc => Some("eMMC".to_string()),
-                    Kind::Usb => Some("USB".to_string()),
-                    Kind::Other => None,
-                }),
-                capacity: Some(d.and_then(|d| d.capacity).unwrap_or(r.target.size)),
-                made: d.and_then(|d| d.date.map(|d| d.to_string())),
-                ..Card::default()
-            },
-            source: Source {
-                format: "nandscope report".into(),
-                tool: Some(format!("{} {}", r.tool.name, r.tool.version)),
-                host: (!host.is_empty()).then(|| host.join(", ")),
-                measured: (r.when > 0).then_some(r.when),
-                ..Source::default()
-            },
-            findings: r.findings.clone(),
-            metrics: report_metrics(r),
-            notes: r.warnings.clone(),
-            original: serde_json::to_value(r).unwrap_or_default(),
-            ..Record::default()
-        }
-    }
-
-    /// What `nandscope bench --json` writes: passes of one card at one or several record sizes.
-    fn of_bench(v: &Value) -> Result<Record, String> {
-        let one = [v.clone()];
-        let benches = v["benches"].as_array().map_or(&one[..], Vec::as_slice);
-        let mut r =
-            Record { source: Source { format: "nandscope bench".into(), ..Source::default() }, original: v.clone(), ..Record::default() };
-        for b in benches {
-            let target = b["target"].as_str().unwrap_or_default();
-            if r.card.name.is_empty() {
-                r.card.name = target.into();
-            } else if r.card.name != target {
-                return Err(format!("it holds several cards ({}, {target}); add one file a card", r.card.name));
-            }
-            r.card.price = b["price"].as_str().map(str::to_string);
-            r.source.tool = b["tool"]["version"].as_str().map(|t| format!("nandscope {t}"));
-            r.source.host = b["host"].as_str().map(str::to_string);
-            let number = |p: &Value, key: &str| p[key].as_f64().unwrap_or(f64::NAN);
-            let passes: Vec<BenchPass> = b["passes"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .map(|p| BenchPass {
-                    line: 0,
-                    write: p["write"].as_bool().unwrap_or(true),
-                    speed: number(p, "speed_kb_s"),
-                    max: number(p, "max_us"),
-                    min: number(p, "min_us"),
-                    avg: number(p, "avg_us"),
-                })
-                .collect();
-            let (metrics, flags) = bench_metrics(b["record"].as_u64().and_then(|n| u32::try_from(n).ok()), &passes);
-            r.metrics.extend(metrics.into_iter().filter(|m| m.value.is_finite()));
-            r.flags.extend(flags);
-        }
-        if r.metrics.is_empty() { Err("the benchmark has no passes".into()) } else { Ok(r) }
-    }
-
-    /// What `nandscope frag --json` writes. Only figures of the same filesystem, clusters, calls and host are compared.
-    fn of_frag(v: Value) -> Result<Record, String> {
-        let lab: Lab = serde_json::from_value(v.clone()).map_err(|e| e.to_string())?;
-        let mut metrics = vec![];
-        for c in &lab.conditions {
-            let host = if lab.setup.host.is_empty() { String::new() } else { format!(", {}", lab.setup.host) };
-            let around = format!(
-                "{}, {}, clusters of {}, calls of {}{host}",
-                c.state,
-                lab.filesystem,
-                Bytes(c.space.cluster),
-                Bytes(lab.settings.workload.chunk)
-            );
-            for (kind, name) in [(What::Write, "file write"), (What::Read, "file read"), (What::Folder, "copy of a folder")] {
-                let of: Vec<&Sample> = c.measured.samples.iter().filter(|s| s.kind == kind && s.took.0 > 0).collect();
-                let mut sizes: Vec<u64> = of.iter().map(|s| s.size).collect();
-                sizes.sort_unstable();
-                sizes.dedup();
-                for size in sizes {
-                    let rounds: Vec<f64> = of.iter().filter(|s| s.size == size).map(|s| 60.0 / s.took.secs()).collect();
-                    metrics.push(Metric::new(name, format!("{}, {around}", Bytes(size)), "ops/min", &rounds));
-                }
-            }
-        }
-        if metrics.is_empty() {
-            return Err("nothing was measured in any state".into());
-        }
-        let card = if lab.setup.card.is_empty() { lab.target.clone() } else { lab.setup.card.clone() };
-        let host = [lab.setup.slot.clone(), (!lab.setup.host.is_empty()).then(|| lab.setup.host.clone())];
-        let host: Vec<String> = host.into_iter().flatten().collect();
-        Ok(Record {
-            card: Card { name: card, ..Card::default() },
-            source: Source {
-                format: "nandscope frag".into(),
-                tool: Some(format!("nandscope {}", lab.version)),
-                host: (!host.is_empty()).then(|| host.join(", ")),
-                ..Source::default()
-            },
-            metrics,
-            notes: lab.notes,
-            original: v,
-            ..Record::default()
-        })
-    }
-
-    fn of_benchmark(b: foreign::Benchmark, text: &str) -> Record {
-        Record {
-            card: Card { capacity: b.capacity, ..Card::default() },
-            source: Source { format: b.tool.into(), tool: b.version, ..Source::default() },
-            metrics: b.metrics,
-            flags: b.flags,
-            notes: b.notes,
-            original: Value::String(text.into()),
-            ..Record::default()
-        }
-    }
-
-    fn of_log(name: &str, bytes: &[u8], text: &str) -> Result<Record, String> {
-        let cards = import::cards(&[(name, bytes)]).map_err(|e| e.to_string())?;
-        if cards.len() > 1 {
-            let names: Vec<String> = cards.iter().map(|c| c.identity.name().unwrap_or_else(|| "no name".into())).collect();
-            return Err(format!("it holds {} cards ({}); add one file a card", cards.len(), names.join("; ")));
-        }
-        let t = import::read(&[(name, bytes)]).map_err(|e| e.to_string())?;
-        let mut r = Record { source: Source { format: "log".into(), ..Source::default() }, notes: t.notes.clone(), ..Record::default() };
-        for b in &t.bench {
-            r.source.tool = Some("SdFat bench".into());
-            r.source.host = r.source.host.take().or(b.host.clone());
-            let (metrics, flags) = bench_metrics(b.buffer, &b.passes);
-            r.metrics.extend(metrics);
-            r.flags.extend(flags);
-            r.card.capacity = r.card.capacity.or(b.card_gb.map(|g| (g * 1e9) as u64));
-        }
-        if !(t.align.is_empty() && t.open.is_empty() && t.fat.is_empty()) {
-            r.source.tool = Some("flashbench".into());
-        }
-        if t.bench.is_empty() || !(t.align.is_empty() && t.open.is_empty()) {
-            r.findings = tables::infer(&t);
-        }
-        let mut sizes: Vec<u64> = t.device_sizes.iter().map(|s| s.1).collect();
-        sizes.dedup();
-        if let [only] = sizes[..] {
-            r.card.capacity = Some(only);
-        }
-        let said = |key: &str| t.declared.iter().find(|d| d.key == key).map(|d| d.value.clone());
-        r.card.name = said("name").unwrap_or_default();
-        r.card.made = said("date");
-        r.card.ids = said("manfid").map(|m| format!("{m}/{}", said("oemid").unwrap_or_else(|| "?".into())));
-        // Headers of collected logs: "# card: ...", "# source: ...".
-        let header = |key: &str| {
-            text.lines().find_map(|l| l.strip_prefix('#')?.trim().strip_prefix(key)?.strip_prefix(':')).map(|v| v.trim().to_string())
-        };
-        if let Some(card) = header("card").filter(|c| !c.is_empty()) {
-            r.card.name = card;
-        }
-        r.source.url = header("source");
-        r.original = Value::String(text.into());
-        Ok(r)
     }
 
     /// For [`crate::compare`]; the samples come from the report inside.
@@ -403,7 +290,10 @@ impl Record {
             name: self.card.name.clone(),
             identity,
             findings: self.findings.clone(),
-            metrics: self.metrics.clone(),
+            metrics: self.metrics.iter().filter(|m| !self.flagged(m)).cloned().collect(),
+            host: self.source.host.as_deref().map(hosts::class),
+            simulated: self.source.simulated,
+            left_out: self.flags.clone(),
             runs: runs.unwrap_or_default(),
         }
     }
@@ -441,7 +331,7 @@ mod tests {
         };
         let file = |a: String, b: String| format!(r#"{{"schema":"nandscope-bench/1","benches":[{a},{b}]}}"#);
         let r = Record::from_file("b.json", file(one("sim:x", 100), one("sim:x", 512)).as_bytes(), &Told::default(), 0).unwrap();
-        assert_eq!((r.card.name.as_str(), r.metrics[0].key().as_str(), r.metrics.len()), ("sim:x", "record-write-100-b-records", 6));
+        assert_eq!((r.card.name.as_str(), r.metrics[0].key().as_str(), r.metrics.len()), ("sim:x", "record-write-100-b-records", 8));
         let e = Record::from_file("b.json", file(one("sim:x", 100), one("sim:y", 100)).as_bytes(), &Told::default(), 0).unwrap_err();
         assert!(e.contains("several cards"), "{e}");
     }

@@ -38,7 +38,7 @@ pub fn write(s: &mut Survey, out: &Path, with_serial: bool, skipped: &mut dyn Fn
     }
     let mut charts = vec![];
     for (key, _) in chart::keys(s)?.into_iter().filter(|k| k.0.contains("write")).take(CHARTS) {
-        charts.push(chart::chart(s, &key, &[])?);
+        charts.extend(chart::charts(s, &key, &[], None)?.into_iter().filter(|c| c.points.len() >= 3).take(CHARTS));
     }
     let path = out.join("index.html");
     io(&path, std::fs::write(&path, index(&kept, &charts)))?;
@@ -76,7 +76,7 @@ fn index(rows: &[Row], charts: &[Chart]) -> String {
             }
             @if !charts.is_empty() { section aria-labelledby="charts" {
                 h2 id="charts" { "Speed and size" }
-                p { "One would think that a denser card is a faster one. Only cards measured on like hosts can be compared." }
+                p { "One would think that a denser card is a faster one. Each chart is of one host." }
                 @for (i, c) in charts.iter().enumerate() { (drawn(c, &format!("chart-{i}"))) }
             } }
             section aria-labelledby="glossary" {
@@ -175,7 +175,7 @@ fn page(r: &Record) -> String {
                         thead { tr { th scope="col" { "What" } th scope="col" { "Conditions" } th scope="col" { "Value" } th scope="col" { "Passes" } } }
                         tbody { @for m in &r.metrics { tr {
                             th scope="row" { (m.name) } td { (m.conditions) } td.value { (three(m.value)) " " (m.unit) }
-                            td { @if m.passes.is_empty() { "1" } @else { (m.passes.iter().map(|p| three(*p)).collect::<Vec<_>>().join(", ")) } }
+                            td { @if m.passes.is_empty() { "1" } @else { (m.over.word()) " of " (m.passes.iter().map(|p| three(*p)).collect::<Vec<_>>().join(", ")) } }
                         } } }
                     } }
                 }
