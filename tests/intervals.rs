@@ -1,7 +1,7 @@
 //! Does an interval of 95 % hold the true value in 95 of 100 cards? Random cards are probed, and the cost of closing an AU is held against
 //! their models: too few that hold it are as wrong as too many, and the misses must lie on both sides.
 //!
-//! NANDSCOPE_CARDS sets the number of cards that have an interval (default 40), NANDSCOPE_SHOW prints the misses.
+//! NANDSCOPE_CARDS sets the number of cards that have an interval (default 16), NANDSCOPE_SHOW prints the misses.
 
 use nandscope::device::{Device, SimDevice};
 use nandscope::experiment;
@@ -41,7 +41,7 @@ fn side(model: &Model, seed: u64) -> Option<(Side, String)> {
 
 #[test]
 fn an_interval_of_95_percent_holds_the_truth_in_95_of_100_cards() {
-    let cards: usize = std::env::var("NANDSCOPE_CARDS").ok().map_or(40, |n| n.parse().expect("NANDSCOPE_CARDS is a number"));
+    let cards: usize = std::env::var("NANDSCOPE_CARDS").ok().map_or(16, |n| n.parse().expect("NANDSCOPE_CARDS is a number"));
     let (next, have) = (AtomicU64::new(1), AtomicUsize::new(0));
     let work = || {
         let mut out = vec![];

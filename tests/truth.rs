@@ -264,39 +264,24 @@ fn pieces_of_a_host_are_not_units() {
     }
 }
 
-/// A card that rewrites an erase block for each full buffer, behind a bus of `rate` bytes a second, with a zone at the start or none.
-fn rewriting(rate: &str, block: &str, buffer: &str, zone: Option<&str>) -> Model {
-    let zone = zone.map_or(String::new(), |z| format!("fat_zone = \"{z}\""));
-    let text = format!(
-        "name = \"rewriting\"\nabout = \"rewrites an erase block for each full buffer\"\n[host]\ncommand = \"400 us\"\nrate = \"{rate}\"\n\
-         jitter = \"20 us\"\n[card]\ncapacity = \"1 GiB\"\ncommand = \"400 us\"\n[nand]\npage = \"2 KiB\"\nwrite_unit = \"8 KiB\"\n\
-         erase_block = \"{block}\"\nsense = \"60 us\"\nprogram = \"1.5 ms\"\ncopy = \"1.7 ms\"\nerase = \"3 ms\"\n\
-         [ftl]\nkind = \"write-through\"\nbuffer = \"{buffer}\"\n{zone}"
-    );
-    Model::parse(&text, "rewriting").unwrap()
-}
-
 /// A zone stands out of the way to the card, too, where that is slow; and what is none is not taken for one (C18).
 #[test]
 fn fat_zones_of_all_sizes_are_right_or_undecided() {
-    let cards = [
-        ("280 KB/s", "384 KiB", "24 KiB"),
-        ("2 MB/s", "128 KiB", "16 KiB"),
-        ("250 KB/s", "256 KiB", "8 KiB"),
-        ("20 MB/s", "512 KiB", "4 KiB"),
-    ];
     let mut told = 0;
-    for (i, (rate, block, buffer)) in cards.into_iter().enumerate() {
-        for (zone, bytes) in
-            [(None, 0), (Some("384 KiB"), 384 << 10), (Some("512 KiB"), 512 << 10), (Some("1 MiB"), 1 << 20), (Some("2 MiB"), 2 << 20)]
-        {
-            let p = probe_model(&rewriting(rate, block, buffer, zone), 3 + i as u64, true);
+    for name in ["sandisk-c2-2gb", "chan-sdc-512mb"] {
+        for (zone, bytes) in [("", 0), ("384 KiB", 384 << 10), ("512 KiB", 512 << 10), ("1 MiB", 1 << 20), ("2 MiB", 2 << 20)] {
+            let lines = cards::text(name).unwrap().lines().filter(|l| !l.starts_with("fat_zone"));
+            let mut text = lines.collect::<Vec<_>>().join("\n");
+            if !zone.is_empty() {
+                text = text.replace("kind = \"write-through\"", &format!("fat_zone = \"{zone}\"\nkind = \"write-through\""));
+            }
+            let p = probe_model(&Model::parse(&text, name).unwrap(), 4, true);
             let f = p.findings.get(Quantity::FatZone).unwrap();
-            assert!(f.number().is_none_or(|n| n == f64::from(bytes)), "{rate}, {zone:?}: {f:?}");
+            assert!(f.number().is_none_or(|n| n == f64::from(bytes)), "{name}, {zone}: {f:?}");
             told += f.number().is_some() as u32;
         }
     }
-    assert!(told >= 10, "{told} of 20 were told");
+    assert!(told >= 6, "{told} of 10 were told");
 }
 
 /// What costs the same in both halves of a sentence explains nothing.
