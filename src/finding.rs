@@ -1,6 +1,6 @@
 //! What is said about a card: a value with its confidence, its rivals and its evidence, or "undecided, because ...".
 
-use crate::units::{Bytes, rate, three};
+use crate::units::{Bytes, polls, rate, three};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
@@ -67,12 +67,14 @@ pub enum Quantity {
     WriteCache,
     /// Time to rewrite an erase block for a small write, in ms.
     RewriteMs,
+    /// The same in polls of a host that looks at the busy card again and again.
+    RewritePolls,
     /// 1: a chip of small pages (512 B in 16 KiB), 2: of large pages, or of several bits a cell.
     ChipClass,
 }
 
 impl Quantity {
-    pub const ALL: [Quantity; 30] = [
+    pub const ALL: [Quantity; 31] = [
         Quantity::EraseBlock,
         Quantity::EraseBlockOffset,
         Quantity::Page,
@@ -102,6 +104,7 @@ impl Quantity {
         Quantity::RewritePolicy,
         Quantity::WriteBuffer,
         Quantity::RewriteMs,
+        Quantity::RewritePolls,
         Quantity::ChipClass,
     ];
 
@@ -137,6 +140,7 @@ impl Quantity {
             Quantity::WriteBuffer => "write_buffer",
             Quantity::WriteCache => "write_cache",
             Quantity::RewriteMs => "rewrite_ms",
+            Quantity::RewritePolls => "rewrite_polls",
             Quantity::ChipClass => "chip_class",
         }
     }
@@ -173,6 +177,7 @@ impl Quantity {
             Quantity::WriteBuffer => "write buffer",
             Quantity::WriteCache => "write cache",
             Quantity::RewriteMs => "rewriting a block",
+            Quantity::RewritePolls => "the same in polls",
             Quantity::ChipClass => "chip",
         }
     }
@@ -189,6 +194,7 @@ impl Quantity {
             Quantity::CloseCostMs | Quantity::WorstWriteMs | Quantity::RewriteMs => format!("{} ms", three(v)),
             Quantity::AccessTimeUs => format!("{} µs", three(v)),
             Quantity::ReadRate | Quantity::FileWriteRate | Quantity::FileReadRate => rate(v),
+            Quantity::RewritePolls => polls(v),
             Quantity::MultiBlockGain | Quantity::PreDefinedGain | Quantity::PreEraseGain => format!("{}x", three(v)),
             Quantity::RewritePolicy if v == 0.0 => "none".into(),
             Quantity::RewritePolicy => if v == 1.0 { "at the end" } else { "full buffer" }.into(),

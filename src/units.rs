@@ -131,6 +131,19 @@ pub fn rate(bytes_per_second: f64) -> String {
     }
 }
 
+/// Whole polls with a blank between thousands.
+pub fn polls(n: f64) -> String {
+    let digits = format!("{n:.0}");
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) && c.is_ascii_digit() && !out.ends_with('-') {
+            out.push(' ');
+        }
+        out.push(c);
+    }
+    out + if digits == "1" { " poll" } else { " polls" }
+}
+
 impl Nanos {
     pub fn from_secs_f64(s: f64) -> Nanos {
         Nanos((s.max(0.0) * 1e9) as u64)

@@ -1,11 +1,14 @@
 //! The experiment `multi-block` on the built-in cards, through the command interface of the simulated ones.
 
-use nandscope::device::{Device, SimDevice};
+use nandscope::device::{Access, Device, Fill, Machine, Op, SimDevice};
 use nandscope::experiment::run::{Limits, run};
 use nandscope::experiment::{self, Setup};
-use nandscope::finding::{Findings, Quantity};
+use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::samples::Ended;
-use nandscope::units::Nanos;
+use nandscope::units::{Bytes, Nanos};
+use nandscope::workload::library::Library;
+use nandscope::workload::records::{Plan, run as bench};
+use nandscope_sim::model::{Host, Profile};
 use nandscope_sim::{Model, cards};
 use std::sync::atomic::AtomicBool;
 
@@ -36,4 +39,120 @@ fn it_runs_on_every_simulated_card() {
         }
     }
     assert!(decided > cards::ALL.len() as u32, "{decided}");
+}
+
+fn measured(model: &Model, seed: u64) -> Vec<Finding> {
+    let exp = experiment::by_name("multi-block").unwrap();
+    let mut device = SimDevice::new(model, seed);
+    let geometry = device.geometry().clone();
+    let known = Findings::default();
+    let region = 0..model.truth().real_capacity.min(geometry.size);
+    let setup = Setup { geometry: &geometry, region, known: &known, runs: &[], writes: u64::MAX };
+    let stop = AtomicBool::new(false);
+    let limits = Limits { deadline: Nanos(7_200_000_000_000), stop: &stop, seed };
+    let run = run(exp, &setup, &mut device, &limits, &mut |_| {});
+    exp.infer(&run)
+}
+
+fn found(all: &[Finding], q: Quantity) -> &Finding {
+    all.iter().find(|f| f.quantity == q).unwrap()
+}
+
+fn card(name: &str) -> Model {
+    Model::parse(cards::text(name).unwrap(), name).unwrap()
+}
+
+/// The longest transaction that the experiment wrote, from its own evidence.
+fn longest(f: &Finding) -> u64 {
+    let text = f.evidence[0].split(" with ").nth(1).unwrap().split(" in one").next().unwrap();
+    text.parse::<Bytes>().unwrap().0
+}
+
+/// C22: a gain is what a file written in calls of these sizes gains, on every card with the machine of a published benchmark. The
+/// calls of the file library cost 38 to 70 µs each, of writes of 1.2 ms and more: 4 % at most.
+#[test]
+fn a_gain_is_what_a_file_gains() {
+    let mut n = 0;
+    for (name, _) in cards::ALL {
+        let model = card(name);
+        let Some(machine) = Machine::of(&model) else { continue };
+        n += 1;
+        let all = measured(&model, 3);
+        let f = found(&all, Quantity::MultiBlockGain);
+        let (gain, [low, high]) = (f.number().expect(name), f.interval.unwrap());
+        let speed = |record: u64| {
+            let mut device = SimDevice::new(&model, 4);
+            let mut file = Library::new(&mut device, machine);
+            let plan = Plan { file: 2_000_000, read: false, ..Plan::new(record) };
+            bench(&mut file, &plan, &AtomicBool::new(false), &mut |_, _, _| {}).unwrap()[0].speed()
+        };
+        let file = speed(longest(f)) / speed(512);
+        println!("{name}: {gain:.3} ({low:.3} to {high:.3}), file {file:.3}; {:?}", found(&all, Quantity::MultiBlockKnee).evidence);
+        assert!(low * 0.96 <= file && file <= high * 1.04, "{name}: {f:?}, a file gains {file}");
+        assert!(f.evidence[0].contains("equal stretches"), "{f:?}");
+    }
+    assert!(n >= 9, "{n}");
+}
+
+/// The same on cards drawn at random behind such machines, against the plain time of a megabyte in one erase block.
+#[test]
+fn a_gain_is_right_on_random_cards() {
+    let (mut n, mut wrong) = (0, vec![]);
+    for seed in 0..24 {
+        let drawn = nandscope_sim::random::quiet(nandscope_sim::random::card(seed));
+        let profile = if seed % 2 == 0 { Profile::Avr16 } else { Profile::Atmega64 };
+        let model = Model { host: Host::of(profile), ..drawn };
+        let all = measured(&model, seed);
+        let f = found(&all, Quantity::MultiBlockGain);
+        let Some(gain) = f.number() else { continue };
+        let time = |len: u64| {
+            let mut device = SimDevice::new(&model, seed);
+            let unit = model.nand.erase_block.max(4 << 20);
+            let at = (device.geometry().size / 2).next_multiple_of(unit) + model.nand.erase_block_offset;
+            let all = (at..at + (1 << 20)).step_by(len as usize);
+            all.map(|at| device.access(Access { op: Op::Write(Fill::Random(1)), at, len }).unwrap().took.0).sum::<u64>() as f64
+        };
+        let (plain, [low, high]) = (time(512) / time(longest(f)), f.interval.unwrap());
+        n += 1;
+        if !(low * 0.9 <= plain && plain <= high * 1.1) {
+            wrong.push(format!("{}: {gain:.3} ({low:.3} to {high:.3}), plain {plain:.3}", model.name));
+        }
+    }
+    println!("{} of {n} wrong: {wrong:?}", wrong.len());
+    assert!(n >= 20 && wrong.len() * 20 <= n, "{} of {n}: {}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_card_that_answers_at_once_gains_nothing_that_could_be_said() {
+    for f in measured(&card("null"), 1) {
+        assert!(f.value.is_none() && f.reason.is_some(), "{f:?}");
+        let shown = format!("{f:?}");
+        assert!(!shown.contains("NaN") && !shown.contains("inf"), "{shown}");
+    }
+}
+
+/// C24: what the models say comes out, and nothing where they say nothing.
+#[test]
+fn announcing_gains_where_the_card_makes_something_of_it() {
+    for (name, q, most) in [
+        ("toshiba-emmc", Quantity::PreDefinedGain, 1.3),
+        ("sandisk-emmc", Quantity::PreDefinedGain, 1.3),
+        ("chan-sdc-128mb", Quantity::PreEraseGain, 1.3),
+        ("chan-sdc-512mb", Quantity::PreEraseGain, 30.0),
+    ] {
+        let model = card(name);
+        let with = measured(&model, 2);
+        let f = found(&with, q);
+        let [low, _] = f.interval.unwrap_or([0.0; 2]);
+        println!("{name}: {} {:?}", q.title(), f.interval);
+        assert!(low > 1.01 && f.number().is_some_and(|g| g < most), "{name}: {f:?}");
+        let mut without = model;
+        (without.card.stop, without.card.pre_erase) = (0, false);
+        let all = measured(&without, 2);
+        let g = found(&all, q).clone();
+        assert!(
+            g.number().is_some_and(|v| v < 1.01) && g.evidence.iter().any(|e| e == "no difference shows") == (g.number() > Some(0.99)),
+            "{name}: {g:?}"
+        );
+    }
 }

@@ -98,7 +98,16 @@ fn chan_rewriting_takes_eight_times_longer() {
         for k in 0..64 {
             let at = (8 << 20) + k * 2048;
             device.access(Access { op: Op::Write(Fill::Random(1)), at, len: 2048 }).unwrap();
-            most = most.max(device.busy().expect("a simulated card tells").iter().map(|b| b.0 / m.host.poll).max().unwrap());
+            most = most.max(
+                device
+                    .busy()
+                    .expect("a simulated card tells")
+                    .iter()
+                    .flat_map(|b| b.data.iter().copied().chain(b.stop))
+                    .map(|b| b / m.host.poll)
+                    .max()
+                    .unwrap(),
+            );
         }
         most as f64
     };

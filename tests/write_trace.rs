@@ -7,7 +7,7 @@ use nandscope::device::{Device, Machine, SimDevice};
 use nandscope::experiment::run::{Limits, run};
 use nandscope::experiment::{self, Setup};
 use nandscope::finding::{Finding, Findings, Quantity};
-use nandscope::infer::rewrite::infer_trace;
+use nandscope::infer::trace::infer_trace;
 use nandscope::samples::busy::Trace;
 use nandscope::samples::{Ended, firmware};
 use nandscope::units::Nanos;
@@ -139,4 +139,161 @@ fn the_firmware_example_is_understood() {
     assert!(log.notes.iter().all(|n| !n.contains("damaged") && !n.contains("missing") && !n.contains("cut off")), "{:?}", log.notes);
     let all = infer_trace(&log.busy[0].1);
     assert_eq!((value(&all, Quantity::WriteBuffer), value(&all, Quantity::ChipClass)), (Some(4096.0), Some(2.0)), "{all:#?}");
+}
+
+fn lines(n: u64, line: impl Fn(u64) -> String) -> Vec<String> {
+    (0..n).map(line).collect()
+}
+
+fn judged(poll_ns: Option<u64>, lines: &[String]) -> Vec<Finding> {
+    let head = poll_ns.map_or(String::new(), |n| format!("# poll_ns {n}\n"));
+    infer_trace(&Trace::parse(&format!("{head}{}\n", lines.join("\n"))).expect("a trace"))
+}
+
+/// C12, C13: the busy time after Stop Tran decides, however long a poll, a call and the wait are, with FAT sectors and lost lines.
+#[test]
+fn busy_after_stop_tran_is_never_ignored() {
+    for poll in [500, 1000, 3000, 3900, 4900, 10_000] {
+        for stop_us in [2000, 5000, 9000, 11_400, 14_500, 18_600, 40_000] {
+            for blocks in [2u64, 4, 16, 128] {
+                for (named, fat) in [(true, false), (true, true), (false, false), (false, true)] {
+                    let polls = stop_us * 1000 / poll;
+                    let mut all = lines(80, |i| {
+                        let block = if named { format!("{}: ", 4096 + blocks * i) } else { String::new() };
+                        let mark = if named { "s" } else { "" };
+                        format!("{block}{}{mark}{}", "3 ".repeat(blocks as usize), polls + i % 7)
+                    });
+                    if fat {
+                        for at in [60, 40, 20] {
+                            all.insert(at, if named { format!("300: {polls}") } else { polls.to_string() });
+                        }
+                    }
+                    all.remove(33);
+                    let f = judged(Some(poll), &all);
+                    let what = format!("{poll} ns, {stop_us} us, {blocks} blocks, named {named}, FAT {fat}: {f:#?}");
+                    let policy = value(&f, Quantity::RewritePolicy);
+                    assert_eq!(value(&f, Quantity::WriteBuffer), None, "{what}");
+                    match stop_us {
+                        0..3000 => assert_eq!(policy, Some(0.0), "{what}"),
+                        3000..8000 => assert_eq!(policy, None, "{what}"),
+                        _ => {
+                            assert_eq!(policy, Some(1.0), "{what}");
+                            let ms = value(&f, Quantity::RewriteMs).unwrap();
+                            assert!((ms / (stop_us as f64 / 1e3) - 1.0).abs() < 0.03, "{what}");
+                        }
+                    }
+                    assert_eq!(judged(Some(poll), &all), f, "the same trace, the same answer");
+                }
+            }
+        }
+    }
+}
+
+/// C14: buffers of many sizes through lost, doubled and damaged lines, with lower confidence the more there are.
+#[test]
+fn a_buffer_is_found_through_lost_lines() {
+    for (size, blocks, n) in [(8u64, 4u64, 100u64), (8, 4, 400), (4, 2, 100), (24, 8, 200), (16, 4, 200), (48, 4, 300), (80, 16, 200)] {
+        let whole = lines(n, |i| {
+            let mut line: String = (0..blocks).map(|k| if (i * blocks + k + 1).is_multiple_of(size) { "30003 " } else { "3 " }).collect();
+            line.push('2');
+            line
+        });
+        let confidence = |all: &[String]| {
+            let f = judged(Some(4900), all);
+            assert_eq!(
+                (value(&f, Quantity::WriteBuffer), value(&f, Quantity::RewritePolicy)),
+                (Some(512.0 * size as f64), Some(2.0)),
+                "{size} {blocks} {n}: {f:#?}"
+            );
+            f.iter().find(|f| f.quantity == Quantity::WriteBuffer).unwrap().confidence
+        };
+        let all = confidence(&whole);
+        assert!(all > 0.95, "{size}: {all}");
+        for place in [10, n as usize / 2, n as usize - 10] {
+            let mut lost = whole.clone();
+            lost.remove(place);
+            let mut doubled = whole.clone();
+            doubled.insert(place, whole[place].clone());
+            let mut cut = whole.clone();
+            cut[place] = "3 3 3x".into();
+            for changed in [lost, doubled, cut] {
+                let one = confidence(&changed);
+                assert!(one <= all && one > 0.8, "{size} {place}: {one} of {all}");
+            }
+        }
+    }
+}
+
+/// What cannot be decided is not: every transaction ends where the buffer would be full.
+#[test]
+fn an_end_that_is_a_multiple_of_the_buffer_is_undecided() {
+    for blocks in [4u64, 8, 16] {
+        let all = lines(150, |i| format!("{}: {}30000", 4096 + blocks * i, "3 ".repeat(blocks as usize - 1)));
+        let text = format!("# nandscope busy trace 1\n# poll_ns 1000\n{}\n", all.join("\n"));
+        let f = infer_trace(&Trace::parse(&text).unwrap());
+        assert_eq!((value(&f, Quantity::RewritePolicy), value(&f, Quantity::WriteBuffer)), (None, None), "{f:#?}");
+        assert_eq!(value(&f, Quantity::RewritePolls), Some(29_997.0));
+    }
+}
+
+/// C10, C11: the traces of every simulated host, whatever it announces and however it splits, read back.
+#[test]
+fn the_traces_of_all_hosts_say_what_the_models_do() {
+    use nandscope_sim::model::Transfer;
+    let (mut wrong, mut n) = (vec![], 0);
+    let names = ["chan-sdc-128mb", "chan-sdc-512mb", "sandisk-c2-2gb", "wintec-1gb", "amazon-c10-4gb", "chan-mmc-128mb"];
+    for name in names {
+        for transfer in [Transfer::OpenEnded, Transfer::Predefined, Transfer::Single] {
+            for record in [512u64, 2048, 8192, 10_240, 65_536] {
+                let mut model = Model::parse(cards::text(name).unwrap(), name).unwrap();
+                model.host.transfer = transfer;
+                let mut device = SimDevice::new(&model, 1);
+                let machine = Machine::of(&model).unwrap();
+                let mut traced = Traced::new(&mut device, machine.poll);
+                let mut file = Library::new(&mut traced, machine);
+                let plan = Plan { file: 400_000.max(20 * record), read: false, ..Plan::new(record) };
+                bench(&mut file, &plan, &AtomicBool::new(false), &mut |_, _, _| {}).unwrap();
+                let blocks: u64 = traced.transactions.iter().map(|t| t.data.len() as u64).sum();
+                assert!(blocks * 512 >= 400_000 / record * record, "{name} {transfer:?} {record}: every block is in the trace");
+                let trace = Trace { poll_ns: Some(machine.poll.0), transactions: traced.transactions, damaged: 0 };
+                let all = infer_trace(&Trace::parse(&trace.print()).unwrap());
+                n += all.iter().filter(|f| f.value.is_some()).count();
+                let all: Vec<Finding> = all.into_iter().filter(|f| f.quantity != Quantity::RewritePolls).collect();
+                let mut here = vec![];
+                judge(&model, &all, &mut here);
+                wrong.extend(here.into_iter().map(|w| format!("{transfer:?}, {record}: {w}")));
+                // The 24 KiB of this card begin at 0.
+                if name == "sandisk-c2-2gb" && value(&all, Quantity::WriteBuffer).is_some() {
+                    assert!(!format!("{all:?}").contains(" plus "), "{all:?}");
+                }
+            }
+        }
+    }
+    println!("{n} decided");
+    assert!(wrong.is_empty() && n > 60, "{n} decided, wrong:\n{}", wrong.join("\n"));
+}
+
+/// C8, C20, C21: what the traces say of one rewrite, and the time of a read for the wire, give the published times of a write.
+#[test]
+fn a_rewrite_explains_the_published_rates() {
+    use nandscope::infer::rewrite::{CHIP_BLOCKS, per_write, slow_down};
+    // kB/s and ms a 2 KiB read, ms a 2 KiB write.
+    let mut costs = vec![];
+    for (name, read_ms, write_ms) in [("chan-sdc-128mb", 6.2, 26.6), ("chan-sdc-512mb", 8.8, 73.1)] {
+        let model = Model::parse(cards::text(name).unwrap(), name).unwrap();
+        let mut device = SimDevice::new(&model, 1);
+        let machine = Machine::of(&model).unwrap();
+        let mut traced = Traced::new(&mut device, machine.poll);
+        let mut file = Library::new(&mut traced, machine);
+        bench(&mut file, &Plan { file: 400_000, read: false, ..Plan::new(2048) }, &AtomicBool::new(false), &mut |_, _, _| {}).unwrap();
+        let all = infer_trace(&Trace { poll_ns: Some(machine.poll.0), transactions: traced.transactions, damaged: 0 });
+        let cost = value(&all, Quantity::RewriteMs).unwrap();
+        let each = read_ms + per_write(cost, value(&all, Quantity::WriteBuffer).map(|b| b as u64), 2048);
+        println!("{name}: {each:.1} ms a write, published {write_ms}");
+        assert!((each / write_ms - 1.0).abs() < 0.2, "{name}: {each} ms");
+        costs.push(cost);
+    }
+    let expected = slow_down(CHIP_BLOCKS[0], CHIP_BLOCKS[1]);
+    assert_eq!(expected, 8.0);
+    assert!((costs[1] / costs[0] / expected - 1.0).abs() < 0.1, "{costs:?}");
 }

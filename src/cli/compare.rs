@@ -103,7 +103,7 @@ pub fn finish(first: &[Subject], second: &[Subject], references: &[Record], pair
             "schema": "nandscope-compare/1",
             "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
             "cards": all.iter().enumerate().map(|(i, s)| serde_json::json!({ "label": s.label, "name": s.name, "identity": s.identity, "host": s.host, "simulated": s.simulated, "class": if second.is_empty() { 0 } else { 1 + usize::from(i >= first.len()) } })).collect::<Vec<_>>(),
-            "pairs": pairs.iter().map(|p| serde_json::json!({ "a": base.label, "b": p.label, "headline": p.headline, "findings": p.findings, "figures": p.metrics, "samples": p.samples })).collect::<Vec<_>>(),
+            "pairs": pairs.iter().map(|p| serde_json::json!({ "a": base.label, "b": p.label, "headline": p.headline, "rewrites": p.rewrites, "findings": p.findings, "figures": p.metrics, "samples": p.samples })).collect::<Vec<_>>(),
             "lots": lots,
             "not_compared": apart,
             "references": lines,
@@ -202,6 +202,7 @@ pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], 
 struct Pair {
     label: String,
     headline: Vec<String>,
+    rewrites: Vec<String>,
     findings: Vec<Difference>,
     metrics: Vec<Difference>,
     samples: Vec<Experiment>,
@@ -212,6 +213,7 @@ impl Pair {
         Pair {
             label: b.label.clone(),
             headline: compare::headline(a, b),
+            rewrites: compare::rewrites(a, b),
             findings: compare::findings(a, b),
             metrics: compare::metrics(a, b),
             samples: compare::samples(a, b),
@@ -238,7 +240,7 @@ fn text(all: &[&Subject], pairs: &[Pair], references: &[String]) -> String {
     let width = longest.unwrap_or(0).clamp(32, 60);
     for p in pairs {
         let _ = writeln!(o, "\n{a} and {}", p.label);
-        p.headline.iter().for_each(|h| {
+        p.headline.iter().chain(&p.rewrites).for_each(|h| {
             let _ = writeln!(o, "  {h}");
         });
         for d in p.findings.iter().chain(&p.metrics) {

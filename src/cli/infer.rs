@@ -52,10 +52,12 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
         }
         files.push((name, bytes));
     }
-    if let [(name, bytes)] = &files[..]
-        && let Some(log) = super::infer_micro::read(bytes)
-    {
-        return super::infer_micro::run(name, log, &a.log, a.json.as_ref());
+    let micro: Vec<_> = files.iter().filter_map(|(name, bytes)| Some((name.clone(), crate::infer::micro::read(bytes)?))).collect();
+    if micro.len() == files.len() {
+        return super::infer_micro::run(micro, &a.log, a.json.as_ref());
+    }
+    if let Some((name, _)) = micro.first() {
+        bail!("'{name}' is a busy trace or a log of a microcontroller, and not all the files are; give those alone: each is a card");
     }
     if !a.log.is_empty() {
         bail!("--log needs the calls of a logger, as one log of firmware/ or `nandscope bench` has them");

@@ -56,7 +56,7 @@ fn latency(name: &str, l: &Latencies) -> String {
 /// One line a figure; what is all zero is left out.
 fn figures(r: &Report) -> Vec<(&'static str, String)> {
     let o = &r.outcome;
-    let mb = |bytes: f64| format!("{} MB/s", three(bytes / 1e6));
+    let mb = crate::units::rate;
     let mut all = vec![
         ("time", format!("{} of the card's own time", Nanos(o.took))),
         ("rate", format!("{} requests/s, {}", three(r.requests_per_second), mb(r.bytes_per_second))),
@@ -196,7 +196,7 @@ fn timeline(t: &mut String, o: &Outcome, width: usize) {
             });
         }
     }
-    let _ = writeln!(t, "\n{:>12}{:>12}{:>14}{:>12}{:>12}", "from", "requests", "requests/s", "MB/s", "longest");
+    let _ = writeln!(t, "\n{:>12}{:>12}{:>14}{:>12}{:>12}", "from", "requests", "requests/s", "rate", "longest");
     for r in rows(o, ROWS, 1) {
         let longest = if r.sum.requests == 0 { "-".to_string() } else { Nanos(r.sum.worst).to_string() };
         let _ = writeln!(
@@ -205,7 +205,7 @@ fn timeline(t: &mut String, o: &Outcome, width: usize) {
             Nanos(r.from).to_string(),
             r.sum.requests,
             three(r.sum.requests as f64 / r.seconds),
-            three(r.sum.bytes as f64 / 1e6 / r.seconds),
+            crate::units::rate(r.sum.bytes as f64 / r.seconds),
             longest
         );
     }

@@ -3,7 +3,7 @@
 
 use super::consent::{Consent, TargetId};
 use super::undo::{Journal, Restored, Saved};
-use super::{Access, Device, DeviceError, Geometry, Op, Result, Timed};
+use super::{Access, Busy, Device, DeviceError, Geometry, Op, Result, Timed};
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -298,7 +298,7 @@ impl Device for Guard {
         self.untimed(a.op, a.len, |d| d.store(at, from))
     }
 
-    fn busy(&mut self) -> Option<Vec<Nanos>> {
+    fn busy(&mut self) -> Option<Vec<Busy>> {
         self.inner.busy()
     }
 

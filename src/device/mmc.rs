@@ -39,6 +39,9 @@ pub enum Multi {
     Acmd23,
 }
 
+/// Why a host that knows no multi-block transactions refuses them.
+pub const SINGLE_ONLY: &str = "the host of this model sends single blocks only";
+
 impl Multi {
     pub const ALL: [Multi; 4] = [Multi::SingleBlocks, Multi::OpenEnded, Multi::PreDefined, Multi::Acmd23];
 

@@ -26,6 +26,7 @@ pub mod undo;
 pub use block::MAX_ACCESS;
 pub use consent::{Consent, TargetId, consent_id};
 pub use guard::{Counters, Guard, Limits};
+pub use nandscope_sim::Busy;
 pub use open::{OpenOptions, Opened, open, open_model, read_table_again, target_name};
 pub use realtime::{Realtime, realtime};
 pub use recover::{Discarded, RecoverOptions, Recovered, discard, recover};
@@ -184,9 +185,9 @@ pub trait Device {
     /// Writes bytes, untimed (undo).
     fn store(&mut self, at: u64, from: &[u8]) -> Result<()>;
 
-    /// How long the card was busy after each block of the last write, and after its stop command where one was sent, where the
-    /// target can tell (C10).
-    fn busy(&mut self) -> Option<Vec<Nanos>> {
+    /// How long the card was busy after each block of the last write, and after the stop command where one was sent: one entry a
+    /// command of the bus, where the target knows (C10).
+    fn busy(&mut self) -> Option<Vec<Busy>> {
         None
     }
 
@@ -254,7 +255,7 @@ macro_rules! forward {
             fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
                 (**self).store(at, from)
             }
-            fn busy(&mut self) -> Option<Vec<Nanos>> {
+            fn busy(&mut self) -> Option<Vec<Busy>> {
                 (**self).busy()
             }
             fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {

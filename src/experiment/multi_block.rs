@@ -3,7 +3,8 @@
 //! A card that gets single blocks (CMD24) pays for each what it pays for a transaction: command, busy time, and often the
 //! rewriting of a page. A transaction of many blocks pays once. It can be open (CMD25 ... CMD12), its length announced (CMD23),
 //! or, on SD, the blocks announced for erasing ahead (ACMD23). The same data are written in each of these forms, and by way of
-//! the kernel, in linear order from the start of an AU; the first write of a trial opens the AU and is left out.
+//! the kernel, in linear order over equal stretches of an AU; the first write of a trial opens the AU and is left out. A rate is all
+//! the bytes of the stretches by all their time: a card that rewrites now and then has writes of two kinds, whose median means nothing.
 //!
 //! The largest request that reaches the medium (C23) is looked for with paired writes: one of some length against its two
 //! halves. While the request goes in one piece the halves cost one command more; once it is cut, they cost the same.
@@ -15,11 +16,11 @@
 
 use super::{About, Bench, Experiment, Figure, Series, Setup};
 use crate::device::DeviceError;
-use crate::device::mmc::Multi;
+use crate::device::mmc::{Multi, SINGLE_ONLY};
 use crate::finding::{Finding, Quantity};
-use crate::infer::stats::{location, median, quantile};
-use crate::samples::{Cell, Run};
-use crate::units::{Bytes, KIB, MIB, SECTOR, three};
+use crate::infer::stats::{location, mean, median};
+use crate::samples::{Cell, Run, Sample};
+use crate::units::{Bytes, KIB, MIB, SECTOR, rate, three};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use std::collections::BTreeMap;
@@ -47,14 +48,23 @@ const WRITE: u8 = 1;
 const WHOLE: u8 = 2;
 const HALF: u8 = 3;
 
-/// Blocks of the first cells, which find out what can be sent at all.
-const ASK: u64 = 8;
 /// Most blocks written one by one: their cost does not depend on how many follow.
 const MOST_SINGLE: u64 = 64;
 /// Most blocks of a transaction.
 const MOST: u64 = 1024;
+/// Every length is written over a stretch of so many bytes, so that what a card does now and then is in all of them alike: the
+/// longest transaction, or less where writes are slow.
+const STRETCH: [u64; 2] = [32 * KIB, MOST * SECTOR];
+/// Seconds that one stretch of the slowest writes may take.
+const SECONDS: f64 = 8.0;
+/// Trials of a stretch.
+const TRIALS: u32 = 5;
+/// Blocks of the transactions that are named in the evidence, beside the longest.
+const SHOWN: u64 = 8;
 /// Share of the best rate that is enough.
 const ENOUGH: f64 = 0.9;
+/// A gain closer to 1 than this is none to anybody.
+const NEGLIGIBLE: f64 = 0.01;
 /// The setting `how` of writes by way of the kernel; others are the place in `Multi::ALL`.
 const KERNEL: i64 = Multi::ALL.len() as i64;
 
@@ -76,10 +86,12 @@ impl Experiment for MultiBlock {
     }
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
-        let ask = ASK.max(setup.geometry.sector / SECTOR);
+        // The slowest writes there are find out what can be sent at all, and how long it takes.
+        let least = (setup.geometry.sector / SECTOR).max(1);
         (0..=KERNEL)
             .map(|how| {
-                let mut cell = transactions(how, ask);
+                let mut cell = transactions(how, least);
+                cell.set.insert("ask".into(), 1);
                 cell.set.insert("max_request".into(), setup.geometry.max_request.unwrap_or(0) as i64);
                 cell
             })
@@ -94,13 +106,16 @@ impl Experiment for MultiBlock {
         let (sector, start, end) = (run.setting("sector").unwrap_or(SECTOR), run.setting("start"), run.setting("end"));
         let room = end.unwrap_or(0).saturating_sub(start.unwrap_or(0)) / 4;
         let declared = run.cells.first().map_or(0, |c| c.bytes("max_request"));
+        let stretch = stretch(run, room);
         let mut out = vec![];
         for cell in run.cells.iter().filter(|c| run.of(c.id).next().is_some()) {
             let how = cell.get("how");
             let most = if form(cell) == Some(Multi::SingleBlocks) { MOST_SINGLE } else { MOST };
-            for blocks in (0..=10).map(|k| 1 << k).filter(|&n| n <= most && n != cell.bytes("blocks")) {
-                if (blocks * SECTOR).is_multiple_of(sector) && 4 * blocks * SECTOR <= room {
-                    out.push(transactions(how, blocks));
+            for blocks in (0..=10).map(|k| 1 << k).filter(|&n| n <= most && n * SECTOR <= stretch) {
+                if (blocks * SECTOR).is_multiple_of(sector) {
+                    let mut cell = transactions(how, blocks);
+                    cell.set.insert("stretch".into(), stretch as i64);
+                    out.push(cell);
                 }
             }
         }
@@ -115,7 +130,11 @@ impl Experiment for MultiBlock {
 
     fn wants(&self, cell: &Cell, run: &Run) -> bool {
         let refused = form(cell).is_some_and(|m| reason(run, m).is_some());
-        let trials = if cell.get("size") > 0 { 8 } else { 5 };
+        let trials = match () {
+            _ if cell.get("size") > 0 => 8,
+            _ if cell.get("ask") > 0 => 1,
+            _ => TRIALS,
+        };
         !refused && run.of(cell.id).map(|s| s.trial).max().is_none_or(|t| t + 1 < trials)
     }
 
@@ -125,10 +144,24 @@ impl Experiment for MultiBlock {
             return halves(size, b);
         }
         let len = cell.bytes("blocks") * SECTOR;
-        let writes = if len <= MOST_SINGLE * SECTOR { 6 } else { 3 };
-        let at = place(b, (writes + 1) * len);
+        let ask = cell.get("ask") > 0;
+        let stretch = if ask { STRETCH[0] } else { cell.bytes("stretch") };
+        // All begin at the same place of an AU, which the first write opens.
+        let opening = (stretch / 8).next_multiple_of(b.geometry().sector);
+        let at = place(b, opening + stretch);
+        b.write(OPENING, at, opening)?;
         b.write_as(form(cell))?;
-        let done = (0..=writes).try_for_each(|i| b.write(if i == 0 { OPENING } else { WRITE }, at + i * len, len).map(|_| ()));
+        let (mut next, end) = (at + opening, at + opening + stretch);
+        let done = loop {
+            if next >= end {
+                break Ok(());
+            }
+            let n = len.min(end - next);
+            if let Err(e) = b.write(WRITE, next, n) {
+                break Err(e);
+            }
+            next += n;
+        };
         // Whatever happened, the next trial writes its own way.
         b.write_as(None)?;
         done
@@ -141,11 +174,14 @@ impl Experiment for MultiBlock {
 
     fn figures(&self, run: &Run) -> Vec<Figure> {
         let t = times(run);
+        if !took_time(&t) {
+            return vec![];
+        }
         let series = |y: &dyn Fn(u64, f64) -> f64| {
             (0..=KERNEL)
                 .map(|how| Series {
                     name: name(how).into(),
-                    points: t.iter().filter(|x| x.0.0 == how).map(|(&(_, n), us)| (n as f64, y(n, median(us)))).collect(),
+                    points: t.iter().filter(|x| x.0.0 == how).map(|(&(_, n), us)| (n as f64, y(n, mean(us)))).collect(),
                 })
                 .filter(|s| !s.points.is_empty())
                 .collect()
@@ -158,9 +194,11 @@ impl Experiment for MultiBlock {
             log_y: true,
             series,
         };
+        let fastest = t.values().map(|us| per_second(mean(us))).fold(0.0, f64::max);
+        let (unit, by) = if fastest >= 1e6 { ("MB/s", 1e6) } else { ("kB/s", 1e3) };
         vec![
-            figure("time of one write transaction", "ms", series(&|_, us| us / 1e3)),
-            figure("write rate against blocks per transaction", "MB/s", series(&rate)),
+            figure("time of one write transaction", "ms", series(&|n, us| n as f64 * us / 1e3)),
+            figure("write rate against blocks per transaction", unit, series(&|_, us| per_second(us) / by)),
         ]
     }
 }
@@ -168,9 +206,27 @@ impl Experiment for MultiBlock {
 /// Cells of the first round: one for each form and one for the kernel.
 const ABOUT_CELLS: usize = Multi::ALL.len() + 1;
 
-/// MB/s of `blocks` in `us` microseconds.
-fn rate(blocks: u64, us: f64) -> f64 {
-    (blocks * SECTOR) as f64 / us
+/// Bytes a second where a block takes `us` microseconds.
+fn per_second(us: f64) -> f64 {
+    SECTOR as f64 * 1e6 / us
+}
+
+/// Bytes that every length is written over: what the slowest form writes in [`SECONDS`], in whole erase blocks where they are
+/// small enough.
+fn stretch(run: &Run, room: u64) -> u64 {
+    let slowest = run.cells.iter().filter_map(|c| {
+        let (mut len, mut us) = (0, 0.0);
+        run.of(c.id).filter(|s| s.role == WRITE).for_each(|s| (len, us) = (len + s.len, us + s.took.micros()));
+        (len > 0).then(|| us / len as f64)
+    });
+    let slowest = slowest.fold(0.0, f64::max);
+    let fits = if slowest > 0.0 { (SECONDS * 1e6 / slowest) as u64 } else { u64::MAX };
+    let most = fits.clamp(STRETCH[0], STRETCH[1]).min(room / 2).max(SECTOR);
+    let most = 1 << most.ilog2();
+    match run.setting("erase_block") {
+        Some(e) if e > 0 && e <= most => most / e * e,
+        _ => most,
+    }
 }
 
 /// A place for `need` bytes at the start of an AU in the upper three quarters of the region: the start may be a FAT zone.
@@ -208,13 +264,20 @@ fn reason(run: &Run, how: Multi) -> Option<String> {
 
 type Times = BTreeMap<(i64, u64), Vec<f64>>;
 
-/// Microseconds by form and blocks, without the writes that open an AU.
+/// Microseconds a block by form and blocks of a transaction, one value a stretch: all its time by all its bytes, because of
+/// writes that are collected one pays for all. The writes that open an AU are left out.
 fn times(run: &Run) -> Times {
     let mut out = Times::new();
-    for cell in run.cells.iter().filter(|c| c.get("blocks") > 0) {
-        let t: Vec<f64> = run.of(cell.id).filter(|s| s.role == WRITE).map(|s| s.took.micros()).collect();
-        if t.len() >= 6 {
-            out.insert((cell.get("how"), cell.bytes("blocks")), t);
+    for cell in run.cells.iter().filter(|c| c.get("blocks") > 0 && c.get("ask") == 0) {
+        let of = |t: &[&Sample]| -> Option<f64> {
+            let writes = t.iter().filter(|s| s.role == WRITE);
+            let (len, us) = writes.fold((0, 0.0), |(len, us), s| (len + s.len, us + s.took.micros()));
+            // A stretch that was cut lacks what comes at its end.
+            (len > 0 && (len == cell.bytes("stretch"))).then(|| us * SECTOR as f64 / len as f64)
+        };
+        let all: Vec<f64> = run.trials(cell.id).iter().filter_map(|t| of(t)).collect();
+        if all.len() >= 2 {
+            out.insert((cell.get("how"), cell.bytes("blocks")), all);
         }
     }
     out
@@ -235,21 +298,41 @@ fn code(how: Multi) -> i64 {
     Multi::ALL.iter().position(|&m| m == how).unwrap_or(0) as i64
 }
 
-/// 95 % interval of a function of medians: every group is drawn anew, with a fixed generator.
-fn bootstrap(groups: &[&[f64]], f: impl Fn(&[f64]) -> f64) -> (Vec<f64>, [f64; 2]) {
-    let mut rng = Pcg64Mcg::new(0x6d75_6c74_695f_626c);
-    let draws: Vec<f64> = (0..400)
-        .map(|_| {
-            let medians: Vec<f64> = groups
-                .iter()
-                .map(|g| median(&(0..g.len()).map(|_| g[(rng.next_u64() % g.len() as u64) as usize]).collect::<Vec<_>>()))
-                .collect();
-            f(&medians)
-        })
-        .collect();
-    let interval = [quantile(&draws, 0.025), quantile(&draws, 0.975)];
-    (draws, interval)
+/// The standard error of ln of a mean, from how stretches differ.
+fn ln_error(x: &[f64]) -> f64 {
+    let (m, n) = (mean(x), x.len() as f64);
+    let variance = x.iter().map(|v| (v - m).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    if m > 0.0 { (variance / n).sqrt() / m } else { f64::INFINITY }
 }
+
+/// Student's t at 97.5 % for a mean of so many stretches.
+fn student(n: usize) -> f64 {
+    const T: [f64; 9] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26];
+    T.get(n.saturating_sub(2)).copied().unwrap_or(2.2)
+}
+
+/// The geometric mean of ratios of means with its 95 % interval.
+fn mean_ratio(pairs: &[(&[f64], &[f64])]) -> (f64, [f64; 2]) {
+    let k = pairs.len() as f64;
+    let ln = pairs.iter().map(|(a, b)| (mean(a) / mean(b)).ln()).sum::<f64>() / k;
+    let error = pairs.iter().map(|(a, b)| ln_error(a).hypot(ln_error(b)).powi(2)).sum::<f64>().sqrt() / k;
+    let t = pairs.iter().map(|(a, b)| student(a.len().min(b.len()))).fold(0.0, f64::max);
+    (ln.exp(), [(ln - t * error).exp(), (ln + t * error).exp()])
+}
+
+/// Draws of the means of several groups, with a fixed generator.
+fn draws(groups: &[&[f64]]) -> Vec<Vec<f64>> {
+    let mut rng = Pcg64Mcg::new(0x6d75_6c74_695f_626c);
+    let mut normal = || (0..12).map(|_| rng.next_u64() as f64 / u64::MAX as f64).sum::<f64>() - 6.0;
+    (0..400).map(|_| groups.iter().map(|g| mean(g) * (normal() * ln_error(g) * student(g.len()) / 1.96).exp()).collect()).collect()
+}
+
+/// Whether the writes took any time at all: a target that answers at once has no rates.
+fn took_time(t: &Times) -> bool {
+    t.values().flatten().all(|us| *us > 0.0)
+}
+
+const AT_ONCE: &str = "writes take no time on this target";
 
 fn ratio(quantity: Quantity, value: f64, interval: [f64; 2]) -> Finding {
     Finding { interval: Some(interval), ..Finding::decided(quantity, value, 0.95) }
@@ -257,26 +340,33 @@ fn ratio(quantity: Quantity, value: f64, interval: [f64; 2]) -> Finding {
 
 fn gain(t: &Times) -> Finding {
     const Q: Quantity = Quantity::MultiBlockGain;
-    let Some(form) = long_form(t) else { return Finding::undecided(Q, "no write transaction could be timed") };
+    let Some(mut form) = long_form(t) else { return Finding::undecided(Q, "no write transaction could be timed") };
+    if !took_time(t) {
+        return Finding::undecided(Q, AT_ONCE);
+    }
+    let first = |how: i64| t.range((how, 0)..(how + 1, 0)).next().map(|((_, n), us)| (*n, us));
     // The same way on both sides: raw against raw, kernel against kernel.
-    let single =
-        if form == KERNEL { t.range((KERNEL, 0)..).next().map(|((_, n), us)| (*n, us)) } else { longest(t, code(Multi::SingleBlocks)) };
+    let mut single = longest(t, code(Multi::SingleBlocks));
+    if form == KERNEL || single.is_none() {
+        (form, single) = (KERNEL, first(KERNEL));
+    }
     let (Some((a, one)), Some((n, many))) = (single, longest(t, form)) else {
         return Finding::undecided(Q, "single blocks could not be timed");
     };
     if form == KERNEL && (a > 1 || n == a) {
         return Finding::undecided(Q, "this target has no writes of one block to compare with");
     }
-    let of = |m: &[f64]| (m[0] / a as f64) / (m[1] / n as f64);
-    let value = of(&[median(one), median(many)]);
-    let f = ratio(Q, value, bootstrap(&[one, many], of).1).evidence(format!(
-        "{} KB/s as {}, {} KB/s {} with {} in one transaction",
-        three(1e3 * rate(a, median(one))),
+    let (value, interval) = mean_ratio(&[(one, many)]);
+    let f = ratio(Q, value, interval).evidence(format!(
+        "{} as {}, {} {} with {} in one transaction: all the bytes of {} equal stretches by all their time",
+        rate(per_second(mean(one))),
         Multi::SingleBlocks.name(),
-        three(1e3 * rate(n, median(many))),
+        rate(per_second(mean(many))),
         name(form),
-        Bytes(n * SECTOR)
+        Bytes(n * SECTOR),
+        one.len()
     ));
+    let f = if interval[0] <= 1.0 + NEGLIGIBLE && interval[1] >= 1.0 - NEGLIGIBLE { f.evidence("no difference shows") } else { f };
     if form == KERNEL { f.caveat("by way of the kernel, whose own time for a request is part of it") } else { f }
 }
 
@@ -287,14 +377,16 @@ fn knee(t: &Times) -> Finding {
     if points.len() < 4 {
         return Finding::undecided(Q, "too few lengths were written");
     }
+    if !took_time(t) {
+        return Finding::undecided(Q, AT_ONCE);
+    }
     let groups: Vec<&[f64]> = points.iter().map(|p| p.1.as_slice()).collect();
     let at = |m: &[f64]| {
-        let rates: Vec<f64> = points.iter().zip(m).map(|(p, &us)| rate(p.0, us)).collect();
-        let best = rates.iter().copied().fold(0.0, f64::max);
-        let i = rates.iter().position(|&r| r >= ENOUGH * best).unwrap_or(rates.len() - 1);
+        let best = m.iter().copied().fold(f64::INFINITY, f64::min);
+        let i = m.iter().position(|&us| us * ENOUGH <= best).unwrap_or(m.len() - 1);
         (points[i].0 * SECTOR) as f64
     };
-    let (draws, _) = bootstrap(&groups, at);
+    let draws: Vec<f64> = draws(&groups).iter().map(|m| at(m)).collect();
     let mut share: BTreeMap<u64, f64> = BTreeMap::new();
     draws.iter().for_each(|&d| *share.entry(d as u64).or_default() += 1.0 / draws.len() as f64);
     let mut all: Vec<(f64, f64)> = share.into_iter().map(|(k, p)| (k as f64, p)).collect();
@@ -305,8 +397,7 @@ fn knee(t: &Times) -> Finding {
     shown.extend(points.iter().copied().find(|p| (p.0 * SECTOR) as f64 == value));
     shown.sort_by_key(|p| p.0);
     shown.dedup_by_key(|p| p.0);
-    let list: Vec<String> =
-        shown.iter().map(|p| format!("{} KB/s with {}", three(1e3 * rate(p.0, median(p.1))), Bytes(p.0 * SECTOR))).collect();
+    let list: Vec<String> = shown.iter().map(|p| format!("{} with {}", rate(per_second(mean(p.1))), Bytes(p.0 * SECTOR))).collect();
     let text = format!("{}: {}", name(form), list.join(", "));
     if value as u64 == last.0 * SECTOR {
         return Finding::at_least(Q, value, p.min(0.95), "the rate still rises at the longest transaction").evidence(text);
@@ -332,22 +423,27 @@ fn compare(run: &Run, t: &Times, how: Multi) -> Finding {
     if pairs.is_empty() {
         return Finding::undecided(quantity, "the forms were not both written");
     }
-    let groups: Vec<&[f64]> = pairs.iter().flat_map(|p| [p.1.as_slice(), p.2.as_slice()]).collect();
-    let of = |m: &[f64]| (m.chunks(2).map(|c| (c[0] / c[1]).ln()).sum::<f64>() / (m.len() / 2) as f64).exp();
-    let medians: Vec<f64> = groups.iter().map(|g| median(g)).collect();
-    let interval = bootstrap(&groups, of).1;
-    let mut f = ratio(quantity, of(&medians), interval);
-    for (n, open, announced) in pairs.iter().filter(|p| p.0 == ASK || p.0 == pairs[pairs.len() - 1].0) {
-        let (a, b) = (median(open) / 1e3, median(announced) / 1e3);
+    if !took_time(t) {
+        return Finding::undecided(quantity, AT_ONCE);
+    }
+    let (value, interval) = mean_ratio(&pairs.iter().map(|p| (p.1.as_slice(), p.2.as_slice())).collect::<Vec<_>>());
+    let mut f = ratio(quantity, value, interval);
+    for (n, open, announced) in pairs.iter().filter(|p| p.0 == SHOWN || p.0 == pairs[pairs.len() - 1].0) {
+        let ms = |us: &[f64]| mean(us) * *n as f64 / 1e3;
+        let (a, b) = (ms(open), ms(announced));
         f = f.evidence(format!("{}: {} ms {}, {} ms {}", Bytes(n * SECTOR), three(a), Multi::OpenEnded.name(), three(b), how.name()));
     }
-    if interval[0] <= 1.0 && interval[1] >= 1.0 { f.evidence("no difference shows") } else { f }
+    if interval[0] <= 1.0 + NEGLIGIBLE && interval[1] >= 1.0 - NEGLIGIBLE { f.evidence("no difference shows") } else { f }
 }
 
 /// Where whole writes stop saving a command against their halves.
 fn largest(run: &Run) -> Finding {
     const Q: Quantity = Quantity::LargestRequest;
     let declared = run.cells.first().map_or(0, |c| c.bytes("max_request"));
+    if run.faults.iter().any(|f| f.contains(SINGLE_ONLY)) {
+        let text = "the host sends single blocks only, whatever is handed to it";
+        return Finding::decided(Q, SECTOR as f64, 0.97).evidence(text);
+    }
     // Bytes, what the halves cost more in µs, its error.
     let (mut points, mut wholes): (Vec<(u64, f64, f64)>, Vec<f64>) = (vec![], vec![]);
     for cell in run.cells.iter().filter(|c| c.get("size") > 0) {
@@ -363,7 +459,10 @@ fn largest(run: &Run) -> Finding {
         }
     }
     // The scatter of eight differences is itself uncertain: none may be better than the usual one, relative to the time taken.
-    let usual = median(&points.iter().zip(&wholes).map(|(p, w)| p.2 / w).collect::<Vec<_>>()).max(0.003);
+    if wholes.iter().any(|w| *w <= 0.0) {
+        return Finding::undecided(Q, AT_ONCE);
+    }
+    let usual = median(&points.iter().zip(&wholes).map(|(p, w)| p.2 / w).collect::<Vec<_>>()).max(1e-4);
     points.iter_mut().zip(&wholes).for_each(|(p, w)| p.2 = p.2.max(usual * w));
     points.sort_unstable_by_key(|p| p.0);
     if points.len() < 3 {

@@ -13,7 +13,7 @@ use super::{About, Bench, Experiment, Figure, Series, Setup};
 use crate::device::DeviceError;
 use crate::device::mmc::Multi;
 use crate::finding::{Finding, Quantity};
-use crate::infer::rewrite::{Look, fast_start, infer};
+use crate::infer::rewrite::{Look, fast_start, infer, shows};
 use crate::infer::stats::{median, quantile};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB};
@@ -120,12 +120,11 @@ impl Experiment for WriteTrace {
         // A second row must see the same buffer, where it is larger than that row's writes.
         let buffer = out.iter().find(|f| f.quantity == Quantity::WriteBuffer).and_then(Finding::number);
         if let (Some(size), Some(second)) = (buffer, rows.get(1).filter(|r| r.len * 2 <= buffer.unwrap_or(0.0) as u64)) {
-            let other = infer(&second.looks, None, None, run.setting("size"), "second row");
-            let seen = other.iter().find(|f| f.quantity == Quantity::WriteBuffer).and_then(Finding::number);
+            let seen = shows(&second.looks, size as u64);
             for f in out.iter_mut().filter(|f| f.value.is_some()) {
                 match seen {
-                    Some(s) if s == size => f.evidence.push(format!("writes of {} show the same buffer", Bytes(second.len))),
-                    _ => {
+                    true => f.evidence.push(format!("writes of {} show the same buffer", Bytes(second.len))),
+                    false => {
                         f.confidence *= 0.7;
                         f.caveats.push(format!("writes of {} do not show it", Bytes(second.len)));
                     }

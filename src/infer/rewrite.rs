@@ -6,7 +6,7 @@
 
 use super::stats::{bootstrap_median, mad, median, quantile};
 use crate::finding::{Finding, Quantity};
-use crate::units::{Bytes, MIB, three};
+use crate::units::{Bytes, KIB, MIB, SECTOR, rate, three};
 
 /// One look at the card: it took in the bytes `from..to` and was busy for `ms` then.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,8 +18,11 @@ pub struct Look {
     pub stop: bool,
 }
 
+/// The longest rewrite of a chip of small pages, in ms.
+const SMALL_MS: f64 = 24.0;
+
 /// Below this, in ms, nothing is rewritten: it is the time of programming pages.
-const PROGRAM_MS: f64 = 3.0;
+pub(super) const PROGRAM_MS: f64 = 3.0;
 
 /// The least time in ms that must be a rewrite, and how sure that is. Cards of 512 MiB and less have chips of single pages, which
 /// are programmed in 3 ms; larger ones program many pages of many planes as one, and take up to 20 ms for it (Q14, OLPC's cards).
@@ -32,7 +35,7 @@ fn least_rewrite(capacity: Option<u64>) -> (f64, f64) {
 }
 
 /// Splits times in a fast and a slow group where the largest relative gap lies; none where they are of one kind.
-fn split(ms: &[f64]) -> Option<(f64, f64, f64)> {
+pub(super) fn split(ms: &[f64]) -> Option<(f64, f64, f64)> {
     let mut v: Vec<f64> = ms.to_vec();
     v.sort_by(f64::total_cmp);
     let n = v.len();
@@ -111,9 +114,16 @@ fn lattice(looks: &[Look], border: f64) -> Option<Lattice> {
     })
 }
 
-fn ln_choose(n: f64, k: f64) -> f64 {
+pub(super) fn ln_choose(n: f64, k: f64) -> f64 {
     use super::stats::ln_gamma;
     ln_gamma(n + 1.0) - ln_gamma(k + 1.0) - ln_gamma(n - k + 1.0)
+}
+
+/// Whether the slow ones of these looks are those that reach a multiple of `size`, whatever the fast ones cost.
+pub fn shows(looks: &[Look], size: u64) -> bool {
+    let times: Vec<f64> = looks.iter().map(|l| l.ms).collect();
+    let Some((border, ..)) = split(&times) else { return false };
+    lattice(looks, border).is_some_and(|l| l.size == size && l.probability >= 0.8 && l.off * 50 <= l.of)
 }
 
 /// Findings from looks in linear order, with the largest transaction they were part of. `what` names them in the evidence.
@@ -136,14 +146,14 @@ pub fn infer(looks: &[Look], fixed: Option<f64>, longest: Option<f64>, capacity:
         let (s, d) = (median(&stops), quantile(&times, 0.9));
         if s > least && s > 4.0 * d {
             let text = format!("{what}: busy for {} ms after Stop Tran, for {} ms after most data blocks", three(s), three(d));
-            return at_the_end(&stops, 0.97 * sure, text);
+            return at_the_end_of_what(&stops, 4 * SECTOR, 0.97 * sure, text);
         }
     }
     let Some((border, fast, slow)) = split(&times) else {
         let usual = fixed.unwrap_or_else(|| median(&times));
         if usual > least && fixed.is_some() {
             let text = format!("{what}: {} ms for every write, whatever its size", three(usual));
-            return at_the_end(&[usual], 0.9 * sure, text);
+            return at_the_end_of_what(&[usual], 4 * SECTOR, 0.9 * sure, text);
         }
         if let Some(long) = longest.filter(|l| *l > usual + PROGRAM_MS) {
             let why = format!(
@@ -210,18 +220,21 @@ pub fn infer(looks: &[Look], fixed: Option<f64>, longest: Option<f64>, capacity:
         return vec![open(Quantity::RewritePolicy), buffer, open(Quantity::RewriteMs), open(Quantity::ChipClass)];
     }
     let policy = Finding::decided(Quantity::RewritePolicy, 2.0, p * sure).evidence(text.clone());
-    let mut time = Finding::decided(Quantity::RewriteMs, cost, 0.95 * p * sure).evidence(text);
+    let small = expected(cost, Some(l.size), 4 * SECTOR);
+    let mut time = Finding::decided(Quantity::RewriteMs, cost, 0.95 * p * sure).evidence(text).evidence(small);
     time.interval = bootstrap_median(&extra);
     vec![policy, buffer, time, class(cost, p * sure)]
 }
 
-fn at_the_end(times: &[f64], confidence: f64, text: String) -> Vec<Finding> {
+/// `len` is what a write is long, in bytes.
+pub(super) fn at_the_end_of_what(times: &[f64], len: u64, confidence: f64, text: String) -> Vec<Finding> {
     let cost = median(times);
-    let mut time = Finding::decided(Quantity::RewriteMs, cost, 0.95 * confidence).evidence(text.clone());
+    let small = expected(cost, None, len);
+    let mut time = Finding::decided(Quantity::RewriteMs, cost, 0.95 * confidence).evidence(text.clone()).evidence(small);
     time.interval = bootstrap_median(times);
     vec![
         Finding::decided(Quantity::RewritePolicy, 1.0, confidence).evidence(text),
-        Finding::undecided(Quantity::WriteBuffer, "the end of the transaction rules, not the filling of a buffer"),
+        Finding::undecided(Quantity::WriteBuffer, "the end of the transaction decides, not the filling of a buffer"),
         time,
         class(cost, confidence),
     ]
@@ -229,15 +242,51 @@ fn at_the_end(times: &[f64], confidence: f64, text: String) -> Vec<Finding> {
 
 /// Small block chips have 32 pages of 512 B in an erase block, large ones 64 or 128 of 2 KiB or more (C2, C16). At 0.25 to 0.6 ms
 /// to copy 512 B, the first take 10 to 21 ms, the second from 34 ms on.
-fn class(ms: f64, confidence: f64) -> Finding {
+pub(super) fn class(ms: f64, confidence: f64) -> Finding {
     let q = Quantity::ChipClass;
     let text = format!("rewriting an erase block takes {} ms; 32 pages of 512 B take 10 to 21 ms, 64 of 2 KiB 34 ms or more", three(ms));
     match ms {
-        m if m <= 24.0 => Finding::decided(q, 1.0, 0.9 * confidence).evidence(text),
+        m if m <= SMALL_MS => Finding::decided(q, 1.0, 0.9 * confidence).evidence(text),
         m if m >= 40.0 => Finding::decided(q, 2.0, 0.9 * confidence).evidence(text),
         _ => Finding::undecided(q, format!("{} ms is between what chips of 512 B and of 2 KiB pages take", three(ms))),
     }
     .caveat("times of two cards compare only where both rewrite by the same policy")
+}
+
+/// Erase blocks of the two kinds of chips, in bytes: 32 pages of 512 B, 64 of 2 KiB (C2).
+pub const CHIP_BLOCKS: [u64; 2] = [16 * KIB, 128 * KIB];
+
+/// How many times longer a write of less than an erase block takes where the erase block has `larger` bytes instead of `smaller`:
+/// all but the part that is written is copied, page by page, so that the time grows with the size (C20).
+pub fn slow_down(smaller: u64, larger: u64) -> f64 {
+    larger as f64 / smaller.max(1) as f64
+}
+
+/// Mean time in ms that writes of `len` bytes one behind the other spend on rewriting, where one rewrite takes `cost` ms: once a
+/// write, or once whenever a buffer of `buffer` bytes is full.
+pub fn per_write(cost: f64, buffer: Option<u64>, len: u64) -> f64 {
+    buffer.map_or(cost, |b| cost * len as f64 / b as f64)
+}
+
+/// What follows from a rewrite for small writes, and what a larger erase block would cost.
+pub(super) fn expected(cost: f64, buffer: Option<u64>, len: u64) -> String {
+    let each = per_write(cost, buffer, len);
+    let mut text = format!(
+        "writes of {} one after the other spend {} ms each on rewriting: {} at most",
+        Bytes(len),
+        three(each),
+        rate(len as f64 * 1e3 / each)
+    );
+    if cost <= SMALL_MS {
+        let [small, large] = CHIP_BLOCKS;
+        text += &format!(
+            "; with erase blocks of {} instead of {}, as chips of large pages have, expect {} times as long",
+            Bytes(large),
+            Bytes(small),
+            slow_down(small, large)
+        );
+    }
+    text
 }
 
 /// A region at the start whose small writes are faster than those elsewhere (C18): `steps` are (end of a stretch, ms a write).
@@ -261,44 +310,6 @@ pub fn fast_start(steps: &[(u64, f64)], elsewhere: &[f64], what: &str) -> Option
             three(usual)
         ))
     })
-}
-
-/// Looks of a busy trace: one a data block, one a stop.
-pub fn of_trace(trace: &crate::samples::busy::Trace) -> Vec<Look> {
-    let ms = trace.poll_ns.map_or(1e-3, |ns| ns as f64 / 1e6);
-    let mut out = vec![];
-    let mut next = 0;
-    for t in &trace.transactions {
-        let start = t.block.unwrap_or(next) * 512;
-        for (k, n) in t.data.iter().enumerate() {
-            let from = start + 512 * k as u64;
-            out.push(Look { from, to: from + 512, ms: *n as f64 * ms, stop: false });
-        }
-        let end = start + 512 * t.data.len() as u64;
-        if let Some(n) = t.stop {
-            out.push(Look { from: end, to: end, ms: n as f64 * ms, stop: true });
-        }
-        next = end / 512;
-    }
-    out
-}
-
-/// Findings from a busy trace. Without the time of a poll, times are in polls and no chip is named.
-pub fn infer_trace(trace: &crate::samples::busy::Trace) -> Vec<Finding> {
-    let looks = of_trace(trace);
-    if trace.poll_ns.is_some() {
-        return infer(&looks, None, None, None, "busy trace");
-    }
-    // Polls of an 8-bit machine take a few µs (C21: 4.3 to 5.4); the pattern does not depend on it.
-    let scaled: Vec<Look> = looks.iter().map(|l| Look { ms: l.ms * 4.9, ..*l }).collect();
-    let unknown = "the time of a poll is not known; a line '# poll_ns N' gives it";
-    infer(&scaled, None, None, None, "busy trace, at 4.9 µs a poll")
-        .into_iter()
-        .map(|f| match f.quantity {
-            Quantity::RewriteMs | Quantity::ChipClass => Finding { evidence: f.evidence, ..Finding::undecided(f.quantity, unknown) },
-            _ => f.caveat(unknown),
-        })
-        .collect()
 }
 
 #[cfg(test)]

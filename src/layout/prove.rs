@@ -10,7 +10,7 @@ use super::grid::Grid;
 use crate::chance;
 use crate::device::Device;
 use crate::infer::stats::{bootstrap_median, median};
-use crate::units::{KIB, MIB, Nanos};
+use crate::units::{Bytes, KIB, MIB, Nanos};
 use crate::volume::{Cache, ExFatVolume, FatVolume, FileId, Host, Result, Shared, Volume, VolumeError};
 use nandscope_fat::{Convention, FatType, Layout, Options, plan, recognise};
 use rand_pcg::rand_core::Rng;
@@ -44,6 +44,33 @@ pub fn candidates(device: &mut dyn Device, found: &Disk, sector: u64, grid: Opti
     // Two things differ between careless FAT32 and exFAT by the convention: this one differs by the layout alone.
     if exfat || sd.volume.kind == FatType::ExFat {
         all.push(Candidate { name: "careless exFAT", layout: of(Convention::Careless, Some(FatType::ExFat))? });
+    }
+    // What a careless format changes together, one at a time.
+    let (plain, broken) = (sd.volume.clone(), all.iter().find(|c| c.name == "careless").map(|c| c.layout.volume.clone()));
+    if let Some(broken) = broken.filter(|_| plain.kind != FatType::ExFat) {
+        let with = |convention, kind, cluster| {
+            plan(&Options { kind: Some(kind), cluster: Some(cluster), ..options(convention) }).ok().filter(|l| l.volume.kind == kind)
+        };
+        let place = with(Convention::Careless, plain.kind, plain.cluster);
+        let (kind, cluster) = (with(Convention::Sd, broken.kind, plain.cluster), with(Convention::Sd, plain.kind, broken.cluster));
+        let both = || with(Convention::Sd, broken.kind, broken.cluster);
+        let mut one = |name, layout: Option<Layout>| all.extend(layout.map(|layout| Candidate { name, layout }));
+        one("careless place alone", place);
+        match (broken.kind == plain.kind, broken.cluster == plain.cluster) {
+            (true, true) => {}
+            (false, false) if kind.is_none() || cluster.is_none() => {
+                notes.push(format!(
+                    "{} with clusters of {} cannot be had on this target, nor the other way round: type and cluster change together",
+                    broken.kind,
+                    Bytes(plain.cluster)
+                ));
+                one("type and cluster alone", both());
+            }
+            (same_kind, same_cluster) => {
+                one("FAT type alone", kind.filter(|_| !same_kind));
+                one("cluster alone", cluster.filter(|_| !same_cluster));
+            }
+        }
     }
     all.push(Candidate { name: "SD convention", layout: sd });
     match grid {
@@ -282,6 +309,25 @@ mod tests {
         let ratio = sd.copy.median / careless.copy.median;
         assert!(ratio > 2.0 && careless.copy.differs(&sd.copy), "{out:?}");
         assert!(careless.files.differs(&sd.files), "{out:?}");
+    }
+
+    /// C26: what the place of the partition costs by itself, and what the type of FAT and its clusters do.
+    #[test]
+    fn each_change_of_a_careless_format_has_its_own_price() {
+        let out = run("chan-sdc-512mb", None);
+        let of = |name| out.iter().find(|o| o.name == name).unwrap_or_else(|| panic!("no {name} in {out:?}"));
+        let (sd, all, place, kind) = (of("SD convention"), of("careless"), of("careless place alone"), of("type and cluster alone"));
+        assert_eq!((place.filesystem.as_str(), place.cluster), (sd.filesystem.as_str(), sd.cluster));
+        assert_eq!((kind.filesystem.as_str(), kind.cluster), (all.filesystem.as_str(), all.cluster));
+        assert!(!place.data.is_multiple_of(4096) && kind.data.is_multiple_of(4096), "{out:?}");
+        let loss = |o: &Outcome| sd.copy.median / o.copy.median;
+        assert!(
+            loss(place) > 1.05 && loss(all) > loss(place) && loss(all) >= 0.98 * loss(kind),
+            "{} {} {}",
+            loss(place),
+            loss(kind),
+            loss(all)
+        );
     }
 
     /// Cards above 32 GiB have exFAT: as found, without care, by the convention and on the grid of the card.

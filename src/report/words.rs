@@ -65,6 +65,9 @@ fn what(q: Quantity) -> Option<&'static str> {
         }
         "write_buffer" => "Small writes that follow each other wait in the card until this much has come together.",
         "rewrite_ms" => "This is how long the card is busy when it rewrites an erase block for a small write.",
+        "rewrite_polls" => {
+            "The same, counted in looks of the host at the busy card; it compares cards on one host even where the time of a look is unknown."
+        }
         "chip_class" => {
             "The time of a rewrite tells small-block flash (pages of 512 bytes) from large-block flash or flash with several bits a cell."
         }

@@ -10,15 +10,22 @@ use crate::units::Bytes;
 pub fn report_metrics(r: &Report) -> Vec<Metric> {
     let mut out = vec![];
     for run in r.runs.iter().filter(|run| run.experiment == "write-unit") {
-        let mut by: std::collections::BTreeMap<u64, Vec<f64>> = Default::default();
+        // A card that collects writes has fast ones and slow ones: a rate is all the bytes of a trial by all its time.
+        let mut by: std::collections::BTreeMap<u64, std::collections::BTreeMap<(u32, u32), Vec<f64>>> = Default::default();
         run.samples
             .iter()
             .filter(|s| matches!(s.op, crate::device::Op::Write(_)))
-            .for_each(|s| by.entry(s.len).or_default().push(s.took.secs()));
-        for (len, t) in by.into_iter().filter(|(len, t)| len.is_power_of_two() && t.len() >= 3) {
+            .for_each(|s| by.entry(s.len).or_default().entry((s.cell, s.trial)).or_default().push(s.took.secs()));
+        for (len, trials) in by.into_iter().filter(|t| t.0.is_power_of_two()) {
+            let (n, seconds) = trials.values().flatten().fold((0u32, 0.0), |(n, s), t| (n + 1, s + t));
+            if n < 3 || seconds <= 0.0 {
+                continue;
+            }
+            let rate = |n: usize, seconds: f64| (len as f64 * n as f64 / 100.0 / seconds).round() / 10.0;
             // Thirty of them carry the interval as well as all.
-            let rates: Vec<f64> = t.iter().take(30).map(|t| (len as f64 / 100.0 / t).round() / 10.0).collect();
-            out.push(Metric::new("linear write, one AU", Bytes(len).to_string(), "kB/s", &rates));
+            let rates: Vec<f64> = trials.values().take(30).map(|t| rate(t.len(), t.iter().sum::<f64>().max(1e-9))).collect();
+            let m = Metric::new("linear write, one AU", Bytes(len).to_string(), "kB/s", &rates);
+            out.push(Metric { value: rate(n as usize, seconds), ..m });
         }
     }
     out

@@ -6,7 +6,7 @@ use super::{hosts, wiki};
 use crate::finding::Findings;
 use crate::host::declared::{Declared, Kind};
 use crate::infer::combine::combine;
-use crate::infer::rewrite::infer_trace;
+use crate::infer::trace::infer_trace;
 use crate::infer::tables;
 use crate::lab::bench::{Kind as What, Sample};
 use crate::lab::experiment::Lab;

@@ -1,6 +1,6 @@
 //! A device that stays in the hands of its owner while a volume uses it: its counters can be read afterwards.
 
-use crate::device::{Access, Device, Geometry, Result, Timed, mmc};
+use crate::device::{Access, Busy, Device, Geometry, Result, Timed, mmc};
 use crate::units::Nanos;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -56,7 +56,7 @@ impl<D: Device> Device for Shared<D> {
     fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
         self.device.borrow_mut().put(at, from)
     }
-    fn busy(&mut self) -> Option<Vec<Nanos>> {
+    fn busy(&mut self) -> Option<Vec<Busy>> {
         self.device.borrow_mut().busy()
     }
     fn write_as(&mut self, how: Option<mmc::Multi>) -> Result<()> {

@@ -1,6 +1,6 @@
 //! A device that notes how long the card was busy after each block of every write (C10).
 
-use crate::device::{Access, Device, Geometry, Op, Result, Timed, mmc};
+use crate::device::{Access, Busy, Device, Geometry, Op, Result, Timed, mmc};
 use crate::samples::busy::Transaction;
 use crate::units::{Nanos, SECTOR};
 
@@ -31,9 +31,12 @@ impl Device for Traced<'_> {
         if let (Op::Write(_), true) = (a.op, self.poll.0 > 0 && self.transactions.len() < MOST)
             && let Some(busy) = self.inner.busy()
         {
-            let mut data: Vec<u64> = busy.iter().map(|b| b.0 / self.poll.0).collect();
-            let stop = if data.len() as u64 > a.len / SECTOR { data.pop() } else { None };
-            self.transactions.push(Transaction { block: Some(a.at / SECTOR), data, stop });
+            let polls = |ns: u64| ns / self.poll.0;
+            self.transactions.extend(busy.into_iter().map(|b| Transaction {
+                block: Some(b.at / SECTOR),
+                data: b.data.into_iter().map(polls).collect(),
+                stop: b.stop.map(polls),
+            }));
         }
         Ok(timed)
     }
@@ -54,7 +57,7 @@ impl Device for Traced<'_> {
         self.inner.store(at, from)
     }
 
-    fn busy(&mut self) -> Option<Vec<Nanos>> {
+    fn busy(&mut self) -> Option<Vec<Busy>> {
         self.inner.busy()
     }
 

@@ -43,7 +43,7 @@ pub mod unusual;
 mod wear;
 
 pub use buffer::Lost;
-pub use card::{AHEAD, Card, Queue};
+pub use card::{AHEAD, Announced, Busy, Card, Queue};
 pub use counters::Counters;
 pub use form::ModelError;
 pub use histogram::{Histogram, Latencies};

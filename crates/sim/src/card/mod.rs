@@ -4,6 +4,7 @@ mod busy;
 mod bytes;
 mod queue;
 
+pub use busy::Busy;
 pub use queue::Queue;
 
 use crate::buffer::{Heat, Lost, SlcCache, WriteCache};
@@ -18,6 +19,16 @@ use crate::request::{Completion, Data, Fault, Op, Request};
 
 /// Writes that [`Card::foresee`] looks at.
 pub const AHEAD: usize = 16;
+
+/// What a host says before the data of a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Announced {
+    /// Nothing, or the length alone (CMD23).
+    #[default]
+    No,
+    /// The blocks to come, so that they are erased ahead (ACMD23).
+    Erase,
+}
 
 /// A flash card in virtual time.
 #[derive(Clone, Debug)]
@@ -40,7 +51,9 @@ pub struct Card {
     sector: u64,
     /// ns after the data of every write command, whatever the flash does.
     after: u64,
-    last: busy::LastWrite,
+    /// Commands of the last write.
+    last: Vec<busy::Written>,
+    announced: Announced,
     extras: Option<Box<Extras>>,
     lost: Vec<Lost>,
     model: Box<Model>,
@@ -105,7 +118,8 @@ impl Card {
             real_capacity: model.card.real_capacity,
             sector: model.card.sector,
             after: model.card.accept + model.host.status + if model.host.transfer == Transfer::OpenEnded { model.card.stop } else { 0 },
-            last: busy::LastWrite::default(),
+            last: Vec::new(),
+            announced: Announced::No,
             extras: Extras::new(model),
             lost: Vec::new(),
             grid,
@@ -174,6 +188,27 @@ impl Card {
         }
     }
 
+    /// What the host says of the writes from now on before it sends their data, where it has commands for that.
+    ///
+    /// A card that keeps to blocks announced for erasing ahead (`card.pre_erase`) need not keep what they hold: a write-through
+    /// buffer rewrites an erase block once for all of them, and the erasing is done while the data are on the wire.
+    pub fn announce(&mut self, what: Announced) {
+        self.announced = what;
+        if let Ftl::Through(t, _) = &mut self.ftl {
+            t.ahead = what == Announced::Erase && self.model.card.pre_erase;
+        }
+    }
+
+    /// The time the flash takes for a write whose blocks were announced for erasing: what was erased since `before` costs
+    /// only what the `wire` does not hide.
+    fn ahead(&self, flash: u64, before: u64, wire: u64) -> u64 {
+        if !self.model.card.pre_erase {
+            return flash;
+        }
+        let erasing = (self.counters.erases - before) * self.model.nand.erase;
+        flash - erasing.min(wire).min(flash)
+    }
+
     /// Serves one request that arrives at `now` (ns). The card serves one at a time: a request that comes while it is
     /// busy begins when it is free. A refused request (range, grid) changes nothing.
     #[inline]
@@ -183,6 +218,9 @@ impl Card {
             return Err(Fault::Misaligned { at: req.at, len: 0, sector: self.sector });
         }
         let start = now.max(self.busy_until);
+        if req.op == Op::Write {
+            self.last.clear();
+        }
         if let Some(events) = &mut self.events {
             let done = start + self.host.command;
             if let Err(fault) = events.fault(req.op, req.at, req.len, done) {
@@ -217,6 +255,10 @@ impl Card {
         if let Some(events) = &mut self.events {
             let (pause, n) = events.stall(req.op, req.len);
             ns += pause;
+            // A host that polls sees a pause as busy time, too.
+            if let (Op::Write, Some(w)) = (req.op, self.last.last_mut()) {
+                w.flash += pause;
+            }
             self.counters.stalls += n;
         }
         if let Some(heat) = self.extras.as_mut().and_then(|e| e.heat.as_mut()) {
@@ -332,12 +374,14 @@ impl Card {
             cache.forget(a, b);
         }
         let wire = self.read.wire(len) + self.after;
+        let erased = self.counters.erases;
         let flash = if self.extras.is_some() {
             self.write_extras(req, at, len, a, b)
         } else {
             self.ftl.write(&self.grid, &mut self.write, &mut self.counters, a, b)
         };
-        self.last = busy::LastWrite { at, len, flash };
+        let flash = if self.announced == Announced::Erase { self.ahead(flash, erased, wire) } else { flash };
+        self.last.push(busy::Written { at, len, flash });
         Parts { command: self.host.command, wire, flash }
     }
 

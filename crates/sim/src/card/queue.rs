@@ -64,6 +64,9 @@ impl Queue {
     /// Does a read or write beside the others; its end.
     fn beside(&mut self, card: &mut Card, begin: u64, r: &Request) -> Result<u64, Fault> {
         let rest = if card.extras.is_some() { card.rest(begin, r.op)? } else { 0 };
+        if r.op == Op::Write {
+            card.last.clear();
+        }
         let mut p = card.parts(r, r.at, r.len);
         if let Some(heat) = card.extras.as_mut().and_then(|e| e.heat.as_mut()) {
             p.flash = heat.slow(begin, r.len, p.flash);

@@ -25,6 +25,8 @@ pub(crate) struct WriteThrough {
     programmed: Vec<u64>,
     valid: Vec<u64>,
     pub wear: Option<Box<Wear>>,
+    /// The blocks of the next writes are announced: each is a rewrite of the erase blocks it touches, the buffer is passed by.
+    pub ahead: bool,
 }
 
 fn bit(of: &[u64], k: u64) -> bool {
@@ -50,6 +52,7 @@ impl WriteThrough {
             fat: if t.fat_zone == 0 { 0 } else { grid.place(t.fat_zone >> SHIFT) },
             pending: 0,
             wear: Wear::new(m, grid.blocks, None, seed),
+            ahead: false,
         }
     }
 
@@ -73,6 +76,17 @@ impl WriteThrough {
                 moved += if r > 0 { self.renew(block) } else { 0 };
                 (rewrites + r, copies + c)
             }),
+            // What stays within the buffer waits there, announced or not.
+            Some(d) if self.ahead && d.of(b) > d.of(a) => {
+                let out = u64::from(self.pending != 0 && self.pending != a);
+                self.pending = 0;
+                let blocks = grid.block.of(a)..=grid.block.of(b - 1);
+                if self.wear.is_some() {
+                    moved += blocks.clone().map(|k| self.renew(k)).sum::<u64>();
+                }
+                let rewrites = out + blocks.count() as u64;
+                (rewrites, (rewrites * self.units).saturating_sub(last - first + 1))
+            }
             Some(d) => {
                 // What does not follow on turns out the buffer first; then each boundary reached is a rewrite.
                 let out = u64::from(self.pending != 0 && self.pending != a);

@@ -63,6 +63,12 @@ impl CardPart {
         f.flag("secure_discard", &mut self.secure_discard, "has a discard after which the old data cannot be read (eMMC)");
         f.time("flush", May, &mut self.flush, 0..=T, "cost of a flush, on top of what has to be written");
         f.time("stop", May, &mut self.stop, 0..=T, "busy time after the stop command of an open-ended write");
+        f.time("announce", May, &mut self.announce, 0..=T, "a command that announces the length of a write (CMD23); ACMD23 takes two");
+        f.flag(
+            "pre_erase",
+            &mut self.pre_erase,
+            "blocks announced with ACMD23 are erased while the data are on the wire, and what they held is not kept",
+        );
         f.time("accept", May, &mut self.accept, 0..=T, "busy time after the data of every write command");
         f.count("queue", May, &mut self.queue, 0..=32, "commands the card holds in its queue (A2, CMDQ); 0 = none");
         f.size("cache", May, &mut self.cache, 0..=GIB, "volatile write cache: lost at a power cut; 0 = none");

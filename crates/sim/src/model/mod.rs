@@ -182,6 +182,10 @@ pub struct CardPart {
     pub flush: u64,
     /// ns at the end of an open-ended write.
     pub stop: u64,
+    /// Blocks announced with ACMD23 are erased ahead and need not be kept.
+    pub pre_erase: bool,
+    /// ns of a command that announces the length of a write; ACMD23 takes two.
+    pub announce: u64,
     /// ns the card is busy after the data of every write command, before it does anything with them.
     pub accept: u64,
     /// Commands the card can hold in its queue; 0 = none.
