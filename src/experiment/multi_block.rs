@@ -58,7 +58,7 @@ const STRETCH: [u64; 2] = [32 * KIB, MOST * SECTOR];
 /// Seconds that one stretch of the slowest writes may take.
 const SECONDS: f64 = 8.0;
 /// Trials of a stretch.
-const TRIALS: u32 = 5;
+const TRIALS: u32 = 6;
 /// Blocks of the transactions that are named in the evidence, beside the longest.
 const SHOWN: u64 = 8;
 /// Share of the best rate that is enough.
