@@ -26,7 +26,6 @@ pub mod undo;
 pub use block::MAX_ACCESS;
 pub use consent::{Consent, TargetId, consent_id};
 pub use guard::{Counters, Guard, Limits};
-pub use nandscope_sim::Busy;
 pub use open::{OpenOptions, Opened, open, open_model, read_table_again, target_name};
 pub use realtime::{Realtime, realtime};
 pub use recover::{Discarded, RecoverOptions, Recovered, discard, recover};
@@ -159,6 +158,17 @@ pub enum DeviceError {
 }
 
 pub type Result<T> = std::result::Result<T, DeviceError>;
+
+/// How long a card was busy in one write command of the bus, in ns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Busy {
+    /// First byte that the command wrote.
+    pub at: u64,
+    /// After each data block of one sector.
+    pub data: Vec<u64>,
+    /// After the stop command, where one was sent.
+    pub stop: Option<u64>,
+}
 
 /// Something that can be probed.
 pub trait Device {

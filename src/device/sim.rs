@@ -170,7 +170,7 @@ impl Device for SimDevice {
     }
 
     fn busy(&mut self) -> Option<Vec<Busy>> {
-        Some(self.card.busy())
+        Some(self.card.busy().into_iter().map(|b| Busy { at: b.at, data: b.data, stop: b.stop }).collect())
     }
 
     fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
