@@ -9,6 +9,8 @@ mod bed;
 mod common;
 #[path = "serve/content.rs"]
 mod content;
+#[path = "serve/fakes.rs"]
+mod fakes;
 #[path = "serve/lab.rs"]
 mod lab;
 #[path = "serve/leaving.rs"]
