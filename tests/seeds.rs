@@ -135,7 +135,7 @@ fn measured(args: &str, seed: u64) -> String {
     let _ = std::fs::remove_file(&out);
     // The seed itself is no measurement.
     let json: Option<serde_json::Value> = serde_json::from_str(&told).ok();
-    let runs = json.and_then(|j| j.get("runs").map(|r| r.to_string()));
+    let runs = json.and_then(|j| j.get("runs").or(j.get("run")).map(|r| r.to_string()));
     runs.unwrap_or_else(|| told.lines().filter(|l| !l.contains("seed")).collect::<Vec<_>>().join("\n"))
 }
 
