@@ -74,7 +74,7 @@ fn counterfeits_are_found_named_and_put_back() {
         }
         let before = content(device);
         let (id, json) = (size(device), dir.path().join("report.json"));
-        let args = ["probe", device, "--write", "--consent", &id, "--time", "2s", "-q", "--json", json.to_str().unwrap()];
+        let args = ["probe", device, "--write", "--consent", &id, "--time", "8s", "-q", "--json", json.to_str().unwrap()];
         let (code, out, err) = texts(&with(dir.path(), &args));
         assert_eq!(code, Some(6), "{beyond} {real}: {out}{err}");
         let first = out.lines().next().unwrap();
