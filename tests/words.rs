@@ -13,7 +13,7 @@ fn identifiers(text: &str) -> Vec<String> {
         let part = |b: &u8| b.is_ascii_alphanumeric() || b"_/.#=".contains(b);
         let (before, after) = (i.checked_sub(1).map(|j| bytes[j]), bytes.get(i + 1 + digits));
         // Speed classes of SD cards.
-        let class = ["C2", "C4", "C6", "C10"].contains(&&text[i..i + 1 + digits]) && !before.is_some_and(|b| b == b'(');
+        let class = ["C2", "C4", "C6", "C10"].contains(&&text[i..i + 1 + digits]) && before.is_none_or(|b| b != b'(');
         let word = class || before.is_some_and(|b| part(&b) || b == b'-') || after.is_some_and(|b| part(b) && *b != b'.');
         if (1..=2).contains(&digits) && !word {
             out.push(text[i..=i + digits].to_string());
