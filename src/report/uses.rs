@@ -125,12 +125,19 @@ fn logger(r: &Report) -> Use {
     let worst = r.findings.0.iter().find(|f| f.quantity.key() == "worst_write_ms" && f.confidence >= SURE);
     let stall = worst
         .and_then(|f| Some((f.number()?, format!("longest write: {}", f.quantity.show(f.number()?)))))
+        .or(longest_small_write(r).map(|t| (t.millis(), format!("longest write of 64 KiB or less: {t}"))))
         .or(known(r, Quantity::CloseCostMs));
     if let Some((ms, text)) = stall {
         why = format!("{why}; for 100 kB/s without a gap keep {:.0} kB of buffer for a wait of {} ms", (ms * 0.1).ceil(), three(ms));
         rests_on = format!("{rests_on}; {text}");
     }
     Use { name, verdict, why, rests_on }
+}
+
+/// The longest write of a size that loggers use. What they must bridge is the longest wait, not the usual cost of finishing an erase block.
+fn longest_small_write(r: &Report) -> Option<Nanos> {
+    let small = r.runs.iter().flat_map(|run| &run.samples).filter(|s| matches!(s.op, Op::Write(_)) && s.len <= 64 << 10);
+    small.map(|s| s.took).max()
 }
 
 /// Bytes, bytes a second and number of the longest linear writes measured.
@@ -244,5 +251,23 @@ mod tests {
         let r = report(vec![Finding::decided(Quantity::OpenAusLinear, 3.0, 0.95), Finding::decided(Quantity::CloseCostMs, 191.6, 0.95)]);
         let logger = uses(&r).into_iter().find(|u| u.name == "data logger").unwrap();
         assert!(logger.why.contains("20 kB of buffer"), "{} (G9: 100 kB/s x 191.6 ms = 19 kB)", logger.why);
+        // The longest write counts, where writes were measured: 427 ms among merges of 154 ms.
+        let mut r = r;
+        let mut run = crate::samples::Run::new("open-au-linear");
+        for (i, ms) in [2, 154, 427, 3].into_iter().enumerate() {
+            run.samples.push(crate::samples::Sample {
+                cell: 0,
+                trial: i as u32,
+                role: 0,
+                op: Op::Write(crate::device::Fill::Zeros),
+                at: i as u64 * 65536,
+                len: 32768,
+                start: Nanos(i as u64 * 1_000_000_000),
+                took: Nanos(ms * 1_000_000),
+            });
+        }
+        r.runs.push(run);
+        let logger = uses(&r).into_iter().find(|u| u.name == "data logger").unwrap();
+        assert!(logger.why.contains("43 kB of buffer for a wait of 427 ms"), "{}", logger.why);
     }
 }
