@@ -45,6 +45,11 @@ fn ratio(a: &Finding, b: &Finding) -> Option<(f64, f64, f64)> {
     (x > 0.0 && i[0] > 0.0 && j[0] > 0.0).then(|| (y / x, j[0] / i[1], j[1] / i[0]))
 }
 
+/// A factor, whole where it is.
+fn whole(factor: f64) -> String {
+    if factor.fract() == 0.0 { format!("{factor:.0}") } else { three(factor) }
+}
+
 /// Sentences on two cards that rewrite; none where either does not, or was not looked at.
 pub fn rewrites(a: &Subject, b: &Subject) -> Vec<String> {
     let mut out = vec![];
@@ -76,7 +81,7 @@ pub fn rewrites(a: &Subject, b: &Subject) -> Vec<String> {
             "expected of erase blocks of {} and {}, {from}: {} times as long for a write of less than either",
             Bytes(small),
             Bytes(large),
-            three(slow_down(small, large)).trim_end_matches(".00")
+            whole(slow_down(small, large))
         ));
     }
     if let Some((p, q)) = policy(a).zip(policy(b)) {

@@ -462,7 +462,7 @@ fn largest(run: &Run) -> Finding {
     if wholes.iter().any(|w| *w <= 0.0) {
         return Finding::undecided(Q, AT_ONCE);
     }
-    let usual = median(&points.iter().zip(&wholes).map(|(p, w)| p.2 / w).collect::<Vec<_>>()).max(1e-4);
+    let usual = median(&points.iter().zip(&wholes).map(|(p, w)| p.2 / w).collect::<Vec<_>>()).max(0.003);
     points.iter_mut().zip(&wholes).for_each(|(p, w)| p.2 = p.2.max(usual * w));
     points.sort_unstable_by_key(|p| p.0);
     if points.len() < 3 {
