@@ -63,6 +63,8 @@ const TRIALS: u32 = 6;
 const SHOWN: u64 = 8;
 /// Share of the best rate that is enough.
 const ENOUGH: f64 = 0.9;
+/// ln of a Bayes factor below which evidence is barely worth mentioning: the square root of ten (Jeffreys).
+const BARELY: f64 = std::f64::consts::LN_10 / 2.0;
 /// A gain closer to 1 than this is none to anybody.
 const NEGLIGIBLE: f64 = 0.01;
 /// The setting `how` of writes by way of the kernel; others are the place in `Multi::ALL`.
@@ -510,7 +512,7 @@ fn largest(run: &Run) -> Finding {
     let agrees = declared >= whole && declared < points[k].0;
     let value = if agrees { declared } else { whole };
     let mut f = Finding::decided(Q, value as f64, p.min(0.97)).evidence(text).evidence(said);
-    if data[k] < data[points.len()] {
+    if data[k] < data[points.len()] + BARELY {
         f = f.caveat("the times alone show no cut: it is what the kernel declares");
     }
     match (agrees, declared) {
