@@ -101,10 +101,10 @@ fn image_on_disk_and_in_memory() {
 fn image_of_odd_or_no_size() {
     let d = dir(false);
     let file = d.path().join("odd.img");
-    fs::write(&file, vec![7; 70_001]).unwrap();
+    fs::write(&file, vec![7; 1_070_001]).unwrap();
     let o = opened(file.to_str().unwrap()).unwrap();
     let g = o.geometry().clone();
-    assert_eq!(g.size, 70_001 / g.sector * g.sector);
+    assert_eq!(g.size, 1_070_001 / g.sector * g.sector);
     let mut r = o.read_only();
     r.access(Access { op: Op::Read, at: g.size - g.sector, len: g.sector }).unwrap();
     assert!(r.load(g.size - 10, &mut [0; 11]).is_err());
