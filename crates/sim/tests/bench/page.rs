@@ -68,6 +68,11 @@ fn truth(t: &mut String, of: &Truth) {
     );
 }
 
+/// Where a table was published, by the requirement that holds it.
+fn published(source: &str) -> &'static str {
+    if source.starts_with('F') { "README, -O tables" } else { "MMC thread" }
+}
+
 /// The figures whose source or fit the file names.
 fn figures(t: &mut String, text: &str) {
     let mut section = "";
@@ -93,7 +98,7 @@ fn align(t: &mut String, name: &str) {
     if name == "flashbench-readme" {
         let mut b = Bench::new(name);
         let stride = b.stride(1024);
-        t.push_str("\nReads of 1 KiB, us (F4):\n\n| align | pre | on | post | diff |\n|---|---|---|---|---|\n");
+        t.push_str("\nReads of 1 KiB, us (README, -a table):\n\n| align | pre | on | post | diff |\n|---|---|---|---|---|\n");
         for (align, p) in F4 {
             let f = b.align(align, stride, 1024);
             let cell = |i: usize| format!("{} / {:.1}", p[i], f[i]);
@@ -115,7 +120,7 @@ fn open(t: &mut String, name: &str) {
     for (_, source, n, rates) in OPEN.iter().filter(|t| t.0 == name) {
         let least = rates.last().map_or(MIB, |r| r.0);
         let rows = Bench::new(name).open_au(*n, 4 * MIB, least, false);
-        let _ = writeln!(t, "\n{n} AUs in turn, linear, MB/s ({source}):\n\n| block | rate | ms a block |\n|---|---|---|");
+        let _ = writeln!(t, "\n{n} AUs in turn, linear, MB/s ({}):\n\n| block | rate | ms a block |\n|---|---|---|", published(source));
         for p in rates.iter() {
             let Some(f) = rows.iter().find(|f| f.0 == p.0) else { continue };
             let _ = writeln!(t, "| {} | {} / {:.3} | {:.2} / {:.2} |", show_size(p.0), p.1, rate(f), ms(p), f.1);
