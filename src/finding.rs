@@ -269,6 +269,9 @@ pub struct Finding {
 /// Where another run or experiment contradicts, this one may be the one that is fooled.
 pub const CONTRADICTED: f64 = 0.85;
 
+/// Part of the reason where AUs that settled once did not do so later.
+pub const BY_HISTORY: &str = "this card goes by what was written before";
+
 /// Below this nothing is told: about half of what random cards were said to be with less was wrong.
 pub const SAID: f64 = 0.6;
 

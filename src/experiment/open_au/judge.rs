@@ -4,6 +4,7 @@ mod limit;
 mod no_limit;
 
 use super::*;
+use crate::finding::BY_HISTORY;
 use crate::samples::Ended;
 
 /// What the visits in one order show.
@@ -139,7 +140,7 @@ impl<'a> Seen<'a> {
         }
         if self.belief.taken_back {
             return Some(self.neither(format!(
-                "{} AUs came to rest at first, and did not later: a cache was full, or this card goes by what was written before",
+                "{} AUs came to rest at first, and did not later: a cache was full, or {BY_HISTORY}",
                 self.belief.proved
             )));
         }
