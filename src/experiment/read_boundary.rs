@@ -173,7 +173,7 @@ impl Experiment for ReadBoundary {
                 Some(period) => vec![view.confirm_cell(run, period, 0)],
                 None => {
                     // Some cards show the pattern to reads of certain lengths only.
-                    let others = if view.fit.steps.is_empty() { other_lengths(run) } else { vec![] };
+                    let others = if view.fit.steps.iter().all(|s| s.z < CLEAR) { other_lengths(run) } else { vec![] };
                     if others.is_empty() { view.sweep_cell(run, 0).into_iter().collect() } else { others }
                 }
             },
