@@ -7,6 +7,7 @@ use crate::host::declared::{Declared, Kind};
 use crate::host::registers::ext_csd::{LifeTime, PreEol};
 use crate::layout::disk::Disk;
 use crate::layout::grid::Grid;
+use crate::report::counterfeit::{Counterfeit, genuine};
 use crate::units::{Bytes, GIB, MIB, rate};
 
 /// What a speed class asks for (SD Physical Layer 4.13 and 4.16).
@@ -88,11 +89,7 @@ pub fn answers(s: &Seen) -> Vec<Answer> {
 
 /// Bytes that are there, where the card has fewer than it reports: what `capacity` found, or the end of what can be read.
 pub fn real_size(s: &Seen) -> Option<u64> {
-    let found = s.findings.get(Quantity::Capacity).and_then(|f| {
-        let border = f.at_least.as_ref().filter(|_| f.interval.is_some()).map(|a| a.0);
-        f.number().or(border).filter(|_| f.confidence >= 0.9).map(|c| c as u64)
-    });
-    found.filter(|&c| c < s.size).or_else(|| s.measured.unreadable_end())
+    Counterfeit::of(s.findings, s.size).map(|c| c.holds).or_else(|| s.measured.unreadable_end())
 }
 
 /// As on the box and as computers count: `32.0 GB (29.8 GiB)`.
@@ -117,7 +114,7 @@ fn capacity(s: &Seen) -> Answer {
     }
     let found = s.findings.get(Quantity::Capacity);
     match found {
-        Some(Finding { value: Some(_), evidence, confidence, .. }) => {
+        Some(Finding { evidence, confidence, .. }) if genuine(s.findings, s.size) == Some(true) => {
             let seen = evidence.first().map_or(String::new(), |e| format!(": {e}"));
             Answer::new(q, Verdict::Pass, format!("{} ({:.0} %){seen}", size(s.size), confidence * 100.0))
         }
