@@ -57,6 +57,10 @@ const MOST: u64 = 1024;
 const STRETCH: [u64; 2] = [32 * KIB, MOST * SECTOR];
 /// Seconds that one stretch of the slowest writes may take.
 const SECONDS: f64 = 8.0;
+/// Rounds of all lengths that the time of a run must do for: less than these give no interval worth reading.
+const ROUNDS: f64 = 3.0;
+/// Share of the time that the stretches may plan with; the rest is for writes in halves and for opening AUs.
+const PLANNED: f64 = 0.7;
 /// Trials of a stretch.
 const TRIALS: u32 = 6;
 /// Blocks of the transactions that are named in the evidence, beside the longest.
@@ -213,16 +217,24 @@ fn per_second(us: f64) -> f64 {
     SECTOR as f64 * 1e6 / us
 }
 
-/// Bytes that every length is written over: what the slowest form writes in [`SECONDS`], in whole erase blocks where they are
-/// small enough.
+/// Bytes that every length is written over: what the slowest form writes in [`SECONDS`] and all forms and lengths together in the time
+/// of the run, in whole erase blocks where they are small enough.
 fn stretch(run: &Run, room: u64) -> u64 {
-    let slowest = run.cells.iter().filter_map(|c| {
+    // µs a byte of the shortest writes of each form that could be sent.
+    let shortest = |c: &Cell| {
         let (mut len, mut us) = (0, 0.0);
         run.of(c.id).filter(|s| s.role == WRITE).for_each(|s| (len, us) = (len + s.len, us + s.took.micros()));
-        (len > 0).then(|| us / len as f64)
-    });
-    let slowest = slowest.fold(0.0, f64::max);
+        (len > 0).then(|| (form(c), us / len as f64))
+    };
+    let all: Vec<_> = run.cells.iter().filter_map(shortest).collect();
+    let slowest = all.iter().map(|f| f.1).fold(0.0, f64::max);
     let fits = if slowest > 0.0 { (SECONDS * 1e6 / slowest) as u64 } else { u64::MAX };
+    // Single blocks cost the same in each of their lengths; of transactions each length takes about half the time of the one before.
+    let lengths = f64::from(MOST_SINGLE.ilog2() + 1);
+    let round: f64 = all.iter().map(|(how, us)| us * if *how == Some(Multi::SingleBlocks) { lengths } else { 2.0 }).sum();
+    let spent: f64 = run.samples.iter().map(|s| s.took.micros()).sum();
+    let left = run.setting("time_ms").map_or(f64::INFINITY, |ms| ms as f64 * 1e3 - spent).max(0.0);
+    let fits = if round > 0.0 { fits.min((PLANNED * left / (ROUNDS * round)) as u64) } else { fits };
     let most = fits.clamp(STRETCH[0], STRETCH[1]).min(room / 2).max(SECTOR);
     let most = 1 << most.ilog2();
     match run.setting("erase_block") {

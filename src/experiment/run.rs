@@ -37,6 +37,9 @@ const EMPTY: u32 = 16;
 pub fn run(exp: &dyn Experiment, setup: &Setup, device: &mut dyn Device, limits: &Limits, progress: &mut dyn FnMut(Progress)) -> Run {
     let mut run = Run::new(exp.about().name);
     run.setting = setup.setting();
+    // What an experiment may plan with: how long it was given.
+    let allowed = (limits.deadline - device.now()).0 / 1_000_000;
+    run.setting.insert("time_ms".into(), i64::try_from(allowed).unwrap_or(i64::MAX));
     go_on(exp, run, setup, device, limits, progress)
 }
 
