@@ -272,6 +272,9 @@ pub const CONTRADICTED: f64 = 0.85;
 /// Part of the reason where AUs that settled once did not do so later.
 pub const BY_HISTORY: &str = "this card goes by what was written before";
 
+/// No quantity is larger: more than 2^64 bytes are no address.
+const MOST: f64 = 18_446_744_073_709_551_616.0;
+
 /// Below this nothing is told: about half of what random cards were said to be with less was wrong.
 pub const SAID: f64 = 0.6;
 
@@ -354,6 +357,26 @@ impl Finding {
 pub struct Findings(pub Vec<Finding>);
 
 impl Findings {
+    /// Whether the numbers can be: what was read from a file may hold any.
+    ///
+    /// # Errors
+    /// The first number that cannot be, in words.
+    pub fn check(&self) -> Result<(), String> {
+        for f in &self.0 {
+            let title = f.quantity.title();
+            // Sums of probabilities are rounded.
+            let share = |p: f64| (0.0..=1.0 + 1e-6).contains(&p);
+            if !share(f.confidence) || f.rivals.iter().any(|r| !share(r.probability)) {
+                return Err(format!("a probability of {title} is not between 0 and 1"));
+            }
+            let least = [f.value, f.at_least].into_iter().flatten().map(|n| n.0);
+            if let Some(n) = least.chain(f.rivals.iter().map(|r| r.value.0)).find(|n| !(0.0..=MOST).contains(n)) {
+                return Err(format!("{title} is {n:e}, which it cannot be"));
+            }
+        }
+        Ok(())
+    }
+
     pub fn get(&self, q: Quantity) -> Option<&Finding> {
         self.0.iter().find(|f| f.quantity == q)
     }

@@ -1,6 +1,7 @@
 //! `nandscope ab`: one thing changed, everything else alike; says whether it makes a difference, and how large a one.
 
 use super::UNDECIDED;
+use super::back::Back;
 use super::probe::{Bar, parse_region, region_of};
 use crate::ab::{self, Load, Plan, Setting};
 use crate::device::{self, CardState, Consent, Device, DeviceError, Limits, OpenOptions, undo};
@@ -189,10 +190,15 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     });
     bar.end();
     let queue_back = queue.as_mut().map_or(Ok(()), Queue::restore);
-    let content_back = if undo { guard.restore().map(|_| ()) } else { Ok(()) };
-    queue_back.context("the settings of the queue were not all put back")?;
-    content_back.context("the old content was not put back; run `nandscope undo`")?;
-    let run = done?;
+    let back = Back::of(&mut guard);
+    let run = match (queue_back.context("the settings of the queue were not all put back"), done) {
+        (Ok(()), Ok(run)) => run,
+        (queue, done) => {
+            back.tell()?;
+            queue?;
+            return Err(done.err().map_or_else(|| anyhow::anyhow!("nothing was measured"), Into::into));
+        }
+    };
     let cost = Cost::of(guard.counters(), (guard.now() - began).secs());
     let times = ab::pairs(&run);
     let effect = compare(&times, a.alpha, a.margin / 100.0);
@@ -225,6 +231,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
             )?;
         }
     }
+    let whole = back.tell()?;
     match &run.ended {
         Ended::Failed(why) => bail!("the target failed: {why}. Try another reader or port"),
         Ended::Interrupted if stop.load(Ordering::Relaxed) => eprintln!("nandscope: interrupted after {} pairs", times.len()),
@@ -232,6 +239,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         _ => {}
     }
     Ok(match effect {
+        _ if !whole => ExitCode::FAILURE,
         Some(e) if e.verdict != Verdict::Undecided => ExitCode::SUCCESS,
         _ => ExitCode::from(UNDECIDED),
     })

@@ -1,5 +1,6 @@
 //! `nandscope check`: one screen that says whether a card is genuine, stores what it is told, is healthy, and is fast enough.
 
+use super::back::Back;
 use super::probe::{Bar, stop_on_signals};
 use super::{colour, with_content};
 use crate::check::history::{self, Record};
@@ -25,7 +26,8 @@ use std::time::SystemTime;
 
 #[derive(Args)]
 pub struct CheckArgs {
-    /// /dev/..., an image file, sim:NAME or sim:PATH.toml
+    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    #[arg(value_parser = super::target)]
     target: String,
     /// Allow writing; a device also needs --consent. What is overwritten is put back at the end
     #[arg(long, conflicts_with = "read_only")]
@@ -128,7 +130,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     });
     bar.end();
     let (reads, written) = (guard.counters().reads, guard.counters().bytes_written);
-    let restored = if undo { guard.restore().map(|_| ()) } else { Ok(()) };
+    let back = Back::of(&mut guard);
     let allowed = if simulated { String::new() } else { format!(" --write --consent {}", id.consent_id()) };
     let with_writes = format!("nandscope check {}{allowed}", a.target);
     let seen = Seen {
@@ -167,8 +169,9 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         seconds: (guard.now() - began).secs(),
     };
     print(&a, &output)?;
-    restored.context("the old content was not put back; run `nandscope undo`")?;
-    Ok(ExitCode::from(outcome.exit_code()))
+    let whole = back.tell()?;
+    // A counterfeit or failing card has its own code already.
+    Ok(ExitCode::from(if whole || matches!(outcome, Outcome::Counterfeit | Outcome::Failing) { outcome.exit_code() } else { 1 }))
 }
 
 /// Where a check may write on a device: behind the partition table, which is never touched, even though it would be put back.

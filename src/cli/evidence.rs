@@ -29,8 +29,8 @@ pub fn load(path: &Path) -> anyhow::Result<Evidence> {
             // Pasted logs know no target.
             let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
             let of_logs = value["schema"] == SCHEMA && value["target"]["logs"].is_array();
-            match serde_json::from_value(value["findings"].clone()) {
-                Ok(findings) if of_logs => Ok(Evidence { name, findings, runs: vec![], target: None }),
+            match serde_json::from_value::<Findings>(value["findings"].clone()) {
+                Ok(findings) if of_logs && findings.check().is_ok() => Ok(Evidence { name, findings, runs: vec![], target: None }),
                 _ => Err(e.into()),
             }
         }

@@ -1,6 +1,8 @@
 //! `nandscope flashbench`: flashbench's command line and lines, measured anew.
 
+use super::back::Back;
 use super::probe::{Bar, stop_on_signals};
+use super::told;
 use crate::device::{self, Access, Consent, DeviceError, Geometry, Guard, Limits, OpenOptions, Opened, undo};
 use crate::flashbench::align::{Align, Threes};
 use crate::flashbench::interval::Interval;
@@ -173,7 +175,7 @@ struct Task {
 
 pub fn run(a: FlashbenchArgs) -> anyhow::Result<ExitCode> {
     match go(&a) {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(whole) => Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
         Err(e) => match e.downcast::<Failure>() {
             Ok(Failure::Usage(text)) => {
                 eprintln!("nandscope: {text}");
@@ -187,7 +189,8 @@ pub fn run(a: FlashbenchArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn go(a: &FlashbenchArgs) -> anyhow::Result<()> {
+/// True where all that was overwritten is back.
+fn go(a: &FlashbenchArgs) -> anyhow::Result<bool> {
     if !(a.align || a.align_write || a.scatter || a.find_fat || a.open_au || a.interval || a.access_kinds || a.program.is_some()) {
         return Err(Failure::Usage("name a test: -a, -A, -s, -f, -O, -i, -p or --program FILE".into()).into());
     }
@@ -232,10 +235,11 @@ fn go(a: &FlashbenchArgs) -> anyhow::Result<()> {
     }
     let result = measure(a, &tasks, &costs, &mut guard, &mut *out);
     // What was overwritten is put back whatever happened.
-    if undo {
-        guard.restore().context("the old content was not put back; run `nandscope undo`")?;
+    let whole = Back::of(&mut guard).tell();
+    if let (Err(_), Err(lost)) = (&result, &whole) {
+        eprintln!("nandscope: {}", told(lost));
     }
-    result
+    result.and(whole)
 }
 
 fn measure(a: &FlashbenchArgs, tasks: &[Task], costs: &[Cost], guard: &mut Guard, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -62,7 +62,7 @@ pub struct FormatArgs {
     /// Print the layout as JSON
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// No progress and no layout; warnings go to standard error
     #[arg(long, short)]
     quiet: bool,
 }
@@ -93,8 +93,11 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     let layout = plan(&options)?;
     let notes: Vec<String> = format::warning(&layout).map(|w| format!("warning: {w}")).into_iter().chain(notes).collect();
     let lost = opened.signatures()?;
-    if !a.json {
+    if !a.json && (!a.quiet || a.dry_run) {
         format::describe(&layout).iter().chain(&notes).for_each(|l| say!("{l}"));
+    }
+    if a.quiet && !a.json && !a.dry_run {
+        notes.iter().filter(|n| n.starts_with("warning")).for_each(|n| eprintln!("nandscope: {n}"));
     }
     if a.dry_run {
         if a.json {
@@ -125,7 +128,7 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     drop(guard);
     if a.json {
         say!("{}", json(&layout, &notes, true));
-    } else {
+    } else if !a.quiet {
         say!("written and read back: {}", Bytes(written));
     }
     if kind == TargetKind::Disk

@@ -13,6 +13,7 @@ macro_rules! put {
 }
 
 mod ab;
+mod back;
 mod bench;
 mod cards;
 mod check;
@@ -207,8 +208,23 @@ fn with_content(target: &str) -> String {
 
 /// An error with its causes, those left out that it names already.
 fn told(e: &anyhow::Error) -> String {
-    e.chain()
+    let text = e
+        .chain()
         .skip(1)
         .map(ToString::to_string)
-        .fold(e.to_string(), |text, cause| if text.contains(&cause) { text } else { format!("{text}: {cause}") })
+        .fold(e.to_string(), |text, cause| if text.contains(&cause) { text } else { format!("{text}: {cause}") });
+    harmless(&text)
+}
+
+/// A message that may quote what a file holds: nothing in it steers the terminal, and of a very long one the middle is left out.
+fn harmless(text: &str) -> String {
+    const ENDS: [usize; 2] = [600, 400];
+    let plain: String =
+        text.chars().flat_map(|c| if c.is_control() && c != '\n' { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect();
+    let all = plain.chars().count();
+    if all <= ENDS[0] + ENDS[1] + 100 {
+        return plain;
+    }
+    let at = |n: usize| plain.char_indices().nth(n).map_or(plain.len(), |x| x.0);
+    format!("{} [{} characters left out] {}", &plain[..at(ENDS[0])], all - ENDS[0] - ENDS[1], &plain[at(all - ENDS[1])..])
 }

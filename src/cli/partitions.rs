@@ -3,6 +3,7 @@
 //! All accesses go through the whole disk, so that a partition's offset counts. Partitions that are shorter than what a test
 //! needs say so instead of an answer that belongs to their neighbours.
 
+use super::back::Back;
 use super::infer::verdict;
 use super::probe::{Bar, parse_region};
 use crate::device::{self, CardState, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
@@ -107,8 +108,10 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
     let mut cost = (0, 0, 0.0);
     let mut bar = Bar::new(a.quiet);
     let all = ranges.len();
+    let mut lost: Option<Back> = None;
     for (i, (name, range)) in ranges.into_iter().enumerate() {
-        if stop.load(Ordering::Relaxed) {
+        // A card that does not keep what is written is not written any more.
+        if lost.is_some() || stop.load(Ordering::Relaxed) {
             break;
         }
         let mut part = Part { name, range: range.clone(), findings: Findings::default(), notes: vec![], runs: vec![] };
@@ -136,9 +139,9 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
             Event::Progress(p) => bar.tick(p.spent, p.left, p.accesses),
             Event::Done(..) => {}
         });
-        if undo {
-            guard.restore().context("the old content was not put back; run `nandscope undo`")?;
-        }
+        let back = Back::of(&mut guard);
+        part.notes.extend(back.warnings());
+        lost = (!back.whole()).then_some(back);
         let c = Cost::of(guard.counters(), (guard.now() - began).secs());
         cost = (cost.0 + c.bytes_read, cost.1 + c.bytes_written, cost.2 + c.seconds);
         part.notes.extend(runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)));
@@ -169,12 +172,13 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
             writeln!(out, "\n{} written, {} read; {} s of the device's time", Bytes(cost.1), Bytes(cost.0), three(cost.2))?;
         }
     }
+    let whole = lost.map_or(Ok(true), Back::tell)?;
     if let Some(why) = parts.iter().flat_map(|p| &p.runs).find_map(|r| if let Ended::Failed(w) = &r.ended { Some(w.clone()) } else { None })
     {
         bail!("the card failed: {why}. Try another reader or port; the findings so far stand");
     }
     let every = Findings(parts.iter().flat_map(|p| p.findings.0.iter().cloned()).collect());
-    Ok(verdict(&every))
+    Ok(if whole { verdict(&every) } else { ExitCode::FAILURE })
 }
 
 /// Names and ranges, from the options or from the partition table.

@@ -1,10 +1,10 @@
 //! `nandscope probe` and `nandscope run`: says what will be touched, measures, says what was found and what was written.
 
+use super::back::Back;
 use super::colour;
 use super::erase::{HowArg, erase_all};
 use super::infer::{judged, output};
-use crate::device::undo::{PutBack, give_up};
-use crate::device::{self, CardState, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
+use crate::device::{self, CardState, Consent, Device, DeviceError, Limits, OpenOptions, undo};
 use crate::experiment::{self, Experiment};
 use crate::finding::{Findings, Quantity};
 use crate::host::declared::{Declared, Kind};
@@ -15,7 +15,7 @@ use crate::report::terminal::ending;
 use crate::report::{Cost, Report, SCHEMA, Settings, Tool};
 use crate::samples::{Ended, Run};
 use crate::units::{Bytes, GIB, Nanos, parse_duration};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use std::io::IsTerminal;
 use std::ops::Range;
@@ -276,13 +276,12 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
         }
     }
     bar.end();
-    let journal = guard.journal();
-    let restored = if undo { Some(restore(&mut guard, quiet)) } else { None };
+    if undo && !quiet && std::io::stderr().is_terminal() {
+        eprintln!("putting the old content back ...");
+    }
+    let back = Back::of(&mut guard);
     report.warnings.extend(runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)));
-    let put_back: Option<&PutBack> = restored.as_ref().and_then(|r| r.as_ref().ok()?.as_ref());
-    report.warnings.extend(put_back.and_then(|p| p.restored.counterfeit()));
-    let loss = put_back.map(|p| p.loss(LOST)).unwrap_or_default();
-    report.warnings.extend(loss.first().map(|l| l.trim_end_matches(':').to_string()));
+    report.warnings.extend(back.warnings());
     report.findings = findings;
     report.runs = runs;
     report.conclude();
@@ -302,13 +301,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
     });
     let interrupted = stop.load(Ordering::Relaxed);
     output(&report, a.json.as_ref())?;
-    loss.iter().for_each(|l| eprintln!("nandscope: {l}"));
-    if let (false, Some(journal)) = (loss.is_empty(), &journal) {
-        eprintln!("nandscope: {}", give_up(journal, &report.target));
-    }
-    if let Some(Err(e)) = restored {
-        return Err(e).context("the old content was not put back; run `nandscope undo`");
-    }
+    let whole = back.tell()?;
     if let Some(why) = failed.as_ref().filter(|why| why.starts_with("undo journal ")) {
         bail!("{why}. Nothing was written without its old content being kept; make room there, or set XDG_STATE_HOME to another disk");
     }
@@ -319,13 +312,10 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
         eprintln!("nandscope: interrupted; the report holds what was measured until then");
     }
     match judged(&report) {
-        code if loss.is_empty() || report.is_counterfeit().is_some() => Ok(code),
+        code if whole || report.is_counterfeit().is_some() => Ok(code),
         _ => Ok(ExitCode::FAILURE),
     }
 }
-
-/// Ranges printed that the undo could not put back.
-const LOST: usize = 10;
 
 /// A flag that Ctrl-C sets; a second one ends the program at once.
 pub(super) fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
@@ -346,13 +336,6 @@ pub(super) fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry)
         )));
     }
     Ok(start..end)
-}
-
-fn restore(guard: &mut Guard, quiet: bool) -> Result<Option<PutBack>, DeviceError> {
-    if !quiet && std::io::stderr().is_terminal() {
-        eprintln!("putting the old content back ...");
-    }
-    guard.try_restore()
 }
 
 /// The first lines: what will be touched (U46).

@@ -42,17 +42,25 @@ pub struct ReportArgs {
 }
 
 pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
-    if let Some(lab) = fragmentation(&a.report)? {
-        return fragmented(&a, &lab);
-    }
-    if let Some(v) = benchmark(&a.report) {
-        return benched(&a, &v);
-    }
-    let report = Report::load(&a.report)?;
+    let name = a.report.display().to_string();
+    let content = std::fs::read_to_string(&a.report).with_context(|| format!("cannot read {name}"))?;
+    let report = match serde_json::from_str::<serde_json::Value>(&content) {
+        // What is no JSON is named by the reader of reports.
+        Err(_) => Report::parse(&content, &name)?,
+        Ok(value) => {
+            drop(content);
+            match value["schema"].as_str() {
+                Some(BENCH) => return benched(&a, &value),
+                Some(other) if other.starts_with("nandscope-frag/") => return fragmented(&a, &lab(value, &name)?),
+                _ => Report::from_value(value, &name)?,
+            }
+        }
+    };
     let lab = match &a.frag {
         Some(path) => {
-            std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
-            Some(fragmentation(path)?.with_context(|| format!("{} is not what `frag --json` writes", path.display()))?)
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+            Some(lab(serde_json::from_str(&text).with_context(|| format!("{name} is not what `frag --json` writes"))?, &name)?)
         }
         None => None,
     };
@@ -88,27 +96,13 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(judged(&report))
 }
 
-/// The experiment of `frag` in a file; `None` where the file is something else.
-fn fragmentation(path: &Path) -> anyhow::Result<Option<Lab>> {
-    // What cannot be read at all is named by the reader of reports.
-    let Ok(text) = std::fs::read_to_string(path) else { return Ok(None) };
-    let Ok(value) = serde_json::from_str::<serde_json::Value>(&text) else { return Ok(None) };
+/// The experiment that `frag --json` wrote.
+fn lab(value: serde_json::Value, name: &str) -> anyhow::Result<Lab> {
     match value["schema"].as_str() {
-        Some(LAB) => {
-            let lab = serde_json::from_value(value).map_err(|e| anyhow::anyhow!("{} is damaged: {e}", path.display()))?;
-            Ok(Some(lab))
-        }
-        Some(other) if other.starts_with("nandscope-frag/") => {
-            bail!("{}: its schema is {other}, this program reads {LAB}", path.display())
-        }
-        _ => Ok(None),
+        Some(LAB) => serde_json::from_value(value).map_err(|e| anyhow::anyhow!("{name} is damaged: {e}")),
+        Some(other) if other.starts_with("nandscope-frag/") => bail!("{name}: its schema is {other}, this program reads {LAB}"),
+        _ => bail!("{name} is not what `frag --json` writes"),
     }
-}
-
-/// What `bench --json` wrote; `None` where the file is something else.
-fn benchmark(path: &Path) -> Option<serde_json::Value> {
-    let value: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()?;
-    (value["schema"].as_str() == Some(BENCH)).then_some(value)
 }
 
 /// The page of a benchmark.

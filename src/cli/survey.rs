@@ -208,7 +208,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
         );
     }
     for (path, why) in &s.skipped {
-        eprintln!("nandscope: skipped {path}: {why}");
+        eprintln!("nandscope: {}", super::harmless(&format!("skipped {path}: {why}")));
     }
     match a.command {
         Command::Add(a) => add(&mut s, a),
@@ -343,7 +343,7 @@ fn add(s: &mut Survey, a: AddArgs) -> anyhow::Result<ExitCode> {
             }
             Added::Refused(why) => {
                 bad += 1;
-                eprintln!("nandscope: skipped {}: {why}", path.display());
+                eprintln!("nandscope: {}", super::harmless(&format!("skipped {}: {why}", path.display())));
             }
         }
         if let Some(b) = &bar {

@@ -7,6 +7,22 @@ use crate::samples::{Run, Sample};
 use crate::units::{Bytes, three};
 use std::collections::BTreeMap;
 
+/// How much of a figure a page shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Detail {
+    /// Points of a series for the script, and in the drawing.
+    pub script: usize,
+    pub drawn: usize,
+    /// Rows of its table of numbers.
+    pub rows: usize,
+}
+
+impl Default for Detail {
+    fn default() -> Detail {
+        Detail { script: 3000, drawn: 500, rows: 100 }
+    }
+}
+
 /// A figure and where it comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
@@ -16,6 +32,8 @@ pub struct Plot {
     /// Drawn from the accesses as they are, not by the experiment.
     pub raw: bool,
     pub figure: Figure,
+    /// What a page shows of it.
+    pub detail: Detail,
 }
 
 /// All figures with at least two points, in the order of the runs.
@@ -34,7 +52,7 @@ pub fn plots(r: &Report) -> Vec<Plot> {
             if twins > 0 {
                 name = format!("{name}-{}", twins + 1);
             }
-            out.push(Plot { name, experiment: run.experiment.clone(), raw, figure });
+            out.push(Plot { name, experiment: run.experiment.clone(), raw, figure, detail: Detail::default() });
         }
     }
     out

@@ -179,6 +179,16 @@ impl Inference {
     }
 }
 
+/// Takes out of every text what would steer a terminal.
+fn scrub(v: &mut serde_json::Value) {
+    match v {
+        serde_json::Value::String(s) if s.contains(|c: char| c.is_control() && c != '\n') => s.retain(|c| !c.is_control() || c == '\n'),
+        serde_json::Value::Array(all) => all.iter_mut().for_each(scrub),
+        serde_json::Value::Object(all) => all.iter_mut().for_each(|x| scrub(x.1)),
+        _ => {}
+    }
+}
+
 impl Report {
     /// Findings of all runs, combined. What `infer` recomputes from a saved report.
     pub fn infer(runs: &[Run]) -> Findings {
@@ -214,14 +224,20 @@ impl Report {
     ///
     /// # Errors
     /// As `load`.
-    pub fn from_value(value: serde_json::Value, name: &str) -> Result<Report, ReportError> {
+    pub fn from_value(mut value: serde_json::Value, name: &str) -> Result<Report, ReportError> {
         let wrong = |why: String| ReportError::Format { path: name.into(), why };
         match value.get("schema").and_then(|s| s.as_str()) {
             Some(SCHEMA) => {}
             Some(other) => return Err(wrong(format!("its schema is {other}, this program reads {SCHEMA}"))),
             None => return Err(wrong("it has no schema".into())),
         }
+        scrub(&mut value);
         let mut report: Report = serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?;
+        report.findings.check().map_err(wrong)?;
+        let [start, end] = report.settings.region;
+        if start > end {
+            return Err(wrong(format!("its region ends at {end}, before it begins at {start}")));
+        }
         if let Some(s) = report.runs.iter().flat_map(|r| r.samples.iter().map(|s| (s.cell, r.cells.len()))).find(|s| s.0 as usize >= s.1) {
             return Err(wrong(format!("a sample belongs to cell {}, and there are only {}", s.0, s.1)));
         }

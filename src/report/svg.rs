@@ -12,7 +12,7 @@ const BOTTOM: f64 = 44.0;
 /// Colours of the series, dark enough for white (AA for graphics), kept apart by the shape of their points, too.
 const COLOURS: [&str; 6] = ["#1f5fa8", "#a8480c", "#1d7044", "#7a3bb8", "#9c1f5c", "#5a5a12"];
 /// Points of a series in a static picture.
-const MOST: usize = 500;
+pub const MOST: usize = 500;
 
 /// An axis: values to a unit interval.
 struct Axis {
@@ -87,15 +87,16 @@ pub fn file(f: &Figure) -> String {
     for (i, c) in COLOURS.iter().enumerate() {
         let _ = write!(style, ".s{i}{{stroke:{c};fill:{c}}}");
     }
-    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n", draw(f, "figure", Some(&style)))
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n", draw(f, "figure", Some(&style), MOST))
 }
 
 /// For a page that has the classes `grid`, `frame`, `s0` to `s5` in its own style. `id` must be unique in the page.
-pub fn inline(f: &Figure, id: &str) -> String {
-    draw(f, id, None)
+/// At most about `most` points of each series are drawn.
+pub fn inline(f: &Figure, id: &str, most: usize) -> String {
+    draw(f, id, None, most)
 }
 
-fn draw(f: &Figure, id: &str, style: Option<&str>) -> String {
+fn draw(f: &Figure, id: &str, style: Option<&str>, most: usize) -> String {
     let drawn: Vec<_> = f.series.iter().filter(|s| !is_bound(s) && !s.points.is_empty()).collect();
     let rows = if drawn.len() > 1 || style.is_some() { 1 } else { 0 };
     let top = if style.is_some() { 30.0 } else { 10.0 } + rows as f64 * 20.0;
@@ -143,8 +144,8 @@ fn draw(f: &Figure, id: &str, style: Option<&str>) -> String {
     for (i, s) in drawn.iter().enumerate() {
         let class = i % COLOURS.len();
         let kept: Vec<(f64, f64)> = s.points.iter().copied().filter(|p| p.0.is_finite() && p.1.is_finite()).collect();
-        let kept = thin(&kept, MOST);
-        if let Some((low, high)) = bounds(f, &s.name) {
+        let kept = thin(&kept, most);
+        if let Some((low, high)) = bounds(f, &s.name).filter(|b| b.0.points.len() <= most) {
             let _ = write!(o, "<path class=\"s{class}\" stroke-width=\"1.2\" opacity=\"0.55\" d=\"");
             for (a, b) in low.points.iter().zip(&high.points) {
                 let _ = write!(o, "M{:.1} {:.1}V{:.1}m-3 0h6M{:.1} {:.1}h6", x(a.0), y(a.1), y(b.1), x(a.0) - 3.0, y(a.1));

@@ -95,7 +95,7 @@ fn drawn(c: &Chart, id: &str) -> Markup {
     markup! {
         figure {
             figcaption { (f.title) }
-            (PreEscaped(svg::inline(&f, id)))
+            (PreEscaped(svg::inline(&f, id, svg::MOST)))
             p { (c.says()) "." }
             details {
                 summary { "Numbers of this chart" }

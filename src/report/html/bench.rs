@@ -1,9 +1,9 @@
 //! The page of a benchmark: what to do, the table, how long the calls took, where the stalls lie. It is made from the JSON alone.
 
 use super::sections::{glossary, scroll};
-use super::{data, scripts, shell, style};
+use super::{bound, data, scripts, shell, style};
 use crate::experiment::{Figure, Series};
-use crate::report::figures::{Plot, slug};
+use crate::report::figures::{Detail, Plot, slug};
 use crate::units::{Nanos, three};
 use maud::{Markup, html};
 use serde_json::Value;
@@ -33,7 +33,7 @@ fn figure(title: String, [x, y]: [&str; 2], log: [bool; 2], points: Vec<(f64, f6
     let series = vec![Series { name: "calls".into(), points }];
     let name = slug(&title);
     let figure = Figure { title, x: x.into(), y: y.into(), log_x: log[0], log_y: log[1], series };
-    Some(Plot { name, experiment: "bench".into(), raw: false, figure })
+    Some(Plot { name, experiment: "bench".into(), raw: false, figure, detail: Detail::default() })
 }
 
 /// Histogram, time line, and the places of the stalls of each pass.
@@ -123,13 +123,25 @@ fn run(b: &Value, id: usize, plots: &[Plot]) -> Markup {
 /// # Errors
 /// It holds no benchmark.
 pub fn page(v: &Value) -> Result<String, String> {
+    let v = &bound::value(v);
     let one = [v.clone()];
     let all: Vec<&Value> = v["benches"].as_array().map_or(&one[..], Vec::as_slice).iter().filter(|b| b["passes"].is_array()).collect();
-    let Some(first) = all.first() else { return Err("there is no benchmark in it".into()) };
+    if all.is_empty() {
+        return Err("there is no benchmark in it".into());
+    }
     let mut targets: Vec<&str> = all.iter().map(|b| text(b, "target")).collect();
     targets.dedup();
     let title = format!("Records: {}", targets.join(", "));
-    let drawn: Vec<Vec<Plot>> = all.iter().map(|b| plots(b)).collect();
+    let mut figures: Vec<Plot> = vec![];
+    for (i, b) in all.iter().enumerate() {
+        figures.extend(plots(b).into_iter().map(|p| Plot { experiment: i.to_string(), ..p }));
+    }
+    Ok(bound::fitted(&mut figures, |figures, _| whole(v, &all, &title, figures)))
+}
+
+fn whole(v: &Value, all: &[&Value], title: &str, figures: &[Plot]) -> String {
+    let of = |i: usize| figures.iter().filter(|p| p.experiment == i.to_string()).cloned().collect::<Vec<Plot>>();
+    let first = all[0];
     let advice: Vec<&Value> = v["advice"].as_array().into_iter().flatten().filter(|a| a["lines"].is_array()).collect();
     let classes: Vec<&str> = lines(&v["classes"], "text").collect();
     let body = html! {
@@ -159,23 +171,25 @@ pub fn page(v: &Value) -> Result<String, String> {
             }
             section aria-labelledby="table" {
                 h2 id="table" { "Speed and latency" }
-                (table(&all))
+                (table(all))
                 p.muted { "Lost to longer calls: the mean less the shortest, times the records." }
                 @if all.iter().flat_map(|b| b["passes"].as_array().into_iter().flatten()).any(|p| p["left_out"].as_bool() == Some(true)) {
                     p.muted { "Longest and shortest leave out the first call of each pass, as SdFat's bench does." }
                 }
                 @if !classes.is_empty() { h3 { "Class against class" } ul { @for l in &classes { li { (l) } } } }
             }
-            @for (i, b) in all.iter().enumerate() { (run(b, i, &drawn[i])) }
+            @for (i, b) in all.iter().enumerate() { (run(b, i, &of(i))) }
             (glossary())
         }
         footer {
-            p { a href=(data::address("application/json", &v.to_string())) download="bench.json" { "Download the data" } " (JSON with every figure)" }
+            @if let Some(text) = bound::download(v.to_string()) {
+                p { a href=(data::address("application/json", &text)) download="bench.json" { "Download the data" } " (JSON with every figure)" }
+            } @else { p { "The data are in the file that `bench --json` writes; they are too large for a page." } }
             p.muted { "Plots: uPlot 1.6.32, MIT licence, (c) 2022 Leon Sorokin. This page needs no network." }
         }
-        (scripts(&drawn.concat(), None))
+        (scripts(figures, None))
     };
-    Ok(shell(&title, &style(), &body))
+    shell(title, &style(), &body)
 }
 
 #[cfg(test)]

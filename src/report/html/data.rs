@@ -4,10 +4,7 @@ use crate::report::figures::{Plot, bounds, is_bound, is_line, thin, x_in_bytes};
 use base64::Engine;
 use serde_json::{Value, json};
 
-/// Points of a series that the script gets; of more, every stretch keeps its lowest and its highest.
-const MOST: usize = 3000;
-
-/// The figures as JSON that may stand inside a script element.
+/// The figures as JSON that may stand inside a script element; of long series, every stretch keeps its lowest and its highest.
 pub fn figures(plots: &[Plot]) -> String {
     let all: Vec<Value> = plots
         .iter()
@@ -15,7 +12,7 @@ pub fn figures(plots: &[Plot]) -> String {
             let f = &p.figure;
             let xy = |points: &[(f64, f64)]| {
                 let kept: Vec<(f64, f64)> = points.iter().copied().filter(|p| p.0.is_finite() && p.1.is_finite()).collect();
-                let mut kept = thin(&kept, MOST);
+                let mut kept = thin(&kept, p.detail.script);
                 kept.sort_by(|a, b| a.0.total_cmp(&b.0));
                 kept.iter().map(|&(x, y)| [short(x), short(y)]).collect::<Vec<_>>()
             };

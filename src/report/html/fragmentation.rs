@@ -1,11 +1,11 @@
 //! The fragmentation of a volume in the page: maps over the AUs of the card, charts, the answer.
 
-use super::data;
 use super::sections::scroll;
+use super::{bound, data};
 use crate::lab::answer::Profile;
 use crate::lab::experiment::Lab;
 use crate::lab::fragment::{Cell, Fragmentation, Map};
-use crate::report::figures::{Plot, slug};
+use crate::report::figures::{Detail, Plot, slug};
 use crate::report::frag as report;
 use crate::report::maps;
 use crate::units::Bytes;
@@ -15,7 +15,15 @@ use serde_json::{Value, json};
 /// The charts, for the script and as drawings.
 pub fn plots(lab: &Lab) -> Vec<Plot> {
     let figures = report::figures(lab).into_iter().filter(|f| f.series.iter().any(|s| !s.points.is_empty()));
-    figures.map(|f| Plot { name: slug(&format!("frag {}", f.title)), experiment: "frag".into(), raw: false, figure: f }).collect()
+    figures
+        .map(|f| Plot {
+            name: slug(&format!("frag {}", f.title)),
+            experiment: "frag".into(),
+            raw: false,
+            figure: f,
+            detail: Detail::default(),
+        })
+        .collect()
 }
 
 /// The maps as JSON that may stand inside a script element: bytes of a cell, share in use in percent, pieces.
@@ -131,21 +139,27 @@ pub fn section(lab: &Lab, profiles: &[Profile], plots: &[Plot]) -> Markup {
 
 /// The experiment alone as one page.
 pub fn page(lab: &Lab, profiles: &[Profile]) -> String {
+    let lab = &bound::lab(lab);
     let title = format!("Fragmentation: {}", lab.target);
-    let plots = plots(lab);
+    let mut charts = plots(lab);
+    bound::fitted(&mut charts, |plots, _| whole(lab, profiles, &title, plots))
+}
+
+fn whole(lab: &Lab, profiles: &[Profile], title: &str, plots: &[Plot]) -> String {
     let body = html! {
         a.skip href="#main" { "Skip to the maps" }
         header {
             p.tool { "nandscope " (lab.version) ": does fragmentation matter on this card?" }
             h1 { (title) }
         }
-        main id="main" tabindex="-1" { (section(lab, profiles, &plots)) (super::sections::glossary()) }
+        main id="main" tabindex="-1" { (section(lab, profiles, plots)) (super::sections::glossary()) }
         footer {
-            @let text = serde_json::to_string(lab).unwrap_or_default();
-            p { a href=(data::address("application/json", &text)) download="frag.json" { "Download the data" } " (JSON with every measurement)" }
+            @if let Some(text) = bound::download(serde_json::to_string(lab).unwrap_or_default()) {
+                p { a href=(data::address("application/json", &text)) download="frag.json" { "Download the data" } " (JSON with every measurement)" }
+            } @else { p { "The data are in the file this page was made from; they are too large for a page." } }
             p.muted { "Plots: uPlot 1.6.32, MIT licence, (c) 2022 Leon Sorokin. This page needs no network." }
         }
-        (super::scripts(&plots, Some(lab)))
+        (super::scripts(plots, Some(lab)))
     };
-    super::shell(&title, &super::style(), &body)
+    super::shell(title, &super::style(), &body)
 }

@@ -3,6 +3,7 @@
 //! Everything comes from the findings and figures of the report; an experiment that is added shows up without a change here.
 
 mod bench;
+mod bound;
 mod data;
 mod fragmentation;
 mod sections;
@@ -34,34 +35,43 @@ pub fn page(r: &Report) -> String {
 
 /// The same with the fragmentation of a volume on the card, where that was measured; `profiles` are the uses it is judged for.
 pub fn page_with(r: &Report, lab: Option<&Lab>, profiles: &[Profile]) -> String {
-    let plots = plots(r);
-    let charts = lab.map(fragmentation::plots).unwrap_or_default();
+    let whole = bound::download(r.json()).map(|t| data::address("application/json", &t));
+    let (r, runs) = &bound::report(r);
+    let findings = whole.is_none().then(|| Report { runs: vec![], ..r.clone() }.json());
+    let findings = findings.and_then(bound::download).map(|t| data::address("application/json", &t));
+    let lab = lab.map(bound::lab);
+    let lab = lab.as_ref();
     let title = sections::name(r);
-    let body = html! {
-        a.skip href="#main" { "Skip to the verdicts" }
-        (sections::head(r, &title))
-        nav aria-label="On this page" {
-            ul {
-                @for (id, text) in sections::CONTENTS {
-                    @if id == "uses" && lab.is_some() { li { a href="#fragmentation" { "Fragmentation" } } }
-                    li { a href=(format!("#{id}")) { (text) } }
+    let conditions = bound::tables(&r.runs, sections::conditions);
+    let mut figures = [plots(r), lab.map(fragmentation::plots).unwrap_or_default()].concat();
+    bound::fitted(&mut figures, |figures, left| {
+        let (charts, plots): (Vec<Plot>, Vec<Plot>) = figures.iter().cloned().partition(|p| p.experiment == "frag");
+        let body = html! {
+            a.skip href="#main" { "Skip to the verdicts" }
+            (sections::head(r, &title))
+            nav aria-label="On this page" {
+                ul {
+                    @for (id, text) in sections::CONTENTS {
+                        @if id == "uses" && lab.is_some() { li { a href="#fragmentation" { "Fragmentation" } } }
+                        li { a href=(format!("#{id}")) { (text) } }
+                    }
                 }
             }
-        }
-        main id="main" tabindex="-1" {
-            (sections::verdicts(r, &plots))
-            (sections::declared(r))
-            (sections::stalls(r, &plots))
-            @if let Some(lab) = lab { (fragmentation::section(lab, profiles, &charts)) }
-            (sections::uses(r))
-            (sections::advice(r))
-            (sections::raw(r, &plots))
-            (sections::glossary())
-        }
-        (sections::foot(r))
-        (scripts(&[plots, charts].concat(), lab))
-    };
-    shell(&title, &style(), &body)
+            main id="main" tabindex="-1" {
+                (sections::verdicts(r, &plots))
+                (sections::declared(r))
+                (sections::stalls(r, &plots))
+                @if let Some(lab) = lab { (fragmentation::section(lab, profiles, &charts)) }
+                (sections::uses(r))
+                (sections::advice(r))
+                (sections::raw(r, &plots, &conditions, [left, *runs]))
+                (sections::glossary())
+            }
+            (sections::foot(r, whole.as_deref(), findings.as_deref()))
+            (scripts(&[plots, charts].concat(), lab))
+        };
+        shell(&title, &style(), &body)
+    })
 }
 
 fn style() -> String {

@@ -1,6 +1,5 @@
 //! The parts of the page, top to bottom.
 
-use super::data::address;
 use crate::device::Op;
 use crate::experiment;
 use crate::finding::{Finding, Quantity};
@@ -165,6 +164,11 @@ fn article(f: &Finding, [plots, above]: &[Vec<&Plot>; 2]) -> Markup {
     }
 }
 
+/// Points of the longest series, where not all are drawn.
+fn thinned(p: &Plot) -> Option<usize> {
+    p.figure.series.iter().map(|s| s.points.len()).max().filter(|n| *n > p.detail.drawn)
+}
+
 /// The drawing, its words, and its numbers.
 pub fn figure(p: &Plot) -> Markup {
     let f = &p.figure;
@@ -172,16 +176,17 @@ pub fn figure(p: &Plot) -> Markup {
     html! {
         figure id=(id) data-figure=(p.name) {
             figcaption { (f.title) }
-            div.static { (PreEscaped(svg::inline(f, &id))) }
+            div.static { (PreEscaped(svg::inline(f, &id, p.detail.drawn))) }
+            @if let Some(n) = thinned(p) { p.muted { "At most " (p.detail.drawn) " points of each series are drawn (" (p.detail.script) " where the script runs), of " (n) ": of every stretch the lowest and the highest." } }
             @if !p.raw {
                 details {
                     summary { "Numbers of this plot" }
                     @for s in f.series.iter().filter(|s| !is_bound(s)) {
                         (scroll(&format!("{} {}", f.title, s.name), &html! {
                             table.numbers {
-                                caption { (s.name) @if s.points.len() > 100 { ", the first 100 of " (s.points.len()) } }
+                                caption { (s.name) @if s.points.len() > p.detail.rows { ", the first " (p.detail.rows) " of " (s.points.len()) } }
                                 thead { tr { th scope="col" { (f.x) } th scope="col" { (f.y) } } }
-                                tbody { @for q in s.points.iter().take(100) { tr { th scope="row" { (show(q.0, x_in_bytes(f))) } td { (show(q.1, false)) } } } }
+                                tbody { @for q in s.points.iter().take(p.detail.rows) { tr { th scope="row" { (show(q.0, x_in_bytes(f))) } td { (show(q.1, false)) } } } }
                             }
                         }))
                     }
@@ -334,20 +339,24 @@ pub fn advice(r: &Report) -> Markup {
     }
 }
 
-pub fn raw(r: &Report, plots: &[Plot]) -> Markup {
+/// `conditions`: the table of each run; `left`: figures and runs that the page has no room for.
+pub fn raw(r: &Report, plots: &[Plot], conditions: &[String], left: [usize; 2]) -> Markup {
     html! {
         section aria-labelledby="numbers" {
             h2 id="numbers" { "Numbers" }
+            @for (n, what) in left.into_iter().zip(["plots", "runs"]).filter(|l| l.0 > 0) {
+                p.muted { (n) " more " (what) " are in the report and not on this page, which would be too large for them." }
+            }
             details {
                 summary { "Where and when every access was made" }
                 @for p in plots.iter().filter(|p| p.raw && !p.figure.log_x) { (figure(p)) }
             }
-            @for run in &r.runs {
+            @for (run, conditions) in r.runs.iter().zip(conditions) {
                 details {
                     summary { (run.experiment) ": " (run.cells.len()) " conditions, " (run.samples.len()) " accesses" }
                     @if let Some(e) = experiment::by_name(&run.experiment) { p { (e.about().question) " " (e.about().method) } }
                     @if let Some(end) = ending(&run.experiment, &run.ended) { p { (end) } }
-                    (conditions(run))
+                    (PreEscaped(conditions))
                     @if !run.faults.is_empty() { p { "Failed accesses:" } ul { @for f in run.faults.iter().take(50) { li { (f) } } } }
                 }
             }
@@ -361,11 +370,10 @@ pub fn raw(r: &Report, plots: &[Plot]) -> Markup {
     }
 }
 
-/// Conditions of a run; of very many the first ones.
-fn conditions(run: &Run) -> Markup {
-    const MOST: usize = 300;
+/// Conditions of a run; of very many the first `most`.
+pub fn conditions(run: &Run, most: usize) -> String {
     let roles: &[&str] = experiment::by_name(&run.experiment).map_or(&[], |e| e.about().roles);
-    let rows = run.cells.iter().take(MOST).flat_map(|c| {
+    let rows = run.cells.iter().take(most).flat_map(|c| {
         let mut of: std::collections::BTreeMap<u8, Vec<f64>> = Default::default();
         run.of(c.id).for_each(|s| of.entry(s.role).or_default().push(s.took.micros()));
         of.into_iter().map(move |(role, t)| (c.label.clone(), role, t))
@@ -374,7 +382,7 @@ fn conditions(run: &Run) -> Markup {
         &run.experiment,
         &html! {
             table.numbers {
-                caption { "Times of each condition in µs" @if run.cells.len() > MOST { ", the first " (MOST) } }
+                caption { "Times of each condition in µs" @if run.cells.len() > most { ", the first " (most) " of " (run.cells.len()) } }
                 thead { tr { th scope="col" { "Condition" } th scope="col" { "Access" } th scope="col" { "Number" } th scope="col" { "Shortest" } th scope="col" { "Median" } th scope="col" { "95 % interval" } th scope="col" { "Longest" } } }
                 tbody { @for (label, role, t) in rows { tr {
                     th scope="row" { (label) }
@@ -386,6 +394,7 @@ fn conditions(run: &Run) -> Markup {
             }
         },
     )
+    .into_string()
 }
 
 pub fn glossary() -> Markup {
@@ -400,15 +409,21 @@ pub fn glossary() -> Markup {
     }
 }
 
-pub fn foot(r: &Report) -> Markup {
+/// `data`: the whole report, where there is room for it; `findings`: the same without the accesses.
+pub fn foot(r: &Report, data: Option<&str>, findings: Option<&str>) -> Markup {
     let c = &r.cost;
     html! {
         footer {
             p { (c.reads) " reads (" (size(c.bytes_read)) "), "
                 @if c.writes > 0 { (c.writes) " writes (" (size(c.bytes_written)) ", " (format!("{:.4}", c.bytes_written as f64 / r.target.size.max(1) as f64)) " drive writes)" } @else { "nothing written" }
                 ", " (Nanos::from_secs_f64(c.seconds)) " of the device's time." }
-            p { a href=(address("application/json", &r.json())) download="report.json" { "Download the data" }
-                " (JSON with every access; " code { "nandscope infer report.json" } " infers again from it)" }
+            @if let Some(data) = data {
+                p { a href=(data) download="report.json" { "Download the data" }
+                    " (JSON with every access; " code { "nandscope infer report.json" } " infers again from it)" }
+            } @else {
+                p { @if let Some(findings) = findings { a href=(findings) download="findings.json" { "Download the findings" } " (JSON without the single accesses). " }
+                    "All accesses are in the report this page was made from; they are too large for a page." }
+            }
             p.muted { "Plots: uPlot 1.6.32, MIT licence, (c) 2022 Leon Sorokin. This page needs no network." }
         }
     }

@@ -249,14 +249,10 @@ pub fn maker(text: &str) -> Option<&'static str> {
     // An address names whoever sells, a target of our own a card that is not spoken of.
     let address = |w: &str| w.contains("://") || w.contains("sim:");
     let low = if address(&low) { low.split_whitespace().filter(|w| !address(w)).collect::<Vec<_>>().join(" ") } else { low };
-    let mut named = MAKERS.into_iter().filter(|m| {
-        low.match_indices(m).any(|(i, _)| {
-            let before = low[..i].chars().next_back().is_none_or(|c| !c.is_alphanumeric());
-            before && low[i + m.len()..].chars().next().is_none_or(|c| !c.is_alphanumeric())
-        })
-    });
+    let mut named =
+        low.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).filter_map(|w| MAKERS.into_iter().find(|m| *m == w));
     let one = named.next()?;
-    named.next().is_none().then_some(one)
+    named.all(|m| m == one).then_some(one)
 }
 
 /// "/dev/mmcblk0p9" is a part of "/dev/mmcblk0", "/dev/sdb1" of "/dev/sdb".

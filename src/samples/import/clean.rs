@@ -10,22 +10,25 @@ pub struct Line {
 /// The line after which a stored log begins; what stands above it is about the log, not of it.
 const RAW: &str = "---- raw ----";
 
-/// All lines of a file that are not a header, continued lines joined.
+/// All lines of a file that hold something and are not a header, continued lines joined.
 pub fn lines(bytes: &[u8]) -> Vec<Line> {
     let text = unescape(&decode(bytes));
     let mut all: Vec<Line> = vec![];
+    let mut goes_on = false;
     for (i, raw) in text.split('\n').enumerate() {
-        let line = Line { number: i + 1, text: entities(&unquote(raw)) };
+        let text = if raw.trim().is_empty() { String::new() } else { entities(&unquote(raw)) };
         // A shell line that ends in a backslash goes on below.
-        match all.last_mut() {
-            Some(last) if last.text.ends_with('\\') => {
+        match all.last_mut().filter(|_| goes_on) {
+            Some(last) => {
                 last.text.pop();
                 last.text.truncate(last.text.trim_end().len());
                 last.text.push(' ');
-                last.text.push_str(line.text.trim_start());
+                last.text.push_str(text.trim_start());
             }
-            _ => all.push(line),
+            None if text.is_empty() => continue,
+            None => all.push(Line { number: i + 1, text }),
         }
+        goes_on = all.last().is_some_and(|l| l.text.ends_with('\\'));
     }
     let start = all.iter().position(|l| l.text.starts_with('#') && l.text.contains(RAW)).map_or(0, |i| i + 1);
     all.split_off(start)
@@ -163,6 +166,9 @@ fn unquote(line: &str) -> String {
         if rest == before {
             break;
         }
+    }
+    if !rest.contains(['[', '|']) {
+        return rest.to_string();
     }
     let mut rest = rest.to_string();
     for tag in ["[/code]", "[/CODE]", "[/quote]", "[/pre]"] {

@@ -472,10 +472,13 @@ impl Model {
 
     /// Reads a model. `file` only names the text in messages.
     pub fn parse(text: &str, file: &str) -> Result<Model, ModelError> {
-        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| ModelError {
-            file: file.to_string(),
-            key: "TOML".to_string(),
-            reason: e.to_string().trim_end().to_string(),
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+            let at = e.span().map_or(0, |s| s.start.min(text.len()));
+            let above = &text.as_bytes()[..at];
+            let line = 1 + above.iter().filter(|b| **b == b'\n').count();
+            let column = 1 + above.iter().rev().take_while(|b| **b != b'\n').count();
+            let reason = format!("line {line}, column {column}: {}; a card model is TOML", e.message().trim_end().replace('\n', ", "));
+            ModelError { file: file.to_string(), key: "TOML".to_string(), reason }
         })?;
         let mut form = Form::new(Mode::Read(table), file);
         let mut model = Model::blank();

@@ -1,0 +1,58 @@
+//! The old content put back at the end of a run that wrote, and what is said where not all of it comes back.
+
+use crate::device::undo::{PutBack, give_up};
+use crate::device::{DeviceError, Guard, TargetId};
+use anyhow::Context;
+use std::path::PathBuf;
+
+/// Ranges printed that the undo could not put back.
+const LOST: usize = 10;
+
+/// What came of putting the old content back; [`Back::tell`] says it once the results are out.
+#[must_use]
+pub struct Back {
+    journal: Option<PathBuf>,
+    id: TargetId,
+    done: Result<Option<PutBack>, DeviceError>,
+}
+
+impl Back {
+    /// Puts back what the journal of this guard holds; a guard without one has nothing to put back.
+    pub fn of(guard: &mut Guard) -> Back {
+        let (journal, id) = (guard.journal(), guard.id().clone());
+        Back { journal, id, done: guard.try_restore() }
+    }
+
+    fn put_back(&self) -> Option<&PutBack> {
+        self.done.as_ref().ok()?.as_ref()
+    }
+
+    fn loss(&self) -> Vec<String> {
+        self.put_back().map(|p| p.loss(LOST)).unwrap_or_default()
+    }
+
+    /// All is as it was before.
+    pub fn whole(&self) -> bool {
+        self.done.is_ok() && self.loss().is_empty()
+    }
+
+    /// For the report: that the card is a counterfeit, that content is lost.
+    pub fn warnings(&self) -> Vec<String> {
+        let lost = self.loss().first().map(|l| l.trim_end_matches(':').to_string());
+        self.put_back().and_then(|p| p.restored.counterfeit()).into_iter().chain(lost).collect()
+    }
+
+    /// Says on standard error which ranges are lost and what can be done; true where all is back.
+    ///
+    /// # Errors
+    /// Nothing could be put back; the journal is kept.
+    pub fn tell(self) -> anyhow::Result<bool> {
+        let loss = self.loss();
+        loss.iter().for_each(|l| eprintln!("nandscope: {l}"));
+        if let (false, Some(journal)) = (loss.is_empty(), &self.journal) {
+            eprintln!("nandscope: {}", give_up(journal, &self.id));
+        }
+        self.done.context("the old content was not put back; run `nandscope undo`")?;
+        Ok(loss.is_empty())
+    }
+}
