@@ -1,0 +1,147 @@
+//! `bench-card KIND SEED [NAME=VALUE]... [--truth]`: a flash card behind standard input and output.
+//!
+//! One request a line, one answer a line, as docs/exec.md has it. `--truth` prints what is inside instead, as JSON. A card of its own family: written from
+//! data sheets and papers on flash translation layers (BAST, FAST, superblocks, DFTL), without a look at the simulator whose detectors it judges.
+
+mod card;
+mod chance;
+mod device;
+mod host;
+mod logs;
+mod pages;
+mod store;
+
+use card::{Card, KINDS, Mapping};
+use chance::Chance;
+use device::Device;
+use host::Host;
+use std::io::{BufRead, BufReader, Write};
+
+fn main() {
+    if let Err(e) = run() {
+        eprintln!("bench-card: {e}");
+        std::process::exit(1);
+    }
+}
+
+fn run() -> Result<(), String> {
+    let (mut words, mut truth) = (Vec::new(), false);
+    for a in std::env::args().skip(1) {
+        if a == "--truth" {
+            truth = true;
+        } else {
+            words.push(a);
+        }
+    }
+    let usage = || format!("usage: bench-card KIND SEED [NAME=VALUE]... [--truth]\nKIND is one of {}", KINDS.join(" "));
+    let [kind, seed, rest @ ..] = words.as_slice() else {
+        return Err(usage());
+    };
+    let seed = seed.parse().map_err(|_| format!("SEED {seed} is no whole number"))?;
+    let mut chance = Chance::new(seed);
+    let mut card = Card::draw(kind, &mut chance).ok_or_else(usage)?;
+    let mut host = Host::draw(&mut chance);
+    for word in rest {
+        match word.split_once('=') {
+            Some(("host", "quiet")) => host = Host::quiet(),
+            Some((key, value)) if card.set(key, value) => {}
+            _ => return Err(format!("{word} is no parameter of a card")),
+        }
+    }
+    if truth {
+        println!("{}", tell(kind, seed, &card, &host));
+        return Ok(());
+    }
+    serve(Device::new(card, host, chance), &format!("{kind} {seed}"))
+}
+
+fn serve(mut device: Device, name: &str) -> Result<(), String> {
+    let mut input = BufReader::with_capacity(1 << 16, std::io::stdin().lock());
+    let mut output = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let size = device.card.size;
+    let say = |e: std::io::Error| e.to_string();
+    writeln!(
+        output,
+        "nandscope-device 1 size={size} sector=512 content=yes ahead=64 write_cache={} name={name}",
+        if device.card.buffer > 0.0 { "yes" } else { "no" }
+    )
+    .map_err(say)?;
+    output.flush().map_err(say)?;
+    let (mut line, mut more) = (String::new(), String::new());
+    loop {
+        line.clear();
+        if input.read_line(&mut line).map_err(say)? == 0 {
+            return Ok(());
+        }
+        more.clear();
+        let mut f = line.split_ascii_whitespace();
+        let what = f.next().unwrap_or("");
+        let mut number = || f.next().and_then(|n| n.parse::<u64>().ok());
+        let times = match what {
+            "q" => return Ok(()),
+            "f" => Ok(device.flush()),
+            "i" => number().map(|ns| device.idle(ns)).ok_or("i needs ns"),
+            "r" | "w" | "d" => match (number(), number()) {
+                (Some(at), Some(len)) if len > 0 && at.checked_add(len).is_some_and(|e| e <= size) => match what {
+                    "r" => {
+                        device.found(at, len, &mut more);
+                        Ok(device.read(at, len))
+                    }
+                    "d" => Ok(device.discard(at, len)),
+                    _ => f.next().map(|fill| device.write(at, len, fill)).ok_or("w needs a fill"),
+                },
+                _ => Err("outside the device"),
+            },
+            _ => Err("unknown request"),
+        };
+        match times {
+            Ok((start, took)) => writeln!(output, "{start} {took}{more}"),
+            Err(why) => writeln!(output, "! {why}"),
+        }
+        .map_err(say)?;
+        if input.buffer().is_empty() {
+            output.flush().map_err(say)?;
+        }
+    }
+}
+
+fn tell(kind: &str, seed: u64, card: &Card, host: &Host) -> String {
+    let mapping = match card.mapping {
+        Mapping::Block => "block",
+        Mapping::Pool => "pool",
+        Mapping::Page => "page",
+    };
+    let logs = card.mapping == Mapping::Block;
+    let count = |n: usize| if logs { n.max(1).to_string() } else { "null".into() };
+    let merge = if logs || mapping == "pool" { format!("{:.3}", card.full_merge() / 1e6) } else { "null".into() };
+    let cut = if host.cut == u64::MAX { "null".into() } else { host.cut.to_string() };
+    format!(
+        "{{\"kind\":\"{kind}\",\"seed\":{seed},\"size\":{},\"real\":{},\"mapping\":\"{mapping}\",\"erase_block\":{},\"offset\":{},\"page\":{},\"unit\":{},\
+         \"open_sequential\":{},\"open_random\":{},\"merge_ms\":{merge},\"switch_ms\":{:.3},\"filled\":{},\"slc\":{},\"map_reach\":{},\"fat\":{},\
+         \"buffer_ms\":{:.3},\"read_ahead\":{},\"slope\":{:.4},\"free_streams\":{},\"spare\":{:.4},\
+         \"host\":{{\"name\":\"{}\",\"command_us\":{:.1},\"cut\":{cut},\"join\":{},\"core\":{:.4},\"late\":{:.4}}}}}",
+        card.size,
+        card.real,
+        card.block,
+        card.offset,
+        card.page,
+        card.unit,
+        count(card.open),
+        count(card.random),
+        card.switch / 1e6,
+        card.filled,
+        card.slc,
+        card.reach,
+        card.fat,
+        card.buffer / 1e6,
+        card.ahead,
+        card.slope,
+        card.free_streams,
+        card.spare,
+        host.name,
+        host.command / 1e3,
+        host.join,
+        host.core,
+        host.late,
+    )
+}
