@@ -222,7 +222,7 @@ pub fn run(
                     run.ended = Ended::Budget(what);
                     return Ok(run);
                 }
-                Err(e @ (DeviceError::Io { .. } | DeviceError::Journal { .. })) => {
+                Err(e @ (DeviceError::Io { .. } | DeviceError::Journal { .. } | DeviceError::Program { .. })) => {
                     run.ended = Ended::Failed(e.to_string());
                     return Ok(run);
                 }

@@ -32,7 +32,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = AFTER)]
 pub struct AbArgs {
-    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     target: String,
     /// The first setting
@@ -101,7 +101,7 @@ fn percent(s: &str) -> Result<f64, String> {
 }
 
 pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
-    let simulated = a.target.starts_with("sim:");
+    let simulated = device::is_simulated(&a.target)?;
     let settings = [a.a.clone(), a.b.clone()];
     let plain = |s: &Setting| Setting { text: String::new(), ..s.clone() };
     if plain(&settings[0]) == plain(&settings[1]) {

@@ -20,7 +20,7 @@ use target::{Case, one};
 #[derive(Args)]
 #[command(after_help = AFTER)]
 pub struct BenchArgs {
-    /// A directory of a mounted card, an image file or device with a FAT volume, sim:NAME or sim:NAME?host=HOST
+    /// A directory of a mounted card, an image file or device with a FAT volume, sim:NAME, sim:NAME?host=HOST, "exec:COMMAND ARGS" or serial:PORT
     #[arg(required = true, value_name = "TARGET", value_parser = super::target)]
     targets: Vec<String>,
     /// Time these targets, too, and print how many times faster the first ones are than these

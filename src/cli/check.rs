@@ -26,7 +26,7 @@ use std::time::SystemTime;
 
 #[derive(Args)]
 pub struct CheckArgs {
-    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     target: String,
     /// Allow writing; a device also needs --consent. What is overwritten is put back at the end
@@ -87,7 +87,7 @@ struct Output<'a> {
 
 /// Runs the subcommand.
 pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
-    let simulated = a.target.starts_with("sim:");
+    let simulated = device::is_simulated(&a.target)?;
     let write = a.write || (simulated && !a.read_only);
     let target = if simulated { with_content(&a.target) } else { a.target.clone() };
     let stop = stop_on_signals()?;

@@ -56,7 +56,7 @@ impl HowArg {
 
 #[derive(Args)]
 pub struct EraseArgs {
-    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     target: String,
     /// What to do

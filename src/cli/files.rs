@@ -22,7 +22,7 @@ use std::time::Instant;
 /// What names the target and allows writing to it.
 #[derive(Args)]
 pub struct Target {
-    /// A directory, /dev/..., an image file, sim:NAME or a card model PATH.toml
+    /// A directory, /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     pub target: String,
     /// Names the device or image to be written: its serial number, or its size in bytes where it has none
@@ -115,7 +115,8 @@ pub enum Place {
 
 impl Target {
     pub fn simulated(&self) -> bool {
-        self.target.starts_with("sim:")
+        // Where a program cannot be started, opening it says why.
+        device::is_simulated(&self.target).unwrap_or(false)
     }
 
     /// Opens the target; for writing where `budget` bytes may be written.
@@ -137,10 +138,7 @@ impl Target {
             return Ok(Place::Directory(Directory::open(path)?));
         }
         // A volume needs its bytes back, which a simulated card keeps on request only.
-        let name = match self.simulated() && !self.target.contains("content") {
-            true => format!("{}{}content", self.target, if self.target.contains('?') { "&" } else { "?" }),
-            false => self.target.clone(),
-        };
+        let (name, simulated) = (super::with_content(&self.target), self.simulated());
         // When data must be on the medium is for the filesystem to say.
         let opened = device::open(&name, &OpenOptions { flush_writes: Some(false), ..OpenOptions::default() })?;
         let (size, state, facts) = (opened.geometry().size, opened.state(), Box::new(opened.facts().clone()));
@@ -156,7 +154,7 @@ impl Target {
             device: Shared::new(guard),
             range: found.clone().unwrap_or(0..size),
             formatted: found.is_some(),
-            simulated: self.simulated(),
+            simulated,
             state,
             facts,
         }))

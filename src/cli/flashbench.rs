@@ -27,7 +27,7 @@ use std::time::Instant;
 #[derive(Args)]
 #[command(after_help = AFTER, infer_long_args = true)]
 pub struct FlashbenchArgs {
-    /// Block device, image file, sim:NAME or a card model PATH.toml
+    /// Block device, image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_name = "DEVICE", value_parser = super::target)]
     target: String,
     /// Reads before, across and after boundaries of falling alignment

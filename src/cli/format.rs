@@ -26,7 +26,7 @@ enum Kind {
 
 #[derive(Args)]
 pub struct FormatArgs {
-    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     target: String,
     /// Names the device to be written: its serial number, or its size in bytes where it has none

@@ -297,7 +297,12 @@ fn setup(a: &FragArgs, facts: &HostFacts) -> Setup {
         false => format!("{}, Linux {}, {memory}", facts.machine, facts.kernel),
     };
     let card: Vec<&str> = [&facts.vendor, &facts.model].into_iter().flatten().map(String::as_str).collect();
-    let card = match a.target.target.strip_prefix("sim:") {
+    let card = match a.target.target.strip_prefix("sim:").or(a
+        .target
+        .target
+        .strip_prefix("exec:")
+        .filter(|_| facts.kind == TargetKind::Simulated))
+    {
         Some(name) => format!("simulated {name}"),
         None if card.is_empty() => a.target.target.clone(),
         None => card.join(" "),

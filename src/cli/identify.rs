@@ -156,6 +156,9 @@ fn from_target(target: &str, sysfs: &Path) -> anyhow::Result<Declared> {
     };
     let path = Path::new(target);
     let Ok(meta) = fs::metadata(path) else {
+        if crate::device::is_program(target) {
+            return Ok(plain("the protocol of programs and boards has no card registers: nothing is declared"));
+        }
         if target.starts_with("sim:") {
             return Ok(plain("a simulated target has no card registers: nothing is declared"));
         }

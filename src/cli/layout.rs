@@ -48,7 +48,7 @@ enum Command {
 /// Exit codes: 0 nothing costs anything, 5 something does, 3 that was not measured.
 #[derive(Args)]
 struct AuditArgs {
-    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     target: String,
     /// A report of this card: its erase blocks and what things cost on it
@@ -68,7 +68,7 @@ struct AuditArgs {
 /// runs; alternatives are comments. Reads the size of the target and nothing else.
 #[derive(Args)]
 struct PlanArgs {
-    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     target: String,
     /// raspberry-pi, camera, logger, root-ext4, root-f2fs, root-btrfs, sd-association, or partitions such as fat:512MiB,ext4
@@ -88,7 +88,7 @@ struct PlanArgs {
 /// was found, 3 none was.
 #[derive(Args)]
 struct ProveArgs {
-    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     target: String,
     /// A report of this card, for a layout on its own erase blocks

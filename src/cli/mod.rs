@@ -63,7 +63,8 @@ struct Cli {
 }
 
 const AFTER: &str = "\
-A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, or a simulated card (sim:NAME, or a model file PATH.toml).
+A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, a simulated card (sim:NAME, or a model file PATH.toml),
+a program that behaves like a card (exec:COMMAND, quoted), or a board that speaks its protocol (serial:/dev/ttyACM0).
 Nothing is written to a device without --write --consent ID; `nandscope list` prints the ID.
 
 Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety, 5 the layout costs something,

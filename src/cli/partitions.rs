@@ -75,7 +75,7 @@ struct Part {
 const SHORTEST: u64 = 8 << 20;
 
 pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
-    let simulated = a.target.starts_with("sim:");
+    let simulated = device::is_simulated(&a.target)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;

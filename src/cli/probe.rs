@@ -42,7 +42,7 @@ pub struct RunArgs {
 
 #[derive(Args)]
 struct Common {
-    /// /dev/..., an image file, sim:NAME or a card model PATH.toml
+    /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     target: Option<String>,
     /// Allow writing inside the region; a device also needs --consent
@@ -114,7 +114,7 @@ pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
 /// `asked`: the one experiment that was named; those before it are what it needs.
 fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Option<&'static dyn Experiment>) -> anyhow::Result<ExitCode> {
     let target = a.target.clone().unwrap_or_default();
-    let simulated = target.starts_with("sim:");
+    let simulated = device::is_simulated(&target)?;
     let write = a.write || (simulated && !a.read_only);
     if !write {
         if let Some(only) = asked.filter(|e| e.about().writes) {
@@ -179,7 +179,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
             &region,
             &signatures.iter().map(ToString::to_string).collect::<Vec<_>>(),
             (time, own),
-            undo,
+            (undo, simulated),
             experiments.len(),
         );
     }
@@ -305,6 +305,9 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
     if let Some(why) = failed.as_ref().filter(|why| why.starts_with("undo journal ")) {
         bail!("{why}. Nothing was written without its old content being kept; make room there, or set XDG_STATE_HOME to another disk");
     }
+    if let Some(why) = failed.as_ref().filter(|why| why.starts_with(&format!("{target}: "))) {
+        bail!("{why}; the findings so far stand");
+    }
     if let Some(why) = failed {
         bail!("the card failed: {why}. Try another reader or port; the findings so far stand");
     }
@@ -346,7 +349,7 @@ fn plan(
     region: &Range<u64>,
     signatures: &[String],
     (time, own): (Nanos, Option<Nanos>),
-    undo: bool,
+    (undo, simulated): (bool, bool),
     count: usize,
 ) {
     let what = if count == 1 { "1 experiment".to_string() } else { format!("{count} experiments") };
@@ -358,7 +361,7 @@ fn plan(
         eprintln!("will write at most {} ({drive:.3} times the region), only in {place}", writes);
         if undo {
             eprintln!("the old content is kept in a journal and put back at the end");
-        } else if !target.starts_with("sim:") {
+        } else if !simulated {
             eprintln!("the old content is NOT put back");
         }
         for s in signatures {

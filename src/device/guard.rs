@@ -264,16 +264,21 @@ impl Device for Guard {
             let ranges: Vec<(u64, u64)> = all.iter().filter_map(changed).collect();
             self.protect(&ranges)?;
         }
-        if depth <= 1 {
+        if depth <= 1 && !self.inner.sends_ahead() {
             return all.iter().map(|&a| self.send(a)).collect();
         }
         // When a deep batch fails nobody knows which of it was sent: all of it counts.
         all.iter().for_each(|&a| self.spend(a));
         let start = self.inner.now();
         let done = self.inner.batch(all, depth);
-        self.counters.busy = self.counters.busy + (self.inner.now() - start);
+        let one_by_one = done.as_ref().ok().filter(|_| depth <= 1).map(|all| all.iter().fold(Nanos(0), |sum, t| sum + t.took));
+        self.counters.busy = self.counters.busy + one_by_one.unwrap_or(self.inner.now() - start);
         self.counters.failures += u64::from(done.is_err());
         done
+    }
+
+    fn sends_ahead(&self) -> bool {
+        self.inner.sends_ahead()
     }
 
     fn now(&self) -> Nanos {

@@ -15,6 +15,7 @@ pub mod mmc;
 #[allow(unsafe_code)]
 mod mmc_ioctl;
 mod open;
+mod program;
 pub(crate) mod ranges;
 mod realtime;
 mod recover;
@@ -26,7 +27,8 @@ pub mod undo;
 pub use block::MAX_ACCESS;
 pub use consent::{Consent, TargetId, consent_id};
 pub use guard::{Counters, Guard, Limits};
-pub use open::{OpenOptions, Opened, open, open_model, read_table_again, target_name};
+pub use open::{OpenOptions, Opened, is_simulated, open, open_model, read_table_again, target_name};
+pub use program::is_name as is_program;
 pub use realtime::{Realtime, realtime};
 pub use recover::{Discarded, RecoverOptions, Recovered, discard, recover};
 pub use sim::{Machine, SimDevice};
@@ -146,6 +148,9 @@ pub enum DeviceError {
     /// The medium failed.
     #[error("{op} of {len} bytes at {at} failed: {source}")]
     Io { op: &'static str, at: u64, len: u64, source: std::io::Error },
+    /// The program or the board that is the device is of no use any more; the text says why.
+    #[error("{target}: {why}")]
+    Program { target: String, why: String },
     /// Refused for safety; the text names what is in the way and what to do.
     #[error("{0}")]
     Refused(String),
@@ -181,6 +186,11 @@ pub trait Device {
     fn batch(&mut self, all: &[Access], depth: u32) -> Result<Vec<Timed>> {
         let _ = depth;
         all.iter().map(|&a| self.access(a)).collect()
+    }
+
+    /// True where accesses of a batch are sent before the answers to earlier ones came, although one is served at a time.
+    fn sends_ahead(&self) -> bool {
+        false
     }
 
     /// The device's own clock.
@@ -252,6 +262,9 @@ macro_rules! forward {
             }
             fn batch(&mut self, all: &[Access], depth: u32) -> Result<Vec<Timed>> {
                 (**self).batch(all, depth)
+            }
+            fn sends_ahead(&self) -> bool {
+                (**self).sends_ahead()
             }
             fn now(&self) -> Nanos {
                 (**self).now()

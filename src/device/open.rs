@@ -2,6 +2,7 @@
 //! through [`Opened::writable`], which wants a consent and gives a Guard.
 
 use super::block::{FileDevice, Kind};
+use super::program::{self, Program};
 use super::sim::SimDevice;
 use super::{CardState, Consent, Device, DeviceError, Geometry, Guard, Limits, Result, TargetId};
 use crate::host::facts::{HostFacts, TargetKind};
@@ -17,6 +18,7 @@ use rustix::io::{Errno, pread};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// How to open.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,7 @@ enum Place {
     Block(BlockNode),
     Image(PathBuf),
     Sim { model: Box<Model>, seed: u64, content: bool },
+    Program(Program),
 }
 
 /// A target opened for reading, with what is known of it.
@@ -43,15 +46,41 @@ pub struct Opened {
 
 /// The name under which a target is opened: a card model in a file is a simulated card, with `sim:` in front or without.
 pub fn target_name(target: &str) -> String {
+    if program::is_name(target) {
+        return target.to_string();
+    }
     let place = target.split_once('?').map_or(target, |t| t.0);
     let model = place.ends_with(".toml") && !target.starts_with("sim:") && !Path::new(target).is_dir();
     if model { format!("sim:{target}") } else { target.to_string() }
 }
 
+/// A program that was started to see whether it is a simulated card, until it is opened.
+static STARTED: Mutex<Option<(String, Program)>> = Mutex::new(None);
+
+fn start(target: &str) -> Result<Program> {
+    let waiting = STARTED.lock().unwrap_or_else(PoisonError::into_inner).take_if(|w| w.0 == target);
+    waiting.map_or_else(|| Program::open(target), |w| Ok(w.1))
+}
+
+/// Is this a simulated card, which may be written without being asked? A program is started to say it; `open` goes on with the same one.
+///
+/// # Errors
+/// The program cannot be started, or is no device.
+pub fn is_simulated(target: &str) -> Result<bool> {
+    if !program::is_name(target) {
+        return Ok(target_name(target).starts_with("sim:"));
+    }
+    let program = start(target)?;
+    let real = program.is_real();
+    *STARTED.lock().unwrap_or_else(PoisonError::into_inner) = Some((target.to_string(), program));
+    Ok(!real)
+}
+
 /// No card is smaller, and nothing can be measured on less.
 const SMALLEST_IMAGE: u64 = MIB;
 
-/// Opens `/dev/...`, an image file, `sim:NAME`, `sim:PATH.toml` or `PATH.toml` (these with `?seed=7`) for reading.
+/// Opens `/dev/...`, an image file, `sim:NAME`, `sim:PATH.toml` or `PATH.toml` (these with `?seed=7`), `exec:COMMAND ARGS` or
+/// `serial:/dev/ttyACM0[@baud]` for reading.
 ///
 /// # Errors
 /// `Refused` where the target is in use, `Open` where it cannot be opened; both say what to do.
@@ -59,6 +88,9 @@ pub fn open(target: &str, options: &OpenOptions) -> Result<Opened> {
     if let Some(rest) = target_name(target).strip_prefix("sim:") {
         let t = super::sim::parse(rest)?;
         return Ok(Opened::sim(t.name, &t.model, t.seed, t.content, options));
+    }
+    if program::is_name(target) {
+        return Ok(Opened::program(target, start(target)?, options));
     }
     let path = fs::canonicalize(target).map_err(|e| cannot(target, &e))?;
     let kind = fs::metadata(&path).map_err(|e| cannot(target, &e))?.file_type();
@@ -144,10 +176,11 @@ impl Opened {
     /// # Errors
     /// The first sector cannot be read.
     pub fn signatures(&mut self) -> Result<Vec<Signature>> {
-        if matches!(self.place, Place::Sim { .. }) {
-            return Ok(Vec::new());
+        match (&self.place, signatures_of(&self.place, &mut self.guard)) {
+            // What keeps no content, or cannot hand it over, has nothing on it that could be named.
+            (Place::Program(_), Err(DeviceError::Unsupported(_))) => Ok(Vec::new()),
+            (_, found) => found,
         }
-        signatures(&mut self.guard)
     }
 
     /// The target for reading only.
@@ -191,6 +224,12 @@ impl Opened {
                 device.flush_writes = options.flush_writes.unwrap_or(device.flush_writes);
                 super::mmc::with_commands(device, &node.dir.join("device"))
             }
+            Place::Program(program) => {
+                if limits.undo.is_some() {
+                    program.must_be_put_back();
+                }
+                Box::new(program.device())
+            }
             Place::Image(path) => {
                 if let Some(using) = options.sys.image_uses(path).first() {
                     return Err(DeviceError::Refused(using.to_string()));
@@ -218,6 +257,25 @@ impl Opened {
         Opened { guard: Guard::read_only(Box::new(card), id), facts, place, options: options.clone() }
     }
 
+    fn program(target: &str, program: Program, options: &OpenOptions) -> Opened {
+        let (real, name) = (program.is_real(), program.name());
+        let device = program.device();
+        let size = device.geometry().size;
+        let kind = if real { TargetKind::Disk } else { TargetKind::Simulated };
+        let serial = name.clone().filter(|_| real);
+        let id = TargetId { path: target.into(), kind, serial, model: name.clone(), size, offset: 0 };
+        let facts = HostFacts { model: name, direct: true, ..HostFacts::default() };
+        let facts = match real {
+            false => HostFacts { kind, ..facts },
+            true => {
+                let (bus, what) = if target.starts_with("serial:") { ("serial", "a board") } else { ("program", "a program") };
+                let caveats = vec![format!("behind {what}, whose clock the times are of")];
+                HostFacts { bus: Some(bus.into()), caveats, model: facts.model, direct: true, ..HostFacts::of_host(kind) }
+            }
+        };
+        Opened { guard: Guard::read_only(Box::new(device), id), facts, place: Place::Program(program), options: options.clone() }
+    }
+
     fn block(node: BlockNode, path: PathBuf, options: &OpenOptions) -> Result<Opened> {
         let id = block_id(&node, &path.display().to_string());
         let (device, facts) = open_block(&node, &path, options, false)?;
@@ -232,6 +290,11 @@ impl Opened {
         let id = image_id(&path, device.geometry().size);
         Ok(Opened { guard: Guard::read_only(Box::new(device), id), facts, place: Place::Image(path), options: options.clone() })
     }
+}
+
+fn signatures_of(place: &Place, guard: &mut Guard) -> Result<Vec<Signature>> {
+    let simulated = matches!(place, Place::Sim { .. }) || guard.id().kind == TargetKind::Simulated;
+    if simulated { Ok(Vec::new()) } else { signatures(guard) }
 }
 
 pub(super) fn block_id(node: &BlockNode, path: &str) -> TargetId {

@@ -125,7 +125,7 @@ pub fn go_on(
                         return run;
                     }
                     // Not the card's fault, and no other trial would do better.
-                    Err(e @ DeviceError::Journal { .. }) => {
+                    Err(e @ (DeviceError::Journal { .. } | DeviceError::Program { .. })) => {
                         run.extend(taken);
                         run.ended = Ended::Failed(e.to_string());
                         return run;

@@ -49,7 +49,7 @@ impl Record {
             source: Source {
                 format: "nandscope report".into(),
                 seed: Some(r.settings.seed),
-                simulated: r.settings.asked.starts_with("sim:"),
+                simulated: r.target.kind == crate::host::facts::TargetKind::Simulated,
                 tool: Some(format!("{} {}", r.tool.name, r.tool.version)),
                 host: (!host.is_empty()).then(|| host.join(", ")),
                 measured: (r.when > 0).then_some(r.when),

@@ -228,6 +228,7 @@ impl Card {
             "level_every" => self.level_every = v as u64,
             "read_ahead" => self.ahead = v as u64,
             "filled" => self.filled = v != 0.0,
+            "wraps" => self.wraps = v != 0.0,
             _ => return false,
         }
         true
@@ -248,13 +249,18 @@ impl Card {
         (self.block / self.unit) as f64 * self.copy_unit() + self.erase
     }
 
+    /// Bytes that the first erase block lacks.
+    fn lead(&self) -> u64 {
+        if self.offset > 0 { self.block - self.offset % self.block } else { 0 }
+    }
+
     /// Erase block of a place; the first may be short.
     pub fn block_of(&self, at: u64) -> u64 {
-        (at + self.block - self.offset) / self.block
+        (at + self.lead()) / self.block
     }
 
     /// Start of an erase block.
     pub fn start_of(&self, block: u64) -> u64 {
-        (block * self.block + self.offset).saturating_sub(self.block)
+        (block * self.block).saturating_sub(self.lead())
     }
 }

@@ -201,9 +201,13 @@ impl Device {
             if base > 0 && !self.card.wraps {
                 let _ = write!(out, " {n} zeros");
             } else {
+                let mut place = now;
                 for p in self.store.get(now - base, n) {
-                    let same = p.moved == base as i64 || !(p.fill.starts_with("stamp") || p.fill.starts_with("random"));
-                    let _ = write!(out, " {} {}", p.len, if same { &p.fill } else { "?" });
+                    let _ = write!(out, " {} {}", p.len, p.fill);
+                    if p.moved != base as i64 && (p.fill.starts_with("stamp") || p.fill.starts_with("random")) {
+                        let _ = write!(out, "@{}", place as i64 - base as i64 + p.moved);
+                    }
+                    place += p.len;
                 }
             }
             now += n;

@@ -112,8 +112,12 @@ fn tell(kind: &str, seed: u64, card: &Card, host: &Host) -> String {
         Mapping::Page => "page",
     };
     let logs = card.mapping == Mapping::Block;
-    let count = |n: usize| if logs { n.max(1).to_string() } else { "null".into() };
-    let merge = if logs || mapping == "pool" { format!("{:.3}", card.full_merge() / 1e6) } else { "null".into() };
+    let count = |n: usize| if logs { n.to_string() } else { "null".into() };
+    // On a card that was never written a merge copies what was written since.
+    let merges = card.mapping != Mapping::Page && card.filled;
+    let merge = if merges { format!("{:.3}", card.full_merge() / 1e6) } else { "null".into() };
+    // AUs of the FAT zone need no log block.
+    let zone = if card.mapping == Mapping::Page { 0 } else { card.start_of(card.fat) };
     let cut = if host.cut == u64::MAX { "null".into() } else { host.cut.to_string() };
     format!(
         "{{\"kind\":\"{kind}\",\"seed\":{seed},\"size\":{},\"real\":{},\"mapping\":\"{mapping}\",\"erase_block\":{},\"offset\":{},\"page\":{},\"unit\":{},\
@@ -132,7 +136,7 @@ fn tell(kind: &str, seed: u64, card: &Card, host: &Host) -> String {
         card.filled,
         card.slc,
         card.reach,
-        card.fat,
+        zone,
         card.buffer / 1e6,
         card.ahead,
         card.slope,

@@ -70,10 +70,10 @@ fn again(a: &BenchArgs, target: &str, case: Case) -> String {
 /// Runs it.
 pub fn one(a: &BenchArgs, target: &str, case: Case, stop: &AtomicBool, trace: &mut Trace) -> anyhow::Result<Bench> {
     let Case { record, cluster, .. } = case;
-    let simulated = target.starts_with("sim:");
+    let simulated = device::is_simulated(target)?;
     let directory = !simulated && Path::new(target).is_dir();
-    if !simulated && !Path::new(target).exists() {
-        bail!("there is no {target}; name the directory where the card is mounted, a device, an image file, or sim:NAME");
+    if !simulated && !device::is_program(target) && !Path::new(target).exists() {
+        bail!("there is no {target}; name the directory where the card is mounted, a device, an image file, sim:NAME, or exec:COMMAND");
     }
     // In a directory anything else times the memory of the kernel.
     let sync = case.sync.unwrap_or(if directory { Sync::Every(1) } else { Sync::End });
@@ -138,8 +138,8 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// What will be written, where that is not to a simulated card.
-    fn announce(&self, target: &str) {
-        if !self.a.quiet && !target.starts_with("sim:") {
+    fn announce(&self, target: &str, simulated: bool) {
+        if !self.a.quiet && !simulated {
             let over = if self.plan.until.is_some() { ", over and over" } else { "" };
             eprintln!("writes {} {NAME} to {target}{over}, and deletes it", mb(self.plan.file));
         }
@@ -158,7 +158,7 @@ impl Job<'_> {
         self.b.host = format!("by the kernel's {}, {}", volume.filesystem(), HostFacts::of_device(device).line());
         self.b.kernel = true;
         self.b.cached = matches!(self.plan.sync, Sync::Never | Sync::End);
-        self.announce(target);
+        self.announce(target, false);
         let queue = device.and_then(Queue::of);
         let (before, begun) = (queue.as_ref().and_then(Queue::read), Instant::now());
         self.on_volume(&mut volume)?;
@@ -178,9 +178,8 @@ impl Job<'_> {
     fn on_device(&mut self, target: &str, simulated: bool, cluster: Option<u64>, trace: &mut Trace) -> anyhow::Result<()> {
         let (a, plan) = (self.a, self.plan);
         // The in-process volume reads back what it wrote.
-        let content =
-            if simulated { format!("{target}{}content", if target.contains('?') { '&' } else { '?' }) } else { target.to_string() };
-        let machine = if simulated { device::open(target, &OpenOptions::default())?.machine() } else { None };
+        let content = crate::cli::with_content(target);
+        let machine = if target.starts_with("sim:") { device::open(target, &OpenOptions::default())?.machine() } else { None };
         let mut opened = device::open(if machine.is_some() { target } else { &content }, &OpenOptions::default())?;
         self.b.state = a.state.unwrap_or(opened.state());
         let size = opened.geometry().size;
@@ -215,7 +214,7 @@ impl Job<'_> {
         let space = volume.space().map_err(WorkloadError::from)?;
         self.b.host = format!("{} in-process{way}, clusters of {}", volume.filesystem(), Bytes(space.cluster));
         self.b.cluster = Some(space.cluster);
-        self.announce(target);
+        self.announce(target, simulated);
         self.on_volume(&mut volume)?;
         volume.finish().map_err(WorkloadError::from)?;
         Ok(())

@@ -1,0 +1,157 @@
+//! Names of targets behind a program, and the line with which such a device begins.
+
+use crate::units::{MIB, SECTOR};
+
+/// What a device says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Bytes.
+    pub size: u64,
+    /// Bytes of a logical sector.
+    pub sector: u64,
+    /// What was written can be read back, as far as it is a pattern.
+    pub content: bool,
+    /// Writes may lie in a volatile cache until a flush.
+    pub write_cache: bool,
+    /// Requests that may be sent before the first answer came.
+    pub ahead: usize,
+    /// A real card, which a write changes for good.
+    pub real: Option<bool>,
+    /// Longer requests become several commands, in bytes.
+    pub max_request: Option<u64>,
+    /// Longest wait for an answer, in seconds.
+    pub timeout: Option<u64>,
+    /// Its name.
+    pub name: Option<String>,
+}
+
+/// How every first line begins.
+pub const BEGIN: &str = "nandscope-device ";
+/// More than this is never sent ahead.
+pub const MOST_AHEAD: usize = 64;
+
+impl Hello {
+    /// Reads the first line.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(line: &str) -> Result<Hello, String> {
+        let shown = || line.chars().take(80).collect::<String>();
+        let rest = line.strip_prefix(BEGIN).ok_or_else(|| {
+            format!("its first line is {:?}; it begins 'nandscope-device 1 size=BYTES sector=BYTES' (docs/exec.md)", shown())
+        })?;
+        let (version, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        if version != "1" {
+            return Err(format!("it speaks version {version:?} of the protocol; this nandscope knows version 1"));
+        }
+        let (rest, name) = match rest.split_once("name=") {
+            Some((before, name)) if before.is_empty() || before.ends_with(' ') => (before, Some(name.trim().to_string())),
+            _ => (rest, None),
+        };
+        let mut hello = Hello {
+            size: 0,
+            sector: SECTOR,
+            content: false,
+            write_cache: false,
+            ahead: 1,
+            real: None,
+            max_request: None,
+            timeout: None,
+            name: name.filter(|n| !n.is_empty()),
+        };
+        for word in rest.split_ascii_whitespace() {
+            let (key, value) = word.split_once('=').ok_or_else(|| format!("its first line holds {word:?}, which is no KEY=VALUE"))?;
+            let number = || value.parse::<u64>().map_err(|_| format!("its first line says {word:?}, which is no whole number"));
+            let yes = || match value {
+                "yes" => Ok(true),
+                "no" => Ok(false),
+                _ => Err(format!("its first line says {word:?}; write {key}=yes or {key}=no")),
+            };
+            match key {
+                "size" => hello.size = number()?,
+                "sector" => hello.sector = number()?,
+                "content" => hello.content = yes()?,
+                "write_cache" => hello.write_cache = yes()?,
+                "real" => hello.real = Some(yes()?),
+                "ahead" => hello.ahead = (number()? as usize).clamp(1, MOST_AHEAD),
+                "max_request" => hello.max_request = Some(number()?).filter(|m| *m > 0),
+                "timeout" => hello.timeout = Some(number()?.clamp(1, 3600)),
+                // A later version may say more of itself.
+                _ => {}
+            }
+        }
+        let Hello { size, sector, .. } = hello;
+        if !sector.is_power_of_two() || sector < SECTOR {
+            return Err(format!("its first line says sector={sector}; a sector is a power of two of at least {SECTOR} bytes"));
+        }
+        if size < MIB || !size.is_multiple_of(sector) {
+            return Err(format!("its first line says size={size}; it must be a multiple of the {sector} byte sector and at least {MIB}"));
+        }
+        Ok(hello)
+    }
+}
+
+/// Splits a command line at blanks; what stands in quotes, single or double, stays together.
+///
+/// # Errors
+/// A quote has no end.
+pub fn words(text: &str) -> Result<Vec<String>, String> {
+    let (mut out, mut word, mut quote) = (vec![], None::<String>, None);
+    for c in text.chars() {
+        match (quote, c) {
+            (Some(q), c) if c == q => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => out.extend(word.take()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    match quote {
+        Some(q) => Err(format!("the quote {q} in the command has no end")),
+        None => {
+            out.extend(word);
+            Ok(out)
+        }
+    }
+}
+
+/// Is this the name of a program or a port rather than of a file or a device?
+pub fn is_name(target: &str) -> bool {
+    target.starts_with("exec:") || target.starts_with("serial:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_lines_are_read() {
+        let h = Hello::parse("nandscope-device 1 size=1048576 sector=4096 content=yes ahead=200 real=yes colour=red name=A card = mine")
+            .unwrap();
+        assert_eq!((h.size, h.sector, h.content, h.ahead, h.real), (MIB, 4096, true, 64, Some(true)));
+        assert_eq!(h.name.as_deref(), Some("A card = mine"));
+        assert_eq!(Hello::parse("nandscope-device 1 size=2097152 name=").unwrap().name, None);
+        for (line, says) in [
+            ("hello", "first line"),
+            ("nandscope-device 2 size=1048576", "version"),
+            ("nandscope-device 1 size=1000000", "size=1000000"),
+            ("nandscope-device 1 size=1048576 sector=513", "power of two"),
+            ("nandscope-device 1 size=-1", "whole number"),
+            ("nandscope-device 1 size=1048576 content=maybe", "content=yes or content=no"),
+            ("nandscope-device 1 size=1048576 quick", "KEY=VALUE"),
+            ("nandscope-device 1", "size=0"),
+        ] {
+            let e = Hello::parse(line).unwrap_err();
+            assert!(e.contains(says), "{line}: {e}");
+        }
+    }
+
+    #[test]
+    fn commands_are_split_at_blanks_outside_quotes() {
+        assert_eq!(words("python3 'my card.py'  a\"b c\"d ''").unwrap(), ["python3", "my card.py", "ab cd", ""]);
+        assert!(words("a 'b").unwrap_err().contains("no end"));
+        assert!(words("  ").unwrap().is_empty());
+    }
+}
