@@ -21,6 +21,8 @@ pub mod infer;
 pub mod lab;
 pub mod layout;
 #[cfg(not(fuzzing))]
+pub mod life;
+#[cfg(not(fuzzing))]
 pub mod probe;
 pub mod report;
 pub mod samples;

@@ -98,6 +98,16 @@ fn story(s: &Store, files: &[PathBuf], dir: &Path) -> [String; 3] {
     assert!(found(&["erase_block=4MiB", "format=report"]).contains("2 cards"));
     assert!(found(&["GREIMAN", "record-write-100-b-records>200"]).contains("3 cards"), "Wintec, Swissbit, ATP");
     assert!(found(&["flags>0"]).contains("4 cards"), "ATP, the counterfeit, and the two made up");
+    // A counterfeit stands out, whoever found it, and is found by what it holds.
+    let fakes = found(&["counterfeit=yes"]);
+    assert!(fakes.contains("1 card\n") && fakes.contains("(COUNTERFEIT)") && fakes.contains("REAL"), "{fakes}");
+    assert_eq!(found(&["real_capacity<8GiB", "capacity>8GiB"]), fakes);
+    assert!(s.run(3, &["search", "real_capacity>8GiB", "counterfeit=yes"]).0.contains("0 cards"));
+    assert!(s.run(1, &["search", "counterfeit=maybe"]).1.contains("yes, no or unknown"));
+    let genuine = found(&["counterfeit=no"]);
+    assert!(genuine.contains("Toshiba") && !genuine.contains("COUNTERFEIT"), "probed with writes: {genuine}");
+    let json: serde_json::Value = serde_json::from_str(found(&["counterfeit=yes", "--json"]).lines().next().unwrap()).unwrap();
+    assert_eq!((&json["counterfeit"], json["real_capacity"].as_u64()), (&true.into(), Some(16_477_879 * 512)));
     assert_eq!(s.run(3, &["search", "nosuchcardanywhere"]).0.lines().last(), Some("0 cards"));
     assert!(s.run(1, &["search", "erase_block=big"]).1.contains("not a number"));
     assert!(s.run(1, &["search", "colour=red"]).1.contains("there is no 'colour'"));

@@ -2,9 +2,12 @@
 
 use super::measure::{Measured, Rate};
 use super::{Answer, Outcome, Verdict};
+use crate::host::faults::Noticed;
+use crate::host::wear::{Reading, Wear, Written};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use std::{fs, io};
 
 /// Of the records.
@@ -21,6 +24,18 @@ pub struct Record {
     pub verdicts: BTreeMap<String, String>,
     /// Rates in bytes a second with their bounds at 95 %.
     pub rates: BTreeMap<String, [f64; 3]>,
+    /// Counters of the card's health block, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Reading>,
+    /// What this host wrote to it since it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Written>,
+    /// Errors that file systems count, by partition.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub file_system_errors: BTreeMap<String, u64>,
+    /// What the last two readings with enough writes between them say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wear: Option<Wear>,
 }
 
 impl Record {
@@ -39,7 +54,31 @@ impl Record {
             outcome: format!("{outcome:?}"),
             verdicts: answers.iter().map(|a| (a.question.title().to_string(), a.verdict.word().to_string())).collect(),
             rates: rates.into_iter().filter_map(|(name, r)| Some((name.to_string(), bounds(r?)))).collect(),
+            reading: None,
+            written: None,
+            file_system_errors: BTreeMap::new(),
+            wear: None,
         }
+    }
+
+    /// With the counters of the card and of the host.
+    #[must_use]
+    pub fn with(self, reading: Option<Reading>, written: Option<Written>, noticed: &Noticed) -> Record {
+        let file_system_errors = noticed.ext4.iter().map(|e| (e.device.clone(), e.errors)).collect();
+        Record { reading, written, file_system_errors, ..self }
+    }
+
+    /// Holds this check's counters against those of the check before: what follows, of a card of so many bytes. Where too little was
+    /// written between them, what was found before stays.
+    pub fn weigh(&mut self, before: &Record, size: u64) {
+        let between = self.written.as_ref().zip(before.written.as_ref()).and_then(|(now, was)| now.from(was));
+        let fresh = before.reading.zip(self.reading).map(|(was, now)| was.until(&now, between, size));
+        self.wear = match (fresh, before.wear) {
+            (Some(w), _) if w.amplification.is_some() || w.superblock.is_some() => {
+                Some(Wear { amplification: w.amplification.or(before.wear.and_then(|b| b.amplification)), ..w })
+            }
+            (_, old) => old,
+        };
     }
 
     /// What is different now, one line each. Rates differ where their intervals lie apart.
@@ -59,8 +98,36 @@ impl Record {
                 out.push(format!("{name}: {factor:.2} times {word} than before"));
             }
         }
+        let counted = |label: &str, was: Option<u64>, is: Option<u64>| {
+            let (was, is) = (was?, is?);
+            (was != is).then(|| format!("{label}: was {was}, is {is}"))
+        };
+        if let (Some(was), Some(is)) = (&self.reading, &now.reading) {
+            if let (Some(a), Some(b)) = (was.life_left_percent, is.life_left_percent)
+                && a != b
+            {
+                out.push(format!("life left by its own count: was {a} %, is {b} %"));
+            }
+            out.extend(counted("bad blocks since the factory", was.grown_bad_blocks, is.grown_bad_blocks));
+            out.extend(counted("spare blocks", was.spare_blocks, is.spare_blocks));
+        }
+        for (device, errors) in &now.file_system_errors {
+            out.extend(counted(
+                &format!("errors that ext4 counts on {device}"),
+                self.file_system_errors.get(device).copied(),
+                Some(*errors),
+            ));
+        }
+        if let Some(w) = now.wear.filter(|w| Some(*w) != self.wear) {
+            out.extend(w.lines());
+        }
         out
     }
+}
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
 /// The file of a card: by its serial number or CID, else by model and size.

@@ -4,11 +4,13 @@ use super::measure::{Fates, Measured, Rate};
 use super::{Answer, Question, Verdict};
 use crate::finding::{Finding, Findings, Quantity};
 use crate::host::declared::{Declared, Kind};
+use crate::host::faults::{Noticed, Trouble};
 use crate::host::registers::ext_csd::{LifeTime, PreEol};
 use crate::layout::disk::Disk;
 use crate::layout::grid::Grid;
 use crate::report::counterfeit::{Counterfeit, genuine};
-use crate::units::{Bytes, GIB, MIB, rate};
+use crate::units::{Bytes, GIB, MIB, rate, three};
+use crate::workload::purpose::{Purpose, Writes};
 
 /// What a speed class asks for (SD Physical Layer 4.13 and 4.16).
 #[derive(Clone, Debug, PartialEq)]
@@ -78,13 +80,19 @@ pub struct Seen<'a> {
     pub disk: Option<&'a Disk>,
     /// Classes to be measured against instead of those the card declares.
     pub classes: &'a [Class],
+    /// What the card is wanted for.
+    pub purpose: Option<&'a Purpose>,
+    /// What the running system has noticed of this disk.
+    pub noticed: &'a Noticed,
     /// The command that writes, for advice.
     pub with_writes: &'a str,
 }
 
 /// All answers, in the order of [`Question`].
 pub fn answers(s: &Seen) -> Vec<Answer> {
-    vec![capacity(s), stores(s), errors(s), speed(s), health(s), troubles(s), partitions(s)]
+    let first = vec![capacity(s), stores(s), errors(s), speed(s)];
+    let purpose = s.purpose.map(|p| purpose(s, p));
+    first.into_iter().chain(purpose).chain([health(s), troubles(s), partitions(s)]).collect()
 }
 
 /// Bytes that are there, where the card has fewer than it reports: what `capacity` found, or the end of what can be read.
@@ -178,6 +186,23 @@ fn fates(f: &Fates) -> String {
 }
 
 fn errors(s: &Seen) -> Answer {
+    let own = accesses(s);
+    let Some(noticed) = s.noticed.text() else { return own };
+    let because = format!("{}; {noticed}", own.because);
+    // Reads and writes that failed before are of this card; what a file system or the bus met may have another cause.
+    if own.verdict != Verdict::Fail && s.noticed.lines(Trouble::Io).is_some() {
+        return Answer::new(Question::Errors, Verdict::Fail, because)
+            .todo("the system met read or write errors of this card: try another reader and cable; if it stays so, copy off what can be read and replace the card");
+    }
+    let todo = own.todo.clone().or_else(|| {
+        (s.noticed.file_system_errors() > 0)
+            .then(|| "let fsck repair the file system, and see whether its count of errors grows".to_string())
+    });
+    Answer { because, todo, ..own }
+}
+
+/// What the check's own reads and writes met.
+fn accesses(s: &Seen) -> Answer {
     let (q, m) = (Question::Errors, s.measured);
     let bad = m.unreadable.len() + m.unwritable.len();
     if bad == 0 && m.reads + m.writes == 0 {
@@ -249,6 +274,54 @@ fn speed(s: &Seen) -> Answer {
     }
     let (verdict, text) = worst.unwrap_or((Verdict::NotKnown, String::new()));
     Answer::new(q, verdict, format!("{text}: {seen} ({conditions})"))
+}
+
+/// The use the card is wanted for, against what was measured. As for a class, what the reader cannot reach decides nothing.
+fn purpose(s: &Seen, p: &Purpose) -> Answer {
+    let (q, m) = (Question::Purpose, s.measured);
+    let asks = format!("{} needs {} ({})", p.title, p.needs(), p.source);
+    if real_size(s).is_some() {
+        return Answer::new(q, Verdict::Fail, format!("no use for a card that holds less than it reports: {asks}"));
+    }
+    if m.sequential_write.is_none() {
+        let why = if s.write { "too few writes were timed" } else { "writes were not measured" };
+        return Answer::new(q, Verdict::NotKnown, format!("{why}; {asks}"))
+            .todo(format!("measure them, what is overwritten is put back: {}", s.with_writes));
+    }
+    let small = |n: f64| n * super::measure::SMALL as f64;
+    let iops = |r: Option<&Rate>| r.map_or("not measured".into(), |r| format!("{:.0} a second", r.iops()));
+    let bytes = |r: Option<&Rate>| r.map_or("not measured".into(), |r| rate(r.bytes_per_second));
+    let mut limits = vec![("sequential writes", m.sequential_write.as_ref(), p.sequential_write, bytes(m.sequential_write.as_ref()))];
+    if let Some([reads, writes]) = p.random {
+        limits.push(("random writes of 4 KiB", m.random_write.as_ref(), small(writes), iops(m.random_write.as_ref())));
+        limits.push(("random reads of 4 KiB", m.random_read.as_ref(), small(reads), iops(m.random_read.as_ref())));
+    }
+    let judged: Vec<(&str, Verdict, &String)> = limits.iter().map(|(name, r, least, seen)| (*name, against(*r, *least), seen)).collect();
+    let of = |v: Verdict| judged.iter().filter(|j| j.1 == v).map(|j| format!("{} {}", j.0, j.2)).collect::<Vec<_>>().join(", ");
+    let slow_reader = m.sequential_read.is_none_or(|r| r.high < 1.25 * p.sequential_write);
+    if judged.iter().any(|j| j.1 == Verdict::Fail) {
+        let text = format!("{}: {asks}", of(Verdict::Fail));
+        if slow_reader {
+            return Answer::new(q, Verdict::NotKnown, format!("{text}; reads are no faster, so the reader may be the limit"))
+                .todo("try a faster reader");
+        }
+        return Answer::new(q, Verdict::Fail, format!("too slow: {text}")).todo("take a card of a higher class for this use");
+    }
+    if judged.iter().any(|j| j.1 == Verdict::NotKnown) {
+        return Answer::new(q, Verdict::NotKnown, format!("near the limit: {}: {asks}", of(Verdict::NotKnown)))
+            .todo("a longer check decides: --time 5m");
+    }
+    let longest = [m.sequential_write, m.random_write.filter(|_| p.writes != Writes::InOrder)].into_iter().flatten().map(|r| r.longest_ms);
+    let wait = longest.fold(0.0, f64::max);
+    // What comes in while the card does something else.
+    let buffer = Bytes(((wait / 1e3 * p.sequential_write) as u64).next_multiple_of(1024));
+    let window = Bytes(m.window[1] - m.window[0]);
+    let text = format!(
+        "{}: {asks}; the longest write took {} ms, which a buffer of {buffer} bridges. Measured within {window}: a longer recording may          be slower once a write cache is full",
+        of(Verdict::Pass),
+        three(wait)
+    );
+    Answer::new(q, Verdict::Pass, text)
 }
 
 fn weight(v: Verdict) -> u8 {

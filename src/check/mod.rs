@@ -24,6 +24,8 @@ pub enum Question {
     Errors,
     /// Is it as fast as the class it declares?
     Speed,
+    /// Is it fast enough for what it is wanted for?
+    Purpose,
     /// What does it say of its own wear?
     Health,
     /// Is it on the kernel's list of cards with troubles?
@@ -40,6 +42,7 @@ impl Question {
             Question::Stores => "stores data",
             Question::Errors => "errors",
             Question::Speed => "speed",
+            Question::Purpose => "good for this use",
             Question::Health => "health",
             Question::Troubles => "known troubles",
             Question::Partitions => "partitions",
@@ -112,7 +115,7 @@ impl Outcome {
             Outcome::Counterfeit
         } else if [Question::Stores, Question::Errors, Question::Health].into_iter().any(fails) {
             Outcome::Failing
-        } else if fails(Question::Speed) {
+        } else if fails(Question::Speed) || fails(Question::Purpose) {
             Outcome::BelowClass
         } else if is(Question::Capacity, Verdict::Pass) && is(Question::Stores, Verdict::Pass) && is(Question::Errors, Verdict::Pass) {
             Outcome::Fine

@@ -6,23 +6,25 @@ use super::{colour, with_content};
 use crate::check::history::{self, Record};
 use crate::check::judge::{self, Class, Seen};
 use crate::check::measure::{self, Measured, Task};
-use crate::check::{Answer, Outcome, SCHEMA, Verdict};
+use crate::check::{Answer, Outcome, Question, SCHEMA, Verdict};
 use crate::device::{self, Consent, Device, Guard, Limits, OpenOptions, undo};
 use crate::experiment;
 use crate::finding::{Findings, Quantity};
 use crate::host::declared::Declared;
 use crate::host::facts::TargetKind;
+use crate::host::faults::{self, Noticed};
 use crate::host::live;
+use crate::host::wear::{Reading, Wear, Written};
 use crate::layout::disk;
 use crate::probe::{Event, Plan};
 use crate::report;
 use crate::units::{Bytes, GIB, MIB, Nanos, parse_duration};
+use crate::workload::purpose::Purpose;
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 #[derive(Args)]
 pub struct CheckArgs {
@@ -47,6 +49,9 @@ pub struct CheckArgs {
     /// Class to measure against instead of what the card declares: C10, U1, U3, V30, A1, A2 ...
     #[arg(long, value_name = "CLASS", value_delimiter = ',', value_parser = Class::by_name)]
     class: Vec<Class>,
+    /// What the card is wanted for: boot, camera, video-4k, dashcam, ip-camera, logger or logger:200kB/s
+    #[arg(long = "for", value_name = "PURPOSE")]
+    purpose: Option<Purpose>,
     /// Ask the card for its maker's health block (SD cards in a slot of their own; two commands at the most)
     #[arg(long)]
     health: bool,
@@ -80,6 +85,11 @@ struct Output<'a> {
     changes: &'a [String],
     measured: &'a Measured,
     findings: &'a Findings,
+    /// What the running system has noticed of this disk.
+    noticed: &'a Noticed,
+    /// What the last two readings of the health block say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wear: Option<Wear>,
     reads: u64,
     written: u64,
     seconds: f64,
@@ -112,6 +122,8 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let declared = facts.disk.as_deref().filter(|_| facts.kind != TargetKind::Partition);
     let mut declared: Option<Declared> = declared.and_then(|d| live::declared(Path::new("/sys"), d).ok());
     let no_health = ask_health(a.health, declared.as_mut());
+    // Before this check's own accesses, which may fail.
+    let noticed = facts.disk.as_deref().filter(|_| !simulated).map(faults::noticed).unwrap_or_default();
     let (_realtime, began) = ((!simulated).then(device::realtime), guard.now());
     let mut bar = Bar::new(a.quiet);
     // Putting the old content back takes about as long as writing did.
@@ -142,13 +154,20 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         no_health: no_health.as_deref(),
         disk: disk.as_ref(),
         classes: &a.class,
+        purpose: a.purpose.as_ref(),
+        noticed: &noticed,
         with_writes: &with_writes,
     };
     let answers = judge::answers(&seen);
     let outcome = Outcome::of(&answers);
-    let changes = match &a.history {
-        Some(dir) => remember(dir, &key(&id, declared.as_ref()), outcome, &answers, &measured)?,
-        None => vec![],
+    let (changes, wear) = match &a.history {
+        Some(dir) => {
+            let reading = declared.as_ref().and_then(|d| d.health_block.as_ref()).map(Reading::from);
+            let written = facts.disk.as_deref().filter(|_| !simulated).and_then(Written::now);
+            let now = Record::of(history::now(), outcome, &answers, &measured).with(reading, written, &noticed);
+            remember(dir, &key(&id, declared.as_ref()), now, size)?
+        }
+        None => (vec![], None),
     };
     let model = declared.as_ref().and_then(|d| d.name.as_deref()).or(id.model.as_deref());
     let output = Output {
@@ -164,6 +183,8 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         changes: &changes,
         measured: &measured,
         findings: &findings,
+        noticed: &noticed,
+        wear,
         reads,
         written,
         seconds: (guard.now() - began).secs(),
@@ -230,16 +251,16 @@ fn key(id: &device::TargetId, declared: Option<&Declared>) -> String {
 }
 
 /// What changed since the last check of this card; the new record takes the place of the old one.
-fn remember(dir: &Path, key: &str, outcome: Outcome, answers: &[Answer], m: &Measured) -> anyhow::Result<Vec<String>> {
-    let when = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let (path, now) = (history::file(dir, key), Record::of(when, outcome, answers, m));
+fn remember(dir: &Path, key: &str, mut now: Record, size: u64) -> anyhow::Result<(Vec<String>, Option<Wear>)> {
+    let path = history::file(dir, key);
     let before = history::load(&path).with_context(|| format!("{}: remove it to begin anew", path.display()))?;
+    if let Some(before) = &before {
+        now.weigh(before, size);
+    }
     std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     report::put(&path, &serde_json::to_string_pretty(&now)?).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(match before {
-        Some(before) => before.changes(&now),
-        None => vec!["first check of this card in this history".into()],
-    })
+    let changes = before.map_or_else(|| vec!["first check of this card in this history".into()], |b| b.changes(&now));
+    Ok((changes, now.wear))
 }
 
 fn print(a: &CheckArgs, o: &Output) -> anyhow::Result<()> {
@@ -266,7 +287,11 @@ fn text(o: &Output, colour: bool, width: usize) -> String {
             (format!("COUNTERFEIT: this card reports {}{real}.", judge::size(o.size)), "31;1")
         }
         Outcome::Failing => ("This card is FAILING.".to_string(), "31;1"),
-        Outcome::BelowClass => ("This card is slower than its class.".to_string(), "31"),
+        Outcome::BelowClass => {
+            let fails = |q| o.answers.iter().any(|a| a.question == q && a.verdict == Verdict::Fail);
+            let what = if fails(Question::Speed) { "its class" } else { "this use needs" };
+            (format!("This card is slower than {what}."), "31")
+        }
         Outcome::NotKnown => ("Nothing failed; not everything was tested.".to_string(), "33"),
     };
     let name = o.model.map_or(String::new(), |m| format!(" {m}"));
@@ -303,7 +328,7 @@ fn text(o: &Output, colour: bool, width: usize) -> String {
 }
 
 /// Words in lines of at most `width` characters.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in text.split(' ') {
         let last = lines.len() - 1;

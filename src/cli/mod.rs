@@ -29,6 +29,7 @@ pub mod identify;
 mod infer;
 mod infer_micro;
 mod layout;
+mod life;
 mod list;
 mod partitions;
 mod probe;
@@ -76,6 +77,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Find out what is inside a card
     Probe(probe::ProbeArgs),
+    /// How long a card will last, with an interval and every assumption
+    Life(life::LifeArgs),
     /// Run one experiment
     Run(probe::RunArgs),
     /// Compare two settings of the host on one target
@@ -143,6 +146,7 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Check(a) => check::run(a),
         Command::Probe(a) => probe::probe(a),
+        Command::Life(a) => life::run(a),
         Command::Run(a) => probe::run(a),
         Command::Ab(a) => ab::run(a),
         Command::Partitions(a) => partitions::run(a),

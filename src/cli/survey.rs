@@ -367,11 +367,16 @@ fn list(s: &mut Survey, conditions: &[String], part: &Part) -> anyhow::Result<Ex
     if part.json {
         for r in &rows {
             let v = serde_json::json!({ "id": r.id, "name": r.name, "maker": r.maker, "kind": r.kind, "capacity": r.capacity, "format": r.format,
-                "lot": r.lot, "host": r.host, "erase_block": r.erase_block, "open_aus_linear": r.open_linear, "open_aus_random": r.open_random, "summary": r.summary, "flags": r.flags });
+                "lot": r.lot, "host": r.host, "erase_block": r.erase_block, "open_aus_linear": r.open_linear, "open_aus_random": r.open_random, "summary": r.summary, "flags": r.flags,
+                "counterfeit": r.counterfeit, "real_capacity": r.real });
             writeln!(out, "{v}")?;
         }
     } else {
-        writeln!(out, "{:<29}{:<34}{:<10}{:<12}{:<13}{:<13}FROM", "ID", "NAME", "SIZE", "ERASE BLOCK", "OPEN LINEAR", "OPEN RANDOM")?;
+        writeln!(
+            out,
+            "{:<29}{:<34}{:<10}{:<10}{:<12}{:<13}{:<13}FROM",
+            "ID", "NAME", "SIZE", "REAL", "ERASE BLOCK", "OPEN LINEAR", "OPEN RANDOM"
+        )?;
         for r in &rows {
             line(&mut out, r)?;
         }
@@ -559,14 +564,16 @@ fn cut(t: &str, n: usize) -> String {
 fn line(out: &mut impl Write, r: &Row) -> std::io::Result<()> {
     let dash = |t: &str| if t.is_empty() { "-".to_string() } else { t.to_string() };
     let size = r.capacity.map_or("-".into(), crate::report::terminal::size);
+    let real = r.real.map_or("-".into(), crate::report::terminal::size);
     let flag = match (r.flags > 0, r.bare) {
+        _ if r.counterfeit == Some(true) => " (COUNTERFEIT)",
         (true, _) => " (flagged)",
         (false, true) => " (without figures)",
         _ => "",
     };
     writeln!(
         out,
-        "{:<29}{:<34}{size:<9} {:<12}{:<13}{:<13}{}{flag}",
+        "{:<29}{:<34}{size:<9} {real:<9} {:<12}{:<13}{:<13}{}{flag}",
         r.id,
         cut(&r.name, 32),
         dash(&r.erase_block),
@@ -583,6 +590,9 @@ fn show(r: &Record, json: bool) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let (c, s) = (&r.card, &r.source);
+    if let Some(c) = r.counterfeit() {
+        writeln!(out, "{}: {}\n", c.word().to_uppercase(), c.sizes())?;
+    }
     writeln!(out, "{}  {}", r.id, c.name)?;
     let pairs = [
         ("maker", c.maker.clone()),

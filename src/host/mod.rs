@@ -2,6 +2,7 @@
 
 pub mod declared;
 pub mod facts;
+pub mod faults;
 pub mod health;
 pub mod list;
 pub mod live;
@@ -17,3 +18,4 @@ pub mod served;
 pub mod signatures;
 pub mod sysfs;
 pub mod ticks;
+pub mod wear;

@@ -310,6 +310,16 @@ pub const MIGRATIONS: &[&str] = &[
      ALTER TABLE facts ADD COLUMN flagged BIGINT NOT NULL DEFAULT 0;
      UPDATE cards SET mtime = 0 WHERE path IS NOT NULL;
      DELETE FROM meta WHERE key IN ('files', 'reference');",
+    // What a card really holds, where that is known, and whether that is less than it reports. Rows made from files are made anew;
+    // on a server the finding says it.
+    "ALTER TABLE cards ADD COLUMN real_capacity BIGINT;
+     ALTER TABLE cards ADD COLUMN counterfeit BIGINT;
+     UPDATE cards SET real_capacity = (SELECT CAST(MIN(f.value) AS BIGINT) FROM facts f
+        WHERE f.id = cards.id AND f.key = 'capacity' AND f.bound = 0 AND f.confidence >= 0.75);
+     UPDATE cards SET counterfeit = CASE WHEN real_capacity < 0.99 * capacity THEN 1 ELSE 0 END
+        WHERE real_capacity IS NOT NULL AND capacity IS NOT NULL;
+     UPDATE cards SET mtime = 0 WHERE path IS NOT NULL;
+     DELETE FROM meta WHERE key IN ('files', 'reference');",
 ];
 
 /// What the table `meta` holds: the version of the tables, and what the index was made from.

@@ -30,8 +30,9 @@ pub fn csv(s: &mut Survey, rows: &[Row], with_serial: bool) -> Result<String> {
         .into_iter()
         .map(|r| (r[0].text(), r))
         .collect();
-    let mut out =
-        String::from("id,name,maker,kind,part,lot,price,currency,host,file,tool,seed,measured,simulated,capacity_declared,format,flags");
+    let mut out = String::from(
+        "id,name,maker,kind,part,lot,price,currency,host,file,tool,seed,measured,simulated,capacity_declared,capacity_real,counterfeit,format,flags",
+    );
     for q in Quantity::ALL {
         let _ = write!(out, ",{0},{0}_confidence,{0}_state", column(q));
     }
@@ -58,6 +59,8 @@ pub fn csv(s: &mut Survey, rows: &[Row], with_serial: bool) -> Result<String> {
             text(7),
             simulated,
             capacity,
+            r.real.map_or(String::new(), |c| c.to_string()),
+            r.counterfeit.map_or("", |c| if c { "yes" } else { "no" }).to_string(),
             r.format.clone(),
             r.flags.to_string(),
         ]
@@ -122,7 +125,10 @@ pub fn wiki(s: &mut Survey, rows: &[Row]) -> Result<String> {
             Some(_) => "none".into(),
             None => "?".into(),
         };
-        let size = r.capacity.map_or("?".into(), |c| Bytes(c).to_string());
+        let mut size = r.capacity.map_or("?".into(), |c| Bytes(c).to_string());
+        if let Some(real) = r.real.filter(|_| r.counterfeit == Some(true)) {
+            size = format!("{size}, counterfeit: {}", Bytes(real));
+        }
         let cells = [
             r.maker.clone(),
             r.kind.clone(),

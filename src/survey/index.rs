@@ -199,7 +199,8 @@ pub fn insert(db: &mut Db, r: &Record, file: Option<(&str, Stamp)>, json: Option
         decided.iter().map(|(f, v)| format!("{} {} ({:.0} %)", f.quantity.title(), shown(f, *v), (f.confidence * 100.0).floor())).collect();
     summary.extend(r.metrics.iter().take(6).map(|m| format!("{}, {}: {} {}", m.name, m.conditions, crate::units::three(m.value), m.unit)));
     let s = &r.source;
-    let words: Vec<&str> = [Some(c.name.as_str()), Some(&r.id), Some(&s.format), Some(&s.file)]
+    let counterfeit = r.counterfeit();
+    let words: Vec<&str> = [Some(c.name.as_str()), counterfeit.map(|c| c.word()), Some(&r.id), Some(&s.format), Some(&s.file)]
         .into_iter()
         .chain([&c.maker, &c.ids, &c.part, &c.kind, &c.price, &c.lot, &s.host, &s.citation, &s.tool, &s.url].map(Option::as_deref))
         .flatten()
@@ -224,7 +225,8 @@ pub fn insert(db: &mut Db, r: &Record, file: Option<(&str, Stamp)>, json: Option
         some(&s.host),
         some(&s.citation),
         Val::Int(r.added as i64),
-        Val::Int(r.flags.len() as i64),
+        // f3 flags a counterfeit itself.
+        Val::Int(r.flags.len() as i64 + i64::from(counterfeit.is_some() && r.flags.iter().all(|f| !f.starts_with("counterfeit")))),
         words.join(" ").to_lowercase().into(),
         summary.join("; ").into(),
         json.into(),
@@ -241,11 +243,13 @@ pub fn insert(db: &mut Db, r: &Record, file: Option<(&str, Stamp)>, json: Option
         Val::Int(i64::from(s.simulated)),
         undecided.join(" ").into(),
         r.shared_file().into(),
+        r.real_capacity().map(|b| b as i64).into(),
+        r.genuine().map(|g| i64::from(!g)).into(),
     ];
     let made = db.execute(
         "INSERT INTO cards (id, name, maker, ids, part, kind, capacity, price, lot, format, file, host, citation, added, flags, words, summary, json, path, mtime, size,
-            erase_block, open_linear, open_random, host_class, tool, seed, measured, simulated, undecided, file_shared)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31) ON CONFLICT (id) DO NOTHING",
+            erase_block, open_linear, open_random, host_class, tool, seed, measured, simulated, undecided, file_shared, real_capacity, counterfeit)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33) ON CONFLICT (id) DO NOTHING",
         &values,
     )?;
     if made == 0 {

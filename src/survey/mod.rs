@@ -86,6 +86,10 @@ pub struct Row {
     pub maker: String,
     pub kind: String,
     pub capacity: Option<u64>,
+    /// Bytes that are really there; none where nobody tested it.
+    pub real: Option<u64>,
+    /// It holds less than it reports; none where nobody tested it.
+    pub counterfeit: Option<bool>,
     pub format: String,
     /// Erase block, open AUs linear and random, as text; empty where unknown.
     pub erase_block: String,
@@ -281,7 +285,7 @@ impl Survey {
             let rows = s.db.words(&format!(
                 "SELECT id, name, COALESCE(maker, ''), COALESCE(kind, ''), capacity, format, {summary}, flags,
                     COALESCE(erase_block, ''), COALESCE(open_linear, ''), COALESCE(open_random, ''), COALESCE(lot, ''),
-                    COALESCE(host_class, ''), CASE WHEN summary = '' THEN 1 ELSE 0 END
+                    COALESCE(host_class, ''), CASE WHEN summary = '' THEN 1 ELSE 0 END, real_capacity, counterfeit
                  FROM cards WHERE {sql} ORDER BY {order}{limit}"
             ));
             let rows: Vec<Row> = s.db.query(&rows, &values)?.into_iter().map(row).collect();
@@ -441,6 +445,8 @@ fn row(r: Vec<Val>) -> Row {
         maker: r[2].text(),
         kind: r[3].text(),
         capacity: r[4].int().map(|c| c as u64),
+        real: r[14].int().map(|c| c as u64),
+        counterfeit: r[15].int().map(|c| c == 1),
         format: r[5].text(),
         summary: r[6].text(),
         flags: r[7].int().unwrap_or(0),

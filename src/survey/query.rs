@@ -59,6 +59,22 @@ pub fn parse(word: &str) -> Result<Condition, String> {
         let sql = format!("id IN (SELECT f.id FROM facts f WHERE f.key = ? AND f.value {op} ?)");
         return Ok(Condition { sql, values, figure: Some(figure) });
     }
+    if key == "counterfeit" {
+        let wanted = match wanted.to_lowercase().as_str() {
+            "yes" | "true" | "1" => Some(1),
+            "no" | "false" | "0" => Some(0),
+            "unknown" => None,
+            _ => return Err(format!("'{word}': counterfeit is yes, no or unknown")),
+        };
+        return match (op, wanted) {
+            ("=", Some(n)) => Ok(Condition::new("counterfeit = ?", vec![Val::Int(n)])),
+            ("!=", Some(n)) => Ok(Condition::new("COALESCE(counterfeit, -1) != ?", vec![Val::Int(n)])),
+            ("=", None) => Ok(Condition::new("counterfeit IS NULL", vec![])),
+            ("!=", None) => Ok(Condition::new("counterfeit IS NOT NULL", vec![])),
+            _ => Err(format!("'{word}': counterfeit is yes, no or unknown; use = or !=")),
+        };
+    }
+    let real = matches!(key.as_str(), "capacity_found" | "real_capacity");
     // What a card declares and what was found have a name each; the short one is what it declares.
     let (key, declared) = match key.as_str() {
         "capacity" | "capacity_declared" => ("capacity".to_string(), true),
@@ -69,11 +85,12 @@ pub fn parse(word: &str) -> Result<Condition, String> {
     // A figure of a benchmark is named as `survey show` prints it: record-write-100-b-records.
     if !quantity && !declared && !key.contains('_') && key != "flags" {
         let names: Vec<&str> = Quantity::ALL.iter().map(|q| q.key()).filter(|k| *k != "capacity").collect();
-        let meant = nearest(&key, names.iter().chain(&TEXTS).chain(&["capacity", "flags", "price"]).copied());
+        let meant =
+            nearest(&key, names.iter().chain(&TEXTS).chain(&["capacity", "flags", "price", "counterfeit", "real_capacity"]).copied());
         return Err(match meant {
             Some(m) => format!("'{word}': there is no '{key}'; did you mean {m}?"),
             None => format!(
-                "'{word}': there is no '{key}'; there are {}, capacity (declared), capacity_found, price, flags, {}",
+                "'{word}': there is no '{key}'; there are {}, capacity (declared), real_capacity, counterfeit, price, flags, {}",
                 TEXTS.join(", "),
                 names.join(", ")
             ),
@@ -88,12 +105,16 @@ pub fn parse(word: &str) -> Result<Condition, String> {
             let key = if quantity { key } else { key.replace('_', "-") };
             // "At least 64" answers ">= 5", and is silent on "= 64" and "< 100".
             let bound = if op.starts_with('>') { "" } else { " AND f.bound = 0" };
-            Ok(Condition {
-                // Not correlated: read once, whatever the number of cards.
-                sql: format!("id IN (SELECT f.id FROM facts f WHERE f.key = ? AND f.value {op} ?{bound})"),
-                figure: (!quantity).then(|| key.clone()),
-                values: vec![key.into(), Val::Real(v)],
-            })
+            // Not correlated: read once, whatever the number of cards.
+            let mut sql = format!("id IN (SELECT f.id FROM facts f WHERE f.key = ? AND f.value {op} ?{bound})");
+            let figure = (!quantity).then(|| key.clone());
+            let mut values = vec![key.into(), Val::Real(v)];
+            if real {
+                // What f3probe found, or the most that a search left open, is no finding.
+                sql = format!("({sql} OR real_capacity {op} ?)");
+                values.push(Val::Int(v as i64));
+            }
+            Ok(Condition { sql, values, figure })
         }
     }
 }

@@ -4,9 +4,11 @@ use super::hosts;
 use crate::compare::Subject;
 use crate::finding::Findings;
 use crate::lab::experiment::SCHEMA as FRAG;
+use crate::report::counterfeit::{Counterfeit, genuine};
 use crate::report::{Report, SCHEMA as REPORT, privacy};
 use crate::samples::import::{self, foreign};
 use crate::samples::metric::{Metric, Over};
+use crate::units::MIB;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -296,6 +298,34 @@ impl Record {
             left_out: self.flags.clone(),
             runs: runs.unwrap_or_default(),
         }
+    }
+
+    /// Bytes of the disk: they are in the report; a card may declare another number.
+    fn reports(&self) -> Option<u64> {
+        self.original["reported_bytes"].as_u64().or(self.card.capacity)
+    }
+
+    /// Set where the card holds less than it reports: by the findings of a report, or by what f3probe printed.
+    pub fn counterfeit(&self) -> Option<Counterfeit> {
+        let reports = self.reports()?;
+        let usable = self.metrics.iter().find(|m| (m.name.as_str(), m.conditions.as_str()) == ("usable size", "f3probe"));
+        // f3probe does not separate a damaged card from a false one.
+        let by_f3 = usable.filter(|_| self.flags.iter().any(|f| f.starts_with("counterfeit"))).map(|m| (m.value * MIB as f64) as u64);
+        Counterfeit::of(&self.findings, reports).or(by_f3.map(|u| Counterfeit { reports, holds: u, at_most: u, failing: true }))
+    }
+
+    /// Whether the card holds what it reports; none where nobody tested it.
+    pub fn genuine(&self) -> Option<bool> {
+        let whole = self.metrics.iter().any(|m| (m.name.as_str(), m.conditions.as_str()) == ("usable size", "f3probe"));
+        match self.counterfeit() {
+            Some(_) => Some(false),
+            None => self.reports().and_then(|r| genuine(&self.findings, r)).or(whole.then_some(true)),
+        }
+    }
+
+    /// Bytes that are there: what a counterfeit holds, or all that a tested card reports.
+    pub fn real_capacity(&self) -> Option<u64> {
+        self.counterfeit().map(|c| c.holds).or_else(|| self.reports().filter(|_| self.genuine() == Some(true)))
     }
 
     /// The report inside, where there is one.

@@ -68,7 +68,7 @@ fn index(rows: &[Row], charts: &[Chart]) -> String {
                     } }
                     tbody { @for r in rows { tr data-words=(words(r)) {
                         th scope="row" { a href=(format!("cards/{}.html", r.id)) { (r.name) } }
-                        td { (dash(&r.maker)) } td { (r.capacity.map_or("-".into(), size)) }
+                        td { (dash(&r.maker)) } td { (r.capacity.map_or("-".into(), size)) @if let Some(real) = r.real.filter(|_| r.counterfeit == Some(true)) { " " span.poor { "counterfeit: reports " (r.capacity.map_or("-".into(), size)) ", holds " (size(real)) } } }
                         td { (dash(&r.erase_block)) } td { (dash(&r.open_linear)) } td { (dash(&r.open_random)) }
                         td { (r.format) @if r.flags > 0 { " " span.care { "flagged" } } }
                     } } }
@@ -113,7 +113,8 @@ fn drawn(c: &Chart, id: &str) -> Markup {
 }
 
 fn words(r: &Row) -> String {
-    format!("{} {} {} {} {} {} {}", r.name, r.maker, r.kind, r.id, r.format, r.erase_block, r.summary).to_lowercase()
+    let real = if r.counterfeit == Some(true) { "counterfeit" } else { "" };
+    format!("{} {} {} {} {} {} {} {real}", r.name, r.maker, r.kind, r.id, r.format, r.erase_block, r.summary).to_lowercase()
 }
 
 fn dash(t: &str) -> &str {

@@ -1,6 +1,7 @@
 //! Benchmarks at the level of files: what an application sees of a card.
 
 pub mod library;
+pub mod purpose;
 pub mod records;
 pub mod traced;
 pub mod volume_file;

@@ -1,0 +1,169 @@
+//! What a card is wanted for: what each use asks of it, and how much it writes, with where every figure comes from.
+
+use crate::units::{Bytes, GIB, KIB, rate};
+use serde::Serialize;
+use std::str::FromStr;
+
+/// How a use writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Writes {
+    /// Large pieces, one after the other.
+    InOrder,
+    /// Small pieces at the end of one file, with its table now and then.
+    Appended,
+    /// Small pieces all over.
+    Scattered,
+}
+
+/// One use of a card.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Purpose {
+    /// As it is named on the command line.
+    pub name: String,
+    /// For people.
+    pub title: &'static str,
+    /// Least sequential writes, bytes a second.
+    pub sequential_write: f64,
+    /// Least random reads and writes of 4 KiB a second, where the use has such limits.
+    pub random: Option<[f64; 2]>,
+    /// Where the limits are published.
+    pub source: &'static str,
+    /// Bytes a day, least and most.
+    pub per_day: [f64; 2],
+    /// Where that comes from.
+    pub per_day_source: &'static str,
+    pub writes: Writes,
+}
+
+const MB: f64 = 1e6;
+const GB: f64 = 1e9;
+/// Seconds of a day.
+const DAY: f64 = 86_400.0;
+
+/// All names that are understood, the usual ones first.
+pub const NAMES: &str = "boot, camera, video-4k, dashcam, ip-camera, logger, or logger:RATE such as logger:200kB/s";
+
+fn purpose(name: &str) -> Option<Purpose> {
+    let base = Purpose {
+        name: name.into(),
+        title: "",
+        sequential_write: 0.0,
+        random: None,
+        source: "",
+        per_day: [0.0; 2],
+        per_day_source: "",
+        writes: Writes::InOrder,
+    };
+    Some(match name {
+        "boot" | "raspberry-pi" | "root" => Purpose {
+            title: "the system of a small computer",
+            sequential_write: 10.0 * MB,
+            random: Some([1500.0, 500.0]),
+            source: "application class A1 (SD Physical Layer 4.16), which the card test of Raspberry Pi OS asks for, too",
+            per_day: [0.5 * GB, 10.0 * GB],
+            per_day_source: "assumed: a desktop that is used now and then to a home server with a database; give your own with --per-day",
+            writes: Writes::Scattered,
+            ..base
+        },
+        "camera" | "full-hd" => Purpose {
+            title: "Full HD video and photos",
+            sequential_write: 10.0 * MB,
+            source: "speed class 10 (SD Association, sdcard.org, speed classes)",
+            per_day: [1.0 * GB, 36.0 * GB],
+            per_day_source: "assumed: a quarter of an hour a day to an hour at the 10 MB/s of the class",
+            ..base
+        },
+        "video-4k" => Purpose {
+            title: "4K video",
+            sequential_write: 30.0 * MB,
+            source: "video speed class V30 and UHS grade U3 (SD Association, sdcard.org, speed classes)",
+            per_day: [3.0 * GB, 108.0 * GB],
+            per_day_source: "assumed: 100 s a day to an hour at the 30 MB/s of the class",
+            ..base
+        },
+        "dashcam" => Purpose {
+            title: "a dashcam",
+            sequential_write: 4.0 * MB,
+            source: "Tesla's owner's manuals: a sustained write speed of at least 4 MB/s",
+            per_day: [1.75 * MB * 3600.0, 2.6 * MB * DAY],
+            per_day_source: "14 to 21 Mbit/s (dashcam-wiki.info), an hour a day to all day",
+            ..base
+        },
+        "ip-camera" => Purpose {
+            title: "an IP camera that records all day",
+            sequential_write: 256.0 * KIB as f64,
+            source: "256 KB/s of a recorder (OpenIPC/firmware, thread 1747)",
+            per_day: [256.0 * KIB as f64 * DAY; 2],
+            per_day_source: "the same rate all day",
+            ..base
+        },
+        "logger" => Purpose { name: "logger:100kB/s".into(), ..logger(100e3) },
+        _ => return None,
+    })
+}
+
+fn logger(bytes_per_second: f64) -> Purpose {
+    Purpose {
+        name: format!("logger:{bytes_per_second:.0}B/s"),
+        title: "a data logger",
+        sequential_write: bytes_per_second,
+        random: None,
+        source: "the rate that was named (logger:RATE; 100 kB/s where none was)",
+        per_day: [bytes_per_second * DAY; 2],
+        per_day_source: "the same rate all day",
+        writes: Writes::Appended,
+    }
+}
+
+impl FromStr for Purpose {
+    type Err = String;
+
+    /// `boot`, `camera`, `logger:200kB/s` ...
+    fn from_str(s: &str) -> Result<Purpose, String> {
+        let name = s.trim().to_ascii_lowercase();
+        if let Some(given) = name.strip_prefix("logger:") {
+            let wrong = || format!("'{s}': write a rate such as logger:200kB/s");
+            let bytes: Bytes = given.strip_suffix("/s").unwrap_or(given).parse().map_err(|_| wrong())?;
+            if bytes.0 == 0 || bytes.0 > GIB {
+                return Err(wrong());
+            }
+            return Ok(Purpose { name, ..logger(bytes.0 as f64) });
+        }
+        purpose(&name).ok_or_else(|| format!("'{s}' is no use of a card that is known; there are {NAMES}"))
+    }
+}
+
+impl Purpose {
+    /// What it asks for, in words: `10.0 MB/s of sequential writes, 500 random writes and 1500 random reads of 4 KiB a second`.
+    pub fn needs(&self) -> String {
+        let random =
+            self.random.map_or(String::new(), |[r, w]| format!(", {w:.0} random writes and {r:.0} random reads of 4 KiB a second"));
+        format!("{} of sequential writes{random}", rate(self.sequential_write))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_known_and_has_its_sources() {
+        for name in NAMES.split(", ").filter(|n| !n.contains(' ')) {
+            let p: Purpose = name.parse().unwrap();
+            assert!(p.sequential_write > 0.0 && !p.source.is_empty() && !p.title.is_empty(), "{name}");
+            assert!(p.per_day[0] > 0.0 && p.per_day[1] >= p.per_day[0] && !p.per_day_source.is_empty(), "{name}");
+        }
+        assert!("fridge".parse::<Purpose>().unwrap_err().contains("boot, camera"));
+    }
+
+    #[test]
+    fn a_logger_has_the_rate_it_is_given() {
+        for (text, bytes) in [("logger:200kB/s", 200e3), ("logger:1MiB/s", 1_048_576.0), ("LOGGER", 100e3)] {
+            assert_eq!(text.parse::<Purpose>().unwrap().sequential_write, bytes, "{text}");
+        }
+        for wrong in ["logger:", "logger:fast", "logger:0", "logger:9TB/s"] {
+            assert!(wrong.parse::<Purpose>().is_err(), "{wrong}");
+        }
+    }
+}
