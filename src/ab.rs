@@ -3,11 +3,14 @@
 //! Both trials of a pair do the same accesses at the same offsets in two stretches of the same size; which stretch, and which
 //! setting goes first, is drawn anew for each pair. The first access of a trial opens its AU and is not counted.
 
+use crate::device::mmc::Multi;
 use crate::device::{Access, Device, DeviceError, Fill, Op};
 use crate::samples::{Cell, Ended, Run, Sample};
-use crate::units::{Bytes, KIB, MIB, Nanos};
+use crate::units::{Bytes, KIB, MIB, Nanos, SECTOR};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,12 +75,21 @@ pub struct Setting {
     pub discard: bool,
     /// Settings of the kernel's queue.
     pub queue: Vec<(String, String)>,
+    /// Accesses in flight at a time; none: one.
+    pub depth: Option<u32>,
+    /// The card's volatile write cache is on.
+    pub cache: Option<bool>,
+    /// Writes announce their length (CMD23), or are ended by CMD12.
+    pub announced: Option<bool>,
 }
+
+/// Accesses in flight where the queue is on: as many as a card's queue can hold (SD Physical Layer 4.19, JESD84-B51 6.6.39).
+pub const QUEUE: u32 = 32;
 
 impl FromStr for Setting {
     type Err = String;
 
-    /// "split=8KiB", "scheduler=none,max_sectors_kb=64", "discard=before", "default".
+    /// "queue=on", "cache=off", "cmd23=on", "discard=on", "split=8KiB", "scheduler=none,max_sectors_kb=64", "default".
     fn from_str(s: &str) -> Result<Setting, String> {
         let mut out = Setting { text: s.into(), ..Setting::default() };
         for part in s.split(',').map(str::trim).filter(|p| !p.is_empty() && *p != "default") {
@@ -91,13 +103,23 @@ impl FromStr for Setting {
                     }
                     out.split = Some(b);
                 }
-                ("discard", "before") => out.discard = true,
+                ("queue", "on") => out.depth = Some(QUEUE),
+                ("queue", "off") => out.depth = Some(1),
+                ("queue", v) => {
+                    let most = v.parse().ok().filter(|n| (1..=256).contains(n));
+                    out.depth = Some(most.ok_or_else(|| format!("queue={v}: write on, off, or accesses in flight from 1 to 256"))?);
+                }
+                ("cache", v @ ("on" | "off")) => out.cache = Some(v == "on"),
+                ("cache", v) => return Err(format!("cache={v}: write on or off")),
+                ("cmd23", v @ ("on" | "off")) => out.announced = Some(v == "on"),
+                ("cmd23", v) => return Err(format!("cmd23={v}: write on or off")),
+                ("discard", "before" | "on") => out.discard = true,
                 ("discard", "off") => out.discard = false,
-                ("discard", v) => return Err(format!("discard={v}: write discard=before or discard=off")),
+                ("discard", v) => return Err(format!("discard={v}: write discard=on or discard=off")),
                 (k, v) if crate::host::queue::KNOBS.contains(&k) && !v.is_empty() => out.queue.push((k.into(), v.into())),
                 (k, _) => {
                     let knobs = crate::host::queue::KNOBS.join(", ");
-                    return Err(format!("there is no setting '{k}'; there are: split, discard, {knobs}"));
+                    return Err(format!("there is no setting '{k}'; there are: queue, cache, cmd23, discard, split, {knobs}"));
                 }
             }
         }
@@ -121,9 +143,24 @@ pub struct Plan<'a> {
     pub stop: &'a AtomicBool,
 }
 
+/// What became of what was written under each setting.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Kept {
+    /// Bytes that were read back, under A and under B.
+    pub checked: [u64; 2],
+    /// Bytes that do not show what was written there last.
+    pub wrong: [u64; 2],
+    /// The first such place.
+    pub first: [Option<u64>; 2],
+    /// Why nothing could be read back.
+    pub unchecked: Option<String>,
+}
+
 const OPENING: u8 = 0;
 const COUNTED: u8 = 1;
 const DISCARD: u8 = 2;
+/// Bringing to the medium what a trial wrote.
+const FLUSH: u8 = 3;
 
 /// Room that one unaligned write has for itself.
 const SLOT: u64 = 32 * KIB;
@@ -173,6 +210,35 @@ pub fn run(
     device: &mut dyn Device,
     turn: &mut dyn FnMut(usize) -> Result<(), DeviceError>,
     progress: &mut dyn FnMut(u32),
+) -> Result<(Run, Kept), DeviceError> {
+    let mut written = Written::default();
+    // What the first setting of all was, where one side leaves it alone.
+    let cache = plan.settings.iter().find_map(|s| s.cache);
+    let cache = cache.map(|on| device.switch_cache(on)).transpose()?;
+    if let Some(how) = plan.settings.iter().find_map(announced) {
+        device.write_as(Some(how))?;
+        device.write_as(None)?;
+    }
+    let done = pairs_of_trials(plan, device, cache, &mut written, turn, progress);
+    let back = cache.map_or(Ok(true), |on| device.switch_cache(on)).and(device.write_as(None));
+    let run = done?;
+    back?;
+    let kept = written.check(device)?;
+    Ok((run, kept))
+}
+
+/// The form of writes that a setting asks for.
+fn announced(s: &Setting) -> Option<Multi> {
+    s.announced.map(|on| if on { Multi::PreDefined } else { Multi::OpenEnded })
+}
+
+fn pairs_of_trials(
+    plan: &Plan,
+    device: &mut dyn Device,
+    cache: Option<bool>,
+    written: &mut Written,
+    turn: &mut dyn FnMut(usize) -> Result<(), DeviceError>,
+    progress: &mut dyn FnMut(u32),
 ) -> Result<Run, DeviceError> {
     let g = device.geometry().clone();
     let stretch = plan.stretch();
@@ -215,7 +281,13 @@ pub fn run(
             let side = turn_no ^ flip as usize;
             let base = first + if (side == 0) == swap { one } else { two } * stretch;
             turn(side)?;
-            let mut bench = Trial { device, setting: &plan.settings[side], cell: side as u32, pair, taken: &mut taken };
+            let setting = &plan.settings[side];
+            if let Some(on) = setting.cache.or(cache) {
+                device.switch_cache(on)?;
+            }
+            device.write_as(announced(setting))?;
+            let deferred = plan.settings.iter().any(|s| s.depth.is_some() || s.cache.is_some());
+            let mut bench = Trial { device, setting, deferred, cell: side as u32, pair, taken: &mut taken, written };
             match bench.go(plan.load, base, stretch, &accesses) {
                 Ok(()) => {}
                 Err(DeviceError::Budget(what)) => {
@@ -240,18 +312,25 @@ pub fn run(
 struct Trial<'a> {
     device: &'a mut dyn Device,
     setting: &'a Setting,
+    /// Writes are brought to the medium at the end of the trial, not one by one.
+    deferred: bool,
     cell: u32,
     pair: u32,
     taken: &'a mut Vec<Sample>,
+    written: &'a mut Written,
 }
 
 impl Trial<'_> {
     fn go(&mut self, load: Load, base: u64, stretch: u64, accesses: &[(u64, u64)]) -> Result<(), DeviceError> {
         if self.setting.discard {
             self.one(DISCARD, Op::Discard, base, stretch)?;
+            self.written.forget(base, stretch);
         }
         // A setting of the queue may need a moment.
         self.device.idle(Nanos(2_000_000));
+        if self.deferred {
+            return self.together(load, base, accesses);
+        }
         for (i, &(at, len)) in accesses.iter().enumerate() {
             let role = if i == 0 { OPENING } else { COUNTED };
             if load.writes() {
@@ -262,6 +341,56 @@ impl Trial<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The first access alone, the others with as many in flight as the setting says, and what was written brought to the medium.
+    fn together(&mut self, load: Load, base: u64, accesses: &[(u64, u64)]) -> Result<(), DeviceError> {
+        let op = if load.writes() { Op::Write(Fill::Random(u64::from(self.pair))) } else { Op::Read };
+        let all: Vec<Access> = accesses.iter().map(|&(at, len)| Access { op, at: base + at, len }).collect();
+        let (Some(first), rest) = (all.first(), all.get(1..).unwrap_or(&[])) else { return Ok(()) };
+        if load.writes() {
+            all.iter().for_each(|a| self.written.note(a.at, a.len, self.pair, self.cell));
+        }
+        self.single(OPENING, *first)?;
+        let depth = self.setting.depth.unwrap_or(1);
+        if depth <= 1 {
+            rest.iter().try_for_each(|a| self.single(COUNTED, *a))?;
+        } else {
+            let times = self.device.batch(rest, depth)?;
+            // What overlaps is counted once: each access takes the time by which it made the whole longer.
+            let mut ends: Vec<(usize, u64)> = times.iter().enumerate().map(|(i, t)| (i, (t.start + t.took).0)).collect();
+            ends.sort_by_key(|e| e.1);
+            let mut before = times.iter().map(|t| t.start.0).min().unwrap_or(0);
+            for (i, end) in ends {
+                let took = Nanos(end.saturating_sub(before));
+                before = before.max(end);
+                self.sample(COUNTED, rest[i], times[i].start, took);
+            }
+        }
+        if load.writes() {
+            let flush = Access { op: Op::Flush, at: 0, len: 0 };
+            let t = self.device.access(flush)?;
+            self.sample(FLUSH, flush, t.start, t.took);
+        }
+        Ok(())
+    }
+
+    /// One access without a flush of its own.
+    fn single(&mut self, role: u8, a: Access) -> Result<(), DeviceError> {
+        let t = match a.op {
+            Op::Write(fill) if self.setting.announced.is_none() => {
+                let mut bytes = vec![0; a.len as usize];
+                fill.render(a.at, &mut bytes);
+                self.device.put(a.at, &bytes)?
+            }
+            _ => self.device.access(a)?,
+        };
+        self.sample(role, a, t.start, t.took);
+        Ok(())
+    }
+
+    fn sample(&mut self, role: u8, a: Access, start: Nanos, took: Nanos) {
+        self.taken.push(Sample { cell: self.cell, trial: self.pair, role, op: a.op, at: a.at, len: a.len, start, took });
     }
 
     /// One write, in as many pieces as the setting makes of it.
@@ -276,16 +405,67 @@ impl Trial<'_> {
     }
 
     fn one(&mut self, role: u8, op: Op, at: u64, len: u64) -> Result<(), DeviceError> {
-        let t = self.device.access(Access { op, at, len })?;
-        self.taken.push(Sample { cell: self.cell, trial: self.pair, role, op, at, len, start: t.start, took: t.took });
+        if matches!(op, Op::Write(_)) {
+            self.written.note(at, len, self.pair, self.cell);
+        }
+        let a = Access { op, at, len };
+        let t = self.device.access(a)?;
+        self.sample(role, a, t.start, t.took);
         Ok(())
+    }
+}
+
+/// Who wrote each sector last: the pair, which is the seed of its content, and the side.
+#[derive(Default)]
+struct Written(BTreeMap<u64, (u32, u32)>);
+
+impl Written {
+    fn note(&mut self, at: u64, len: u64, pair: u32, side: u32) {
+        self.0.extend((at / SECTOR..(at + len) / SECTOR).map(|n| (n, (pair, side))));
+    }
+
+    fn forget(&mut self, at: u64, len: u64) {
+        let (from, to) = (at / SECTOR, (at + len) / SECTOR);
+        let gone: Vec<u64> = self.0.range(from..to).map(|e| *e.0).collect();
+        for n in gone {
+            self.0.remove(&n);
+        }
+    }
+
+    /// Reads everything back, in pieces of one owner.
+    fn check(&self, device: &mut dyn Device) -> Result<Kept, DeviceError> {
+        let mut kept = Kept::default();
+        let mut sectors = self.0.iter().peekable();
+        while let Some((&from, &(pair, side))) = sectors.next() {
+            let mut end = from + 1;
+            while end - from < MIB / SECTOR && sectors.next_if(|e| *e.0 == end && *e.1 == (pair, side)).is_some() {
+                end += 1;
+            }
+            let (at, len) = (from * SECTOR, ((end - from) * SECTOR) as usize);
+            let (mut is, mut should) = (vec![0; len], vec![0; len]);
+            match device.load(at, &mut is) {
+                Err(DeviceError::Unsupported(why)) => return Ok(Kept { unchecked: Some(why), ..Kept::default() }),
+                Err(DeviceError::Io { .. }) => is.fill(0),
+                other => other?,
+            }
+            Fill::Random(u64::from(pair)).render(at, &mut should);
+            let side = side as usize;
+            kept.checked[side] += len as u64;
+            for (i, (a, b)) in is.chunks(SECTOR as usize).zip(should.chunks(SECTOR as usize)).enumerate() {
+                if a != b {
+                    kept.wrong[side] += SECTOR;
+                    kept.first[side].get_or_insert(at + i as u64 * SECTOR);
+                }
+            }
+        }
+        Ok(kept)
     }
 }
 
 /// Time of both trials of each complete pair, in ms.
 pub fn pairs(run: &Run) -> Vec<(f64, f64)> {
     let of = |cell: u32| -> Vec<(u32, f64)> {
-        let sum = |t: &Vec<&Sample>| t.iter().filter(|s| s.role == COUNTED).map(|s| s.took.millis()).sum();
+        let sum = |t: &Vec<&Sample>| t.iter().filter(|s| [COUNTED, FLUSH].contains(&s.role)).map(|s| s.took.millis()).sum();
         run.trials(cell).iter().filter_map(|t| Some((t.first()?.trial, sum(t)))).collect()
     };
     let b = of(1);

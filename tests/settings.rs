@@ -77,7 +77,7 @@ fn compared(m: &Model, a: &str, b: &str, load: Load, size: u64, pairs: u32, seed
         deadline: Nanos(u64::MAX),
         stop: &stop,
     };
-    let run = ab::run(&plan, &mut device, &mut |_| Ok(()), &mut |_| {}).unwrap();
+    let (run, _) = ab::run(&plan, &mut device, &mut |_| Ok(()), &mut |_| {}).unwrap();
     let effect = compare(&ab::pairs(&run), 0.05, 0.03);
     (run, effect)
 }

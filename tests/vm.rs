@@ -35,6 +35,8 @@ const TESTS: &[Test] = &[
     ("linux_mounts_what_format_made", formats),
     ("a_secure_discard_reaches_an_emmc_and_no_byte_outside", secure),
     ("the_fragmentation_lab_on_vfat_and_exfat", lab),
+    ("check_reads_health_blocks_and_weighs_two_of_them", health),
+    ("check_writes_and_puts_back", checked),
     ("sdhci_with_byte_addresses_works", sdhci),
     ("a_usb_reader_has_no_raw_commands", usb),
     ("the_kernel_does_not_complain", kernel_log),
@@ -297,6 +299,57 @@ fn mounted(g: &Guest) {
     assert_eq!(g.code("mounted-identify"), 0, "registers can be read of a card in use");
     assert_eq!(g.code("mounted-content"), 0, "the file on the card has changed");
     assert_ne!(g.code("unmounted"), 4, "{}", g.error("unmounted"));
+}
+
+/// One answer of a check.
+fn answer(g: &Guest, item: &str, question: &str) -> (String, String) {
+    let r = g.json(item);
+    let all = r["answers"].as_array().unwrap_or_else(|| panic!("no answers in {r}"));
+    let a = all.iter().find(|a| a["question"] == question).unwrap_or_else(|| panic!("no {question} in {all:?}"));
+    (a["verdict"].as_str().unwrap().into(), a["because"].as_str().unwrap().into())
+}
+
+fn health(g: &Guest) {
+    let pass = |item| {
+        let (verdict, because) = answer(g, item, "health");
+        assert_eq!(verdict, "pass", "{item}: {because}");
+        because
+    };
+    let because = pass("check-health");
+    assert!(because.contains("67 % of its life left") && because.contains("2 bad blocks since the factory"), "{because}");
+    // 64 MiB and more were written by this host, and twice as many reached the flash, in blocks of 4 MiB.
+    let wear = &g.json("check-again")["wear"];
+    let holds = |what: &str, true_value: f64, most: f64| {
+        let range: Vec<f64> = wear[what].as_array().unwrap_or_else(|| panic!("{wear}")).iter().map(|v| v.as_f64().unwrap()).collect();
+        assert!(range[0] <= true_value && true_value <= range[1] && range[1] / range[0] < most, "{what}: {wear}");
+    };
+    holds("amplification", 2.0, 1.4);
+    holds("superblock", 4_194_304.0, 1.3);
+    let changes = g.json("check-again")["changes"].to_string();
+    assert!(changes.contains("write amplification, counted over") && changes.contains("superblock"), "{changes}");
+    assert!(g.text("check-text.out").contains("67 % of its life left"));
+    // A card that does not answer, and a maker of whom nothing is known: said, and nobody is accused.
+    let (verdict, because) = answer(g, "check-silent", "health");
+    assert!(verdict == "not_known" && because.contains("no health block"), "{because}");
+    let sent = g.text("check-silent-commands");
+    assert!(sent.lines().count() <= 2 && sent.lines().all(|l| l.contains("arg 110005f1")), "{sent}");
+    let (verdict, because) = answer(g, "check-unknown", "health");
+    assert!(verdict == "not_known" && because.contains("no card of this maker (0x42)"), "{because}");
+    let because = pass("check-emmc");
+    assert!(because.contains("20 to 30 %"), "{because}");
+    for item in ["check-health", "check-again", "check-silent", "check-unknown", "check-emmc"] {
+        assert_eq!(g.code(item), 3, "nothing was written: {}", g.error(item));
+    }
+}
+
+fn checked(g: &Guest) {
+    assert_eq!(g.code("check-write"), 0, "{}{}", g.text("check-write.out"), g.error("check-write"));
+    for question in ["capacity", "stores", "errors", "purpose"] {
+        assert_eq!(answer(g, "check-write", question).0, "pass", "{question}");
+    }
+    assert!(answer(g, "check-write", "purpose").1.contains("100 kB/s"));
+    let (before, after) = (sums(g, "check-before"), sums(g, "check-after"));
+    assert!(before[0] != before[1] && before == after, "{before:?} {after:?}");
 }
 
 /// Sizes from 8 MiB to 2 TiB by the SD convention, another grid, no table, a card in the slot.

@@ -1,15 +1,15 @@
 //! `nandscope ab`: one thing changed, everything else alike; says whether it makes a difference, and how large a one.
 
-use super::UNDECIDED;
 use super::back::Back;
 use super::probe::{Bar, parse_region, region_of};
-use crate::ab::{self, Load, Plan, Setting};
+use super::{FAILING, UNDECIDED, with_content};
+use crate::ab::{self, Kept, Load, Plan, Setting};
 use crate::device::{self, CardState, Consent, Device, DeviceError, Limits, OpenOptions, undo};
 use crate::host::queue::Queue;
 use crate::infer::ab::{Effect, LEAST_PAIRS, Verdict, compare};
 use crate::report::Cost;
 use crate::samples::{Ended, Run};
-use crate::units::{Bytes, Nanos, parse_duration, three};
+use crate::units::{Bytes, Nanos, about, parse_duration, three};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::io::Write;
@@ -21,12 +21,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const AFTER: &str = "\
 A setting is 'default', or one or several of these with commas between:
   split=8KiB          writes are cut at multiples of 8 KiB before they are sent
-  discard=before      the place is discarded before each trial
+  queue=on|off|N      accesses in flight: 32, 1, or N. Where the kernel drives the card's own queue it is used by them
+  cache=on|off        the volatile write cache of an eMMC, or of a simulated card
+  cmd23=on|off        writes announce their length (CMD23 and CMD25), or are ended by CMD12: raw MMC commands
+  discard=on|off      the place is discarded before each trial
   scheduler=NAME, max_sectors_kb=N, nr_requests=N, read_ahead_kb=N
                       settings of the kernel's queue, put back at the end (root, block devices)
 
 Examples:
   nandscope ab sim:toshiba-emmc --a default --b split=8KiB --load unaligned
+  nandscope ab sim:modern-a2-128gb --a queue=off --b queue=on --load random --size 4KiB
   nandscope ab /dev/sdb --a max_sectors_kb=64 --b max_sectors_kb=512 --load read --size 512KiB";
 
 #[derive(Args)]
@@ -116,7 +120,8 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let mut opened = device::open(&a.target, &OpenOptions::default())?;
+    // What is written is read back at the end.
+    let mut opened = device::open(&with_content(&a.target), &OpenOptions::default())?;
     let geometry = opened.geometry().clone();
     let region = region_of(a.region.map(|(s, e)| (s.map_or(0, |b| b.0), e.map(|b| b.0))), &geometry)?;
     let disk = opened.facts().disk.clone();
@@ -191,8 +196,8 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     bar.end();
     let queue_back = queue.as_mut().map_or(Ok(()), Queue::restore);
     let back = Back::of(&mut guard);
-    let run = match (queue_back.context("the settings of the queue were not all put back"), done) {
-        (Ok(()), Ok(run)) => run,
+    let (run, kept) = match (queue_back.context("the settings of the queue were not all put back"), done) {
+        (Ok(()), Ok(done)) => done,
         (queue, done) => {
             back.tell()?;
             queue?;
@@ -211,6 +216,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         "load": a.load.name(),
         "settings": [a.a.text, a.b.text],
         "effect": effect,
+        "kept": kept,
         "cost": cost,
         "run": run,
     });
@@ -222,6 +228,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
                 std::fs::write(p, format!("{value}\n")).with_context(|| format!("cannot write {}", p.display()))?;
             }
             write!(out, "{text}")?;
+            write!(out, "{}", data(&kept))?;
             writeln!(
                 out,
                 "{} written, {} read; {} s of the device's time",
@@ -232,6 +239,9 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let whole = back.tell()?;
+    if kept.wrong != [0, 0] {
+        return Ok(ExitCode::from(FAILING));
+    }
     match &run.ended {
         Ended::Failed(why) => bail!("the target failed: {why}. Try another reader or port"),
         Ended::Interrupted if stop.load(Ordering::Relaxed) => eprintln!("nandscope: interrupted after {} pairs", times.len()),
@@ -279,6 +289,27 @@ fn text(a: &AbArgs, run: &Run, times: &[(f64, f64)], effect: Option<&Effect>) ->
         ),
     };
     out
+}
+
+/// What the check of the data found.
+fn data(k: &Kept) -> String {
+    if let Some(why) = &k.unchecked {
+        return format!("data: not checked, because {why}\n");
+    }
+    let side = |i: usize| {
+        let (name, of) = (["A", "B"][i], about(k.checked[i]));
+        match (k.wrong[i], k.first[i]) {
+            (0, _) => format!("all {of} written with {name} read back as written"),
+            (wrong, first) => {
+                let at = first.map_or(String::new(), |f| format!(", first at byte {f}"));
+                format!("WRONG DATA: {} of {of} written with {name} do not read back as written{at}", about(wrong))
+            }
+        }
+    };
+    match k.checked {
+        [0, 0] => String::new(),
+        _ => format!("data: {}; {}\n", side(0), side(1)),
+    }
 }
 
 fn p(x: f64) -> String {

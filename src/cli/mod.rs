@@ -34,6 +34,7 @@ mod list;
 mod partitions;
 mod probe;
 mod progress;
+mod quirk;
 mod report;
 mod serve;
 mod sim;
@@ -54,6 +55,8 @@ pub const REFUSED: u8 = 4;
 pub const FAULTY: u8 = 5;
 /// The card holds less than it reports.
 pub const COUNTERFEIT: u8 = 6;
+/// Data that were written do not read back.
+pub const FAILING: u8 = 7;
 
 /// Times a flash card and says what is inside it, how sure it is, and what to do about it.
 #[derive(Parser)]
@@ -97,6 +100,8 @@ enum Command {
     Identify(identify::IdentifyArgs),
     /// Infer again from a saved report
     Infer(infer::InferArgs),
+    /// Propose an entry for the kernel's list of cards with quirks, where measurements support one
+    Quirk(quirk::QuirkArgs),
     /// Print a saved report
     Report(report::ReportArgs),
     /// Show a simulated card as a block device
@@ -156,6 +161,7 @@ pub fn main() -> ExitCode {
         Command::Cards(a) => cards::run(a),
         Command::Identify(a) => identify::run(a),
         Command::Infer(a) => infer::run(a),
+        Command::Quirk(a) => quirk::run(a),
         Command::Report(a) => report::run(a),
         Command::Serve(a) => serve::run(a),
         Command::Layout(a) => layout::run(a),

@@ -15,6 +15,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FallocateFlags, fallocate, fdatasync};
 use rustix::io::{Errno, pread, pwrite};
 use rustix::time::{ClockId, clock_gettime};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Largest read or write in bytes: four times the largest allocation unit of the SD world.
 pub const MAX_ACCESS: u64 = 256 * MIB;
@@ -182,6 +183,52 @@ impl Device for FileDevice {
             }
             Op::Flush => FileDevice::timed(self.origin, "flush", a, || fdatasync(&self.file).map(|()| 0)),
         }
+    }
+
+    /// As many threads as may be in flight, each with one access after the other. Reads and writes only, and no write is flushed:
+    /// what waits for a flush after each write has nothing in flight beside it.
+    fn batch(&mut self, all: &[Access], depth: u32) -> Result<Vec<Timed>> {
+        let simple = all.iter().all(|a| matches!(a.op, Op::Read | Op::Write(_)));
+        if depth <= 1 || all.len() < 2 || !simple {
+            return all.iter().map(|&a| self.access(a)).collect();
+        }
+        for a in all {
+            a.check(&self.geometry)?;
+            within_buffers(*a)?;
+            if a.op != Op::Read {
+                self.changes()?;
+            }
+        }
+        let next = AtomicUsize::new(0);
+        let (file, origin) = (&self.file, self.origin);
+        let worker = || -> Result<Vec<(usize, Timed)>> {
+            let (mut done, mut buffer) = (vec![], Buffer::new(4096).map_err(|e| DeviceError::Io { op: "read", at: 0, len: 0, source: e })?);
+            while let Some((i, &a)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, all.get(i)?))) {
+                let len = a.len as usize;
+                buffer.grow(len).map_err(|e| DeviceError::Io { op: a.op.name(), at: a.at, len: a.len, source: e })?;
+                let bytes = &mut buffer[..len];
+                let timed = match a.op {
+                    Op::Write(fill) => {
+                        fill.render(a.at, bytes);
+                        FileDevice::timed(origin, "write", a, || pwrite(file, &*bytes, a.at))
+                    }
+                    _ => FileDevice::timed(origin, "read", a, || pread(file, &mut *bytes, a.at)),
+                };
+                done.push((i, timed?));
+            }
+            Ok(done)
+        };
+        let workers = (depth as usize).min(all.len());
+        let mut out = vec![Timed { start: Nanos(0), took: Nanos(0) }; all.len()];
+        let parts: Vec<Result<Vec<(usize, Timed)>>> = std::thread::scope(|scope| {
+            let running: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+            let gone = || DeviceError::Unsupported("several accesses at a time: a thread ended".into());
+            running.into_iter().map(|w| w.join().unwrap_or_else(|_| Err(gone()))).collect()
+        });
+        for part in parts {
+            part?.into_iter().for_each(|(i, t)| out[i] = t);
+        }
+        Ok(out)
     }
 
     fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {

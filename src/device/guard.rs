@@ -336,6 +336,10 @@ impl Device for Guard {
     fn write_as(&mut self, how: Option<super::mmc::Multi>) -> Result<()> {
         self.inner.write_as(how)
     }
+
+    fn switch_cache(&mut self, on: bool) -> Result<bool> {
+        self.inner.switch_cache(on)
+    }
 }
 
 /// The inside of a guard for putting back: counted, but not limited.

@@ -112,6 +112,15 @@ pub trait CommandPort {
     /// # Errors
     /// `Unsupported` where this form cannot be sent or timed; `Io` where the card failed.
     fn transaction(&mut self, t: Transaction) -> Result<Nanos>;
+
+    /// Switches the card's volatile write cache; returns whether it was on.
+    ///
+    /// # Errors
+    /// `Unsupported` where there is none, or no command for it.
+    fn cache(&mut self, on: bool) -> Result<bool> {
+        let _ = on;
+        Err(DeviceError::Unsupported("a write cache that can be switched".into()))
+    }
 }
 
 /// A device that can also send its writes as raw commands.
@@ -193,6 +202,12 @@ impl<D: Device, P: CommandPort> Device for Commanded<D, P> {
         }
         self.how = how;
         Ok(())
+    }
+
+    fn switch_cache(&mut self, on: bool) -> Result<bool> {
+        // What is in it reaches the medium first.
+        self.device.access(Access { op: Op::Flush, at: 0, len: 0 })?;
+        self.port.cache(on)
     }
 }
 
@@ -320,6 +335,9 @@ const OPEN_ENDED_MS: u32 = 100;
 const FAILED: u32 = 1 << 31 | 1 << 30 | 1 << 29 | 1 << 26 | 1 << 24 | 1 << 21 | 1 << 20 | 1 << 19;
 /// CURRENT_STATE of R1 while a card waits for data.
 const RECEIVING: u32 = 6;
+/// Bytes of the EXT_CSD: CACHE_CTRL, and the first of CACHE_SIZE (JESD84-B51 7.4).
+const CACHE_CTRL: usize = 33;
+const CACHE_SIZE: usize = 249;
 const TIMED_OUT: i32 = libc::ETIMEDOUT;
 
 /// A card behind a wire.
@@ -374,6 +392,35 @@ impl<W: Wire> CommandPort for Port<W> {
 
     fn max_blocks(&self) -> u32 {
         MOST_BLOCKS
+    }
+
+    fn cache(&mut self, on: bool) -> Result<bool> {
+        let none = |why: &str| Err(DeviceError::Unsupported(why.into()));
+        if self.card.sd {
+            return none("the write cache of an SD card: the kernel alone switches it, through registers that no raw command may reach");
+        }
+        let state = |wire: &mut W| {
+            request(wire, Register::ExtCsd).map_err(|why| DeviceError::Unsupported(format!("a switch of the write cache: {why}")))
+        };
+        let before = state(&mut self.wire)?;
+        if before[CACHE_SIZE..CACHE_SIZE + 4].iter().all(|&b| b == 0) {
+            return none("this eMMC declares no write cache");
+        }
+        let was = before[CACHE_CTRL] & 1 == 1;
+        if was == on {
+            return Ok(was);
+        }
+        // SWITCH, access mode "write byte" (JESD84-B51 6.10.4).
+        let argument = 3 << 24 | (CACHE_CTRL as u32) << 16 | u32::from(on) << 8;
+        let sent = self.wire.send(&mut [Command { busy: true, timeout_ms: 1000, ..Command::new(6, argument) }]);
+        sent.map_err(|e| match not_taken(&e) {
+            Some(why) => DeviceError::Unsupported(format!("a switch of the write cache: {why}")),
+            None => DeviceError::Io { op: "switch of the write cache", at: 0, len: 0, source: e },
+        })?;
+        if (state(&mut self.wire)?[CACHE_CTRL] & 1 == 1) != on {
+            return none("the card did not switch its write cache");
+        }
+        Ok(was)
     }
 
     fn transaction(&mut self, t: Transaction) -> Result<Nanos> {

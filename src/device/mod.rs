@@ -248,6 +248,16 @@ pub trait Device {
     fn write_as(&mut self, how: Option<mmc::Multi>) -> Result<()> {
         how.map_or(Ok(()), |how| Err(how.unsupported("this target takes no raw MMC commands")))
     }
+
+    /// Switches the volatile write cache of the card on or off, untimed; what is in it reaches the medium first. Returns whether it
+    /// was on.
+    ///
+    /// # Errors
+    /// `Unsupported` where there is none, or no way to switch it; `Io` where the card failed.
+    fn switch_cache(&mut self, on: bool) -> Result<bool> {
+        let _ = on;
+        Err(DeviceError::Unsupported("a write cache that can be switched".into()))
+    }
 }
 
 /// Lets a wrapper hold what it wraps by reference or in a box.
@@ -292,6 +302,9 @@ macro_rules! forward {
             }
             fn write_as(&mut self, how: Option<mmc::Multi>) -> Result<()> {
                 (**self).write_as(how)
+            }
+            fn switch_cache(&mut self, on: bool) -> Result<bool> {
+                (**self).switch_cache(on)
             }
         }
     )*};

@@ -59,6 +59,27 @@ impl SimDevice {
         &self.card
     }
 
+    /// Several accesses side by side in the card's own queue.
+    fn queued(&mut self, all: &[Access], depth: u32) -> Result<Vec<Timed>> {
+        let requests: Vec<Request> = all.iter().map(|&a| a.check(&self.geometry).map(|()| request(a))).collect::<Result<_>>()?;
+        let first = all.first().copied();
+        let done = self
+            .card
+            .batch(self.now, &requests, u64::from(depth))
+            .map_err(|f| first.map_or(DeviceError::Unsupported("an empty batch".into()), |a| error(a.op.name(), a.at, a.len, f)))?;
+        for a in all {
+            if let Op::Write(fill) = a.op
+                && (self.keeps == Keeps::All || self.keeps == Keeps::Stamps && matches!(fill, Fill::Stamp(_)))
+            {
+                let mut bytes = vec![0; a.len as usize];
+                fill.render(a.at, &mut bytes);
+                self.store(a.at, &bytes)?;
+            }
+        }
+        self.now = done.iter().map(|c| c.done).max().unwrap_or(self.now).max(self.now);
+        Ok(done.iter().map(|c| Timed { start: Nanos(c.start), took: Nanos(c.done - c.start) }).collect())
+    }
+
     /// The time of an access; what a write puts down is not kept.
     fn time(&mut self, at: u64, a: Access) -> Result<Completion> {
         let done = self.card.submit(at, request(a));
@@ -142,6 +163,9 @@ impl Device for SimDevice {
         if self.how.is_some() {
             return all.iter().map(|&a| self.access(a)).collect();
         }
+        if depth > 1 && self.card.model().card.queue > 1 {
+            return self.queued(all, depth);
+        }
         let (depth, begun) = (depth.max(1) as usize, self.now);
         let mut out: Vec<Timed> = Vec::with_capacity(all.len());
         for (i, &a) in all.iter().enumerate() {
@@ -196,6 +220,13 @@ impl Device for SimDevice {
         how.map_or(Ok(()), |h| self.supports(h))?;
         self.how = how;
         Ok(())
+    }
+
+    fn switch_cache(&mut self, on: bool) -> Result<bool> {
+        let none = || DeviceError::Unsupported("the model of this card has no write cache".into());
+        let (was, ns) = self.card.switch_cache(on).ok_or_else(none)?;
+        self.now += ns;
+        Ok(was)
     }
 }
 

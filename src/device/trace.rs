@@ -163,6 +163,10 @@ impl<D: Device, W: Write> Device for Trace<D, W> {
     fn write_as(&mut self, how: Option<super::mmc::Multi>) -> Result<()> {
         self.inner.write_as(how)
     }
+
+    fn switch_cache(&mut self, on: bool) -> Result<bool> {
+        self.inner.switch_cache(on)
+    }
 }
 
 #[cfg(test)]

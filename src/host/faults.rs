@@ -119,8 +119,9 @@ fn host(sys: &Path, disk: &str) -> Option<String> {
 /// The disk itself or one of its partitions: `mmcblk0p2`, `sda1`.
 fn of_disk(name: &str, disk: &str) -> bool {
     name.strip_prefix(disk).is_some_and(|rest| {
-        let number = rest.strip_prefix('p').unwrap_or(rest);
-        rest.is_empty() || (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+        // Where the disk's own name ends in a digit, a p stands between.
+        let number = if disk.ends_with(|c: char| c.is_ascii_digit()) { rest.strip_prefix('p') } else { Some(rest) };
+        rest.is_empty() || number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
     })
 }
 

@@ -11,6 +11,7 @@ pub mod html;
 pub mod maps;
 pub mod plot;
 pub mod privacy;
+pub mod quirk;
 pub mod svg;
 pub mod terminal;
 pub mod uses;

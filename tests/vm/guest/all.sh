@@ -145,6 +145,9 @@ for kind in vfat exfat; do
     rmmod vmmc
 done
 
+# --- health blocks and checks
+. ./health.sh
+
 # --- another MMC host: QEMU's SDHCI and its SD card, addressed in bytes
 modprobe sdhci-pci
 wait_for /dev/mmcblk0

@@ -64,6 +64,8 @@ pub struct Card {
 struct Extras {
     slc: Option<SlcCache>,
     cache: Option<WriteCache>,
+    /// The host has switched it off.
+    cache_off: bool,
     heat: Option<Heat>,
     map: Option<MapCache>,
     shortcut: Shortcut,
@@ -78,6 +80,7 @@ impl Extras {
         let e = Extras {
             slc: SlcCache::new(m),
             cache: WriteCache::new(m),
+            cache_off: false,
             heat: Heat::new(m),
             map: MapCache::new(m),
             shortcut: m.card.shortcut,
@@ -299,6 +302,15 @@ impl Card {
         Ok(self.ftl.rest(&self.write, &mut self.counters, ns))
     }
 
+    /// Switches the volatile write cache on or off, as a host does; what is in it goes to the flash first. Returns whether it was on,
+    /// and the ns this takes; nothing where the card has none.
+    pub fn switch_cache(&mut self, on: bool) -> Option<(bool, u64)> {
+        self.extras.as_ref()?.cache.as_ref()?;
+        let ns = if on { 0 } else { self.drain() };
+        let extras = self.extras.as_mut()?;
+        Some((!std::mem::replace(&mut extras.cache_off, !on), ns))
+    }
+
     /// ns to bring everything acknowledged to the flash.
     fn drain(&mut self) -> u64 {
         let cached = self.extras.as_mut().and_then(|e| e.cache.as_mut()).map_or(0, |c| c.flush());
@@ -418,7 +430,7 @@ impl Card {
             let (written, all) = self.ftl.share();
             flash = slc.take(len, flash, written, all);
         }
-        if let Some(cache) = &mut extras.cache {
+        if let Some(cache) = extras.cache.as_mut().filter(|_| !extras.cache_off) {
             flash = cache.take(Lost { write: self.counters.writes + 1, at, len }, flash);
         }
         flash + fetch
