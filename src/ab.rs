@@ -119,7 +119,7 @@ impl FromStr for Setting {
                 (k, v) if crate::host::queue::KNOBS.contains(&k) && !v.is_empty() => out.queue.push((k.into(), v.into())),
                 (k, _) => {
                     let knobs = crate::host::queue::KNOBS.join(", ");
-                    return Err(format!("there is no setting '{k}'; there are: queue, cache, cmd23, discard, split, {knobs}"));
+                    return Err(format!("there is no setting '{k}'; there are: split, queue, cache, cmd23, discard, {knobs}"));
                 }
             }
         }

@@ -58,6 +58,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("probe.rs", &["crate::cli", "nandscope_sim"]),
     ("compare", &["crate::cli", "crate::report", "crate::survey", "crate::device", "nandscope_sim"]),
     ("survey", &["crate::cli", "nandscope_sim", "device::open"]),
+    ("life", &["crate::cli", "crate::device::open", "nandscope_sim"]),
 ];
 
 #[test]

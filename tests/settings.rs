@@ -153,3 +153,127 @@ fn settings_say_what_is_wrong_with_them() {
     let s: ab::Setting = "split=8KiB,scheduler=none,discard=before".parse().unwrap();
     assert!(s.split == Some(8192) && s.discard && s.queue == [("scheduler".to_string(), "none".to_string())]);
 }
+
+/// The switches on simulated cards that have what they switch, and on cards that do not.
+#[test]
+fn switches_matter_on_cards_that_have_them() {
+    let effect = |card: &str, a: &str, b: &str, load, size| compared(&model(card), a, b, load, size, 12, 5).1.unwrap();
+    // A queue of 32 places: small random reads gain several times; a card without a queue gains nothing.
+    let e = effect("modern-a2-128gb", "queue=off", "queue=on", Load::Read, 4096);
+    assert!(e.verdict == Verdict::Faster && e.ratio < 0.7, "{e:?}");
+    let e = effect("modern-a2-128gb", "queue=on", "queue=off", Load::Read, 4096);
+    assert!(e.verdict == Verdict::Slower && e.ratio > 1.4, "the other way round: {e:?}");
+    let e = effect("toshiba-emmc", "queue=off", "queue=on", Load::Read, 4096);
+    assert!(!matches!(e.verdict, Verdict::Faster | Verdict::Slower), "no queue, no difference: {e:?}");
+    // Two that are the same.
+    let e = effect("modern-a2-128gb", "queue=32", "queue=on", Load::Read, 4096);
+    assert_eq!(e.verdict, Verdict::NoDifference, "{e:?}");
+    // CMD23 where a stop costs time, and where it costs none.
+    let stop = |ns: u64, announce: u64| {
+        let mut m = model("flashbench-readme");
+        (m.card.stop, m.card.announce) = (ns, announce);
+        compared(&m, "cmd23=off", "cmd23=on", Load::Linear, 16384, 12, 5).1.unwrap()
+    };
+    assert_eq!(stop(3_000_000, 0).verdict, Verdict::Faster);
+    assert_eq!(stop(0, 3_000_000).verdict, Verdict::Slower);
+    assert_eq!(stop(0, 0).verdict, Verdict::NoDifference);
+}
+
+/// What a card lacks cannot be switched: said, and nothing is compared.
+#[test]
+fn a_switch_that_is_not_there_is_named() {
+    let stop = AtomicBool::new(false);
+    let mut device = SimDevice::new(&model("toshiba-emmc"), 1);
+    let plan = Plan {
+        settings: ["cache=off".parse().unwrap(), "cache=on".parse().unwrap()],
+        load: Load::Random,
+        size: 4096,
+        count: 8,
+        pairs: 8,
+        region: 0..device.geometry().size,
+        seed: 1,
+        deadline: Nanos(u64::MAX),
+        stop: &stop,
+    };
+    let wrong = ab::run(&plan, &mut device, &mut |_| Ok(()), &mut |_| {}).unwrap_err().to_string();
+    assert!(wrong.contains("no write cache"), "{wrong}");
+    // A card that has one is switched, and left as it was.
+    let mut device = SimDevice::new(&model("modern-a2-128gb"), 1).with_content();
+    let (run, kept) = ab::run(&plan, &mut device, &mut |_| Ok(()), &mut |_| {}).unwrap();
+    assert!(device.switch_cache(true).unwrap(), "it is on again");
+    assert_eq!(run.ended, Ended::Complete);
+    assert!(kept.checked[0] > 0 && kept.checked[1] > 0 && kept.wrong == [0, 0], "{kept:?}");
+}
+
+/// The check of the data: right on cards that keep what is written, whatever is switched; wrong on cards that do not.
+#[test]
+fn data_written_under_both_settings_are_read_back() {
+    let go = |m: &Model, a: &str, b: &str, load| {
+        let stop = AtomicBool::new(false);
+        let mut device = SimDevice::new(m, 3).with_content();
+        let plan = Plan {
+            settings: [a.parse().unwrap(), b.parse().unwrap()],
+            load,
+            size: 16384,
+            count: 8,
+            pairs: 8,
+            region: 0..device.geometry().size,
+            seed: 3,
+            deadline: Nanos(u64::MAX),
+            stop: &stop,
+        };
+        ab::run(&plan, &mut device, &mut |_| Ok(()), &mut |_| {}).unwrap().1
+    };
+    for (a, b) in [("queue=off", "queue=on"), ("cache=off", "cache=on"), ("default", "discard=on"), ("cmd23=off", "cmd23=on")] {
+        for load in [Load::Linear, Load::Random] {
+            let card = if a.starts_with("cmd23") { "flashbench-readme" } else { "modern-a2-128gb" };
+            let kept = go(&model(card), a, b, load);
+            assert!(kept.wrong == [0, 0] && kept.checked.iter().all(|&n| n > 0), "{a} {b} on {card}: {kept:?}");
+            let mut broken = model(card);
+            (broken.card.keeps, broken.card.fails_every) = (nandscope_sim::model::Keeps::Zeros, 8);
+            let kept = go(&broken, a, b, load);
+            assert!(kept.wrong.iter().all(|&n| n > 0) && kept.first[0].is_some(), "{a} {b}: {kept:?}");
+        }
+    }
+}
+
+/// Published figures of cards with the command queue on and off (bretmlw/sbc-benchmarks): 4 and 8 KiB random accesses by fio, and three
+/// runs of Raspberry Pi's card test. "2.7 times faster" and "no difference" are told apart, at 95 %.
+#[test]
+fn a_queue_that_helps_and_one_that_does_not_are_told_apart() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/published/queue-on-off");
+    let table = |name: &str| -> Option<Vec<Vec<String>>> {
+        let text = std::fs::read_to_string(dir.join(name)).ok()?;
+        Some(text.lines().filter(|l| !l.starts_with('#')).skip(1).map(|l| l.split('\t').map(str::to_string).collect()).collect())
+    };
+    let (Some(fio), Some(runs)) = (table("fio.tsv"), table("agnostics.tsv")) else {
+        println!("skipped: no published figures beside the repository");
+        return;
+    };
+    let pairs = |card: &str| -> Vec<(f64, f64)> {
+        // Figure by key, for each state of the queue.
+        let mut all: std::collections::BTreeMap<String, [Option<f64>; 2]> = Default::default();
+        let mut put = |key: String, queue: &str, iops: &str| {
+            all.entry(key).or_default()[usize::from(queue == "on")] = iops.parse().ok().filter(|v| *v > 0.0);
+        };
+        for r in fio.iter().filter(|r| r[0] == card && r[2].starts_with("rand") && ["4096", "8192"].contains(&r[3].as_str())) {
+            put(format!("{} {}", r[2], r[3]), &r[1], &r[5]);
+        }
+        for r in runs.iter().filter(|r| r[0] == card && r[3].starts_with("rand")) {
+            put(format!("{} run {}", r[3], r[2]), &r[1], if r[3].ends_with("write") { &r[7] } else { &r[5] });
+        }
+        // Seconds an access takes, off and on.
+        all.values().filter_map(|v| Some((1.0 / v[0]?, 1.0 / v[1]?))).collect()
+    };
+    for (card, times) in [("Sandisk Extreme 64GB", 2.46), ("Sandisk Extreme PRO 128GB", 2.47), ("Raspberry Pi 32GB", 1.33)] {
+        let e = compare(&pairs(card), 0.05, 0.03).unwrap();
+        assert!(e.pairs >= 9 && e.verdict == Verdict::Faster, "{card}: {e:?}");
+        assert!((1.0 / e.ratio - times).abs() < 0.1, "{card}: {:.2} times faster: {e:?}", 1.0 / e.ratio);
+    }
+    for card in ["Amazon Basics 64GB", "Amazon Basics 128GB", "Raspberry Pi 64GB"] {
+        let e = compare(&pairs(card), 0.05, 0.03).unwrap();
+        assert!(!matches!(e.verdict, Verdict::Faster | Verdict::Slower), "{card}: {e:?}");
+        // Ten figures that vary by up to 10 % from run to run decide within that.
+        assert_eq!(compare(&pairs(card), 0.05, 0.1).unwrap().verdict, Verdict::NoDifference, "{card}: {e:?}");
+    }
+}

@@ -318,9 +318,11 @@ pub fn patch(source: &str, entries: &[&Entry]) -> Result<String, String> {
     }
     places.sort_by_key(|p| p.0);
     let mut out = String::from("--- a/drivers/mmc/core/quirks.h\n+++ b/drivers/mmc/core/quirks.h\n");
-    let mut added = 0;
+    let (mut added, mut before) = (0, 0);
     for (at, text) in places {
-        let (from, to) = (at.saturating_sub(3), (at + 3).min(lines.len()));
+        // Parts of a patch do not share lines.
+        let (from, to) = (at.saturating_sub(3).max(before), (at + 3).min(lines.len()));
+        before = to;
         let new = text.lines().count();
         out += &format!("@@ -{},{} +{},{} @@\n", from + 1, to - from, from + 1 + added, to - from + new);
         lines[from..at].iter().for_each(|l| out += &format!(" {l}\n"));
