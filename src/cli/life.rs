@@ -166,16 +166,21 @@ fn traced(path: &Path) -> anyhow::Result<Workload> {
     Ok(Workload { name: name.to_string(), per_day: [per_day; 2], source, writes: how })
 }
 
-/// `3.1 years (80 %: 0.9 to 12)`.
+/// `3.1 years (0.9 to 12); 2.9 TB written (0.8 TB to 9.1 TB)`.
 fn years(w: &When) -> String {
     let size = |b: f64| match b {
         b if b >= 1e12 => format!("{} TB", three(b / 1e12)),
-        b => format!("{} GB", three(b / 1e9)),
+        b if b >= 1e9 => format!("{} GB", three(b / 1e9)),
+        b => format!("{} MB", three(b / 1e6)),
     };
     let [low, middle, high] = w.bytes.map(size);
     let written = format!("{middle} written ({low} to {high})");
     match w.years {
-        Some([low, middle, high]) => format!("{} years ({} to {}); {written}", three(middle), three(low), three(high)),
+        Some(years) => {
+            let (unit, times) = if years[1] < 0.5 { ("days", 365.25) } else { ("years", 1.0) };
+            let [low, middle, high] = years.map(|y| three(y * times));
+            format!("{middle} {unit} ({low} to {high}); {written}")
+        }
         None => written,
     }
 }

@@ -17,9 +17,10 @@ rmmod vmmc
 # The same card without an answer, and of a maker of whom none is known: two commands at the most, none but the known one.
 modprobe vmmc size_mb=64 manfid=0x1d trace=1
 wait_for /dev/mmcblk0
-dmesg -c >>out/dmesg-before
+item silent-identify nandscope identify /dev/mmcblk0 --health
+dmesg | grep CMD56 >out/silent-commands
+model trace 0
 item check-silent nandscope check /dev/mmcblk0 --quick --health --json -
-dmesg | grep CMD56 >out/check-silent-commands
 rmmod vmmc
 modprobe vmmc size_mb=64 manfid=0x42
 wait_for /dev/mmcblk0
