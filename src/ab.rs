@@ -152,6 +152,8 @@ pub struct Kept {
     pub wrong: [u64; 2],
     /// The first such place.
     pub first: [Option<u64>; 2],
+    /// Bytes that could not be read, under either.
+    pub unread: u64,
     /// Why nothing could be read back.
     pub unchecked: Option<String>,
 }
@@ -445,7 +447,10 @@ impl Written {
             let (mut is, mut should) = (vec![0; len], vec![0; len]);
             match device.load(at, &mut is) {
                 Err(DeviceError::Unsupported(why)) => return Ok(Kept { unchecked: Some(why), ..Kept::default() }),
-                Err(DeviceError::Io { .. }) => is.fill(0),
+                Err(DeviceError::Io { .. }) => {
+                    kept.unread += len as u64;
+                    continue;
+                }
                 other => other?,
             }
             Fill::Random(u64::from(pair)).render(at, &mut should);

@@ -239,9 +239,6 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let whole = back.tell()?;
-    if kept.wrong != [0, 0] {
-        return Ok(ExitCode::from(FAILING));
-    }
     match &run.ended {
         Ended::Failed(why) => bail!("the target failed: {why}. Try another reader or port"),
         Ended::Interrupted if stop.load(Ordering::Relaxed) => eprintln!("nandscope: interrupted after {} pairs", times.len()),
@@ -249,6 +246,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         _ => {}
     }
     Ok(match effect {
+        _ if kept.wrong != [0, 0] || kept.unread > 0 => ExitCode::from(FAILING),
         _ if !whole => ExitCode::FAILURE,
         Some(e) if e.verdict != Verdict::Undecided => ExitCode::SUCCESS,
         _ => ExitCode::from(UNDECIDED),
@@ -307,8 +305,11 @@ fn data(k: &Kept) -> String {
         }
     };
     match k.checked {
-        [0, 0] => String::new(),
-        _ => format!("data: {}; {}\n", side(0), side(1)),
+        [0, 0] if k.unread == 0 => String::new(),
+        _ => {
+            let unread = if k.unread > 0 { format!("; {} could not be read", about(k.unread)) } else { String::new() };
+            format!("data: {}; {}{unread}\n", side(0), side(1))
+        }
     }
 }
 
