@@ -7,6 +7,8 @@
 mod attacks;
 #[path = "blockdev/bed.rs"]
 mod bed;
+#[path = "blockdev/kills.rs"]
+mod kills;
 #[path = "blockdev/region.rs"]
 mod region;
 #[path = "blockdev/safety.rs"]
@@ -32,7 +34,7 @@ fn main() -> ExitCode {
     }
     let filter = args.iter().find(|a| !a.starts_with('-'));
     let (mut passed, mut failed) = (0, Vec::new());
-    let all: Vec<Test> = [transfer::IMAGES, region::IMAGES, undone::IMAGES, &loops()].concat();
+    let all: Vec<Test> = [transfer::IMAGES, region::IMAGES, undone::IMAGES, kills::IMAGES, &loops()].concat();
     for (name, test) in all.into_iter().filter(|(n, _)| filter.is_none_or(|f| n.contains(f.as_str()))) {
         match catch_unwind(test) {
             Ok(()) => passed += 1,
@@ -50,5 +52,5 @@ fn loops() -> Vec<Test> {
         println!("skipped: all tests on loop devices, mounts and swap: {why}");
         return Vec::new();
     }
-    [transfer::LOOPS, safety::LOOPS, region::LOOPS, undone::LOOPS, attacks::LOOPS].concat()
+    [transfer::LOOPS, safety::LOOPS, region::LOOPS, undone::LOOPS, attacks::LOOPS, kills::LOOPS].concat()
 }

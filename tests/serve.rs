@@ -11,6 +11,8 @@ mod common;
 mod content;
 #[path = "serve/fakes.rs"]
 mod fakes;
+#[path = "serve/hostile.rs"]
+mod hostile;
 #[path = "serve/lab.rs"]
 mod lab;
 #[path = "serve/leaving.rs"]

@@ -184,6 +184,9 @@ fn a_directory_and_a_server_tell_the_same() {
     };
     let there = story(&Store { place: ["--db", &server.url] }, &files, dir.path());
     assert_eq!(here, there);
+    for place in [["--dir", survey.to_str().unwrap()], ["--db", &server.url]] {
+        names_are_only_names(&Store { place }, dir.path());
+    }
     // Tables of version 1 are brought to today's, with what they hold.
     let mut db = Db::postgres(&server.url).unwrap();
     db.batch("DROP TABLE cards, facts, damaged, meta").unwrap();
@@ -192,6 +195,50 @@ fn a_directory_and_a_server_tell_the_same() {
     assert_eq!(db.query("SELECT value FROM meta WHERE key = 'version'", &[]).unwrap()[0][0], Val::Int(MIGRATIONS.len() as i64));
     db.execute("UPDATE meta SET value = $1 WHERE key = 'version'", &[Val::Int(99)]).unwrap();
     assert!(Store { place: ["--db", &server.url] }.run(1, &["list"]).1.contains("newer nandscope"));
+}
+
+/// SQL, markup, NUL and paths as names of cards, in words to search for and in ids: nothing but the cards that were added changes.
+fn names_are_only_names(s: &Store, dir: &Path) {
+    let names = [
+        "x'); DROP TABLE cards; --",
+        "\"; DELETE FROM cards WHERE \"1\"=\"1",
+        "$1 || $2 \\' E'\\\\'",
+        "%_%' OR 1=1 --",
+        "../../etc/passwd",
+        "<script>alert(1)</script>",
+        "back\\slash\ttab",
+    ];
+    let count = || s.run(0, &["list", "--all", "--json"]).0.lines().count();
+    let before = count();
+    for (i, name) in names.iter().enumerate() {
+        let path = dir.join("named.txt");
+        std::fs::write(&path, format!("4MiB {0}.{i}M/s\n2MiB 1{0}.{i}M/s\n1MiB 5M/s\n512KiB 4M/s\n", 3 + i)).unwrap();
+        let fields = ["--name", "--maker", "--part", "--host", "--lot", "--url", "--note"].into_iter().flat_map(|f| [f, name]);
+        let args: Vec<&str> = ["add", path.to_str().unwrap()].into_iter().chain(fields).collect();
+        s.run(0, &args);
+        assert_eq!(count(), before + i + 1, "{name}");
+        // Whatever these find, they change nothing.
+        for args in [["search", "--", name], ["show", "--", name], ["remove", "--", name]] {
+            let all: Vec<&str> = ["survey"].into_iter().chain(s.place).chain(args).collect();
+            let out = nandscope(&all);
+            let err = String::from_utf8_lossy(&out.stderr);
+            assert!(
+                matches!(out.status.code(), Some(0 | 1 | 3)) && !err.contains("panicked") && !err.contains("syntax"),
+                "{args:?}: {err}"
+            );
+            if args[0] == "remove" && out.status.success() {
+                s.run(0, &["add", path.to_str().unwrap(), "--name", name]);
+            }
+        }
+        assert_eq!(count(), before + i + 1, "{name}");
+    }
+    // A NUL, which PostgreSQL cannot keep.
+    let text = std::fs::read_to_string(dir.join("toshiba-emmc.json")).unwrap();
+    let mut report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    report["target"]["model"] = "nul\0byte\u{1b}[2J".into();
+    std::fs::write(dir.join("nul.json"), report.to_string()).unwrap();
+    s.run(0, &["add", dir.join("nul.json").to_str().unwrap()]);
+    assert_eq!(count(), before + names.len() + 1);
 }
 
 /// Tables as the first version made them, with one card.

@@ -4,7 +4,6 @@ use crate::units::Bytes;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use nandscope_sim::{Model, cards};
-use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -28,9 +27,6 @@ enum What {
     },
 }
 
-/// The longest model file that is read, in bytes.
-const LONGEST: u64 = 1 << 20;
-
 pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
     match a.what {
         None => {
@@ -51,12 +47,7 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
         }
         Some(What::Check { file }) => {
             let name = file.display().to_string();
-            let mut text = String::new();
-            let open = std::fs::File::open(&file).with_context(|| format!("cannot read {name}"))?;
-            open.take(LONGEST + 1).read_to_string(&mut text).with_context(|| format!("cannot read {name}"))?;
-            if text.len() as u64 > LONGEST {
-                bail!("{name} is larger than 1 MiB; a card model is a short text");
-            }
+            let text = crate::device::model_text(&file).with_context(|| format!("cannot read {name}"))?;
             let m = Model::parse(&text, &name)?;
             say!("{name}: a valid card, {}", Bytes(m.card.capacity));
             truth(&m);

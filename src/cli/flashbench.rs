@@ -167,6 +167,9 @@ fn setting(s: &str) -> Result<Set, String> {
     Ok((name.trim().to_string(), i128::from(expression(value)?)))
 }
 
+/// The longest pattern that is read, in bytes: a loop says in a line what takes millions of lines without one.
+const LONGEST: u64 = 16 << 20;
+
 /// A test, and the command line that stands above its lines.
 struct Task {
     head: String,
@@ -328,6 +331,9 @@ fn tasks(a: &FlashbenchArgs, g: &Geometry) -> Result<Vec<Task>, Failure> {
     }
     if let Some(path) = &a.program {
         let name = path.display().to_string();
+        if std::fs::metadata(path).is_ok_and(|m| m.len() > LONGEST) {
+            return Err(Failure::Usage(format!("{name} is larger than {}; write what repeats as 'repeat'", Bytes(LONGEST))).into());
+        }
         let text = std::fs::read_to_string(path).map_err(|e| Failure::Usage(format!("cannot read {name}: {e}")))?;
         let set: String = a.set.iter().map(|(k, v)| format!(" --set {k}={v}")).collect();
         let job = Job::Pattern { pattern: Pattern::parse(&name, &text)?, set: a.set.clone(), seed: a.seed };

@@ -350,7 +350,7 @@ pub(super) fn parse(rest: &str) -> Result<SimTarget> {
         }
     }
     let model = if place.ends_with(".toml") || place.contains('/') {
-        let text = std::fs::read_to_string(place).map_err(|e| wrong(format!("{e}; 'nandscope cards' lists the built-in cards")))?;
+        let text = model_text(place.as_ref()).map_err(|e| wrong(format!("{e}; 'nandscope cards' lists the built-in cards")))?;
         Model::parse(&text, place)
     } else {
         let text = nandscope_sim::cards::text(place).ok_or_else(|| {
@@ -365,6 +365,21 @@ pub(super) fn parse(rest: &str) -> Result<SimTarget> {
         Some(p) => (Model { host: Host::of(p), ..model }, format!("&host={}", p.name())),
     };
     Ok(SimTarget { name: format!("sim:{place}?seed={seed}{on}"), model, seed, content })
+}
+
+/// The text of a card model in a file; it is short.
+///
+/// # Errors
+/// It cannot be read, is no text, or is larger than 1 MiB.
+pub fn model_text(path: &std::path::Path) -> std::io::Result<String> {
+    use std::io::Read;
+    const LONGEST: u64 = 1 << 20;
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LONGEST {
+        return Err(std::io::Error::other("it is larger than 1 MiB; a card model is a short text"));
+    }
+    Ok(text)
 }
 
 #[cfg(test)]

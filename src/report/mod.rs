@@ -180,10 +180,15 @@ impl Inference {
     }
 }
 
+/// What would steer a terminal; lines and columns do not.
+fn steers(c: char) -> bool {
+    c.is_control() && c != '\n' && c != '\t'
+}
+
 /// Takes out of every text what would steer a terminal.
-fn scrub(v: &mut serde_json::Value) {
+pub fn scrub(v: &mut serde_json::Value) {
     match v {
-        serde_json::Value::String(s) if s.contains(|c: char| c.is_control() && c != '\n') => s.retain(|c| !c.is_control() || c == '\n'),
+        serde_json::Value::String(s) if s.contains(steers) => s.retain(|c| !steers(c)),
         serde_json::Value::Array(all) => all.iter_mut().for_each(scrub),
         serde_json::Value::Object(all) => all.iter_mut().for_each(|x| scrub(x.1)),
         _ => {}

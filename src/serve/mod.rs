@@ -52,7 +52,7 @@ pub type Result<T> = std::result::Result<T, ServeError>;
 pub fn model(card: &str) -> Result<Model> {
     let place = card.strip_prefix("sim:").unwrap_or(card);
     let parsed = if place.ends_with(".toml") || place.contains('/') {
-        let text = std::fs::read_to_string(place).map_err(|e| ServeError::Card(format!("cannot read {place}: {e}")))?;
+        let text = crate::device::model_text(place.as_ref()).map_err(|e| ServeError::Card(format!("cannot read {place}: {e}")))?;
         Model::parse(&text, place)
     } else {
         let text = nandscope_sim::cards::text(place).ok_or_else(|| {

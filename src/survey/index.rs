@@ -92,6 +92,9 @@ pub fn sync(db: &mut Db, cards: &Path, sum: Option<i64>) -> Result<()> {
 pub fn parse(text: &str) -> std::result::Result<Record, String> {
     let mut r: Record = serde_json::from_str(text)
         .map_err(|e| if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() })?;
+    if ["\\u00", "\\b", "\\f", "\\r"].iter().any(|c| text.contains(c)) || text.contains(|c: char| c.is_control() && c != '\n') {
+        r = r.plain();
+    }
     r.mend();
     match r.schema.as_str() {
         SCHEMA if !r.id.is_empty() => Ok(r),

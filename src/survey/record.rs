@@ -5,7 +5,7 @@ use crate::compare::Subject;
 use crate::finding::Findings;
 use crate::lab::experiment::SCHEMA as FRAG;
 use crate::report::counterfeit::{Counterfeit, genuine};
-use crate::report::{Report, SCHEMA as REPORT, privacy};
+use crate::report::{Report, SCHEMA as REPORT, privacy, scrub};
 use crate::samples::import::{self, foreign};
 use crate::samples::metric::{Metric, Over};
 use crate::units::MIB;
@@ -185,7 +185,18 @@ impl Record {
             None => r.source.sha256[..12].into(),
             Some(n) => hex(&Sha256::digest(format!("{original}\ncard {n}").as_bytes()))[..12].into(),
         };
-        r
+        r.plain()
+    }
+
+    /// Without characters that would steer a terminal, but for the original, which is never printed.
+    pub fn plain(mut self) -> Record {
+        let original = std::mem::take(&mut self.original);
+        if let Ok(mut value) = serde_json::to_value(&self) {
+            scrub(&mut value);
+            self = serde_json::from_value(value).unwrap_or(self);
+        }
+        self.original = original;
+        self
     }
 
     /// Whether the figure is one of those that contradict themselves. A flag that names no figure is of all (G7).

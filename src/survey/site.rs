@@ -121,6 +121,18 @@ fn dash(t: &str) -> &str {
     if t.is_empty() { "-" } else { t }
 }
 
+/// Characters of an original, and figures of a card, that its page shows.
+const ORIGINAL: usize = 100_000;
+const FIGURES: usize = 500;
+
+/// The first characters of a text, and how many there are more.
+fn first(text: &str) -> (&str, usize) {
+    match text.char_indices().nth(ORIGINAL) {
+        Some((at, _)) => (&text[..at], text[at..].chars().count()),
+        None => (text, 0),
+    }
+}
+
 /// The page of a card: the report where there is one, else its figures.
 fn page(r: &Record) -> String {
     let back = "<p><a href=\"../index.html\">All cards</a></p>";
@@ -174,16 +186,20 @@ fn page(r: &Record) -> String {
                     div.scroll role="region" tabindex="0" aria-label="Figures" { table {
                         caption { "Only figures under equal conditions can be compared; the host is part of the measurement" }
                         thead { tr { th scope="col" { "What" } th scope="col" { "Conditions" } th scope="col" { "Value" } th scope="col" { "Passes" } } }
-                        tbody { @for m in &r.metrics { tr {
+                        tbody { @for m in r.metrics.iter().take(FIGURES) { tr {
                             th scope="row" { (m.name) } td { (m.conditions) } td.value { (three(m.value)) " " (m.unit) }
                             td { @if m.passes.is_empty() { "1" } @else { (m.over.word()) " of " (m.passes.iter().map(|p| three(*p)).collect::<Vec<_>>().join(", ")) } }
                         } } }
                     } }
+                    @if r.metrics.len() > FIGURES { p.muted { (r.metrics.len() - FIGURES) " more figures are in the survey." } }
                 }
             }
             @if !r.flags.is_empty() { section aria-labelledby="flags" { h2 id="flags" { "Flags" } ul { @for f in &r.flags { li { span.care { (f) } } } } } }
             @if !r.notes.is_empty() { section aria-labelledby="notes" { h2 id="notes" { "Notes" } ul { @for n in &r.notes { li { (n) } } } } }
-            @if let Some(text) = r.original.as_str() { details { summary { "The original" } pre tabindex="0" { (text) } } }
+            @if let Some(text) = r.original.as_str() {
+                @let (shown, left) = first(text);
+                details { summary { "The original" } pre tabindex="0" { (shown) } @if left > 0 { p.muted { (left) " more characters are in the survey." } } }
+            }
         }
     };
     html::shell(&c.name, STYLE, &body)

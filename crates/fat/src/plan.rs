@@ -210,7 +210,7 @@ pub fn plan(o: &Options) -> Result<Layout, PlanError> {
     };
     let cluster = match (o.cluster, o.convention) {
         (Some(c), _) => c,
-        (None, Convention::Careless) => pc_cluster(o.capacity, kinds[0]),
+        (None, Convention::Careless) => pc_cluster(o.capacity, kinds[0]).max(o.sector),
         // A cluster that does not divide the unit would lie across a boundary somewhere.
         (None, _) => {
             let most = if kinds[0] == FatType::ExFat { sd_cluster } else { sd_cluster.min(64 * KIB) };

@@ -154,11 +154,18 @@ fn entries(line: &str) -> Vec<(String, String, String)> {
     }
 }
 
+/// Characters of a name with its colon, at most.
+const LONGEST: usize = 40;
+
 /// Splits `path/name:value` at the first known name; paths themselves may hold colons (`mmc0:0001`).
 fn grep_line(line: &str) -> Option<(&str, &str, &str)> {
-    let found = KNOWN.iter().filter_map(|name| line.find(&format!("/{name}:")).map(|at| (at, *name))).min()?;
-    let (folder, name) = (&line[..found.0], found.1);
-    Some((folder, name, &line[found.0 + name.len() + 2..]))
+    line.match_indices('/').find_map(|(at, _)| {
+        let rest = &line[at + 1..];
+        // No name is longer.
+        let end = rest.bytes().take(LONGEST).position(|b| b == b':')?;
+        let name = KNOWN.iter().find(|n| n.as_bytes() == &rest.as_bytes()[..end])?;
+        Some((&line[..at], *name, &rest[end + 1..]))
+    })
 }
 
 #[cfg(test)]
