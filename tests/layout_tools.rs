@@ -150,7 +150,7 @@ fn plans_make_what_they_promise() {
                 "\"$CONSENT\"" => consent.as_str(),
                 w => w,
             });
-            let words: Vec<&str> = words.chain(["--quiet"]).collect();
+            let words: Vec<&str> = words.collect();
             assert_eq!(nandscope(&words).0, Some(0));
             let (code, text) = nandscope(&["layout", "audit", name]);
             assert!(code == Some(0) && text.contains("that of the SD convention, field by field"), "{text}");

@@ -332,7 +332,7 @@ fn tasks(a: &FlashbenchArgs, g: &Geometry) -> Result<Vec<Task>, Failure> {
     if let Some(path) = &a.program {
         let name = path.display().to_string();
         if std::fs::metadata(path).is_ok_and(|m| m.len() > LONGEST) {
-            return Err(Failure::Usage(format!("{name} is larger than {}; write what repeats as 'repeat'", Bytes(LONGEST))).into());
+            return Err(Failure::Usage(format!("{name} is larger than {}; write what repeats as 'repeat'", Bytes(LONGEST))));
         }
         let text = std::fs::read_to_string(path).map_err(|e| Failure::Usage(format!("cannot read {name}: {e}")))?;
         let set: String = a.set.iter().map(|(k, v)| format!(" --set {k}={v}")).collect();

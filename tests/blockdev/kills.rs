@@ -274,7 +274,7 @@ fn what_is_lost_is_listed_by_every_command() {
         ("probe TARGET --write --time 60s --region 1MiB..24MiB", 3_000_000),
         ("partitions TARGET --write --time 60s --part 0..24MiB", 3_000_000),
         ("ab TARGET --write --b split=8KiB --load random --pairs 1000 --count 63 --region 1MiB..24MiB", 14_000_000),
-        ("flashbench TARGET -O --open-au-nr=8 --erasesize=1048576 --blocksize=512 --offset=8388608", 6_000_000),
+        ("flashbench TARGET -O --open-au-nr=8 --spacing=2 --erasesize=1048576 --blocksize=512 --offset=8388608", 6_000_000),
     ] {
         let d = dir(true);
         let m = Mount::on("none", &d.path().join("small"), &["-t", "tmpfs", "-o", "size=60m"]);
