@@ -284,7 +284,10 @@ fn tasks(a: &FlashbenchArgs, g: &Geometry) -> Result<Vec<Task>, Failure> {
     let reads = u32::try_from(a.count.unwrap_or(8)).map_err(|_| Failure::Usage("--count is too large".into()))?;
     let writes = if a.count.is_some() { reads } else { 1 };
     let small = |v: u64, option: &str| u32::try_from(v).map_err(|_| Failure::Usage(format!("--{option}={v} is too large")));
-    let target = if a.target.starts_with("sim:") {
+    let quote = if a.target.contains('\'') { '"' } else { '\'' };
+    let target = if device::is_program(&a.target) && a.target.contains(char::is_whitespace) {
+        format!("{quote}{}{quote}", a.target)
+    } else if a.target.starts_with("sim:") || device::is_program(&a.target) {
         a.target.clone()
     } else {
         std::fs::canonicalize(&a.target).map_or(a.target.clone(), |p| p.display().to_string())

@@ -158,7 +158,8 @@ impl Logs {
             return t + self.close(log, card);
         }
         match place {
-            Some(i) if card.oldest => self.open.insert(i, log),
+            // Another may have given way meanwhile.
+            Some(i) if card.oldest => self.open.insert(i.min(self.open.len()), log),
             _ => self.open.push_back(log),
         }
         t

@@ -255,10 +255,21 @@ pub fn maker(text: &str) -> Option<&'static str> {
     named.all(|m| m == one).then_some(one)
 }
 
+/// Names of targets that only nandscope has.
+const OWN: [&str; 3] = ["sim:", "exec:", "serial:"];
+
+/// Is a target of our own named in this text?
+pub fn names_own(text: &str) -> bool {
+    OWN.iter().any(|o| text.contains(o))
+}
+
 /// "/dev/mmcblk0p9" is a part of "/dev/mmcblk0", "/dev/sdb1" of "/dev/sdb".
 pub fn disk(path: &str) -> Option<String> {
     if let Some(card) = path.strip_prefix("sim:") {
         return (!card.is_empty()).then(|| format!("sim:{}", card.split('?').next().unwrap_or(card)));
+    }
+    if OWN.iter().any(|o| path.starts_with(o)) {
+        return Some(path.to_string());
     }
     let rest = path.strip_prefix("/dev/")?;
     let name: String = rest.trim_end_matches([':', ',', ';', ')', '.', '"', '\'']).to_string();

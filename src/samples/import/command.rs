@@ -47,7 +47,9 @@ pub fn command(text: &str) -> Option<Context> {
         let before = text.trim_start_matches('#').trim_start();
         let first = split(before).into_iter().find(|w| !matches!(w.as_str(), "sudo" | "time" | "nice"))?;
         let rooted = first.ends_with("/flashbench") && before.contains(" -");
-        if !first.ends_with("flashbench") || !(rooted || before.contains(" /") || before.contains(" sim:")) {
+        if !first.ends_with("flashbench")
+            || !(rooted || before.contains(" /") || split(before).iter().any(|w| super::card::disk(w).is_some()))
+        {
             return None;
         }
     }
@@ -295,6 +297,10 @@ mod tests {
         let c = command("$ for i in 1 2 3; do ./flashbench -O --open-au-nr=$i /dev/sdb; done").unwrap();
         assert_eq!((c.n, c.queue), (None, vec![1, 2, 3]));
         assert_eq!(command("# command: flashbench -O --open-au-nr=9"), None);
+        for card in ["'exec:./card block 3'", "\"exec:python3 'my card.py'\"", "exec:true", "serial:/dev/ttyACM0@9600", "sim:x"] {
+            let c = command(&format!("# flashbench -O --open-au-nr=3 --erasesize=1048576 {card}")).unwrap();
+            assert_eq!((c.n, c.disk.is_some()), (Some(3), true), "{card}");
+        }
         assert_eq!(command("cd flashbench-master"), None);
     }
 

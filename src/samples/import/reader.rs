@@ -107,7 +107,7 @@ impl Reader {
             }
             self.line(&head, None);
         }
-        if line.text.contains("flashbench -") && !line.text.contains("/dev/") && !line.text.contains("sim:") {
+        if line.text.contains("flashbench -") && !line.text.contains("/dev/") && !super::card::names_own(&line.text) {
             self.held = Some(line.clone());
             return;
         }
