@@ -264,13 +264,13 @@ pub struct Finding {
     /// The experiments it rests on.
     #[serde(default)]
     pub from: Vec<String>,
+    /// Of open AUs: so many settled once, and later they did not. What was written before takes room in the card's table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_once: Option<Number>,
 }
 
 /// Where another run or experiment contradicts, this one may be the one that is fooled.
 pub const CONTRADICTED: f64 = 0.85;
-
-/// Part of the reason where AUs that settled once did not do so later.
-pub const BY_HISTORY: &str = "this card goes by what was written before";
 
 /// No quantity is larger: more than 2^64 bytes are no address.
 const MOST: f64 = 18_446_744_073_709_551_616.0;
@@ -305,6 +305,7 @@ impl Finding {
             caveats: vec![],
             reason: None,
             from: vec![],
+            settled_once: None,
         }
     }
 

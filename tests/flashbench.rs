@@ -187,6 +187,56 @@ fn stalls_stand_below_the_table_that_does_not_show_them() {
     }
 }
 
+/// A card that coalesces what goes on where the last write ended, with so many pages programmed together.
+fn coalescing(page: u64, unit: u64, after: u64, commit: &str) -> Model {
+    let text = format!(
+        "name = \"t\"\nabout = \"coalesces\"\n[host]\ncommand = \"150 us\"\nrate = \"25 MB/s\"\njitter = \"5 us\"\n[card]\n\
+         capacity = \"2 GiB\"\ncommand = \"350 us\"\ncombine = true\ncombine_after = {after}\n[nand]\npage = \"{page} KiB\"\n\
+         access_unit = \"{unit} KiB\"\nwrite_unit = \"{unit} KiB\"\nerase_block = \"4 MiB\"\nprogram = \"0.9 ms\"\ncommit = \"{commit}\"\n\
+         rest_rate = \"20 MB/s\"\ncopy = \"2 ms\"\nerase = \"2 ms\"\n[ftl]\nkind = \"block-map\"\nopen_linear = 12\nopen_random = 12\n"
+    );
+    Model::parse(&text, "t").unwrap()
+}
+
+/// Q5: on the SanDisk of the quirks thread it was the write alignment that made the page stand out, and reads were flat. On cards that take
+/// what goes on where the last write ended into a buffer, a write out of the blue rewrites what is programmed together: that shows, of any
+/// size, at any block, with any seed; and what is named is that unit.
+#[test]
+fn write_alignment_shows_the_page_of_cards_that_coalesce() {
+    let unit_of = |model: &Model, block: u64, seed: u64| {
+        let mut d = SimDevice::new(model, seed);
+        let rows = table(&Align { write: true, passes: 8, seed, ..align(block) }, &mut d).rows;
+        let mut text = format!("# flashbench -A --blocksize={block}\n").into_bytes();
+        nandscope::flashbench::align::print(&rows, &mut text).unwrap();
+        let all = nandscope::infer::tables::infer(&nandscope::samples::import::read(&[("t", String::from_utf8(text).unwrap())]).unwrap());
+        let page = all.get(Quantity::Page).unwrap().clone();
+        (rows, all.get(Quantity::WriteUnit).unwrap().clone(), page)
+    };
+    let sandisk = Model::parse(cards::text("sandisk-emmc").unwrap(), "sandisk-emmc").unwrap();
+    let cards = [
+        (sandisk, 16),
+        (coalescing(4, 8, 1, "0.5 ms"), 8),
+        (coalescing(8, 32, 1, "3 ms"), 32),
+        (coalescing(16, 16, 2, "1 ms"), 16),
+        (coalescing(4, 64, 3, "4 ms"), 64),
+    ];
+    for (i, (model, unit)) in cards.iter().enumerate() {
+        for (k, block) in [KIB, 2 * KIB, 4 * KIB].into_iter().filter(|b| 2 * b < unit * KIB).enumerate() {
+            let seed = (i * 7 + k * 3) as u64;
+            let (rows, f, page) = unit_of(model, block, seed);
+            let name = format!("unit {unit} KiB, block {block}, seed {seed}");
+            assert_eq!(f.number(), Some((unit * KIB) as f64), "{name}: {f:?}\n{rows:?}");
+            for r in rows.iter().filter(|r| r.align < 64 * MIB) {
+                let crosses = r.align.is_multiple_of(unit * KIB);
+                assert_eq!(r.diff() > 500_000.0, crosses, "{name}: {r:?}");
+                assert!(crosses || r.diff().abs() < 50_000.0, "{name}: {r:?}");
+            }
+            // A page may be smaller than what is programmed together.
+            assert!(page.value.is_none(), "{name}: {page:?}");
+        }
+    }
+}
+
 /// Other programs and `infer` read the table as before.
 #[test]
 fn infer_reads_a_table_with_stalls_below_it() {

@@ -1,11 +1,12 @@
 //! The experiment `multi-block` on the built-in cards, through the command interface of the simulated ones.
 
+mod common;
+
 use nandscope::device::{Access, Device, Fill, Machine, Op, SimDevice};
-use nandscope::experiment::run::{Limits, run};
-use nandscope::experiment::{self, Setup};
-use nandscope::finding::{Finding, Findings, Quantity};
+use nandscope::experiment;
+use nandscope::finding::{Finding, Quantity};
 use nandscope::samples::{Ended, Run};
-use nandscope::units::{Bytes, Nanos};
+use nandscope::units::Bytes;
 use nandscope::workload::library::Library;
 use nandscope::workload::records::{Plan, run as bench};
 use nandscope_sim::model::{Host, Profile};
@@ -18,15 +19,7 @@ fn it_runs_on_every_simulated_card() {
     let mut decided = 0;
     for (name, text) in cards::ALL {
         let model = Model::parse(text, name).unwrap();
-        let mut device = SimDevice::new(&model, 3);
-        let geometry = device.geometry().clone();
-        let known = Findings::default();
-        // Behind the flash it really has, a counterfeit card fails.
-        let region = 0..model.truth().real_capacity.min(geometry.size);
-        let setup = Setup { geometry: &geometry, region, known: &known, runs: &[], writes: u64::MAX };
-        let stop = AtomicBool::new(false);
-        let limits = Limits { deadline: Nanos(1_800_000_000_000), stop: &stop, seed: 5 };
-        let run = run(exp, &setup, &mut device, &limits, &mut |_| {});
+        let run = common::run_alone("multi-block", &model, 5, 1800);
         assert!(!matches!(run.ended, Ended::Failed(_)), "{name}: {:?}", run.faults);
         for f in exp.infer(&run) {
             decided += u32::from(f.value.is_some());
@@ -46,15 +39,7 @@ fn measured(model: &Model, seed: u64) -> Vec<Finding> {
 }
 
 fn run_of(model: &Model, seed: u64) -> Run {
-    let exp = experiment::by_name("multi-block").unwrap();
-    let mut device = SimDevice::new(model, seed);
-    let geometry = device.geometry().clone();
-    let known = Findings::default();
-    let region = 0..model.truth().real_capacity.min(geometry.size);
-    let setup = Setup { geometry: &geometry, region, known: &known, runs: &[], writes: u64::MAX };
-    let stop = AtomicBool::new(false);
-    let limits = Limits { deadline: Nanos(7_200_000_000_000), stop: &stop, seed };
-    run(exp, &setup, &mut device, &limits, &mut |_| {})
+    common::run_alone("multi-block", model, seed, 7200)
 }
 
 fn found(all: &[Finding], q: Quantity) -> &Finding {

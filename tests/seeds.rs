@@ -107,6 +107,25 @@ fn a_table_taken_up_by_earlier_aus_is_not_taken_for_a_small_one() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A card that keeps AUs open which came back may hold one of its own search beside the AUs that decide its count: where random order
+/// shows that it goes by history, what was counted is a bound, with any size of table, either rule and any seed.
+#[test]
+fn a_count_beside_aus_that_are_held_is_a_bound() {
+    let mut jobs = vec![];
+    for (i, (linear, protect)) in [(20, 12), (20, 12), (8, 12), (12, 8), (28, 8), (16, 20)].into_iter().enumerate() {
+        for (random, protected, evict) in [(linear, 0, "lru"), (linear / 2, 0, "lru"), (linear, linear / 2, "lru"), (linear, 0, "fifo")] {
+            jobs.push((keeps(linear, random, evict, protect, protected, true), 6 + 5 * i as u64));
+        }
+    }
+    let wrong = probed(&jobs, |model, seed, findings| {
+        let linear = findings.iter().find(|f| f.quantity == Quantity::OpenAusLinear).unwrap();
+        let most = f64::from(model.truth().open_aus_linear.unwrap());
+        let sound = linear.number().is_none_or(|n| n == most) && linear.at_least.is_none_or(|b| b.0 <= most);
+        if sound { vec![] } else { vec![format!("{} seed {seed}: {linear:?}", model.name)] }
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// The SanDisk of the quirks thread: 20 in both orders, or a bound that is no more than that; 20 in most runs.
 #[test]
 fn the_sandisk_of_the_thread_keeps_twenty_open() {

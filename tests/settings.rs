@@ -1,11 +1,12 @@
 //! What a host had better do, on simulated cards with the property, without it, and noisy ones: `small-writes` (Q14, Q16) and the
 //! comparison of two settings (Q15).
 
+mod common;
+
 use nandscope::ab::{self, Load, Plan};
 use nandscope::device::{Device, SimDevice};
-use nandscope::experiment::run::{Limits, run};
-use nandscope::experiment::{self, Setup};
-use nandscope::finding::{Finding, Findings, Quantity};
+use nandscope::experiment;
+use nandscope::finding::{Finding, Quantity};
 use nandscope::infer::ab::{Effect, Verdict, compare};
 use nandscope::samples::{Ended, Run};
 use nandscope::units::Nanos;
@@ -17,15 +18,7 @@ fn model(name: &str) -> Model {
 }
 
 fn small_writes(m: &Model, seed: u64) -> Vec<Finding> {
-    let exp = experiment::by_name("small-writes").unwrap();
-    let mut device = SimDevice::new(m, seed);
-    let geometry = device.geometry().clone();
-    let known = Findings::default();
-    let setup =
-        Setup { geometry: &geometry, region: 0..m.truth().real_capacity.min(geometry.size), known: &known, runs: &[], writes: u64::MAX };
-    let stop = AtomicBool::new(false);
-    let run = run(exp, &setup, &mut device, &Limits { deadline: Nanos(7_200_000_000_000), stop: &stop, seed }, &mut |_| {});
-    exp.infer(&run)
+    experiment::by_name("small-writes").unwrap().infer(&common::run_alone("small-writes", m, seed, 7200))
 }
 
 fn of(f: &[Finding], q: Quantity) -> &Finding {

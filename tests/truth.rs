@@ -289,7 +289,7 @@ fn fat_zones_of_all_sizes_are_right_or_undecided() {
 fn evidence_of_no_open_au_says_what_it_is_held_against() {
     let model = Model::parse(cards::text("sandisk-c2-2gb").unwrap(), "sandisk-c2-2gb").unwrap();
     for f in &probe_model(&model, 1, true).findings.0 {
-        assert!(f.evidence.iter().all(|e| !e.contains("; 1 AUs:") && !e.contains("1 AUs in turn")), "{f:?}");
+        assert!(f.evidence.iter().all(|e| !e.contains("; 1 AUs:") && !e.contains("1 AUs interleaved")), "{f:?}");
     }
 }
 

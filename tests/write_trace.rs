@@ -2,11 +2,11 @@
 
 #[path = "boards/run.rs"]
 mod boards;
+mod common;
 
 use nandscope::device::{Device, Machine, SimDevice};
-use nandscope::experiment::run::{Limits, run};
-use nandscope::experiment::{self, Setup};
-use nandscope::finding::{Finding, Findings, Quantity};
+use nandscope::experiment;
+use nandscope::finding::{Finding, Quantity};
 use nandscope::infer::trace::infer_trace;
 use nandscope::samples::busy::Trace;
 use nandscope::samples::{Ended, firmware};
@@ -19,17 +19,9 @@ use nandscope_sim::{Model, cards};
 use std::sync::atomic::AtomicBool;
 
 fn findings(model: &Model, seed: u64) -> Vec<Finding> {
-    let exp = experiment::by_name("write-trace").unwrap();
-    let mut device = SimDevice::new(model, seed);
-    let geometry = device.geometry().clone();
-    let known = Findings::default();
-    let region = 0..model.truth().real_capacity.min(geometry.size);
-    let setup = Setup { geometry: &geometry, region, known: &known, runs: &[], writes: u64::MAX };
-    let stop = AtomicBool::new(false);
-    let limits = Limits { deadline: Nanos(1_800_000_000_000), stop: &stop, seed };
-    let run = run(exp, &setup, &mut device, &limits, &mut |_| {});
+    let run = common::run_alone("write-trace", model, seed, 1800);
     assert!(!matches!(run.ended, Ended::Failed(_)), "{}: {:?}", model.name, run.faults);
-    exp.infer(&run)
+    experiment::by_name("write-trace").unwrap().infer(&run)
 }
 
 fn value(all: &[Finding], q: Quantity) -> Option<f64> {

@@ -6,7 +6,8 @@ mod target;
 
 use super::width;
 use crate::device::{CardState, DeviceError};
-use crate::report::bench::{Bench, Price, Style};
+use crate::report::bench::{Bench, Style};
+use crate::survey::price::Price;
 use crate::units::{Bytes, Nanos, parse_duration};
 use crate::workload::records::Sync;
 use anyhow::{Context, bail};

@@ -57,7 +57,7 @@ pub struct PlanArgs {
     /// Share of the files each pass removes
     #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
     churn: f64,
-    /// Files written in turn
+    /// Files written interleaved
     #[arg(long, value_name = "N", default_value_t = 16)]
     together: u32,
     /// Mean size of the pieces they are written in [default: one cluster]

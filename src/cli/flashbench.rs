@@ -51,10 +51,10 @@ pub struct FlashbenchArgs {
     /// AUs that --find-fat looks at
     #[arg(short = 'F', long, value_name = "N", default_value = "6", value_parser = number)]
     fat_nr: u64,
-    /// Writes in several AUs in turn
+    /// Writes interleaved in several AUs
     #[arg(short = 'O', long)]
     open_au: bool,
-    /// AUs that --open-au writes in turn: N, or several tables as 1-6 or 2,4,8
+    /// AUs that --open-au writes interleaved: N, or several tables as 1-6 or 2,4,8
     #[arg(short = '0', long, value_name = "N", default_value = "2", value_parser = counts)]
     open_au_nr: Counts,
     /// Reads of doubling size: a rate and an access time

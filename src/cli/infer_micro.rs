@@ -91,6 +91,7 @@ fn judge(name: String, mut log: Log, rates: &[Bytes]) -> Judged {
                 cluster: None,
                 kernel: false,
                 cached: false,
+                layers: vec![],
                 again: String::new(),
             }),
         }

@@ -33,8 +33,7 @@ impl Lots {
     fn new(what: String, host: Option<String>, unit: &str, quantity: Option<Quantity>, a: Vec<f64>, b: Vec<f64>) -> Lots {
         let tested = (a.len() >= 2 && b.len() >= 2).then(|| permutation(&a, &b));
         let time = |q: Quantity| [" ms", " µs"].iter().any(|u| q.show(1.5).ends_with(u));
-        let (x, y) = (median(&a), median(&b));
-        let ratio = (quantity.is_none_or(|q| q.is_rate() || time(q)) && x > 0.0 && y > 0.0).then(|| x / y);
+        let ratio = centres(&a, &b).filter(|_| quantity.is_none_or(|q| q.is_rate() || time(q))).map(|c| c.ratio);
         let least = tested.map_or(1.0, |t| t.1);
         Lots { what, host, unit: unit.into(), quantity, a, b, ratio, p: tested.map(|t| t.0), least }
     }
@@ -54,6 +53,23 @@ impl Lots {
             Some(p) => format!("no difference shown (p = {p:.2})"),
         }
     }
+}
+
+/// Two classes by one figure: the centre of a class is its median, so that one odd card does not carry it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Centres {
+    pub medians: [f64; 2],
+    /// The first median over the second.
+    pub ratio: f64,
+    /// The lowest of the first over the highest of the second, and the highest over the lowest.
+    pub range: [f64; 2],
+}
+
+/// The centres of two classes of cards; `None` where one is empty or has figures that are not above 0.
+pub fn centres(a: &[f64], b: &[f64]) -> Option<Centres> {
+    let ([x, x0, x1], [y, y0, y1]) = (spread(a), spread(b));
+    let sound = !a.is_empty() && !b.is_empty() && x0 > 0.0 && y0 > 0.0;
+    sound.then(|| Centres { medians: [x, y], ratio: x / y, range: [x0 / y1, x1 / y0] })
 }
 
 /// Median, lowest and highest.

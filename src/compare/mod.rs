@@ -9,7 +9,7 @@ mod rewrites;
 mod samples;
 mod trend;
 
-pub use lots::{Lots, hosts_apart, lots, permutation, spread};
+pub use lots::{Centres, Lots, centres, hosts_apart, lots, permutation, spread};
 pub use rewrites::{policies_differ, rewrites};
 pub use samples::{Condition, Experiment, mann_whitney, samples};
 pub use trend::{Trend, trend};

@@ -32,8 +32,8 @@ pub struct OpenAu<const RANDOM: bool>;
 
 static LINEAR_ABOUT: About = About {
     name: "open-au-linear",
-    question: "How many AUs can be written in turn, each in linear order?",
-    method: "N AUs in turn, one small write each, order changed every round; N grows until rounds stay slow, then is bisected",
+    question: "How many AUs can be written interleaved, each sequentially?",
+    method: "N AUs interleaved, one small write each, order changed every round; N grows until rounds stay slow, then is bisected",
     writes: true,
     answers: &[Quantity::OpenAusLinear, Quantity::CloseCostMs, Quantity::Mapping, Quantity::WriteCache],
     roles: &["open", "round 1", "round 2", "round 3", "round 4"],
@@ -42,7 +42,7 @@ static LINEAR_ABOUT: About = About {
 
 static RANDOM_ABOUT: About = About {
     name: "open-au-random",
-    question: "How many AUs can be written in turn, each in random order?",
+    question: "How many AUs can be written interleaved, each in random order?",
     method: "as open-au-linear, with random positions inside each AU",
     answers: &[Quantity::OpenAusRandom, Quantity::CloseCostMs, Quantity::Mapping, Quantity::WriteCache],
     ..LINEAR_COPY
@@ -358,12 +358,18 @@ fn last_trials(run: &Run, history: &[(u32, Trial)], random: bool) -> Vec<Visits>
     (0..all.len()).filter(|&i| later(i) < 3 || all[i].settled(random)).map(|i| all[i].clone()).collect()
 }
 
-/// Slow visits where none can have closed anything, of how many: one AU in linear order, at first and once more.
-fn stalls(run: &Run, line: f64) -> (u32, u32) {
+/// µs of the visits where none can have closed anything: one AU in linear order, at first and once more.
+fn references(run: &Run, line: f64) -> Vec<f64> {
     let mut f = fast(run);
     if became_slow(run, line).is_none() {
         f.extend(later(run, |c| c.get("random") == CONTROL));
     }
+    f
+}
+
+/// Slow ones of these, of how many.
+fn stalls(run: &Run, line: f64) -> (u32, u32) {
+    let f = references(run, line);
     (f.iter().filter(|&&t| t > line).count() as u32, f.len() as u32)
 }
 
@@ -522,7 +528,7 @@ fn figures(run: &Run, random: bool) -> Vec<Figure> {
         }
     }
     vec![Figure {
-        title: format!("time of a write, N AUs in turn, {} order", if random { "random" } else { "linear" }),
+        title: format!("time of a write, N AUs interleaved, {} order", if random { "random" } else { "linear" }),
         x: "N".into(),
         y: "ms".into(),
         log_x: true,

@@ -21,7 +21,7 @@ pub struct SmallWrites;
 static ABOUT: About = About {
     name: "small-writes",
     question: "Which is the smallest write that is worth its time, and are small linear ones combined?",
-    method: "many writes of one size in one AU: linear, random, and linear in two AUs in turn",
+    method: "many writes of one size in one AU: linear, random, and linear in two AUs interleaved",
     writes: true,
     answers: &[Quantity::EfficientWrite, Quantity::CombinesBelow],
     roles: &["open", "write"],
@@ -31,7 +31,7 @@ static ABOUT: About = About {
 const LINEAR: i64 = 0;
 const RANDOM: i64 = 1;
 const TURNS: i64 = 2;
-const ORDERS: [&str; 3] = ["linear", "random", "linear, two AUs in turn"];
+const ORDERS: [&str; 3] = ["linear", "random", "linear, two AUs interleaved"];
 
 /// Largest linear write.
 const LARGEST: u64 = 256 * KIB;
@@ -231,13 +231,13 @@ fn combines(linear: &BTreeMap<u64, Time>, random: &BTreeMap<u64, Time>, turns: &
     let two: Vec<f64> = both[..first].iter().filter_map(|b| Some(turns.get(&b.0)?.ms / b.2)).collect();
     if !two.is_empty() {
         let text = match median(&two) {
-            r if r > 0.8 => "with two AUs in turn nothing is gained: one buffer, for one AU at a time".into(),
+            r if r > 0.8 => "with two AUs interleaved nothing is gained: one buffer, for one AU at a time".into(),
             r if r < 0.65 => {
                 f.confidence = f.confidence.min(0.75);
-                f = f.caveat("two AUs in turn are as cheap: several buffers, or random order is paid for inside small erase blocks");
-                "two AUs in turn are cheaper than random order as well".to_string()
+                f = f.caveat("two AUs interleaved are as cheap: several buffers, or random order is paid for inside small erase blocks");
+                "two AUs interleaved are cheaper than random order as well".to_string()
             }
-            r => format!("with two AUs in turn a write takes {:.0} % of a random one", 100.0 * r),
+            r => format!("with two AUs interleaved a write takes {:.0} % of a random one", 100.0 * r),
         };
         f = f.evidence(text);
     }

@@ -20,7 +20,7 @@ pub struct WriteCache;
 static ABOUT: About = About {
     name: "write-cache",
     question: "Does a cache in front of the flash take the first writes faster?",
-    method: "linear writes over one stretch, again and again, until they become slower; only where writes in turn found no limit",
+    method: "linear writes over one stretch, again and again, until they become slower; only where interleaved writes found no limit",
     writes: true,
     answers: &[Quantity::WriteCache],
     roles: &["write"],

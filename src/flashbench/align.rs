@@ -2,7 +2,7 @@
 //!
 //! As in flashbench a row is the least of several passes at seven places. Unlike there, places are multiples of the row's own
 //! alignment and of no larger one, never beyond the end of the target; all reads of a pass are made in random order, so that
-//! read-ahead and drift favour no column; the median over the places stands for their mean, so that one odd place does not
+//! read-ahead and drift favour no column, and no write goes on where the last one ended; the median over the places stands for their mean, so that one odd place does not
 //! show; and rows 3*2^n are looked at too, and printed where they show a boundary that powers of two have not (12 MiB).
 
 use super::{Failure, Watch, attempt, format, generator, median, shuffle};
@@ -187,11 +187,15 @@ impl Align {
         for _ in 0..rounds {
             shuffle(&mut rng, &mut order);
             for &(s, kind) in order.iter().filter(|o| !self.write || o.1 == 0) {
-                let mut here = vec![kind];
+                let (mut here, mut last) = (vec![kind], None);
                 for pass in 0..if self.write { self.passes } else { 1 } {
                     if self.write {
                         here = vec![0, 1, 2];
                         shuffle(&mut rng, &mut here);
+                        while goes_on(last, &here) {
+                            shuffle(&mut rng, &mut here);
+                        }
+                        last = here.last().copied();
                     }
                     for &kind in &here {
                         if spots[s].best[kind].is_nan() {
@@ -319,6 +323,13 @@ fn worthwhile(rows: &[Row]) -> bool {
         })
     };
     rows.iter().filter(|r| r.three).filter(high).count() >= 2
+}
+
+/// Does one of these kinds begin where the one before it ended, that is, post where pre did? A card that coalesces writes which follow each
+/// other takes such a one into its buffer, and a later write pays for it.
+fn goes_on(last: Option<usize>, kinds: &[usize]) -> bool {
+    let all: Vec<usize> = last.into_iter().chain(kinds.iter().copied()).collect();
+    all.windows(2).any(|w| w == [0, 2])
 }
 
 /// 0 to 1.

@@ -1,6 +1,6 @@
 //! Several experiments may speak to one quantity: their findings become one, and disagreement is told.
 
-use crate::finding::{BY_HISTORY, CONTRADICTED, Finding, Findings, Quantity, SAID};
+use crate::finding::{CONTRADICTED, Finding, Findings, Quantity, SAID};
 
 /// One finding a quantity, in the order of `Quantity::ALL`.
 pub fn combine(all: &[Finding]) -> Findings {
@@ -43,15 +43,29 @@ fn more_than_linear(all: &mut [Finding]) {
     }
 }
 
-/// Where random order showed that earlier writes take room in the table, or may, the count in linear order may have met a table that was
-/// taken up as well: it is no surer than a count of which that is not known (`limit.rs` gives such a one 88 % at most).
+/// Where random order showed that earlier writes take room in the card's table, the search in linear order may have met one that was taken
+/// up in part as well: AUs of its own that came back, and were left out of the count that decided. What settled is a bound; nothing says
+/// that no more fit.
 fn other_order_goes_by_history(all: &mut [Finding]) {
-    let random = all.iter().find(|f| f.quantity == Quantity::OpenAusRandom).and_then(|f| f.reason.as_deref());
-    if !random.is_some_and(|why| why.contains(BY_HISTORY)) {
-        return;
-    }
-    for f in all.iter_mut().filter(|f| f.quantity == Quantity::OpenAusLinear && f.value.is_some()) {
-        f.confidence = f.confidence.min(0.88);
+    let once = all.iter().find(|f| f.quantity == Quantity::OpenAusRandom).and_then(|f| f.settled_once);
+    let Some(once) = once else { return };
+    for f in all.iter_mut().filter(|f| f.quantity == Quantity::OpenAusLinear) {
+        let Some(n) = f.number().filter(|&n| n > 0.0) else { continue };
+        // More settled in random order, which keeps no more open than linear order.
+        let most = n.max(once.0);
+        let beside = if most > n {
+            format!("{n} were counted in linear order, and {most} settled in random order")
+        } else {
+            format!("{n} were counted")
+        };
+        let why = format!("{beside}; this card keeps AUs open that were written before, and they may have taken room beside them");
+        let bound = Finding::at_least(f.quantity, most, f.confidence.min(CONTRADICTED), why);
+        *f = Finding {
+            evidence: std::mem::take(&mut f.evidence),
+            caveats: std::mem::take(&mut f.caveats),
+            from: std::mem::take(&mut f.from),
+            ..bound
+        };
     }
 }
 
@@ -229,6 +243,20 @@ mod tests {
             (Finding::undecided(Quantity::OpenAusLinear, "full"), Finding::at_least(Quantity::WriteCache, 3e8, 0.8, "part of it"));
         let all = combine(&[untold, Finding::decided(Quantity::OpenAusRandom, 1.0, 0.88), cache]);
         assert!(undecided(&all, Quantity::OpenAusRandom), "{all:?}");
+    }
+
+    #[test]
+    fn a_count_is_a_bound_where_random_order_goes_by_history() {
+        let linear = |n: f64| Finding::decided(Quantity::OpenAusLinear, n, 0.98).evidence("seen");
+        let random = |n: f64| Finding { settled_once: Some(crate::finding::Number(n)), ..Finding::undecided(Quantity::OpenAusRandom, "x") };
+        for (counted, settled, bound) in [(19.0, 20.0, 20.0), (20.0, 8.0, 20.0), (5.0, 5.0, 5.0), (7.0, 11.0, 11.0)] {
+            let all = combine(&[linear(counted), random(settled)]);
+            let f = all.get(Quantity::OpenAusLinear).unwrap();
+            assert!(f.value.is_none() && f.at_least.map(|b| b.0) == Some(bound) && f.confidence <= CONTRADICTED, "{f:?}");
+            assert_eq!(f.evidence, ["seen"]);
+        }
+        let plain = Finding::undecided(Quantity::OpenAusRandom, "what was written before takes room");
+        assert_eq!(combine(&[linear(19.0), plain]).get(Quantity::OpenAusLinear).unwrap().number(), Some(19.0), "no words decide");
     }
 
     #[test]

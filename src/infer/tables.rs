@@ -6,6 +6,7 @@
 mod align;
 pub mod apart;
 pub mod bench;
+mod cut;
 mod fat;
 mod interval;
 mod levels;

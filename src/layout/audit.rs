@@ -276,7 +276,7 @@ fn metadata(a: &mut Audit, v: &Volume, place: &str, p: &Penalties) {
     }
     blocks.insert(u64::MAX);
     let need = blocks.len() as u32;
-    let what = format!("appending to one file writes to {need} erase blocks in turn: the data, and {} of metadata", need - 1);
+    let what = format!("appending to one file interleaves writes to {need} erase blocks: the data, and {} of metadata", need - 1);
     let Some(open) = p.open else { return };
     if open == 0 {
         return;

@@ -422,9 +422,13 @@ fn f2fs(p: &mut Plan, k: &Known, part: &Planned, name: &str) {
         }),
     }
     let (option, why) = match k.open {
-        Some(n) if n < 4 => ("noatime,active_logs=2", format!("F2FS writes to 6 logs in turn, and this card keeps {n} erase blocks open")),
-        Some(n) if n < 6 => ("noatime,active_logs=4", format!("F2FS writes to 6 logs in turn, and this card keeps {n} erase blocks open")),
-        Some(n) => ("noatime", format!("6 logs are written in turn, and this card keeps {n} open")),
+        Some(n) if n < 4 => {
+            ("noatime,active_logs=2", format!("F2FS interleaves writes to 6 logs, and this card keeps {n} erase blocks open"))
+        }
+        Some(n) if n < 6 => {
+            ("noatime,active_logs=4", format!("F2FS interleaves writes to 6 logs, and this card keeps {n} erase blocks open"))
+        }
+        Some(n) => ("noatime", format!("writes to 6 logs are interleaved, and this card keeps {n} open")),
         None => ("noatime", "reading a file should not write to it".into()),
     };
     p.mount.push(Step { command: format!("{name}: {option}"), why });

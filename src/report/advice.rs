@@ -35,10 +35,13 @@ pub fn advice(f: &Findings) -> Vec<String> {
     if let Some(k) = value(Quantity::MultiBlockKnee).filter(|&k| k > 512.0) {
         out.push(format!("put {} or more into one write command: that reaches nine tenths of the best rate", Bytes(k as u64)));
     }
-    let cost = value(Quantity::CloseCostMs).map(|c| format!(" (each closes an AU: {} ms)", three(c))).unwrap_or_default();
+    let cost = value(Quantity::CloseCostMs).map(|c| format!(" (each incurs a merge: {} ms)", three(c))).unwrap_or_default();
     match value(Quantity::OpenAusLinear) {
         Some(0.0) => out.push("every write rewrites an erase block: buffer as much as you can before writing".into()),
-        Some(n) => out.push(format!("write to at most {n:.0} places in turn{cost}")),
+        Some(1.0) => {
+            out.push(format!("write one erase block at a time, from front to back; writes that alternate between two are slow{cost}"))
+        }
+        Some(n) => out.push(format!("interleave writes to at most {n:.0} erase blocks; writes to more are slow{cost}")),
         None => {}
     }
     match value(Quantity::OpenAusRandom) {

@@ -1,12 +1,10 @@
 //! The record benchmark as text and as JSON: SdFat's form, populations, stalls, buffers, plots.
 
 mod advice;
-mod price;
 mod stalls;
 mod summary;
 
 pub use advice::advice;
-pub use price::Price;
 pub use stalls::answer_text;
 pub use summary::summary;
 
@@ -17,6 +15,8 @@ use crate::infer::buffer::{Answer, long};
 use crate::infer::stalls::{Population, buffered, populations, slow, stalls as find};
 use crate::samples::busy::Trace;
 use crate::samples::records::{Pass, consistent, loop_time};
+use crate::samples::requests::{Layer, path};
+use crate::survey::price::Price;
 use crate::units::{Nanos, three};
 use serde_json::{Value, json};
 use stalls::stall_text;
@@ -47,6 +47,8 @@ pub struct Bench {
     pub kernel: bool,
     /// The kernel's page cache took the records: no figure is of the card.
     pub cached: bool,
+    /// What each layer between the calls and the medium sent of what was written, in order; empty where nothing was counted.
+    pub layers: Vec<Layer>,
     /// The command that measured it, without what it logs and for how long; empty where there was none.
     pub again: String,
 }
@@ -130,6 +132,9 @@ impl Bench {
             );
         } else if let Some(worst) = self.worst() {
             let _ = writeln!(out, "  {worst}");
+        }
+        for line in path(self.record, &self.layers) {
+            let _ = writeln!(out, "  {line}");
         }
         for write in [true, false] {
             let passes: Vec<&Pass> = self.passes.iter().filter(|p| p.write == write).collect();
@@ -263,6 +268,8 @@ impl Bench {
             "cached": self.cached,
             "title": self.title(),
             "worst": self.worst(),
+            "requests": self.layers,
+            "request_text": path(self.record, &self.layers),
             "passes": passes,
             "buffers": self.answers,
             "buffer_text": self.buffers(),

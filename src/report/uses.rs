@@ -110,7 +110,7 @@ fn logger(r: &Report) -> Use {
         (_, n) if n >= 2.0 => format!("{n:.0} files can grow at a time: the log and the file table"),
         (Some(_), _) => "the file table lies in the FAT zone, so one open erase block is enough for the log".to_string(),
         (None, n) if n >= 1.0 => {
-            "only one place can be written in turn; preallocate the file so that the table is not updated with each record".into()
+            "only one erase block can be written at a time; preallocate the file so that the table is not updated with each record".into()
         }
         _ => "every write makes it finish an erase block; collect as much as you can".into(),
     };

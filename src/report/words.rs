@@ -39,7 +39,7 @@ fn what(q: Quantity) -> Option<&'static str> {
         "access_unit" => "Several pages are read together as one unit; this is the largest such unit below the erase block.",
         "write_unit" => "The card programs flash in units of this size; a smaller write costs as much time as a whole unit.",
         "open_aus_linear" => {
-            "A card can have only a few erase blocks in work at once; this many can be written in turn, each from front to back."
+            "A card can have only a few erase blocks in work at once; this many can be written interleaved, each from front to back."
         }
         "open_aus_random" => "The same count when the writes inside each erase block come in any order, as a filesystem makes them.",
         "close_cost_ms" => "When one erase block too many is written, the card must finish another one first; this is what that costs.",

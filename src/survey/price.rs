@@ -1,5 +1,29 @@
 //! A price with its currency (G13). Prices of different currencies are never compared.
 
+use std::fmt;
+use std::str::FromStr;
+
+/// An amount, and the code of its currency: "5.75 USD".
+#[derive(Clone, Debug, PartialEq)]
+pub struct Price {
+    pub amount: f64,
+    pub currency: String,
+}
+
+impl FromStr for Price {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Price, String> {
+        parse(text).map(|(amount, currency)| Price { amount, currency })
+    }
+}
+
+impl fmt::Display for Price {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.amount, self.currency)
+    }
+}
+
 /// An amount, and the code of its currency in capital letters.
 ///
 /// # Errors
@@ -48,6 +72,8 @@ mod tests {
             ("£3.5", 3.5, "GBP"),
         ] {
             assert_eq!(parse(text), Ok((amount, code.into())), "{text}");
+            let price: Price = text.parse().unwrap();
+            assert_eq!(price.to_string().parse(), Ok(price.clone()), "{text}");
         }
         for (text, says) in [
             ("5", "no currency"),
@@ -56,6 +82,8 @@ mod tests {
             ("1 2 EUR", "is no price"),
             ("-5 EUR", "is no price"),
             ("5 euros", "is no price"),
+            ("1.2.3 USD", "is no price"),
+            ("nan USD", "is no price"),
         ] {
             assert!(parse(text).unwrap_err().contains(says), "{text}: {:?}", parse(text));
         }

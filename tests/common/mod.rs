@@ -51,6 +51,19 @@ impl<D: Device> Device for Count<D> {
     }
 }
 
+/// One experiment on a simulated card, alone, for so many seconds of its clock at most.
+pub fn run_alone(experiment: &str, model: &Model, seed: u64, seconds: u64) -> Run {
+    let exp = experiment::by_name(experiment).unwrap();
+    let mut device = nandscope::device::SimDevice::new(model, seed);
+    let geometry = device.geometry().clone();
+    let known = Findings::default();
+    let region = 0..model.truth().real_capacity.min(geometry.size);
+    let setup = experiment::Setup { geometry: &geometry, region, known: &known, runs: &[], writes: u64::MAX };
+    let stop = AtomicBool::new(false);
+    let limits = experiment::run::Limits { deadline: Nanos(seconds * 1_000_000_000), stop: &stop, seed };
+    experiment::run::run(exp, &setup, &mut device, &limits, &mut |_| {})
+}
+
 /// With the command's own limits for simulated cards.
 pub fn probe_model(model: &Model, seed: u64, write: bool) -> Probed {
     probe_within(model, seed, write, 8 << 30, 1800.0)

@@ -73,6 +73,42 @@ fn a_logger_is_asked_for_a_day() {
 }
 
 #[test]
+fn the_largest_request_that_reached_the_card() {
+    let dir = tempfile::tempdir().unwrap();
+    // Target, calls, what reached the card, and who cut them: the card's model says the one, the cluster the other.
+    for (target, record, largest, who) in [
+        ("sim:usb-stick", "512KiB", 122_880, "cut by the FAT32 volume, for the device takes no more in one piece"),
+        ("sim:usb-stick", "64KiB", 65_536, "stay whole"),
+        ("sim:modern-a1-32gb", "1MiB", 1 << 20, "stay whole"),
+        ("sim:chan-sdc-512mb", "64KiB", 16_384, "cut by the file library"),
+        ("sim:chan-sdc-128mb", "2KiB", 2048, "stay whole"),
+        ("sim:wintec-1gb", "100", 512, "are gathered"),
+        ("single.toml", "4KiB", 512, "cut by the driver or the reader"),
+    ] {
+        let model = nandscope_sim::cards::text("chan-sdc-512mb").unwrap();
+        let transfer = model.lines().find(|l| l.starts_with("transfer")).unwrap_or("[host]");
+        let single = if transfer == "[host]" { "[host]\ntransfer = \"single-block\"" } else { "transfer = \"single-block\"" };
+        std::fs::write(dir.path().join("single.toml"), model.replacen(transfer, single, 1)).unwrap();
+        let (json, _) = bench(&["bench", target, "--record", record, "--file", "2MB", "--no-read", "-q", "--json", "-"], dir.path());
+        let v: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+        let b = &v["benches"][0];
+        let layers = b["requests"].as_array().unwrap();
+        assert_eq!(layers.last().unwrap()["name"], "card", "{target}: {layers:?}");
+        assert_eq!(layers.last().unwrap()["sizes"]["largest"], largest, "{target}: {layers:?}");
+        let text = b["request_text"][0].as_str().unwrap();
+        assert!(text.starts_with("largest write that reached the card: ") && text.contains(who), "{target}: {text}");
+    }
+    // An image has no card behind it, and says so by what it names.
+    let image = dir.path().join("card.img");
+    std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    good(&["format", image.to_str().unwrap(), "--consent", "67108864", "-q"], dir.path());
+    let args =
+        ["bench", image.to_str().unwrap(), "--write", "--consent", "67108864", "--record", "64KiB", "--file", "1MB", "--no-read", "-q"];
+    let out = good(&args, dir.path());
+    assert!(out.contains("largest write that was sent to the device: 64 KiB; calls of 64 KiB stay whole"), "{out}");
+}
+
+#[test]
 fn classes_prices_and_a_page() {
     let dir = tempfile::tempdir().unwrap();
     let run =

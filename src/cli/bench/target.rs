@@ -110,6 +110,7 @@ pub fn one(a: &BenchArgs, target: &str, case: Case, stop: &AtomicBool, trace: &m
         cluster: None,
         kernel: false,
         cached: false,
+        layers: vec![],
         again: again(a, target, case),
     };
     let mut bar = Progress::new(a.quiet, format!("{target}, {record} B"));
@@ -164,6 +165,7 @@ impl Job<'_> {
         self.on_volume(&mut volume)?;
         if let (Some(q), Some(before)) = (&queue, before) {
             self.b.notes.extend(q.since(before, begun.elapsed().as_nanos() as u64));
+            self.b.layers.extend(q.layer(before));
         }
         match self.plan.sync {
             Sync::Every(1) => {}
@@ -200,7 +202,8 @@ impl Job<'_> {
             return self.on_library(&mut guard, m, cluster, trace);
         }
         let host = Host::with(Cache { meta: usize::MAX, data: 1, direct: true, write_back: true });
-        let boxed = Box::new(Shared::new(guard));
+        let counted = Shared::new(Traced::new(guard, Nanos(0)).of_calls(plan.record));
+        let boxed = Box::new(counted.clone());
         let mut volume = if simulated {
             let cluster = cluster.map(u32::try_from).transpose().context("a cluster that large")?;
             FatVolume::format(boxed, range, &Format { cluster, kind: None }, host)
@@ -215,7 +218,10 @@ impl Job<'_> {
         self.b.host = format!("{} in-process{way}, clusters of {}", volume.filesystem(), Bytes(space.cluster));
         self.b.cluster = Some(space.cluster);
         self.announce(target, simulated);
+        // Formatting is not the file's.
+        counted.with(Traced::forget);
         self.on_volume(&mut volume)?;
+        self.b.layers = counted.with(|t| t.layers(&format!("{} volume", volume.filesystem())));
         volume.finish().map_err(WorkloadError::from)?;
         Ok(())
     }
@@ -237,12 +243,14 @@ impl Job<'_> {
     fn on_library(&mut self, guard: &mut device::Guard, machine: Machine, cluster: Option<u64>, trace: &mut Trace) -> anyhow::Result<()> {
         let capacity = device::Device::geometry(guard).size;
         let layout = cluster.map_or_else(|| Ok(Layout::of(capacity)), |c| Layout::with_clusters(capacity, c))?;
-        let mut traced = Traced::new(guard, if self.a.busy.is_some() { machine.poll } else { Nanos(0) });
+        let poll = if self.a.busy.is_some() { machine.poll } else { Nanos(0) };
+        let mut traced = Traced::new(guard, poll).of_calls(self.plan.record);
         let mut file = Library::on(&mut traced, machine, layout);
         self.b.host = format!("{}, clusters of {}", machine.name, Bytes(layout.cluster));
         self.b.cluster = Some(layout.cluster);
         let plan = self.timed(file.now());
         self.b.passes = run(&mut file, &plan, self.stop, &mut |n, of, x| self.bar.tick(n, of, x))?;
+        self.b.layers = traced.layers("file library");
         if self.a.busy.is_some() {
             trace.poll_ns = Some(machine.poll.0);
             trace.transactions.append(&mut traced.transactions);

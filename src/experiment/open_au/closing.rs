@@ -23,7 +23,7 @@ pub(super) fn closing(run: &Run, slots: &Slots, random: bool, fits: i64) -> Opti
     let foretold = Belief::of(run, random)?.by.foretells > 0.95;
     let first = if foretold { fits } else { 2 * fits };
     let set = [("n", 1), ("random", CLOSING), ("first", first)];
-    Some(Cell::new("AUs opened in turn, one write each".to_string(), &set))
+    Some(Cell::new("AUs opened one after the other, one write each".to_string(), &set))
 }
 
 /// One unit where it is known, for the cost is that of an AU of which one unit was written.

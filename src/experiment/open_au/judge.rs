@@ -4,7 +4,7 @@ mod limit;
 mod no_limit;
 
 use super::*;
-use crate::finding::BY_HISTORY;
+use crate::finding::Number;
 use crate::samples::Ended;
 
 /// What the visits in one order show.
@@ -72,8 +72,13 @@ impl<'a> Seen<'a> {
         let sure = belief.by.p.iter().filter(|p| p.0 >= n).map(|p| p.1).sum::<f64>().min(at_most);
         let why = if run.ended == Ended::Complete { why } else { "the run ended before it was clear how many more stay open" };
         let each = format!("{} ms a write of {}", three(base / 1e3), Bytes(self.slots.chunk));
-        let text = format!("{n} AUs in turn, {}, came to rest: {each}", self.order());
+        let text = format!("{n} AUs interleaved, {}, settled: {each}", self.order());
         Some(Finding::at_least(q, f64::from(n), sure, why).evidence(text))
+    }
+
+    /// A count with what settled once beside it.
+    fn once(&self, f: Finding, n: u32) -> Finding {
+        Finding { settled_once: (f.quantity == self.q).then_some(Number(f64::from(n))), ..f }
     }
 
     /// The writes in µs that are slow where more AUs are in turn than stay open.
@@ -116,7 +121,7 @@ impl<'a> Seen<'a> {
         let paused = self.line.and_then(|l| regular(run, l)).filter(|(every, pause)| !unlimited || *pause > *every as f64 * base);
         if let Some((every, _)) = paused {
             return Some(
-                self.neither(format!("one write of every {every} is slow, however many AUs are in turn: a log or a buffer is emptied")),
+                self.neither(format!("one write of every {every} is slow, however many AUs are interleaved: a log or a buffer is emptied")),
             );
         }
         // Closing copies most of an AU, at 100 MB/s at best: would that have stood out of a write through this host?
@@ -139,10 +144,11 @@ impl<'a> Seen<'a> {
             return Some(self.filled_up(line, end));
         }
         if self.belief.taken_back {
-            return Some(self.neither(format!(
-                "{} AUs came to rest at first, and did not later: a cache was full, or {BY_HISTORY}",
-                self.belief.proved
-            )));
+            let n = self.belief.proved;
+            let found = self.neither(format!(
+                "{n} AUs settled at first, and did not later: a cache was full, or what was written before takes room in the card's table"
+            ));
+            return Some(found.into_iter().map(|f| self.once(f, n)).collect());
         }
         if let Some(at) = self.silent_above(line).filter(|_| self.belief.by.foretells < 0.95) {
             let why =

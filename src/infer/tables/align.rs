@@ -183,8 +183,25 @@ fn marginal(fits: &[Fit], pick: impl Fn(&Fit) -> Vec<(u64, f64)>) -> Vec<(u64, f
     out
 }
 
+/// What the steps of writes are: a card rewrites what it programs at one go, which may be one page or those of several planes.
+fn programmed(page: Finding, unit: Finding) -> Vec<Finding> {
+    let (first, all) = (page.number(), unit.number());
+    let mut unit = Finding { quantity: Quantity::WriteUnit, ..unit };
+    let Some(all) = all else { return vec![page, unit] };
+    if let Some(first) = first.filter(|&f| f < all) {
+        unit.caveats.push(format!("a smaller step at {} may be its page", Bytes(first as u64)));
+    }
+    let why = format!(
+        "writes show what is programmed together, {}: one page, or pages of several planes; reads (flashbench -a) show single pages, where \
+         they show any",
+        Bytes(all as u64)
+    );
+    let page = Finding { from: page.from, ..Finding::undecided(Quantity::Page, why) };
+    vec![page, unit]
+}
+
 fn judge(g: &Group) -> Vec<Finding> {
-    let quantities = [Quantity::EraseBlock, Quantity::Page, Quantity::AccessUnit];
+    let quantities = [Quantity::EraseBlock, Quantity::Page, if g.write { Quantity::WriteUnit } else { Quantity::AccessUnit }];
     let from = |mut f: Finding| {
         f.from = vec![format!(
             "{}alignment rows ({}, {} {})",
@@ -231,15 +248,14 @@ fn judge(g: &Group) -> Vec<Finding> {
         below(f).into_iter().chain(wide).rfind(|&s| of(f, s) > 0.1 * highest)
     };
     let one = |s: Option<u64>| s.map(|s| (s, 1.0)).into_iter().collect();
-    let mut out = vec![
-        erase_block(g, &d, &fits, &marginal(&fits, block)),
-        small(Quantity::Page, g, &d, &fits, &marginal(&fits, |f| one(below(f).first().copied())), smallest),
-        small(Quantity::AccessUnit, g, &d, &fits, &marginal(&fits, |f| one(unit(f))), smallest),
-    ];
+    let page = small(Quantity::Page, g, &d, &fits, &marginal(&fits, |f| one(below(f).first().copied())), smallest);
+    let unit = small(Quantity::AccessUnit, g, &d, &fits, &marginal(&fits, |f| one(unit(f))), smallest);
+    let mut out = vec![erase_block(g, &d, &fits, &marginal(&fits, block))];
+    out.extend(if g.write { programmed(page, unit) } else { vec![page, unit] });
     let caveats = caveats(g, &d);
     for f in &mut out {
         f.caveats.extend(caveats.iter().cloned());
-        if g.write {
+        if g.write && f.value.is_some() {
             // A card that thrashes makes nonsense of the rest.
             f.confidence *= 0.8;
             f.caveats.push(

@@ -12,6 +12,8 @@ pub(super) const SMALLEST: u64 = 32 * KIB;
 const INDEPENDENT: f64 = 0.7;
 /// No single N counts for more than this (natural logarithm): what fooled one size may have fooled all.
 pub(super) const MOST: f64 = 6.0;
+/// ln of a drift from one N to one four larger that is still none of a cliff.
+pub(super) const DRIFT: f64 = 0.3;
 /// Share of table rows that a stall or a clean-up of the card slows (published tables: about one in twenty).
 const STALLS: f64 = 0.06;
 
@@ -107,7 +109,7 @@ fn normal(x: f64, m: f64, s: f64) -> f64 {
 /// is none.
 fn ln_fits(r: &[f64], noise: f64, gap: f64) -> f64 {
     let drifts: Vec<f64> = (-4..=14).map(|i| i as f64 * 0.05).collect();
-    let knee = 0.3 * (gap / 4.0).max(1.0);
+    let knee = DRIFT * (gap / 4.0).max(1.0);
     let likely = |d: f64| -d.abs() / 0.12 - (d.abs() - knee).max(0.0) / 0.06;
     let stalled = |x: f64| if (0.0..2.0).contains(&x) { 0.5 } else { 0.01 };
     // From row a up to row b is a clean-up; none where they are equal. Never more than half of the rows.

@@ -7,12 +7,13 @@
 //! stalls; under "exceeds" they are longer by a factor that is free, but common in kind. No monotony above the limit is
 //! assumed (Q11). All runs add up to one posterior over the limit.
 
-use crate::finding::{Finding, Quantity};
+use crate::finding::{CONTRADICTED, Finding, Quantity};
 use crate::infer::stats::{ln_sum_exp, median, quantile};
 use crate::samples::import::Tables;
 use crate::units::{Bytes, three};
 
-use super::limit::{MOST, SMALLEST, Series, Weighed, ln_pays, series, slope};
+use super::cut::Cut;
+use super::limit::{DRIFT, MOST, SMALLEST, Series, Weighed, ln_pays, series, slope};
 
 /// Both orders, and the cost of closing an AU from whatever exceeds the limits.
 pub fn infer(tables: &Tables) -> Vec<Finding> {
@@ -53,7 +54,14 @@ fn order(tables: &Tables, random: bool, closings: &mut Closings) -> Vec<Finding>
     let p: Vec<f64> = ln.iter().map(|l| (l - sum).exp()).collect();
     let mut f = decide(q, order, &all, &p, alone(&all, random));
     let said = f.number().or(f.at_least.map(|b| b.0)).filter(|&k| k > 0.0);
-    if let Some((k, n)) = said.and_then(|k| Some((k, weighed.iter().find_map(|w| w.against(k as u32))?))) {
+    let against = said.and_then(|k| Some((k, weighed.iter().find_map(|w| w.against(k as u32))?)));
+    // Not two cards, but a fall that is no merge.
+    let before = |n: u32| all.iter().flat_map(|s| s.counts()).filter(|&c| c < n).max();
+    let shallow = against.and_then(|(k, n)| if f64::from(n) <= k { before(n) } else { Some(k as u32) });
+    let shallow = shallow.filter(|&b| shallow_cut(&all, b).is_some());
+    if let Some(b) = shallow {
+        f = bound_below(q, &all, b, p[b as usize..].iter().sum::<f64>().min(CONTRADICTED));
+    } else if let Some((k, n)) = against {
         let side = if n as f64 > k { "fast" } else { "slow" };
         let why = format!(
             "the tables contradict each other: {n} AUs are {side}, the others say {k}; two cards, or a card that was busy. A line \
@@ -112,10 +120,19 @@ fn decide(q: Quantity, order: &str, all: &[Series], p: &[f64], alone: f64) -> Fi
     }
     // Untried N between two that were: the limit is any of them.
     let tested: Vec<u32> = all.iter().flat_map(|s| s.counts()).collect();
+    let cut = Cut::of(all, k as u32);
+    if k < most && k > 0 && top >= 0.65 && shallow_cut(all, k as u32).is_some() {
+        return tell(bound_below(q, all, k as u32, top.min(CONTRADICTED)));
+    }
     if k < most && top >= 0.65 {
         let over = all.iter().map(|s| s.counts().iter().filter(|&&n| n > k as u32).count()).sum::<usize>();
         let trust = top * if over > 1 { 0.97 } else { 0.93 };
-        return tell(Finding::decided(q, k as f64, trust.min(0.96)).rivals(rivals(k)));
+        let mut f = Finding::decided(q, k as f64, trust.min(0.96)).rivals(rivals(k));
+        if let Some(c) = cut.filter(|c| !c.flat()) {
+            f.confidence = f.confidence.min(CONTRADICTED);
+            f = f.caveat(c.no_merge());
+        }
+        return tell(f);
     }
     // The largest bound that is nearly sure.
     let tail = |j: usize| p[j..].iter().sum::<f64>();
@@ -129,7 +146,9 @@ fn decide(q: Quantity, order: &str, all: &[Series], p: &[f64], alone: f64) -> Fi
     match bound {
         Some(b) if b == most => {
             let why = format!("no cliff up to {b} AUs, and more were not tried");
-            tell(Finding::at_least(q, b as f64, trust(b), why))
+            // A rate that falls by more than drift may be one that has begun to fall.
+            let falls = all.iter().any(|s| s.counts().split_first().is_some_and(|(first, _)| fall(s, *first, most as u32) > DRIFT));
+            tell(Finding::at_least(q, b as f64, trust(b).min(if falls { CONTRADICTED } else { 1.0 }), why))
         }
         Some(b) if b > 1 || next.is_some_and(|n| n > 2) => {
             let why = match next {
@@ -155,6 +174,29 @@ fn decide(q: Quantity, order: &str, all: &[Series], p: &[f64], alone: f64) -> Fi
 
 fn aus(n: u32) -> String {
     if n == 1 { "one AU".into() } else { format!("{n} AUs") }
+}
+
+/// ln of how much longer a write takes with `last` AUs than with `first`, over the middle sizes; NaN where one was not tried.
+fn fall(s: &Series, first: u32, last: u32) -> f64 {
+    median(&s.ratios(last, &s.reference(&[first])))
+}
+
+/// The cut above `k` AUs, where it costs less than the write itself and grows with it as well: no merge does either.
+fn shallow_cut(all: &[Series], k: u32) -> Option<Cut> {
+    Cut::of(all, k).filter(|c| !c.flat() && c.shallow())
+}
+
+/// So many are fast, and what comes above is no merge.
+fn bound_below(q: Quantity, all: &[Series], k: u32, trust: f64) -> Finding {
+    let (what, least) = Cut::of(all, k).map_or_else(Default::default, |c| (c.no_merge(), c.least()));
+    let next = if least > SMALLEST {
+        "smaller writes would decide it (flashbench -O -b 32K)"
+    } else if q == Quantity::OpenAusLinear {
+        "random order may show it more clearly (flashbench -O -r)"
+    } else {
+        "more AUs would decide it (flashbench -O -r -0)"
+    };
+    Finding::at_least(q, f64::from(k), trust, format!("with more than {k} AUs {what}; {next}"))
 }
 
 /// The two rows that show the limit best, in the log's own figures.
@@ -223,7 +265,7 @@ fn remarks(all: &[Series], k: u32, most: u32) -> Vec<String> {
         let over: Vec<u32> = counts.iter().copied().filter(|&n| n > k).collect();
         if let ([first, .., last], true) = (&fit[..], k >= most) {
             let falls = s.ratios(*last, &s.reference(&[*first]));
-            let fall = median(&falls);
+            let fall = fall(s, *first, *last);
             if fall > 0.1 {
                 let percent = |x: f64| format!("{:.0}", 100.0 * (-x).exp());
                 let (least, most) = (percent(quantile(&falls, 1.0)), percent(quantile(&falls, 0.0)));
@@ -362,6 +404,35 @@ mod tests {
         assert!(decline[0].caveats.iter().any(|c| c.contains("decline")), "{decline:?}");
         let factor = log(7, false, |n, s| plain(s) * if n > 5 && s <= 1 << 20 { 2.0 } else { 1.0 });
         assert_eq!(factor[0].number(), Some(5.0), "{factor:?}");
+    }
+
+    /// F16: above the limit the time of a write no longer depends on its size. Where it grows with it all the same, a count is no surer
+    /// than what another run contradicts, and a fall by less than the write itself is no limit at all.
+    #[test]
+    fn a_cut_without_flat_times_is_never_sure() {
+        let at_least = |f: &Finding| f.at_least.map(|b| b.0);
+        for (most, limit) in [(7, 3), (7, 5), (20, 5), (12, 8)] {
+            for random in [false, true] {
+                for factor in [1.4, 1.5, 1.7] {
+                    let f = &log(most, random, |n, s| plain(s) * if n > limit { factor } else { 1.0 })[0];
+                    assert!(f.value.is_none() && f.confidence < 0.9, "{most} {limit} {factor}: {f:?}");
+                    assert!(at_least(f).is_none_or(|b| b == f64::from(limit)), "{most} {limit} {factor}: {f:?}");
+                    assert!(f.reason.as_ref().unwrap().contains("grows with the size"), "{most} {limit} {factor}: {f:?}");
+                }
+                for factor in [2.2, 3.0, 6.0] {
+                    let f = &log(most, random, |n, s| plain(s) * if n > limit { factor } else { 1.0 })[0];
+                    assert!(f.number() == Some(f64::from(limit)) && f.confidence <= CONTRADICTED, "{most} {limit} {factor}: {f:?}");
+                    assert!(f.caveats.iter().any(|c| c.contains("grows with the size")), "{f:?}");
+                }
+                for cost in [100.0, 400.0] {
+                    let f = &log(most, random, |n, s| plain(s) + if n > limit && s <= 1 << 20 { cost } else { 0.0 })[0];
+                    assert!(f.number() == Some(f64::from(limit)) && f.confidence > 0.9, "{most} {limit} {cost}: {f:?}");
+                }
+            }
+        }
+        // A third of the rate lost by and by: a bound, and no sure one.
+        let f = &log(7, false, |n, s| plain(s) * (1.0 + 0.08 * f64::from(n - 1)))[0];
+        assert!(at_least(f) == Some(7.0) && f.confidence <= CONTRADICTED, "{f:?}");
     }
 
     #[test]

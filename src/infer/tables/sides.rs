@@ -53,10 +53,7 @@ fn compare(tables: &Tables, a: &OpenTest, b: &OpenTest) -> Option<Sides> {
     let shifted = middle.abs() > (3.0 * noise / (ln.len() as f64).sqrt()).max(ALL);
     let (lo, hi) = ln.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &x| (l.min(x), h.max(x)));
     let mut verdict = match shifted {
-        true => format!(
-            "the second is {} at most sizes",
-            if middle > 0.0 { format!("{} faster", percent(middle)) } else { format!("slower, {}", percent(middle)) }
-        ),
+        true => format!("the second is {} at most sizes", crate::units::slower((-middle).exp())),
         false => format!("no difference: {} sizes, {} to {}", ln.len(), percent(lo), percent(hi)),
     };
     if !odd.is_empty() {

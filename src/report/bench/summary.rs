@@ -1,7 +1,8 @@
 //! Several benchmarks beside each other.
 
-use super::{Bench, Price};
+use super::Bench;
 use crate::samples::records::Pass;
+use crate::survey::price::Price;
 use std::fmt::Write;
 
 /// Several targets beside each other, with ratios to the first (G4, G6), and speed per price where prices are given (G13).
@@ -51,7 +52,9 @@ fn prices(all: &[Bench]) -> String {
     let mut out = String::new();
     let mut currencies: Vec<&str> = vec![];
     for b in all {
-        if let (Some(Price { amount, currency }), Some(p)) = (&b.price, b.passes.iter().find(|p| p.write)) {
+        if let (Some(Price { amount, currency }), Some(p)) =
+            (b.price.as_ref().filter(|p| p.amount > 0.0), b.passes.iter().find(|p| p.write))
+        {
             let each = p.speed() / amount;
             let _ = writeln!(
                 out,

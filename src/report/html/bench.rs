@@ -100,6 +100,7 @@ fn run(b: &Value, id: usize, plots: &[Plot]) -> Markup {
             @if b["cached"].as_bool() == Some(true) {
                 p.care { "The kernel's page cache took these records: the figures are of the memory, not of the card." }
             } @else if let Some(worst) = b["worst"].as_str() { p { strong { (worst) "." } } }
+            @for l in lines(b, "request_text") { p { (l) "." } }
             @for p in b["passes"].as_array().into_iter().flatten() {
                 @let said: Vec<&str> = lines(p, "stall_text").collect();
                 @if !said.is_empty() {

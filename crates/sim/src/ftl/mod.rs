@@ -135,6 +135,10 @@ pub(crate) struct WriteCost {
     pub copy: u64,
     pub erase: u64,
     combine: bool,
+    /// Writes that go on where the last one ended before one is collected; how many did so far, and where the last one ended.
+    after: u64,
+    run: u64,
+    end: u64,
     /// End of the part of a unit that sits in the collecting buffer; 0 = empty. Where it began, and with which write.
     pending: u64,
     from: u64,
@@ -153,6 +157,9 @@ impl WriteCost {
             copy: n.copy,
             erase: n.erase,
             combine: m.card.combine,
+            after: m.card.combine_after,
+            run: 0,
+            end: u64::MAX,
             pending: 0,
             from: 0,
             write: 0,
@@ -171,8 +178,21 @@ impl WriteCost {
         let units = last - first + 1;
         let rest = units * unit - (b - a);
         if self.combine {
-            return self.combined(counters, a, b, first * unit, last * unit, unit);
+            self.run = if self.end == a { self.run + 1 } else { 0 };
+            self.end = b;
+            if self.run >= self.after {
+                return self.combined(counters, a, b, first * unit, last * unit, unit);
+            }
+            // Out of the blue: the rest of each unit is read and programmed with it, now.
+            let before = self.settle(counters);
+            return before + self.at_once(counters, units, rest);
         }
+        self.at_once(counters, units, rest)
+    }
+
+    /// ns to program whole units, of which `rest` sectors are filled up from what the card holds.
+    #[inline]
+    fn at_once(&self, counters: &mut Counters, units: u64, rest: u64) -> u64 {
         counters.units_programmed += units;
         if rest > 0 {
             counters.filled_up += 1;

@@ -59,6 +59,14 @@ impl CardPart {
             "read cache: what one read brings in, in whole access units; 0 = none",
         );
         f.flag("combine", &mut self.combine, "collects small writes that follow each other inside one write unit (one buffer)");
+        f.count(
+            "combine_after",
+            May,
+            &mut self.combine_after,
+            0..=1000,
+            "`combine`: only a write that goes on where the last one ended, after so many; any other is a read-modify-write of its units at \
+             once; 0 = any write is collected",
+        );
         f.time("discard", May, &mut self.discard, 0..=T, "cost of a discard");
         f.flag("secure_discard", &mut self.secure_discard, "has a discard after which the old data cannot be read (eMMC)");
         f.time("flush", May, &mut self.flush, 0..=T, "cost of a flush, on top of what has to be written");

@@ -174,6 +174,8 @@ pub struct CardPart {
     pub read_ahead: u64,
     /// Collects small writes that follow each other inside one write unit.
     pub combine: bool,
+    /// So many writes must each have gone on where the last one ended before one is collected; 0 = any write is.
+    pub combine_after: u64,
     /// ns a discard command costs.
     pub discard: u64,
     /// Has a discard after which the old data cannot be read, as eMMC has and SD cards have not.

@@ -25,13 +25,14 @@ impl Seen<'_> {
         let over = self.over();
         // As when the run ended in the first round with more.
         if over.is_empty() {
-            let why = format!("no write was slow with more than {} AUs in turn, though some were with fewer", self.k);
+            let why = format!("no write was slow with more than {} AUs interleaved, though some were with fewer", self.k);
             let bound = self.at_rest(&why, 0.78);
             return bound.map_or_else(|| self.neither(why.clone()), |b| vec![b, Finding::undecided(Quantity::Mapping, why.clone())]);
         }
         let weights = self.weights(median(&over));
         if self.held() == Some(true) {
-            return self.at_least(&over, &weights, &self.held_on());
+            let found = self.at_least(&over, &weights, &self.held_on());
+            return found.into_iter().map(|f| self.once(f, open_in_linear(self.run) as u32)).collect();
         }
         // Of so many, one or two more or less.
         if !weights.surely && self.k > if self.belief.ruled() { 20 } else { 16 } {
@@ -59,7 +60,7 @@ impl Seen<'_> {
     fn held_on(&self) -> String {
         let n = open_in_linear(self.run);
         format!(
-            "{n} AUs in linear order stayed open before, and do no more: the card holds on to AUs written before, and has room for fewer"
+            "{n} AUs were kept open in sequential order before, and no longer are: the card holds on to AUs written before, and has room for fewer"
         )
     }
 
@@ -122,7 +123,7 @@ impl Seen<'_> {
             return vec![Finding::undecided(q, format!("the cut lies near {}, but the times do not agree", self.k))];
         }
         let each = format!("{} ms a write of {}", three(base / 1e3), Bytes(self.slots.chunk));
-        let text = format!("{} AUs in turn, {}, came to rest: {each}", belief.proved, self.order());
+        let text = format!("{} AUs interleaved, {}, settled: {each}", belief.proved, self.order());
         let fits = belief.by.p.iter().filter(|p| p.0 >= belief.proved).map(|p| p.1).sum::<f64>().min(w.known).min(0.87);
         let least = Finding::at_least(q, belief.proved as f64, fits, why).evidence(text.clone());
         let mapping = match w.limited < 0.8 {
@@ -162,7 +163,7 @@ impl Seen<'_> {
                 three(quantile(&fast(run), 0.0) / 1e3)
             ),
             _ => format!(
-                "{} in turn, {}, {}: {} ms a write; {}: {} ms",
+                "{} interleaved, {}, {}: {} ms a write; {}: {} ms",
                 aus(k),
                 self.order(),
                 Bytes(chunk),
@@ -180,7 +181,8 @@ impl Seen<'_> {
         }
         let seen = self.line.map_or((0, 0), |l| stalls(run, l));
         if seen.0 > 0 {
-            f = f.caveat(format!("{} of {} reference writes stalled", seen.0, seen.1));
+            let longest = quantile(&references(run, self.line.unwrap_or(f64::INFINITY)), 1.0);
+            f = f.caveat(format!("{} of {} reference writes stalled, the longest for {} ms", seen.0, seen.1, three(longest / 1e3)));
         }
         let cost = (over.len() >= 3 && trust >= SAID && !self.either() && !self.always()).then(|| self.close_cost(over, trust.min(sure)));
         [f, mapping].into_iter().chain(cost).collect()

@@ -29,7 +29,7 @@ impl Seen<'_> {
         }
         if let Some((few, many)) = self.shared() {
             let why = format!(
-                "no AU is paid for by itself, but with many in turn a write takes {} ms on average, with few {} ms: they share a log",
+                "no AU is paid for by itself, but with many interleaved a write takes {} ms on average, with few {} ms: they share a log",
                 three(many / 1e3),
                 three(few / 1e3)
             );
@@ -58,7 +58,7 @@ impl Seen<'_> {
             return vec![bound, Finding::undecided(Quantity::Mapping, why)];
         }
         let each = format!("{} ms a write of {}", three(base / 1e3), Bytes(self.slots.chunk));
-        let text = format!("{k} AUs in turn, {}: {each}, as with one AU", self.order());
+        let text = format!("{k} AUs interleaved, {}: {each}, as with one AU", self.order());
         let written = writes(run).map(|s| s.len).sum::<u64>() + filled;
         let caveat = format!("a write cache of more than {} MiB would hide a limit behind it", written / MIB);
         let mapping = if in_aus {
