@@ -96,7 +96,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
     let consent = if write { Some(Consent::check(&id, a.consent.as_deref())?) } else { None };
     let undo = write && !simulated && !a.no_undo;
     if !a.quiet {
-        eprintln!("{}: {} partitions", a.target, ranges.len());
+        eprintln!("{}: {} partition{}", a.target, ranges.len(), if ranges.len() == 1 { "" } else { "s" });
         match write {
             true => eprintln!("will write at most {} to each{}", a.writes, if undo { "; the old content is put back" } else { "" }),
             false => eprintln!("will write nothing"),
@@ -277,7 +277,7 @@ fn columns(parts: &[Part]) -> Vec<(String, Vec<String>)> {
 }
 
 fn text(target: &str, parts: &[Part], notes: &[String]) -> String {
-    let mut out = format!("{target}: {} partitions\n\n", parts.len());
+    let mut out = format!("{target}: {} partition{}\n\n", parts.len(), if parts.len() == 1 { "" } else { "s" });
     let rows = columns(parts);
     let long = |all: &mut dyn Iterator<Item = &String>| all.map(|t| t.chars().count()).max().unwrap_or(0) + 2;
     let lead = long(&mut rows.iter().map(|r| &r.0)).max(22);

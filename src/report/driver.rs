@@ -49,7 +49,8 @@ pub fn driver(findings: &Findings, runs: &[Run]) -> Vec<String> {
     }
     if let Some(n) = open.filter(|n| (1.0..64.0).contains(n)) {
         let merge = cost.map_or(String::new(), |ms| format!(" (measured: {} ms)", three(ms)));
-        out.push(format!("send requests of at most {n:.0} streams interleaved; one more incurs a merge at each switch{merge}"));
+        let s = if n == 1.0 { "stream at a time" } else { "streams interleaved" };
+        out.push(format!("send requests of at most {n:.0} {s}; one more incurs a merge at each switch{merge}"));
     }
     out
 }

@@ -120,14 +120,14 @@ fn open(t: &mut String, name: &str) {
     for (_, source, n, rates) in OPEN.iter().filter(|t| t.0 == name) {
         let least = rates.last().map_or(MIB, |r| r.0);
         let rows = Bench::new(name).open_au(*n, 4 * MIB, least, false);
-        let _ = writeln!(t, "\n{n} AUs in turn, linear, MB/s ({}):\n\n| block | rate | ms a block |\n|---|---|---|", published(source));
+        let _ = writeln!(t, "\n{n} AUs interleaved, linear, MB/s ({}):\n\n| block | rate | ms a block |\n|---|---|---|", published(source));
         for p in rates.iter() {
             let Some(f) = rows.iter().find(|f| f.0 == p.0) else { continue };
             let _ = writeln!(t, "| {} | {} / {:.3} | {:.2} / {:.2} |", show_size(p.0), p.1, rate(f), ms(p), f.1);
         }
     }
     for (_, rates) in OLPC.iter().filter(|t| t.0 == name) {
-        t.push_str("\n2 AUs in turn, random order, MB/s:\n\n| block | rate | ms a block |\n|---|---|---|\n");
+        t.push_str("\n2 AUs interleaved, random order, MB/s:\n\n| block | rate | ms a block |\n|---|---|---|\n");
         for (f, p) in Bench::new(name).open_au(2, 4 * MIB, 4 * KIB, true).iter().zip(rates).filter(|(_, p)| **p > 0.0) {
             let _ = writeln!(t, "| {} | {p} / {:.3} | {:.2} / {:.2} |", show_size(f.0), rate(f), ms(&(f.0, *p)), f.1);
         }

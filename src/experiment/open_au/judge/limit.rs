@@ -163,8 +163,8 @@ impl Seen<'_> {
                 three(quantile(&fast(run), 0.0) / 1e3)
             ),
             _ => format!(
-                "{} interleaved, {}, {}: {} ms a write; {}: {} ms",
-                aus(k),
+                "{}, {}, {}: {} ms a write; {}: {} ms",
+                if k == 1 { aus(k) } else { format!("{} interleaved", aus(k)) },
                 self.order(),
                 Bytes(chunk),
                 three(base / 1e3),
