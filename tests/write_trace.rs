@@ -4,13 +4,12 @@
 mod boards;
 mod common;
 
-use nandscope::device::{Device, Machine, SimDevice};
+use nandscope::device::{Machine, SimDevice};
 use nandscope::experiment;
 use nandscope::finding::{Finding, Quantity};
 use nandscope::infer::trace::infer_trace;
 use nandscope::samples::busy::Trace;
 use nandscope::samples::{Ended, firmware};
-use nandscope::units::Nanos;
 use nandscope::workload::library::Library;
 use nandscope::workload::records::{Plan, run as bench};
 use nandscope::workload::traced::Traced;

@@ -136,7 +136,7 @@ fn classes_prices_and_a_page() {
         assert!(page("a.html").contains(word) && page("b.html").contains(word), "{word}");
     }
     let (out, text) = bench(&["bench", "sim:null", "--price", "40"], dir.path());
-    assert!(!out.status.success() && text.contains("40 USD"), "{text}");
+    assert!(!out.status.success() && text.contains("write for example '40 EUR'"), "{text}");
 }
 
 /// Size of a record, cluster and sync: advice from what was measured.
