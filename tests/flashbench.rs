@@ -206,7 +206,7 @@ fn write_alignment_shows_the_page_of_cards_that_coalesce() {
     let unit_of = |model: &Model, block: u64, seed: u64| {
         let mut d = SimDevice::new(model, seed);
         let rows = table(&Align { write: true, passes: 8, seed, ..align(block) }, &mut d).rows;
-        let mut text = format!("# flashbench -A --blocksize={block}\n").into_bytes();
+        let mut text = format!("# flashbench -A --blocksize={block} /dev/mmcblk0\n").into_bytes();
         nandscope::flashbench::align::print(&rows, &mut text).unwrap();
         let all = nandscope::infer::tables::infer(&nandscope::samples::import::read(&[("t", String::from_utf8(text).unwrap())]).unwrap());
         let page = all.get(Quantity::Page).unwrap().clone();
