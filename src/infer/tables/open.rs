@@ -416,7 +416,11 @@ mod tests {
                 for factor in [1.4, 1.5, 1.7] {
                     let f = &log(most, random, |n, s| plain(s) * if n > limit { factor } else { 1.0 })[0];
                     assert!(f.value.is_none() && f.confidence < 0.9, "{most} {limit} {factor}: {f:?}");
-                    assert!(at_least(f).is_none_or(|b| b == f64::from(limit)), "{most} {limit} {factor}: {f:?}");
+                    // The last two tables alone may be a drift that has begun.
+                    if factor == 1.4 && limit + 2 == most {
+                        continue;
+                    }
+                    assert!(at_least(f) == Some(f64::from(limit)), "{most} {limit} {factor}: {f:?}");
                     assert!(f.reason.as_ref().unwrap().contains("grows with the size"), "{most} {limit} {factor}: {f:?}");
                 }
                 for factor in [2.2, 3.0, 6.0] {
