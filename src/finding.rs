@@ -371,7 +371,9 @@ impl Findings {
                 return Err(format!("a probability of {title} is not between 0 and 1"));
             }
             let least = [f.value, f.at_least].into_iter().flatten().map(|n| n.0);
-            if let Some(n) = least.chain(f.rivals.iter().map(|r| r.value.0)).find(|n| !(0.0..=MOST).contains(n)) {
+            if let Some(n) =
+                least.chain(f.settled_once.map(|n| n.0)).chain(f.rivals.iter().map(|r| r.value.0)).find(|n| !(0.0..=MOST).contains(n))
+            {
                 return Err(format!("{title} is {n:e}, which it cannot be"));
             }
         }

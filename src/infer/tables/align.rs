@@ -192,8 +192,7 @@ fn programmed(page: Finding, unit: Finding) -> Vec<Finding> {
         unit.caveats.push(format!("a smaller step at {} may be its page", Bytes(first as u64)));
     }
     let why = format!(
-        "writes show what is programmed together, {}: one page, or pages of several planes; reads (flashbench -a) show single pages, where \
-         they show any",
+        "writes show what is programmed together, {}: one page, or pages of several planes; flashbench -a may show single ones",
         Bytes(all as u64)
     );
     let page = Finding { from: page.from, ..Finding::undecided(Quantity::Page, why) };
@@ -255,7 +254,7 @@ fn judge(g: &Group) -> Vec<Finding> {
     let caveats = caveats(g, &d);
     for f in &mut out {
         f.caveats.extend(caveats.iter().cloned());
-        if g.write && f.value.is_some() {
+        if g.write {
             // A card that thrashes makes nonsense of the rest.
             f.confidence *= 0.8;
             f.caveats.push(
