@@ -35,7 +35,9 @@ pub struct Estimate {
     pub n: usize,
 }
 
-/// Median with the standard error that a normal core would give it; small samples get a wider one.
+/// Median with the standard error that a normal core would give it, or that the samples near it in rank give it where that is larger:
+/// of times of two values, most of them the same, the normal core has no width, and the median is far from certain. Small samples get
+/// a wider one.
 pub fn location(x: &[f64]) -> Estimate {
     let n = x.len();
     if n == 0 {
@@ -43,7 +45,18 @@ pub fn location(x: &[f64]) -> Estimate {
     }
     // The MAD of a handful of samples is itself uncertain: widen by Student's factor, roughly 1 + 2/(n-1).
     let widen = if n > 1 { 1.0 + 2.0 / (n as f64 - 1.0) } else { f64::INFINITY };
-    Estimate { value: median(x), error: 1.2533 * mad(x) / (n as f64).sqrt() * widen, n }
+    let core = 1.2533 * mad(x) / (n as f64).sqrt() * widen;
+    Estimate { value: median(x), error: core.max(rank_error(x)), n }
+}
+
+/// The standard error of a median by its 95 % interval from ranks: half of it, by 1.96. The ranks are those of a binomial with p = 0.5
+/// (Conover, Practical Nonparametric Statistics, 3.2). Infinite without samples.
+fn rank_error(x: &[f64]) -> f64 {
+    if x.is_empty() {
+        return f64::INFINITY;
+    }
+    let by = 1.96 * 0.5 / (x.len() as f64).sqrt();
+    (quantile(x, 0.5 + by) - quantile(x, 0.5 - by)) / 2.0 / 1.96
 }
 
 /// How much later `slow` is than `fast`, by the fifth part of each that came first, with its standard error. For noise that only
@@ -144,6 +157,23 @@ mod tests {
         assert!((e.value - 100.0).abs() < 5.0 && e.error < 30.0, "{e:?}");
         assert!(location(&late(500.0, 40)).error > e.error);
         assert_eq!(low_difference(&[1.0; 3], &[1.0; 9]).error, f64::INFINITY);
+    }
+
+    #[test]
+    fn a_median_of_two_values_is_not_certain() {
+        // 17 reads of 30 find the code word in the buffer, the others do not.
+        let x: Vec<f64> = (0..30).map(|i| if i < 17 { 100.0 } else { 116.0 }).collect();
+        assert_eq!(mad(&x), 0.0);
+        assert!(location(&x).error > 2.0, "{:?}", location(&x));
+        // With normal times both agree about.
+        let mut state = 7u64;
+        let mut uniform = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let y: Vec<f64> = (0..400).map(|_| (0..12).map(|_| uniform()).sum::<f64>()).collect();
+        let e = location(&y).error;
+        assert!((0.045..0.09).contains(&e), "1.2533 / 20 is 0.063: {e}");
     }
 
     #[test]
