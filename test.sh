@@ -1,37 +1,71 @@
 #!/usr/bin/env bash
-# All tests: formatting, lints, unit, integration and documentation tests. As root on Debian it installs the programs that the
-# tests talk to; a test that lacks something says in one line what it skipped and why.
+# Tests: formatting, lints, unit, integration and documentation tests.
+#   ./test.sh         what every change is proved with
+#   ./test.sh --all   also long statistics, probes in real time, a virtual machine with a real MMC stack, fuzzing
+# As root on Debian it installs the programs that the tests talk to. A test that lacks something says what it leaves out and why;
+# the last line counts them. With NANDSCOPE_TOOLS=needed a missing program is a failure.
 set -euo pipefail
 cd "$(dirname "$0")"
+all=
+case "${1-}" in
+--all) all=1 ;;
+'') ;;
+*)
+  echo "usage: ./test.sh [--all]" >&2
+  exit 2
+  ;;
+esac
 mkdir -p target
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-  packages="fio flashbench dosfstools exfatprogs e2fsprogs fdisk libnbd-bin qemu-utils fuse3 mtools parted f2fs-tools btrfs-progs chromium postgresql g++"
-  dpkg -s $packages >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq $packages; } >/dev/null 2>&1 ||
-    echo "some Debian packages could not be installed; their tests say what they skip"
+  packages="fio flashbench f3 dosfstools exfatprogs e2fsprogs fdisk libnbd-bin qemu-utils fuse3 mtools parted f2fs-tools btrfs-progs chromium postgresql g++"
+  dpkg -s $packages >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq $packages; } >target/apt.log 2>&1 ||
+    echo "some Debian packages could not be installed (target/apt.log); their tests say what they leave out"
 fi
+NANDSCOPE_SKIPPED=$PWD/target/skipped.txt
+export NANDSCOPE_SKIPPED
+: >"$NANDSCOPE_SKIPPED"
 cargo fmt --all --check
 cargo clippy --workspace --all-targets --quiet -- -D warnings
 cargo test --workspace --quiet --no-run
-# A guest with a real MMC stack, from Debian's own packages, unpacked under target/ (nothing is installed). It mostly waits, so it
-# runs beside the other tests, which say that they leave it out.
-if tests/vm/setup.sh >target/vm-setup.log 2>&1; then
-  NANDSCOPE_VM=1 cargo test --quiet --test vm >target/vm-test.log 2>&1 &
-  vm=$!
-else
-  vm=
-  echo "no virtual machine for the MMC tests: $(tail -n 1 target/vm-setup.log)"
-fi
 status=0
-NANDSCOPE_VM=0 cargo test --workspace --quiet --no-fail-fast || status=$?
-# Every parser of what comes from outside, coverage-guided, 5 s each. libFuzzer is C++.
-if command -v c++ >/dev/null; then
-  fuzz/run.sh 5 || status=$?
+vm=
+if [ -n "$all" ]; then
+  # A guest from Debian's own packages, unpacked under target/ (nothing is installed). It mostly waits, so it runs beside the other
+  # tests.
+  if tests/vm/setup.sh >target/vm-setup.log 2>&1; then
+    NANDSCOPE_VM=1 cargo test --quiet --test vm >target/vm-test.log 2>&1 &
+    vm=$!
+  else
+    echo "skipped: the MMC tests in a virtual machine: $(tail -n 1 target/vm-setup.log)" | tee -a "$NANDSCOPE_SKIPPED"
+  fi
 else
-  echo "skipped: fuzzing: there is no C++ compiler for libFuzzer"
+  export NANDSCOPE_SHORT=1
+  echo "skipped: a virtual machine with a real MMC stack, fuzzing: ./test.sh --all runs them" >>"$NANDSCOPE_SKIPPED"
+fi
+# The VM test runs beside these, or not at all.
+NANDSCOPE_VM=0 NANDSCOPE_SKIPPED=$NANDSCOPE_SKIPPED cargo test --workspace --quiet --no-fail-fast || status=$?
+if [ -n "$all" ]; then
+  # Every parser of what comes from outside, coverage-guided, 5 s each. libFuzzer is C++.
+  if command -v c++ >/dev/null; then
+    fuzz/run.sh 5 || status=$?
+  elif [ "${NANDSCOPE_TOOLS-}" = needed ]; then
+    echo "fuzzing: there is no C++ compiler, and NANDSCOPE_TOOLS=needed"
+    status=1
+  else
+    echo "skipped: fuzzing: there is no C++ compiler for libFuzzer" | tee -a "$NANDSCOPE_SKIPPED"
+  fi
 fi
 if [ -n "$vm" ]; then
   wait "$vm" || status=$?
   echo "the MMC tests in the virtual machine:"
   cat target/vm-test.log
 fi
+sort -u -o "$NANDSCOPE_SKIPPED" "$NANDSCOPE_SKIPPED"
+if [ -s "$NANDSCOPE_SKIPPED" ]; then
+  echo
+  cat "$NANDSCOPE_SKIPPED"
+fi
+result=passed
+[ "$status" = 0 ] || result="FAILED (exit $status)"
+echo "tests $result; $(wc -l <"$NANDSCOPE_SKIPPED") left out"
 exit "$status"

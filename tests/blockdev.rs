@@ -13,6 +13,8 @@ mod kills;
 mod region;
 #[path = "blockdev/safety.rs"]
 mod safety;
+#[path = "common/skip.rs"]
+mod skip;
 #[path = "blockdev/transfer.rs"]
 mod transfer;
 #[path = "blockdev/undone.rs"]
@@ -49,7 +51,7 @@ fn main() -> ExitCode {
 /// The tests that need loop devices; none where there are none.
 fn loops() -> Vec<Test> {
     if let Some(why) = bed::no_loops() {
-        println!("skipped: all tests on loop devices, mounts and swap: {why}");
+        skip::skipped("all tests on loop devices, mounts and swap", &why);
         return Vec::new();
     }
     [transfer::LOOPS, safety::LOOPS, region::LOOPS, undone::LOOPS, attacks::LOOPS, kills::LOOPS].concat()

@@ -5,6 +5,8 @@
 //! leaves out what is left to chance outside the flash: jitter, tails, stalls.
 
 mod common;
+#[path = "common/skip.rs"]
+mod skip;
 
 use common::{line, probe_model, probe_within, right};
 use nandscope::finding::Quantity;
@@ -131,12 +133,18 @@ fn drawn(seeds: std::ops::RangeInclusive<u64>) -> Vec<(u64, nandscope_sim::Model
 
 #[test]
 fn confidence_means_what_it_says() {
+    if skip::short("calibration on random cards") {
+        return;
+    }
     calibrated("random", drawn(1..=count(200)), Within::HalfAnHour, 0.005);
 }
 
 /// Most runs are cut: less is told, and it is as sure.
 #[test]
 fn in_a_minute_less_is_told_and_nothing_wrong() {
+    if skip::short("calibration within a minute") {
+        return;
+    }
     calibrated("random, in a minute,", drawn(1..=count(200)), Within::AMinute, 0.005);
 }
 
@@ -155,5 +163,8 @@ fn a_probe_may_end_at_any_time() {
 /// Cards twisted at two places or more, which no method here was made with.
 #[test]
 fn unusual_cards_are_undecided_rather_than_wrong() {
+    if skip::short("calibration on unusual cards") {
+        return;
+    }
     calibrated("unusual", (1..=count(200) / 2).map(|s| (s, unusual::card(s))).collect(), Within::HalfAnHour, 0.005);
 }

@@ -3,6 +3,9 @@
 //!
 //! covers: C6, C8, F5, F6, F16, G1, G2, G5, G7, Q1, Q8, Q10, Q11, Q13, Q14
 
+#[path = "common/skip.rs"]
+mod skip;
+
 use nandscope::finding::{Findings, Quantity};
 use nandscope::infer::tables::apart::apart;
 use nandscope::infer::tables::bench::{Figure, figures};
@@ -18,7 +21,7 @@ fn stored(name: &str) -> Option<String> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/sources").join(name);
     let text = std::fs::read_to_string(&path).ok();
     if text.is_none() {
-        println!("skipped: {} is not here", path.display());
+        skip::skipped(name, "the stored documents are not here");
     }
     text
 }

@@ -2,6 +2,9 @@
 //! ageing that is killed.
 //! covers: P2, P4, P9, P11, P12, P13, P14, P15
 
+#[path = "common/skip.rs"]
+mod skip;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -77,7 +80,7 @@ fn results_are_compared_and_kept() {
 fn there(program: &str) -> bool {
     let found = Command::new(program).arg("--help").output().is_ok();
     if !found {
-        println!("skipped: ageing killed and resumed: there is no {program}");
+        skip::no_tool("ageing killed and resumed", program);
     }
     found
 }

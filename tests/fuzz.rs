@@ -2,6 +2,8 @@
 //! functions are the targets of the coverage-guided fuzzer (fuzz/run.sh); this runs with every test, a fixed number of times from a
 //! fixed seed, and makes the inputs the fuzzer begins with.
 
+#[path = "common/skip.rs"]
+mod skip;
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 
@@ -46,7 +48,7 @@ fn sh(command: &str, dir: &Path) -> bool {
     let ran = Command::new("sh").args(["-c", &format!("({command}) >/dev/null 2>&1")]).current_dir(dir).env("PATH", path).status();
     let ok = ran.is_ok_and(|s| s.success());
     if !ok {
-        println!("skipped: {command}");
+        skip::no_tool("a filesystem among the first inputs", command);
     }
     ok
 }

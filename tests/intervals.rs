@@ -3,6 +3,9 @@
 //!
 //! NANDSCOPE_CARDS sets the number of cards that have an interval (default 16), NANDSCOPE_SHOW prints the misses.
 
+#[path = "common/skip.rs"]
+mod skip;
+
 use nandscope::device::{Device, SimDevice};
 use nandscope::experiment;
 use nandscope::finding::Quantity;

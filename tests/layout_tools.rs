@@ -1,5 +1,8 @@
 //! The printed commands are run as they are on image files, and what the tools made is read back by the audit.
 
+#[path = "common/skip.rs"]
+mod skip;
+
 use nandscope_fat::{Convention, Options, plan};
 use rustix::fs::SeekFrom;
 use serde_json::Value;
@@ -20,9 +23,9 @@ fn nandscope(args: &[&str]) -> (Option<i32>, String) {
 
 fn have(programs: &[&str]) -> bool {
     let path = std::env::var("PATH").unwrap_or_default() + ":/sbin:/usr/sbin";
-    let missing: Vec<_> = programs.iter().filter(|p| !std::env::split_paths(&path).any(|d| d.join(p).exists())).collect();
+    let missing: Vec<&str> = programs.iter().copied().filter(|p| !std::env::split_paths(&path).any(|d| d.join(p).exists())).collect();
     if !missing.is_empty() {
-        println!("skipped: there is no {missing:?}");
+        skip::no_tool("commands on an image", &missing.join(", "));
     }
     missing.is_empty()
 }

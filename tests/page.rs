@@ -2,6 +2,9 @@
 //!
 //! Needs Debian's `chromium` and, for axe-core, `npm`; without them it says in one line what it skips.
 
+#[path = "common/skip.rs"]
+mod skip;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -133,12 +136,12 @@ struct Tools {
 /// `None` where there is no browser.
 fn tools() -> Option<Tools> {
     let Some(browser) = browser() else {
-        eprintln!("skipped: no chromium; the page is not tried in a browser");
+        skip::no_tool("pages in a browser", "chromium");
         return None;
     };
     let axe = axe();
     if axe.is_none() {
-        eprintln!("skipped: {AXE} could not be fetched with npm; accessibility is not checked");
+        skip::skipped("accessibility", &format!("{AXE} could not be fetched with npm"));
     }
     Some(Tools { browser, axe, dir: tempfile::tempdir().unwrap() })
 }

@@ -5,6 +5,8 @@
 //! wrong at any confidence.
 
 mod common;
+#[path = "common/skip.rs"]
+mod skip;
 
 use common::{probe_model, right, truth_of};
 use nandscope::finding::{Finding, Quantity};
@@ -64,6 +66,9 @@ fn confident_errors(jobs: &[(Model, u64)]) -> Vec<String> {
 
 #[test]
 fn no_built_in_card_is_wrong_and_sure_with_any_seed() {
+    if skip::short("every built-in card with other seeds") {
+        return;
+    }
     let all = std::env::var("NANDSCOPE_SEEDS").ok().map_or(1, |n| n.parse::<u64>().expect("NANDSCOPE_SEEDS is a number"));
     let mut jobs = vec![];
     for (i, (name, text)) in cards::ALL.iter().enumerate() {

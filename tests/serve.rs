@@ -19,5 +19,7 @@ mod lab;
 mod leaving;
 #[path = "serve/network.rs"]
 mod network;
+#[path = "common/skip.rs"]
+mod skip;
 #[path = "serve/timing.rs"]
 mod timing;

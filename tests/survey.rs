@@ -4,6 +4,8 @@
 
 #[path = "survey/server.rs"]
 mod server;
+#[path = "common/skip.rs"]
+mod skip;
 
 use nandscope::survey::db::{Db, MIGRATIONS, Val};
 use server::Server;
@@ -179,7 +181,7 @@ fn a_directory_and_a_server_tell_the_same() {
     let survey = dir.path().join("survey");
     let here = story(&Store { place: ["--dir", survey.to_str().unwrap()] }, &files, dir.path());
     let Some(server) = Server::start() else {
-        eprintln!("skipped: no PostgreSQL (Debian package postgresql); only the directory was tried");
+        skip::no_tool("a survey on a server", "PostgreSQL (Debian package postgresql)");
         return;
     };
     let there = story(&Store { place: ["--db", &server.url] }, &files, dir.path());
@@ -363,7 +365,7 @@ fn many_open_a_new_survey_at_once() {
     let left: Vec<_> = std::fs::read_dir(survey.join("cards")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(left.len() == 40 && left.iter().all(|n| n.to_str().unwrap().ends_with(".json")), "{left:?}");
     let Some(server) = Server::start() else {
-        eprintln!("skipped: no PostgreSQL (Debian package postgresql); only the directory was tried");
+        skip::no_tool("a survey on a server", "PostgreSQL (Debian package postgresql)");
         return;
     };
     at_once(["--db", &server.url], dir.path());
@@ -462,7 +464,7 @@ fn serial_numbers_stay_at_home() {
     Store { place: ["--dir", &again] }.run(0, &add);
     assert!(!tree(&again).contains(SERIAL));
     let Some(server) = Server::start() else {
-        eprintln!("skipped: no PostgreSQL (Debian package postgresql); only the directory was tried");
+        skip::no_tool("a survey on a server", "PostgreSQL (Debian package postgresql)");
         return;
     };
     assert!(!story(&Store { place: ["--db", &server.url] }, &[]).contains(SERIAL));

@@ -4,6 +4,9 @@
 //! `tests/vm/setup.sh` prepares the machine under target/vm; without it one line says what is skipped. NANDSCOPE_VM=1 makes
 //! that a failure, NANDSCOPE_VM=0 skips without trying.
 
+#[path = "common/skip.rs"]
+mod skip;
+
 use serde_json::Value;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -53,8 +56,11 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let wish = std::env::var("NANDSCOPE_VM").unwrap_or_default();
-    if let Some(why) = missing(&wish) {
-        println!("skipped: the VM test: {why}");
+    if wish == "0" {
+        return ExitCode::SUCCESS;
+    }
+    if let Some(why) = missing() {
+        skip::skipped("the VM test", &why);
         return if wish == "1" { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     }
     let guest = match Guest::run() {
@@ -80,10 +86,7 @@ fn vm() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().map(|t| t.join("vm")).expect("a target directory")
 }
 
-fn missing(wish: &str) -> Option<String> {
-    if wish == "0" {
-        return Some("NANDSCOPE_VM is 0".into());
-    }
+fn missing() -> Option<String> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return Some("the guest is an amd64 machine and is prepared on one".into());
     }

@@ -3,6 +3,8 @@
 #[path = "boards/run.rs"]
 mod boards;
 mod common;
+#[path = "common/skip.rs"]
+mod skip;
 
 use nandscope::device::{Machine, SimDevice};
 use nandscope::experiment;
@@ -119,7 +121,7 @@ fn the_firmware_example_is_understood() {
         .args(["firmware/example.c", "firmware/nandscope.c"])
         .status();
     if cc.is_err() {
-        println!("skipped: the C example: there is no C compiler");
+        skip::no_tool("the C example", "a C compiler");
         return;
     }
     assert!(cc.is_ok_and(|s| s.success()), "the example compiles without a warning");

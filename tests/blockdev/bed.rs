@@ -22,7 +22,7 @@ fn path() -> String {
 pub fn have(program: &str, for_what: &str) -> bool {
     let found = path().split(':').any(|d| Path::new(d).join(program).is_file());
     if !found {
-        println!("skipped: {for_what}: {program} is not installed");
+        crate::skip::no_tool(for_what, program);
     }
     found
 }

@@ -80,7 +80,7 @@ fn running_system_is_refused() {
             .any(|l| l.path == name && l.uses.iter().any(|u| matches!(u, nandscope::host::safety::InUse::System { .. })))
     });
     let Some(disk) = root else {
-        println!("skipped: refusing the disk of the running system: its root is on no block device");
+        crate::skip::skipped("refusing the disk of the running system", "its root is on no block device");
         return;
     };
     assert!(refusal(opened(&format!("/dev/{}", disk.name))).contains("running system"));

@@ -63,7 +63,7 @@ fn text(out: &Output) -> String {
 fn compilers() -> bool {
     let there = ["gcc", "g++"].iter().all(|c| Command::new(c).arg("--version").output().is_ok());
     if !there {
-        println!("skipped: the programs for boards: there is no gcc or no g++");
+        crate::skip::no_tool("the programs for boards", "gcc or g++");
     }
     there
 }

@@ -1,5 +1,6 @@
 //! Servers, mounts and programs, all of which go when a test ends, also when it fails.
 
+use crate::skip;
 use nandscope::host::served;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -33,11 +34,13 @@ fn on_path(program: &str) -> bool {
 
 /// True where `what` can be tested; else says why not.
 pub fn can(what: &str, block: bool, programs: &[&str]) -> bool {
-    let why = missing().filter(|_| block).or_else(|| programs.iter().find(|p| !on_path(p)).map(|p| format!("no {p}")));
-    if let Some(why) = &why {
-        println!("skipped: {what}: {why}");
+    let tool = programs.iter().find(|p| !on_path(p));
+    match (missing().filter(|_| block), tool) {
+        (Some(why), _) => skip::skipped(what, &why),
+        (None, Some(tool)) => skip::no_tool(what, tool),
+        (None, None) => return true,
     }
-    why.is_none()
+    false
 }
 
 /// True where the kernel can mount this kind of filesystem.

@@ -89,7 +89,7 @@ fn ext4_lives_on_a_card() {
     let device = server.place.as_str();
     run("mkfs.ext4", &["-q", "-F", device, "256M"]);
     if !kernel_has("ext4") {
-        println!("skipped: mounting ext4: a kernel without it");
+        crate::skip::skipped("mounting ext4", "a kernel without it");
         return;
     }
     let data = noise(3, 5 << 20);

@@ -23,7 +23,7 @@ fn ext4(what: &str) -> Option<(Server, Mounted)> {
         return None;
     }
     if !kernel_has("ext4") {
-        println!("skipped: {what}: a kernel without ext4");
+        crate::skip::skipped(what, "a kernel without ext4");
         return None;
     }
     let server = Server::start(&["null"]);
