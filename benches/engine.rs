@@ -9,6 +9,8 @@
 #[path = "../tests/blockdev/bed.rs"]
 #[allow(dead_code)]
 mod bed;
+#[path = "../tests/common/skip.rs"]
+mod skip;
 
 use nandscope::device::{Access, Device, Op};
 use rand_pcg::Pcg64Mcg;

@@ -4,7 +4,7 @@
 rustc=$1
 shift
 case " $* " in
-*" --crate-name nandscope "* | *" --crate-name nandscope_fat "* | *" --crate-name nandscope_sim "* | *" --crate-name nandscope_fuzz "*)
+*" --crate-name nandscope "* | *" --crate-name nandscope_"*)
     exec "$rustc" "$@" --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
         -Cllvm-args=-sanitizer-coverage-trace-compares

@@ -60,7 +60,8 @@ fn identifiers_are_recognised() {
 #[test]
 fn no_source_prints_one() {
     let mut wrong = vec![];
-    for path in files(Path::new("src"), &["rs"]) {
+    let all = |ends: &[&str]| [files(Path::new("src"), ends), files(Path::new("crates"), ends)].concat();
+    for path in all(&["rs"]) {
         if path.to_string_lossy().contains("_tests") {
             continue;
         }
@@ -68,7 +69,7 @@ fn no_source_prints_one() {
             wrong.push(format!("{}: {id}", path.display()));
         }
     }
-    for path in files(Path::new("src"), &["js", "css"]).into_iter().filter(|p| !p.to_string_lossy().contains("uplot")) {
+    for path in all(&["js", "css"]).into_iter().filter(|p| !p.to_string_lossy().contains("uplot")) {
         wrong.extend(identifiers(&fs::read_to_string(&path).unwrap()).iter().map(|id| format!("{}: {id}", path.display())));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
