@@ -1,7 +1,7 @@
 use super::survey::{ALL, BRANDS, Brand};
 use super::*;
 use crate::finding::Finding;
-use crate::report::tests::report;
+use crate::report::bare as report;
 use std::collections::BTreeMap;
 
 fn plain(size: u64) -> Card {

@@ -82,7 +82,7 @@ fn layout(r: &Report, profile: &Profile, title: &'static str) -> Option<Group> {
 mod tests {
     use super::*;
     use crate::finding::{Finding, Quantity};
-    use crate::report::tests::report;
+    use crate::report::bare as report;
     use crate::units::MIB;
 
     fn lines(r: &Report) -> Vec<String> {

@@ -96,9 +96,9 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::bare as report;
     use crate::report::html;
     use crate::report::terminal::{Dress, text};
-    use crate::report::tests::report;
     use crate::report::uses::{Verdict, uses};
 
     fn cut(low: u64, high: u64) -> Finding {

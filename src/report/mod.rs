@@ -293,51 +293,50 @@ impl Report {
     }
 }
 
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::host::facts::TargetKind;
-
-    /// A report with these findings and no runs.
-    pub fn report(findings: Vec<Finding>) -> Report {
-        Report {
-            schema: SCHEMA.into(),
-            tool: Tool { name: "nandscope".into(), version: "0".into() },
-            when: 1_700_000_000,
-            target: TargetId {
-                path: "/dev/sdz".into(),
-                kind: TargetKind::Disk,
-                serial: None,
-                model: Some("CARD".into()),
-                size: 1 << 32,
-                offset: 0,
-            },
-            host: HostFacts::default(),
-            state: CardState::Unknown,
-            declared: serde_json::Value::Null,
-            settings: Settings {
-                asked: "/dev/sdz".into(),
-                write: false,
-                time: Nanos(0),
-                budget: 0,
-                region: [0, 1 << 32],
-                seed: 1,
-                undo: false,
-            },
-            advice: advice::advice(&Findings(findings.clone())),
-            counterfeit: None,
-            reported_bytes: None,
-            real_bytes: None,
-            findings: Findings(findings),
-            warnings: vec![],
-            cost: Cost::default(),
-            runs: vec![],
-        }
+/// A report with these findings and no runs, of a card of 4 GiB that nothing else is known of.
+pub fn bare(findings: Vec<Finding>) -> Report {
+    Report {
+        schema: SCHEMA.into(),
+        tool: Tool { name: "nandscope".into(), version: "0".into() },
+        when: 1_700_000_000,
+        target: TargetId {
+            path: "/dev/sdz".into(),
+            kind: crate::host::facts::TargetKind::Disk,
+            serial: None,
+            model: Some("CARD".into()),
+            size: 1 << 32,
+            offset: 0,
+        },
+        host: HostFacts::default(),
+        state: CardState::Unknown,
+        declared: serde_json::Value::Null,
+        settings: Settings {
+            asked: "/dev/sdz".into(),
+            write: false,
+            time: Nanos(0),
+            budget: 0,
+            region: [0, 1 << 32],
+            seed: 1,
+            undo: false,
+        },
+        advice: advice::advice(&Findings(findings.clone())),
+        counterfeit: None,
+        reported_bytes: None,
+        real_bytes: None,
+        findings: Findings(findings),
+        warnings: vec![],
+        cost: Cost::default(),
+        runs: vec![],
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn no_serial_number_is_left_anywhere() {
-        let mut r = report(vec![]);
+        let mut r = bare(vec![]);
         r.target.serial = Some("0xcf05a100".into());
         r.settings.asked = "/dev/disk/by-id/mmc-SA04G_0xcf05a100".into();
         r.declared = serde_json::json!({ "name": "SA04G", "serial": "0xdeadbeef", "cid": { "serial": 3735928559u32, "raw": "0353445355303847800DEADBEEF00c71" }, "notes": ["0xdeadbeef is odd"] });

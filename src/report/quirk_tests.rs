@@ -1,7 +1,7 @@
 use super::*;
 use crate::finding::Finding;
 use crate::host::registers::parse_array;
-use crate::report::tests::report;
+use crate::report::bare as report;
 use crate::samples::{Run, Sample};
 use crate::units::Nanos;
 

@@ -213,7 +213,7 @@ fn boot(r: &Report) -> Use {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::tests::report;
+    use crate::report::bare as report;
 
     fn verdict(r: &Report, name: &str) -> Verdict {
         uses(r).into_iter().find(|u| u.name == name).unwrap().verdict

@@ -162,8 +162,8 @@ mod tests {
     use super::*;
     use crate::device::{Fill, Op};
     use crate::finding::{Finding, Quantity};
+    use crate::report::bare as report;
     use crate::report::html::{bench_page, page};
-    use crate::report::tests::report;
     use crate::samples::{Cell, Run, Sample};
     use crate::units::Nanos;
     use serde_json::json;

@@ -111,7 +111,7 @@ pub fn shell(title: &str, style: &str, body: &Markup) -> String {
 mod tests {
     use super::*;
     use crate::finding::{Finding, Quantity};
-    use crate::report::tests::report;
+    use crate::report::bare as report;
 
     #[test]
     fn hostile_text_stays_text() {
