@@ -6,6 +6,8 @@ mod bench_card;
 mod boards;
 #[path = "exec/score.rs"]
 mod score;
+#[path = "common/skip.rs"]
+mod skip;
 
 use bench_card::{bench_card, nandscope};
 use nandscope::device::{Access, Consent, Device, Fill, Limits, Op, OpenOptions, open};
@@ -29,7 +31,7 @@ fn finding<'a>(report: &'a serde_json::Value, quantity: &str) -> &'a serde_json:
 #[test]
 fn the_card_of_the_documentation_runs() {
     if Command::new("python3").arg("--version").output().is_err() {
-        println!("skipped: no python3");
+        skip::no_tool("the program of the documentation", "python3");
         return;
     }
     let doc = std::fs::read_to_string("docs/exec.md").unwrap();

@@ -1,6 +1,9 @@
 //! What a host had better do, on simulated cards with the property, without it, and noisy ones: `small-writes` (Q14, Q16) and the
 //! comparison of two settings (Q15).
 
+#[path = "common/skip.rs"]
+mod skip;
+
 mod common;
 
 use nandscope::ab::{self, Load, Plan};
@@ -240,7 +243,7 @@ fn a_queue_that_helps_and_one_that_does_not_are_told_apart() {
         Some(text.lines().filter(|l| !l.starts_with('#')).skip(1).map(|l| l.split('\t').map(str::to_string).collect()).collect())
     };
     let (Some(fio), Some(runs)) = (table("fio.tsv"), table("agnostics.tsv")) else {
-        println!("skipped: no published figures beside the repository");
+        skip::skipped("published figures of a queue on and off", "they are not beside the repository");
         return;
     };
     let pairs = |card: &str| -> Vec<(f64, f64)> {

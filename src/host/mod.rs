@@ -13,6 +13,7 @@ pub mod partitions;
 pub mod queue;
 pub mod quirks;
 pub mod registers;
+pub mod requests;
 pub mod safety;
 pub mod served;
 pub mod signatures;

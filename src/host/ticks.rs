@@ -1,6 +1,6 @@
 //! How busy the kernel's queue of a block device was: card or host? (G10, U22)
 
-use crate::samples::requests::{KERNEL, Layer, Sizes};
+use crate::host::requests::{KERNEL, Layer, Sizes};
 use crate::units::{KIB, Nanos};
 use std::path::PathBuf;
 

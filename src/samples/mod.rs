@@ -5,7 +5,6 @@ pub mod firmware;
 pub mod import;
 pub mod metric;
 pub mod records;
-pub mod requests;
 
 use crate::device::{Fill, Op};
 use crate::units::Nanos;

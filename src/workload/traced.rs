@@ -2,8 +2,8 @@
 //! that the card got for them (C23).
 
 use crate::device::{Access, Busy, Device, Geometry, Op, Result, Timed, mmc};
+use crate::host::requests::{CARD, KERNEL, Layer, Sizes};
 use crate::samples::busy::Transaction;
-use crate::samples::requests::{CARD, KERNEL, Layer, Sizes};
 use crate::units::{Nanos, SECTOR};
 
 /// Most transactions noted: 5 MB in records of 512 B are 10 000.

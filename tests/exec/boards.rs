@@ -9,7 +9,7 @@ fn a_board_is_probed_over_its_serial_line() {
     let dir = tempfile::tempdir().unwrap();
     for (compiler, flags) in [("cc", &["-std=c99"][..]), ("g++", &["-x", "c++", "-std=c++11"])] {
         if Command::new(compiler).arg("--version").output().is_err() {
-            println!("skipped: no {compiler}");
+            crate::skip::no_tool("a board behind a serial line", compiler);
             continue;
         }
         let board = dir.path().join(compiler);
