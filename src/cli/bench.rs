@@ -7,7 +7,7 @@ mod target;
 use super::width;
 use crate::device::{CardState, DeviceError};
 use crate::report::bench::{Bench, Style};
-use crate::survey::price::Price;
+use crate::report::price::Price;
 use crate::units::{Bytes, Nanos, parse_duration};
 use crate::workload::records::Sync;
 use anyhow::{Context, bail};

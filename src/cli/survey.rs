@@ -2,11 +2,11 @@
 
 use super::UNDECIDED;
 use super::compare::{finish, label};
-use crate::report::privacy;
+use crate::report::{price, privacy};
 use crate::survey::db::DbError;
 use crate::survey::published::published;
 use crate::survey::record::{Record, Told};
-use crate::survey::{Added, Place, Row, Survey, SurveyError, chart, export, price, site};
+use crate::survey::{Added, Place, Row, Survey, SurveyError, chart, export, site};
 use crate::units::{Bytes, date_text, three};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};

@@ -10,6 +10,7 @@ pub mod frag;
 pub mod html;
 pub mod maps;
 pub mod plot;
+pub mod price;
 pub mod privacy;
 pub mod quirk;
 pub mod svg;

@@ -2,10 +2,11 @@
 //! (C4, C9)? Which card is the slow one, and by what factor (C7)? Every statement is of one host (C6).
 
 use super::db::Val;
-use super::{Result, Survey, hosts, price, query};
+use super::{Result, Survey, hosts, query};
 use crate::compare::{Trend, trend};
 use crate::experiment::{Figure, Series};
 use crate::infer::stats::median;
+use crate::report::price;
 use std::collections::BTreeMap;
 
 /// One card in a chart.

@@ -1,8 +1,9 @@
 //! The survey as a table for other programs: CSV, JSON lines, and a wiki table for a page such as the Linaro flash-card survey.
 
 use super::db::Val;
-use super::{Fact, Result, Row, Survey, price};
+use super::{Fact, Result, Row, Survey};
 use crate::finding::Quantity;
+use crate::report::price;
 use crate::units::Bytes;
 use std::collections::HashMap;
 use std::fmt::Write;

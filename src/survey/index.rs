@@ -1,9 +1,10 @@
 //! The index of the entries: what the tables hold of each, and whether they still hold what the files say.
 
 use super::db::{Db, Val, remember};
+use super::hosts;
 use super::record::{Record, SCHEMA};
 use super::{Added, Result, SurveyError, io};
-use super::{hosts, price};
+use crate::report::price;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;

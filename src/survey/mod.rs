@@ -10,7 +10,6 @@ pub mod export;
 mod figures;
 pub mod hosts;
 mod index;
-pub mod price;
 pub mod published;
 mod query;
 pub mod record;
@@ -19,6 +18,7 @@ mod sources;
 mod wiki;
 
 use crate::finding::Quantity;
+use crate::report::price;
 use db::{Db, DbError, Val};
 pub use query::of_benchmark;
 use record::{Record, Told};

@@ -1,8 +1,9 @@
 //! What `survey search` understands: words, and conditions such as `erase_block=4MiB`, `open_aus_linear>=5`, `maker=sandisk`.
 
 use super::db::Val;
-use super::{hosts, price};
+use super::hosts;
 use crate::finding::Quantity;
+use crate::report::price;
 use crate::units::Bytes;
 
 /// Part of a statement: its text with `?` for each value and `HAS(text, part)` for "occurs in".

@@ -1,8 +1,8 @@
 //! Several benchmarks beside each other.
 
 use super::Bench;
+use crate::report::price::Price;
 use crate::samples::records::Pass;
-use crate::survey::price::Price;
 use std::fmt::Write;
 
 /// Several targets beside each other, with ratios to the first (G4, G6), and speed per price where prices are given (G13).
