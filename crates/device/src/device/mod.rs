@@ -16,7 +16,7 @@ pub mod mmc;
 mod mmc_ioctl;
 mod open;
 mod program;
-pub(crate) mod ranges;
+pub mod ranges;
 mod realtime;
 mod recover;
 mod sim;
@@ -33,7 +33,7 @@ pub use realtime::{Realtime, realtime};
 pub use recover::{Discarded, RecoverOptions, Recovered, discard, recover};
 pub use sim::{Machine, SimDevice, model_text};
 #[cfg(not(fuzzing))]
-pub(crate) use sim::{errno, request};
+pub use sim::{errno, request};
 pub use state::CardState;
 
 use crate::units::Nanos;

@@ -216,7 +216,7 @@ mod tests {
     /// The table of published CIDs, where it lies beside the repository.
     #[test]
     fn published_cases() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/published/quirk-cases.tsv");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/published/quirk-cases.tsv");
         let Ok(text) = std::fs::read_to_string(path) else {
             println!("skipped: no published CIDs beside the repository");
             return;

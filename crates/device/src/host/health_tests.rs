@@ -112,7 +112,7 @@ fn one_question_by_the_maker_and_none_for_the_others() {
 /// Published readings: every known byte, the others at random.
 #[test]
 fn published_blocks() {
-    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/published/cmd56");
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/published/cmd56");
     let Ok(all) = fs::read_dir(&dir) else {
         println!("skipped: no published health blocks beside the repository");
         return;

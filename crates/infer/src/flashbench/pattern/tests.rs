@@ -199,7 +199,7 @@ fn numbers_as_shells_leave_them() {
 /// Every example in `patterns/` parses, and fits on a card of 256 MiB.
 #[test]
 fn examples_run() {
-    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("patterns");
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../patterns");
     let mut seen = BTreeMap::new();
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();

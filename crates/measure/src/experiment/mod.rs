@@ -48,7 +48,7 @@ pub struct About {
 }
 
 /// Confidence at which an erase block is taken for known.
-pub(crate) const SURE: f64 = 0.7;
+pub const SURE: f64 = 0.7;
 
 /// What an experiment may know before it starts.
 pub struct Setup<'a> {
@@ -77,7 +77,7 @@ fn write_ns_per_kib(runs: &[Run]) -> Option<u64> {
 }
 
 /// What shows the merge cost, and what that is measured on.
-pub(crate) const MERGES: &[&str] = &["read-boundary", "write-unit", "open-au-linear", "open-au-random"];
+pub const MERGES: &[&str] = &["read-boundary", "write-unit", "open-au-linear", "open-au-random"];
 
 /// Why boundaries between AUs cannot be seen in the times of writes.
 fn unmerged(run: &Run) -> &'static str {

@@ -108,7 +108,7 @@ fn blocks(len: u64) -> u32 {
 }
 
 /// The request to a card that an access is.
-pub(crate) fn request(a: Access) -> Request {
+pub fn request(a: Access) -> Request {
     let (op, data) = match a.op {
         Op::Read => (nandscope_sim::Op::Read, Data::Other),
         Op::Write(Fill::Zeros) => (nandscope_sim::Op::Write, Data::Zeros),
@@ -121,7 +121,7 @@ pub(crate) fn request(a: Access) -> Request {
 }
 
 /// The error number with which a block device would answer.
-pub(crate) fn errno(fault: &Fault) -> Errno {
+pub fn errno(fault: &Fault) -> Errno {
     match fault {
         Fault::OutOfRange { .. } | Fault::Misaligned { .. } | Fault::NoContent => Errno::INVAL,
         Fault::Io { .. } | Fault::PowerCut => Errno::IO,

@@ -31,7 +31,7 @@ impl Counters {
         self.reads + self.writes + self.discards + self.flushes
     }
 
-    pub(crate) fn add(&mut self, op: Op, len: u64) {
+    pub fn add(&mut self, op: Op, len: u64) {
         match op {
             Op::Read => (self.reads, self.bytes_read) = (self.reads + 1, self.bytes_read + len),
             Op::Write(_) => (self.writes, self.bytes_written) = (self.writes + 1, self.bytes_written + len),
