@@ -17,7 +17,7 @@ case "${1-}" in
 esac
 mkdir -p target
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-  packages="fio flashbench f3 dosfstools exfatprogs e2fsprogs fdisk libnbd-bin qemu-utils fuse3 mtools parted f2fs-tools btrfs-progs chromium postgresql g++"
+  packages="fio flashbench f3 dosfstools exfatprogs e2fsprogs fdisk libnbd-bin qemu-utils fuse3 mtools parted f2fs-tools btrfs-progs xfsprogs chromium postgresql g++"
   dpkg -s $packages >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq $packages; } >target/apt.log 2>&1 ||
     echo "some Debian packages could not be installed (target/apt.log); their tests say what they leave out"
 fi
