@@ -31,9 +31,7 @@ pub use open::{OpenOptions, Opened, is_simulated, open, open_model, read_table_a
 pub use program::is_name as is_program;
 pub use realtime::{Realtime, realtime};
 pub use recover::{Discarded, RecoverOptions, Recovered, discard, recover};
-pub use sim::{Machine, SimDevice, model_text};
-#[cfg(not(fuzzing))]
-pub use sim::{errno, request};
+pub use sim::{Machine, SimDevice, errno, model_text, request};
 pub use state::CardState;
 
 use crate::units::Nanos;
