@@ -62,7 +62,7 @@ fn no_source_prints_one() {
     let mut wrong = vec![];
     // A crate's tests and benches may name what they cover.
     let shipped = |p: &PathBuf| p.components().any(|c| c.as_os_str() == "src");
-    let all = |ends: &[&str]| files(Path::new("src"), ends).into_iter().chain(files(Path::new("crates"), ends).into_iter().filter(shipped));
+    let all = |ends: &[&str]| files(Path::new("src"), ends).into_iter().chain(files(Path::new("crates"), ends)).filter(shipped);
     for path in all(&["rs"]) {
         if path.to_string_lossy().contains("_tests") {
             continue;
