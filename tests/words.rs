@@ -71,7 +71,7 @@ fn no_source_prints_one() {
             wrong.push(format!("{}: {id}", path.display()));
         }
     }
-    for path in all(&["js", "css"]).into_iter().filter(|p| !p.to_string_lossy().contains("uplot")) {
+    for path in all(&["js", "css"]).filter(|p| !p.to_string_lossy().contains("uplot")) {
         wrong.extend(identifiers(&fs::read_to_string(&path).unwrap()).iter().map(|id| format!("{}: {id}", path.display())));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
