@@ -46,17 +46,17 @@ pub fn location(x: &[f64]) -> Estimate {
     // The MAD of a handful of samples is itself uncertain: widen by Student's factor, roughly 1 + 2/(n-1).
     let widen = if n > 1 { 1.0 + 2.0 / (n as f64 - 1.0) } else { f64::INFINITY };
     let core = 1.2533 * mad(x) / (n as f64).sqrt() * widen;
-    Estimate { value: median(x), error: core.max(rank_error(x)), n }
+    Estimate { value: median(x), error: core.max(rank_error(x, 0.5)), n }
 }
 
-/// The standard error of a median by its 95 % interval from ranks: half of it, by 1.96. The ranks are those of a binomial with p = 0.5
-/// (Conover, Practical Nonparametric Statistics, 3.2). Infinite without samples.
-fn rank_error(x: &[f64]) -> f64 {
+/// The standard error of the quantile `q` by its 95 % interval from ranks: half of it, by 1.96. The ranks are those of a binomial with
+/// p = q (Conover, Practical Nonparametric Statistics, 3.2). Infinite without samples.
+fn rank_error(x: &[f64], q: f64) -> f64 {
     if x.is_empty() {
         return f64::INFINITY;
     }
-    let by = 1.96 * 0.5 / (x.len() as f64).sqrt();
-    (quantile(x, 0.5 + by) - quantile(x, 0.5 - by)) / 2.0 / 1.96
+    let by = 1.96 * (q * (1.0 - q) / x.len() as f64).sqrt();
+    (quantile(x, q + by) - quantile(x, q - by)) / 2.0 / 1.96
 }
 
 /// How much later `slow` is than `fast`, by the fifth part of each that came first, with its standard error. For noise that only
@@ -67,11 +67,8 @@ pub fn low_difference(slow: &[f64], fast: &[f64]) -> Estimate {
     if n < 6 || fast.len() < 6 {
         return Estimate { value: f64::NAN, error: f64::INFINITY, n };
     }
-    // The standard error of a quantile is the distance to the ranks one standard deviation of a binomial away.
-    let error = |x: &[f64]| {
-        let by = (LOW * (1.0 - LOW) / x.len() as f64).sqrt();
-        (quantile(x, LOW + by) - quantile(x, LOW - by)) / 2.0 * (1.0 + 2.0 / (x.len() as f64 - 1.0))
-    };
+    // As of a median: half the 95 % interval from ranks, by 1.96, so that times of two values are not taken for certain.
+    let error = |x: &[f64]| rank_error(x, LOW) * (1.0 + 2.0 / (x.len() as f64 - 1.0));
     Estimate { value: quantile(slow, LOW) - quantile(fast, LOW), error: error(slow).hypot(error(fast)), n }
 }
 
@@ -165,6 +162,9 @@ mod tests {
         let x: Vec<f64> = (0..30).map(|i| if i < 17 { 100.0 } else { 116.0 }).collect();
         assert_eq!(mad(&x), 0.0);
         assert!(location(&x).error > 2.0, "{:?}", location(&x));
+        // The same of the early fifth of them.
+        let y: Vec<f64> = (0..15).map(|i| if i < 5 { 100.0 } else { 370.0 }).collect();
+        assert!(low_difference(&y, &[100.0; 15]).error > 20.0, "{:?}", low_difference(&y, &[100.0; 15]));
         // With normal times both agree about.
         let mut state = 7u64;
         let mut uniform = || {
