@@ -315,12 +315,13 @@ fn identify_a_target() {
     assert!(format!("{:#}", on("mmcblk9").unwrap_err()).contains("no block device mmcblk9"));
     assert_eq!(
         on("/no/such/device").unwrap_err().to_string(),
-        "/no/such/device: no such file or device; 'nandscope list' shows the devices"
+        "cannot open /no/such/device: No such file or directory (os error 2); 'nandscope list' shows the devices, 'nandscope cards' the simulated cards (sim:NAME)"
     );
     assert!(on(tree.to_str().unwrap()).unwrap_err().to_string().contains("is a folder"));
     let file = on(data("README.md").to_str().unwrap()).unwrap();
     assert_eq!((file.kind, file.notes[0].starts_with("a plain file has no card registers")), (Kind::Other, true));
-    assert!(on("sim:any").unwrap().notes[0].contains("simulated target has no card registers"));
+    assert!(on("sim:any").unwrap_err().to_string().contains("there is no card 'any'"));
+    assert!(on("sim:null").unwrap().notes[0].contains("simulated target has no card registers"));
     let error = collect(&arguments(&["--dump", "/no/such/dump"])).unwrap_err();
     assert!(format!("{error:#}").starts_with("cannot read /no/such/dump"), "{error:#}");
 }

@@ -2,7 +2,7 @@
 
 use super::back::Back;
 use super::probe::{Bar, parse_region, region_of};
-use super::{FAILING, UNDECIDED, with_content};
+use super::{FAILING, UNDECIDED};
 use crate::ab::{self, Kept, Load, Plan, Setting};
 use crate::device::{self, CardState, Consent, Device, DeviceError, Limits, OpenOptions, undo};
 use crate::host::queue::Queue;
@@ -121,7 +121,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     // What is written is read back at the end.
-    let mut opened = device::open(&with_content(&a.target), &OpenOptions::default())?;
+    let mut opened = device::open(&device::with_content(&a.target), &OpenOptions::default())?;
     let geometry = opened.geometry().clone();
     let region = region_of(a.region.map(|(s, e)| (s.map_or(0, |b| b.0), e.map(|b| b.0))), &geometry)?;
     let disk = opened.facts().disk.clone();

@@ -1,7 +1,8 @@
 //! `nandscope cards`: the built-in simulated cards; one of them whole; a model file checked.
 
+use crate::device::{SimCard, Target};
 use crate::units::Bytes;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, Subcommand};
 use nandscope_sim::{Model, cards};
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ pub struct CardsArgs {
 enum What {
     /// Print a card's model: how it works and where each figure comes from
     Show {
-        /// Name of a built-in card
+        /// A built-in card, or the model file PATH.toml
         card: String,
     },
     /// Check a model file and print the truth that follows from it
@@ -36,14 +37,10 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
             }
         }
         Some(What::Show { card }) => {
-            let name = card.strip_prefix("sim:").unwrap_or(&card);
-            let Some(text) = cards::text(name) else {
-                let names: Vec<&str> = cards::ALL.iter().map(|c| c.0).collect();
-                bail!("there is no card '{name}'; there are: {}", names.join(", "));
-            };
+            let SimCard { model, text, .. } = Target::card(&card, None)?;
             put!("{text}");
             say!("\n# The truth that follows from it");
-            truth(&Model::parse(text, name)?);
+            truth(&model);
         }
         Some(What::Check { file }) => {
             let name = file.display().to_string();

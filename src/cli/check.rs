@@ -1,8 +1,8 @@
 //! `nandscope check`: one screen that says whether a card is genuine, stores what it is told, is healthy, and is fast enough.
 
 use super::back::Back;
+use super::colour;
 use super::probe::{Bar, stop_on_signals};
-use super::{colour, with_content};
 use crate::check::history::{self, Record};
 use crate::check::judge::{self, Class, Seen};
 use crate::check::measure::{self, Measured, Task};
@@ -99,7 +99,7 @@ struct Output<'a> {
 pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let simulated = device::is_simulated(&a.target)?;
     let write = a.write || (simulated && !a.read_only);
-    let target = if simulated { with_content(&a.target) } else { a.target.clone() };
+    let target = if simulated { device::with_content(&a.target) } else { a.target.clone() };
     let stop = stop_on_signals()?;
     let mut opened = device::open(&target, &OpenOptions::default())?;
     let (facts, size) = (opened.facts().clone(), opened.geometry().size);

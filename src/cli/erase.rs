@@ -86,7 +86,7 @@ pub struct EraseArgs {
 }
 
 pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
-    let target = if a.verify { super::with_content(&a.target) } else { a.target.clone() };
+    let target = if a.verify { device::with_content(&a.target) } else { a.target.clone() };
     let mut opened = device::open(&target, &OpenOptions::default())?;
     let g = opened.geometry().clone();
     let region = region_of(a.region.map(|(s, e)| (s.map_or(0, |b| b.0), e.map(|b| b.0))), &g)?;

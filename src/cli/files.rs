@@ -138,7 +138,7 @@ impl Target {
             return Ok(Place::Directory(Directory::open(path)?));
         }
         // A volume needs its bytes back, which a simulated card keeps on request only.
-        let (name, simulated) = (super::with_content(&self.target), self.simulated());
+        let (name, simulated) = (device::with_content(&self.target), self.simulated());
         // When data must be on the medium is for the filesystem to say.
         let opened = device::open(&name, &OpenOptions { flush_writes: Some(false), ..OpenOptions::default() })?;
         let (size, state, facts) = (opened.geometry().size, opened.state(), Box::new(opened.facts().clone()));

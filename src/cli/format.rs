@@ -68,7 +68,7 @@ pub struct FormatArgs {
 }
 
 pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
-    let mut opened = device::open(&super::with_content(&a.target), &OpenOptions::default())?;
+    let mut opened = device::open(&device::with_content(&a.target), &OpenOptions::default())?;
     let g = opened.geometry().clone();
     let kind = opened.facts().kind;
     let (convention, notes, size) = convention(&a, g.size, g.offset)?;

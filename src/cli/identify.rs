@@ -1,5 +1,6 @@
 //! `nandscope identify`: what a card declares about itself.
 
+use crate::device::{Target, missing};
 use crate::host::declared::{self, Declared, Kind, RawRegisters};
 use crate::host::health::{self, HealthBlock};
 use crate::host::live;
@@ -27,7 +28,7 @@ pub enum Bus {
 /// Say what a card declares: identity, capacity, AU, speed marks, erase units, health.
 #[derive(Args, Debug)]
 pub struct IdentifyArgs {
-    /// Block device (/dev/mmcblk0, mmcblk0, /dev/sda); needs no privileges, but the EXT_CSD of an eMMC is readable by root only
+    /// Block device (/dev/mmcblk0, mmcblk0, /dev/sda), or any other target; needs no privileges, but the EXT_CSD of an eMMC is readable by root only
     #[arg(required_unless_present_any = ["cid", "csd", "scr", "ssr", "ext_csd", "dump", "health_block"])]
     #[arg(conflicts_with_all = ["cid", "csd", "scr", "ssr", "ext_csd", "dump"])]
     pub target: Option<String>,
@@ -154,27 +155,25 @@ fn from_target(target: &str, sysfs: &Path) -> anyhow::Result<Declared> {
         nothing.notes = vec![what.to_string()];
         nothing
     };
-    let path = Path::new(target);
-    let Ok(meta) = fs::metadata(path) else {
-        if crate::device::is_program(target) {
-            return Ok(plain("the protocol of programs and boards has no card registers: nothing is declared"));
-        }
-        if target.starts_with("sim:") {
-            return Ok(plain("a simulated target has no card registers: nothing is declared"));
-        }
+    let path = match Target::of(target)? {
+        Target::Program(_) => return Ok(plain("the protocol of programs and boards has no card registers: nothing is declared")),
+        Target::Card(_) => return Ok(plain("a simulated target has no card registers: nothing is declared")),
+        Target::Place(path) => path,
+    };
+    let Ok(meta) = fs::metadata(&path) else {
         if target.contains('/') {
-            bail!("{target}: no such file or device; 'nandscope list' shows the devices");
+            return Err(missing(target).into());
         }
-        return live::declared(sysfs, target).map_err(|e| anyhow!("{e}; 'nandscope list' shows the devices"));
+        // Here the kernel's name of a disk will do.
+        return live::declared(sysfs, target).map_err(|e| anyhow::Error::new(e).context(missing(target)));
     };
     if meta.is_dir() {
         bail!("{target} is a folder; give the block device beneath it (findmnt -no SOURCE -T {target})");
     }
     if !meta.file_type().is_block_device() {
-        let kind = if path.extension().is_some_and(|e| e == "toml") { "a card model" } else { "a plain file" };
-        return Ok(plain(&format!(
-            "{kind} has no card registers: nothing is declared (text copied from a card goes to --dump, an EXT_CSD to --ext-csd)"
-        )));
+        return Ok(plain(
+            "a plain file has no card registers: nothing is declared (text copied from a card goes to --dump, an EXT_CSD to --ext-csd)",
+        ));
     }
     let name = device_name(sysfs, meta.rdev()).or_else(|| path.file_name().map(|n| n.to_string_lossy().into_owned()));
     live::declared(sysfs, &name.unwrap_or_default()).with_context(|| target.to_string())

@@ -149,7 +149,7 @@ pub fn run(a: LayoutArgs) -> anyhow::Result<ExitCode> {
 
 fn audit_target(a: AuditArgs) -> anyhow::Result<ExitCode> {
     let evidence = a.report.as_deref().map(evidence::load).transpose()?;
-    let mut opened = device::open(&super::with_content(&a.target), &OpenOptions::default())?;
+    let mut opened = device::open(&device::with_content(&a.target), &OpenOptions::default())?;
     let g = opened.geometry().clone();
     let mut notes = vec![];
     let (mut grid, mut penalties) = (None, Penalties::default());
@@ -293,7 +293,7 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     if !(1..=16 << 20).contains(&a.chunk.0) || a.file.0 < a.chunk.0 {
         return Err(anyhow!("--chunk {} and --file {}: a chunk has 1 byte to 16 MiB and is no larger than the file", a.chunk, a.file));
     }
-    let mut opened = device::open(&super::with_content(&a.target), &OpenOptions::default())?;
+    let mut opened = device::open(&device::with_content(&a.target), &OpenOptions::default())?;
     let g = opened.geometry().clone();
     let (image, simulated) = (opened.facts().kind == TargetKind::Image, opened.facts().kind == TargetKind::Simulated);
     let mut grid = None;

@@ -67,8 +67,10 @@ struct Cli {
 }
 
 const AFTER: &str = "\
-A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, a simulated card (sim:NAME, or a model file PATH.toml),
+A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, a simulated card (sim:NAME or a model
+file PATH.toml, with settings as sim:NAME?seed=7&host=HOST),
 a program that behaves like a card (exec:COMMAND, quoted), or a board that speaks its protocol (serial:/dev/ttyACM0).
+Every command takes all these forms where it takes a target.
 Nothing is written to a device without --write --consent ID; `nandscope list` prints the ID.
 
 Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety, 5 the layout costs something,
@@ -203,18 +205,10 @@ pub fn width() -> usize {
     asked.or_else(terminal).filter(|w| (40..=1000).contains(w)).unwrap_or(80)
 }
 
-/// A target as it is opened: a card model in a file (PATH.toml) is a simulated card.
+/// A target as it is opened: a simulated card with `sim:` in front.
 #[allow(clippy::unnecessary_wraps)]
 fn target(s: &str) -> Result<String, std::convert::Infallible> {
     Ok(crate::device::target_name(s))
-}
-
-/// The target with its content kept, where it is a simulated card: what is to be read back must be there.
-fn with_content(target: &str) -> String {
-    match target.strip_prefix("sim:") {
-        Some(rest) if !rest.contains("content") => format!("{target}{}content", if rest.contains('?') { '&' } else { '?' }),
-        _ => target.to_string(),
-    }
 }
 
 /// An error with its causes, those left out that it names already.

@@ -1,8 +1,9 @@
 //! `nandscope serve`: a simulated card as a block device, or over NBD, until Ctrl-C.
 
+use crate::device::{SimCard, Target};
 use crate::serve::fuse::{Options, Served};
 use crate::serve::nbd::{self, NbdServer};
-use crate::serve::{self, Stats, TraceFile};
+use crate::serve::{Stats, TraceFile};
 use crate::units::Bytes;
 use anyhow::Context;
 use clap::Args;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 #[derive(Args)]
 pub struct ServeArgs {
-    /// A card: NAME or sim:NAME (`nandscope cards` lists them), or the model file PATH.toml
+    /// A simulated card: NAME or sim:NAME (`nandscope cards` lists them), or the model file PATH.toml, with settings as NAME?seed=7
     card: String,
     /// Serve over the network block device protocol instead: unix:PATH or tcp:HOST:PORT; needs no privileges
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["mount", "write_cache", "partitions"])]
@@ -30,9 +31,9 @@ pub struct ServeArgs {
     /// Write down every request: our columns for a name in .csv, .tsv or .trace, else fio's iolog version 3
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Seed of everything that is left to chance
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// Seed of everything that is left to chance [default: that of the card's name, else 1]
+    #[arg(long)]
+    seed: Option<u64>,
     /// Declare a write cache, so that the host's flushes reach the card
     #[arg(long)]
     write_cache: bool,
@@ -48,12 +49,12 @@ pub struct ServeArgs {
 const UNMOUNT_TIME: Duration = Duration::from_secs(10);
 
 pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
-    let model = serve::model(&a.card)?;
+    let SimCard { model, seed, .. } = Target::card(&a.card, a.seed)?;
     let signals = signals()?;
     if let Some(address) = &a.nbd {
         let trace = a.trace.clone().map(TraceFile::named);
         let options = nbd::Options { allow_remote: a.allow_remote, trace, ..nbd::Options::at(address.clone()) };
-        return over_nbd(NbdServer::start(&model, a.seed, &options)?, &a, &model, &signals);
+        return over_nbd(NbdServer::start(&model, seed, &options)?, &a, &model, &signals);
     }
     let options = Options {
         mount: a.mount.clone(),
@@ -62,7 +63,7 @@ pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
         partitions: a.partitions,
         ..Options::default()
     };
-    let mut served = Served::start(&model, a.seed, &options)?;
+    let mut served = Served::start(&model, seed, &options)?;
     let device = served.device().display().to_string();
     let mut out = std::io::stdout();
     writeln!(out, "{device}").and_then(|()| out.flush()).context("cannot write to standard output")?;

@@ -3,6 +3,7 @@
 
 use super::probe::parse_region;
 use super::sim_text;
+use crate::device::{SimCard, Target};
 use crate::units::Bytes;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -26,7 +27,7 @@ const REQUESTS: u64 = 10_000;
 #[derive(Args)]
 #[command(after_help = AFTER, group(clap::ArgGroup::new("input").required(true).args(["pattern", "trace"])))]
 pub struct SimArgs {
-    /// A card: NAME or sim:NAME (`nandscope cards` lists them), or the model file PATH.toml
+    /// A simulated card: NAME or sim:NAME (`nandscope cards` lists them), or the model file PATH.toml, with settings as NAME?seed=7
     card: String,
     /// Made-up requests: random, sequential or mixed, with read, write and a size, as in random-4k or sequential-read-1m
     #[arg(long, value_name = "PATTERN")]
@@ -70,9 +71,9 @@ pub struct SimArgs {
     /// Cut the power at the end and tell which acknowledged writes are lost
     #[arg(long)]
     power_cut: bool,
-    /// Seed of everything that is left to chance
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// Seed of everything that is left to chance [default: that of the card's name, else 1]
+    #[arg(long)]
+    seed: Option<u64>,
     /// Write the result as JSON to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]
     json: Option<PathBuf>,
@@ -141,7 +142,7 @@ pub struct Worn {
 }
 
 pub fn run(a: SimArgs) -> anyhow::Result<ExitCode> {
-    let mut model = crate::serve::model(&a.card)?;
+    let SimCard { mut model, seed, .. } = Target::card(&a.card, a.seed)?;
     // Erasures are counted block by block, which changes no time.
     model.wear.count = model.ftl.kind != nandscope_sim::model::FtlKind::None;
     match a.precondition {
@@ -160,7 +161,7 @@ pub fn run(a: SimArgs) -> anyhow::Result<ExitCode> {
         (Some(text), _) => {
             let pattern = pattern(&a, text, &model, &region)?;
             let n = a.requests.unwrap_or(REQUESTS);
-            (format!("{pattern}, {n} requests"), Box::new(pattern.ios(region.end - region.start, n, a.seed)), None)
+            (format!("{pattern}, {n} requests"), Box::new(pattern.ios(region.end - region.start, n, seed)), None)
         }
         (_, Some(path)) => {
             let mut trace = load(path, &a)?;
@@ -179,10 +180,10 @@ pub fn run(a: SimArgs) -> anyhow::Result<ExitCode> {
         }
         _ => bail!("give --pattern or --trace"),
     };
-    let mut card = Card::new(&model, a.seed);
+    let mut card = Card::new(&model, seed);
     let mut now = 0;
     if a.precondition == Some(Precondition::Steady) {
-        now = steady(&mut card, &model, &region, a.seed, a.quiet)?;
+        now = steady(&mut card, &model, &region, seed, a.quiet)?;
     }
     let before: Vec<u32> = card.erasures().map(<[u32]>::to_vec).unwrap_or_default();
     let mut recorded = Histogram::default();
@@ -205,7 +206,7 @@ pub fn run(a: SimArgs) -> anyhow::Result<ExitCode> {
         capacity: model.card.capacity,
         input,
         region: [region.start, region.end],
-        seed: a.seed,
+        seed,
         queue: a.queue.min(model.card.queue.max(1)),
         precondition: a.precondition,
         requests_per_second: outcome.iops(),

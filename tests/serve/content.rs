@@ -1,9 +1,9 @@
 //! What is written comes back: file systems, fio's verification, and the requests as they were sent.
 
 use crate::bed::*;
-use nandscope::device::{self, Access, Consent, Device, Fill, Limits, Op, OpenOptions, trace::Format};
+use nandscope::device::{self, Access, Consent, Device, Fill, Limits, Op, OpenOptions, Target, trace::Format};
+use nandscope::serve::TraceFile;
 use nandscope::serve::fuse::{Options, Served};
-use nandscope::serve::{self, TraceFile};
 
 #[test]
 fn requests_arrive_as_they_were_sent() {
@@ -15,7 +15,7 @@ fn requests_arrive_as_they_were_sent() {
     let path = dir.path().join("seen.csv");
     let trace_file = TraceFile { path: path.clone(), format: Format::Columns };
     let options = Options { trace: Some(trace_file), write_cache: Some(true), realtime: false, ..Options::default() };
-    let served = Served::start(&serve::model("null").unwrap(), 1, &options).unwrap();
+    let served = Served::start(&Target::card("null", None).unwrap().model, 1, &options).unwrap();
     let target = served.device().to_str().unwrap().to_string();
     let opened = device::open(&target, &OpenOptions { flush_writes: Some(false), ..OpenOptions::default() }).unwrap();
     let consent = Consent::check(opened.id(), Some(&opened.id().consent_id())).unwrap();
@@ -59,7 +59,7 @@ fn the_largest_request_is_what_is_declared() {
     let path = dir.path().join("seen.csv");
     let trace_file = TraceFile { path: path.clone(), format: Format::Columns };
     let options = Options { trace: Some(trace_file), realtime: false, ..Options::default() };
-    let served = Served::start(&serve::model("null").unwrap(), 1, &options).unwrap();
+    let served = Served::start(&Target::card("null", None).unwrap().model, 1, &options).unwrap();
     let opened = device::open(served.device().to_str().unwrap(), &OpenOptions::default()).unwrap();
     let consent = Consent::check(opened.id(), Some(&opened.id().consent_id())).unwrap();
     let mut guard = opened.writable(&consent, &Limits { budget: 64 << 20, ..Limits::default() }).unwrap();

@@ -2,7 +2,7 @@
 
 use super::BenchArgs;
 use super::progress::Progress;
-use crate::device::{self, Consent, DeviceError, Limits, Machine, OpenOptions, Opened};
+use crate::device::{self, Consent, DeviceError, Limits, Machine, OpenOptions, Opened, Target};
 use crate::host::facts::HostFacts;
 use crate::host::ticks::Queue;
 use crate::infer::buffer::{Answer, answer_for, usual_sample};
@@ -73,7 +73,7 @@ pub fn one(a: &BenchArgs, target: &str, case: Case, stop: &AtomicBool, trace: &m
     let simulated = device::is_simulated(target)?;
     let directory = !simulated && Path::new(target).is_dir();
     if !simulated && !device::is_program(target) && !Path::new(target).exists() {
-        bail!("there is no {target}; name the directory where the card is mounted, a device, an image file, sim:NAME, or exec:COMMAND");
+        return Err(device::missing(target).into());
     }
     // In a directory anything else times the memory of the kernel.
     let sync = case.sync.unwrap_or(if directory { Sync::Every(1) } else { Sync::End });
@@ -180,8 +180,11 @@ impl Job<'_> {
     fn on_device(&mut self, target: &str, simulated: bool, cluster: Option<u64>, trace: &mut Trace) -> anyhow::Result<()> {
         let (a, plan) = (self.a, self.plan);
         // The in-process volume reads back what it wrote.
-        let content = crate::cli::with_content(target);
-        let machine = if target.starts_with("sim:") { device::open(target, &OpenOptions::default())?.machine() } else { None };
+        let content = device::with_content(target);
+        let machine = match Target::of(target)? {
+            Target::Card(card) => Machine::of(&card.model),
+            _ => None,
+        };
         let mut opened = device::open(if machine.is_some() { target } else { &content }, &OpenOptions::default())?;
         self.b.state = a.state.unwrap_or(opened.state());
         let size = opened.geometry().size;

@@ -21,18 +21,20 @@ mod realtime;
 mod recover;
 mod sim;
 mod state;
+mod target;
 pub mod trace;
 pub mod undo;
 
 pub use block::MAX_ACCESS;
 pub use consent::{Consent, TargetId, consent_id};
 pub use guard::{Counters, Guard, Limits};
-pub use open::{OpenOptions, Opened, is_simulated, open, open_model, read_table_again, target_name};
+pub use open::{OpenOptions, Opened, is_simulated, open, open_model, read_table_again};
 pub use program::is_name as is_program;
 pub use realtime::{Realtime, realtime};
 pub use recover::{Discarded, RecoverOptions, Recovered, discard, recover};
-pub use sim::{Machine, SimDevice, errno, model_text, request};
+pub use sim::{Machine, SimDevice, errno, request};
 pub use state::CardState;
+pub use target::{SimCard, Target, missing, model_text, nearest, target_name, with_content};
 
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};

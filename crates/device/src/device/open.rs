@@ -4,6 +4,7 @@
 use super::block::{FileDevice, Kind};
 use super::program::{self, Program};
 use super::sim::SimDevice;
+use super::target::{self, Target};
 use super::{CardState, Consent, Device, DeviceError, Geometry, Guard, Limits, Result, TargetId};
 use crate::host::facts::{HostFacts, TargetKind};
 use crate::host::safety::{InUse, numbers};
@@ -44,16 +45,6 @@ pub struct Opened {
     options: OpenOptions,
 }
 
-/// The name under which a target is opened: a card model in a file is a simulated card, with `sim:` in front or without.
-pub fn target_name(target: &str) -> String {
-    if program::is_name(target) {
-        return target.to_string();
-    }
-    let place = target.split_once('?').map_or(target, |t| t.0);
-    let model = place.ends_with(".toml") && !target.starts_with("sim:") && !Path::new(target).is_dir();
-    if model { format!("sim:{target}") } else { target.to_string() }
-}
-
 /// A program that was started to see whether it is a simulated card, until it is opened.
 static STARTED: Mutex<Option<(String, Program)>> = Mutex::new(None);
 
@@ -68,7 +59,7 @@ fn start(target: &str) -> Result<Program> {
 /// The program cannot be started, or is no device.
 pub fn is_simulated(target: &str) -> Result<bool> {
     if !program::is_name(target) {
-        return Ok(target_name(target).starts_with("sim:"));
+        return Ok(target::is_card(target));
     }
     let program = start(target)?;
     let real = program.is_real();
@@ -79,20 +70,16 @@ pub fn is_simulated(target: &str) -> Result<bool> {
 /// No card is smaller, and nothing can be measured on less.
 const SMALLEST_IMAGE: u64 = MIB;
 
-/// Opens `/dev/...`, an image file, `sim:NAME`, `sim:PATH.toml` or `PATH.toml` (these with `?seed=7`), `exec:COMMAND ARGS` or
-/// `serial:/dev/ttyACM0[@baud]` for reading.
+/// Opens a target for reading; the forms of its name are those of [`Target`].
 ///
 /// # Errors
 /// `Refused` where the target is in use, `Open` where it cannot be opened; both say what to do.
 pub fn open(target: &str, options: &OpenOptions) -> Result<Opened> {
-    if let Some(rest) = target_name(target).strip_prefix("sim:") {
-        let t = super::sim::parse(rest)?;
-        return Ok(Opened::sim(t.name, &t.model, t.seed, t.content, options));
-    }
-    if program::is_name(target) {
-        return Ok(Opened::program(target, start(target)?, options));
-    }
-    let path = fs::canonicalize(target).map_err(|e| cannot(target, &e))?;
+    let path = match Target::of(target)? {
+        Target::Card(c) => return Ok(Opened::sim(c.name, &c.model, c.seed, c.content, options)),
+        Target::Program(name) => return Ok(Opened::program(&name, start(&name)?, options)),
+        Target::Place(path) => fs::canonicalize(path).map_err(|e| cannot(target, &e))?,
+    };
     let kind = fs::metadata(&path).map_err(|e| cannot(target, &e))?.file_type();
     if kind.is_block_device() {
         let dev = crate::host::safety::device_number(&path).ok_or_else(|| cannot(target, &Errno::NODEV.into()))?;
@@ -126,7 +113,7 @@ pub fn read_table_again(path: &str) -> std::io::Result<()> {
 
 fn cannot(target: &str, e: &std::io::Error) -> DeviceError {
     let hint = match Errno::from_io_error(e) {
-        Some(Errno::NOENT) => "; 'nandscope list' shows the devices, 'nandscope cards' the simulated cards (sim:NAME)",
+        Some(Errno::NOENT) => return target::missing(target),
         Some(Errno::ACCESS | Errno::PERM) => "; run it as root, or join the group that may read the device (often 'disk')",
         Some(Errno::NOMEDIUM | Errno::NXIO) => "; put a card into the reader",
         Some(Errno::ROFS) => "; it is write-protected: look at the card's lock switch",

@@ -4,7 +4,7 @@
 use super::mmc::{CommandPort, Multi, SINGLE_ONLY, Transaction};
 use super::{Access, Busy, Device, DeviceError, Fill, Geometry, Op, Result, Timed};
 use crate::units::{Nanos, SECTOR};
-use nandscope_sim::model::{Host, Profile, Transfer};
+use nandscope_sim::model::{Profile, Transfer};
 use nandscope_sim::{Announced, Card, Completion, Data, Fault, Model, Request};
 use rustix::io::Errno;
 
@@ -324,71 +324,13 @@ impl Machine {
     }
 }
 
-/// What stands behind `sim:`: a model, and the name to show.
-#[derive(Debug)]
-pub(super) struct SimTarget {
-    pub name: String,
-    pub model: Model,
-    pub seed: u64,
-    pub content: bool,
-}
-
-/// Reads `NAME`, `PATH.toml`, either with `?seed=7` or `?content` (joined by `&`).
-pub(super) fn parse(rest: &str) -> Result<SimTarget> {
-    let wrong = |why: String| DeviceError::Open { target: format!("sim:{rest}"), why };
-    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (mut seed, mut content, mut host) = (1, false, None);
-    for part in query.split('&').filter(|p| !p.is_empty()) {
-        match part.split_once('=') {
-            Some(("host", name)) => {
-                let known = || Profile::names().collect::<Vec<_>>().join(", ");
-                host = Some(Profile::named(name).ok_or_else(|| wrong(format!("there is no host '{name}'; there are {}", known())))?);
-            }
-            Some(("seed", n)) => seed = n.parse().map_err(|_| wrong(format!("'{n}' is no seed; write for example ?seed=7")))?,
-            None if part == "content" => content = true,
-            _ => return Err(wrong(format!("unknown setting '{part}'; there are seed=NUMBER, host=NAME and content"))),
-        }
-    }
-    let model = if place.ends_with(".toml") || place.contains('/') {
-        let text = model_text(place.as_ref()).map_err(|e| wrong(format!("{e}; 'nandscope cards' lists the built-in cards")))?;
-        Model::parse(&text, place)
-    } else {
-        let text = nandscope_sim::cards::text(place).ok_or_else(|| {
-            let names: Vec<&str> = nandscope_sim::cards::ALL.iter().map(|(n, _)| *n).collect();
-            wrong(format!("there is no card '{place}'; built in are {}; a file is named sim:PATH.toml", names.join(", ")))
-        })?;
-        Model::parse(text, &format!("{place}.toml"))
-    }
-    .map_err(|e| wrong(e.to_string()))?;
-    let (model, on) = match host {
-        None => (model, String::new()),
-        Some(p) => (Model { host: Host::of(p), ..model }, format!("&host={}", p.name())),
-    };
-    Ok(SimTarget { name: format!("sim:{place}?seed={seed}{on}"), model, seed, content })
-}
-
-/// The text of a card model in a file; it is short.
-///
-/// # Errors
-/// It cannot be read, is no text, or is larger than 1 MiB.
-pub fn model_text(path: &std::path::Path) -> std::io::Result<String> {
-    use std::io::Read;
-    const LONGEST: u64 = 1 << 20;
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LONGEST {
-        return Err(std::io::Error::other("it is larger than 1 MiB; a card model is a short text"));
-    }
-    Ok(text)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::{Consent, Limits, OpenOptions, open};
+    use super::super::{Consent, Limits, OpenOptions, Target, open};
     use super::*;
 
     fn device(name: &str) -> SimDevice {
-        let t = parse(name).unwrap();
+        let t = Target::card(name, None).unwrap();
         SimDevice::new(&t.model, t.seed)
     }
 
@@ -548,21 +490,5 @@ mod tests {
         let last = (0..5).map(|i| d.access(write(i * 4096))).find(Result::is_err).expect("it turns read-only");
         assert_eq!(code(last), Some(Errno::ROFS.raw_os_error()));
         d.access(read(0)).unwrap();
-    }
-
-    #[test]
-    fn wrong_names_and_files_say_what_there_is() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("my.toml");
-        std::fs::write(&file, nandscope_sim::cards::text("null").unwrap()).unwrap();
-        let path = file.to_str().unwrap();
-        assert_eq!(parse(&format!("{path}?seed=9&content")).unwrap().seed, 9);
-        let text = |rest: &str| parse(rest).unwrap_err().to_string();
-        assert!(text("no-such").contains("usb-stick") && text("no-such").contains("sim:PATH.toml"));
-        assert!(text("null?seed=x").contains("?seed=7"));
-        assert!(text("null?speed=1").contains("seed=NUMBER"));
-        assert!(text("/no/such.toml").contains("nandscope cards"));
-        std::fs::write(&file, "name = 7").unwrap();
-        assert!(text(path).contains("my.toml"));
     }
 }

@@ -15,15 +15,11 @@ mod recorder;
 pub use engine::{Due, Engine, Refused, Stats};
 pub use recorder::TraceFile;
 
-use nandscope_sim::Model;
 use std::io;
 
 /// Why a card cannot be served. The text ends with what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// There is no such card, or its model is wrong.
-    #[error("{0}")]
-    Card(String),
     /// Something is in the way: a mount point or a socket in use, an address that is not this machine's own.
     #[error("{0}")]
     InTheWay(String),
@@ -44,22 +40,3 @@ impl ServeError {
 }
 
 pub type Result<T> = std::result::Result<T, ServeError>;
-
-/// The model behind `NAME`, `sim:NAME`, `PATH.toml` or `sim:PATH.toml`.
-///
-/// # Errors
-/// `Card`: no such card, the file cannot be read, or it is no valid model.
-pub fn model(card: &str) -> Result<Model> {
-    let place = card.strip_prefix("sim:").unwrap_or(card);
-    let parsed = if place.ends_with(".toml") || place.contains('/') {
-        let text = crate::device::model_text(place.as_ref()).map_err(|e| ServeError::Card(format!("cannot read {place}: {e}")))?;
-        Model::parse(&text, place)
-    } else {
-        let text = nandscope_sim::cards::text(place).ok_or_else(|| {
-            let names: Vec<&str> = nandscope_sim::cards::ALL.iter().map(|c| c.0).collect();
-            ServeError::Card(format!("there is no card '{place}'; built in are {}; a file is named PATH.toml", names.join(", ")))
-        })?;
-        Model::parse(text, place)
-    };
-    parsed.map_err(|e| ServeError::Card(e.to_string()))
-}

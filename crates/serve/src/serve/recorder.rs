@@ -144,7 +144,7 @@ mod tests {
     /// A trace of a served card reads like one of a device.
     #[test]
     fn the_same_format_as_a_traced_device() {
-        let model = crate::serve::model("flashbench-readme").unwrap();
+        let model = crate::device::Target::card("flashbench-readme", None).unwrap().model;
         let accesses = [
             Access { op: Op::Read, at: 4096, len: 512 },
             Access { op: Op::Write(Fill::Zeros), at: 0, len: 1024 },

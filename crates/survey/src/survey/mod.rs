@@ -338,7 +338,7 @@ impl Survey {
         }
         let rows = self.query("SELECT DISTINCT key FROM facts", &[]).unwrap_or_default();
         let known: Vec<String> = rows.iter().map(|r| r[0].text()).chain(Quantity::ALL.iter().map(|q| q.key().to_string())).collect();
-        let meant = query::nearest(key, known.iter().map(String::as_str)).map_or(String::new(), |m| format!("; did you mean {m}?"));
+        let meant = crate::device::nearest(key, known.iter().map(String::as_str)).map_or(String::new(), |m| format!("; did you mean {m}?"));
         SurveyError::Query(format!(
             "'{word}': no card has a figure named '{key}'{meant} `nandscope survey chart --figure list` prints the rates"
         ))

@@ -2,6 +2,7 @@
 
 use super::db::Val;
 use super::hosts;
+use crate::device::nearest;
 use crate::finding::Quantity;
 use crate::report::price;
 use crate::units::Bytes;
@@ -125,31 +126,6 @@ pub fn of_benchmark(word: &str) -> bool {
     parse(word).is_ok_and(|c| c.figure.is_some_and(|f| !f.starts_with("price")))
 }
 
-/// The name that is nearest to a misspelt one, where one is near: at most a fifth of its letters differ, and two at least may.
-pub fn nearest<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = |s: &str| s.to_lowercase().replace('-', "_").chars().collect::<Vec<char>>();
-    let wanted = plain(key);
-    let best = names.map(|n| (distance(&wanted, &plain(n)), n)).min()?;
-    (best.0 <= (wanted.len() / 5).max(2) && best.0 < wanted.len().max(2) - 1).then_some(best.1)
-}
-
-/// Letters to change, add or take away, two neighbours that changed places counting as one (optimal string alignment).
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut d: Vec<Vec<usize>> = vec![vec![0; b.len() + 1]; a.len() + 1];
-    (0..=a.len()).for_each(|i| d[i][0] = i);
-    (0..=b.len()).for_each(|j| d[0][j] = j);
-    for i in 1..=a.len() {
-        for j in 1..=b.len() {
-            let change = d[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            d[i][j] = change.min(d[i - 1][j] + 1).min(d[i][j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                d[i][j] = d[i][j].min(d[i - 2][j - 2] + 1);
-            }
-        }
-    }
-    d[a.len()][b.len()]
-}
-
 /// All conditions at once, with $1, $2, ... for the values, which begin after `used` others.
 pub fn all(conditions: &[Condition], used: usize) -> (String, Vec<Val>) {
     if conditions.is_empty() {
@@ -193,17 +169,6 @@ mod tests {
         ] {
             let e = parse(bad).unwrap_err();
             assert!(e.contains(says), "{bad}: {e}");
-        }
-        for (wrong, meant) in [
-            ("open_aus_linaer", "open_aus_linear"),
-            ("eraseblock", "erase_block"),
-            ("record-wirte-512-b-records", "record-write-512-b-records"),
-            ("capacty", "capacity"),
-            ("colour", ""),
-            ("ab", ""),
-        ] {
-            let names = ["open_aus_linear", "open_aus_random", "erase_block", "capacity", "record-write-512-b-records", "id", "lot"];
-            assert_eq!(nearest(wrong, names.into_iter()).unwrap_or(""), meant, "{wrong}");
         }
         assert!(parse("price<cheap").unwrap_err().contains("is no price"));
         assert_eq!(parse("price<10EUR").unwrap().figure.as_deref(), Some("price-eur"));

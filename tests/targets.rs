@@ -1,0 +1,146 @@
+//! A name of a target means the same to every command: the same card, or the same error.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Every command that takes a target, with what else it needs; `{}` is the target.
+const COMMANDS: [&[&str]; 19] = [
+    &["check", "{}", "-q"],
+    &["probe", "{}", "-q"],
+    &["run", "read-boundary", "{}", "-q"],
+    &["ab", "{}", "--a", "default", "--b", "split=8KiB", "--load", "read"],
+    &["partitions", "{}"],
+    &["bench", "{}", "-q"],
+    &["flashbench", "-a", "{}"],
+    &["identify", "{}"],
+    &["serve", "{}", "-q"],
+    &["layout", "audit", "{}"],
+    &["layout", "plan", "{}", "--for", "camera"],
+    &["layout", "prove", "{}"],
+    &["format", "{}"],
+    &["erase", "{}"],
+    &["frag", "{}", "-q"],
+    &["map", "{}", "-q"],
+    &["defrag", "{}", "-q"],
+    &["sim", "{}", "--pattern", "random-read-4k", "-q"],
+    &["cards", "show", "{}"],
+];
+/// As `map`: takes a target and a plan.
+const AGE: &[&str] = &["age", "{}", "-q"];
+/// Take none.
+const OTHERS: [&str; 11] = ["life", "list", "infer", "quirk", "report", "undo", "compare", "survey", "completions", "man", "help"];
+
+fn run(dir: &Path, args: &[&str], target: &str) -> Output {
+    let args = args.iter().map(|a| a.replace("{}", target));
+    Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).current_dir(dir).output().expect("it starts")
+}
+
+fn dir() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let shown = run(dir.path(), &["cards", "show", "{}"], "null");
+    std::fs::write(dir.path().join("card.toml"), shown.stdout).unwrap();
+    std::fs::write(dir.path().join("wrong.toml"), "name = 7").unwrap();
+    dir
+}
+
+#[test]
+fn every_command_is_in_the_table() {
+    let out = run(Path::new("."), &["help"], "");
+    let text = String::from_utf8(out.stdout).unwrap();
+    let listed = text.split_once("Commands:").unwrap().1.split_once("\nOptions:").unwrap().0;
+    let known: Vec<&str> = COMMANDS.iter().map(|c| c[0]).chain([AGE[0]]).chain(OTHERS).collect();
+    let mut seen = 0;
+    for name in listed.lines().filter_map(|l| l.strip_prefix("  ")?.split_whitespace().next()) {
+        assert!(known.contains(&name), "does '{name}' take a target? Put it into the table");
+        seen += 1;
+    }
+    assert!(seen > 20, "{text}");
+}
+
+#[test]
+fn what_names_nothing_is_the_same_error_everywhere() {
+    let dir = dir();
+    for (target, says) in [
+        ("sim:nosuch", "there is no card 'nosuch'"),
+        ("sim:usb-stik", "did you mean sim:usb-stick?"),
+        ("usb-stik", "did you mean sim:usb-stick?"),
+        ("sim:null?seed=x", "'x' is no seed"),
+        ("null?sead=1", "did you mean seed?"),
+        ("sim:null?host=toaster", "there is no host 'toaster'"),
+        ("sim:./card.toml?speed=1", "unknown setting 'speed=1'"),
+        ("./nosuch.toml", "'nandscope cards' lists"),
+        ("wrong.toml?seed=3", "wrong.toml"),
+        ("/dev/nosuch", "'nandscope list' shows the devices"),
+        ("./nosuch.img", "'nandscope list' shows the devices"),
+    ] {
+        let mut first: Option<String> = None;
+        for command in COMMANDS.iter().chain([&AGE]) {
+            let out = run(dir.path(), command, target);
+            let text = String::from_utf8_lossy(&out.stderr).to_string();
+            let (_, error) = text.split_once("cannot open ").unwrap_or_else(|| panic!("{command:?} {target}: {text}"));
+            assert_eq!(out.status.code(), Some(1), "{command:?} {target}: {text}");
+            assert!(error.contains(says), "{command:?} {target}: {text}");
+            let first = first.get_or_insert(error.trim_end().to_string());
+            // identify takes the kernel's name of a disk as well, and says that there is none.
+            assert!(error.starts_with(first.as_str()) && (error.trim_end() == first || command[0] == "identify"), "{command:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn every_form_of_a_card_is_the_same_card_everywhere() {
+    let dir = dir();
+    // Whatever a command prints of a card, it prints it of each form of its name.
+    let plain = |out: &Output, forms: &[&str]| {
+        let mut names: Vec<String> = forms.iter().flat_map(|f| [format!("sim:{f}"), f.to_string()]).collect();
+        names.extend(names.clone().iter().filter_map(|n| Some(n.split_once('?')?.0.to_string())));
+        names.sort_by_key(|n| std::cmp::Reverse(n.len()));
+        names
+            .iter()
+            .fold(String::from_utf8_lossy(&out.stdout).to_string(), |text, n| text.replace(n.as_str(), "IT"))
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    for forms in [
+        &["null", "sim:null", "sim:null?seed=1"][..],
+        &["usb-stick?seed=7", "sim:usb-stick?seed=7", "sim:usb-stick?seed=7&content"],
+        &["card.toml", "./card.toml", "sim:card.toml", "sim:./card.toml", "card.toml?seed=1"],
+    ] {
+        for command in [
+            &["identify", "{}"][..],
+            &["layout", "plan", "{}", "--for", "camera"],
+            &["sim", "{}", "--pattern", "random-write-4k", "--requests", "200", "-q"],
+            &["cards", "show", "{}"],
+            &["flashbench", "-a", "--count=1", "{}"],
+            &["run", "interval", "{}", "-q"],
+        ] {
+            let mut first: Option<String> = None;
+            for form in forms {
+                let out = run(dir.path(), command, form);
+                assert!(
+                    out.status.code().is_some_and(|c| c != 1 && c != 2),
+                    "{command:?} {form}: {}",
+                    String::from_utf8_lossy(&out.stderr)
+                );
+                let text = plain(&out, forms);
+                assert_eq!(&text, first.get_or_insert(text.clone()), "{command:?} {form}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_simulated_card_is_the_same_error_where_one_is_needed() {
+    let dir = dir();
+    std::fs::write(dir.path().join("null"), [0; 512]).unwrap();
+    for (target, says) in [("exec:true", "no simulated card"), ("null", "the built-in card is sim:null"), (".", "no simulated card")] {
+        for command in [&["serve", "{}", "-q"][..], &["sim", "{}", "--pattern", "random-read-4k", "-q"], &["cards", "show", "{}"]] {
+            let out = run(dir.path(), command, target);
+            let text = String::from_utf8_lossy(&out.stderr).to_string();
+            assert!(out.status.code() == Some(1) && text.contains(says), "{command:?} {target}: {text}");
+        }
+    }
+    let two = run(dir.path(), &["sim", "{}", "--seed", "2", "--pattern", "random-read-4k", "-q"], "sim:null?seed=1");
+    assert!(String::from_utf8_lossy(&two.stderr).contains("two seeds"));
+}
