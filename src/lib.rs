@@ -4,9 +4,10 @@
 //! build in half the time.
 #![deny(unsafe_code)]
 
+pub use nandscope_advise::{advise, life};
 pub use nandscope_device::{chance, device, host, units};
 pub use nandscope_files::{lab, layout, volume, workload};
-pub use nandscope_infer::{finding, flashbench, infer, samples};
+pub use nandscope_infer::{finding, flashbench, infer, samples, saved};
 pub use nandscope_measure::experiment;
 pub use nandscope_report::{compare, report};
 #[cfg(not(fuzzing))]
@@ -20,7 +21,5 @@ pub mod ab;
 pub mod check;
 #[cfg(not(fuzzing))]
 pub mod cli;
-#[cfg(not(fuzzing))]
-pub mod life;
 #[cfg(not(fuzzing))]
 pub mod probe;

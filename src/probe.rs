@@ -5,7 +5,7 @@ use crate::device::{Device, Geometry, Op};
 use crate::experiment::run::{Limits, Progress};
 use crate::experiment::{self, Experiment, Setup};
 use crate::finding::{Finding, Findings, Quantity};
-use crate::report::Inference;
+use crate::infer::pipeline::Inference;
 use crate::samples::{Ended, Run};
 use crate::units::Nanos;
 use std::collections::VecDeque;

@@ -6,6 +6,7 @@ mod common;
 use nandscope::device::SimDevice;
 use nandscope::experiment::by_name;
 use nandscope::finding::{Finding, Quantity};
+use nandscope::infer::pipeline;
 use nandscope::probe::{Plan, probe};
 use nandscope::units::Nanos;
 use nandscope_sim::model::Beyond;
@@ -186,7 +187,7 @@ fn reads_alone_find_where_a_card_ends_in_errors() {
             let geometry = device.geometry().clone();
             let setup = Setup { geometry: &geometry, region: 0..geometry.size, known: &Findings::default(), runs: &[], writes: 0 };
             let run = readable(&mut device, &setup);
-            let f = by_name("capacity").unwrap().infer(&run).remove(0);
+            let f = pipeline::of_run(&run).remove(0);
             match beyond {
                 Beyond::Error => {
                     assert!((f.number().unwrap() - real as f64).abs() <= MIB as f64, "{name}: {f:?}");

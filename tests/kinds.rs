@@ -6,6 +6,7 @@ mod common;
 use nandscope::device::{Access, Device, Fill, Geometry, Op, Result, SimDevice, Timed};
 use nandscope::experiment::{self, Setup, run};
 use nandscope::finding::{Finding, Findings, Quantity};
+use nandscope::infer::pipeline;
 use nandscope::samples::Run;
 use nandscope::units::{GIB, MIB, Nanos};
 use nandscope_sim::{Model, cards};
@@ -67,11 +68,11 @@ fn measure_in(name: &str, device: &mut dyn Device, region: std::ops::Range<u64>)
     let setup = Setup { geometry: &geometry, region, known: &Findings::default(), runs: &[], writes: u64::MAX };
     let limits = run::Limits { deadline: device.now() + Nanos::from_secs_f64(3600.0), stop: &stop, seed: 1 };
     let run = run::run(exp, &setup, device, &limits, &mut |_| {});
-    let findings = exp.infer(&run);
+    let findings = pipeline::of_run(&run);
     for f in &findings {
         assert!((0.0..1.0).contains(&f.confidence) && (f.value.is_some() || f.reason.is_some()), "{f:?}");
     }
-    assert!(exp.figures(&run).iter().all(|f| f.series.iter().any(|s| s.points.len() >= 2)), "{name}: an empty figure");
+    assert!(pipeline::figures(&run).iter().all(|f| f.series.iter().any(|s| s.points.len() >= 2)), "{name}: an empty figure");
     (run, findings)
 }
 
@@ -174,7 +175,7 @@ fn interval_gives_access_time_and_rate() {
     let (_, f) = measure("interval", &mut plain(|_, a| if a.len > 65536 { 90_000_000 } else { 0 }));
     assert!(f.iter().all(|f| f.value.is_none()), "{f:?}");
     let exp = experiment::by_name("interval").unwrap();
-    assert!(exp.infer(&Run::new("interval")).iter().all(|f| f.value.is_none()));
+    assert!(pipeline::of_run(&Run::new("interval")).iter().all(|f| f.value.is_none()));
     let (_, f) = measure("interval", &mut sim("flashbench-readme"));
     // The README card: 16 MB/s bus, about 0.7 ms for the smallest read.
     assert!(f[0].number().is_some_and(|us| (400.0..800.0).contains(&us)), "{f:?}");

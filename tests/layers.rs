@@ -75,8 +75,10 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("units.rs", &["crate::device", "crate::infer", "crate::experiment", "crate::report", "crate::cli"]),
     ("finding.rs", &["crate::device", "crate::infer", "crate::experiment", "crate::report", "crate::cli", "nandscope_sim"]),
     ("samples", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "nandscope_sim"]),
-    ("infer", &["crate::device", "crate::experiment", "crate::report", "crate::cli", "crate::host", "nandscope_sim"]),
-    ("experiment", &["crate::report", "crate::cli", "crate::host", "nandscope_sim"]),
+    ("infer", &["crate::device", "crate::experiment", "crate::report", "crate::cli", "crate::host", "crate::saved", "nandscope_sim"]),
+    ("saved", &["crate::experiment", "crate::advise", "crate::report", "crate::cli", "nandscope_sim", "device::open"]),
+    ("experiment", &["crate::advise", "crate::report", "crate::saved", "crate::cli", "crate::host", "nandscope_sim"]),
+    ("advise", &["crate::experiment", "crate::report", "crate::cli", "nandscope_sim", "device::open"]),
     ("device", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding"]),
     ("host", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding"]),
     ("layout", &["crate::report", "crate::cli", "crate::experiment", "nandscope_sim", "device::open"]),
@@ -86,7 +88,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("lab", &["crate::report", "crate::cli", "nandscope_sim"]),
     ("volume", &["crate::infer", "crate::experiment", "crate::report", "crate::cli", "crate::finding", "nandscope_sim"]),
     ("workload", &["crate::report", "crate::cli", "nandscope_sim"]),
-    ("probe.rs", &["crate::cli", "nandscope_sim"]),
+    ("probe.rs", &["crate::cli", "crate::report", "crate::advise", "nandscope_sim"]),
     ("compare", &["crate::cli", "crate::report", "crate::survey", "crate::device", "nandscope_sim"]),
     ("survey", &["crate::cli", "nandscope_sim", "device::open"]),
     ("life", &["crate::cli", "crate::device::open", "nandscope_sim"]),
@@ -123,6 +125,8 @@ fn only_carriers_know_the_simulator() {
 
 #[test]
 fn only_cli_and_report_print() {
+    let design = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("DESIGN.md")).unwrap();
+    assert!(design.contains("Only `report/` and `cli/` print."));
     let mut wrong = vec![];
     for (file, name) in all() {
         if name.starts_with("cli/") || name.starts_with("report/") {
@@ -135,6 +139,154 @@ fn only_cli_and_report_print() {
         }
     }
     assert!(wrong.is_empty(), "these print: {wrong:?}");
+}
+
+/// Rooms that only measure.
+const MEASURING: [&str; 2] = ["experiment", "probe.rs"];
+
+/// Lines of code that make a finding, or combine some: the word itself, or its fields.
+fn findings_made(code: &[(usize, String)]) -> Vec<usize> {
+    let makes = |text: &str| {
+        let made = |word: &str| {
+            let begins = |at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            text.match_indices(word).any(|(at, _)| begins(at) && !text[..at].trim_end().ends_with("->"))
+        };
+        ["Finding::", "Finding {", "combine("].iter().any(|w| made(w))
+    };
+    code.iter().filter(|l| makes(&l.1)).map(|l| l.0).collect()
+}
+
+#[test]
+fn no_finding_is_made_while_measuring() {
+    let mut wrong = vec![];
+    for name in MEASURING {
+        let at = room(name);
+        for file in if at.is_dir() { sources(&at) } else { vec![at] } {
+            wrong.extend(findings_made(&code(&file)).iter().map(|line| format!("{}:{line}", file.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "findings are made in infer: {wrong:?}");
+    // What the rule must see, and what it must not.
+    let lines = |text: &str| text.lines().enumerate().map(|(i, l)| (i + 1, l.to_string())).collect::<Vec<_>>();
+    let against = "fn infer(run: &Run) -> Vec<Finding> {\n    vec![Finding::decided(q, 1.0, 0.9)]\n}\nlet f = Finding { value: None, ..f };\n\
+                   let g = crate::finding::Finding::undecided(q, why);\nlet all = combine(&both);";
+    assert_eq!(findings_made(&lines(against)), [2, 4, 5, 6]);
+    let within = "use crate::finding::{Finding, Findings};\nfn real(f: &Finding) -> Option<u64> {\nfn found(q: Quantity) -> Finding {\n\
+                  let known = Findings::default();\nlet n = known.value(q, 0.5);";
+    assert_eq!(findings_made(&lines(within)), []);
+}
+
+/// The table of rooms in DESIGN.md: each crate in order, with its rooms.
+fn rooms_as_designed(text: &str) -> Vec<(String, Vec<String>)> {
+    let quoted = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_string).collect::<Vec<String>>();
+    let table = text.lines().skip_while(|l| !l.starts_with("| crate | room |")).skip(2).take_while(|l| l.starts_with('|'));
+    let mut out: Vec<(String, Vec<String>)> = vec![];
+    for line in table {
+        let cells: Vec<&str> = line.split('|').collect();
+        match quoted(cells[1]).pop() {
+            Some(name) => out.push((name, quoted(cells[2]))),
+            None => out.last_mut().unwrap().1.extend(quoted(cells[2])),
+        }
+    }
+    out
+}
+
+/// Rooms that a `lib.rs` declares.
+fn rooms_declared(lib: &str) -> Vec<String> {
+    lib.lines().filter_map(|l| l.strip_prefix("pub mod ")?.strip_suffix(';')).map(str::to_string).collect()
+}
+
+/// What differs between the table and the sources, both ways.
+fn table_against(designed: &[(String, Vec<String>)], built: &[(String, Vec<String>)]) -> Vec<String> {
+    let mut wrong = vec![];
+    for (name, rooms) in built {
+        match designed.iter().find(|d| d.0 == *name) {
+            None => wrong.push(format!("{name} is not in the table")),
+            Some(d) => {
+                wrong.extend(rooms.iter().filter(|r| !d.1.contains(r)).map(|r| format!("{name}: {r} is not in the table")));
+                wrong.extend(d.1.iter().filter(|r| !rooms.contains(r)).map(|r| format!("{name}: there is no {r}")));
+            }
+        }
+    }
+    let there = |d: &&(String, Vec<String>)| !built.iter().any(|b| b.0 == d.0);
+    wrong.extend(designed.iter().filter(there).map(|d| format!("there is no {}", d.0)));
+    wrong
+}
+
+#[test]
+fn the_table_of_rooms_is_true() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("DESIGN.md")).unwrap();
+    let mut designed = rooms_as_designed(&text);
+    assert!(designed.len() > 8, "the table has gone: {designed:?}");
+    // Not a crate.
+    designed.retain(|d| d.0 != "cards/" || !root.join("cards").is_dir());
+    let rooms_of = |dir: &Path| {
+        let lib = dir.join("src/lib.rs");
+        // Crates that know nothing of the rest are one room.
+        if apart(&dir.join("src")) || !lib.exists() { vec![] } else { rooms_declared(&fs::read_to_string(lib).unwrap()) }
+    };
+    let mut built: Vec<(String, Vec<String>)> = vec![("nandscope".into(), rooms_of(root))];
+    for e in fs::read_dir(root.join("crates")).unwrap().map(|e| e.unwrap()) {
+        built.push((format!("crates/{}", e.file_name().to_string_lossy()), rooms_of(&e.path())));
+    }
+    let wrong = table_against(&designed, &built);
+    assert!(wrong.is_empty(), "DESIGN.md, Rooms: {wrong:?}");
+    // Both kinds of difference are seen.
+    let mut fewer = designed.clone();
+    let gone = fewer.iter_mut().find(|d| !d.1.is_empty()).unwrap().1.pop().unwrap();
+    assert!(table_against(&fewer, &built).iter().any(|w| w.contains(&gone)));
+    designed[0].1.push("attic".into());
+    designed.push(("crates/shed".into(), vec![]));
+    assert_eq!(table_against(&designed, &built).len(), 2);
+}
+
+/// Names of the dependencies of a manifest that the program is built with.
+fn needs(manifest: &str) -> Vec<String> {
+    let table = manifest.lines().skip_while(|l| *l != "[dependencies]").skip(1).take_while(|l| !l.starts_with('['));
+    table.filter_map(|l| l.split_once(" = ")).map(|l| l.0.to_string()).collect()
+}
+
+/// What a crate of the workspace needs, and what that needs.
+fn all_needs(name: &str, manifests: &[(String, String)]) -> Vec<String> {
+    let Some((_, text)) = manifests.iter().find(|m| m.0 == name) else { return vec![] };
+    let own = needs(text);
+    let further: Vec<String> = own.iter().filter_map(|n| n.strip_prefix("nandscope-")).flat_map(|n| all_needs(n, manifests)).collect();
+    own.into_iter().chain(further).collect()
+}
+
+#[test]
+fn crates_use_those_above_them_and_stay_light() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("DESIGN.md")).unwrap();
+    let dirs = fs::read_dir(root.join("crates")).unwrap().map(|e| e.unwrap());
+    let manifest = |dir: PathBuf| fs::read_to_string(dir.join("Cargo.toml")).unwrap();
+    let manifests: Vec<(String, String)> = dirs.map(|e| (e.file_name().to_string_lossy().into_owned(), manifest(e.path()))).collect();
+    let order: Vec<String> = rooms_as_designed(&text).into_iter().map(|r| r.0.replace("crates/", "")).collect();
+    let place = |name: &str| order.iter().position(|o| o == name);
+    for (name, text) in &manifests {
+        for other in needs(text).iter().filter_map(|n| n.strip_prefix("nandscope-")) {
+            assert!(place(other) < place(name), "{name} uses {other}, which the table has below it");
+        }
+    }
+    let own = |name: &str| all_needs(name, &manifests).iter().filter(|n| n.starts_with("nandscope-")).count();
+    assert!(
+        text.contains("`crates/sim`, `crates/fat` and `crates/bench-card` use none")
+            && ["sim", "fat", "bench-card"].iter().all(|n| own(n) == 0)
+    );
+    assert!(text.contains("build without clap, SQLite, PostgreSQL and FUSE"));
+    for name in ["sim", "infer", "measure", "advise"] {
+        let heavy: Vec<String> =
+            all_needs(name, &manifests).into_iter().filter(|n| ["clap", "rusqlite", "postgres", "fuser"].contains(&n.as_str())).collect();
+        assert!(heavy.is_empty(), "{name} needs {heavy:?}");
+    }
+    // Every crate from outside is named.
+    let top = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let shared = top.lines().skip_while(|l| *l != "[workspace.dependencies]").skip(1).take_while(|l| !l.is_empty());
+    let section = text.split("## Crates").nth(1).unwrap();
+    for name in shared.filter_map(|l| l.split_once(" = ")).map(|l| l.0) {
+        assert!(section.contains(name), "DESIGN.md, Crates: {name} is not named");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod common;
 use nandscope::device::{Access, Device, Fill, Machine, Op, SimDevice};
 use nandscope::experiment;
 use nandscope::finding::{Finding, Quantity};
+use nandscope::infer::pipeline;
 use nandscope::samples::{Ended, Run};
 use nandscope::units::Bytes;
 use nandscope::workload::library::Library;
@@ -21,7 +22,7 @@ fn it_runs_on_every_simulated_card() {
         let model = Model::parse(text, name).unwrap();
         let run = common::run_alone("multi-block", &model, 5, 1800);
         assert!(!matches!(run.ended, Ended::Failed(_)), "{name}: {:?}", run.faults);
-        for f in exp.infer(&run) {
+        for f in pipeline::of_run(&run) {
             decided += u32::from(f.value.is_some());
             assert!(f.value.is_some() || f.reason.is_some(), "{name}: {f:?}");
             // What the model limits must not be exceeded.
@@ -35,7 +36,7 @@ fn it_runs_on_every_simulated_card() {
 }
 
 fn measured(model: &Model, seed: u64) -> Vec<Finding> {
-    experiment::by_name("multi-block").unwrap().infer(&run_of(model, seed))
+    pipeline::of_run(&run_of(model, seed))
 }
 
 fn run_of(model: &Model, seed: u64) -> Run {
@@ -67,12 +68,12 @@ fn a_gain_is_what_a_file_gains() {
         n += 1;
         let run = run_of(&model, 3);
         let exp = experiment::by_name("multi-block").unwrap();
-        let all = exp.infer(&run);
+        let all = pipeline::of_run(&run);
         let f = found(&all, Quantity::MultiBlockGain);
         let (gain, [low, high]) = (f.number().expect(name), f.interval.unwrap());
         // No call of a file reaches the card in more than a cluster: of the rates of longer writes that one is taken.
         let length = longest(f).min(Library::new(&mut SimDevice::new(&model, 1), machine).layout().cluster);
-        let rates = exp.figures(&run).remove(1).series.into_iter().find(|s| s.name == "by way of the kernel").unwrap().points;
+        let rates = pipeline::figures(&run).remove(1).series.into_iter().find(|s| s.name == "by way of the kernel").unwrap().points;
         let rate = |len: u64| rates.iter().find(|p| p.0 == (len / 512) as f64).unwrap().1;
         let shorter = rate(length) / rate(longest(f));
         let speed = |record: u64| {

@@ -8,9 +8,9 @@ mod common;
 
 use nandscope::ab::{self, Load, Plan};
 use nandscope::device::{Device, SimDevice};
-use nandscope::experiment;
 use nandscope::finding::{Finding, Quantity};
 use nandscope::infer::ab::{Effect, Verdict, compare};
+use nandscope::infer::pipeline;
 use nandscope::samples::{Ended, Run};
 use nandscope::units::Nanos;
 use nandscope_sim::{Model, cards};
@@ -21,7 +21,7 @@ fn model(name: &str) -> Model {
 }
 
 fn small_writes(m: &Model, seed: u64) -> Vec<Finding> {
-    experiment::by_name("small-writes").unwrap().infer(&common::run_alone("small-writes", m, seed, 7200))
+    pipeline::of_run(&common::run_alone("small-writes", m, seed, 7200))
 }
 
 fn of(f: &[Finding], q: Quantity) -> &Finding {

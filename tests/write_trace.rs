@@ -7,8 +7,8 @@ mod common;
 mod skip;
 
 use nandscope::device::{Machine, SimDevice};
-use nandscope::experiment;
 use nandscope::finding::{Finding, Quantity};
+use nandscope::infer::pipeline;
 use nandscope::infer::trace::infer_trace;
 use nandscope::samples::busy::Trace;
 use nandscope::samples::{Ended, firmware};
@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 fn findings(model: &Model, seed: u64) -> Vec<Finding> {
     let run = common::run_alone("write-trace", model, seed, 1800);
     assert!(!matches!(run.ended, Ended::Failed(_)), "{}: {:?}", model.name, run.faults);
-    experiment::by_name("write-trace").unwrap().infer(&run)
+    pipeline::of_run(&run)
 }
 
 fn value(all: &[Finding], q: Quantity) -> Option<f64> {

@@ -8,7 +8,7 @@ use crate::host::faults::{Noticed, Trouble};
 use crate::host::registers::ext_csd::{LifeTime, PreEol};
 use crate::layout::disk::Disk;
 use crate::layout::grid::Grid;
-use crate::report::counterfeit::{Counterfeit, genuine};
+use crate::saved::counterfeit::{Counterfeit, genuine};
 use crate::units::{Bytes, GIB, MIB, rate, three};
 use crate::workload::purpose::{Purpose, Writes};
 

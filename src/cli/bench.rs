@@ -5,9 +5,9 @@ mod progress;
 mod target;
 
 use super::width;
+use crate::advise::price::Price;
 use crate::device::{CardState, DeviceError};
 use crate::report::bench::{Bench, Style};
-use crate::report::price::Price;
 use crate::units::{Bytes, Nanos, parse_duration};
 use crate::workload::records::Sync;
 use anyhow::{Context, bail};

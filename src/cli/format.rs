@@ -7,7 +7,7 @@ use crate::device::{self, Consent, Limits, OpenOptions};
 use crate::finding::Quantity;
 use crate::host::facts::TargetKind;
 use crate::layout::{Grid, format};
-use crate::report::counterfeit::Counterfeit;
+use crate::saved::counterfeit::Counterfeit;
 use crate::units::Bytes;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};

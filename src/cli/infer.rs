@@ -1,13 +1,14 @@
 //! `nandscope infer FILE...`: findings without the card, from a saved report or from pasted logs of other tools.
 
 use super::{COUNTERFEIT, UNDECIDED, colour, width};
+use crate::advise::{advice, conclude};
 use crate::finding::{Findings, Quantity};
 use crate::host::declared::{self, Declared};
 use crate::infer::tables;
 use crate::infer::tables::bench::{Figure, figures};
 use crate::infer::tables::sides::{Sides, sides};
 use crate::report::terminal::{Dress, findings_text, text};
-use crate::report::{Report, SCHEMA, advice::advice};
+use crate::report::{Report, SCHEMA};
 use crate::samples::import::{self, Card};
 use crate::units::Bytes;
 use anyhow::{Context, bail};
@@ -69,7 +70,7 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
             let (name, bytes) = &files[0];
             let mut report = Report::parse(&String::from_utf8_lossy(bytes), name)?;
             report.findings = Report::infer(&report.runs);
-            report.conclude();
+            conclude(&mut report);
             report.name_target("");
             output(&report, a.json.as_ref())?;
             Ok(judged(&report))

@@ -1,11 +1,11 @@
 //! `nandscope infer` of what a microcontroller printed: the line protocol of `firmware/`, or a busy trace in ChaN's form.
 
 use super::{UNDECIDED, colour, width};
+use crate::advise::advice;
 use crate::compare::{self, Subject};
 use crate::finding::Findings;
 use crate::infer::buffer::{answer, claim};
 use crate::infer::micro::findings;
-use crate::report::advice::advice;
 use crate::report::bench::{Bench, SCHEMA, Style, busy};
 use crate::report::plot::braille;
 use crate::report::terminal::{Dress, findings_text};

@@ -2,6 +2,7 @@
 
 use super::progress::Progress;
 use super::{FAULTY, UNDECIDED, evidence};
+use crate::advise::driver::driver;
 use crate::device::{self, Consent, Guard, Limits, OpenOptions};
 use crate::host::declared;
 use crate::host::facts::TargetKind;
@@ -13,8 +14,7 @@ use crate::layout::plan::{Profile, plan};
 use crate::layout::prove::{Outcome, Rate, Work, candidates, prove};
 use crate::layout::script::{DEVICE, script};
 use crate::layout::{Grid, Source, disk, draw};
-use crate::report::counterfeit::Counterfeit;
-use crate::report::driver::driver;
+use crate::saved::counterfeit::Counterfeit;
 use crate::units::{Bytes, about, three};
 use crate::volume::Shared;
 use anyhow::{Context, anyhow};

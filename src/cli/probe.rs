@@ -10,10 +10,10 @@ use crate::finding::{Findings, Quantity};
 use crate::host::declared::{Declared, Kind};
 use crate::host::live;
 use crate::probe::{Event, Plan, about_as_long, is_cut, own_time, resume};
-use crate::report::counterfeit::Counterfeit;
 use crate::report::terminal::ending;
 use crate::report::{Cost, Report, SCHEMA, Settings, Tool};
 use crate::samples::{Ended, Run};
+use crate::saved::counterfeit::Counterfeit;
 use crate::units::{Bytes, GIB, Nanos, parse_duration};
 use anyhow::bail;
 use clap::Args;
@@ -284,7 +284,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
     report.warnings.extend(back.warnings());
     report.findings = findings;
     report.runs = runs;
-    report.conclude();
+    crate::advise::conclude(&mut report);
     if write && !simulated {
         report.name_target(&format!(" --write --consent {}", report.target.consent_id()));
     } else {

@@ -2,10 +2,10 @@
 
 use super::UNDECIDED;
 use super::check::wrap;
+use crate::advise::quirk::{self, Compared, Entry, Evidence, Proposal, Support, proposals};
 use crate::host::declared::Kind;
 use crate::host::registers::cid::Cid;
 use crate::host::registers::{Date, parse_array};
-use crate::report::quirk::{self, Compared, Entry, Evidence, Proposal, Support, proposals};
 use crate::report::{self, Report};
 use anyhow::{Context, bail};
 use clap::Args;

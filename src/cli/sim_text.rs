@@ -1,7 +1,7 @@
 //! What `nandscope sim` prints for people.
 
 use super::sim::Report;
-use crate::experiment::{Figure, Series};
+use crate::infer::figure::{Figure, Series};
 use crate::report::plot::braille;
 use crate::units::{Bytes, Nanos, three};
 use nandscope_sim::Latencies;

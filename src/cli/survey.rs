@@ -2,7 +2,8 @@
 
 use super::UNDECIDED;
 use super::compare::{finish, label};
-use crate::report::{price, privacy};
+use crate::advise::price;
+use crate::saved::privacy;
 use crate::survey::db::DbError;
 use crate::survey::published::published;
 use crate::survey::record::{Record, Told};

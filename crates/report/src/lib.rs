@@ -1,9 +1,10 @@
 //! What is told: reports, pages, plots, comparisons.
 #![deny(unsafe_code)]
 
+use nandscope_advise::advise;
 use nandscope_device::{device, host, units};
-use nandscope_files::{lab, layout};
-use nandscope_infer::{finding, infer, samples};
+use nandscope_files::lab;
+use nandscope_infer::{finding, infer, samples, saved};
 use nandscope_measure::experiment;
 
 pub mod compare;

@@ -1,10 +1,10 @@
 //! Many cards: a survey in a directory or on a server, its pages and figures.
 #![deny(unsafe_code)]
 
+use nandscope_advise::advise;
 use nandscope_device::{device, host, units};
 use nandscope_files::lab;
-use nandscope_infer::{finding, infer, samples};
-use nandscope_measure::experiment;
+use nandscope_infer::{finding, infer, samples, saved};
 use nandscope_report::{compare, report};
 
 pub mod survey;

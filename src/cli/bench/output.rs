@@ -2,7 +2,7 @@
 
 use super::BenchArgs;
 use crate::compare::bench::{classes, rows, text};
-use crate::experiment::Figure;
+use crate::infer::figure::Figure;
 use crate::report::bench::{Bench, SCHEMA, advice, busy, histogram, summary, timeline};
 use crate::report::{html, svg};
 use crate::samples::busy::Trace;

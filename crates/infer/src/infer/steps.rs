@@ -5,6 +5,13 @@
 
 use super::stats::Estimate;
 
+/// Alignments that real cards use: powers of two and three times those (TLC: field-notes 3.7), ascending.
+pub fn alignments(from: u64, to: u64) -> Vec<u64> {
+    let mut all: Vec<u64> = (0..50).flat_map(|k| [1u64 << k, 3 << k]).filter(|a| (from..=to).contains(a)).collect();
+    all.sort_unstable();
+    all
+}
+
 /// One alignment and its extra time, in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {

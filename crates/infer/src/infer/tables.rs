@@ -3,34 +3,25 @@
 //! A printed table holds means without their scatter, and one row of a table repeats in every run what is peculiar to
 //! its place on the card. So noise is judged from rows that must be alike, never from repeats alone.
 
-mod align;
 pub mod apart;
 pub mod bench;
-mod cut;
-mod fat;
-mod interval;
-mod levels;
-mod limit;
-mod open;
-mod program;
-mod scatter;
 pub mod sides;
-mod write;
 
 use super::combine::combine;
+use super::{access_kinds, fat_zone, interval, open_au, read_boundary, scatter, write_unit};
 use crate::finding::{Finding, Findings, Quantity};
 use crate::samples::import::Tables;
 
 /// Findings from the tables of one card, runs and files pooled.
 pub fn infer(tables: &Tables) -> Findings {
     let mut all = vec![];
-    all.extend(align::infer(tables));
-    all.extend(open::infer(&with_programs(tables, true)));
-    all.extend(write::infer(&with_programs(tables, false)));
-    all.extend(fat::infer(tables));
-    all.extend(interval::infer(tables));
-    all.extend(scatter::infer(tables));
-    all.extend(program::infer(tables));
+    all.extend(read_boundary::tables::infer(tables));
+    all.extend(open_au::tables::infer(&with_programs(tables, true)));
+    all.extend(write_unit::tables::infer(&with_programs(tables, false)));
+    all.extend(fat_zone::tables::infer(tables));
+    all.extend(interval::tables::infer(tables));
+    all.extend(scatter::tables::infer(tables));
+    all.extend(access_kinds::tables::infer(tables));
     all.extend(bench::infer(tables));
     let mut sizes: Vec<u64> = tables.device_sizes.iter().map(|s| s.1).collect();
     sizes.sort_unstable();
@@ -50,13 +41,13 @@ pub fn infer(tables: &Tables) -> Findings {
 fn with_programs(tables: &Tables, random: bool) -> Tables {
     let mut out = tables.clone();
     if !tables.open.iter().any(|t| t.random == Some(random)) {
-        out.open.extend(program::one_au(tables).into_iter().filter(|t| t.random == Some(random)));
+        out.open.extend(access_kinds::tables::one_au(tables).into_iter().filter(|t| t.random == Some(random)));
     }
     out
 }
 
 /// Smallest and largest as text: "294-324".
-fn span(x: impl IntoIterator<Item = f64>) -> String {
+pub(super) fn span(x: impl IntoIterator<Item = f64>) -> String {
     let (lo, hi) = x.into_iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
     let show = |v: f64| crate::units::three(v).replace('-', "\u{2212}");
     if lo.is_finite() && hi > lo { format!("{} to {}", show(lo), show(hi)) } else { show(lo) }

@@ -6,6 +6,7 @@ pub mod import;
 pub mod metric;
 pub mod records;
 
+pub use crate::device::mmc::{Multi, SINGLE_ONLY};
 use crate::device::{Fill, Op};
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,12 @@ pub struct Sample {
     pub len: u64,
     pub start: Nanos,
     pub took: Nanos,
+}
+
+impl Sample {
+    pub fn is_write(&self) -> bool {
+        matches!(self.op, Op::Write(_))
+    }
 }
 
 /// How a run ended.

@@ -4,12 +4,12 @@
 //! a few random writes at places further and further from the start, next to the same at the middle of the card.
 //! It touches the region where the partition table lies; what it overwrites is put back.
 
-use super::{About, Bench, Experiment, Figure, Series, Setup};
+use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
-use crate::finding::{Finding, Quantity};
-use crate::infer::stats::{median, quantile};
+use crate::finding::Quantity;
+use crate::infer::fat_zone::{LOOK, PLACES, bracket};
 use crate::samples::{Cell, Run};
-use crate::units::{Bytes, KIB, MIB, three};
+use crate::units::{Bytes, KIB, MIB};
 
 pub struct FatZone;
 
@@ -22,14 +22,6 @@ static ABOUT: About = About {
     roles: &["open", "random write"],
     covers: "C18, U18",
 };
-
-/// Bytes looked at from the start; a zone that reaches further is told as "at least".
-const LOOK: u64 = 64 * MIB;
-/// A write in a zone takes less than this share of one elsewhere; where the start takes more than `LIKE` of it, there is none.
-const CLEARLY: f64 = 0.6;
-const LIKE: f64 = 0.8;
-/// Writes of one place lie this close together.
-const PLACES: u64 = 8;
 
 impl Experiment for FatZone {
     fn about(&self) -> &'static About {
@@ -49,7 +41,7 @@ impl Experiment for FatZone {
         }
         let unit = setup.known.value(Quantity::WriteUnit, 0.5).unwrap_or(0.0) as u64;
         // Behind a slow bus the way there would hide what the card does: as much as goes in 10 ms.
-        let slow = super::write_ns_per_kib(setup.runs).filter(|ns| ns * 16 > 10_000_000);
+        let slow = crate::infer::beliefs::write_ns_per_kib(setup.runs).filter(|ns| ns * 16 > 10_000_000);
         let chunk = slow.map_or(unit.clamp(16 * KIB, 64 * KIB), |ns| 1 << (10_000_000 * KIB / ns).max(1).ilog2());
         let chunk = chunk.max(setup.geometry.sector) as i64;
         vec![cell(0, chunk), cell(-1, chunk)]
@@ -87,120 +79,9 @@ impl Experiment for FatZone {
         };
         next.map(|at| cell(at as i64, chunk as i64)).into_iter().collect()
     }
-
-    fn infer(&self, run: &Run) -> Vec<Finding> {
-        let q = Quantity::FatZone;
-        let Some(middle) = middle(run) else {
-            return vec![Finding::undecided(q, unasked(run))];
-        };
-        let Some(first) = run.cells.iter().find(|c| c.get("at") == 0).and_then(|c| time(run, c)) else {
-            return vec![Finding::undecided(q, "the run ended before the start of the card was tried")];
-        };
-        let window = PLACES * run.cells[0].bytes("chunk");
-        let text = format!("a random write takes {} ms at the start, {} ms in the middle", three(first / 1e3), three(middle / 1e3));
-        let contrast = (middle / first.max(1.0)).log2();
-        let trust = (0.6 + 0.1 * contrast.abs()).min(0.92);
-        let f = match bracket(run) {
-            (None, _) if first > LIKE * middle => Finding::decided(q, 0.0, 0.85),
-            (None, _) => Finding::undecided(q, "random writes at the start take less time than in the middle, but not clearly so"),
-            (Some(0), None) => Finding::undecided(q, "the run ended before the end of the zone was found"),
-            (Some(i), None) => Finding::at_least(q, i as f64, trust.min(0.85), "every place looked at is in the zone"),
-            (Some(i), Some(o)) if o - i <= window => match end(run, i, o) {
-                Some(e) => Finding::decided(q, e as f64, trust),
-                None => Finding::undecided(
-                    q,
-                    format!("it ends between {} and {}, where writes are neither fast nor slow", Bytes(i), Bytes(o + window)),
-                ),
-            },
-            _ => Finding::undecided(q, "the run ended before the end of the zone was found"),
-        };
-        vec![f.evidence(text)]
-    }
-
-    fn figures(&self, run: &Run) -> Vec<Figure> {
-        let mut points: Vec<(f64, f64)> = run
-            .cells
-            .iter()
-            .filter(|c| c.get("at") >= 0)
-            .filter_map(|c| Some((c.get("at") as f64 / MIB as f64, time(run, c)? / 1e3)))
-            .collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        vec![Figure {
-            title: "time of a random write near the start".into(),
-            x: "MiB".into(),
-            y: "ms".into(),
-            log_x: false,
-            log_y: true,
-            series: vec![Series { name: "median".into(), points }],
-        }]
-    }
-}
-
-/// Why nothing was tried, or not enough.
-fn unasked(run: &Run) -> String {
-    let set = |k: &str| run.setting(k).unwrap_or(0);
-    match run.setting("open_aus_random") {
-        _ if set("offset") > 0 => "a zone lies at the start of the whole disk, and this is a partition: name the disk".into(),
-        _ if set("start") > 0 => "the start of the card is not in the region: --region 0.. includes it".into(),
-        _ if set("end") < 4 * LOOK => format!("it needs a region of {} or more", Bytes(4 * LOOK)),
-        _ if !run.samples.is_empty() => "the run ended before the middle of the card was tried".into(),
-        Some(n) if n > 0 => "random writes cost no more than linear ones here, so a zone cannot stand out".into(),
-        Some(_) => "whether random writes incur merges is too uncertain; --time 10m or more measures it longer".into(),
-        None => "whether random writes incur merges is not known, and only then can a zone stand out".into(),
-    }
 }
 
 fn cell(at: i64, chunk: i64) -> Cell {
     let label = if at < 0 { "middle".to_string() } else { format!("at {}", Bytes(at as u64)) };
     Cell::new(label, &[("at", at), ("chunk", chunk)])
-}
-
-/// Median time of the random writes, in microseconds.
-fn time(run: &Run, cell: &Cell) -> Option<f64> {
-    let t: Vec<f64> = run.of(cell.id).filter(|s| s.role == 1).map(|s| s.took.micros()).collect();
-    (t.len() >= 3).then(|| median(&t))
-}
-
-fn middle(run: &Run) -> Option<f64> {
-    run.cells.iter().find(|c| c.get("at") == -1).and_then(|c| time(run, c))
-}
-
-/// Microseconds below which a random write is that of a zone: between the start and the middle, where these two are clearly different.
-fn line(run: &Run) -> Option<f64> {
-    let of = |at: i64| -> Vec<f64> {
-        let cells = run.cells.iter().filter(|c| c.get("at") == at);
-        cells.flat_map(|c| run.of(c.id)).filter(|s| s.role == 1).map(|s| s.took.micros()).collect()
-    };
-    let (start, middle) = (of(0), of(-1));
-    if start.len().min(middle.len()) < 3 {
-        return None;
-    }
-    let apart = quantile(&start, 0.75) < quantile(&middle, 0.25) && median(&start) < CLEARLY * median(&middle);
-    apart.then(|| (median(&start) * median(&middle)).sqrt())
-}
-
-/// The last place that is fast, and the first that is not.
-fn bracket(run: &Run) -> (Option<u64>, Option<u64>) {
-    let Some(line) = line(run) else { return (None, None) };
-    let mut seen: Vec<(u64, bool)> =
-        run.cells.iter().filter(|c| c.get("at") >= 0).filter_map(|c| Some((c.bytes("at"), time(run, c)? < line))).collect();
-    seen.sort_unstable();
-    let outside = seen.iter().find(|s| !s.1).map(|s| s.0);
-    let inside = seen.iter().filter(|s| s.1 && outside.is_none_or(|o| s.0 < o)).map(|s| s.0).max();
-    (inside, outside)
-}
-
-/// Where the zone ends: of the places written near it, the fast ones lie in it and the slow ones do not. The roundest number
-/// that says so; `None` where a place contradicts all of them.
-fn end(run: &Run, inside: u64, outside: u64) -> Option<u64> {
-    let (chunk, line) = (run.cells.first()?.bytes("chunk"), line(run)?);
-    let upto = outside + PLACES * chunk;
-    let near: Vec<(u64, bool)> =
-        run.samples.iter().filter(|s| s.role == 1 && (inside..upto).contains(&s.at)).map(|s| (s.at, s.took.micros() < line)).collect();
-    let wrong = |e: u64| near.iter().filter(|(at, fast)| *fast != (at + chunk <= e)).count();
-    let step = 16 * KIB;
-    let ends: Vec<u64> = (inside / step..=upto / step).map(|k| k * step).collect();
-    let least = ends.iter().map(|&e| wrong(e)).min()?;
-    let best = ends.into_iter().filter(|&e| wrong(e) == least).max_by_key(|e| e.trailing_zeros())?;
-    (least * 8 <= near.len()).then_some(best)
 }

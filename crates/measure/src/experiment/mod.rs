@@ -1,7 +1,6 @@
-//! Experiments: each one file that says what to access and what the times mean.
+//! Experiments: each one file that says what to access. What the times mean is concluded elsewhere (`infer`).
 //!
-//! An experiment names its conditions (`cells`), one trial of a condition, and what follows from the samples. It never
-//! chooses the order of the cells, counts repetitions or looks at the clock: the runner does (`run.rs`).
+//! An experiment names its conditions (`cells`), one trial of a condition, and when it has enough. It never chooses the order of the cells, counts repetitions or looks at the clock: the runner does (`run.rs`).
 
 mod access_kinds;
 mod au_grid;
@@ -13,7 +12,6 @@ mod open_au;
 mod read_boundary;
 pub mod run;
 mod scatter;
-mod slots;
 mod small_writes;
 mod write_boundary;
 mod write_cache;
@@ -24,7 +22,9 @@ pub use capacity::readable;
 
 use crate::device::mmc::Multi;
 use crate::device::{Access, Device, DeviceError, Fill, Geometry, Op, Timed};
-use crate::finding::{Finding, Findings, Quantity};
+use crate::finding::{Findings, Quantity};
+use crate::infer::beliefs::{LINEAR_LEAST, LINEAR_RESTED, SURE, write_ns_per_kib};
+use crate::infer::open_au::rested;
 use crate::samples::{Cell, Run, Sample};
 use crate::units::Nanos;
 use rand_pcg::Pcg64Mcg;
@@ -47,9 +47,6 @@ pub struct About {
     pub covers: &'static str,
 }
 
-/// Confidence at which an erase block is taken for known.
-pub const SURE: f64 = 0.7;
-
 /// What an experiment may know before it starts.
 pub struct Setup<'a> {
     pub geometry: &'a Geometry,
@@ -63,36 +60,8 @@ pub struct Setup<'a> {
     pub writes: u64,
 }
 
-/// What a longer write adds, in ns a KiB, through this host: from the fastest writes of the smallest and the largest size of which
-/// there are four and more.
-fn write_ns_per_kib(runs: &[Run]) -> Option<u64> {
-    let mut fastest: BTreeMap<u64, (u32, u64)> = BTreeMap::new();
-    for s in runs.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_))) {
-        let f = fastest.entry(s.len).or_insert((0, u64::MAX));
-        *f = (f.0 + 1, f.1.min(s.took.0));
-    }
-    let mut known = fastest.into_iter().filter(|f| f.1.0 >= 4);
-    let (small, large) = (known.next()?, known.next_back()?);
-    Some(large.1.1.saturating_sub(small.1.1) * 1024 / (large.0 - small.0))
-}
-
 /// What shows the merge cost, and what that is measured on.
 pub const MERGES: &[&str] = &["read-boundary", "write-unit", "open-au-linear", "open-au-random"];
-
-/// Why boundaries between AUs cannot be seen in the times of writes.
-fn unmerged(run: &Run) -> &'static str {
-    let limit = ["open_aus_linear", "open_aus_random", LINEAR_LEAST].iter().any(|k| run.setting(k).is_some());
-    match limit {
-        true => "writes to many erase blocks showed no merge cost, so boundaries between those cannot be seen",
-        false => "the merge cost is not known, and without it boundaries between erase blocks cannot be seen",
-    }
-}
-
-/// The setting of AUs in linear order that stayed open, where more may.
-const LINEAR_LEAST: &str = "open_aus_linear_least";
-
-/// The setting of AUs in linear order whose rounds came to rest in an earlier run, whatever it said in the end.
-const LINEAR_RESTED: &str = "open_aus_linear_rested";
 
 impl Setup<'_> {
     /// The numbers that later inference needs, kept with the run.
@@ -108,7 +77,7 @@ impl Setup<'_> {
             s.insert("write_ns_per_kib".to_string(), ns as i64);
         }
         let linear = self.runs.iter().filter(|r| r.experiment == "open-au-linear");
-        if let Some(n) = linear.map(|r| open_au::rested(r, false)).max().filter(|&n| n > 0) {
+        if let Some(n) = linear.map(|r| rested(r, false)).max().filter(|&n| n > 0) {
             s.insert(LINEAR_RESTED.to_string(), i64::from(n));
         }
         for f in &self.known.0 {
@@ -169,11 +138,6 @@ pub trait Experiment: Sync {
         true
     }
 
-    /// Does a complete later run say more than an earlier one, as it knew more? Not where what was written in between spoilt it.
-    fn replaces(&self, _later: (&Run, &[Finding]), _earlier: (&Run, &[Finding])) -> bool {
-        true
-    }
-
     /// Share of the time left that it may use.
     fn share(&self) -> f64 {
         0.6
@@ -183,12 +147,6 @@ pub trait Experiment: Sync {
     fn own_time(&self) -> Nanos {
         Nanos(0)
     }
-
-    /// What the samples say. Pure.
-    fn infer(&self, run: &Run) -> Vec<Finding>;
-
-    /// What people would rather look at. Pure.
-    fn figures(&self, run: &Run) -> Vec<Figure>;
 }
 
 /// The order of the command line, the documentation, the report and the tests.
@@ -225,49 +183,8 @@ pub fn with_needs(asked: &'static dyn Experiment) -> Vec<&'static dyn Experiment
     ALL.iter().copied().filter(|e| needed.contains(&e.about().name)).chain([asked]).collect()
 }
 
-/// Did reads of this run take the same time across all boundaries, although enough of them were made? `None` for a run that read across
-/// none.
-pub fn reads_flat(run: &Run) -> Option<bool> {
-    (run.experiment == "read-boundary").then(|| read_boundary::flat(run)).flatten()
-}
-
 pub fn by_name(name: &str) -> Option<&'static dyn Experiment> {
     ALL.iter().copied().find(|e| e.about().name == name)
-}
-
-/// A plot: one or several series over one x axis.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
-    pub title: String,
-    pub x: String,
-    pub y: String,
-    pub log_x: bool,
-    pub log_y: bool,
-    pub series: Vec<Series>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Series {
-    pub name: String,
-    pub points: Vec<(f64, f64)>,
-}
-
-/// What the names of the series end in that hold the 95 % bounds of another one.
-pub const LOW: &str = " (95 % low)";
-pub const HIGH: &str = " (95 % high)";
-
-/// x, value, lower and upper bound.
-pub type Bounded = (f64, f64, f64, f64);
-
-impl Series {
-    /// A series and its bounds. Points without a finite interval get none.
-    pub fn with_bounds(name: &str, points: &[Bounded]) -> Vec<Series> {
-        let series = |name: String, y: &dyn Fn(&Bounded) -> f64| Series {
-            name,
-            points: points.iter().map(|p| (p.0, if y(p).is_finite() { y(p) } else { p.1 })).collect(),
-        };
-        vec![series(name.into(), &|p| p.1), series(format!("{name}{LOW}"), &|p| p.2), series(format!("{name}{HIGH}"), &|p| p.3)]
-    }
 }
 
 /// Where a trial makes its accesses. Every access becomes a sample.
@@ -361,11 +278,4 @@ impl Bench<'_> {
             all.swap(i, j);
         }
     }
-}
-
-/// Alignments that real cards use: powers of two and three times those (TLC: field-notes 3.7), ascending.
-pub fn alignments(from: u64, to: u64) -> Vec<u64> {
-    let mut all: Vec<u64> = (0..50).flat_map(|k| [1u64 << k, 3 << k]).filter(|a| (from..=to).contains(a)).collect();
-    all.sort_unstable();
-    all
 }

@@ -5,6 +5,7 @@ use super::super::run::{Limits, run};
 use super::*;
 use crate::device::{Access, Device, Geometry, Op, Timed};
 use crate::finding::Findings;
+use crate::infer::pipeline;
 use crate::samples::Ended;
 use crate::units::Nanos;
 use std::sync::atomic::AtomicBool;
@@ -117,7 +118,7 @@ fn measured(card: &mut Card) -> Run {
 }
 
 fn found(run: &Run, q: Quantity) -> Finding {
-    MultiBlock.infer(run).into_iter().find(|f| f.quantity == q).unwrap()
+    pipeline::of_run(run).into_iter().find(|f| f.quantity == q).unwrap()
 }
 
 fn near(f: &Finding, want: f64) {
@@ -148,7 +149,7 @@ fn the_costs_of_a_card_come_out_as_they_went_in() {
     assert_eq!(lengths(Multi::PreDefined), (0..=10).map(|k| 1 << k).collect::<Vec<u64>>());
     assert_eq!(lengths(Multi::PreDefined), lengths(Multi::OpenEnded));
     assert_eq!(lengths(Multi::SingleBlocks).last(), Some(&MOST_SINGLE));
-    let figures = MultiBlock.figures(&run);
+    let figures = pipeline::figures(&run);
     assert_eq!(figures.iter().map(|f| f.series.len()).collect::<Vec<_>>(), [5, 5]);
 }
 
@@ -223,7 +224,7 @@ fn intervals_hold_what_they_promise_under_noise() {
 
 #[test]
 fn a_run_without_samples_decides_nothing() {
-    for f in MultiBlock.infer(&Run::new("multi-block")) {
+    for f in pipeline::of_run(&Run::new("multi-block")) {
         assert!(f.value.is_none() && f.reason.is_some(), "{f:?}");
     }
 }

@@ -9,12 +9,12 @@ pub use stalls::answer_text;
 pub use summary::summary;
 
 use super::plot::braille;
+use crate::advise::price::Price;
 use crate::device::CardState;
-use crate::experiment::{Figure, Series};
 use crate::host::requests::{Layer, path};
 use crate::infer::buffer::{Answer, long};
+use crate::infer::figure::{Figure, Series};
 use crate::infer::stalls::{Population, buffered, populations, slow, stalls as find};
-use crate::report::price::Price;
 use crate::samples::busy::Trace;
 use crate::samples::records::{Pass, consistent, loop_time};
 use crate::units::{Nanos, three};

@@ -2,7 +2,8 @@
 
 use super::Report;
 use crate::device::Op;
-use crate::experiment::{self, Figure, HIGH, LOW, Series};
+use crate::infer::figure::{Figure, HIGH, LOW, Series};
+use crate::infer::pipeline;
 use crate::samples::{Run, Sample};
 use crate::units::{Bytes, three};
 use std::collections::BTreeMap;
@@ -40,7 +41,7 @@ pub struct Plot {
 pub fn plots(r: &Report) -> Vec<Plot> {
     let mut out: Vec<Plot> = vec![];
     for run in &r.runs {
-        let own = experiment::by_name(&run.experiment).map(|e| e.figures(run)).unwrap_or_default();
+        let own = pipeline::figures(run);
         let raw = raw(run);
         for (figure, raw) in own.into_iter().map(|f| (f, false)).chain(raw.into_iter().map(|f| (f, true))) {
             if points(&figure).count() < 2 {

@@ -1,7 +1,7 @@
 //! What the fragmentation lab found: text, columns for gnuplot, figures.
 
 use super::plot::bar;
-use crate::experiment::{Figure, Series};
+use crate::infer::figure::{Figure, Series};
 use crate::lab::answer::{self, Effect, Verdict, What};
 use crate::lab::class::Class;
 use crate::lab::expect::{self, Claim};

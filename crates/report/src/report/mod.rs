@@ -1,352 +1,81 @@
-//! One value, several writers: JSON for programs, text for people. Only this module and `cli` print.
+//! One value, several writers: JSON for programs, text for people. It renders and decides nothing. Only this module and `cli` print.
 
-pub mod advice;
 pub mod bench;
-pub mod commands;
-pub mod counterfeit;
-pub mod driver;
 pub mod figures;
 pub mod frag;
 pub mod html;
 pub mod maps;
 pub mod plot;
-pub mod price;
-pub mod privacy;
-pub mod quirk;
 pub mod svg;
 pub mod terminal;
-pub mod uses;
-pub mod ways;
 pub mod words;
 
-use crate::device::{CardState, Counters, TargetId};
-use crate::experiment;
-use crate::finding::{Finding, Findings};
-use crate::host::facts::HostFacts;
-use crate::infer::combine::combine;
-use crate::samples::{Ended, Run};
-use crate::units::Nanos;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::path::Path;
+pub use crate::saved::{Cost, Report, ReportError, SCHEMA, Settings, Tool, put, scrub};
 
-/// Name and version of the report format; a reader refuses what it does not know.
-pub const SCHEMA: &str = "nandscope-report/1";
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tool {
-    pub name: String,
-    pub version: String,
-}
-
-/// What was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
-    /// The target as given on the command line.
-    pub asked: String,
-    pub write: bool,
-    pub time: Nanos,
-    /// Write budget in bytes.
-    pub budget: u64,
-    /// First and last byte (exclusive) of the region.
-    pub region: [u64; 2],
-    pub seed: u64,
-    /// Old content is put back at the end.
-    pub undo: bool,
-}
-
-/// What it took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
-    pub reads: u64,
-    pub writes: u64,
-    pub discards: u64,
-    pub bytes_read: u64,
-    /// Including what was put back.
-    pub bytes_written: u64,
-    /// On the device's own clock.
-    pub seconds: f64,
-}
-
-impl Cost {
-    pub fn of(c: Counters, seconds: f64) -> Cost {
-        Cost {
-            reads: c.reads,
-            writes: c.writes,
-            discards: c.discards,
-            bytes_read: c.bytes_read,
-            bytes_written: c.bytes_written,
-            seconds: (seconds * 1e3).round() / 1e3,
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
-    pub schema: String,
-    pub tool: Tool,
-    /// Seconds since 1970 when the report was begun; 0 for a simulated card, whose clock is its own.
-    pub when: u64,
-    pub target: TargetId,
-    pub host: HostFacts,
-    /// What the flash went through before.
-    #[serde(default)]
-    pub state: CardState,
-    /// What the card says of itself; null where it says nothing.
-    pub declared: serde_json::Value,
-    pub settings: Settings,
-    /// True where the card holds less than it reports, false where it holds all of it, null where that was not decided.
-    #[serde(default)]
-    pub counterfeit: Option<bool>,
-    /// Bytes that the card reports, from the beginning of the disk to the end of the target.
-    #[serde(default)]
-    pub reported_bytes: Option<u64>,
-    /// Bytes that are certainly there; null where that was not decided.
-    #[serde(default)]
-    pub real_bytes: Option<u64>,
-    pub findings: Findings,
-    pub advice: Vec<String>,
-    pub warnings: Vec<String>,
-    pub cost: Cost,
-    pub runs: Vec<Run>,
-}
-
-/// Writes a file so that nobody sees half of it. What is no file (`/dev/null`, a pipe) is written to and stays what it is.
-///
-/// # Errors
-/// It cannot be written; an older file of that name is then untouched.
-pub fn put(path: &Path, content: &str) -> std::io::Result<()> {
-    if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
-        return std::fs::write(path, content);
-    }
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    std::fs::write(&part, content)?;
-    std::fs::rename(&part, path)
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    #[error("cannot read {path}: {source}")]
-    Read { path: String, source: std::io::Error },
-    #[error("cannot write {path}: {source}")]
-    Write { path: String, source: std::io::Error },
-    #[error("{path} is not a nandscope report: {why}. A report is what --json writes")]
-    Format { path: String, why: String },
-}
-
-/// Inference over runs that are added or go on: what a run said is kept while it stays as it is.
-#[derive(Default)]
-pub struct Inference {
-    told: Vec<Told>,
-}
-
-/// What a run of so many cells and samples, ended so, said.
-struct Told {
-    cells: usize,
-    samples: usize,
-    ended: Ended,
-    findings: Vec<Finding>,
-}
-
-impl Inference {
-    /// Findings of all runs, combined; they are those of the call before, or continue them.
-    pub fn of(&mut self, runs: &[Run]) -> Findings {
-        self.told.truncate(runs.len());
-        for (i, run) in runs.iter().enumerate() {
-            let same = |t: &Told| t.cells == run.cells.len() && t.samples == run.samples.len() && t.ended == run.ended;
-            if self.told.get(i).is_some_and(same) {
-                continue;
-            }
-            let mut findings = experiment::by_name(&run.experiment).map_or(vec![], |e| e.infer(run));
-            findings.iter_mut().for_each(|f| f.from.push(run.experiment.clone()));
-            let now = Told { cells: run.cells.len(), samples: run.samples.len(), ended: run.ended.clone(), findings };
-            match self.told.get_mut(i) {
-                Some(t) => *t = now,
-                None => self.told.push(now),
-            }
-        }
-        // A second run knew more than the first, unless it was cut short, or the first spoilt what the second looked for.
-        let of = |i: usize| (&runs[i], &self.told[i].findings[..]);
-        let again = |i: usize, later: usize| i < later && runs[i].experiment == runs[later].experiment && !runs[later].samples.is_empty();
-        let stands = |i: usize, later: usize| experiment::by_name(&runs[i].experiment).is_some_and(|e| !e.replaces(of(later), of(i)));
-        let spoilt: Vec<bool> = (0..runs.len()).map(|l| (0..l).any(|i| again(i, l) && stands(i, l))).collect();
-        let replaced = |i: usize| (0..runs.len()).any(|l| again(i, l) && runs[l].ended == Ended::Complete && !spoilt[l]);
-        let mut all: Vec<Finding> = vec![];
-        for i in (0..runs.len()).filter(|&i| !spoilt[i] && !replaced(i)) {
-            let against = (0..runs.len()).any(|l| spoilt[l] && again(i, l));
-            all.extend(self.told[i].findings.iter().map(|f| if against { f.clone().contradicted() } else { f.clone() }));
-        }
-        combine(&all)
-    }
-}
-
-/// What would steer a terminal; lines and columns do not.
-fn steers(c: char) -> bool {
-    c.is_control() && c != '\n' && c != '\t'
-}
-
-/// Takes out of every text what would steer a terminal.
-pub fn scrub(v: &mut serde_json::Value) {
-    match v {
-        serde_json::Value::String(s) if s.contains(steers) => s.retain(|c| !steers(c)),
-        serde_json::Value::Array(all) => all.iter_mut().for_each(scrub),
-        serde_json::Value::Object(all) => all.iter_mut().for_each(|x| scrub(x.1)),
-        _ => {}
-    }
-}
-
-impl Report {
-    /// Findings of all runs, combined. What `infer` recomputes from a saved report.
-    pub fn infer(runs: &[Run]) -> Findings {
-        Inference::default().of(runs)
-    }
-
-    /// What to do about the findings, on a card of this size.
-    pub fn advise(&self) -> Vec<String> {
-        let first = advice::counterfeit(&self.findings, self.reports());
-        first.into_iter().chain(advice::advice(&self.findings)).chain(ways::ways(self)).collect()
-    }
-
-    /// # Errors
-    /// The file cannot be read, is not JSON (a truncated one is named as such), or has another schema.
-    pub fn load(path: &Path) -> Result<Report, ReportError> {
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| ReportError::Read { path: name.clone(), source })?;
-        Report::parse(&text, &name)
-    }
-
-    /// # Errors
-    /// As `load`.
-    pub fn parse(text: &str, name: &str) -> Result<Report, ReportError> {
-        let wrong = |why: String| ReportError::Format { path: name.into(), why };
-        let value: serde_json::Value = serde_json::from_str(text).map_err(|e| {
-            let why = if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() };
-            wrong(why)
-        })?;
-        Report::from_value(value, name)
-    }
-
-    /// From JSON that is parsed already.
-    ///
-    /// # Errors
-    /// As `load`.
-    pub fn from_value(mut value: serde_json::Value, name: &str) -> Result<Report, ReportError> {
-        let wrong = |why: String| ReportError::Format { path: name.into(), why };
-        match value.get("schema").and_then(|s| s.as_str()) {
-            Some(SCHEMA) => {}
-            Some(other) => return Err(wrong(format!("its schema is {other}, this program reads {SCHEMA}"))),
-            None => return Err(wrong("it has no schema".into())),
-        }
-        scrub(&mut value);
-        let mut report: Report = serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?;
-        report.findings.check().map_err(wrong)?;
-        let [start, end] = report.settings.region;
-        if start > end {
-            return Err(wrong(format!("its region ends at {end}, before it begins at {start}")));
-        }
-        if let Some(s) = report.runs.iter().flat_map(|r| r.samples.iter().map(|s| (s.cell, r.cells.len()))).find(|s| s.0 as usize >= s.1) {
-            return Err(wrong(format!("a sample belongs to cell {}, and there are only {}", s.0, s.1)));
-        }
-        report.runs.iter_mut().for_each(Run::index);
-        Ok(report)
-    }
-
-    /// # Errors
-    /// The file cannot be written; an older one of that name is then untouched.
-    pub fn save(&self, path: &Path) -> Result<(), ReportError> {
-        let name = path.display().to_string();
-        let failed = |source| ReportError::Write { path: name.clone(), source };
-        put(path, &self.json()).map_err(failed)
-    }
-
-    pub fn json(&self) -> String {
-        let mut text = serde_json::to_string(self).unwrap_or_default();
-        text.push('\n');
-        text
-    }
-
-    /// The same without serial numbers, wherever they stand: for what is shared.
-    ///
-    /// The text of the serial number is taken out of every other text, too (paths of /dev/disk/by-id hold it).
-    pub fn without_serial(&self) -> Report {
-        let mut r = self.clone();
-        let serials = self.serials();
-        r.target.serial = None;
-        // The samples hold numbers only; all that is text goes through the same sieve.
-        let mut runs = std::mem::take(&mut r.runs);
-        runs.iter_mut().flat_map(|run| &mut run.faults).for_each(|f| *f = privacy::mask(f, &serials));
-        let mut value = serde_json::to_value(&r).unwrap_or_default();
-        privacy::hide(&mut value, &serials);
-        let mut clean = serde_json::from_value(value).unwrap_or(r);
-        clean.runs = runs;
-        clean
-    }
-
-    /// Serial numbers that it names.
-    pub fn serials(&self) -> Vec<String> {
-        self.target.serial.clone().into_iter().chain(privacy::in_json(&self.declared)).collect()
-    }
-
-    /// Settings of the first run, for writers that need the size of the target.
-    pub fn setting(&self) -> BTreeMap<String, i64> {
-        self.runs.first().map(|r| r.setting.clone()).unwrap_or_default()
-    }
-}
+use crate::finding::Finding;
 
 /// A report with these findings and no runs, of a card of 4 GiB that nothing else is known of.
 pub fn bare(findings: Vec<Finding>) -> Report {
-    Report {
-        schema: SCHEMA.into(),
-        tool: Tool { name: "nandscope".into(), version: "0".into() },
-        when: 1_700_000_000,
-        target: TargetId {
-            path: "/dev/sdz".into(),
-            kind: crate::host::facts::TargetKind::Disk,
-            serial: None,
-            model: Some("CARD".into()),
-            size: 1 << 32,
-            offset: 0,
-        },
-        host: HostFacts::default(),
-        state: CardState::Unknown,
-        declared: serde_json::Value::Null,
-        settings: Settings {
-            asked: "/dev/sdz".into(),
-            write: false,
-            time: Nanos(0),
-            budget: 0,
-            region: [0, 1 << 32],
-            seed: 1,
-            undo: false,
-        },
-        advice: advice::advice(&Findings(findings.clone())),
-        counterfeit: None,
-        reported_bytes: None,
-        real_bytes: None,
-        findings: Findings(findings),
-        warnings: vec![],
-        cost: Cost::default(),
-        runs: vec![],
-    }
+    let mut r = crate::saved::bare(findings);
+    r.advice = crate::advise::advice(&r.findings);
+    r
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::bare as report;
+    use crate::advise::conclude;
+    use crate::advise::uses::{Verdict, uses};
+    use crate::finding::{Finding, Quantity};
+    use crate::report::html;
+    use crate::report::terminal::{Dress, text};
+
+    fn cut(low: u64, high: u64) -> Finding {
+        let mut f = Finding::at_least(Quantity::Capacity, low as f64, 0.95, "cut");
+        f.interval = Some([low as f64, high as f64]);
+        f
+    }
 
     #[test]
-    fn no_serial_number_is_left_anywhere() {
-        let mut r = bare(vec![]);
-        r.target.serial = Some("0xcf05a100".into());
-        r.settings.asked = "/dev/disk/by-id/mmc-SA04G_0xcf05a100".into();
-        r.declared = serde_json::json!({ "name": "SA04G", "serial": "0xdeadbeef", "cid": { "serial": 3735928559u32, "raw": "0353445355303847800DEADBEEF00c71" }, "notes": ["0xdeadbeef is odd"] });
-        r.warnings.push("card 0xcf05a100 is slow".into());
-        let mut run = Run::new("scatter");
-        run.faults.push("/dev/disk/by-id/mmc-SA04G_0xcf05a100 failed".into());
-        r.runs.push(run);
-        let text = r.without_serial().json().to_lowercase();
-        assert!(!text.contains("cf05a100") && !text.contains("deadbeef") && !text.contains("3735928559"), "{text}");
-        assert!(text.contains("sa04g"));
+    fn a_counterfeit_is_said_above_everything() {
+        for (found, line) in [
+            (Finding::decided(Quantity::Capacity, (1u64 << 30) as f64, 0.98), "COUNTERFEIT: reports 4 GiB, holds 1 GiB"),
+            (cut(1 << 28, 1 << 30), "COUNTERFEIT: reports 4 GiB, holds 1 GiB or less"),
+            (
+                Finding::decided(Quantity::Capacity, (3u64 << 29) as f64, 0.95).evidence("it is a counterfeit or failing"),
+                "COUNTERFEIT OR FAILING: reports 4 GiB, holds 1.5 GiB",
+            ),
+        ] {
+            let mut r = report(vec![found]);
+            conclude(&mut r);
+            let plain = text(&r, Dress::default());
+            assert_eq!(plain.lines().next(), Some(line));
+            assert!(text(&r, Dress { colour: true, ..Dress::default() }).starts_with(&format!("\x1b[1;31m{line}\x1b[0m\n")));
+            let page = html::page(&r);
+            let at = |what: &str| page.find(what).unwrap_or(usize::MAX);
+            assert!(at(line) < at("<h1>") && at("class=\"counterfeit\"") < at("<h1>"));
+            let json: serde_json::Value = serde_json::from_str(&r.json()).unwrap();
+            assert_eq!((&json["counterfeit"], &json["reported_bytes"]), (&true.into(), &(1u64 << 32).into()));
+            assert!(json["real_bytes"].as_u64().unwrap() <= 3 << 29);
+            assert!(uses(&r).iter().all(|u| u.verdict == Verdict::Poor && u.why.contains("reports 4 GiB")), "{:?}", uses(&r));
+        }
+    }
+
+    #[test]
+    fn what_was_not_tested_is_no_counterfeit_and_not_genuine() {
+        for (found, says) in [
+            (Some(Finding::undecided(Quantity::Capacity, "not tested, time ran out; run: nandscope run capacity TARGET")), None),
+            (Some(Finding::at_least(Quantity::Capacity, 1e9, 0.9, "no sign of less than the 4 GiB it reports; 9 places checked")), None),
+            (Some(Finding::decided(Quantity::Capacity, (1u64 << 30) as f64, 0.7)), None),
+            (Some(Finding::decided(Quantity::Capacity, (1u64 << 32) as f64, 0.95)), Some(false)),
+            (None, None),
+        ] {
+            let mut r = report(found.into_iter().collect());
+            conclude(&mut r);
+            assert!(r.banner().is_none() && r.counterfeit == says, "{:?}", r.findings);
+            let plain = text(&r, Dress::default());
+            assert!(!plain.contains("at least"), "{plain}");
+            assert!(!plain.contains("because not tested") && !plain.contains("COUNTERFEIT"), "{plain}");
+        }
     }
 }

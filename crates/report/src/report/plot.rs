@@ -1,7 +1,7 @@
 //! Plots of braille dots: two by four to a character.
 
 use super::figures::is_bound;
-use crate::experiment::Figure;
+use crate::infer::figure::Figure;
 use crate::units::three;
 
 /// A plot of `width` by `height` characters, axes and title included in the lines returned.
@@ -79,7 +79,7 @@ pub fn bar(part: f64, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Series;
+    use crate::infer::figure::Series;
 
     #[test]
     fn a_step_looks_like_one() {

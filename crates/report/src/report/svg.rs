@@ -1,7 +1,7 @@
 //! A figure as SVG: for a file of its own, and for pages where no script runs.
 
 use super::figures::{bounds, is_bound, is_line, points, show, summary, thin, x_in_bytes};
-use crate::experiment::Figure;
+use crate::infer::figure::Figure;
 use std::fmt::Write;
 
 const WIDTH: f64 = 720.0;
@@ -191,7 +191,7 @@ fn mark(o: &mut String, i: usize, x: f64, y: f64, r: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{HIGH, LOW, Series};
+    use crate::infer::figure::{HIGH, LOW, Series};
 
     fn figure() -> Figure {
         let line = |d: f64| (9..23).map(|k| ((1u64 << k) as f64, 10.0 + d + k as f64)).collect::<Vec<_>>();

@@ -1,11 +1,13 @@
 //! The report as plain text: what was found, how sure it is, why, what to do, what it cost. Quotable in a mail (Q17).
 
-use super::driver::driver;
 use super::words::{explain, grade};
-use super::{Report, plot, uses};
+use super::{Report, plot};
+use crate::advise::driver::driver;
+use crate::advise::uses;
 use crate::device::CardState;
 use crate::experiment;
 use crate::finding::{Finding, Findings, Quantity};
+use crate::infer::pipeline::figures;
 use crate::samples::Ended;
 use crate::units::{Bytes, MIB, Nanos, ends};
 use std::fmt::Write;
@@ -184,7 +186,7 @@ fn plots(r: &Report, width: usize) -> Vec<Vec<String>> {
         let Some(e) = experiment::by_name(&run.experiment) else { continue };
         let decided = r.findings.0.iter().any(|f| f.from.contains(&run.experiment) && (f.value.is_some() || f.at_least.is_some()));
         if decided || r.runs.len() == 1 || e.about().answers.contains(&Quantity::EraseBlock) && !e.about().writes {
-            out.extend(e.figures(run).iter().map(|f| plot::braille(f, width, 8)).filter(|l| !l.is_empty()));
+            out.extend(figures(run).iter().map(|f| plot::braille(f, width, 8)).filter(|l| !l.is_empty()));
         }
     }
     out.truncate(4);

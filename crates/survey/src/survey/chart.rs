@@ -3,10 +3,10 @@
 
 use super::db::Val;
 use super::{Result, Survey, hosts, query};
+use crate::advise::price;
 use crate::compare::{Trend, trend};
-use crate::experiment::{Figure, Series};
+use crate::infer::figure::{Figure, Series};
 use crate::infer::stats::median;
-use crate::report::price;
 use std::collections::BTreeMap;
 
 /// One card in a chart.

@@ -2,8 +2,8 @@
 
 use super::db::Val;
 use super::{Fact, Result, Row, Survey};
+use crate::advise::price;
 use crate::finding::Quantity;
-use crate::report::price;
 use crate::units::Bytes;
 use std::collections::HashMap;
 use std::fmt::Write;

@@ -4,7 +4,7 @@ use super::db::{Db, Val, remember};
 use super::hosts;
 use super::record::{Record, SCHEMA};
 use super::{Added, Result, SurveyError, io};
-use crate::report::price;
+use crate::advise::price;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;

@@ -17,8 +17,8 @@ pub mod site;
 mod sources;
 mod wiki;
 
+use crate::advise::price;
 use crate::finding::Quantity;
-use crate::report::price;
 use db::{Db, DbError, Val};
 pub use query::of_benchmark;
 use record::{Record, Told};

@@ -2,9 +2,9 @@
 
 use super::db::Val;
 use super::hosts;
+use crate::advise::price;
 use crate::device::nearest;
 use crate::finding::Quantity;
-use crate::report::price;
 use crate::units::Bytes;
 
 /// Part of a statement: its text with `?` for each value and `HAS(text, part)` for "occurs in".

@@ -2,16 +2,9 @@
 //! less to copy: how much less is known of no single one.
 
 use super::*;
-use crate::infer::stats::bootstrap_difference;
-
-/// The order of a cell that opens one AU after another, each with one write.
-pub(super) const CLOSING: i64 = 4;
 
 /// Closings looked at, and writes that close nothing.
 const ENOUGH: usize = 12;
-
-/// Fewer say nothing of how they vary.
-const FEWEST: usize = 5;
 
 /// Once the limit `fits` is known: as many AUs as turn the table over, then those that tell.
 pub(super) fn closing(run: &Run, slots: &Slots, random: bool, fits: i64) -> Option<Cell> {
@@ -72,37 +65,4 @@ pub(super) fn close_after_one_write(slots: &Slots, first: usize, latest: &[u64],
         b.write(2, at, len)?;
     }
     Ok(())
-}
-
-/// Milliseconds by which a write that closes an AU of one write is slower than one that closes none, with its interval, and from how
-/// many closings.
-pub(super) fn after_one_write(run: &Run, slots: &Slots, line: f64) -> Option<(f64, [f64; 2], usize)> {
-    let cell = run.cells.iter().find(|c| c.get("random") == CLOSING)?;
-    let of = |role: u8, slow: bool| {
-        let role = run.of(cell.id).filter(move |s| s.role == role);
-        role.map(|s| s.took.micros()).filter(move |&t| (t > line) == slow).map(|t| t / 1e3).collect::<Vec<f64>>()
-    };
-    let (slow, fast) = (of(1, true), of(2, false));
-    if slow.len() < FEWEST || fast.len() < FEWEST {
-        return None;
-    }
-    let cost = median(&slow) - median(&fast);
-    let mut interval = bootstrap_difference(&slow, &fast)?;
-    if run.setting("write_unit").is_none() {
-        // Of the unit only that it is no longer than the write is known.
-        let au = run.setting("erase_block").filter(|e| *e > slots.chunk)?;
-        interval[1] *= au as f64 / (au - slots.chunk) as f64;
-    }
-    Some((cost, interval, slow.len()))
-}
-
-/// An AU of which as much was written as of any in this run costs so much less to close: the factor at the most.
-pub(super) fn filled(run: &Run, slots: &Slots) -> Option<f64> {
-    let au = run.setting("erase_block")?;
-    let mut of: HashMap<u64, u64> = HashMap::new();
-    for s in writes(run) {
-        *of.entry(au_of(run, slots, s)).or_default() += s.len;
-    }
-    let most = of.into_values().max().filter(|m| *m < au)?;
-    Some(au as f64 / (au - most) as f64)
 }

@@ -6,9 +6,6 @@
 
 use super::*;
 
-pub(super) const FAR: u8 = 5;
-pub(super) const BACK: u8 = 6;
-
 /// Pairs of reads inside one supposed erase block, like the cell that confirmed it.
 pub fn cell(confirm: &Cell) -> Cell {
     let set = confirm.set.clone().into_iter().chain([("pairs".into(), 1)]).collect();
@@ -23,17 +20,4 @@ pub fn trial(cell: &Cell, b: &mut Bench) -> Result<(), DeviceError> {
         b.read(role, start + period / 4 * quarters / step * step, block)?;
     }
     Ok(())
-}
-
-/// Pairs that say no.
-const ENOUGH: usize = 12;
-
-/// Is the second read cheaper by so much that crossing, `extra` µs, may be the loading of a second piece? `None` where too few pairs
-/// were read.
-pub fn told(run: &Run, extra: f64) -> Option<bool> {
-    let cell = run.cells.iter().find(|c| kind(c) == Kind::Pairs)?;
-    let pair = |t: &Vec<&Sample>| Some(estimate::of_trial(t, FAR)? - estimate::of_trial(t, BACK)?);
-    let saved = location(&run.trials(cell.id).iter().filter_map(pair).collect::<Vec<f64>>());
-    let in_pieces = saved.value > 0.4 * extra && saved.value > 3.0 * saved.error;
-    (in_pieces || saved.n >= ENOUGH).then_some(in_pieces)
 }

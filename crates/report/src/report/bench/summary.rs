@@ -1,7 +1,7 @@
 //! Several benchmarks beside each other.
 
 use super::Bench;
-use crate::report::price::Price;
+use crate::advise::price::Price;
 use crate::samples::records::Pass;
 use std::fmt::Write;
 

@@ -2,7 +2,7 @@
 
 use super::sections::{glossary, scroll};
 use super::{bound, data, scripts, shell, style};
-use crate::experiment::{Figure, Series};
+use crate::infer::figure::{Figure, Series};
 use crate::report::figures::{Detail, Plot, slug};
 use crate::units::{Nanos, three};
 use maud::{Markup, html};

@@ -1,16 +1,16 @@
 //! The parts of the page, top to bottom.
 
+use crate::advise::commands::groups;
+use crate::advise::driver::driver;
+use crate::advise::uses::{self, Verdict};
 use crate::device::Op;
 use crate::experiment;
 use crate::finding::{Finding, Quantity};
 use crate::host::declared::Declared;
 use crate::host::facts::TargetKind;
 use crate::infer::stats::{bootstrap_median, median, quantile};
-use crate::report::commands::groups;
-use crate::report::driver::driver;
 use crate::report::figures::{Plot, is_bound, op_name, show, summary, x_in_bytes};
 use crate::report::terminal::{ending, size};
-use crate::report::uses::{self, Verdict};
 use crate::report::words::{GLOSSARY, READING, explain, grade};
 use crate::report::{Report, svg};
 use crate::samples::Run;

@@ -1,0 +1,65 @@
+//! What to do about it: one sentence each, resting on a finding that is sure enough.
+
+use crate::finding::{Findings, Quantity};
+use crate::saved::counterfeit::Counterfeit;
+use crate::units::{Bytes, three};
+
+/// Below this nobody should re-partition a card.
+const SURE: f64 = 0.75;
+
+/// First of all, where a card that says `says` bytes holds less.
+pub fn counterfeit(f: &Findings, says: u64) -> Option<String> {
+    let found = Counterfeit::of(f, says)?;
+    Some(format!(
+        "give the card back, or use its first {} only: it is a {}, and what is written beyond is lost or lands in front",
+        Bytes(found.holds),
+        found.word()
+    ))
+}
+
+pub fn advice(f: &Findings) -> Vec<String> {
+    let mut out = vec![];
+    let value = |q| f.value(q, SURE);
+    if let Some(e) = value(Quantity::EraseBlock) {
+        let at = value(Quantity::EraseBlockOffset).unwrap_or(0.0);
+        let first = if at > 0.0 {
+            format!("{} plus multiples of {}", Bytes(at as u64), Bytes(e as u64))
+        } else {
+            format!("multiples of {}", Bytes(e as u64))
+        };
+        out.push(format!("start partitions and filesystem data at {first}"));
+    }
+    if let Some(w) = value(Quantity::WriteUnit).filter(|&w| w > 512.0) {
+        out.push(format!("write at least {} at a time; anything smaller costs as much", Bytes(w as u64)));
+    }
+    if let Some(k) = value(Quantity::MultiBlockKnee).filter(|&k| k > 512.0) {
+        out.push(format!("put {} or more into one write command: that reaches nine tenths of the best rate", Bytes(k as u64)));
+    }
+    let cost = value(Quantity::CloseCostMs).map(|c| format!(" (each incurs a merge: {} ms)", three(c))).unwrap_or_default();
+    match value(Quantity::OpenAusLinear) {
+        Some(0.0) => out.push("every write rewrites an erase block: buffer as much as you can before writing".into()),
+        Some(1.0) => {
+            out.push(format!("write one erase block at a time, from front to back; writes that alternate between two are slow{cost}"))
+        }
+        Some(n) => out.push(format!("interleave writes to at most {n:.0} erase blocks; writes to more are slow{cost}")),
+        None => {}
+    }
+    match value(Quantity::OpenAusRandom) {
+        Some(0.0) if value(Quantity::OpenAusLinear) != Some(0.0) => {
+            out.push(format!("avoid random writes: even inside one erase block each pays{cost}; prefer log-structured filesystems"));
+        }
+        Some(n) if n > 0.0 => out.push(format!("random writes are cheap inside {n:.0} erase blocks at a time")),
+        _ => {}
+    }
+    if let Some(z) = value(Quantity::FatZone).filter(|&z| z > 0.0) {
+        out.push(format!("keep the FAT, or anything else written at random, in the first {}", Bytes(z as u64)));
+    }
+    let cache = f.get(Quantity::WriteCache).filter(|f| f.confidence >= SURE).and_then(|f| f.at_least);
+    if let Some(c) = cache {
+        out.push(format!(
+            "{} in one go are written to a cache; more of them take longer until the card has had a pause",
+            Bytes(c.0 as u64)
+        ));
+    }
+    out
+}

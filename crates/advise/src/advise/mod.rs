@@ -1,0 +1,28 @@
+//! What to do about what was found.
+
+mod advice;
+pub mod commands;
+pub mod driver;
+pub mod price;
+pub mod quirk;
+pub mod uses;
+pub mod ways;
+
+pub use advice::{advice, counterfeit};
+
+use crate::saved::Report;
+use crate::saved::counterfeit::genuine;
+
+/// What to do about the findings of a report, on a card of its size.
+pub fn advise(r: &Report) -> Vec<String> {
+    let first = counterfeit(&r.findings, r.reports());
+    first.into_iter().chain(advice(&r.findings)).chain(ways::ways(r)).collect()
+}
+
+/// Advice and the fields that follow from the findings; to be called where those have changed.
+pub fn conclude(r: &mut Report) {
+    r.advice = advise(r);
+    r.counterfeit = genuine(&r.findings, r.reports()).map(|g| !g);
+    r.reported_bytes = Some(r.reports());
+    r.real_bytes = r.is_counterfeit().map(|c| c.holds).or(r.counterfeit.map(|_| r.reports()));
+}

@@ -1,0 +1,273 @@
+//! What a card is good for. Every verdict rests on a named measurement; where that is missing it says "not measured".
+
+use crate::device::Op;
+use crate::finding::{Finding, Quantity};
+use crate::infer::stats::median;
+use crate::saved::Report;
+use crate::units::{Bytes, MIB, Nanos, three};
+
+/// Below this a finding carries no verdict.
+const SURE: f64 = 0.75;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    Good,
+    WithCare,
+    Poor,
+    NotMeasured,
+}
+
+impl Verdict {
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Good => "good",
+            Verdict::WithCare => "with care",
+            Verdict::Poor => "poor",
+            Verdict::NotMeasured => "not measured",
+        }
+    }
+}
+
+/// A use, what is to be said of it, and the measurement that says so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Use {
+    pub name: &'static str,
+    pub verdict: Verdict,
+    pub why: String,
+    /// The measurement, with its confidence or the number of accesses.
+    pub rests_on: String,
+}
+
+pub fn uses(r: &Report) -> Vec<Use> {
+    let mut all = vec![root(r), logger(r), camera(r), swap(r), boot(r)];
+    // What is written beyond the flash is lost, and what is read there is not what was written.
+    if let (Some(found), Some(c)) = (r.findings.get(Quantity::Capacity), r.is_counterfeit()) {
+        for u in &mut all {
+            u.verdict = Verdict::Poor;
+            u.why = format!("{}: it {}; what is written beyond that is lost", c.word(), c.sizes());
+            u.rests_on = format!("{} ({:.0} %)", Quantity::Capacity.title(), (found.confidence * 100.0).floor());
+        }
+    }
+    all
+}
+
+/// A decided value or bound that is sure enough, with its text.
+fn known(r: &Report, q: Quantity) -> Option<(f64, String)> {
+    let f = r.findings.get(q).filter(|f| f.confidence >= SURE)?;
+    let percent = (f.confidence * 100.0).floor();
+    match (f.number(), f.at_least) {
+        (Some(v), _) => Some((v, format!("{}: {} ({percent} %)", q.title(), q.show(v)))),
+        (None, Some(b)) => Some((b.0, format!("{}: at least {} ({percent} %)", q.title(), q.show(b.0)))),
+        (None, None) => None,
+    }
+}
+
+fn missing(r: &Report, name: &'static str, q: Quantity, needs: &str) -> Use {
+    let why = match r.findings.get(q) {
+        Some(Finding { value: None, at_least: None, reason: Some(reason), .. }) => format!("undecided, because {reason}"),
+        Some(f) => format!("only {:.0} % sure, too little for a verdict", f.confidence * 100.0),
+        None => format!("no run measured it; {needs}"),
+    };
+    Use { name, verdict: Verdict::NotMeasured, why, rests_on: q.title().into() }
+}
+
+const WRITES: &str = "it needs writes (--write --consent ID)";
+
+fn root(r: &Report) -> Use {
+    let name = "root filesystem";
+    let q = Quantity::OpenAusRandom;
+    let Some((n, rests_on)) = known(r, q) else { return missing(r, name, q, WRITES) };
+    let cost = known(r, Quantity::CloseCostMs);
+    let each = cost.as_ref().map_or(String::new(), |c| format!(", each switch beyond them costs {} ms", three(c.0)));
+    let (verdict, why) = match n {
+        n if n >= 4.0 => (
+            Verdict::Good,
+            format!(
+                "takes scattered writes in {n:.0} erase blocks at a time; a journal, its data, inodes and directories stay inside that"
+            ),
+        ),
+        n if n >= 1.0 => (
+            Verdict::WithCare,
+            format!(
+                "takes scattered writes in only {n:.0} erase blocks at a time{each}; prefer a log-structured filesystem or a read-mostly root"
+            ),
+        ),
+        _ if cost.as_ref().is_some_and(|c| c.0 < 5.0) => (
+            Verdict::WithCare,
+            format!("every scattered write makes it finish an erase block, which costs only {} ms here", three(cost.map_or(0.0, |c| c.0))),
+        ),
+        _ => (Verdict::Poor, format!("every scattered write makes it finish an erase block{each}")),
+    };
+    Use { name, verdict, why, rests_on }
+}
+
+fn logger(r: &Report) -> Use {
+    let name = "data logger";
+    let q = Quantity::OpenAusLinear;
+    let Some((n, mut rests_on)) = known(r, q) else { return missing(r, name, q, WRITES) };
+    let zone = known(r, Quantity::FatZone).filter(|z| z.0 > 0.0);
+    let mut why = match (&zone, n) {
+        (_, n) if n >= 2.0 => format!("{n:.0} files can grow at a time: the log and the file table"),
+        (Some(_), _) => "the file table lies in the FAT zone, so one open erase block is enough for the log".to_string(),
+        (None, n) if n >= 1.0 => {
+            "only one erase block can be written at a time; preallocate the file so that the table is not updated with each record".into()
+        }
+        _ => "every write makes it finish an erase block; collect as much as you can".into(),
+    };
+    let verdict = match n {
+        n if n >= 2.0 || zone.is_some() => Verdict::Good,
+        n if n >= 1.0 => Verdict::WithCare,
+        _ => Verdict::Poor,
+    };
+    if let Some(z) = zone {
+        rests_on = format!("{rests_on}; {}", z.1);
+    }
+    let worst = r.findings.0.iter().find(|f| f.quantity.key() == "worst_write_ms" && f.confidence >= SURE);
+    let stall = worst
+        .and_then(|f| Some((f.number()?, format!("longest write: {}", f.quantity.show(f.number()?)))))
+        .or(longest_small_write(r).map(|t| (t.millis(), format!("longest write of 64 KiB or less: {t}"))))
+        .or(known(r, Quantity::CloseCostMs));
+    if let Some((ms, text)) = stall {
+        why = format!("{why}; for 100 kB/s without a gap keep {:.0} kB of buffer for a wait of {} ms", (ms * 0.1).ceil(), three(ms));
+        rests_on = format!("{rests_on}; {text}");
+    }
+    Use { name, verdict, why, rests_on }
+}
+
+/// The longest write of a size that loggers use. What they must bridge is the longest wait, not the usual cost of finishing an erase block.
+fn longest_small_write(r: &Report) -> Option<Nanos> {
+    let small = r.runs.iter().flat_map(|run| &run.samples).filter(|s| matches!(s.op, Op::Write(_)) && s.len <= 64 << 10);
+    small.map(|s| s.took).max()
+}
+
+/// Bytes, bytes a second and number of the longest linear writes measured.
+fn linear_writes(r: &Report) -> Option<(u64, f64, usize, Nanos)> {
+    let run = r.runs.iter().find(|run| run.experiment == "write-unit")?;
+    let writes = || run.samples.iter().filter(|s| matches!(s.op, Op::Write(_)));
+    let longest = writes().map(|s| s.len).max()?;
+    let times: Vec<f64> = writes().filter(|s| s.len == longest).map(|s| s.took.secs()).collect();
+    let worst = writes().filter(|s| s.len == longest).map(|s| s.took).max()?;
+    (times.len() >= 3).then(|| (longest, longest as f64 / median(&times), times.len(), worst))
+}
+
+fn camera(r: &Report) -> Use {
+    let name = "camera, video";
+    let Some((len, rate, n, worst)) = linear_writes(r).filter(|w| w.0 >= 64 << 10) else {
+        return Use {
+            name,
+            verdict: Verdict::NotMeasured,
+            why: format!("no run wrote large pieces in order; {WRITES}"),
+            rests_on: "write-unit, its largest writes".into(),
+        };
+    };
+    let rate = rate / 1e6;
+    let (verdict, fits) = match rate {
+        x if x >= 30.0 => (Verdict::Good, "enough for what class V30 asks"),
+        x if x >= 10.0 => (Verdict::Good, "enough for what class 10 asks"),
+        x if x >= 2.0 => (Verdict::WithCare, "enough for photos, not for what class 10 asks"),
+        _ => (Verdict::Poor, "below what class 2 asks"),
+    };
+    let why = format!("wrote {} MB/s in order, {fits}, on this host and in a short run; a longer one may be slower", three(rate));
+    Use { name, verdict, why, rests_on: format!("write-unit: {n} linear writes of {}, the longest took {worst}", Bytes(len)) }
+}
+
+fn swap(r: &Report) -> Use {
+    let name = "swap";
+    let q = Quantity::OpenAusRandom;
+    let Some((n, mut rests_on)) = known(r, q) else { return missing(r, name, q, WRITES) };
+    let unit = known(r, Quantity::WriteUnit);
+    let times = unit.as_ref().map_or(1.0, |u| (u.0 / 4096.0).max(1.0));
+    let waste = if times > 1.0 { format!("; a page of 4 KiB costs as much as {}", Bytes((times * 4096.0) as u64)) } else { String::new() };
+    if let Some(u) = unit {
+        rests_on = format!("{rests_on}; {}", u.1);
+    }
+    let (verdict, why) = match n {
+        n if n >= 4.0 && times <= 2.0 => (Verdict::Good, format!("takes scattered writes in {n:.0} erase blocks at a time{waste}")),
+        n if n >= 2.0 => (Verdict::WithCare, format!("takes scattered writes in {n:.0} erase blocks at a time{waste}; keep swapping rare")),
+        n => (Verdict::Poor, format!("takes scattered writes in {n:.0} erase blocks at a time{waste}")),
+    };
+    Use { name, verdict, why, rests_on }
+}
+
+fn boot(r: &Report) -> Use {
+    let name = "boot only, read-mostly";
+    let reads: Vec<f64> =
+        r.runs.iter().flat_map(|run| &run.samples).filter(|s| s.op == Op::Read && s.len < MIB).map(|s| s.took.micros()).collect();
+    let faults: usize = r.runs.iter().map(|run| run.faults.len()).sum();
+    if reads.len() < 20 {
+        return Use { name, verdict: Verdict::NotMeasured, why: "too few reads were made".into(), rests_on: "time of small reads".into() };
+    }
+    let t = median(&reads);
+    let rests_on = format!("{} small reads, median {} µs, {faults} failed", reads.len(), three(t));
+    match faults {
+        0 => Use {
+            name,
+            verdict: Verdict::Good,
+            why: format!("about {:.0} small reads a second; nothing needs to be written", 1e6 / t.max(1.0)),
+            rests_on,
+        },
+        n => Use { name, verdict: Verdict::Poor, why: format!("{n} accesses failed; a card that fails is no card to boot from"), rests_on },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::saved::bare as report;
+
+    fn verdict(r: &Report, name: &str) -> Verdict {
+        uses(r).into_iter().find(|u| u.name == name).unwrap().verdict
+    }
+
+    #[test]
+    fn nothing_measured_is_said_so() {
+        let r = report(vec![]);
+        assert!(uses(&r).iter().all(|u| u.verdict == Verdict::NotMeasured && !u.rests_on.is_empty()));
+        let shaky = report(vec![Finding::decided(Quantity::OpenAusRandom, 12.0, 0.6)]);
+        assert_eq!(verdict(&shaky, "root filesystem"), Verdict::NotMeasured);
+    }
+
+    #[test]
+    fn more_open_erase_blocks_are_never_worse() {
+        let mut last = Verdict::Poor;
+        for n in [0.0, 1.0, 2.0, 5.0, 20.0] {
+            let cost = Finding::decided(Quantity::CloseCostMs, 200.0, 0.95);
+            let r =
+                report(vec![Finding::decided(Quantity::OpenAusRandom, n, 0.95), Finding::decided(Quantity::OpenAusLinear, n, 0.95), cost]);
+            for name in ["root filesystem", "data logger", "swap"] {
+                assert_ne!(verdict(&r, name), Verdict::NotMeasured);
+            }
+            assert!(verdict(&r, "root filesystem") <= last, "{n}");
+            last = verdict(&r, "root filesystem");
+        }
+        assert_eq!(last, Verdict::Good);
+        // A bound counts as what it is: at least so many.
+        let r = report(vec![Finding::at_least(Quantity::OpenAusRandom, 64.0, 0.85, "x")]);
+        assert_eq!(verdict(&r, "root filesystem"), Verdict::Good);
+    }
+
+    #[test]
+    fn the_buffer_follows_from_the_wait() {
+        let r = report(vec![Finding::decided(Quantity::OpenAusLinear, 3.0, 0.95), Finding::decided(Quantity::CloseCostMs, 191.6, 0.95)]);
+        let logger = uses(&r).into_iter().find(|u| u.name == "data logger").unwrap();
+        assert!(logger.why.contains("20 kB of buffer"), "{} (G9: 100 kB/s x 191.6 ms = 19 kB)", logger.why);
+        // The longest write counts, where writes were measured: 427 ms among merges of 154 ms.
+        let mut r = r;
+        let mut run = crate::samples::Run::new("open-au-linear");
+        for (i, ms) in [2, 154, 427, 3].into_iter().enumerate() {
+            run.samples.push(crate::samples::Sample {
+                cell: 0,
+                trial: i as u32,
+                role: 0,
+                op: Op::Write(crate::device::Fill::Zeros),
+                at: i as u64 * 65536,
+                len: 32768,
+                start: Nanos(i as u64 * 1_000_000_000),
+                took: Nanos(ms * 1_000_000),
+            });
+        }
+        r.runs.push(run);
+        let logger = uses(&r).into_iter().find(|u| u.name == "data logger").unwrap();
+        assert!(logger.why.contains("43 kB of buffer for a wait of 427 ms"), "{}", logger.why);
+    }
+}

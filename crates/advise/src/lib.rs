@@ -1,0 +1,10 @@
+//! What follows from findings for whoever uses the card: advice, uses, commands, quirks, prices, life. Values and sentences; nothing is
+//! printed here.
+#![deny(unsafe_code)]
+
+use nandscope_device::{chance, device, host, units};
+use nandscope_files::{layout, workload};
+use nandscope_infer::{finding, infer, samples, saved};
+
+pub mod advise;
+pub mod life;

@@ -1,0 +1,92 @@
+//! The walk: where it goes, which of its writes closed an AU, and the row of boundaries they make.
+
+use super::WALK;
+use crate::infer::edges::{Between, Edges};
+use crate::infer::stats::median;
+use crate::samples::{Cell, Run};
+use crate::units::{KIB, MIB, Nanos};
+
+/// What tells a write that closed an AU from the others.
+pub struct Line {
+    /// µs of most writes of the walk, and bytes of them.
+    pub usual: f64,
+    chunk: u64,
+    /// µs of closing an AU.
+    cost: f64,
+}
+
+impl Line {
+    pub fn new(run: &Run, cell: &Cell) -> Line {
+        // The shortest are the usual ones.
+        let chunk = run.samples.iter().filter(|s| s.role == WALK).map(|s| s.len).min().unwrap_or(cell.bytes("chunk"));
+        let walk: Vec<f64> = run.samples.iter().filter(|s| s.role == WALK && s.len == chunk).map(|s| s.took.micros()).collect();
+        let usual = if walk.len() < 12 { walk.into_iter().fold(f64::INFINITY, f64::min) } else { median(&walk) };
+        Line { usual, chunk, cost: cell.get("cost") as f64 }
+    }
+
+    /// Whether a write of `len` bytes that took so long closed an AU: an AU of which most was written costs less to close than
+    /// an empty one, but stands out of what most writes take.
+    pub fn slow(&self, len: u64, took: Nanos) -> bool {
+        let usual = self.usual * (len as f64 / self.chunk as f64).max(1.0);
+        took.micros() > (usual * self.cost).sqrt().max(2.5 * usual).min(usual + 0.4 * self.cost)
+    }
+
+    /// How many times as long a write may be so that closing an AU still stands out of it, and if most of it was written.
+    pub fn longer(&self) -> u64 {
+        ((self.cost / (32.0 * self.usual)) as u64).min(MIB / self.chunk).max(1)
+    }
+}
+
+pub fn walk_start(run: &Run, cell: &Cell) -> u64 {
+    if cell.get("from") > 0 {
+        return cell.bytes("from");
+    }
+    let (start, end) = (run.setting("start").unwrap_or(0), run.setting("end").unwrap_or(0));
+    let room = end - start;
+    // Behind a FAT zone, and in the first quarter: the rest of a fake is not there.
+    (start + room / 8).next_multiple_of(MIB).min(end.saturating_sub(cell.bytes("walk"))) / MIB * MIB
+}
+
+pub fn walked(run: &Run, cell: &Cell) -> u64 {
+    run.of(cell.id).map(|s| s.at + s.len).max().map_or(0, |m| m.saturating_sub(walk_start(run, cell)))
+}
+
+/// Without gaps the first write of a leg opens an AU anew, boundary or not.
+pub(super) fn skip(cell: &Cell) -> usize {
+    (cell.bytes("stride") <= cell.bytes("chunk")) as usize
+}
+
+/// Slow writes of the walk and all of them.
+pub fn slow_and_all(run: &Run, cell: &Cell) -> (usize, usize) {
+    let (line, trials) = (Line::new(run, cell), run.trials(cell.id));
+    let later = || trials.iter().flat_map(|t| t.iter().skip(skip(cell)));
+    (later().filter(|s| line.slow(s.len, s.took)).count(), later().count())
+}
+
+/// The slow places of a walk as a row of boundaries.
+pub fn edges_of(run: &Run, cell: &Cell) -> Option<Edges> {
+    let mut hits: Vec<Between> = vec![];
+    // With gaps the second write into an AU may be the one that pays: it makes it one in random order.
+    let mut before: Option<u64> = None;
+    let mut earlier: Option<u64> = None;
+    let line = Line::new(run, cell);
+    for t in run.trials(cell.id) {
+        for (i, s) in t.iter().enumerate() {
+            // The first write of all opens an AU, boundary or not; with gaps the second one may pay for that.
+            let from = if skip(cell) == 0 { earlier } else { before };
+            if let Some(from) = from.filter(|_| i >= skip(cell) && line.slow(s.len, s.took)) {
+                hits.push((from, s.at + s.len));
+            }
+            (earlier, before) = (before, Some(s.at + s.len));
+        }
+    }
+    let (start, end) = (run.of(cell.id).map(|s| s.at).min()?, before?);
+    let steps = if skip(cell) == 0 { 2 } else { 1 };
+    let widest = hits.iter().map(|h| (h.1 - h.0) / steps).max()?;
+    Edges::walked(&hits, start..end, widest.max(cell.bytes("stride")))
+}
+
+/// The unit that sizes are multiples of.
+pub fn unit(run: &Run) -> u64 {
+    run.setting("write_unit").or(run.setting("page")).unwrap_or(4 * KIB).max(run.setting("sector").unwrap_or(512))
+}

@@ -1,0 +1,92 @@
+//! What a read costs before its first byte and what each further byte: a line through the times, from samples and from tables.
+
+pub(super) mod tables;
+
+use super::figure::{Figure, Series};
+use super::pipeline::Analysis;
+use crate::finding::{Finding, Quantity};
+use crate::infer::stats::median;
+use crate::samples::{Cell, Run};
+use crate::units::{Bytes, three};
+
+/// Judges runs of `interval`.
+pub struct Interval;
+
+/// Smallest sizes that the line leaves out.
+const LEFT_OUT: usize = 3;
+
+/// Beyond this share of its own time a size is off the line.
+const OFF: f64 = 0.2;
+
+impl Analysis for Interval {
+    fn name(&self) -> &'static str {
+        "interval"
+    }
+
+    fn infer(&self, run: &Run) -> Vec<Finding> {
+        let both = [Quantity::AccessTimeUs, Quantity::ReadRate];
+        let undecided = |why: &str| both.map(|q| Finding::undecided(q, why)).to_vec();
+        let points = points(run);
+        let used = points.get(LEFT_OUT..).unwrap_or(&[]);
+        if used.len() < 4 || used.iter().any(|p| p.1 <= 0.0) {
+            return undecided(if used.len() < 4 { "too few sizes were read" } else { "reads take no time" });
+        }
+        let Some(best) = line(used) else { return undecided("reads of all sizes take as long") };
+        let off = used.iter().map(|&(x, t)| ((best.0 + best.1 * x) / t - 1.0).abs()).fold(0.0, f64::max);
+        let without = |i: usize| line(&used.iter().enumerate().filter(|p| p.0 != i).map(|p| *p.1).collect::<Vec<_>>());
+        let all: Vec<(f64, f64)> = (0..used.len()).filter_map(without).chain([best]).collect();
+        let span =
+            |f: fn(&(f64, f64)) -> f64| all.iter().map(f).fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], v| [lo.min(v), hi.max(v)]);
+        let text = format!(
+            "reads take {} µs at {} and {} µs at {}; no size lies more than {:.0} % off the line",
+            three(used[0].1),
+            Bytes(used[0].0 as u64),
+            three(used[used.len() - 1].1),
+            Bytes(used[used.len() - 1].0 as u64),
+            (off * 100.0).ceil()
+        );
+        let one = |q: Quantity, v: f64, [lo, hi]: [f64; 2]| {
+            let wide = (hi - lo) / v.abs().max(1e-12);
+            if off > OFF || v <= 0.0 || lo <= 0.0 || wide > 0.5 {
+                return Finding::undecided(q, "the times do not lie on one line").evidence(text.clone());
+            }
+            let mut f = Finding::decided(q, v, 0.92 - 0.4 * wide - off).evidence(text.clone());
+            f.interval = Some([lo, hi]);
+            f
+        };
+        // µs a byte to bytes a second.
+        let rate = |x: f64| (1e6 / x).round();
+        let [slow, fast] = span(|l| l.1);
+        let tenth = |x: f64| (x * 10.0).round() / 10.0;
+        vec![one(both[0], tenth(best.0), span(|l| l.0).map(tenth)), one(both[1], rate(best.1), [rate(fast), rate(slow)])]
+    }
+
+    fn figures(&self, run: &Run) -> Vec<Figure> {
+        vec![Figure {
+            title: "time of a read".into(),
+            x: "size of the read".into(),
+            y: "ms".into(),
+            log_x: true,
+            log_y: true,
+            series: vec![Series { name: "median".into(), points: points(run).iter().map(|p| (p.0, p.1 / 1e3)).collect() }],
+        }]
+    }
+}
+
+/// Size and median time in µs, ascending.
+fn points(run: &Run) -> Vec<(f64, f64)> {
+    let one = |c: &Cell| {
+        let t: Vec<f64> = run.of(c.id).map(|s| s.took.micros()).collect();
+        (t.len() >= 4).then(|| (c.bytes("len") as f64, median(&t)))
+    };
+    run.cells.iter().filter_map(one).collect()
+}
+
+/// The line of least relative error: µs at size 0, µs a byte. `None` where the times do not grow.
+fn line(p: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let sum = |f: &dyn Fn(f64, f64) -> f64| p.iter().map(|&(x, t)| f(x, t) / (t * t)).sum::<f64>();
+    let (w, wx, wt, wxx, wxt) = (sum(&|_, _| 1.0), sum(&|x, _| x), sum(&|_, t| t), sum(&|x, _| x * x), sum(&|x, t| x * t));
+    let d = w * wxx - wx * wx;
+    let each = (w * wxt - wx * wt) / d;
+    (d.is_finite() && d > 0.0 && each > 0.0).then(|| ((wt - each * wx) / w, each))
+}

@@ -1,0 +1,272 @@
+//! How many AUs stay open: visits in turn, fast or slow, weighed over counts and rules of replacement.
+
+mod closing;
+mod control;
+mod judge;
+pub(super) mod tables;
+
+pub use self::closing::*;
+pub use self::control::*;
+use super::beliefs::{LINEAR_LEAST, LINEAR_RESTED};
+use super::figure::{Figure, Series};
+use super::pipeline::Analysis;
+use super::slots::{MOST, Slots};
+use crate::finding::{Finding, Quantity};
+use crate::infer::open::{ByPolicy, Visits, by_policy, line, proved};
+use crate::infer::replacement::{Trial, Visit};
+use crate::infer::stats::{bootstrap_median, median, quantile};
+use crate::samples::{Cell, Run, Sample};
+use crate::units::{Bytes, KIB, MIB, three};
+use std::collections::HashMap;
+
+/// The search in linear order, or in random order inside each AU.
+pub struct OpenAu<const RANDOM: bool>;
+
+/// Log odds at which a count is settled.
+pub const SETTLED: f64 = 3.5;
+
+impl<const RANDOM: bool> Analysis for OpenAu<RANDOM> {
+    fn name(&self) -> &'static str {
+        if RANDOM { "open-au-random" } else { "open-au-linear" }
+    }
+
+    /// What stayed open once, with places that no other erase block shares, stays true when a later run finds the table taken up.
+    fn replaces(&self, later: (&Run, &[Finding]), earlier: (&Run, &[Finding])) -> bool {
+        let q = if RANDOM { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
+        let filled = later.0.setting("filled") != earlier.0.setting("filled");
+        if filled || later.1.iter().any(|f| f.quantity == Quantity::WriteCache) {
+            return true;
+        }
+        let says = |said: &[Finding]| said.iter().find(|f| f.quantity == q).and_then(|f| f.number().or(f.at_least.map(|b| b.0)));
+        let wide = Slots::of(earlier.0).is_some_and(|s| later.0.setting("erase_block").is_none_or(|e| s.spacing >= e));
+        let before = says(earlier.1).unwrap_or(0.0).max(f64::from(rested(earlier.0, RANDOM)));
+        !wide || says(later.1).unwrap_or(f64::from(rested(later.0, RANDOM))) >= before
+    }
+
+    fn infer(&self, run: &Run) -> Vec<Finding> {
+        judge::judge(run, RANDOM)
+    }
+
+    fn figures(&self, run: &Run) -> Vec<Figure> {
+        figures(run, RANDOM)
+    }
+}
+
+/// The slot an access lies in.
+pub fn slot_of(slots: &Slots, s: &Sample) -> u64 {
+    s.at.saturating_sub(slots.first) / slots.spacing
+}
+
+/// The AU an access lies in; streams go on into the next one when theirs is full.
+fn au_of(run: &Run, slots: &Slots, s: &Sample) -> u64 {
+    s.at.saturating_sub(slots.first) / run.setting("erase_block").unwrap_or(slots.spacing).max(slots.span)
+}
+
+fn written(s: &Sample) -> bool {
+    s.is_write()
+}
+
+/// All writes of a run, in order.
+pub fn writes(run: &Run) -> impl Iterator<Item = &Sample> {
+    run.samples.iter().filter(|s| written(s))
+}
+
+/// How many AUs from before may be open when a trial begins: any, where others are taken; else those that were left out.
+pub fn left_open(cell: &Cell, trial: u32) -> u32 {
+    if cell.get("fresh") == 1 && trial == 0 { cell.get("n") as u32 } else { 2 }
+}
+
+/// Visits that cannot have closed anything: one AU in linear order, after it was opened.
+pub fn fast(run: &Run) -> Vec<f64> {
+    later(run, |c| c.get("n") == 1 && c.get("random") == 0)
+}
+
+/// Microseconds of the visits after the opening round, of the cells wanted.
+fn later(run: &Run, wanted: impl Fn(&Cell) -> bool) -> Vec<f64> {
+    let cells = run.cells.iter().filter(|c| wanted(c));
+    cells.flat_map(|c| run.of(c.id)).filter(|s| s.role > 0).map(|s| s.took.micros()).collect()
+}
+
+/// µs above which a visit is slow; `None` where none is.
+pub fn slow_line(run: &Run) -> Option<f64> {
+    let fast = fast(run);
+    if fast.len() < 3 {
+        return None;
+    }
+    let all: Vec<f64> = writes(run).map(|s| s.took.micros()).collect();
+    line(&fast, &all, run.setting("close_cost_us").map(|us| us as f64))
+}
+
+/// All trials in the order they were made, each with its cell and the streams it had in turn.
+fn history(run: &Run, line: f64) -> Vec<(u32, Trial)> {
+    let Some(slots) = Slots::of(run) else { return vec![] };
+    let mut out: Vec<(u32, Trial)> = vec![];
+    let mut recent: Vec<u64> = vec![];
+    let mut aus: HashMap<u64, u64> = HashMap::new();
+    for t in run.samples.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)) {
+        // What is tried beside the counts, when they are known, says nothing of them.
+        if run.cell(t[0].cell).is_some_and(|c| [HELD, CLOSING].contains(&c.get("random"))) {
+            continue;
+        }
+        let n = run.cell(t[0].cell).map_or(0, |c| c.get("n") as usize);
+        let mut visit = |s: &Sample| {
+            let (stream, au) = (slot_of(&slots, s), au_of(run, &slots, s));
+            let goes_on = aus.insert(stream, au).is_some_and(|before| before != au);
+            let end = Sample { at: s.at + s.len, ..*s };
+            let in_order = run.cell(s.cell).is_some_and(|c| c.get("random") != 1);
+            let fills = in_order && au_of(run, &slots, &end) != au;
+            Visit { stream, au, slow: s.took.micros() > line, opening: s.role == 0, fills, in_order, goes_on }
+        };
+        let visits: Vec<Visit> = t.iter().filter(|s| written(s)).map(&mut visit).collect();
+        let mut set: Vec<u64> = vec![];
+        for stream in visits.iter().map(|v| v.stream).chain(recent.iter().rev().copied()) {
+            if set.len() < n && !set.contains(&stream) {
+                set.push(stream);
+            }
+        }
+        for v in &visits {
+            recent.retain(|s| *s != v.stream);
+            recent.push(v.stream);
+        }
+        out.push((t[0].cell, Trial { set, visits }));
+    }
+    out
+}
+
+/// The trials of one kind, opening rounds left out.
+fn trials(run: &Run, history: &[(u32, Trial)], random: bool) -> Vec<Visits> {
+    let mut out: Vec<Visits> = vec![];
+    let lasts = Slots::of(run).filter(|_| !random).map_or(u32::MAX, |s| (s.span / s.chunk) as u32);
+    let mut made: HashMap<u32, u32> = HashMap::new();
+    for (cell, t) in history {
+        let Some(c) = run.cell(*cell).filter(|c| c.get("random") == random as i64) else { continue };
+        let n = c.get("n") as u32;
+        let trial = made.entry(*cell).or_default();
+        *trial += 1;
+        let later: Vec<&Visit> = t.visits.iter().filter(|v| !v.opening).collect();
+        // Where a stream goes on in another AU, that one is opened: it says nothing of those before.
+        let round = |r: &[&Visit]| {
+            let seen = r.iter().filter(|v| v.tells());
+            (seen.clone().count() as u32, seen.filter(|v| v.slow).count() as u32)
+        };
+        let mut rounds: Vec<(u32, u32)> = later.chunks(n.max(1) as usize).map(round).collect();
+        // Once settled, how it came there does not matter.
+        let clean = rounds.iter().rev().take_while(|r| r.1 == 0).count();
+        let mut before = (0, 0);
+        if n > 1 && rounds[rounds.len() - clean..].iter().filter(|r| r.0 == n).count() >= Visits::clean_rounds(random) {
+            before = rounds.drain(..rounds.len() - clean).fold((0, 0), |a, r| (a.0 + r.0, a.1 + r.1));
+        }
+        if !rounds.is_empty() {
+            out.push(Visits { n, rounds, left: left_open(c, *trial - 1), lasts, before });
+        }
+    }
+    out
+}
+
+/// The last three trials of each count: what was left open from before no longer matters.
+fn last_trials(run: &Run, history: &[(u32, Trial)], random: bool) -> Vec<Visits> {
+    let all = trials(run, history, random);
+    let later = |i: usize| all[i + 1..].iter().filter(|v| v.n == all[i].n).count();
+    (0..all.len()).filter(|&i| later(i) < 3 || all[i].settled(random)).map(|i| all[i].clone()).collect()
+}
+
+/// µs of the visits where none can have closed anything: one AU in linear order, at first and once more.
+fn references(run: &Run, line: f64) -> Vec<f64> {
+    let mut f = fast(run);
+    if became_slow(run, line).is_none() {
+        f.extend(later(run, |c| c.get("random") == CONTROL));
+    }
+    f
+}
+
+/// Slow ones of these, of how many.
+fn stalls(run: &Run, line: f64) -> (u32, u32) {
+    let f = references(run, line);
+    (f.iter().filter(|&&t| t > line).count() as u32, f.len() as u32)
+}
+
+/// What the visits so far say of the limit.
+pub struct Belief {
+    pub by: ByPolicy,
+    /// The largest count whose rounds came to rest.
+    proved: u32,
+    /// The last trials of each count.
+    last: Vec<Visits>,
+    /// So many came to rest once, and nearly all were slow when they were last opened anew.
+    taken_back: bool,
+}
+
+impl Belief {
+    /// `None` when nothing slow was seen at all.
+    pub fn of(run: &Run, random: bool) -> Option<Belief> {
+        let line = slow_line(run)?;
+        let most = most(run) as u32;
+        let history = history(run, line);
+        let last = last_trials(run, &history, random);
+        let proved = proved(&last, random);
+        let taken_back = taken_back(run, &history, random, proved);
+        let history: Vec<Trial> = history.into_iter().map(|h| h.1).collect();
+        Some(Belief { by: by_policy(&last, &history, stalls(run, line), most, random), proved, last, taken_back })
+    }
+
+    /// Does a known policy of replacement say when visits are slow?
+    pub fn ruled(&self) -> bool {
+        self.by.rules > 0.95
+    }
+
+    /// Log odds that a count fits.
+    pub fn odds(&self, n: i64) -> f64 {
+        if self.proved as i64 >= n {
+            return 2.0 * SETTLED;
+        }
+        let fits: f64 = self.by.p.iter().filter(|p| p.0 as i64 >= n).map(|p| p.1).sum();
+        (fits.max(1e-9) / (1.0 - fits).max(1e-9)).ln()
+    }
+}
+
+/// The most AUs that any count asks for.
+fn most(run: &Run) -> i64 {
+    run.cells.iter().filter(|c| c.get("random") != HELD).map(|c| c.get("n")).max().unwrap_or(1)
+}
+
+/// The most AUs in this order whose rounds came to rest: so many stayed open, whatever came later. 0 where nothing slow was seen.
+pub fn rested(run: &Run, random: bool) -> u32 {
+    slow_line(run).map_or(0, |line| proved(&last_trials(run, &history(run, line), random), random))
+}
+
+/// In the last trial of no more than `proved` AUs that opened them all, were most visits slow? Even a table that throws out at random
+/// keeps two thirds of those it just took.
+fn taken_back(run: &Run, history: &[(u32, Trial)], random: bool, proved: u32) -> bool {
+    let ours = |cell: u32| run.cell(cell).is_some_and(|c| c.get("random") == random as i64 && c.get("n") as u32 <= proved);
+    let opened = |t: &Trial| t.visits.iter().filter(|v| v.opening).count() >= t.set.len().max(2);
+    let last = history.iter().rev().find(|(cell, t)| ours(*cell) && opened(t));
+    last.is_some_and(|(_, t)| {
+        let later = t.visits.iter().filter(|v| v.tells());
+        let (all, slow) = later.fold((0, 0), |a, v| (a.0 + 1, a.1 + v.slow as usize));
+        all >= 5 && slow * 5 >= all * 4
+    })
+}
+
+fn figures(run: &Run, random: bool) -> Vec<Figure> {
+    let mut points: Vec<(f64, f64, f64, f64)> = vec![];
+    let mut counts: Vec<i64> = run.cells.iter().filter(|c| c.get("random") == random as i64).map(|c| c.get("n")).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    for n in counts {
+        let t = later(run, |c| c.get("n") == n && c.get("random") == random as i64);
+        if !t.is_empty() {
+            let mean = t.iter().sum::<f64>() / t.len() as f64;
+            let spread = (t.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (t.len() as f64 - 1.0).max(1.0)).sqrt();
+            let half = 2.0 * spread / (t.len() as f64).sqrt();
+            points.push((n as f64, mean / 1e3, (mean - half).max(0.0) / 1e3, (mean + half) / 1e3));
+        }
+    }
+    vec![Figure {
+        title: format!("time of a write, N AUs interleaved, {} order", if random { "random" } else { "linear" }),
+        x: "N".into(),
+        y: "ms".into(),
+        log_x: true,
+        log_y: true,
+        series: Series::with_bounds("mean", &points),
+    }]
+}

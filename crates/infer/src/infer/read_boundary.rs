@@ -1,0 +1,312 @@
+//! Which boundaries cost time when a small read crosses them: rows, a sweep, and the same period far away.
+
+mod estimate;
+mod levels;
+mod pieces;
+mod place;
+pub(super) mod tables;
+mod view;
+
+use super::figure::{Figure, Series};
+use super::pipeline::Analysis;
+use crate::finding::{Finding, Quantity};
+use crate::infer::stats::{Estimate, location, mad, median};
+use crate::infer::steps;
+use crate::samples::{Cell, Run, Sample};
+use crate::units::{Bytes, KIB, MIB};
+pub use estimate::*;
+pub use pieces::*;
+use std::collections::BTreeMap;
+pub use view::View;
+
+/// Judges runs of `read-boundary`.
+pub struct ReadBoundary;
+
+/// Roles of the samples.
+pub const PRE: u8 = 0;
+pub const ON: u8 = 1;
+pub const POST: u8 = 2;
+
+/// A boundary the found period predicts, and a place where it predicts none.
+pub const PREDICTED: u8 = 3;
+
+pub const CONTROL: u8 = 4;
+
+/// Lengths of reads that are tried where the first two show nothing.
+pub const OTHER_LENGTHS: [u64; 2] = [4 * KIB, 64 * KIB];
+
+/// A smaller step may be this part of one that shows, and be missed, before the one that shows is no longer told as the smallest.
+const HIDDEN: f64 = 0.3;
+
+/// Nor where it may cost so many microseconds: 8 KiB come out of the registers in 20 us at 400 MB/s (ONFI 4).
+const PAGE_OUT: f64 = 15.0;
+
+/// Steps of so many sigma are no chance.
+pub const CLEAR: f64 = 6.0;
+
+/// Below this, the largest step may as well be planes that are read together.
+const SMALL_ERASE_BLOCK: u64 = 128 * KIB;
+
+impl Analysis for ReadBoundary {
+    fn name(&self) -> &'static str {
+        "read-boundary"
+    }
+
+    fn infer(&self, run: &Run) -> Vec<Finding> {
+        let view = View::of(run);
+        let mut out = vec![];
+        let confirm = run.cells.iter().rev().find(|c| kind(c) == Kind::Confirm && confirmed(run, c) > 0.5);
+        let flat = view.flat_reason(run);
+        // Levels below the erase block, from the rows.
+        let below = |limit: u64| -> Vec<&steps::Step> { view.fit.steps.iter().filter(|s| s.size < limit).collect() };
+        match confirm {
+            Some(c) => {
+                let period = c.bytes("period");
+                let e = confirm_estimate(run, c);
+                let lower = below(period);
+                let trust = confirmed(run, c) * view.block_prior(period, lower.first().map(|s| s.size));
+                // First reads are dear also where a card keeps its map in pieces, whose ends look like erase blocks.
+                let in_pieces = pieces::told(run, e.value);
+                let trust = match in_pieces {
+                    Some(true) => 0.0,
+                    None if reads_ahead(run) => trust.min(0.88),
+                    _ => trust,
+                };
+                let by = if run.cells.iter().any(|c| kind(c) == Kind::Sweep) { "sweep" } else { "rows" };
+                let text = format!(
+                    "a read of {} across a multiple of {} takes {:.0} µs longer than across other boundaries (± {:.0}), at {} places ({by})",
+                    Bytes(c.bytes("block")),
+                    Bytes(period),
+                    e.value,
+                    2.0 * e.error,
+                    e.n
+                );
+                if trust >= 0.5 {
+                    let rest = 1.0 - trust;
+                    let rivals: Vec<(f64, f64)> =
+                        [(period * 2, 0.5), (period / 2, 0.3)].iter().map(|&(v, p)| (v as f64, p * rest)).collect();
+                    out.push(Finding::decided(Quantity::EraseBlock, period as f64, trust).rivals(rivals).evidence(text));
+                    out.push(offset(run, c, trust));
+                    push_small(&mut out, &view, &lower, true);
+                } else {
+                    let size = Bytes(period);
+                    let why = match in_pieces {
+                        Some(true) => format!("the card keeps what it looked up for {size}: its map may be in pieces of that size"),
+                        _ => format!("the largest regular boundary, {size}, may be planes read together rather than an erase block"),
+                    };
+                    out.push(Finding { rivals: vec![], ..Finding::undecided(Quantity::EraseBlock, why) }.evidence(text));
+                    // Planes read together are a few pages: a boundary of megabytes is none of theirs.
+                    push_small(&mut out, &view, &below(if period >= MIB { period } else { u64::MAX }), period >= MIB);
+                }
+            }
+            None => {
+                let reason = match view.fit.steps.last() {
+                    Some(s) if s.size < SMALL_ERASE_BLOCK => {
+                        format!("reads show no boundary above {}: this card hides the erase block from reads", Bytes(s.size))
+                    }
+                    Some(s) => format!("the step at {} was not confirmed at other places", Bytes(s.size)),
+                    None => flat.clone(),
+                };
+                out.push(Finding::undecided(Quantity::EraseBlock, reason));
+                // What is too small for an erase block of this card are planes.
+                let page = view.fit.steps.first().map(|s| s.size);
+                let may_be = |s: &&steps::Step| s.size >= SMALL_ERASE_BLOCK && view.block_prior(s.size, page) >= 0.5;
+                push_small(&mut out, &view, &below(view.fit.steps.iter().find(may_be).map_or(MIB, |s| s.size)), false);
+            }
+        }
+        if !out.iter().any(|f| f.quantity == Quantity::Page) {
+            let at = out.iter().find(|f| f.quantity == Quantity::EraseBlockOffset).and_then(|f| Some(f.number()? as u64));
+            let on_disk = run.setting("offset").unwrap_or(0);
+            out.push(match at.filter(|a| !(a + on_disk).is_multiple_of(4096)) {
+                Some(at) => {
+                    let why = "so pages begin off the grid on which reads crossed boundaries";
+                    Finding::undecided(Quantity::Page, format!("the first erase block begins at {}, {why}", Bytes(at)))
+                }
+                None => Finding::undecided(Quantity::Page, flat),
+            });
+        }
+        if !run.faults.is_empty() {
+            for f in &mut out {
+                f.caveats.push(format!("{} reads failed and were left out", run.faults.len()));
+            }
+        }
+        out
+    }
+
+    fn figures(&self, run: &Run) -> Vec<Figure> {
+        let mut by_block: BTreeMap<u64, Vec<(f64, f64, f64, f64)>> = BTreeMap::new();
+        for c in run.cells.iter().filter(|c| kind(c) == Kind::Row) {
+            let e = row_estimate(run, c);
+            if e.n > 0 {
+                let point = (c.bytes("align") as f64, e.value, e.value - 2.0 * e.error, e.value + 2.0 * e.error);
+                by_block.entry(c.bytes("block")).or_default().push(point);
+            }
+        }
+        vec![Figure {
+            title: "extra time of a read across a boundary".into(),
+            x: "alignment of the boundary".into(),
+            y: "µs".into(),
+            log_x: true,
+            log_y: false,
+            series: by_block.into_iter().flat_map(|(b, points)| Series::with_bounds(&format!("{} reads", Bytes(b)), &points)).collect(),
+        }]
+    }
+}
+
+/// Where the boundaries of a period that was confirmed begin.
+fn offset(run: &Run, confirm: &Cell, trust: f64) -> Finding {
+    let q = Quantity::EraseBlockOffset;
+    let (period, phase, block) = (confirm.bytes("period"), confirm.bytes("phase") % confirm.bytes("period").max(1), confirm.bytes("block"));
+    let text = |at: u64, to: String| format!("the boundaries lie at {} + k x {}{to}", Bytes(at), Bytes(period));
+    // A longer read feels a boundary anywhere inside it.
+    if block <= 2 * run.setting("sector").unwrap_or(512).max(512) {
+        return Finding::decided(q, phase as f64, (trust * 0.99).min(0.98)).evidence(text(phase, String::new()));
+    }
+    let shortest = run.cells.iter().find(|c| kind(c) == Kind::Place).map(|c| c.bytes("block"));
+    if let Some(at) = place::found(run) {
+        let by = format!(", by reads of {}", Bytes(shortest.unwrap_or(0)));
+        return Finding::decided(q, at as f64, (trust * 0.99).min(0.95)).evidence(text(at, by));
+    }
+    let mut f = Finding::decided(q, phase as f64, (trust * 0.99).min(0.88));
+    f.interval = Some([-1.0, 1.0].map(|side| phase as f64 + side * (block / 2) as f64));
+    f.evidence(text(phase, format!(", give or take {}", Bytes(block / 2))))
+}
+
+/// Does no boundary show, without noise that would hide one? `None` where too little was read to say.
+pub(super) fn flat(run: &Run) -> Option<bool> {
+    let view = View::of(run);
+    let confirmed = run.cells.iter().any(|c| kind(c) == Kind::Confirm && confirmed(run, c) > 0.5);
+    (!view.rows.is_empty()).then_some(view.fit.steps.is_empty() && !confirmed && view.fit.noise <= 0.1 * view.base)
+}
+
+/// Page and access unit; `bounded`: the erase block is known to be larger.
+fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bounded: bool) {
+    let say = |q: Quantity, s: &steps::Step, exclude: f64| {
+        let p = s.posterior.first().map_or(0.0, |p| p.1) * strength(s.z) * exclude;
+        let half = view.rows.iter().any(|r| 2 * r.align == s.size);
+        let f = if p < 0.5 {
+            Finding::undecided(q, format!("a step near {} is too weak to place", Bytes(s.size)))
+        } else if view.rows.iter().all(|r| r.align >= s.size) || q == Quantity::Page && !half {
+            Finding::undecided(q, format!("{} or less: no smaller boundary was read across", Bytes(s.size)))
+        } else {
+            Finding::decided(q, s.size as f64, p.min(0.97))
+                .rivals(s.posterior.iter().skip(1).map(|&(v, p)| (v as f64, p)).filter(|r| r.1 > 0.005))
+        };
+        let text = format!("crossing a multiple of {} costs a read of {} {:.0} µs more", Bytes(s.size), Bytes(view.block), s.height);
+        f.evidence(format!("{text} ({:.0} sigma)", s.z))
+    };
+    if let Some(s) = lower.first() {
+        // A page taken out of the same registers may cost a hundredth of what planes cost, which is less than the rows below can show.
+        let lone = lower.iter().filter(|s| s.z >= CLEAR).count() < 2;
+        let hidden = if lone { view.hidden_below(s) } else { 0.0 };
+        out.push(if hidden > HIDDEN || hidden * s.height > PAGE_OUT {
+            let why = format!("{} or less: what a smaller page costs would not stand out of the noise", Bytes(s.size));
+            Finding::undecided(Quantity::Page, why)
+        } else {
+            say(Quantity::Page, s, view.nothing_below(s).min(if hidden > 0.012 { 0.88 } else { 1.0 }))
+        });
+    }
+    // Planes are read together in whole pages: what no page divides is another kind of boundary.
+    let whole = |s: &&&steps::Step| lower.first().is_none_or(|page| s.size.is_multiple_of(page.size));
+    let lower: Vec<&steps::Step> = lower.iter().filter(whole).copied().collect();
+    if let Some(s) = lower.last() {
+        // One step alone may be the page, with planes that are read together at no extra cost.
+        let block = if s.size >= SMALL_ERASE_BLOCK && !bounded { view.block_prior(s.size, lower.first().map(|p| p.size)) } else { 0.0 };
+        // Where no erase block is known, the largest step may be a small one; a large step may be the end of a piece of the map.
+        let at_most: f64 = if s.size >= 256 * KIB || !bounded { 0.88 } else { 1.0 };
+        let mut f = say(Quantity::AccessUnit, s, if lower.len() > 1 { at_most.min(1.0 - block) } else { 0.8 });
+        if lower.len() == 1 && f.value.is_some() {
+            f.caveats.push("only one small boundary shows; planes read together at no extra cost would not".into());
+        }
+        // Sixty-four pages of 16 KiB: more were never seen to be read together.
+        if s.size >= MIB {
+            f = f.withdrawn(format!("a step at {} is too large for planes that are read together", Bytes(s.size)));
+        }
+        out.push(f);
+    }
+}
+
+/// How much a step of this many sigma is worth.
+fn strength(z: f64) -> f64 {
+    1.0 - (-(z * z) / 12.0).exp()
+}
+
+/// A NAND block has at least 32 pages (C2: 16 KiB / 512 B) and on anything recent 64 or more; planes read together are at
+/// most a few pages. A period between the two may be either; on a card of a gigabyte or more, small ones are planes.
+pub(super) fn erase_block_prior(period: u64, page: Option<u64>, size: u64) -> f64 {
+    let large = size >= 1 << 30;
+    let by_size: f64 = match period {
+        // The largest AU of the SD standard has 64 MiB; a period beyond it is rather a multiple of one.
+        p if p > 64 * MIB => 0.65,
+        p if p >= MIB => 0.98,
+        p if p >= 512 * KIB => {
+            if large {
+                0.8
+            } else {
+                0.93
+            }
+        }
+        p if p >= 256 * KIB => {
+            if large {
+                0.5
+            } else {
+                0.8
+            }
+        }
+        p if p >= 128 * KIB => {
+            if large {
+                0.3
+            } else {
+                0.7
+            }
+        }
+        p if p >= 64 * KIB => {
+            if large {
+                0.1
+            } else {
+                0.4
+            }
+        }
+        _ => {
+            if large {
+                0.0
+            } else {
+                0.2
+            }
+        }
+    };
+    let by_pages: f64 = match page.map(|p| period / p.max(1)) {
+        None => 0.0,
+        _ if period > 64 * MIB => 0.0,
+        Some(n) if n >= 128 => 0.99,
+        Some(n) if n >= 64 => 0.9,
+        Some(n) if n >= 32 => 0.75,
+        _ => 0.0,
+    };
+    by_size.max(by_pages)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Row,
+    /// A row of the first kind once more.
+    Fine,
+    Sweep,
+    Verify,
+    Confirm,
+    Pairs,
+    Place,
+}
+
+/// What a cell is for.
+pub fn kind(cell: &Cell) -> Kind {
+    match () {
+        _ if cell.set.contains_key("fine") => Kind::Fine,
+        _ if cell.set.contains_key("pairs") => Kind::Pairs,
+        _ if cell.set.contains_key("place") => Kind::Place,
+        _ if cell.set.contains_key("align") => Kind::Row,
+        _ if cell.set.contains_key("count") => Kind::Sweep,
+        _ if cell.set.contains_key("period") => Kind::Confirm,
+        _ => Kind::Verify,
+    }
+}

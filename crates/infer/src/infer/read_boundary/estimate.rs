@@ -1,0 +1,157 @@
+//! How much a crossing costs, and whether a predicted boundary is one, on quiet hosts and on busy ones.
+//!
+//! On a quiet host the difference of reads made together is best: drift cancels, and its median forgives stalls. On a busy one every
+//! read is late by chance, never early: the fast reads of each kind say more than the middle ones.
+
+use super::*;
+use crate::infer::stats::{low_difference, quantile};
+
+/// Microseconds of the reads of one trial, by role.
+pub(super) fn of_trial(trial: &[&Sample], role: u8) -> Option<f64> {
+    trial.iter().find(|s| s.role == role).map(|s| s.took.micros())
+}
+
+/// The more precise of two estimates; the paired one where they are alike.
+fn better(paired: Estimate, low: Estimate) -> Estimate {
+    if low.error < 0.7 * paired.error || paired.n == 0 { low } else { paired }
+}
+
+/// Does a card or host that reads ahead answer the later reads of a trial out of a buffer? Then only the first ones tell.
+pub fn reads_ahead(run: &Run) -> bool {
+    let rows = |s: &&Sample| [PRE, ON, POST].contains(&s.role);
+    let reads: Vec<&Sample> = run.samples.iter().filter(rows).take(600).collect();
+    let of = |place: usize| {
+        let trials = reads.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)).filter(|t| t.len() == 3 && t[0].len == reads[0].len);
+        trials.map(|t| t[place].took.micros()).collect::<Vec<f64>>()
+    };
+    median(&of(2)) < 0.8 * median(&of(0))
+}
+
+/// Crossing time less that of reads before and after, in microseconds, of all looks at this row.
+pub fn row_estimate(run: &Run, cell: &Cell) -> Estimate {
+    let row = |c: &Cell| (c.bytes("align"), c.bytes("block"));
+    let more = run.cells.iter().filter(|c| c.id != cell.id && matches!(kind(c), Kind::Row | Kind::Fine) && row(c) == row(cell));
+    let again: Vec<u32> = if kind(cell) == Kind::Verify { vec![] } else { more.map(|c| c.id).collect() };
+    let first_only = kind(cell) != Kind::Verify && reads_ahead(run);
+    let (mut on, mut off, mut paired) = (vec![], vec![], vec![]);
+    for t in std::iter::once(cell.id).chain(again).flat_map(|id| run.trials(id)) {
+        if first_only {
+            if let Some(s) = t.first() {
+                if s.role == ON { &mut on } else { &mut off }.push(s.took.micros());
+            }
+        } else if let (Some(pre), Some(x), Some(post)) = (of_trial(&t, PRE), of_trial(&t, ON), of_trial(&t, POST)) {
+            on.push(x);
+            off.extend([pre, post]);
+            paired.push(x - (pre + post) / 2.0);
+        }
+    }
+    better(location(&paired), low_difference(&on, &off))
+}
+
+/// Median time of a read that crosses nothing, in microseconds.
+pub fn base_time(run: &Run, block: u64) -> f64 {
+    // Two thousand of them say it as well as fifty thousand.
+    let of_rows = run.samples.iter().filter(|s| s.len == block && (s.role == PRE || s.role == POST));
+    let t: Vec<f64> = of_rows.take(2000).map(|s| s.took.micros()).collect();
+    median(&t)
+}
+
+/// Predicted places and their controls, in microseconds, pair by pair.
+struct Pairs {
+    predicted: Vec<f64>,
+    control: Vec<f64>,
+}
+
+impl Pairs {
+    fn of(run: &Run, cell: &Cell) -> Pairs {
+        let trials = run.trials(cell.id);
+        let both = trials.iter().filter_map(|t| Some((of_trial(t, PREDICTED)?, of_trial(t, CONTROL)?)));
+        let (predicted, control) = both.unzip();
+        Pairs { predicted, control }
+    }
+
+    fn differences(&self) -> Vec<f64> {
+        self.predicted.iter().zip(&self.control).map(|(p, c)| p - c).collect()
+    }
+
+    fn paired(&self) -> Estimate {
+        location(&self.differences())
+    }
+
+    /// The more precise of both ways to compare them.
+    fn estimate(&self) -> Estimate {
+        better(self.paired(), low_difference(&self.predicted, &self.control))
+    }
+}
+
+/// By how much predicted places cost more than controls, in microseconds.
+pub fn confirm_estimate(run: &Run, cell: &Cell) -> Estimate {
+    Pairs::of(run, cell).estimate()
+}
+
+/// Probability that predicted places cost more and the others do not.
+pub fn confirmed(run: &Run, cell: &Cell) -> f64 {
+    let p = Pairs::of(run, cell);
+    let e = p.estimate();
+    if e.n < 6 || e.value <= 0.0 {
+        return 0.0;
+    }
+    let z = e.value / e.error.max(0.01 * median(&p.control));
+    // Every predicted place must be high and every other one low, not only the medians: against the rival that a share of
+    // the places differs by nothing, because only every other one is a boundary or because there are more of them.
+    let rival = if e == p.paired() {
+        let d = p.differences();
+        let scale = (mad(&p.control) * 1.3).max(0.004 * median(&p.control)).max(1e-3);
+        let ln = |none| mixed(&d, none, scale);
+        ln(0.5).max(ln(0.25)) - ln(0.0)
+    } else {
+        like(&p.predicted, &p.control, e.value).max(like(&p.control, &p.predicted, -e.value))
+    };
+    strength(z) / (1.0 + rival.exp())
+}
+
+/// Student's t with three degrees of freedom, which forgives outliers; not normalised.
+fn student(x: f64) -> f64 {
+    (1.0 + x * x / 3.0).powi(-2)
+}
+
+/// ln likelihood that a share `none` of the differences is nothing and the rest is one shift.
+fn mixed(d: &[f64], none: f64, scale: f64) -> f64 {
+    let shift = quantile(d, 0.5 + none / 2.0);
+    d.iter().map(|x| ((1.0 - none) * student((x - shift) / scale) + none * student(x / scale)).ln()).sum()
+}
+
+/// ln of the odds that a half or a quarter of `x` is distributed as `other` is, rather than all of it shifted by about `shift`.
+/// The distribution of `other` is taken as it is, each read widened by the spread of the fast ones.
+fn like(x: &[f64], other: &[f64], shift: f64) -> f64 {
+    let width = (quantile(other, 0.4) - quantile(other, 0.1)).max(0.004 * median(other)).max(1e-3);
+    let density = |x: f64| other.iter().map(|o| student((x - o) / width)).sum::<f64>() / other.len() as f64;
+    let alike: Vec<f64> = x.iter().map(|&x| density(x)).collect();
+    let best = |none: f64| {
+        let shifts = [0.6, 0.8, 1.0, 1.25, 1.6, 2.2].map(|f| f * shift);
+        let ln = shifts.map(|s| x.iter().zip(&alike).map(|(x, a)| ((1.0 - none) * density(x - s) + none * a).ln()).sum::<f64>());
+        ln.into_iter().fold(f64::NEG_INFINITY, f64::max)
+    };
+    best(0.5).max(best(0.25)) - best(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A busy host: 400 us and an exponential delay of 150 us in the mean.
+    fn busy(n: usize, seed: u64) -> Vec<f64> {
+        use rand_pcg::rand_core::Rng;
+        let mut rng = rand_pcg::Pcg64Mcg::new((seed as u128 * 7919) | 1);
+        (0..n).map(|_| 400.0 - 150.0 * (((rng.next_u64() >> 11) as f64 + 1.0) / (1u64 << 53) as f64).ln()).collect()
+    }
+
+    #[test]
+    fn a_half_that_costs_nothing_is_told_from_all_that_cost_more() {
+        let control = busy(64, 1);
+        let all: Vec<f64> = busy(64, 2).iter().map(|x| x + 150.0).collect();
+        let half: Vec<f64> = busy(64, 3).iter().enumerate().map(|(i, x)| x + 300.0 * (i % 2) as f64).collect();
+        assert!(like(&all, &control, 150.0) < -1.0, "{}", like(&all, &control, 150.0));
+        assert!(like(&half, &control, 150.0) > 1.0, "{}", like(&half, &control, 150.0));
+    }
+}

@@ -1,0 +1,90 @@
+//! What the rows of aligned reads say, for the block size that shows most.
+
+use super::*;
+use crate::samples::Ended;
+
+/// What the rows say, for the block size that shows most.
+pub struct View {
+    pub rows: Vec<steps::Row>,
+    pub fit: steps::Fit,
+    pub block: u64,
+    pub base: f64,
+    /// Of the target, in bytes.
+    pub size: u64,
+}
+
+impl View {
+    pub fn of(run: &Run) -> View {
+        let size = run.setting("size").unwrap_or(0);
+        let mut by_block: BTreeMap<u64, Vec<steps::Row>> = BTreeMap::new();
+        for c in run.cells.iter().filter(|c| kind(c) == Kind::Row) {
+            let extra = row_estimate(run, c);
+            if extra.n >= 3 {
+                by_block.entry(c.bytes("block")).or_default().push(steps::Row { align: c.bytes("align"), extra });
+            }
+        }
+        let views: Vec<View> = by_block
+            .into_iter()
+            .map(|(block, rows)| {
+                let base = base_time(run, block);
+                View { fit: steps::fit(&rows, base), rows, block, base, size }
+            })
+            // Of the lengths that were tried because others showed nothing, only what is no chance counts.
+            .filter(|v| !OTHER_LENGTHS.contains(&v.block) || v.fit.steps.iter().all(|s| s.z >= CLEAR))
+            .collect();
+        // More levels, then clearer ones; the smaller block wins a tie, since it sees the page.
+        let worth = |v: &View| v.fit.steps.len() as f64 + v.fit.steps.iter().map(|s| strength(s.z / 3.0)).sum::<f64>() * 0.5;
+        let none = View { rows: vec![], fit: steps::Fit { steps: vec![], misfit: 0.0, noise: 0.0 }, block: 1024, base: f64::NAN, size };
+        views.into_iter().reduce(|a, b| if worth(&b) > worth(&a) + 0.3 { b } else { a }).unwrap_or(none)
+    }
+
+    /// How far the rows just below rule out a smaller step than this one: near 1 when anything a tenth as high would have been seen.
+    pub fn nothing_below(&self, s: &steps::Step) -> f64 {
+        (1.0 - 0.6 * self.hidden_below(s)).clamp(0.3, 1.0)
+    }
+
+    /// The highest step that the rows just below this one may hide, as a part of its height.
+    pub fn hidden_below(&self, s: &steps::Step) -> f64 {
+        let below = self.rows.iter().filter(|r| r.align < s.size).rev().take(2);
+        // A crossing read that is clearly faster came out of a read-ahead buffer, which hides as much.
+        let most = |e: &Estimate| if e.value < -3.0 * e.error { -e.value } else { e.value.max(0.0) + 1.5 * e.error };
+        below.map(|r| most(&r.extra)).fold(0.0, f64::max) / s.height.max(1e-9)
+    }
+
+    /// An erase block that the rows alone name.
+    pub fn candidate(&self) -> Option<u64> {
+        let top = self.fit.steps.last()?;
+        let page = self.fit.steps.first().map(|s| s.size).filter(|&s| s < top.size);
+        (self.block_prior(top.size, page) >= 0.5 && top.posterior[0].1 > 0.5).then_some(top.size)
+    }
+
+    /// How likely a period is an erase block rather than planes that are read together.
+    pub fn block_prior(&self, period: u64, page: Option<u64>) -> f64 {
+        erase_block_prior(period, page, self.size)
+    }
+
+    /// The largest small step: the sweep's grain. Planes of 128 KiB and more are no erase block on a large card.
+    pub fn grain(&self) -> Option<u64> {
+        let page = self.fit.steps.first().map(|s| s.size);
+        let small = |&s: &u64| s <= 64 * KIB || (s < MIB && self.block_prior(s, page) < 0.5);
+        self.fit.steps.iter().rev().map(|s| s.size).find(small)
+    }
+
+    pub fn flat_reason(&self, run: &Run) -> String {
+        if run.samples.is_empty() {
+            return "no samples".into();
+        }
+        let noise = self.fit.noise;
+        if self.fit.steps.is_empty() && self.base >= 1.0 && noise > 0.1 * self.base {
+            return format!("noise hides any boundary: ± {noise:.0} µs in {:.0} µs", self.base);
+        }
+        if run.ended != Ended::Complete {
+            return "the run ended before boundaries of all sizes were read often enough to tell".into();
+        }
+        let mut lengths: Vec<u64> = run.cells.iter().filter(|c| kind(c) == Kind::Row).map(|c| c.bytes("block")).collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        let all: Vec<String> = lengths.iter().map(|l| Bytes(*l).to_string()).collect();
+        format!("reads take the same time across every boundary (reads of {})", all.join(", "))
+    }
+}

@@ -1,0 +1,354 @@
+//! The size below which a write costs as much as one of that size: the candidate that explains the times best.
+
+mod model;
+pub(super) mod tables;
+
+use self::model::*;
+use super::figure::{Figure, Series};
+use super::pipeline::Analysis;
+use super::steps::alignments;
+use crate::finding::{Finding, Quantity};
+use crate::infer::stats::{bootstrap_median, mad, median};
+use crate::samples::{Run, Sample};
+use crate::units::{Bytes, KIB, three};
+use std::collections::BTreeMap;
+
+/// Judges runs of `write-unit`.
+pub struct WriteUnit;
+
+impl Analysis for WriteUnit {
+    fn name(&self) -> &'static str {
+        "write-unit"
+    }
+
+    fn infer(&self, run: &Run) -> Vec<Finding> {
+        let phase = run.setting("erase_block_offset").unwrap_or(0);
+        let writes: Vec<Write> =
+            rows(run).iter().map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() }).collect();
+        vec![judge(&writes, &Known::of(run))]
+    }
+
+    fn figures(&self, run: &Run) -> Vec<Figure> {
+        let points: Vec<(f64, f64, f64, f64)> = by_size(run)
+            .iter()
+            .map(|(&s, t)| {
+                let [low, high] = bootstrap_median(t).unwrap_or([f64::NAN; 2]);
+                (s as f64, median(t) / 1e3, low / 1e3, high / 1e3)
+            })
+            .collect();
+        vec![Figure {
+            title: "time of one linear write".into(),
+            x: "size of the write".into(),
+            y: "ms".into(),
+            log_x: true,
+            log_y: true,
+            series: Series::with_bounds("median", &points),
+        }]
+    }
+}
+
+/// Role of the write that goes before.
+pub const SCOUT: u8 = 1;
+
+/// Writes a pass makes of a size. Threes of 2^k and an even number of 3*2^k keep every write aligned to its own size.
+pub fn writes_of(size: u64) -> u64 {
+    match (size.is_power_of_two(), size > 64 * KIB) {
+        (true, true) => 3,
+        (false, true) => 2,
+        (true, false) => 6,
+        (false, false) => 4,
+    }
+}
+
+/// Writes that go on where the one before ended: the others open an AU or break the order in it.
+fn rows(run: &Run) -> Vec<&Sample> {
+    let passes = run.cells.iter().flat_map(|c| run.trials(c.id));
+    passes.flat_map(|t| t.windows(2).filter(|w| w[1].at == w[0].at + w[0].len).map(|w| w[1]).collect::<Vec<_>>()).collect()
+}
+
+/// Times in microseconds by size.
+pub fn by_size(run: &Run) -> BTreeMap<u64, Vec<f64>> {
+    let mut out: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for s in rows(run) {
+        out.entry(s.len).or_default().push(s.took.micros());
+    }
+    out
+}
+
+/// What reads have shown.
+#[derive(Default)]
+struct Known {
+    /// Positions count from where erase blocks begin.
+    placed: bool,
+    erase_block: Option<u64>,
+    page: Option<u64>,
+    access_unit: Option<u64>,
+}
+
+impl Known {
+    fn of(run: &Run) -> Known {
+        let placed = run.setting("erase_block_offset").is_some();
+        Known { placed, erase_block: run.setting("erase_block"), page: run.setting("page"), access_unit: run.setting("access_unit") }
+    }
+}
+
+fn judge(writes: &[Write], known: &Known) -> Finding {
+    const Q: Quantity = Quantity::WriteUnit;
+    let mut sizes: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for w in writes {
+        sizes.entry(w.len).or_default().push(w.us);
+    }
+    if sizes.len() < 6 || sizes.values().any(|t| median(t) <= 0.0) {
+        return Finding::undecided(Q, if sizes.len() < 6 { "too few sizes were written" } else { "writes take no time" });
+    }
+    let smallest = *sizes.keys().next().unwrap_or(&512);
+    let largest = *sizes.keys().last().unwrap_or(&512);
+    // Noise of one write, relative: what sizes scatter by, at least 1.5 %.
+    let scatter: Vec<f64> = sizes.values().map(|t| mad(t) / median(t)).collect();
+    let noise = median(&scatter).max(0.015);
+    // Each way to count, and each other place to begin, is one more chance to fit by luck.
+    let chi2 = |u: u64, piece: u64, phases: &[u64], counts: &[Count]| -> f64 {
+        let mut best = f64::INFINITY;
+        for &phase in phases {
+            for &count in counts {
+                for fill in [false, true] {
+                    let price = 4.0 * (fill as u32 + !Count::PLAIN.contains(&count) as u32 + 2 * (phase != 0) as u32) as f64;
+                    let row = |w: &Write| (w.behind(u, phase).features(u, piece, count, fill), w.us, noise * w.us);
+                    best = best.min(fit(&writes.iter().map(row).collect::<Vec<_>>()) + price);
+                }
+            }
+        }
+        best
+    };
+    let units = alignments(smallest, largest).into_iter().filter(|u| *u < largest);
+    let beyond = [largest, largest / 2 * 3, largest * 2];
+    let units: Vec<u64> = units.chain(beyond).collect();
+    let least = |c: &[(u64, f64)]| c.iter().map(|c| c.1).fold(f64::INFINITY, f64::min);
+    let plain = |&piece: &u64| -> (u64, Vec<(u64, f64)>) {
+        let price = match piece {
+            u64::MAX => 0.0,
+            _ if PIECES.contains(&piece) => 12.0,
+            _ => UNUSUAL_CUT,
+        };
+        // Where both explain the times alike, powers of two are more usual than three planes.
+        let of = |u: u64| chi2(u, piece, &[0], &Count::PLAIN) + price + if u.is_power_of_two() { 0.0 } else { 4.0 };
+        (piece, units.iter().map(|&u| (u, of(u))).collect())
+    };
+    let mut cut: Vec<(u64, Vec<(u64, f64)>)> = PIECES.iter().filter(|&&p| p < largest || p == u64::MAX).map(plain).collect();
+    // Any host may cut at what looks like a unit, whatever its size.
+    for _ in 0..3 {
+        let looks = cut.iter().flat_map(|c| &c.1).min_by(|a, b| a.1.total_cmp(&b.1)).map_or(largest, |c| c.0);
+        if looks >= largest || cut.iter().any(|c| c.0 == looks) {
+            break;
+        }
+        cut.push(plain(&looks));
+    }
+    let piece = cut.iter().min_by(|a, b| least(&a.1).total_cmp(&least(&b.1))).map_or(u64::MAX, |c| c.0);
+    // A host that cuts at a size looks like a unit of that size.
+    let any = |i: usize| (units[i], cut.iter().map(|c| c.1[i].1).fold(f64::INFINITY, f64::min));
+    let mut candidates: Vec<(u64, f64)> = (0..units.len()).map(any).collect();
+    // The plain way first: where it explains the times, nothing else is asked.
+    let plainly = least(&candidates);
+    if plainly > 0.5 * writes.len() as f64 {
+        for (u, c) in &mut candidates {
+            *c = c.min(chi2(*u, piece, &phases(*u, known.placed), &Count::ALL));
+        }
+    }
+    let best = least(&candidates);
+    // The model is crude and writes are alike: temper the likelihood by how badly the best one fits.
+    let temper = (best / writes.len() as f64).max(1.0) * 2.0 * (writes.len() as f64 / 40.0).max(1.0);
+    let mut weights: Vec<(u64, f64)> = candidates.iter().map(|&(s, c)| (s, (-(c - best) / temper).exp())).collect();
+    let sum: f64 = weights.iter().map(|w| w.1).sum();
+    weights.iter_mut().for_each(|w| w.1 /= sum);
+    weights.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let (unit, p) = weights[0];
+    let at = |s: u64| sizes.get(&s).map_or(f64::NAN, |t| median(t) / 1e3);
+    let mut shown = vec![smallest, unit, unit * 2];
+    shown.dedup();
+    let times: Vec<String> =
+        shown.iter().filter(|s| sizes.contains_key(s)).map(|&s| format!("{} ms at {}", three(at(s)), Bytes(s))).collect();
+    let text = format!("one write takes {}", times.join(", "));
+    // Small linear writes that are combined: one of them pays for the unit, the others cost little. Where the factor is small, units
+    // touched twice look alike; then only a clear answer counts.
+    let split = |least: f64| {
+        let n = sizes.values().filter(|t| gap(t, least).is_some()).count();
+        n >= 2 || (n == 1 && sizes.iter().any(|(s, t)| *s <= 16 * KIB && gap(t, least).is_some()))
+    };
+    let gathered = [COMBINED, TIGHT].into_iter().find(|&least| split(least));
+    if let Some(least) = gathered {
+        let mut found = combined(writes, &sizes, least);
+        // What pays may be a small erase block that a log is merged into.
+        if known.erase_block.zip(found.number()).is_none_or(|(e, unit)| (e as f64) < 16.0 * unit) {
+            found.confidence = found.confidence.min(0.88);
+        }
+        let explained = if least == COMBINED { 1.0 } else { 2.0 };
+        if found.value.is_some() || best > explained * writes.len() as f64 {
+            return found.evidence(text);
+        }
+    }
+    // What is faster is memory, whose pages and pieces are those of the host.
+    if at(unit) * 1e3 < FLASH {
+        let why = format!(
+            "a write of {} takes {} ms, less than flash needs: a cache or the host shows its own units",
+            Bytes(unit),
+            three(at(unit))
+        );
+        return Finding::undecided(Q, why).evidence(text);
+    }
+    if unit == smallest || best > 12.0 * writes.len() as f64 {
+        let why = if unit == smallest {
+            "the time of a write rises evenly with its size: no unit shows"
+        } else {
+            "the times of writes follow no unit"
+        };
+        return Finding::undecided(Q, why).evidence(text);
+    }
+    if unit >= largest || weights.iter().filter(|w| w.0 >= largest).map(|w| w.1).sum::<f64>() > 0.1 {
+        return Finding::undecided(Q, format!("the unit may be {} or more, which was not written", Bytes(largest))).evidence(text);
+    }
+    if p < 0.5 {
+        return Finding::undecided(Q, format!("the knee may lie at {} or {}", Bytes(unit), Bytes(weights[1].0))).evidence(text);
+    }
+    // Half a unit that begins at an odd place looks like a whole one at another; what is gathered follows rules of its own.
+    // Nor is a unit sure that explains the times badly.
+    let badly = best > 1.5 * writes.len() as f64;
+    // A host that cuts requests to that length would look the same, unless reads know the unit.
+    let cuts = cut.iter().find(|c| c.0 == unit && !PIECES.contains(&unit)).is_some_and(|c| least(&c.1) - UNUSUAL_CUT < best + 4.0);
+    let cuts = cuts && ![known.page, known.access_unit].contains(&Some(unit));
+    let most_sure = if badly || cuts || !known.placed && best < plainly || gathered == Some(COMBINED) { 0.88 } else { 0.97 };
+    // Flash is programmed in whole pages.
+    let most_sure = if known.page.is_some_and(|page| !unit.is_multiple_of(page)) { 0.75 } else { most_sure };
+    Finding::decided(Q, unit as f64, p.min(most_sure))
+        .rivals(weights.iter().skip(1).take(3).map(|&(s, p)| (s as f64, p)).filter(|r| r.1 > 0.005))
+        .evidence(text)
+}
+
+/// Microseconds below which no write of a unit is believed: flash takes 200 and more to program a page.
+const FLASH: f64 = 150.0;
+
+/// By how much cheap and dear writes differ, and by how much where neither scatters.
+const COMBINED: f64 = 3.0;
+
+const TIGHT: f64 = 1.7;
+
+/// Times that fall apart into cheap and dear ones, by at least this factor and two of each: the line between them.
+fn gap(times: &[f64], least: f64) -> Option<f64> {
+    let mut t = times.to_vec();
+    t.sort_by(f64::total_cmp);
+    let (i, wide) = (1..t.len()).map(|i| (i, t[i] / t[i - 1].max(1.0))).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (cheap, dear) = t.split_at(i);
+    let tight = |t: &[f64]| mad(t) < 0.05 * median(t);
+    let apart = wide > COMBINED || (wide > least && tight(cheap) && tight(dear));
+    // A stall is one in many, and each is another: what pays for a unit costs about the same each time.
+    (apart && i >= 2 && dear.len() >= 2 && dear.len() * 12 >= t.len() && median(dear) >= FLASH && mad(dear) < 0.3 * median(dear))
+        .then(|| (t[i] * t[i - 1]).sqrt())
+}
+
+/// Where small linear writes are combined, one a unit pays: the first to touch it, or the one that fills it. The unit is the
+/// size at whose multiples all dear writes lie, and no cheap one.
+fn combined(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, least: f64) -> Finding {
+    const Q: Quantity = Quantity::WriteUnit;
+    let lines: BTreeMap<u64, f64> = sizes.iter().filter_map(|(&s, t)| Some((s, gap(t, least)?))).collect();
+    let largest = *sizes.keys().last().unwrap_or(&512);
+    let small = lines.keys().next().copied().unwrap_or(512);
+    // Of each size with cheap and dear writes: those told wrongly by a unit.
+    let wrong = |u: u64, fills: bool| -> (usize, usize) {
+        let mut sum = (0, 0);
+        for w in writes {
+            let Some(line) = lines.get(&w.len) else { continue };
+            let dear = if fills { (w.at + w.len) / u != w.at / u } else { w.at.is_multiple_of(u) || (w.at + w.len - 1) / u != w.at / u };
+            sum = (sum.0 + (dear != (w.us > *line)) as usize, sum.1 + 1);
+        }
+        sum
+    };
+    let units = sizes.keys().copied().filter(|&u| u > small && u <= largest);
+    let mut tried: Vec<(usize, u64, usize)> =
+        units.map(|u| [false, true].map(|f| wrong(u, f)).into_iter().min().map_or((0, u, 0), |(bad, all)| (bad, u, all))).collect();
+    tried.sort_unstable();
+    let text = format!("linear writes of {} are combined: most cost little and some pay for all", Bytes(small));
+    match tried[..] {
+        // Twice the unit tells some dear writes wrongly, half of it some cheap ones: the next best must do clearly worse.
+        [(bad, unit, all), (next, rival, _), ..] if bad * 25 <= all && next >= bad + 4 && next * 10 >= all => {
+            let trust = if bad == 0 { 0.93 } else { 0.85 };
+            Finding::decided(Q, unit as f64, trust).rivals([(rival as f64, (1.0 - trust) / 2.0)]).evidence(text)
+        }
+        _ => Finding::undecided(Q, text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACED: Known = Known { placed: true, erase_block: None, page: None, access_unit: None };
+
+    /// Two passes of the ladder over a card whose write takes `f(position, length)` microseconds.
+    fn ladder(mut f: impl FnMut(u64, u64) -> f64) -> Vec<Write> {
+        let mut out = vec![];
+        for pass in 0..2u64 {
+            let mut at = pass * (48 << 20);
+            for s in alignments(512, 256 * KIB).into_iter().rev().filter(|s| s.is_multiple_of(512)) {
+                for i in 0..writes_of(s) {
+                    assert!(at.is_multiple_of(s), "{s} at {at}");
+                    out.push(Write { at, len: s, us: f(at, s) * (1.0 + 0.003 * (i % 3) as f64) });
+                    at += s;
+                }
+            }
+        }
+        out
+    }
+
+    /// Q14: the Toshiba eMMC, milliseconds per write.
+    #[test]
+    fn toshiba_writes_32_kib_as_one() {
+        let ms = [(18, 25.5), (17, 12.9), (16, 6.7), (15, 3.85), (14, 4.45), (13, 4.76), (12, 4.89), (11, 4.91), (10, 4.92), (9, 4.93)];
+        let at =
+            |s: u64| 1e3 * ms.iter().find(|m| m.0 == s.next_power_of_two().ilog2()).unwrap().1 * s as f64 / s.next_power_of_two() as f64;
+        let all: Vec<Write> = ladder(|_, s| at(s)).into_iter().filter(|w| w.len.is_power_of_two()).collect();
+        let f = judge(&all, &PLACED);
+        assert_eq!(f.number(), Some(32768.0), "{f:?}");
+    }
+
+    #[test]
+    fn a_staircase_shows_its_unit_and_a_line_does_not() {
+        for unit in [4 * KIB, 16 * KIB, 24 * KIB, 48 * KIB, 64 * KIB] {
+            let f = judge(&ladder(|at, s| 300.0 + ((at + s - 1) / unit - at / unit + 1) as f64 * 900.0 + s as f64 / 20.0), &PLACED);
+            assert_eq!(f.number(), Some(unit as f64), "{f:?}");
+        }
+        let f = judge(&ladder(|_, s| 1500.0 + s as f64 / 20.0), &PLACED);
+        assert!(f.value.is_none(), "{f:?}");
+    }
+
+    #[test]
+    fn stalls_do_not_move_the_unit() {
+        let mut w = ladder(|at, s| 300.0 + ((at + s - 1) / 16384 - at / 16384 + 1) as f64 * 900.0 + s as f64 / 20.0);
+        for i in (7..w.len()).step_by(29) {
+            w[i].us += 190_000.0;
+        }
+        assert_eq!(judge(&w, &PLACED).number(), Some(16384.0));
+    }
+
+    /// The first write to touch a unit pays, or the one that fills it; the others are gathered.
+    #[test]
+    fn combined_small_writes_show_their_unit_by_who_pays() {
+        for unit in [16 * KIB, 24 * KIB, 64 * KIB] {
+            let touches = |at: u64, s: u64| at.is_multiple_of(unit) || (at + s - 1) / unit != at / unit;
+            let fills = |at: u64, s: u64| (at + s) / unit != at / unit;
+            for pays in [&touches as &dyn Fn(u64, u64) -> bool, &fills] {
+                let f = judge(&ladder(|at, s| if pays(at, s) { 2500.0 + s as f64 / 10.0 } else { 60.0 + s as f64 / 100.0 }), &PLACED);
+                assert_eq!(f.number(), Some(unit as f64), "{f:?}");
+            }
+        }
+    }
+
+    /// Some pay at random: no unit explains them.
+    #[test]
+    fn writes_that_pay_by_chance_leave_it_open() {
+        let mut n = 0u64;
+        let w = ladder(|_, s| {
+            n = n.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            if n >> 61 != 0 { 60.0 } else { 2500.0 + s as f64 / 10.0 }
+        });
+        assert!(judge(&w, &PLACED).value.is_none(), "{:?}", judge(&w, &PLACED));
+    }
+}
