@@ -174,7 +174,6 @@ fn interval_gives_access_time_and_rate() {
     // A wall at 64 KiB is no line; a device without any time has none.
     let (_, f) = measure("interval", &mut plain(|_, a| if a.len > 65536 { 90_000_000 } else { 0 }));
     assert!(f.iter().all(|f| f.value.is_none()), "{f:?}");
-    let exp = experiment::by_name("interval").unwrap();
     assert!(pipeline::of_run(&Run::new("interval")).iter().all(|f| f.value.is_none()));
     let (_, f) = measure("interval", &mut sim("flashbench-readme"));
     // The README card: 16 MB/s bus, about 0.7 ms for the smallest read.

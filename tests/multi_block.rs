@@ -16,7 +16,6 @@ use std::sync::atomic::AtomicBool;
 
 #[test]
 fn it_runs_on_every_simulated_card() {
-    let exp = experiment::by_name("multi-block").unwrap();
     let mut decided = 0;
     for (name, text) in cards::ALL {
         let model = Model::parse(text, name).unwrap();
@@ -67,7 +66,6 @@ fn a_gain_is_what_a_file_gains() {
         let Some(machine) = Machine::of(&model) else { continue };
         n += 1;
         let run = run_of(&model, 3);
-        let exp = experiment::by_name("multi-block").unwrap();
         let all = pipeline::of_run(&run);
         let f = found(&all, Quantity::MultiBlockGain);
         let (gain, [low, high]) = (f.number().expect(name), f.interval.unwrap());
