@@ -152,7 +152,7 @@ fn amplification_comes_from_what_was_found() {
 #[test]
 fn a_counterfeit_lasts_as_long_as_the_flash_it_has() {
     let mut r = report(vec![Finding::decided(Quantity::Capacity, (1u64 << 30) as f64, 0.98)]);
-    r.conclude();
+    crate::advise::conclude(&mut r);
     assert_eq!(Card::of(&r, None, None).size, 1 << 30);
 }
 

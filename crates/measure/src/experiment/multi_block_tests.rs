@@ -4,10 +4,12 @@ use super::super::Setup;
 use super::super::run::{Limits, run};
 use super::*;
 use crate::device::{Access, Device, Geometry, Op, Timed};
-use crate::finding::Findings;
+use crate::finding::{Finding, Findings};
 use crate::infer::pipeline;
 use crate::samples::Ended;
 use crate::units::Nanos;
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::Rng;
 use std::sync::atomic::AtomicBool;
 
 /// Microseconds: what a command costs, what a block costs, and what each form adds.
