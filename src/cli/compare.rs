@@ -3,6 +3,7 @@
 use super::UNDECIDED;
 use crate::compare::{self, Difference, Experiment, Outcome, Subject};
 use crate::report::words::grade;
+use crate::samples::import;
 use crate::survey::published::published;
 use crate::survey::record::{Record, Told};
 use crate::units::three;
@@ -39,11 +40,14 @@ pub fn run(a: CompareArgs) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let mut number = 0;
+    let (mut number, mut bad) = (0, vec![]);
     let mut read = |files: &[String]| -> anyhow::Result<Vec<Subject>> {
         let mut out = vec![];
         for f in files {
-            for r in load(f, &references)? {
+            for r in load(f, &references)?.unwrap_or_else(|why| {
+                bad.push(why);
+                vec![]
+            }) {
                 out.push(r.subject(&label(number)));
                 number += 1;
             }
@@ -52,6 +56,11 @@ pub fn run(a: CompareArgs) -> anyhow::Result<ExitCode> {
     };
     let first = read(&a.files)?;
     let second = read(&a.against)?;
+    // A file among several with nothing to read is left out, unless that leaves nothing to compare with.
+    if !bad.is_empty() && (first.is_empty() || (second.is_empty() && !a.against.is_empty()) || first.len() + second.len() < 2) {
+        bail!("{}", bad.join("; "));
+    }
+    bad.iter().for_each(|why| eprintln!("nandscope: left out: {}", super::harmless(why)));
     if first.len() + second.len() < 2 {
         // One card still has the published ones to stand beside.
         if compare::references(&first[0], &subjects(&references)).is_empty() {
@@ -67,15 +76,21 @@ pub fn label(i: usize) -> String {
     if i < 26 { letter.to_string() } else { format!("{letter}{}", i / 26) }
 }
 
-fn load(name: &str, references: &[Record]) -> anyhow::Result<Vec<Record>> {
+/// The cards of a file; inside, why it holds none.
+fn load(name: &str, references: &[Record]) -> anyhow::Result<Result<Vec<Record>, String>> {
     if let Some(id) = name.strip_prefix("ref:") {
         return match references.iter().find(|r| r.id.strip_prefix("ref-") == Some(id)) {
-            Some(r) => Ok(vec![r.clone()]),
+            Some(r) => Ok(Ok(vec![r.clone()])),
             None => bail!("there is no published card '{id}'; `nandscope compare ref:` lists them"),
         };
     }
     let bytes = std::fs::read(name).with_context(|| format!("cannot read {name}"))?;
-    Record::all_from_file(name, &bytes, &Told::default(), 0).map_err(|why| anyhow::anyhow!("{name}: {why}"))
+    let read = Record::all_from_file(name, &bytes, &Told::default(), 0).map_err(|why| format!("{name}: {why}"));
+    match read {
+        Err(why) if import::open(0, name, &bytes).is_err_and(|e| e.is_nothing()) => Ok(Err(why)),
+        Err(damaged) => bail!(damaged),
+        Ok(all) => Ok(Ok(all)),
+    }
 }
 
 fn subjects(references: &[Record]) -> Vec<Subject> {
@@ -108,11 +123,7 @@ pub fn finish(first: &[Subject], second: &[Subject], references: &[Record], pair
             "not_compared": apart,
             "references": lines,
         });
-        if to.as_os_str() == "-" {
-            writeln!(std::io::stdout(), "{value}")?;
-        } else {
-            std::fs::write(to, format!("{value}\n")).with_context(|| format!("cannot write {}", to.display()))?;
-        }
+        super::write_json(Some(to), &value)?;
     }
     if json.is_none_or(|to| to.as_os_str() != "-") {
         let mut o = String::new();

@@ -1,7 +1,8 @@
 //! What a saved report says of the card at hand, for commands that build on it.
 
 use crate::finding::Findings;
-use crate::report::{Report, SCHEMA};
+use crate::report::Report;
+use crate::report::inferred::Inferred;
 use crate::samples::Run;
 use anyhow::{Context, bail};
 use std::path::Path;
@@ -28,7 +29,7 @@ pub fn load(path: &Path) -> anyhow::Result<Evidence> {
         Err(e) => {
             // Pasted logs know no target.
             let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-            let of_logs = value["schema"] == SCHEMA && value["target"]["logs"].is_array();
+            let of_logs = Inferred::is(&value);
             match serde_json::from_value::<Findings>(value["findings"].clone()) {
                 Ok(findings) if of_logs && findings.check().is_ok() => Ok(Evidence { name, findings, runs: vec![], target: None }),
                 _ => Err(e.into()),

@@ -28,6 +28,7 @@ mod frag;
 pub mod identify;
 mod infer;
 mod infer_micro;
+mod inferred;
 mod layout;
 mod life;
 mod list;
@@ -43,8 +44,10 @@ mod survey;
 mod undo;
 
 use crate::device::DeviceError;
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Nothing could be decided.
@@ -191,6 +194,22 @@ pub fn main() -> ExitCode {
             _ => ExitCode::FAILURE,
         }
     })
+}
+
+/// Writes a result as JSON where that is asked for, whole or not at all. True where it went to standard output, so that nothing else may.
+fn write_json(to: Option<&Path>, value: &impl serde::Serialize) -> anyhow::Result<bool> {
+    let Some(path) = to else { return Ok(false) };
+    write_text(path, &(serde_json::to_string(value)? + "\n"))
+}
+
+/// The same of any text.
+fn write_text(path: &Path, text: &str) -> anyhow::Result<bool> {
+    if path.as_os_str() == "-" {
+        std::io::stdout().write_all(text.as_bytes())?;
+        return Ok(true);
+    }
+    crate::report::put(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(false)
 }
 
 /// Colour only on a terminal, and never where NO_COLOR is set (no-color.org).

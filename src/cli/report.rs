@@ -1,11 +1,12 @@
 //! `nandscope report REPORT`: prints a saved report, or writes it as a page or as pictures.
 
 use super::infer::judged;
-use super::{colour, width};
+use super::{colour, inferred, width, write_text};
 use crate::lab::answer;
 use crate::lab::experiment::{Lab, SCHEMA as LAB};
 use crate::report::bench::SCHEMA as BENCH;
 use crate::report::figures::{plots, slug};
+use crate::report::inferred::Inferred;
 use crate::report::terminal::{Dress, text};
 use crate::report::{Report, frag, html, maps, svg};
 use anyhow::{Context, bail};
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct ReportArgs {
-    /// A report that --json of `probe`, `frag` or `bench` wrote
+    /// A report that --json of `probe`, `frag`, `bench` or `infer` wrote
     report: PathBuf,
     /// Put the fragmentation that `frag --json` measured on this card into the page, too
     #[arg(long, value_name = "F", requires = "html")]
@@ -52,6 +53,7 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
             match value["schema"].as_str() {
                 Some(BENCH) => return benched(&a, &value),
                 Some(other) if other.starts_with("nandscope-frag/") => return fragmented(&a, &lab(value, &name)?),
+                _ if Inferred::is(&value) => return of_logs(&a, value, &name),
                 _ => Report::from_value(value, &name)?,
             }
         }
@@ -67,7 +69,7 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
     let shared = if a.with_serial { report.clone() } else { report.without_serial() };
     let mut quiet = false;
     if let Some(to) = &a.html {
-        put(to, &html::page_with(&shared, lab.as_ref(), &answer::profiles()))?;
+        write_text(to, &html::page_with(&shared, lab.as_ref(), &answer::profiles()))?;
         quiet = true;
     }
     match (&a.svg, a.figure.as_deref()) {
@@ -86,7 +88,7 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
         (None, None) => {}
     }
     if let Some(to) = &a.json {
-        quiet |= put(to, &shared.json())?;
+        quiet |= write_text(to, &shared.json())?;
     }
     if !quiet {
         let mut out = std::io::stdout();
@@ -105,6 +107,18 @@ fn lab(value: serde_json::Value, name: &str) -> anyhow::Result<Lab> {
     }
 }
 
+/// What `infer --json` wrote of logs.
+fn of_logs(a: &ReportArgs, value: serde_json::Value, name: &str) -> anyhow::Result<ExitCode> {
+    if a.html.is_some() || a.svg.is_some() || a.figure.is_some() || a.frag.is_some() {
+        bail!("{name} was made of logs and holds no samples: there is nothing to draw; it is printed as text and with --json");
+    }
+    let all = Inferred::from_value(value).map_err(|e| anyhow::anyhow!("{name}: {e}"))?;
+    if !super::write_json(a.json.as_deref(), &all.value())? {
+        inferred::print(&all)?;
+    }
+    Ok(inferred::verdict(&all))
+}
+
 /// The page of a benchmark.
 fn benched(a: &ReportArgs, v: &serde_json::Value) -> anyhow::Result<ExitCode> {
     let Some(to) = &a.html else {
@@ -116,7 +130,7 @@ fn benched(a: &ReportArgs, v: &serde_json::Value) -> anyhow::Result<ExitCode> {
     if a.svg.is_some() || a.figure.is_some() || a.frag.is_some() || a.json.is_some() {
         bail!("of a benchmark only --html can be written here; `nandscope bench --svg DIR` draws its figures");
     }
-    put(to, &html::bench_page(v).map_err(|e| anyhow::anyhow!("{}: {e}", a.report.display()))?)?;
+    write_text(to, &html::bench_page(v).map_err(|e| anyhow::anyhow!("{}: {e}", a.report.display()))?)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -129,7 +143,7 @@ fn fragmented(a: &ReportArgs, lab: &Lab) -> anyhow::Result<ExitCode> {
     let all: Vec<(String, String, String)> = figures.into_iter().chain(maps).collect();
     let mut quiet = false;
     if let Some(to) = &a.html {
-        put(to, &html::lab_page(lab, &profiles))?;
+        write_text(to, &html::lab_page(lab, &profiles))?;
         quiet = true;
     }
     if a.figure.as_deref() == Some("list") {
@@ -145,33 +159,23 @@ fn fragmented(a: &ReportArgs, lab: &Lab) -> anyhow::Result<ExitCode> {
             let Some(f) = all.iter().find(|f| f.0 == name) else {
                 bail!("there is no figure '{name}' in this report; `--figure list` prints the names");
             };
-            put(to, &f.1)?;
+            write_text(to, &f.1)?;
             quiet = true;
         }
         (Some(to), None) => {
             std::fs::create_dir_all(to).with_context(|| format!("cannot make the directory {}", to.display()))?;
-            all.iter().try_for_each(|f| put(&to.join(format!("{}.svg", f.0)), &f.1).map(|_| ()))?;
+            all.iter().try_for_each(|f| write_text(&to.join(format!("{}.svg", f.0)), &f.1).map(|_| ()))?;
             quiet = true;
         }
         (None, None) => {}
     }
     if let Some(to) = &a.json {
-        quiet |= put(to, &(serde_json::to_string(lab)? + "\n"))?;
+        quiet |= write_text(to, &(serde_json::to_string(lab)? + "\n"))?;
     }
     if !quiet {
         std::io::stdout().write_all(frag::text(lab, &profiles, width()).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// True where it went to standard output, so that nothing else may.
-fn put(to: &Path, content: &str) -> anyhow::Result<bool> {
-    if to.as_os_str() == "-" {
-        std::io::stdout().write_all(content.as_bytes())?;
-        return Ok(true);
-    }
-    crate::report::put(to, content).with_context(|| format!("cannot write {}", to.display()))?;
-    Ok(false)
 }
 
 fn figures(report: &Report, to: &Path, name: Option<&str>) -> anyhow::Result<()> {
@@ -181,7 +185,7 @@ fn figures(report: &Report, to: &Path, name: Option<&str>) -> anyhow::Result<()>
             let names: Vec<&str> = all.iter().map(|p| p.name.as_str()).collect();
             bail!("there is no figure '{name}' in this report; there are: {}", names.join(", "));
         };
-        put(to, &svg::file(&p.figure))?;
+        write_text(to, &svg::file(&p.figure))?;
         return Ok(());
     }
     if to.as_os_str() == "-" {
@@ -189,7 +193,7 @@ fn figures(report: &Report, to: &Path, name: Option<&str>) -> anyhow::Result<()>
     }
     std::fs::create_dir_all(to).with_context(|| format!("cannot make the directory {}", to.display()))?;
     for p in &all {
-        put(&to.join(format!("{}.svg", p.name)), &svg::file(&p.figure))?;
+        write_text(&to.join(format!("{}.svg", p.name)), &svg::file(&p.figure))?;
     }
     Ok(())
 }

@@ -5,18 +5,7 @@ use super::stats::median;
 use super::trace::infer_trace;
 use crate::finding::{Finding, Findings, Quantity};
 use crate::samples::busy::Trace;
-use crate::samples::firmware::{Log, is_log, parse};
-
-/// A log of a microcontroller, if the bytes are one.
-pub fn read(bytes: &[u8]) -> Option<Log> {
-    let text = String::from_utf8_lossy(bytes);
-    if is_log(bytes) {
-        return Some(parse(&text));
-    }
-    let trace = Trace::parse(&text)?;
-    let notes = if trace.damaged > 0 { vec![format!("{} lines are damaged and were left out", trace.damaged)] } else { vec![] };
-    Some(Log { busy: vec![("none".into(), trace)], notes, ..Log::default() })
-}
+use crate::samples::firmware::Log;
 
 /// What the busy polls say: rewrites, and what announcing the blocks gains (C24).
 pub fn findings(log: &Log) -> Findings {

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod figures;
 pub mod frag;
 pub mod html;
+pub mod inferred;
 pub mod maps;
 pub mod plot;
 pub mod svg;

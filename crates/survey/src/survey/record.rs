@@ -4,8 +4,9 @@ use super::hosts;
 use crate::compare::Subject;
 use crate::finding::Findings;
 use crate::lab::experiment::SCHEMA as FRAG;
+use crate::report::inferred::Inferred;
 use crate::report::{Report, SCHEMA as REPORT, scrub};
-use crate::samples::import::{self, foreign};
+use crate::samples::import::{self, File, ImportError};
 use crate::samples::metric::{Metric, Over};
 use crate::saved::counterfeit::{Counterfeit, genuine};
 use crate::saved::privacy;
@@ -120,15 +121,16 @@ impl Record {
     /// # Errors
     /// One sentence: what the file is not, or where it is damaged.
     pub fn all_from_file(name: &str, bytes: &[u8], told: &Told, added: u64) -> Result<Vec<Record>, String> {
-        let text = String::from_utf8_lossy(bytes);
-        if text.trim().is_empty() {
+        if bytes.iter().all(u8::is_ascii_whitespace) {
             return Err("it is empty".into());
         }
         let mut serials = vec![];
-        let all = match (foreign::read(&text), text.trim_start().starts_with('{')) {
-            (Some(b), _) => vec![Record::of_benchmark(b?, &text)],
-            (None, true) => Record::of_json(name, &text, told, &mut serials)?,
-            (None, false) => Record::of_text(name, bytes, &text)?,
+        let all = match import::open(0, name, bytes) {
+            Ok(File::Own { schema, value }) => Record::of_json(name, &schema, value, told, &mut serials)?,
+            Ok(File::Micro { log, format }) => vec![Record::of_micro(log, format, &String::from_utf8_lossy(bytes))?],
+            Ok(File::Text(t)) => Record::of_text(name, t, &String::from_utf8_lossy(bytes))?,
+            Err(ImportError::Json(_, why) | ImportError::Damaged(_, why)) => return Err(why),
+            Err(why) => return Err(why.to_string()),
         };
         if all.len() > 1 && (told.name.is_some() || told.part.is_some()) {
             let names: Vec<&str> = all.iter().map(|r| r.card.name.as_str()).collect();
@@ -217,27 +219,24 @@ impl Record {
     }
 
     /// `serials` gets the serial numbers that it names.
-    fn of_json(name: &str, text: &str, told: &Told, serials: &mut Vec<String>) -> Result<Vec<Record>, String> {
-        let cut = |e: serde_json::Error| if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() };
-        let v: Value = serde_json::from_str(text).map_err(cut)?;
-        match v["schema"].as_str() {
-            Some(REPORT) if v.get("runs").is_some() => {
+    fn of_json(name: &str, schema: &str, v: Value, told: &Told, serials: &mut Vec<String>) -> Result<Vec<Record>, String> {
+        match schema {
+            _ if Inferred::is(&v) => Record::of_inferred(v),
+            REPORT => {
                 let report = Report::from_value(v, name).map_err(|e| e.to_string())?;
                 serials.extend(report.serials());
                 Ok(vec![Record::of_report(&if told.with_serial { report } else { report.without_serial() })])
             }
-            Some(REPORT) => Err("it is what `infer` made of logs; add the logs themselves".into()),
-            Some(SCHEMA) => {
+            SCHEMA => {
                 let inside = &v["original"];
                 serials.extend([&inside["target"], &inside["declared"]].into_iter().flat_map(privacy::in_json));
                 let mut r: Record = serde_json::from_value(v).map_err(|e| e.to_string())?;
                 r.mend();
                 Ok(vec![r])
             }
-            Some("nandscope-bench/1") => Record::of_benches(&v),
-            Some(FRAG) => Ok(vec![Record::of_frag(v)?]),
-            Some(other) => Err(format!("its schema is {other}; this program reads {REPORT}, {SCHEMA} and fio's JSON")),
-            None => Err("it is JSON, but neither a nandscope report nor a result of fio".into()),
+            "nandscope-bench/1" => Record::of_benches(&v),
+            FRAG => Ok(vec![Record::of_frag(v)?]),
+            other => Err(format!("its schema is {other}; this program reads {REPORT}, {SCHEMA} and fio's JSON")),
         }
     }
 

@@ -7,10 +7,12 @@ use crate::finding::Findings;
 use crate::host::declared::{Declared, Kind};
 use crate::infer::combine::combine;
 use crate::infer::tables;
+use crate::infer::tables::bench::Figure;
 use crate::infer::trace::infer_trace;
 use crate::lab::bench::{Kind as What, Sample};
 use crate::lab::experiment::Lab;
 use crate::report::Report;
+use crate::report::inferred::{Card as Found, Inferred};
 use crate::samples::busy::Trace;
 use crate::samples::import::{self, BenchPass, BenchTest, foreign};
 use crate::samples::metric::{Metric, Over};
@@ -225,31 +227,52 @@ impl Record {
         }
     }
 
-    /// Logs, pages and traces: whatever is no JSON.
-    pub(super) fn of_text(name: &str, bytes: &[u8], text: &str) -> Result<Vec<Record>, String> {
-        if firmware::is_log(bytes) {
-            return Ok(vec![Record::of_micro(firmware::parse(text), "firmware log", text)?]);
+    /// Logs and pages of other programs.
+    pub(super) fn of_text(name: &str, t: import::Text, text: &str) -> Result<Vec<Record>, String> {
+        if let Some(figures) = t.figures {
+            return Ok(vec![Record::of_benchmark(figures, text)]);
         }
-        if wiki::is_table(text) {
+        if t.wiki {
             return wiki::read(text);
         }
-        match import::cards(&[(name, bytes)]) {
-            Ok(cards) => {
-                let several = cards.len() > 1;
-                Ok(cards.into_iter().map(|c| Record::of_log(c, text, several)).collect())
+        let cards = import::pool(&[name.to_string()], vec![t.cards]);
+        let several = cards.len() > 1;
+        Ok(cards.into_iter().map(|c| Record::of_log(c, text, several)).collect())
+    }
+
+    /// What was concluded of logs; the logs themselves hold more.
+    pub(super) fn of_inferred(v: Value) -> Result<Vec<Record>, String> {
+        let tool = v["tool"]["version"].as_str().map(|t| format!("nandscope {t}"));
+        let all = Inferred::from_value(v.clone())?;
+        let several = all.cards.len() > 1;
+        let one = |c: &Found| {
+            let mut r = Record {
+                card: Card {
+                    name: c.name.clone().unwrap_or_default(),
+                    capacity: c.declared.as_ref().and_then(|d| d.capacity),
+                    ..Card::default()
+                },
+                source: Source { format: "log".into(), tool: tool.clone(), ..Source::default() },
+                findings: c.findings.clone(),
+                metrics: c.figures.clone(),
+                flags: c.flags.clone(),
+                notes: c.warnings.clone(),
+                original: if several { Inferred { logs: c.files.clone(), cards: vec![c.clone()] }.value() } else { v.clone() },
+                ..Record::default()
+            };
+            let mut sizes: Vec<Option<u32>> = c.records.iter().map(|f| f.record).collect();
+            sizes.dedup();
+            for size in sizes {
+                let of = c.records.iter().filter(|f| f.record == size);
+                r.source.host = r.source.host.take().or(of.clone().find_map(|f| f.host.clone()));
+                let pass = |f: &Figure| BenchPass { line: 0, write: f.write, speed: f.speed, max: f.max, min: f.min, avg: f.avg };
+                let (metrics, flags) = bench_metrics(size, "", &of.map(pass).collect::<Vec<_>>());
+                r.metrics.extend(metrics);
+                r.flags.extend(flags);
             }
-            Err(why) => match Trace::parse(text) {
-                Some(trace) => {
-                    let notes = (trace.damaged > 0).then(|| format!("{} lines are damaged and were left out", trace.damaged));
-                    let log =
-                        firmware::Log { busy: vec![("none".into(), trace)], notes: notes.into_iter().collect(), ..Default::default() };
-                    Ok(vec![Record::of_micro(log, "busy trace", text)?])
-                }
-                None => Err(format!(
-                    "{why}. A busy trace (whole numbers, at least twelve lines), lines of firmware/nandscope.c and a wiki table of cards can be read, too"
-                )),
-            },
-        }
+            r
+        };
+        Ok(all.cards.iter().map(one).collect())
     }
 
     fn of_log(card: import::Card, text: &str, several: bool) -> Record {
@@ -302,7 +325,7 @@ impl Record {
     }
 
     /// A log of a microcontroller: calls of a file library, and how long the card was busy.
-    fn of_micro(log: firmware::Log, format: &str, text: &str) -> Result<Record, String> {
+    pub(super) fn of_micro(log: firmware::Log, format: &str, text: &str) -> Result<Record, String> {
         let mut r = Record {
             source: Source { format: format.into(), host: Some(log.host).filter(|h| !h.is_empty()), ..Source::default() },
             notes: log.notes,

@@ -108,11 +108,6 @@ fn finding(q: Quantity, cell: &str) -> Result<Option<Finding>, ()> {
     number(&text).map(|v| Some(Finding::decided(q, v, 0.9))).ok_or(())
 }
 
-/// Whether the text is such a table.
-pub fn is_table(text: &str) -> bool {
-    text.lines().filter_map(cells).any(|c| c.len() >= 4)
-}
-
 /// One entry a row.
 ///
 /// # Errors
@@ -202,6 +197,5 @@ mod tests {
         assert_eq!((r.card.name.as_str(), r.card.capacity, r.findings.0.len()), ("Ultra", Some(8_000_000_000), 0));
         assert!(r.notes[0].contains("'many' cannot be read"), "{:?}", r.notes);
         assert!(read("|| a || b || c || 5 ||\n").unwrap_err().contains("heading"));
-        assert!(!is_table("a || b\n"));
     }
 }

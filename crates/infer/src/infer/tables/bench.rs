@@ -9,7 +9,7 @@ use crate::infer::stats::{median, quantile};
 use crate::samples::import::{BenchPass, BenchTest, Place, Tables};
 use crate::samples::records::{contradiction, loop_time};
 use crate::units::{rate, three};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A library's buffer is one sector.
 const SECTOR: f64 = 512.0;
@@ -18,7 +18,7 @@ const SECTOR: f64 = 512.0;
 type Key = (Option<String>, Option<u32>);
 
 /// One host and one record size: the passes in one direction, as one row of a table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     pub host: Option<String>,
     /// Bytes; `None` where the text does not name it.
@@ -28,11 +28,19 @@ pub struct Figure {
     /// kB/s (1000): median of the passes.
     pub speed: f64,
     /// µs: the longest of all passes, the shortest of all, the median of the averages; not a number where none was printed.
+    #[serde(deserialize_with = "or_nan")]
     pub max: f64,
+    #[serde(deserialize_with = "or_nan")]
     pub min: f64,
+    #[serde(deserialize_with = "or_nan")]
     pub avg: f64,
     /// File and line of the first pass.
     pub place: String,
+}
+
+/// JSON has null for what is not a number.
+fn or_nan<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(d)?.unwrap_or(f64::NAN))
 }
 
 /// All that was read, by host and record size, in the order of the text.

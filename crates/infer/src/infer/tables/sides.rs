@@ -3,7 +3,7 @@
 use crate::infer::stats::{mad, median};
 use crate::samples::import::{OpenTest, Tables};
 use crate::units::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Rows of one table differ from run to run by this much without any cause; stalls by more, but in single rows.
 const ROW: f64 = 0.1;
@@ -11,7 +11,7 @@ const ROW: f64 = 0.1;
 const ALL: f64 = 0.02;
 
 /// Two tables of the same test.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sides {
     /// "one AU, linear".
     pub test: String,

@@ -8,6 +8,7 @@ mod align;
 mod card;
 mod clean;
 mod command;
+mod door;
 pub mod foreign;
 mod named;
 mod other;
@@ -16,11 +17,12 @@ mod reader;
 mod sdfat;
 
 pub use card::{Card, Identity};
+pub use door::{File, Text, open};
 pub use named::Named;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Where a table begins: index of the file, line from 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
     pub file: usize,
     pub line: usize,
@@ -158,7 +160,7 @@ pub struct BenchTest {
 }
 
 /// A line that looks like a register or sysfs attribute; what it declares is decoded elsewhere.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Declared {
     pub place: Place,
     /// "cid", "csd", "scr", "ssr", "preferred_erase_size", ...
@@ -230,7 +232,8 @@ impl Tables {
 pub enum ImportError {
     #[error(
         "nothing to read in '{0}': it holds no rows of flashbench (\"align 4194304 pre 741µs on 1.08ms ...\", \"256KiB 912K/s\"), \
-         SdFat bench or a register dump; paste the output as text, with its units"
+         SdFat bench, fio (JSON), f3 or iozone, no busy trace (whole numbers, at least twelve lines), no lines of firmware/ and no \
+         register dump; paste the output as text, with its units"
     )]
     Nothing(String),
     #[error(
@@ -238,8 +241,23 @@ pub enum ImportError {
          results in words, or in graphs that were pictures, are no table"
     )]
     Prose(String, String),
+    /// Rows of a wiki, whose figures somebody else concluded.
+    #[error("{0} is a wiki table of cards, which somebody else concluded; compare it, or add it to a survey")]
+    Wiki(String),
+    /// A result of another benchmark that cannot be used.
+    #[error("{0}: {1}")]
+    Damaged(String, String),
+    #[error("{0} is not a nandscope report: {1}. A report is what --json writes")]
+    Json(String, String),
     #[error("no file was given")]
     NoFile,
+}
+
+impl ImportError {
+    /// The file holds nothing, rather than something that is damaged: among several it can be left out.
+    pub fn is_nothing(&self) -> bool {
+        matches!(self, ImportError::Nothing(_) | ImportError::Prose(..) | ImportError::Wiki(_))
+    }
 }
 
 /// Reads pasted logs of one card. Each file must hold something.
@@ -255,11 +273,16 @@ pub fn read<N: AsRef<str>, B: AsRef<[u8]>>(files: &[(N, B)]) -> Result<Tables, I
 /// Reads pasted logs of any number of cards: parts that are of one card are pooled, whichever file they are in. Each file must
 /// hold something.
 pub fn cards<N: AsRef<str>, B: AsRef<[u8]>>(files: &[(N, B)]) -> Result<Vec<Card>, ImportError> {
-    let mut cards = card::join_files(parts(files)?);
+    Ok(pool(&names(files), parts(files)?))
+}
+
+/// The cards of all files, from those of each: parts that are of one card are pooled, whichever file they are in.
+pub fn pool(names: &[String], files: Vec<Vec<Card>>) -> Vec<Card> {
+    let mut cards = card::join_files(files);
     // A mail and its answer, or the same file twice: what is quoted was measured once.
     quotes::drop_repeats(cards.iter_mut().map(|c| &mut c.tables));
-    cards.iter_mut().for_each(|c| c.tables.files = names(files));
-    Ok(cards)
+    cards.iter_mut().for_each(|c| c.tables.files = names.to_vec());
+    cards
 }
 
 fn names<N: AsRef<str>, B>(files: &[(N, B)]) -> Vec<String> {
