@@ -4,213 +4,81 @@ use crate::units::{Bytes, polls, rate, three};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// What a finding is about. Sizes are in bytes, rates in bytes a second, costs in milliseconds, the rest are counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Quantity {
-    /// The period of the costliest regular boundary: what is erased, or closed, as one.
-    EraseBlock,
-    /// Where the first erase block of this target begins, modulo the erase block.
-    EraseBlockOffset,
-    /// The smallest unit at which a boundary shows.
-    Page,
-    /// The largest unit below the erase block: planes read or programmed together.
-    AccessUnit,
-    /// The size below which a write costs as much as one of that size.
-    WriteUnit,
-    /// AUs that can be written in turn, each in linear order, without paying for closing one each time.
-    OpenAusLinear,
-    /// The same with random order inside each AU; 0 when even one AU pays every time.
-    OpenAusRandom,
-    /// Time to close one AU, in ms.
-    CloseCostMs,
-    /// Bytes at the start of the card that take random writes better than the rest; 0 when there are none.
-    FatZone,
-    /// How the card finds its data: 1 by erase block, with a limited number open; 2 by page; 3 every write rewrites its erase block.
-    Mapping,
-    /// Bytes of flash behind the card's addresses: less than it says on a counterfeit.
-    Capacity,
-    /// How many times faster one long write transaction is than the same blocks one by one.
-    MultiBlockGain,
-    /// The smallest transaction, in bytes, that reaches nine tenths of the best rate.
-    MultiBlockKnee,
-    /// How many times faster writes are with their length announced (CMD23) than ended by CMD12.
-    PreDefinedGain,
-    /// How many times faster writes are after announcing the blocks to erase ahead (ACMD23) than without.
-    PreEraseGain,
-    /// The largest request that reaches the medium in one piece on this host.
-    LargestRequest,
-    /// Time of a read that does not depend on its size, in µs.
-    AccessTimeUs,
-    /// Bytes a second that a longer read adds.
-    ReadRate,
-    /// Stretches of the device whose reads take clearly longer or shorter than those elsewhere.
-    OddRegions,
-    /// How many times faster the best-liked content is written than the worst; 1 where content does not matter.
-    ContentGain,
-    /// Linear writes below this size are combined into one; 0 when none are.
-    CombinesBelow,
-    /// The smallest write that reaches three quarters of the best rate.
-    EfficientWrite,
-    /// Bytes a second of a file written with small records.
-    FileWriteRate,
-    /// Bytes a second of a file read with small records.
-    FileReadRate,
-    /// The longest time one record of a file took to write, in ms.
-    WorstWriteMs,
-    /// When the card rewrites an erase block: 0 never in a row of small writes, 1 at the end of each transaction, 2 whenever a
-    /// buffer is full.
-    RewritePolicy,
-    /// Bytes of small writes that are collected before they are written to the flash.
-    WriteBuffer,
-    /// Bytes that the card takes at once and writes to their place later, faster than the flash alone could.
-    WriteCache,
-    /// Time to rewrite an erase block for a small write, in ms.
-    RewriteMs,
-    /// The same in polls of a host that looks at the busy card again and again.
-    RewritePolls,
-    /// 1: a chip of small pages (512 B in 16 KiB), 2: of large pages, or of several bits a cell.
-    ChipClass,
+mod quantity;
+
+pub use quantity::{Quantity, Row};
+
+/// What a value counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Bytes,
+    BytesPerSecond,
+    Milliseconds,
+    Microseconds,
+    /// Looks of a host at a busy card.
+    Polls,
+    Count,
+    /// So many times as fast.
+    Times,
+    /// A choice, told in words.
+    Code,
+}
+
+/// For which values a sentence is true.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum When {
+    Always,
+    Is(f64),
+    Above(f64),
+}
+
+impl When {
+    fn holds(self, v: f64) -> bool {
+        match self {
+            When::Always => true,
+            When::Is(x) => v == x,
+            When::Above(x) => v > x,
+        }
+    }
 }
 
 impl Quantity {
-    pub const ALL: [Quantity; 31] = [
-        Quantity::EraseBlock,
-        Quantity::EraseBlockOffset,
-        Quantity::Page,
-        Quantity::AccessUnit,
-        Quantity::WriteUnit,
-        Quantity::OpenAusLinear,
-        Quantity::OpenAusRandom,
-        Quantity::CloseCostMs,
-        Quantity::FatZone,
-        Quantity::Mapping,
-        Quantity::Capacity,
-        Quantity::WriteCache,
-        Quantity::MultiBlockGain,
-        Quantity::MultiBlockKnee,
-        Quantity::PreDefinedGain,
-        Quantity::PreEraseGain,
-        Quantity::LargestRequest,
-        Quantity::AccessTimeUs,
-        Quantity::ReadRate,
-        Quantity::OddRegions,
-        Quantity::ContentGain,
-        Quantity::CombinesBelow,
-        Quantity::EfficientWrite,
-        Quantity::FileWriteRate,
-        Quantity::FileReadRate,
-        Quantity::WorstWriteMs,
-        Quantity::RewritePolicy,
-        Quantity::WriteBuffer,
-        Quantity::RewriteMs,
-        Quantity::RewritePolls,
-        Quantity::ChipClass,
-    ];
-
     /// The name in JSON.
     pub fn key(self) -> &'static str {
-        match self {
-            Quantity::EraseBlock => "erase_block",
-            Quantity::EraseBlockOffset => "erase_block_offset",
-            Quantity::Capacity => "capacity",
-            Quantity::Page => "page",
-            Quantity::AccessUnit => "access_unit",
-            Quantity::WriteUnit => "write_unit",
-            Quantity::OpenAusLinear => "open_aus_linear",
-            Quantity::OpenAusRandom => "open_aus_random",
-            Quantity::CloseCostMs => "close_cost_ms",
-            Quantity::FatZone => "fat_zone",
-            Quantity::Mapping => "mapping",
-            Quantity::MultiBlockGain => "multi_block_gain",
-            Quantity::MultiBlockKnee => "multi_block_knee",
-            Quantity::PreDefinedGain => "pre_defined_gain",
-            Quantity::PreEraseGain => "pre_erase_gain",
-            Quantity::LargestRequest => "largest_request",
-            Quantity::AccessTimeUs => "access_time_us",
-            Quantity::ReadRate => "read_rate",
-            Quantity::OddRegions => "odd_regions",
-            Quantity::ContentGain => "content_gain",
-            Quantity::CombinesBelow => "combines_below",
-            Quantity::EfficientWrite => "efficient_write",
-            Quantity::FileWriteRate => "file_write_rate",
-            Quantity::FileReadRate => "file_read_rate",
-            Quantity::WorstWriteMs => "worst_write_ms",
-            Quantity::RewritePolicy => "rewrite_policy",
-            Quantity::WriteBuffer => "write_buffer",
-            Quantity::WriteCache => "write_cache",
-            Quantity::RewriteMs => "rewrite_ms",
-            Quantity::RewritePolls => "rewrite_polls",
-            Quantity::ChipClass => "chip_class",
-        }
+        self.row().key
     }
 
     /// The name for people.
     pub fn title(self) -> &'static str {
-        match self {
-            Quantity::EraseBlock => "erase block",
-            Quantity::EraseBlockOffset => "first erase block at",
-            Quantity::Capacity => "real capacity",
-            Quantity::Page => "page",
-            Quantity::AccessUnit => "access unit",
-            Quantity::WriteUnit => "write unit",
-            Quantity::OpenAusLinear => "open AUs, linear",
-            Quantity::OpenAusRandom => "open AUs, random",
-            Quantity::CloseCostMs => "closing one AU",
-            Quantity::FatZone => "FAT zone",
-            Quantity::Mapping => "mapping",
-            Quantity::MultiBlockGain => "multi-block gain",
-            Quantity::MultiBlockKnee => "enough in one write",
-            Quantity::PreDefinedGain => "CMD23 gain",
-            Quantity::PreEraseGain => "ACMD23 gain",
-            Quantity::LargestRequest => "largest request",
-            Quantity::AccessTimeUs => "access time",
-            Quantity::ReadRate => "read rate",
-            Quantity::OddRegions => "odd regions",
-            Quantity::ContentGain => "content gain",
-            Quantity::CombinesBelow => "combines writes <",
-            Quantity::EfficientWrite => "efficient write",
-            Quantity::FileWriteRate => "file write",
-            Quantity::FileReadRate => "file read",
-            Quantity::WorstWriteMs => "longest write",
-            Quantity::RewritePolicy => "rewrites",
-            Quantity::WriteBuffer => "write buffer",
-            Quantity::WriteCache => "write cache",
-            Quantity::RewriteMs => "rewriting a block",
-            Quantity::RewritePolls => "the same in polls",
-            Quantity::ChipClass => "chip",
-        }
+        self.row().title
     }
 
     /// In bytes a second.
     pub fn is_rate(self) -> bool {
-        matches!(self, Quantity::ReadRate | Quantity::FileWriteRate | Quantity::FileReadRate)
+        self.row().unit == Unit::BytesPerSecond
     }
 
     /// A value of this quantity as people write it.
     pub fn show(self, v: f64) -> String {
-        match self {
-            Quantity::OpenAusLinear | Quantity::OpenAusRandom => format!("{v:.0}"),
-            Quantity::CloseCostMs | Quantity::WorstWriteMs | Quantity::RewriteMs => format!("{} ms", three(v)),
-            Quantity::AccessTimeUs => format!("{} µs", three(v)),
-            Quantity::ReadRate | Quantity::FileWriteRate | Quantity::FileReadRate => rate(v),
-            Quantity::RewritePolls => polls(v),
-            Quantity::MultiBlockGain | Quantity::PreDefinedGain | Quantity::PreEraseGain => format!("{}x", three(v)),
-            Quantity::RewritePolicy if v == 0.0 => "none".into(),
-            Quantity::RewritePolicy => if v == 1.0 { "at the end" } else { "full buffer" }.into(),
-            Quantity::Mapping => match v as u64 {
-                1 => "by erase block",
-                2 => "by page",
-                _ => "rewrites blocks",
-            }
-            .into(),
-            Quantity::ChipClass => if v == 1.0 { "small pages" } else { "large or MLC" }.into(),
-            Quantity::ContentGain if v == 1.0 => "none".into(),
-            Quantity::ContentGain => format!("{}x", three(v)),
-            Quantity::OddRegions if v > 0.0 => format!("{v:.0}"),
-            Quantity::FatZone | Quantity::OddRegions | Quantity::CombinesBelow if v == 0.0 => "none".into(),
-            _ => Bytes(v as u64).to_string(),
+        let row = self.row();
+        if row.none == Some(v) {
+            return "none".into();
         }
+        match row.unit {
+            Unit::Bytes => Bytes(v as u64).to_string(),
+            Unit::BytesPerSecond => rate(v),
+            Unit::Milliseconds => format!("{} ms", three(v)),
+            Unit::Microseconds => format!("{} µs", three(v)),
+            Unit::Polls => polls(v),
+            Unit::Count => format!("{v:.0}"),
+            Unit::Times => format!("{}x", three(v)),
+            Unit::Code => row.codes.iter().find(|c| c.0 == v).or(row.codes.last()).map_or_else(String::new, |c| c.1.into()),
+        }
+    }
+
+    /// What a value means for whoever uses the card, where there is something to say.
+    pub fn means(self, v: f64) -> Option<String> {
+        self.row().means.iter().find(|m| m.0.holds(v)).map(|m| m.1.replace("{}", &self.show(v)))
     }
 }
 

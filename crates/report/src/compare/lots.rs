@@ -1,7 +1,7 @@
 //! Groups of cards: what can be said of the lots or classes they come from.
 
 use super::Subject;
-use crate::finding::Quantity;
+use crate::finding::{Quantity, Unit};
 use crate::infer::stats::median;
 use crate::units::three;
 use rand_pcg::Pcg64Mcg;
@@ -32,7 +32,7 @@ pub struct Lots {
 impl Lots {
     fn new(what: String, host: Option<String>, unit: &str, quantity: Option<Quantity>, a: Vec<f64>, b: Vec<f64>) -> Lots {
         let tested = (a.len() >= 2 && b.len() >= 2).then(|| permutation(&a, &b));
-        let time = |q: Quantity| [" ms", " µs"].iter().any(|u| q.show(1.5).ends_with(u));
+        let time = |q: Quantity| matches!(q.row().unit, Unit::Milliseconds | Unit::Microseconds);
         let ratio = centres(&a, &b).filter(|_| quantity.is_none_or(|q| q.is_rate() || time(q))).map(|c| c.ratio);
         let least = tested.map_or(1.0, |t| t.1);
         Lots { what, host, unit: unit.into(), quantity, a, b, ratio, p: tested.map(|t| t.0), least }

@@ -4,7 +4,7 @@
 //! this program writes.
 
 use super::record::{Card, Record, Source};
-use crate::finding::{Finding, Findings, Quantity};
+use crate::finding::{Finding, Findings, Quantity, Unit};
 use crate::units::Bytes;
 use serde_json::Value;
 
@@ -91,8 +91,8 @@ fn finding(q: Quantity, cell: &str) -> Result<Option<Finding>, ()> {
     if low.is_empty() || low.chars().all(|c| "?-".contains(c)) || ["unknown", "n/a", "undecided"].contains(&low.as_str()) {
         return Ok(None);
     }
-    let number = |t: &str| match q {
-        Quantity::OpenAusLinear | Quantity::OpenAusRandom => t.trim().parse::<u32>().ok().map(f64::from).filter(|n| *n > 0.0),
+    let number = |t: &str| match q.row().unit {
+        Unit::Count => t.trim().parse::<u32>().ok().map(f64::from).filter(|n| *n > 0.0),
         _ => flash_size(t),
     };
     let at_least = low.strip_prefix("at least").or(low.strip_prefix(">=")).or(low.strip_suffix('+'));

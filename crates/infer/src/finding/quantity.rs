@@ -1,0 +1,420 @@
+//! What a finding can be about: one table. An entry is a quantity; what each of them needs, the compiler asks for.
+
+use super::Unit;
+use super::When::{self, Above, Always, Is};
+use serde::{Deserialize, Serialize};
+
+/// What is known of a quantity beside its value.
+#[derive(Debug)]
+pub struct Row {
+    /// The name in JSON: that of the variant in small letters.
+    pub key: &'static str,
+    /// The name for people.
+    pub title: &'static str,
+    pub unit: Unit,
+    /// The value that says that the card has none of it.
+    pub none: Option<f64>,
+    /// Of a quantity that is a choice: the numbers in JSON and the words for them; a number that is not listed is the last.
+    pub codes: &'static [(f64, &'static str)],
+    /// What it is, one sentence. Empty: the question of the experiment stands for it.
+    pub what: &'static str,
+    /// What a value means for whoever uses the card; the first that applies is said, with the value in place of `{}`.
+    pub means: &'static [(When, &'static str)],
+}
+
+macro_rules! quantities {
+    ($($(#[doc = $doc:literal])* $name:ident => $row:expr,)*) => {
+        /// What a finding is about. Sizes are in bytes, rates in bytes a second, costs in milliseconds, the rest are counts.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Quantity {
+            $($(#[doc = $doc])* $name,)*
+        }
+
+        /// In the order in which they are told.
+        static TABLE: &[Row] = &[$($row,)*];
+
+        impl Quantity {
+            pub const ALL: [Quantity; [$(Quantity::$name),*].len()] = [$(Quantity::$name),*];
+        }
+    };
+}
+
+impl Quantity {
+    /// All that is known of it.
+    pub fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+}
+
+quantities! {
+    /// The period of the costliest regular boundary: what is erased, or closed, as one.
+    EraseBlock => Row {
+        key: "erase_block",
+        title: "erase block",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "A card cannot change flash in place: it erases a large piece at once, and this is the size of that piece.",
+        means: &[(Always, "Partitions and large files that begin at multiples of {} spare the card needless copying.")],
+    },
+    /// Where the first erase block of this target begins, modulo the erase block.
+    EraseBlockOffset => Row {
+        key: "erase_block_offset",
+        title: "first erase block at",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "Erase blocks lie one behind the other like tiles; this is where the first tile of this device begins.",
+        means: &[(Is(0.0), "The tiles begin with the device, so plain multiples of the erase block are right."), (Always, "Everything aligned must begin {} later than plain multiples of the erase block.")],
+    },
+    /// The smallest unit at which a boundary shows.
+    Page => Row {
+        key: "page",
+        title: "page",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "A page is the smallest piece of flash that the card reads at one go.",
+        means: &[(Always, "Data that cross a multiple of {} need two reads instead of one.")],
+    },
+    /// The largest unit below the erase block: planes read or programmed together.
+    AccessUnit => Row {
+        key: "access_unit",
+        title: "access unit",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "Several pages are read together as one unit; this is the largest such unit below the erase block.",
+        means: &[(Always, "Reads that stay inside a multiple of {} are the cheapest.")],
+    },
+    /// The size below which a write costs as much as one of that size.
+    WriteUnit => Row {
+        key: "write_unit",
+        title: "write unit",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "The card programs flash in units of this size; a smaller write costs as much time as a whole unit.",
+        means: &[(Always, "A program that writes less than {} at a time pays for {} each time.")],
+    },
+    /// AUs that can be written in turn, each in linear order, without paying for closing one each time.
+    OpenAusLinear => Row {
+        key: "open_aus_linear",
+        title: "open AUs, linear",
+        unit: Unit::Count,
+        none: None,
+        codes: &[],
+        what: "A card can have only a few erase blocks in work at once; this many can be written interleaved, each from front to back.",
+        means: &[(Is(0.0), "Every write makes the card finish an erase block: all writes are slow."), (Always, "Up to {} files can grow at the same time; one more makes every write slow.")],
+    },
+    /// The same with random order inside each AU; 0 when even one AU pays every time.
+    OpenAusRandom => Row {
+        key: "open_aus_random",
+        title: "open AUs, random",
+        unit: Unit::Count,
+        none: None,
+        codes: &[],
+        what: "The same count when the writes inside each erase block come in any order, as a filesystem makes them.",
+        means: &[(Is(0.0), "Every write makes the card finish an erase block: all writes are slow."), (Always, "A filesystem that keeps its random writes inside {} erase blocks at a time stays fast.")],
+    },
+    /// Time to close one AU, in ms.
+    CloseCostMs => Row {
+        key: "close_cost_ms",
+        title: "closing one AU",
+        unit: Unit::Milliseconds,
+        none: None,
+        codes: &[],
+        what: "When one erase block too many is written, the card must finish another one first; this is what that costs.",
+        means: &[(Always, "Each switch to an erase block beyond the limit holds the writer up for {}.")],
+    },
+    /// Bytes at the start of the card that take random writes better than the rest; 0 when there are none.
+    FatZone => Row {
+        key: "fat_zone",
+        title: "FAT zone",
+        unit: Unit::Bytes,
+        none: Some(0.0),
+        codes: &[],
+        what: "Some cards treat the first megabytes better, because cameras keep the file table there.",
+        means: &[(Is(0.0), "This card has no such zone, so it does not matter where the file table lies."), (Always, "Keep a FAT, or whatever else is rewritten often, in the first {}.")],
+    },
+    /// How the card finds its data: 1 by erase block, with a limited number open; 2 by page; 3 every write rewrites its erase block.
+    Mapping => Row {
+        key: "mapping",
+        title: "mapping",
+        unit: Unit::Code,
+        none: None,
+        codes: &[(1.0, "by erase block"), (2.0, "by page"), (3.0, "rewrites blocks")],
+        what: "A card notes where its data lie either for whole erase blocks or for every page; that decides which writes it takes well.",
+        means: &[(Is(1.0), "Only a few erase blocks can be in work at once, so scattered small writes are costly."), (Is(2.0), "Small writes may be scattered at will, until the card must tidy up in long pauses."), (Always, "Every small write costs the rewriting of a whole erase block.")],
+    },
+    /// Bytes of flash behind the card's addresses: less than it says on a counterfeit.
+    Capacity => Row {
+        key: "capacity",
+        title: "real capacity",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "",
+        means: &[],
+    },
+    /// Bytes that the card takes at once and writes to their place later, faster than the flash alone could.
+    WriteCache => Row {
+        key: "write_cache",
+        title: "write cache",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "",
+        means: &[],
+    },
+    /// How many times faster one long write transaction is than the same blocks one by one.
+    MultiBlockGain => Row {
+        key: "multi_block_gain",
+        title: "multi-block gain",
+        unit: Unit::Times,
+        none: None,
+        codes: &[],
+        what: "A host can send blocks one by one or many in one command; this is what sending them together gains.",
+        means: &[(Always, "Programs that write in large pieces are {} as fast as those that write single blocks.")],
+    },
+    /// The smallest transaction, in bytes, that reaches nine tenths of the best rate.
+    MultiBlockKnee => Row {
+        key: "multi_block_knee",
+        title: "enough in one write",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "The more goes into one write command, the faster it gets, up to a point; this is that point.",
+        means: &[(Always, "Writing {} or more at a time reaches nine tenths of the best rate.")],
+    },
+    /// How many times faster writes are with their length announced (CMD23) than ended by CMD12.
+    PreDefinedGain => Row {
+        key: "pre_defined_gain",
+        title: "CMD23 gain",
+        unit: Unit::Times,
+        none: None,
+        codes: &[],
+        what: "A host can say beforehand how much it will write (CMD23); this is what the card makes of it.",
+        means: &[],
+    },
+    /// How many times faster writes are after announcing the blocks to erase ahead (ACMD23) than without.
+    PreEraseGain => Row {
+        key: "pre_erase_gain",
+        title: "ACMD23 gain",
+        unit: Unit::Times,
+        none: None,
+        codes: &[],
+        what: "A host can ask an SD card to erase ahead (ACMD23); this is what the card makes of it.",
+        means: &[],
+    },
+    /// The largest request that reaches the medium in one piece on this host.
+    LargestRequest => Row {
+        key: "largest_request",
+        title: "largest request",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "The system cuts long requests into pieces; this is the longest piece that reaches the card.",
+        means: &[(Always, "Asking for more than {} at once gains nothing here.")],
+    },
+    /// Time of a read that does not depend on its size, in µs.
+    AccessTimeUs => Row {
+        key: "access_time_us",
+        title: "access time",
+        unit: Unit::Microseconds,
+        none: None,
+        codes: &[],
+        what: "Every read costs some time before the first byte comes, however small it is.",
+        means: &[(Always, "A thousand small reads cost a thousand times {}, whatever their size.")],
+    },
+    /// Bytes a second that a longer read adds.
+    ReadRate => Row {
+        key: "read_rate",
+        title: "read rate",
+        unit: Unit::BytesPerSecond,
+        none: None,
+        codes: &[],
+        what: "Once a read has begun, further bytes come at this rate.",
+        means: &[],
+    },
+    /// Stretches of the device whose reads take clearly longer or shorter than those elsewhere.
+    OddRegions => Row {
+        key: "odd_regions",
+        title: "odd regions",
+        unit: Unit::Count,
+        none: Some(0.0),
+        codes: &[],
+        what: "Most of a card answers alike; regions that answer clearly faster or slower are counted here.",
+        means: &[],
+    },
+    /// How many times faster the best-liked content is written than the worst; 1 where content does not matter.
+    ContentGain => Row {
+        key: "content_gain",
+        title: "content gain",
+        unit: Unit::Times,
+        none: Some(1.0),
+        codes: &[],
+        what: "Some cards write empty content (all zeros or all ones) faster than real data.",
+        means: &[],
+    },
+    /// Linear writes below this size are combined into one; 0 when none are.
+    CombinesBelow => Row {
+        key: "combines_below",
+        title: "combines writes <",
+        unit: Unit::Bytes,
+        none: Some(0.0),
+        codes: &[],
+        what: "Some cards collect small writes that follow each other and program them as one.",
+        means: &[(Above(0.0), "Writes below {} that follow each other cost less than their number suggests.")],
+    },
+    /// The smallest write that reaches three quarters of the best rate.
+    EfficientWrite => Row {
+        key: "efficient_write",
+        title: "efficient write",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "Small writes waste time; from this size on most of the card's speed is reached.",
+        means: &[(Always, "Collect data until there are {} before writing them.")],
+    },
+    /// Bytes a second of a file written with small records.
+    FileWriteRate => Row {
+        key: "file_write_rate",
+        title: "file write",
+        unit: Unit::BytesPerSecond,
+        none: None,
+        codes: &[],
+        what: "This is how fast a file grows when a program writes it in small records.",
+        means: &[],
+    },
+    /// Bytes a second of a file read with small records.
+    FileReadRate => Row {
+        key: "file_read_rate",
+        title: "file read",
+        unit: Unit::BytesPerSecond,
+        none: None,
+        codes: &[],
+        what: "This is how fast a file is read in small records.",
+        means: &[],
+    },
+    /// The longest time one record of a file took to write, in ms.
+    WorstWriteMs => Row {
+        key: "worst_write_ms",
+        title: "longest write",
+        unit: Unit::Milliseconds,
+        none: None,
+        codes: &[],
+        what: "Now and then a write takes far longer than usual; this is the longest one seen.",
+        means: &[(Always, "A program that must not lose data needs room for what arrives in {}.")],
+    },
+    /// When the card rewrites an erase block: 0 never in a row of small writes, 1 at the end of each transaction, 2 whenever a
+    /// buffer is full.
+    RewritePolicy => Row {
+        key: "rewrite_policy",
+        title: "rewrites",
+        unit: Unit::Code,
+        none: None,
+        codes: &[(0.0, "none"), (1.0, "at the end"), (2.0, "full buffer")],
+        what: "A card without a log rewrites an erase block for a small write: at the end of each transaction, or whenever a small buffer is full.",
+        means: &[],
+    },
+    /// Bytes of small writes that are collected before they are written to the flash.
+    WriteBuffer => Row {
+        key: "write_buffer",
+        title: "write buffer",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "Small writes that follow each other wait in the card until this much has come together.",
+        means: &[],
+    },
+    /// Time to rewrite an erase block for a small write, in ms.
+    RewriteMs => Row {
+        key: "rewrite_ms",
+        title: "rewriting a block",
+        unit: Unit::Milliseconds,
+        none: None,
+        codes: &[],
+        what: "This is how long the card is busy when it rewrites an erase block for a small write.",
+        means: &[],
+    },
+    /// The same in polls of a host that looks at the busy card again and again.
+    RewritePolls => Row {
+        key: "rewrite_polls",
+        title: "the same in polls",
+        unit: Unit::Polls,
+        none: None,
+        codes: &[],
+        what: "The same, counted in looks of the host at the busy card; it compares cards on one host even where the time of a look is unknown.",
+        means: &[],
+    },
+    /// 1: a chip of small pages (512 B in 16 KiB), 2: of large pages, or of several bits a cell.
+    ChipClass => Row {
+        key: "chip_class",
+        title: "chip",
+        unit: Unit::Code,
+        none: None,
+        codes: &[(1.0, "small pages"), (2.0, "large or MLC")],
+        what: "The time of a rewrite tells small-block flash (pages of 512 bytes) from large-block flash or flash with several bits a cell.",
+        means: &[],
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_is_complete_and_itself() {
+        for (i, q) in Quantity::ALL.into_iter().enumerate() {
+            let r = q.row();
+            assert_eq!((q as usize, serde_json::to_value(q).unwrap()), (i, r.key.into()), "{q}");
+            assert!(!r.title.is_empty() && r.title.chars().count() < 22, "{q}: it has a column of 22 letters");
+            // Counterfeits are told in words of their own, and a cache by the question of its experiment.
+            assert_eq!(r.what.is_empty(), matches!(q, Quantity::Capacity | Quantity::WriteCache), "{q}: say what it is");
+            for text in [r.what].into_iter().filter(|t| !t.is_empty()).chain(r.means.iter().map(|m| m.1)) {
+                assert!(text.ends_with('.') && text.len() > 20, "{q}: {text}");
+            }
+            // What applies always stands last, so that nothing behind it is never said.
+            assert!(r.means.iter().rev().skip(1).all(|m| m.0 != Always), "{q}");
+            assert_eq!(r.unit == Unit::Code, !r.codes.is_empty(), "{q}: a choice has words, and nothing else has");
+            assert!(r.codes.windows(2).all(|w| w[0].0 < w[1].0), "{q}: codes in order");
+        }
+        let mut keys: Vec<&str> = TABLE.iter().map(|r| r.key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), Quantity::ALL.len());
+    }
+
+    #[test]
+    fn values_as_people_write_them() {
+        use Quantity::*;
+        for (q, v, shown) in [
+            (EraseBlock, 4_194_304.0, "4 MiB"),
+            (FatZone, 0.0, "none"),
+            (FatZone, 8192.0, "8 KiB"),
+            (Page, 0.0, "0 B"),
+            (OpenAusLinear, 0.0, "0"),
+            (OpenAusRandom, 5.0, "5"),
+            (OddRegions, 0.0, "none"),
+            (OddRegions, 3.0, "3"),
+            (CloseCostMs, 12.5, "12.5 ms"),
+            (AccessTimeUs, 588.0, "588 µs"),
+            (ReadRate, 22_200_000.0, "22.2 MB/s"),
+            (MultiBlockGain, 1.0, "1.00x"),
+            (ContentGain, 1.0, "none"),
+            (ContentGain, 2.0, "2.00x"),
+            (RewritePolicy, 0.0, "none"),
+            (RewritePolicy, 1.0, "at the end"),
+            (RewritePolicy, 2.0, "full buffer"),
+            (Mapping, 1.0, "by erase block"),
+            (Mapping, 3.0, "rewrites blocks"),
+            (Mapping, 7.0, "rewrites blocks"),
+            (ChipClass, 1.0, "small pages"),
+            (ChipClass, 2.0, "large or MLC"),
+        ] {
+            assert_eq!(q.show(v), shown, "{q}");
+        }
+    }
+}
