@@ -1,21 +1,22 @@
 //! `nandscope ab`: one thing changed, everything else alike; says whether it makes a difference, and how large a one.
 
+use super::args::{Measuring, Part, Writing};
 use super::back::Back;
-use super::probe::{Bar, parse_region, region_of};
+use super::progress::Progress;
+use super::stop;
 use super::{FAILING, UNDECIDED};
 use crate::ab::{self, Kept, Load, Plan, Setting};
-use crate::device::{self, CardState, Consent, Device, DeviceError, Limits, OpenOptions, undo};
+use crate::device::{self, CardState, Device, DeviceError, Limits, OpenOptions, undo};
 use crate::host::queue::Queue;
 use crate::infer::ab::{Effect, LEAST_PAIRS, Verdict, compare};
 use crate::report::Cost;
 use crate::samples::{Ended, Run};
-use crate::units::{Bytes, Nanos, about, parse_duration, three};
+use crate::units::{Bytes, Nanos, about, three};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const AFTER: &str = "\
@@ -35,6 +36,7 @@ Examples:
 
 #[derive(Args)]
 #[command(after_help = AFTER)]
+#[command(mut_arg("time", |a| a.help("Most time for the measurement [default: 5m on a device, 2h of virtual time on a simulated card]")))]
 pub struct AbArgs {
     /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
@@ -63,18 +65,12 @@ pub struct AbArgs {
     /// A difference, in per cent, that does not matter
     #[arg(long, value_name = "PERCENT", default_value_t = 3.0, value_parser = percent)]
     margin: f64,
-    /// Allow writing inside the region; a device also needs --consent
-    #[arg(long)]
-    write: bool,
-    /// Names the device to be written: its serial number, or its size in bytes where it has none
-    #[arg(long, value_name = "ID")]
-    consent: Option<String>,
-    /// Most time for the measurement [default: 5m on a device, 2h of virtual time on a simulated card]
-    #[arg(long, value_parser = parse_duration)]
-    time: Option<Nanos>,
-    /// Part of the target to use, as START..END
-    #[arg(long, value_name = "RANGE", value_parser = parse_region)]
-    region: Option<(Option<Bytes>, Option<Bytes>)>,
+    #[command(flatten)]
+    writing: Writing,
+    #[command(flatten)]
+    measuring: Measuring,
+    #[command(flatten)]
+    part: Part,
     /// What the card went through before, for the report: fresh, erased, filled, aged
     #[arg(long, value_name = "STATE")]
     state: Option<CardState>,
@@ -84,9 +80,6 @@ pub struct AbArgs {
     /// Write the result with its samples to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]
     json: Option<PathBuf>,
-    /// Seed of positions and order
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
     /// No progress and no plan
     #[arg(long, short)]
     quiet: bool,
@@ -112,18 +105,15 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         eprintln!("nandscope: both settings are the same: a difference would be chance");
     }
     let writes = a.load.writes() || settings.iter().any(|s| s.discard);
-    if writes && !simulated && !a.write {
+    if writes && !simulated && !a.writing.write {
         return Err(DeviceError::Refused(format!("--load {} writes; allow it with --write, or take --load read", a.load.name())).into());
     }
-    let stop = Arc::new(AtomicBool::new(false));
     // No way out that skips putting the settings back: a trial is short.
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = stop::on_signals(stop::Second::Waits)?;
     // What is written is read back at the end.
     let mut opened = device::open(&device::with_content(&a.target), &OpenOptions::default())?;
     let geometry = opened.geometry().clone();
-    let region = region_of(a.region.map(|(s, e)| (s.map_or(0, |b| b.0), e.map(|b| b.0))), &geometry)?;
+    let region = a.part.of(&geometry)?;
     let disk = opened.facts().disk.clone();
     let knobs: Vec<String> = settings.iter().flat_map(|s| s.queue.iter().map(|q| q.0.clone())).collect();
     let mut queue = match (&disk, knobs.first()) {
@@ -140,7 +130,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         count: a.count,
         pairs: a.pairs,
         region: region.clone(),
-        seed: a.seed,
+        seed: a.measuring.chance.seed,
         deadline: Nanos(u64::MAX),
         stop: stop_flag,
     };
@@ -148,7 +138,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     let signatures = if writes && !simulated { opened.signatures()? } else { vec![] };
     let (id, state) = (opened.id().clone(), a.state.unwrap_or(opened.state()));
     let mut guard = if writes {
-        let consent = Consent::check(opened.id(), a.consent.as_deref())?;
+        let consent = a.writing.named.check(opened.id())?;
         opened.writable(&consent, &Limits { region: Some(region.clone()), budget, undo: undo.then(undo::default_dir) })?
     } else {
         opened.read_only()
@@ -171,9 +161,9 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let began = guard.now();
-    plan.deadline = began + a.time.unwrap_or(Nanos::from_secs_f64(if simulated { 7200.0 } else { 300.0 }));
+    plan.deadline = began + a.measuring.time_or(if simulated { 7200.0 } else { 300.0 });
     let total = (plan.deadline - began).secs();
-    let mut bar = Bar::new(a.quiet);
+    let mut bar = Progress::experiments(a.quiet);
     bar.begin(0, 1, "ab");
     let started = std::time::Instant::now();
     let settings = plan.settings.clone();
@@ -221,22 +211,11 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         "run": run,
     });
     let mut out = std::io::stdout();
-    match &a.json {
-        Some(p) if p.as_os_str() == "-" => writeln!(out, "{value}")?,
-        other => {
-            if let Some(p) = other {
-                std::fs::write(p, format!("{value}\n")).with_context(|| format!("cannot write {}", p.display()))?;
-            }
-            write!(out, "{text}")?;
-            write!(out, "{}", data(&kept))?;
-            writeln!(
-                out,
-                "{} written, {} read; {} s of the device's time",
-                Bytes(cost.bytes_written),
-                Bytes(cost.bytes_read),
-                three(cost.seconds)
-            )?;
-        }
+    if !super::write_json(a.json.as_deref(), &value)? {
+        write!(out, "{text}")?;
+        write!(out, "{}", data(&kept))?;
+        let (written, read) = (Bytes(cost.bytes_written), Bytes(cost.bytes_read));
+        writeln!(out, "{written} written, {read} read; {} s of the device's time", three(cost.seconds))?;
     }
     let whole = back.tell()?;
     match &run.ended {

@@ -1,10 +1,10 @@
 //! `nandscope bench TARGET...`: the record benchmark of SdFat on a file, and what follows from its stalls.
 
 mod output;
-mod progress;
 mod target;
 
-use super::width;
+use super::args::Writing;
+use super::{stop, width};
 use crate::advise::price::Price;
 use crate::device::{CardState, DeviceError};
 use crate::report::bench::{Bench, Style};
@@ -14,12 +14,12 @@ use anyhow::{Context, bail};
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use target::{Case, one};
 
 #[derive(Args)]
 #[command(after_help = AFTER)]
+#[command(mut_arg("write", |a| a.help("Allow writing the file on anything that is not simulated")))]
 pub struct BenchArgs {
     /// A directory of a mounted card, an image file or device with a FAT volume, sim:NAME, sim:NAME?host=HOST, "exec:COMMAND ARGS" or serial:PORT
     #[arg(required = true, value_name = "TARGET", value_parser = super::target)]
@@ -87,12 +87,8 @@ pub struct BenchArgs {
     /// Price of the card with its currency ("5.75 USD"), in the order of the targets, for speed per price
     #[arg(long, value_name = "PRICE")]
     price: Vec<Price>,
-    /// Allow writing the file on anything that is not simulated
-    #[arg(long)]
-    write: bool,
-    /// Names the device to be written, where the target is one; `nandscope list` prints it
-    #[arg(long, value_name = "ID")]
-    consent: Option<String>,
+    #[command(flatten)]
+    writing: Writing,
     /// Write everything measured to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]
     json: Option<PathBuf>,
@@ -146,11 +142,7 @@ fn parse_long(s: &str) -> Result<Nanos, String> {
 
 pub fn run_bench(a: BenchArgs) -> anyhow::Result<ExitCode> {
     check(&a)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = stop::on_signals(stop::Second::Ends)?;
     let sizes = match &a.chunks {
         None => a.record.iter().map(|b| b.0).collect(),
         Some(list) => chunks(list)?,

@@ -1,13 +1,15 @@
 //! `nandscope check`: one screen that says whether a card is genuine, stores what it is told, is healthy, and is fast enough.
 
+use super::args::{Measuring, Writing};
 use super::back::Back;
 use super::colour;
-use super::probe::{Bar, stop_on_signals};
+use super::progress::Progress;
+use super::stop;
 use crate::check::history::{self, Record};
 use crate::check::judge::{self, Class, Seen};
 use crate::check::measure::{self, Measured, Task};
 use crate::check::{Answer, Outcome, Question, SCHEMA, Verdict};
-use crate::device::{self, Consent, Device, Guard, Limits, OpenOptions, undo};
+use crate::device::{self, Device, Guard, Limits, OpenOptions, undo};
 use crate::experiment;
 use crate::finding::{Findings, Quantity};
 use crate::host::declared::Declared;
@@ -18,7 +20,7 @@ use crate::host::wear::{Reading, Wear, Written};
 use crate::layout::disk;
 use crate::probe::{Event, Plan};
 use crate::report;
-use crate::units::{Bytes, GIB, MIB, Nanos, parse_duration};
+use crate::units::{Bytes, GIB, MIB, Nanos};
 use crate::workload::purpose::Purpose;
 use anyhow::Context;
 use clap::Args;
@@ -27,24 +29,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Args)]
+#[command(mut_arg("time", |a| a.help("Time for the check without putting back [default: 90s, with --quick 30s]")))]
+#[command(mut_arg("write", |a| a.help("Allow writing; a device also needs --consent. What is overwritten is put back at the end")))]
 pub struct CheckArgs {
     /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     target: String,
-    /// Allow writing; a device also needs --consent. What is overwritten is put back at the end
-    #[arg(long, conflicts_with = "read_only")]
-    write: bool,
+    #[command(flatten)]
+    writing: Writing,
     /// Never write (the default on a device; a simulated card is written unless this is given)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "write")]
     read_only: bool,
-    /// Names the device to be written: its serial number, or its size in bytes where it has none
-    #[arg(long, value_name = "ID")]
-    consent: Option<String>,
-    /// Time for the check without putting back [default: 90s, with --quick 30s]
-    #[arg(long, value_parser = parse_duration, conflicts_with = "quick")]
-    time: Option<Nanos>,
+    #[command(flatten)]
+    measuring: Measuring,
     /// At most 30 s
-    #[arg(long)]
+    #[arg(long, conflicts_with = "time")]
     quick: bool,
     /// Class to measure against instead of what the card declares: C10, U1, U3, V30, A1, A2 ...
     #[arg(long, value_name = "CLASS", value_delimiter = ',', value_parser = Class::by_name)]
@@ -64,9 +63,6 @@ pub struct CheckArgs {
     /// Print nothing where nothing failed and, with --history, nothing changed
     #[arg(long, short)]
     quiet: bool,
-    /// Seed of the places
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
 }
 
 /// What a check writes as JSON.
@@ -98,18 +94,18 @@ struct Output<'a> {
 /// Runs the subcommand.
 pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let simulated = device::is_simulated(&a.target)?;
-    let write = a.write || (simulated && !a.read_only);
+    let write = a.writing.write || (simulated && !a.read_only);
     let target = if simulated { device::with_content(&a.target) } else { a.target.clone() };
-    let stop = stop_on_signals()?;
+    let stop = stop::on_signals(stop::Second::Ends)?;
     let mut opened = device::open(&target, &OpenOptions::default())?;
     let (facts, size) = (opened.facts().clone(), opened.geometry().size);
     let disk = disk::read(opened.look()).ok();
     let whole = 0..size / opened.geometry().sector * opened.geometry().sector;
-    let time = a.time.unwrap_or(Nanos::from_secs_f64(if a.quick { 30.0 } else { 90.0 }));
+    let time = a.measuring.time_or(if a.quick { 30.0 } else { 90.0 });
     let undo = write && !simulated;
     let region = if write && !simulated { after_tables(disk.as_ref(), &whole) } else { whole.clone() };
     let mut guard = if write {
-        let consent = Consent::check(opened.id(), a.consent.as_deref())?;
+        let consent = a.writing.named.check(opened.id())?;
         let limits = Limits { region: Some(region.clone()), budget: GIB, undo: undo.then(undo::default_dir) };
         opened.writable(&consent, &limits)?
     } else {
@@ -125,13 +121,20 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     // Before this check's own accesses, which may fail.
     let noticed = facts.disk.as_deref().filter(|_| !simulated).map(faults::noticed).unwrap_or_default();
     let (_realtime, began) = ((!simulated).then(device::realtime), guard.now());
-    let mut bar = Bar::new(a.quiet);
+    let mut bar = Progress::experiments(a.quiet);
     // Putting the old content back takes about as long as writing did.
     let measuring = Nanos((time.0 as f64 * if undo { 0.75 } else { 1.0 }) as u64);
     let end = began + measuring;
-    let findings = if write { capacity(&mut guard, &region, measuring, a.seed, &stop, &mut bar) } else { Findings::default() };
+    let findings =
+        if write { capacity(&mut guard, &region, measuring, a.measuring.chance.seed, &stop, &mut bar) } else { Findings::default() };
     let real = findings.get(Quantity::Capacity).and_then(|f| f.number()).map_or(region.end, |c| (c as u64).saturating_sub(id.offset));
-    let task = Task { region: region.start..region.end.min(real).max(region.start), write, deadline: end, seed: a.seed, stop: &stop };
+    let task = Task {
+        region: region.start..region.end.min(real).max(region.start),
+        write,
+        deadline: end,
+        seed: a.measuring.chance.seed,
+        stop: &stop,
+    };
     let protect = measure::window(&task.region);
     if undo && !task.region.is_empty() {
         guard.protect(&[(protect.start, protect.end - protect.start)])?;
@@ -220,7 +223,7 @@ fn capacity(
     time: Nanos,
     seed: u64,
     stop: &std::sync::atomic::AtomicBool,
-    bar: &mut Bar,
+    bar: &mut Progress,
 ) -> Findings {
     let experiments = experiment::by_name("capacity").into_iter().collect();
     let time = Nanos((time.0 as f64 * 0.4) as u64);
@@ -265,13 +268,12 @@ fn remember(dir: &Path, key: &str, mut now: Record, size: u64) -> anyhow::Result
 
 fn print(a: &CheckArgs, o: &Output) -> anyhow::Result<()> {
     let json = serde_json::to_string_pretty(o)? + "\n";
-    match &a.json {
-        Some(p) if p.as_os_str() == "-" => put!("{json}"),
-        Some(p) => report::put(p, &json).with_context(|| format!("cannot write {}", p.display()))?,
-        None => {}
-    }
+    let to_stdout = match &a.json {
+        Some(path) => super::write_text(path, &json)?,
+        None => false,
+    };
     let silent = a.quiet && o.changes.is_empty() && matches!(o.outcome, Outcome::Fine | Outcome::NotKnown);
-    if !silent && a.json.as_ref().is_none_or(|p| p.as_os_str() != "-") {
+    if !silent && !to_stdout {
         put!("{}", text(o, colour(&std::io::stdout()), super::width().min(100)));
     }
     Ok(())

@@ -1,8 +1,9 @@
 //! `nandscope erase`: discard, secure discard or fill of a target or a part of it.
 
-use super::probe::{parse_region, region_of};
+use super::args::{Named, Part};
 use super::progress::Progress;
-use crate::device::{self, CardState, Consent, Fill, Guard, Limits, OpenOptions};
+use super::stop::Interrupt;
+use crate::device::{self, CardState, Fill, Guard, Limits, OpenOptions};
 use crate::host::facts::HostFacts;
 use crate::layout::erase::{Done, How, Order, run as erase, verify};
 use crate::units::Bytes;
@@ -10,8 +11,6 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use std::ops::Range;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How to erase, as a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,12 +61,10 @@ pub struct EraseArgs {
     /// What to do
     #[arg(long = "how", value_enum, default_value = "discard")]
     how: HowArg,
-    /// Names the device to be written: its serial number, or its size in bytes where it has none
-    #[arg(long, value_name = "ID")]
-    consent: Option<String>,
-    /// Part of the target, as START..END, for example 64MiB..1GiB
-    #[arg(long, value_name = "RANGE", value_parser = parse_region)]
-    region: Option<(Option<Bytes>, Option<Bytes>)>,
+    #[command(flatten)]
+    named: Named,
+    #[command(flatten)]
+    part: Part,
     /// Units a discard keeps to: the erase block, or the erase group [default: what the kernel tells]
     #[arg(long, value_name = "SIZE")]
     align: Option<Bytes>,
@@ -89,7 +86,7 @@ pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
     let target = if a.verify { device::with_content(&a.target) } else { a.target.clone() };
     let mut opened = device::open(&target, &OpenOptions::default())?;
     let g = opened.geometry().clone();
-    let region = region_of(a.region.map(|(s, e)| (s.map_or(0, |b| b.0), e.map(|b| b.0))), &g)?;
+    let region = a.part.of(&g)?;
     let mut order = a.how.order(region.clone(), g.sector, opened.facts());
     if let Some(unit) = a.align {
         if unit.0 == 0 || !unit.0.is_multiple_of(g.sector) {
@@ -103,12 +100,12 @@ pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
             eprintln!("will be lost: {s}");
         }
     }
-    let consent = Consent::check(opened.id(), a.consent.as_deref())?;
+    let consent = a.named.check(opened.id())?;
     let budget = order.writes(g.offset);
     let mut guard = opened.writable(&consent, &Limits { region: Some(region.clone()), budget, undo: None })?;
     let done = erase_all(&mut guard, &order, a.quiet)?;
     if let (true, How::Fill(fill), false) = (a.verify, order.how, done.stopped) {
-        let mut bar = Progress::new("reading back", region.end - region.start, a.quiet);
+        let mut bar = Progress::bytes("reading back", region.end - region.start, a.quiet);
         verify(&mut guard, &region, fill, &mut |at| {
             bar.at(at);
             true
@@ -131,13 +128,11 @@ pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
 
 /// Erases with a progress bar; Ctrl-C ends it between two requests.
 pub fn erase_all(guard: &mut Guard, order: &Order, quiet: bool) -> anyhow::Result<Done> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let id = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))?;
-    let mut bar = Progress::new("erasing", order.region.end - order.region.start, quiet);
+    let stop = Interrupt::new()?;
+    let mut bar = Progress::bytes("erasing", order.region.end - order.region.start, quiet);
     let done = erase(guard, order, &mut |at| {
         bar.at(at);
-        !stop.load(Ordering::Relaxed)
+        !stop.came()
     });
-    signal_hook::low_level::unregister(id);
     Ok(done?)
 }

@@ -1,7 +1,8 @@
 //! Targets with files on them, for `age`, `frag`, `map` and `defrag`: a directory, or a FAT volume on a device, an image or a
 //! simulated card.
 
-use crate::device::{self, CardState, Consent, Device, DeviceError, Guard, Limits, OpenOptions};
+use super::args::Named;
+use crate::device::{self, CardState, Device, DeviceError, Guard, Limits, OpenOptions};
 use crate::host::facts::HostFacts;
 use crate::host::partitions;
 use crate::host::safety::system_mount;
@@ -12,12 +13,8 @@ use crate::volume::{Cache, Directory, FatVolume, Host, Shared, VolumeError};
 use anyhow::bail;
 use clap::Args;
 use rustix::io::Errno;
-use std::io::IsTerminal;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 /// What names the target and allows writing to it.
 #[derive(Args)]
@@ -25,9 +22,8 @@ pub struct Target {
     /// A directory, /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     pub target: String,
-    /// Names the device or image to be written: its serial number, or its size in bytes where it has none
-    #[arg(long, value_name = "ID")]
-    pub consent: Option<String>,
+    #[command(flatten)]
+    pub named: Named,
     /// Allow a directory on the disk of the running system
     #[arg(long)]
     pub system_disk: bool,
@@ -145,7 +141,7 @@ impl Target {
         let mut guard = match budget {
             None => opened.read_only(),
             Some(budget) => {
-                let consent = Consent::check(opened.id(), self.consent.as_deref())?;
+                let consent = self.named.check(opened.id())?;
                 opened.writable(&consent, &Limits { region: None, budget, undo: None })?
             }
         };
@@ -215,66 +211,6 @@ fn find(guard: &mut Guard) -> Option<Range<u64>> {
     let (_, all) = partitions::table(&mut read, sector)?;
     let part = all.into_iter().find(|p| p.start < size && is_fat(guard, p.start))?;
     Some(part.start..part.start.saturating_add(part.size).min(size))
-}
-
-/// True once Ctrl-C was pressed; a second one ends the program at once.
-pub fn stopper() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
-}
-
-/// One line that moves, on a terminal, once anything takes longer than two seconds.
-pub struct Line {
-    bar: Option<indicatif::ProgressBar>,
-    began: Instant,
-    phase: (String, Instant),
-    shown: bool,
-}
-
-impl Line {
-    pub fn new(quiet: bool) -> Line {
-        let on = !quiet && std::io::stderr().is_terminal();
-        let bar = on.then(|| {
-            let b = indicatif::ProgressBar::hidden();
-            let style = indicatif::ProgressStyle::with_template("{msg:32} {bar:30} {prefix}");
-            b.set_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()));
-            b.set_length(1000);
-            b
-        });
-        Line { bar, began: Instant::now(), phase: (String::new(), Instant::now()), shown: false }
-    }
-
-    pub fn tick(&mut self, what: &str, done: f64) {
-        let Some(bar) = &self.bar else { return };
-        // The passes of an ageing are one phase.
-        let name = what.split(',').next().unwrap_or(what);
-        if self.phase.0 != name {
-            self.phase = (name.to_string(), Instant::now());
-        }
-        if self.began.elapsed().as_secs() < 2 {
-            return;
-        }
-        if !self.shown {
-            bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
-            self.shown = true;
-        }
-        let spent = self.phase.1.elapsed().as_secs_f64();
-        if done > 0.01 {
-            bar.set_prefix(format!("{:.0} s left", spent / done * (1.0 - done)));
-        }
-        bar.set_message(what.to_string());
-        bar.set_position((done * 1000.0) as u64);
-    }
-
-    pub fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
 }
 
 /// The same where the medium failed in the middle, with what to do about it; and where something is not allowed.

@@ -1,9 +1,11 @@
 //! `nandscope flashbench`: flashbench's command line and lines, measured anew.
 
+use super::args::{Chance, Named};
 use super::back::Back;
-use super::probe::{Bar, stop_on_signals};
+use super::progress::Progress;
+use super::stop;
 use super::told;
-use crate::device::{self, Access, Consent, DeviceError, Geometry, Guard, Limits, OpenOptions, Opened, undo};
+use crate::device::{self, Access, DeviceError, Geometry, Guard, Limits, OpenOptions, Opened, undo};
 use crate::flashbench::align::{Align, Threes};
 use crate::flashbench::interval::Interval;
 use crate::flashbench::job::{Aus, Job};
@@ -88,9 +90,8 @@ pub struct FlashbenchArgs {
     #[arg(short, long, action = ArgAction::Count)]
     verbose: u8,
 
-    /// Names the device to be written: its serial number, or its size in bytes where it has none
-    #[arg(long, value_name = "ID", help_heading = "Beyond flashbench")]
-    consent: Option<String>,
+    #[command(flatten, next_help_heading = "Beyond flashbench")]
+    named: Named,
     /// Let --find-fat begin where a partition table or a filesystem lies
     #[arg(long, help_heading = "Beyond flashbench")]
     overwrite_start: bool,
@@ -106,9 +107,8 @@ pub struct FlashbenchArgs {
     /// Set a parameter of the pattern
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting, help_heading = "Beyond flashbench")]
     set: Vec<Set>,
-    /// Seed of positions and order
-    #[arg(long, default_value_t = 1, help_heading = "Beyond flashbench")]
-    seed: u64,
+    #[command(flatten, next_help_heading = "Beyond flashbench")]
+    chance: Chance,
     /// flashbench's lines only: none that begin with '#'
     #[arg(long, help_heading = "Beyond flashbench")]
     plain: bool,
@@ -213,7 +213,7 @@ fn go(a: &FlashbenchArgs) -> anyhow::Result<bool> {
     let undo = !changed.is_empty() && !simulated && !a.no_undo;
     let mut guard = if let (Some(first), Some(last)) = (changed.first(), changed.last()) {
         start_is_free(a, &mut opened, first.0)?;
-        let consent = Consent::check(opened.id(), a.consent.as_deref())?;
+        let consent = a.named.check(opened.id())?;
         // No more than the plan says, and nowhere else.
         let budget = costs.iter().map(|c| c.bytes_written).sum();
         let limits = Limits { region: Some(first.0..last.0 + last.1), budget, undo: undo.then(undo::default_dir) };
@@ -246,8 +246,8 @@ fn go(a: &FlashbenchArgs) -> anyhow::Result<bool> {
 }
 
 fn measure(a: &FlashbenchArgs, tasks: &[Task], costs: &[Cost], guard: &mut Guard, out: &mut dyn Write) -> anyhow::Result<()> {
-    let stop = stop_on_signals()?;
-    let mut bar = Bar::new(a.quiet || a.verbose > 0);
+    let stop = stop::on_signals(stop::Second::Ends)?;
+    let mut bar = Progress::experiments(a.quiet || a.verbose > 0);
     let accesses: u64 = costs.iter().map(Cost::accesses).sum();
     let bytes: u64 = costs.iter().map(|c| c.bytes_read + c.bytes_written).sum();
     let (mut n, mut b, began) = (0u64, 0u64, Instant::now());
@@ -297,14 +297,14 @@ fn tasks(a: &FlashbenchArgs, g: &Geometry) -> Result<Vec<Task>, Failure> {
     let mut add = |options: String, job: Job| out.push(Task { head: format!("flashbench {options} {target}"), job });
     if a.scatter {
         let order = small(a.scatter_order, "scatter-order")?;
-        let job = Scatter { order, span: a.scatter_span, block, passes: reads, seed: a.seed };
+        let job = Scatter { order, span: a.scatter_span, block, passes: reads, seed: a.chance.seed };
         add(format!("-s --scatter-order={order} --scatter-span={} --blocksize={block} --count={reads}", a.scatter_span), Job::Scatter(job));
     }
     let aus = |count, start, spacing| Aus { erase: a.erasesize, block, count, start, spacing, random: a.random, passes: writes };
     let sizes = format!("--erasesize={} --blocksize={block}{random}", a.erasesize);
     if a.find_fat {
         let start = a.offset.unwrap_or(0);
-        let job = Job::find_fat(&aus(a.fat_nr, start, 1), g, a.seed)?;
+        let job = Job::find_fat(&aus(a.fat_nr, start, 1), g, a.chance.seed)?;
         add(format!("-f --fat-nr={} {sizes} --offset={start}", a.fat_nr), job);
     }
     for (wanted, write, option) in [(a.align, false, "-a"), (a.align_write, true, "-A")] {
@@ -315,21 +315,21 @@ fn tasks(a: &FlashbenchArgs, g: &Geometry) -> Result<Vec<Task>, Failure> {
                 When::Never => Threes::Never,
             };
             let passes = reads;
-            let job = Job::Align(Align { block, passes, write, threes, seed: a.seed });
+            let job = Job::Align(Align { block, passes, write, threes, seed: a.chance.seed });
             add(format!("{option} --blocksize={block} --count={passes}"), job);
         }
     }
     let start = a.offset.unwrap_or_else(|| Aus::default_start(a.erasesize, g));
     for &n in a.open_au_nr.0.iter().filter(|_| a.open_au) {
-        add(format!("-O --open-au-nr={n} {sizes} --offset={start}"), Job::open_au(&aus(n, start, a.spacing), g, a.seed)?);
+        add(format!("-O --open-au-nr={n} {sizes} --offset={start}"), Job::open_au(&aus(n, start, a.spacing), g, a.chance.seed)?);
     }
     if a.interval {
         let order = small(a.interval_order, "interval-order")?;
-        add(format!("-i --interval-order={order} --count={reads}"), Job::Interval(Interval { order, passes: reads, seed: a.seed }));
+        add(format!("-i --interval-order={order} --count={reads}"), Job::Interval(Interval { order, passes: reads, seed: a.chance.seed }));
     }
     if a.access_kinds {
         let smallest = a.blocksize.unwrap_or(512).max(g.sector);
-        let job = Job::kinds(a.erasesize, smallest, start, g, a.seed)?;
+        let job = Job::kinds(a.erasesize, smallest, start, g, a.chance.seed)?;
         add(format!("-p --erasesize={} --blocksize={smallest} --offset={start}", a.erasesize), job);
     }
     if let Some(path) = &a.program {
@@ -339,7 +339,7 @@ fn tasks(a: &FlashbenchArgs, g: &Geometry) -> Result<Vec<Task>, Failure> {
         }
         let text = std::fs::read_to_string(path).map_err(|e| Failure::Usage(format!("cannot read {name}: {e}")))?;
         let set: String = a.set.iter().map(|(k, v)| format!(" --set {k}={v}")).collect();
-        let job = Job::Pattern { pattern: Pattern::parse(&name, &text)?, set: a.set.clone(), seed: a.seed };
+        let job = Job::Pattern { pattern: Pattern::parse(&name, &text)?, set: a.set.clone(), seed: a.chance.seed };
         add(format!("--program {name}{set}"), job);
     } else if !a.set.is_empty() {
         return Err(Failure::Usage("--set belongs to --program".into()));

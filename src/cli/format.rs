@@ -1,9 +1,10 @@
 //! `nandscope format`: a FAT or exFAT volume by the SD convention or on the grid of this card.
 
+use super::args::Named;
 use super::erase::{HowArg, erase_all};
 use super::evidence;
 use super::progress::Progress;
-use crate::device::{self, Consent, Limits, OpenOptions};
+use crate::device::{self, Limits, OpenOptions};
 use crate::finding::Quantity;
 use crate::host::facts::TargetKind;
 use crate::layout::{Grid, format};
@@ -29,9 +30,8 @@ pub struct FormatArgs {
     /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     target: String,
-    /// Names the device to be written: its serial number, or its size in bytes where it has none
-    #[arg(long, value_name = "ID")]
-    consent: Option<String>,
+    #[command(flatten)]
+    named: Named,
     /// Align to the erase block this report found, instead of the SD convention
     #[arg(long, value_name = "REPORT", conflicts_with = "align")]
     measured: Option<PathBuf>,
@@ -110,7 +110,7 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     if !a.quiet {
         lost.iter().for_each(|s| eprintln!("will be lost: {s}"));
     }
-    let consent = Consent::check(opened.id(), a.consent.as_deref())?;
+    let consent = a.named.check(opened.id())?;
     let erase = a.erase.map(|how| how.order(0..g.size, g.sector, opened.facts()));
     let budget = format::budget(&layout, g.sector) + erase.as_ref().map_or(0, |o| o.writes(g.offset));
     let mut guard = opened.writable(&consent, &Limits { region: None, budget, undo: None })?;
@@ -120,7 +120,7 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
             bail!("interrupted while erasing; what was there is lost in part, and nothing is formatted");
         }
     }
-    let mut bar = Progress::new("formatting", layout.bytes_written(), a.quiet);
+    let mut bar = Progress::bytes("formatting", layout.bytes_written(), a.quiet);
     format::apply(&mut guard, &layout, &mut |done| bar.at(done))
         .context("the format is not complete; run it again, or take another card")?;
     drop(bar);

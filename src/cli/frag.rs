@@ -1,7 +1,9 @@
 //! `nandscope frag`: does fragmentation matter on this card? Brings a volume into its states, measures each, answers.
 //! `nandscope map` looks only, `nandscope defrag` only mends.
 
-use super::files::{Line, Medium, Place, PlanArgs, Target, cut_off, stopper, volume_error};
+use super::files::{Medium, Place, PlanArgs, Target, cut_off, volume_error};
+use super::progress::Progress;
+use super::stop;
 use crate::device::Device;
 use crate::host::facts::{HostFacts, TargetKind};
 use crate::host::sysfs::Sys;
@@ -215,12 +217,12 @@ fn in_process(a: &FragArgs, mut settings: Settings, mut m: Medium, profiles: &[P
             eprintln!("{} in {place}", if keeps { "will write test files and remove them, only" } else { "will DESTROY what is on it" });
         }
     }
-    let stop = stopper()?;
-    let mut line = Line::new(a.target.quiet);
+    let stop = stop::on_signals(stop::Second::Ends)?;
+    let mut line = Progress::phases(a.target.quiet);
     let mut lab = Lab::new(&a.target.target, Label::InProcess, &settings);
     lab.state = m.state;
     lab.setup = setup(a, &m.facts);
-    let done = experiment::run(&m.device, m.range.clone(), &mut lab, &stop, &mut |what, x| line.tick(what, x));
+    let done = experiment::run(&m.device, m.range.clone(), &mut lab, &stop, &mut |what, x| line.phase(what, x));
     line.end();
     if done.is_ok() && !a.no_class && !keeps && !stop.load(Ordering::Relaxed) {
         lab.class = specification(a, &settings, &m, &mut lab.notes)?;
@@ -257,7 +259,7 @@ fn specification(a: &FragArgs, s: &Settings, m: &Medium, notes: &mut Vec<String>
 fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[Profile]) -> anyhow::Result<ExitCode> {
     if settings.states.is_empty() {
         settings.states = vec![State::AsIs, State::Fragmented, State::Defragmented];
-        settings.states.extend(a.target.consent.is_some().then_some(State::Blank));
+        settings.states.extend(a.target.named.consent.is_some().then_some(State::Blank));
     }
     let blank = match settings.states.contains(&State::Blank) {
         true => Some(allowed(&d, &a.target, a.spare.as_ref())?),
@@ -272,11 +274,11 @@ fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[P
             eprintln!("will copy its files off, FORMAT it, and copy them back");
         }
     }
-    let stop = stopper()?;
-    let mut line = Line::new(a.target.quiet);
+    let stop = stop::on_signals(stop::Second::Ends)?;
+    let mut line = Progress::phases(a.target.quiet);
     let mut lab = Lab::new(&a.target.target, Label::Kernel, &settings);
     lab.setup = mounted_setup(&d);
-    let done = lab_mounted::run(&mut d, blank.as_ref(), &mut lab, &stop, &mut |what, x| line.tick(what, x));
+    let done = lab_mounted::run(&mut d, blank.as_ref(), &mut lab, &stop, &mut |what, x| line.phase(what, x));
     line.end();
     finish(a, &lab, profiles, 0, 0)?;
     done.map_err(|e| cut_off(e, "run fsck on the volume; `nandscope age DIR --remove` removes what is left of the ageing"))?;
@@ -285,7 +287,7 @@ fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[P
 
 /// Whether a mounted card may be formatted.
 fn allowed(d: &Directory, target: &Target, spare: Option<&PathBuf>) -> anyhow::Result<Blank> {
-    let card = Card::new(d, target.consent.as_deref()).map_err(volume_error)?;
+    let card = Card::new(d, target.named.consent.as_deref()).map_err(volume_error)?;
     Ok(Blank { card, spare: spare.cloned() })
 }
 
@@ -334,16 +336,8 @@ fn verdict(lab: &Lab, stopped: bool) -> ExitCode {
 }
 
 fn finish(a: &FragArgs, lab: &Lab, profiles: &[Profile], written: u64, size: u64) -> anyhow::Result<()> {
-    let to_stdout = a.json.as_ref().is_some_and(|p| p.as_os_str() == "-");
-    if let Some(path) = &a.json {
-        let text = serde_json::to_string(lab)? + "\n";
-        match to_stdout {
-            true => put!("{text}"),
-            false => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?,
-        }
-    }
-    let save =
-        |path: &std::path::Path, text: String| std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()));
+    let to_stdout = super::write_json(a.json.as_deref(), lab)?;
+    let save = |path: &std::path::Path, text: String| super::write_text(path, &text);
     if let Some(path) = &a.gnuplot {
         save(path, report::columns(lab))?;
     }
@@ -406,7 +400,7 @@ pub fn map(a: MapArgs) -> anyhow::Result<ExitCode> {
             (what, fragment::of_tree(&tree), Map::of_tree(&tree, m.range.start % au, au))
         }
     };
-    let save = |path: &PathBuf, text: String| std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()));
+    let save = |path: &PathBuf, text: String| super::write_text(path, &text);
     if let Some(path) = &a.html {
         save(path, html::map_page(&a.target.target, &what, &state, &map))?;
     }
@@ -434,10 +428,10 @@ pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
         Place::Directory(d) => return defrag_mounted(&a, d),
     };
     drop(m.mount(&a.target.target)?);
-    let stop = stopper()?;
-    let mut line = Line::new(a.target.quiet);
+    let stop = stop::on_signals(stop::Second::Ends)?;
+    let mut line = Progress::phases(a.target.quiet);
     let mut device = m.device.clone();
-    let done = defragment::defragment(&mut device, m.range.start, &stop, &mut |x| line.tick("defragmenting", x));
+    let done = defragment::defragment(&mut device, m.range.start, &stop, &mut |x| line.phase("defragmenting", x));
     line.end();
     let d = done.map_err(|e| cut_off(e, "every file is whole; run fsck.fat -a on the volume, then this command again"))?;
     say!(
@@ -461,8 +455,8 @@ fn defrag_mounted(a: &DefragArgs, mut d: Directory) -> anyhow::Result<ExitCode> 
     let au = map_grid(None, space.size);
     let before = fragment::of_files(&mut d, au).map_err(volume_error)?.0;
     let blank = if d.filesystem() == "ext4" { None } else { Some(allowed(&d, &a.target, a.spare.as_ref())?) };
-    let mut line = Line::new(a.target.quiet);
-    let done = lab_mounted::defragment(&mut d, blank.as_ref(), &mut |what, x| line.tick(what, x));
+    let mut line = Progress::phases(a.target.quiet);
+    let done = lab_mounted::defragment(&mut d, blank.as_ref(), &mut |what, x| line.phase(what, x));
     line.end();
     say!("{}", done.map_err(volume_error)?);
     let after = fragment::of_files(&mut d, au).map_err(volume_error)?.0;
@@ -499,10 +493,10 @@ pub fn age(a: AgeArgs) -> anyhow::Result<ExitCode> {
         say!("{} files are as they were written", age::verify(&mut *v, &state).map_err(volume_error)?);
         return Ok(ExitCode::SUCCESS);
     }
-    let stop = stopper()?;
-    let mut line = Line::new(a.target.quiet);
+    let stop = stop::on_signals(stop::Second::Ends)?;
+    let mut line = Progress::phases(a.target.quiet);
     let done = age::age(&mut *v, &plan, &stop, &mut |p| {
-        line.tick(&format!("ageing, pass {} of {}", p.passes + 1, p.of), f64::from(p.passes) / f64::from(p.of.max(1)));
+        line.phase(&format!("ageing, pass {} of {}", p.passes + 1, p.of), f64::from(p.passes) / f64::from(p.of.max(1)));
     });
     line.end();
     let aged = done.map_err(|e| cut_off(e, "run fsck on the volume, then this command again: it goes on where it was"))?;

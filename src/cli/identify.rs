@@ -78,15 +78,10 @@ pub fn run(args: IdentifyArgs) -> anyhow::Result<ExitCode> {
         declared.health_block = Some(live::health_block(&declared).map_err(|why| anyhow!("no health block: {why}"))?);
     }
     let declared = if args.show_serial { declared } else { declared.without_serial() };
-    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
-    if let Some(path) = &args.json {
-        let json = serde_json::to_string_pretty(&declared)? + "\n";
-        if to_stdout {
-            put!("{json}");
-        } else {
-            fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
-        }
-    }
+    let to_stdout = match &args.json {
+        Some(path) => super::write_text(path, &(serde_json::to_string_pretty(&declared)? + "\n"))?,
+        None => false,
+    };
     if !to_stdout {
         put!("{}", text(&declared));
     }

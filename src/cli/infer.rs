@@ -211,16 +211,14 @@ fn shown(all: &Inferred, json: Option<&PathBuf>) -> anyhow::Result<ExitCode> {
 
 /// JSON where it was asked for, text otherwise (and beside it, unless both would go to standard output).
 pub fn output(report: &Report, json: Option<&PathBuf>) -> anyhow::Result<()> {
-    let mut out = std::io::stdout();
-    match json {
-        Some(p) if p.as_os_str() == "-" => out.write_all(report.json().as_bytes())?,
-        other => {
-            if let Some(p) = other {
-                report.save(p)?;
-            }
-            let dress = Dress { colour: colour(&out), width: width(), ..Dress::default() };
-            out.write_all(text(report, dress).as_bytes())?;
-        }
+    let to_stdout = match json {
+        Some(path) => super::write_text(path, &report.json())?,
+        None => false,
+    };
+    if !to_stdout {
+        let mut out = std::io::stdout();
+        let dress = Dress { colour: colour(&out), width: width(), ..Dress::default() };
+        out.write_all(text(report, dress).as_bytes())?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::report::plot::braille;
 use crate::report::terminal::{Dress, findings_text};
 use crate::samples::firmware::Log;
 use crate::units::Bytes;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,24 +35,18 @@ pub fn run(logs: Vec<(String, Log)>, rates: &[Bytes], json: Option<&PathBuf>) ->
         }),
     };
     let mut out = std::io::stdout();
-    match json {
-        Some(p) if p.as_os_str() == "-" => writeln!(out, "{value}")?,
-        other => {
-            if let Some(p) = other {
-                std::fs::write(p, format!("{value}\n")).with_context(|| format!("cannot write {}", p.display()))?;
+    if !super::write_json(json.map(PathBuf::as_path), &value)? {
+        for (i, c) in cards.iter().enumerate() {
+            if cards.len() > 1 {
+                writeln!(out, "{}card {} of {}:", if i > 0 { "\n" } else { "" }, super::compare::label(i), cards.len())?;
             }
-            for (i, c) in cards.iter().enumerate() {
-                if cards.len() > 1 {
-                    writeln!(out, "{}card {} of {}:", if i > 0 { "\n" } else { "" }, super::compare::label(i), cards.len())?;
-                }
-                c.print(&mut out)?;
-            }
-            for (i, lines) in pairs.iter().enumerate() {
-                writeln!(out, "\n{} and {}", label(0), label(i + 1))?;
-                let none = ["nothing that both traces say".to_string()];
-                let lines = if lines.is_empty() { &none[..] } else { &lines[..] };
-                lines.iter().try_for_each(|l| writeln!(out, "  {l}"))?;
-            }
+            c.print(&mut out)?;
+        }
+        for (i, lines) in pairs.iter().enumerate() {
+            writeln!(out, "\n{} and {}", label(0), label(i + 1))?;
+            let none = ["nothing that both traces say".to_string()];
+            let lines = if lines.is_empty() { &none[..] } else { &lines[..] };
+            lines.iter().try_for_each(|l| writeln!(out, "  {l}"))?;
         }
     }
     let calls = cards.iter().any(|c| !c.benches.is_empty());

@@ -1,9 +1,11 @@
 //! `nandscope layout`: where things lie on a card, and where they should.
 
+use super::args::{Chance, Named};
 use super::progress::Progress;
+use super::stop;
 use super::{FAULTY, UNDECIDED, evidence};
 use crate::advise::driver::driver;
-use crate::device::{self, Consent, Guard, Limits, OpenOptions};
+use crate::device::{self, Guard, Limits, OpenOptions};
 use crate::host::declared;
 use crate::host::facts::TargetKind;
 use crate::layout::audit::{Audit, Fault, Weight, audit, factory_line};
@@ -21,8 +23,7 @@ use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 #[derive(Args)]
 pub struct LayoutArgs {
@@ -94,9 +95,8 @@ struct ProveArgs {
     /// A report of this card, for a layout on its own erase blocks
     #[arg(long)]
     report: Option<PathBuf>,
-    /// Names the device to be written: its serial number, or its size in bytes where it has none
-    #[arg(long, value_name = "ID")]
-    consent: Option<String>,
+    #[command(flatten)]
+    named: Named,
     /// Bytes of the file that is copied
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     file: Bytes,
@@ -112,9 +112,8 @@ struct ProveArgs {
     /// Leave the last layout on the card instead of putting the old content back
     #[arg(long)]
     no_undo: bool,
-    /// Seed of the order
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    #[command(flatten)]
+    chance: Chance,
     /// Print the comparison as JSON
     #[arg(long)]
     json: bool,
@@ -309,13 +308,13 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     let sector = format::sector_of(opened.look(), image);
     let (all, more) = candidates(opened.look(), &found, sector, grid)?;
     notes.extend(more);
-    let work = Work { large: a.file.0, chunk: a.chunk.0, rounds: a.rounds, seed: a.seed, ..Work::default() };
+    let work = Work { large: a.file.0, chunk: a.chunk.0, rounds: a.rounds, seed: a.chance.seed, ..Work::default() };
     let budget = work.budget(&all, g.sector);
     if budget > a.writes.0 {
         return Err(anyhow!("this may write {}, and --writes allows {}; take fewer --rounds or allow more", about(budget), a.writes));
     }
     let (id, state) = (opened.id().clone(), opened.state());
-    let consent = Consent::check(opened.id(), a.consent.as_deref())?;
+    let consent = a.named.check(opened.id())?;
     let undo = !simulated && !a.no_undo;
     if !a.quiet {
         let after = if undo { "the old content is put back at the end" } else { "what is on it is lost" };
@@ -323,9 +322,9 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     }
     let guard = opened.writable(&consent, &Limits { region: None, budget, undo: undo.then(device::undo::default_dir) })?;
     let shared = Shared::new(guard);
-    let stop = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))?;
-    let mut bar = Progress::new("comparing", budget, a.quiet);
+    // What was written is put back, whatever ends it.
+    let stop = stop::on_signals(stop::Second::Waits)?;
+    let mut bar = Progress::bytes("comparing", budget, a.quiet);
     let done = prove(&shared, &all, &work, &mut |n, of| {
         bar.at(budget / u64::from(of.max(1)) * u64::from(n));
         !stop.load(Ordering::Relaxed)

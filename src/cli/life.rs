@@ -4,7 +4,7 @@ use super::check::wrap;
 use crate::check::history;
 use crate::life::survey::Flash;
 use crate::life::{Amplification, Card, Life, When, Workload, life};
-use crate::report::{self, Report};
+use crate::report::Report;
 use crate::units::{Bytes, KIB, three};
 use crate::workload::purpose::{NAMES, Purpose, Writes};
 use anyhow::{Context, bail};
@@ -112,14 +112,12 @@ pub fn run(a: LifeArgs) -> anyhow::Result<ExitCode> {
         out.assumptions.push(text);
     }
     let json = serde_json::to_string_pretty(&out)? + "\n";
-    match &a.json {
-        Some(p) if p.as_os_str() == "-" => put!("{json}"),
-        other => {
-            if let Some(p) = other {
-                report::put(p, &json).with_context(|| format!("cannot write {}", p.display()))?;
-            }
-            put!("{}", text(&out, super::width().min(100)));
-        }
+    let to_stdout = match &a.json {
+        Some(path) => super::write_text(path, &json)?,
+        None => false,
+    };
+    if !to_stdout {
+        put!("{}", text(&out, super::width().min(100)));
     }
     Ok(ExitCode::SUCCESS)
 }

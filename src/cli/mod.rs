@@ -13,6 +13,7 @@ macro_rules! put {
 }
 
 mod ab;
+mod args;
 mod back;
 mod bench;
 mod cards;
@@ -40,6 +41,7 @@ mod report;
 mod serve;
 mod sim;
 mod sim_text;
+mod stop;
 mod survey;
 mod undo;
 

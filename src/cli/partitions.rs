@@ -3,10 +3,13 @@
 //! All accesses go through the whole disk, so that a partition's offset counts. Partitions that are shorter than what a test
 //! needs say so instead of an answer that belongs to their neighbours.
 
+use super::args::{Measuring, Writing};
 use super::back::Back;
 use super::infer::verdict;
-use super::probe::{Bar, parse_region};
-use crate::device::{self, CardState, Consent, Device, DeviceError, Guard, Limits, OpenOptions, undo};
+use super::probe::parse_region;
+use super::progress::Progress;
+use super::stop;
+use crate::device::{self, CardState, Device, DeviceError, Guard, Limits, OpenOptions, undo};
 use crate::experiment;
 use crate::finding::{Finding, Findings, Quantity};
 use crate::host::facts::TargetKind;
@@ -15,17 +18,17 @@ use crate::probe::{Event, Plan, probe};
 use crate::report::Cost;
 use crate::report::terminal::ending;
 use crate::samples::{Ended, Run};
-use crate::units::{Bytes, Nanos, parse_duration, three};
-use anyhow::{Context, bail};
+use crate::units::{Bytes, three};
+use anyhow::bail;
 use clap::Args;
 use std::io::Write;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 #[derive(Args)]
+#[command(mut_arg("time", |a| a.help("Time for each partition [default: 60s on a device, 30m of virtual time on a simulated card]")))]
 pub struct PartitionsArgs {
     /// A whole disk, an image with a partition table, or a simulated card
     #[arg(value_parser = super::target)]
@@ -33,15 +36,10 @@ pub struct PartitionsArgs {
     /// A stretch to treat as a partition, instead of the table; may be given several times
     #[arg(long = "part", value_name = "RANGE", value_parser = parse_region)]
     parts: Vec<(Option<Bytes>, Option<Bytes>)>,
-    /// Allow writing inside the partitions; a device also needs --consent
-    #[arg(long)]
-    write: bool,
-    /// Names the device to be written: its serial number, or its size in bytes where it has none
-    #[arg(long, value_name = "ID")]
-    consent: Option<String>,
-    /// Time for each partition [default: 60s on a device, 30m of virtual time on a simulated card]
-    #[arg(long, value_parser = parse_duration)]
-    time: Option<Nanos>,
+    #[command(flatten)]
+    writing: Writing,
+    #[command(flatten)]
+    measuring: Measuring,
     /// Most bytes to write to each partition
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     writes: Bytes,
@@ -54,9 +52,6 @@ pub struct PartitionsArgs {
     /// Write the result to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]
     json: Option<PathBuf>,
-    /// Seed of positions and order
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
     /// No progress and no plan
     #[arg(long, short)]
     quiet: bool,
@@ -76,11 +71,7 @@ const SHORTEST: u64 = 8 << 20;
 
 pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
     let simulated = device::is_simulated(&a.target)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = stop::on_signals(stop::Second::Ends)?;
     let mut opened = device::open(&a.target, &OpenOptions::default())?;
     let id = opened.id().clone();
     if id.kind == TargetKind::Partition {
@@ -92,8 +83,8 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
         bail!("{} has no partition table; name the stretches to compare with --part START..END", a.target);
     }
     ranges.sort_by_key(|r| (r.1.start, r.1.end));
-    let write = a.write || simulated;
-    let consent = if write { Some(Consent::check(&id, a.consent.as_deref())?) } else { None };
+    let write = a.writing.write || simulated;
+    let consent = if write { Some(a.writing.named.check(&id)?) } else { None };
     let undo = write && !simulated && !a.no_undo;
     if !a.quiet {
         eprintln!("{}: {} partition{}", a.target, ranges.len(), if ranges.len() == 1 { "" } else { "s" });
@@ -106,7 +97,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
     drop(opened);
     let mut parts: Vec<Part> = vec![];
     let mut cost = (0, 0, 0.0);
-    let mut bar = Bar::new(a.quiet);
+    let mut bar = Progress::experiments(a.quiet);
     let all = ranges.len();
     let mut lost: Option<Back> = None;
     for (i, (name, range)) in ranges.into_iter().enumerate() {
@@ -128,10 +119,17 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
             }
             None => opened.read_only(),
         };
-        let time = a.time.unwrap_or(Nanos::from_secs_f64(if simulated { 1800.0 } else { 60.0 }));
+        let time = a.measuring.time_or(if simulated { 1800.0 } else { 60.0 });
         let mut experiments = experiment::probing();
         experiments.retain(|e| write || !e.about().writes);
-        let plan = Plan { experiments, region: range, time, writes: a.writes.0, seed: a.seed.wrapping_add(i as u64), stop: &stop };
+        let plan = Plan {
+            experiments,
+            region: range,
+            time,
+            writes: a.writes.0,
+            seed: a.measuring.chance.seed.wrapping_add(i as u64),
+            stop: &stop,
+        };
         let began = guard.now();
         let label = part.name.clone();
         let (runs, findings) = probe(&mut guard, &plan, &mut |e| match e {
@@ -162,15 +160,9 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
         })).collect::<Vec<_>>(),
         "notes": notes,
     });
-    match &a.json {
-        Some(p) if p.as_os_str() == "-" => writeln!(out, "{value}")?,
-        other => {
-            if let Some(p) = other {
-                std::fs::write(p, format!("{value}\n")).with_context(|| format!("cannot write {}", p.display()))?;
-            }
-            write!(out, "{}", text(&a.target, &parts, &notes))?;
-            writeln!(out, "\n{} written, {} read; {} s of the device's time", Bytes(cost.1), Bytes(cost.0), three(cost.2))?;
-        }
+    if !super::write_json(a.json.as_deref(), &value)? {
+        write!(out, "{}", text(&a.target, &parts, &notes))?;
+        writeln!(out, "\n{} written, {} read; {} s of the device's time", Bytes(cost.1), Bytes(cost.0), three(cost.2))?;
     }
     let whole = lost.map_or(Ok(true), Back::tell)?;
     if let Some(why) = parts.iter().flat_map(|p| &p.runs).find_map(|r| if let Ended::Failed(w) = &r.ended { Some(w.clone()) } else { None })

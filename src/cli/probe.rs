@@ -1,10 +1,12 @@
 //! `nandscope probe` and `nandscope run`: says what will be touched, measures, says what was found and what was written.
 
+use super::args::{Measuring, Part, Writing};
 use super::back::Back;
-use super::colour;
 use super::erase::{HowArg, erase_all};
 use super::infer::{judged, output};
-use crate::device::{self, CardState, Consent, Device, DeviceError, Limits, OpenOptions, undo};
+use super::progress::Progress;
+use super::stop;
+use crate::device::{self, CardState, Device, DeviceError, Limits, OpenOptions, undo};
 use crate::experiment::{self, Experiment};
 use crate::finding::{Findings, Quantity};
 use crate::host::declared::{Declared, Kind};
@@ -14,16 +16,15 @@ use crate::report::terminal::ending;
 use crate::report::{Cost, Report, SCHEMA, Settings, Tool};
 use crate::samples::{Ended, Run};
 use crate::saved::counterfeit::Counterfeit;
-use crate::units::{Bytes, GIB, Nanos, parse_duration};
+use crate::units::{Bytes, GIB, Nanos};
 use anyhow::bail;
 use clap::Args;
 use std::io::IsTerminal;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime};
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
 
 #[derive(Args)]
 #[command(mut_arg("target", |a| a.required(true)))]
@@ -41,28 +42,23 @@ pub struct RunArgs {
 }
 
 #[derive(Args)]
+#[command(mut_arg("time", |a| a.help("Time for the measurement [default: 60s on a device, 30m of virtual time on a simulated card]")))]
 struct Common {
     /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     target: Option<String>,
-    /// Allow writing inside the region; a device also needs --consent
-    #[arg(long, conflicts_with = "read_only")]
-    write: bool,
+    #[command(flatten)]
+    writing: Writing,
     /// Never write (the default on a device; a simulated card is written unless this is given)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "write")]
     read_only: bool,
-    /// Names the device to be written: its serial number, or its size in bytes where it has none
-    #[arg(long, value_name = "ID")]
-    consent: Option<String>,
-    /// Time for the measurement [default: 60s on a device, 30m of virtual time on a simulated card]
-    #[arg(long, value_parser = parse_duration)]
-    time: Option<Nanos>,
+    #[command(flatten)]
+    measuring: Measuring,
     /// Most bytes to write [default: 1GiB on a device, 8GiB on a simulated card]
     #[arg(long, value_name = "SIZE")]
     writes: Option<Bytes>,
-    /// Part of the target to use, as START..END, for example 64MiB..1GiB
-    #[arg(long, value_name = "RANGE", value_parser = parse_region)]
-    region: Option<(Option<Bytes>, Option<Bytes>)>,
+    #[command(flatten)]
+    part: Part,
     /// Erase or fill the whole region first: reads of flash that was never written say little
     #[arg(long, value_enum, value_name = "HOW")]
     prepare: Option<HowArg>,
@@ -75,9 +71,6 @@ struct Common {
     /// Write the report to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]
     json: Option<PathBuf>,
-    /// Seed of positions and order
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
     /// No progress and no plan
     #[arg(long, short)]
     quiet: bool,
@@ -115,16 +108,16 @@ pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
 fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Option<&'static dyn Experiment>) -> anyhow::Result<ExitCode> {
     let target = a.target.clone().unwrap_or_default();
     let simulated = device::is_simulated(&target)?;
-    let write = a.write || (simulated && !a.read_only);
+    let write = a.writing.write || (simulated && !a.read_only);
     if !write {
         if let Some(only) = asked.filter(|e| e.about().writes) {
             return Err(DeviceError::Refused(format!("{} writes; allow it with --write", only.about().name)).into());
         }
         experiments.retain(|e| !e.about().writes);
     }
-    let stop = stop_on_signals()?;
+    let stop = stop::on_signals(stop::Second::Ends)?;
     let writes = a.writes.unwrap_or(Bytes(if simulated { 8 * GIB } else { GIB }));
-    let region_asked = a.region.map(|(s, e)| (s.map_or(0, |b| b.0), e.map(|b| b.0)));
+    let region_asked = a.part.asked();
     let undo = write && !simulated && !a.no_undo;
     let mut opened = device::open(&target, &OpenOptions::default())?;
     let facts = opened.facts().clone();
@@ -141,7 +134,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
         );
     }
     let mut guard = if write {
-        let consent = Consent::check(opened.id(), a.consent.as_deref())?;
+        let consent = a.writing.named.check(opened.id())?;
         let limits = Limits {
             region: Some(region.clone()),
             budget: writes.0 + prepare.as_ref().map_or(0, |o| o.writes(geometry.offset)),
@@ -167,7 +160,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
         let names: Vec<&str> = experiments.iter().map(|e| e.about().name).filter(|n| *n != e.about().name).collect();
         format!("{} needs what other experiments find, so these ran first: {}", e.about().name, names.join(", "))
     });
-    let time = a.time.unwrap_or(Nanos::from_secs_f64(if simulated { 1800.0 } else { 60.0 }));
+    let time = a.measuring.time_or(if simulated { 1800.0 } else { 60.0 });
     // Putting the old content back takes about as long as writing did.
     let measuring = if undo { Nanos((time.0 as f64 * 0.75) as u64) } else { time };
     let quiet = a.quiet;
@@ -204,7 +197,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
             time,
             budget: if write { writes.0 } else { 0 },
             region: [region.start, region.end],
-            seed: a.seed,
+            seed: a.measuring.chance.seed,
             undo,
         },
         counterfeit: None,
@@ -233,8 +226,8 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
         }
     }
     let began = guard.now();
-    let mut plan = Plan { experiments, region, time: measuring, writes: writes.0, seed: a.seed, stop: &stop };
-    let mut bar = Bar::new(quiet);
+    let mut plan = Plan { experiments, region, time: measuring, writes: writes.0, seed: a.measuring.chance.seed, stop: &stop };
+    let mut bar = Progress::experiments(quiet);
     let save = a.json.clone().filter(|p| p.as_os_str() != "-");
     let mut tell = |e: Event| match e {
         Event::Begin { index, of, name, .. } => bar.begin(index, of, name),
@@ -320,16 +313,6 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
     }
 }
 
-/// A flag that Ctrl-C sets; a second one ends the program at once.
-pub(super) fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
-}
-
 pub(super) fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry) -> Result<Range<u64>, DeviceError> {
     let (start, end) = asked.map_or((0, g.size), |(s, e)| (s, e.unwrap_or(g.size)));
     if start >= end || end > g.size || !start.is_multiple_of(g.sector) || !end.is_multiple_of(g.sector) {
@@ -369,50 +352,5 @@ fn plan(
         }
     } else {
         eprintln!("will write nothing; reads {place}");
-    }
-}
-
-/// One line that moves, on a terminal, once anything takes longer than two seconds.
-pub(super) struct Bar {
-    bar: Option<indicatif::ProgressBar>,
-    began: Instant,
-    shown: bool,
-    name: String,
-}
-
-impl Bar {
-    pub fn new(quiet: bool) -> Bar {
-        let on = !quiet && std::io::stderr().is_terminal();
-        let bar = on.then(|| {
-            let style = if colour(&std::io::stderr()) { "{msg:22} {bar:30.cyan} {prefix}" } else { "{msg:22} {bar:30} {prefix}" };
-            let b = indicatif::ProgressBar::hidden();
-            b.set_style(indicatif::ProgressStyle::with_template(style).unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()));
-            b.set_length(1000);
-            b
-        });
-        Bar { bar, began: Instant::now(), shown: false, name: String::new() }
-    }
-
-    pub fn begin(&mut self, index: usize, of: usize, name: &str) {
-        self.name = format!("{}/{of} {name}", index + 1);
-    }
-
-    pub fn tick(&mut self, spent: f64, left: Nanos, accesses: usize) {
-        let Some(bar) = &self.bar else { return };
-        if !self.shown && self.began.elapsed().as_secs() >= 2 {
-            bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
-            self.shown = true;
-        }
-        if self.shown {
-            bar.set_message(self.name.clone());
-            bar.set_position((spent * 1000.0) as u64);
-            bar.set_prefix(format!("{accesses} accesses, at most {left} left"));
-        }
-    }
-
-    pub fn end(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
     }
 }

@@ -6,7 +6,7 @@ use crate::advise::quirk::{self, Compared, Entry, Evidence, Proposal, Support, p
 use crate::host::declared::Kind;
 use crate::host::registers::cid::Cid;
 use crate::host::registers::{Date, parse_array};
-use crate::report::{self, Report};
+use crate::report::Report;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
@@ -66,14 +66,8 @@ pub fn run(a: QuirkArgs) -> anyhow::Result<ExitCode> {
     let card =
         serde_json::json!({ "name": cid.name, "manfid": cid.manfid, "oemid": cid.oemid, "year": cid.date.year, "month": cid.date.month });
     let value = serde_json::json!({ "schema": "nandscope-quirk/1", "card": card, "proposals": all, "patch": patch });
-    match &a.json {
-        Some(p) if p.as_os_str() == "-" => put!("{value}\n"),
-        other => {
-            if let Some(p) = other {
-                report::put(p, &format!("{value}\n")).with_context(|| format!("cannot write {}", p.display()))?;
-            }
-            put!("{}", text(&cid, &all, patch.as_deref(), super::width().min(100)));
-        }
+    if !super::write_json(a.json.as_deref(), &value)? {
+        put!("{}", text(&cid, &all, patch.as_deref(), super::width().min(100)));
     }
     Ok(if entries.is_empty() { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS })
 }

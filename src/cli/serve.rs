@@ -11,7 +11,6 @@ use nandscope_sim::Model;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -50,7 +49,7 @@ const UNMOUNT_TIME: Duration = Duration::from_secs(10);
 
 pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
     let SimCard { model, seed, .. } = Target::card(&a.card, a.seed)?;
-    let signals = signals()?;
+    let signals = super::stop::counted()?;
     if let Some(address) = &a.nbd {
         let trace = a.trace.clone().map(TraceFile::named);
         let options = nbd::Options { allow_remote: a.allow_remote, trace, ..nbd::Options::at(address.clone()) };
@@ -128,19 +127,6 @@ fn over_nbd(server: NbdServer, a: &ServeArgs, model: &Model, signals: &AtomicUsi
         eprintln!("{}", summary(&stats));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Counts SIGINT and SIGTERM.
-fn signals() -> anyhow::Result<Arc<AtomicUsize>> {
-    let count = Arc::new(AtomicUsize::new(0));
-    let mut all = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;
-    let theirs = Arc::clone(&count);
-    std::thread::spawn(move || {
-        for _ in all.forever() {
-            theirs.fetch_add(1, Ordering::Relaxed);
-        }
-    });
-    Ok(count)
 }
 
 fn summary(s: &Stats) -> String {

@@ -2,6 +2,7 @@
 //! write amplification, merges, wear, a time line.
 
 use super::probe::parse_region;
+use super::progress::Progress;
 use super::sim_text;
 use crate::device::{SimCard, Target};
 use crate::units::Bytes;
@@ -12,12 +13,11 @@ use nandscope_sim::run::{Fit, How, Outcome, Pace, Pattern, run as simulate};
 use nandscope_sim::trace::{self, Bad, Format, Io, Trace};
 use nandscope_sim::{Card, Histogram, Latencies, Lost, Model, Request, Rng};
 use serde::Serialize;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
 
 /// Version of the JSON that `--json` writes.
 const SCHEMA: &str = "nandscope-sim/1";
@@ -187,9 +187,9 @@ pub fn run(a: SimArgs) -> anyhow::Result<ExitCode> {
     }
     let before: Vec<u32> = card.erasures().map(<[u32]>::to_vec).unwrap_or_default();
     let mut recorded = Histogram::default();
-    let mut bar = Bar::new(a.quiet, "simulating", ios.size_hint().0 as u64);
+    let mut bar = Progress::steps("simulating", ios.size_hint().0 as u64, a.quiet);
     let ios = ios.inspect(|io| {
-        bar.tick();
+        bar.step();
         if io.took > 0 {
             recorded.add(io.took);
         }
@@ -300,9 +300,9 @@ fn fit(a: &SimArgs, trace: &Trace, region: &Range<u64>) -> anyhow::Result<Fit> {
 fn steady(card: &mut Card, model: &Model, region: &Range<u64>, seed: u64, quiet: bool) -> anyhow::Result<u64> {
     let unit = model.nand.write_unit.min(region.end - region.start);
     let (n, mut rng, mut now) = ((region.end - region.start) / unit, Rng::new(seed, 9), 0);
-    let mut bar = Bar::new(quiet, "preconditioning", n);
+    let mut bar = Progress::steps("preconditioning", n, quiet);
     for _ in 0..n {
-        bar.tick();
+        bar.step();
         let at = region.start + rng.below(n) * unit;
         now = card.submit(now, Request::write(at, unit)).context("the card failed while it was preconditioned")?.done;
     }
@@ -326,57 +326,8 @@ fn worn(card: &Card, before: &[u32]) -> Option<Worn> {
 
 fn print(result: &Report, json: Option<&Path>) -> anyhow::Result<()> {
     let mut out = std::io::stdout();
-    let text = || serde_json::to_string(result).context("cannot write JSON");
-    match json {
-        Some(p) if p.as_os_str() == "-" => writeln!(out, "{}", text()?)?,
-        other => {
-            if let Some(p) = other {
-                std::fs::write(p, format!("{}\n", text()?)).with_context(|| format!("cannot write {}", p.display()))?;
-            }
-            out.write_all(sim_text::text(result, super::width()).as_bytes())?;
-        }
+    if !super::write_json(json, result)? {
+        out.write_all(sim_text::text(result, super::width()).as_bytes())?;
     }
     Ok(())
-}
-
-/// One line that moves, on a terminal, once a run takes longer than two seconds.
-struct Bar {
-    bar: Option<indicatif::ProgressBar>,
-    began: Instant,
-    done: u64,
-    shown: bool,
-}
-
-impl Bar {
-    fn new(quiet: bool, what: &'static str, n: u64) -> Bar {
-        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let b = indicatif::ProgressBar::hidden();
-            let style = indicatif::ProgressStyle::with_template("{msg:16} {bar:30} {eta} left");
-            b.set_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()));
-            b.set_length(n);
-            b.set_message(what);
-            b
-        });
-        Bar { bar, began: Instant::now(), done: 0, shown: false }
-    }
-
-    #[inline]
-    fn tick(&mut self) {
-        self.done += 1;
-        if self.done & 0xffff == 0
-            && let Some(bar) = &self.bar
-        {
-            if !self.shown && self.began.elapsed().as_secs() >= 2 {
-                bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
-                self.shown = true;
-            }
-            bar.set_position(self.done);
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 use super::UNDECIDED;
 use super::compare::{finish, label};
+use super::progress::Progress;
 use crate::advise::price;
 use crate::saved::privacy;
 use crate::survey::db::DbError;
@@ -11,10 +12,10 @@ use crate::survey::{Added, Place, Row, Survey, SurveyError, chart, export, site}
 use crate::units::{Bytes, date_text, three};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 #[derive(Args)]
 pub struct SurveyArgs {
@@ -254,10 +255,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
                 Format::Jsonl => export::json_lines(&mut s, &rows, a.with_serial)?,
                 Format::Wiki => export::wiki(&mut s, &rows)?,
             };
-            match a.out {
-                Some(p) => std::fs::write(&p, text).with_context(|| format!("cannot write {}", p.display()))?,
-                None => std::io::stdout().write_all(text.as_bytes())?,
-            }
+            super::write_text(a.out.as_deref().unwrap_or(Path::new("-")), &text)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Site(a) => {
@@ -311,21 +309,11 @@ fn add(s: &mut Survey, a: AddArgs) -> anyhow::Result<ExitCode> {
     };
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let (mut new, mut old, mut bad) = (0, 0, 0);
-    let bar = std::io::stderr().is_terminal().then(|| indicatif::ProgressBar::new(a.files.len() as u64));
-    let began = Instant::now();
-    if let Some(b) = &bar {
-        b.set_draw_target(indicatif::ProgressDrawTarget::hidden());
-        b.set_style(
-            indicatif::ProgressStyle::with_template("{bar:30} {pos}/{len}, {eta} left")
-                .unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()),
-        );
-    }
+    let mut bar = Progress::files(a.files.len() as u64, false);
     let many = a.files.len() > 20;
     let mut out = std::io::stdout();
     s.add(&a.files, &told, now, &mut |path, what| {
-        if let Some(b) = bar.as_ref().filter(|_| began.elapsed().as_secs() >= 2) {
-            b.set_draw_target(indicatif::ProgressDrawTarget::stderr());
-        }
+        bar.at(new + old + bad + 1);
         match &what {
             Added::New { id, flags } => {
                 new += 1;
@@ -347,13 +335,8 @@ fn add(s: &mut Survey, a: AddArgs) -> anyhow::Result<ExitCode> {
                 eprintln!("nandscope: {}", super::harmless(&format!("skipped {}: {why}", path.display())));
             }
         }
-        if let Some(b) = &bar {
-            b.inc(1);
-        }
     })?;
-    if let Some(b) = bar {
-        b.finish_and_clear();
-    }
+    bar.end();
     writeln!(out, "{new} added, {old} already there, {bad} skipped")?;
     Ok(if bad > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -484,11 +467,8 @@ fn draw(s: &mut Survey, a: &ChartArgs) -> anyhow::Result<ExitCode> {
     let drawn = charts.iter().filter(|c| !c.points.is_empty()).count();
     if let (Some(to), Some(c)) = (&a.svg, charts.first().filter(|c| !c.points.is_empty())) {
         let text = crate::report::svg::file(&c.figure());
-        if to.as_os_str() == "-" {
-            out.write_all(text.as_bytes())?;
-        } else {
-            std::fs::write(to, text).with_context(|| format!("cannot write {}", to.display()))?;
-        }
+        out.flush()?;
+        super::write_text(to, &text)?;
         if drawn > 1 {
             eprintln!("nandscope: the picture is of {}; choose another of {drawn} hosts with --host", chart::host_name(&c.host));
         }

@@ -22,11 +22,7 @@ pub fn taken(a: &BenchArgs) -> bool {
 }
 
 fn write_to(to: &Path, content: &str) -> anyhow::Result<()> {
-    if dash(to) {
-        std::io::stdout().write_all(content.as_bytes())?;
-        return Ok(());
-    }
-    crate::report::put(to, content).with_context(|| format!("cannot write {}", to.display()))
+    crate::cli::write_text(to, content).map(drop)
 }
 
 /// Everything measured, as `--json` writes it. `first`: how many of the targets are of the first class.

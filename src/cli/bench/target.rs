@@ -1,8 +1,8 @@
 //! One run of the benchmark: one target, one size of a record, one cluster, one way to sync.
 
 use super::BenchArgs;
-use super::progress::Progress;
-use crate::device::{self, Consent, DeviceError, Limits, Machine, OpenOptions, Opened, Target};
+use crate::cli::progress::Progress;
+use crate::device::{self, DeviceError, Limits, Machine, OpenOptions, Opened, Target};
 use crate::host::facts::HostFacts;
 use crate::host::ticks::Queue;
 use crate::infer::buffer::{Answer, answer_for, usual_sample};
@@ -49,10 +49,10 @@ fn again(a: &BenchArgs, target: &str, case: Case) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/.:_-=+,@".contains(c);
     let quoted = if target.chars().all(plain) { target.to_string() } else { format!("'{}'", target.replace('\'', "'\\''")) };
     let mut out = format!("nandscope bench {quoted}");
-    if a.write {
+    if a.writing.write {
         out += " --write";
     }
-    if let Some(id) = &a.consent {
+    if let Some(id) = &a.writing.named.consent {
         out += &format!(" --consent {id}");
     }
     out += &format!(" --record {}", case.record);
@@ -92,7 +92,7 @@ pub fn one(a: &BenchArgs, target: &str, case: Case, stop: &AtomicBool, trace: &m
         // A span of time here, and its end once the clock of the target runs.
         until,
     };
-    if !simulated && !a.write {
+    if !simulated && !a.writing.write {
         return Err(DeviceError::Refused(format!("bench writes a file of {} to {target}; allow it with --write", mb(plan.file))).into());
     }
     let mut b = Bench {
@@ -113,7 +113,7 @@ pub fn one(a: &BenchArgs, target: &str, case: Case, stop: &AtomicBool, trace: &m
         layers: vec![],
         again: again(a, target, case),
     };
-    let mut bar = Progress::new(a.quiet, format!("{target}, {record} B"));
+    let mut bar = Progress::share(&format!("{target}, {record} B"), a.quiet);
     let mut job = Job { a, plan: &plan, stop, bar: &mut bar, b: &mut b };
     match directory {
         true => job.in_directory(target, cluster)?,
@@ -189,7 +189,7 @@ impl Job<'_> {
         self.b.state = a.state.unwrap_or(opened.state());
         let size = opened.geometry().size;
         self.b.capacity = Some(size);
-        let consent = Consent::check(opened.id(), a.consent.as_deref())?;
+        let consent = a.writing.named.check(opened.id())?;
         let (range, found) = if simulated { (0..size.min(1 << 40), None) } else { volume_on(&mut opened, target)? };
         self.b.notes.extend(found);
         let way = if simulated { String::new() } else { format!(", {}", opened.facts().line()) };
@@ -236,7 +236,7 @@ impl Job<'_> {
         }
         let mut file = VolumeFile::new(volume, self.plan.record)?;
         let plan = self.timed(file.now());
-        let done = run(&mut file, &plan, self.stop, &mut |n, of, x| self.bar.tick(n, of, x));
+        let done = run(&mut file, &plan, self.stop, &mut |n, of, x| self.bar.part((f64::from(n) + x) / f64::from(of.max(1))));
         let gone = file.delete();
         self.b.passes = done?;
         gone?;
@@ -252,7 +252,7 @@ impl Job<'_> {
         self.b.host = format!("{}, clusters of {}", machine.name, Bytes(layout.cluster));
         self.b.cluster = Some(layout.cluster);
         let plan = self.timed(file.now());
-        self.b.passes = run(&mut file, &plan, self.stop, &mut |n, of, x| self.bar.tick(n, of, x))?;
+        self.b.passes = run(&mut file, &plan, self.stop, &mut |n, of, x| self.bar.part((f64::from(n) + x) / f64::from(of.max(1))))?;
         self.b.layers = traced.layers("file library");
         if self.a.busy.is_some() {
             trace.poll_ns = Some(machine.poll.0);

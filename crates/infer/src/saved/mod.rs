@@ -102,7 +102,9 @@ pub fn put(path: &Path, content: &str) -> std::io::Result<()> {
     if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
         return std::fs::write(path, content);
     }
-    let mut part = path.as_os_str().to_owned();
+    // What a link leads to is replaced, not the link.
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let mut part = path.clone().into_os_string();
     part.push(".part");
     std::fs::write(&part, content)?;
     std::fs::rename(&part, path)

@@ -30,7 +30,7 @@ pub fn write(s: &mut Survey, out: &Path, with_serial: bool, skipped: &mut dyn Fn
                 let r = if with_serial { r } else { r.shared() };
                 row.name.clone_from(&r.card.name);
                 let path = cards.join(format!("{}.html", r.id));
-                io(&path, std::fs::write(&path, page(&r)))?;
+                io(&path, crate::saved::put(&path, &page(&r)))?;
                 kept.push(row);
             }
             Err(e) => skipped(&row.id, &e),
@@ -41,7 +41,7 @@ pub fn write(s: &mut Survey, out: &Path, with_serial: bool, skipped: &mut dyn Fn
         charts.extend(chart::charts(s, &key, &[], None)?.into_iter().filter(|c| c.points.len() >= 3).take(CHARTS));
     }
     let path = out.join("index.html");
-    io(&path, std::fs::write(&path, index(&kept, &charts)))?;
+    io(&path, crate::saved::put(&path, &index(&kept, &charts)))?;
     Ok(kept.len())
 }
 
