@@ -1,7 +1,10 @@
 //! The findings of every built-in card and of a hundred random ones, one line of JSON each, with a sum over what was measured: two
-//! versions of the program can be compared line by line. A directory as argument keeps a report of the runs of each card there.
+//! versions of the program can be compared line by line. `findings DIR` keeps the runs of each card there, `findings --again DIR`
+//! judges them once more instead of probing.
 
 use nandscope::experiment;
+use nandscope::finding::Findings;
+use nandscope::infer::pipeline;
 use nandscope::probe::{Plan, probe};
 use nandscope::samples::Run;
 use nandscope::units::Nanos;
@@ -16,6 +19,17 @@ fn sum(runs: &[Run]) -> u64 {
     fields.fold(0xcbf2_9ce4_8422_2325, |h, x| (h ^ x).wrapping_mul(0x0100_0000_01b3))
 }
 
+fn told(name: &str, runs: &[Run], findings: &Findings) -> String {
+    format!("{name} {:016x} {}", sum(runs), serde_json::to_string(findings).unwrap())
+}
+
+fn again(name: &str, dir: &str) -> String {
+    let text = std::fs::read_to_string(format!("{dir}/{name}.json")).unwrap();
+    let mut runs: Vec<Run> = serde_json::from_str(&text).unwrap();
+    runs.iter_mut().for_each(Run::index);
+    told(name, &runs, &pipeline::infer(&runs))
+}
+
 fn line(name: &str, model: &Model, seed: u64, keep: Option<&str>) -> String {
     let mut device = nandscope::device::SimDevice::new(model, seed).with_stamps();
     let region = 0..nandscope::device::Device::geometry(&device).size;
@@ -27,11 +41,15 @@ fn line(name: &str, model: &Model, seed: u64, keep: Option<&str>) -> String {
         let text = serde_json::to_string(&runs).unwrap();
         std::fs::write(format!("{dir}/{name}.json"), text).unwrap();
     }
-    format!("{name} {:016x} {}", sum(&runs), serde_json::to_string(&findings).unwrap())
+    told(name, &runs, &findings)
 }
 
 fn main() {
-    let keep = std::env::args().nth(1);
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (again_in, keep) = match &args[..] {
+        [how, dir] if how == "--again" => (Some(dir), None),
+        all => (None, all.first()),
+    };
     let mut jobs: Vec<(String, Model, u64)> = vec![];
     for (name, text) in cards::ALL {
         jobs.push((name.to_string(), Model::parse(text, name).unwrap(), 1));
@@ -40,7 +58,7 @@ fn main() {
     let (next, lines) = (AtomicUsize::new(0), Mutex::new(vec![String::new(); jobs.len()]));
     let work = || {
         while let Some((i, (name, model, seed))) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, jobs.get(i)?))) {
-            let told = line(name, model, *seed, keep.as_deref());
+            let told = again_in.map_or_else(|| line(name, model, *seed, keep.map(String::as_str)), |dir| again(name, dir));
             lines.lock().unwrap()[i] = told;
         }
     };

@@ -5,6 +5,7 @@ use crate::device::{Device, Geometry, Op};
 use crate::experiment::run::{Limits, Progress};
 use crate::experiment::{self, Experiment, Setup};
 use crate::finding::{Finding, Findings, Quantity};
+use crate::infer::beliefs::{Beliefs, Case};
 use crate::infer::pipeline::Inference;
 use crate::samples::{Ended, Run};
 use crate::units::Nanos;
@@ -160,6 +161,11 @@ impl<'a> Going<'a> {
         p
     }
 
+    /// What all runs so far leave to believe.
+    fn believed(&self) -> Beliefs {
+        self.inference.believed(&self.runs, self.runs.len())
+    }
+
     fn left(&self) -> Nanos {
         self.end - self.device.now()
     }
@@ -191,9 +197,9 @@ impl<'a> Going<'a> {
     fn one(&mut self, exp: &'static dyn Experiment, last: bool, tell: &mut dyn FnMut(Event)) -> bool {
         let about = exp.about();
         let writes = writes_left(self.plan, &self.runs);
+        let believed = self.believed();
         let nothing = {
-            let (region, known) = (self.region_for(exp), &self.known);
-            let setup = Setup { geometry: &self.geometry, region, known, runs: &self.runs, writes };
+            let setup = Setup { geometry: &self.geometry, region: self.region_for(exp), believed: &believed, writes };
             exp.cells(&setup).is_empty().then(|| setup.setting())
         };
         if let Some(setting) = nothing {
@@ -202,6 +208,7 @@ impl<'a> Going<'a> {
             let mut run = Run::new(about.name);
             run.setting = setting;
             self.runs.push(run);
+            self.known = self.inference.of(&self.runs);
             return true;
         }
         self.begin(exp, tell);
@@ -212,7 +219,7 @@ impl<'a> Going<'a> {
         let own = if alone { Nanos(0) } else { own_time(exp, self.plan.time) };
         let time = Nanos::from_secs_f64(self.left().secs() * share).max(own);
         let limits = Limits { deadline: began + time, stop: self.plan.stop, seed: self.plan.seed };
-        let setup = Setup { geometry: &self.geometry, region: self.region_for(exp), known: &self.known, runs: &self.runs, writes };
+        let setup = Setup { geometry: &self.geometry, region: self.region_for(exp), believed: &believed, writes };
         let run = experiment::run::run(exp, &setup, &mut *self.device, &limits, &mut |p| tell(Event::Progress(p)));
         self.end = self.end + (self.device.now() - began).min(own);
         self.runs.push(run);
@@ -237,9 +244,11 @@ impl<'a> Going<'a> {
             let whole = exp.own_time() > Nanos(0) || all && k + 1 == cut.len();
             let share = if whole { 1.0 } else { exp.share() };
             let deadline = self.device.now() + Nanos::from_secs_f64(self.left().secs() * share);
+            // What is believed now by the runs before it: what came later may rest on what it found.
+            let believed = self.inference.believed(&self.runs, i);
             let run = std::mem::replace(&mut self.runs[i], Run::new(exp.about().name));
             let writes = writes_left(self.plan, &self.runs);
-            let setup = Setup { geometry: &self.geometry, region: self.region_for(exp), known: &self.known, runs: &self.runs, writes };
+            let setup = Setup { geometry: &self.geometry, region: self.region_for(exp), believed: &believed, writes };
             let limits = Limits { deadline, stop: self.plan.stop, seed: self.plan.seed };
             self.runs[i] = experiment::run::go_on(exp, run, &setup, &mut *self.device, &limits, &mut |p| tell(Event::Progress(p)));
             self.known = self.inference.of(&self.runs);
@@ -254,7 +263,11 @@ impl<'a> Going<'a> {
 
     /// Experiments that would say more in another run.
     fn wanting(&self) -> Vec<&'static dyn Experiment> {
-        let last = |e: &dyn Experiment| self.runs.iter().rev().find(|r| r.experiment == e.about().name);
-        self.plan.experiments.iter().copied().filter(|e| last(*e).is_some_and(|r| e.again(r, &self.known))).collect()
+        let (last, now) = (|e: &dyn Experiment| self.runs.iter().rposition(|r| r.experiment == e.about().name), self.believed());
+        let more = |e: &dyn Experiment, i: usize| {
+            let then = self.inference.believed(&self.runs, i);
+            e.again(&Case { run: &self.runs[i], believed: &then }, &now)
+        };
+        self.plan.experiments.iter().copied().filter(|e| last(*e).is_some_and(|i| more(*e, i))).collect()
     }
 }

@@ -180,12 +180,12 @@ fn a_search_that_is_cut_tells_bounds() {
 fn reads_alone_find_where_a_card_ends_in_errors() {
     use nandscope::device::Device;
     use nandscope::experiment::{Setup, readable};
-    use nandscope::finding::Findings;
+    use nandscope::infer::beliefs::Beliefs;
     for (name, real) in [("modern-a1-32gb", 700 * MIB), ("olpc-c-8gb", 3 * 1024 * MIB + 4096), ("fake-error-16gb", 2048 * MIB)] {
         for beyond in [Beyond::Error, Beyond::Wrap] {
             let mut device = SimDevice::new(&card(name, real, beyond), 1);
             let geometry = device.geometry().clone();
-            let setup = Setup { geometry: &geometry, region: 0..geometry.size, known: &Findings::default(), runs: &[], writes: 0 };
+            let setup = Setup { geometry: &geometry, region: 0..geometry.size, believed: &Beliefs::default(), writes: 0 };
             let run = readable(&mut device, &setup);
             let f = pipeline::of_run(&run).remove(0);
             match beyond {

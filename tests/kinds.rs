@@ -5,7 +5,8 @@ mod common;
 
 use nandscope::device::{Access, Device, Fill, Geometry, Op, Result, SimDevice, Timed};
 use nandscope::experiment::{self, Setup, run};
-use nandscope::finding::{Finding, Findings, Quantity};
+use nandscope::finding::{Finding, Quantity};
+use nandscope::infer::beliefs::Beliefs;
 use nandscope::infer::pipeline;
 use nandscope::samples::Run;
 use nandscope::units::{GIB, MIB, Nanos};
@@ -65,7 +66,7 @@ fn measure(name: &str, device: &mut dyn Device) -> (Run, Vec<Finding>) {
 fn measure_in(name: &str, device: &mut dyn Device, region: std::ops::Range<u64>) -> (Run, Vec<Finding>) {
     let exp = experiment::by_name(name).unwrap();
     let (stop, geometry) = (AtomicBool::new(false), device.geometry().clone());
-    let setup = Setup { geometry: &geometry, region, known: &Findings::default(), runs: &[], writes: u64::MAX };
+    let setup = Setup { geometry: &geometry, region, believed: &Beliefs::default(), writes: u64::MAX };
     let limits = run::Limits { deadline: device.now() + Nanos::from_secs_f64(3600.0), stop: &stop, seed: 1 };
     let run = run::run(exp, &setup, device, &limits, &mut |_| {});
     let findings = pipeline::of_run(&run);

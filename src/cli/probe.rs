@@ -11,6 +11,7 @@ use crate::experiment::{self, Experiment};
 use crate::finding::{Findings, Quantity};
 use crate::host::declared::{Declared, Kind};
 use crate::host::live;
+use crate::infer::beliefs::Beliefs;
 use crate::probe::{Event, Plan, about_as_long, is_cut, own_time, resume};
 use crate::report::terminal::ending;
 use crate::report::{Cost, Report, SCHEMA, Settings, Tool};
@@ -256,8 +257,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
     // Where nothing may be written, reads that fail all beyond one place still say what is there.
     if !write && runs.iter().any(|r| matches!(r.ended, Ended::Failed(_))) {
         let geometry = guard.geometry().clone();
-        let setup =
-            experiment::Setup { geometry: &geometry, region: plan.region.clone(), known: &Findings::default(), runs: &[], writes: 0 };
+        let setup = experiment::Setup { geometry: &geometry, region: plan.region.clone(), believed: &Beliefs::default(), writes: 0 };
         let run = experiment::readable(&mut guard, &setup);
         let found = Report::infer(std::slice::from_ref(&run));
         if let Some(c) = Counterfeit::of(&found, geometry.offset + geometry.size) {

@@ -4,6 +4,7 @@
 use nandscope::device::{Access, Device, Op, Result, Timed};
 use nandscope::experiment;
 use nandscope::finding::{Finding, Findings, Quantity};
+use nandscope::infer::beliefs::Beliefs;
 use nandscope::probe::{Plan, probe};
 use nandscope::samples::Run;
 use nandscope::units::Nanos;
@@ -56,9 +57,9 @@ pub fn run_alone(experiment: &str, model: &Model, seed: u64, seconds: u64) -> Ru
     let exp = experiment::by_name(experiment).unwrap();
     let mut device = nandscope::device::SimDevice::new(model, seed);
     let geometry = device.geometry().clone();
-    let known = Findings::default();
+    let known = Beliefs::default();
     let region = 0..model.truth().real_capacity.min(geometry.size);
-    let setup = experiment::Setup { geometry: &geometry, region, known: &known, runs: &[], writes: u64::MAX };
+    let setup = experiment::Setup { geometry: &geometry, region, believed: &known, writes: u64::MAX };
     let stop = AtomicBool::new(false);
     let limits = experiment::run::Limits { deadline: Nanos(seconds * 1_000_000_000), stop: &stop, seed };
     experiment::run::run(exp, &setup, &mut device, &limits, &mut |_| {})

@@ -2,11 +2,12 @@
 
 pub(super) mod tables;
 
+use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mad, median};
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::{Bytes, KIB, three};
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ impl Analysis for AccessKinds {
         "access-kinds"
     }
 
-    fn infer(&self, run: &Run) -> Vec<Finding> {
+    fn infer(&self, run: &Case) -> Vec<Finding> {
         let q = Quantity::ContentGain;
         if run.cells.is_empty() {
             return vec![Finding::undecided(q, "the region is too small")];
@@ -86,7 +87,7 @@ impl Analysis for AccessKinds {
         vec![f]
     }
 
-    fn figures(&self, run: &Run) -> Vec<Figure> {
+    fn figures(&self, run: &Case) -> Vec<Figure> {
         let series = [(0, "linear"), (1, "random order")].map(|(shuffled, name)| {
             let cells = run.cells.iter().filter(|c| c.get("shuffled") == shuffled && c.bytes("len") == SIZES[0]);
             let points = cells.filter_map(|c| {

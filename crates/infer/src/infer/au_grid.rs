@@ -2,12 +2,13 @@
 
 mod walk;
 
+use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use super::read_boundary::erase_block_prior;
 use crate::finding::{Finding, Quantity, SAID};
 use crate::infer::edges::Edges;
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::{Bytes, MIB};
 pub use walk::*;
 
@@ -30,7 +31,7 @@ impl Analysis for AuGrid {
         "au-grid"
     }
 
-    fn infer(&self, run: &Run) -> Vec<Finding> {
+    fn infer(&self, run: &Case) -> Vec<Finding> {
         let mut out = judge(run);
         for f in &mut out {
             f.caveats.push("write alignment is unreliable once a card thrashes".into());
@@ -38,7 +39,7 @@ impl Analysis for AuGrid {
         out
     }
 
-    fn figures(&self, run: &Run) -> Vec<Figure> {
+    fn figures(&self, run: &Case) -> Vec<Figure> {
         let points = |role: u8| {
             run.samples.iter().filter(|s| s.role == role).map(|s| (s.at as f64 / MIB as f64, s.took.millis())).collect::<Vec<_>>()
         };
@@ -77,7 +78,7 @@ pub struct State {
 }
 
 /// What the looks of a run have shown so far; `None` before a walk met a row of boundaries.
-pub fn replay(run: &Run) -> Option<State> {
+pub fn replay(run: &Case) -> Option<State> {
     // Of two walks the one in smaller steps, if it met boundaries.
     let row = |c: &Cell| edges_of(run, c).filter(|e| e.walk.on >= 3 && e.walk.score() > 0.6);
     let (cell, edges) = run.cells.iter().rev().filter(|c| c.bytes("walk") > 0).find_map(|c| Some((c.clone(), row(c)?)))?;
@@ -135,12 +136,12 @@ pub fn replay(run: &Run) -> Option<State> {
     Some(s)
 }
 
-fn judge(run: &Run) -> Vec<Finding> {
+fn judge(run: &Case) -> Vec<Finding> {
     let q = Quantity::EraseBlock;
     let Some(cell) = run.cells.iter().rev().find(|c| c.bytes("walk") > 0) else {
-        let why = match run.setting("close_cost_us") {
+        let why = match run.believed.number(Quantity::CloseCostMs) {
             Some(_) => "reads name it; nothing was asked",
-            None => super::beliefs::unmerged(run),
+            None => run.believed.unmerged(),
         };
         return vec![Finding::undecided(q, why)];
     };
@@ -166,13 +167,14 @@ fn judge(run: &Run) -> Vec<Finding> {
         Bytes(e.reach() * size),
     );
     // More AUs than stay open were written, so there must be more of them.
-    let open = ["open_aus_linear", "open_aus_random"].into_iter().filter_map(|k| run.setting(k)).max();
+    let open = [Quantity::OpenAusLinear, Quantity::OpenAusRandom].into_iter().filter_map(|q| run.believed.whole(q)).max();
     if let Some(open) = open.filter(|k| (k + 1) * size > run.setting("size").unwrap_or(u64::MAX)) {
         let why = format!("{open} AUs stayed open, and the card has no room for so many of {}", Bytes(size));
         return vec![Finding::undecided(q, why).evidence(text)];
     }
     // A buffer that is rewritten when it is full pays as regularly (C14), and is smaller than erase blocks of such a card.
-    let prior = erase_block_prior(size, run.setting("page"), run.setting("size").unwrap_or(0));
+    let on_card = |page: Option<f64>| erase_block_prior(size, page.map(|p| p as u64), run.setting("size").unwrap_or(0));
+    let prior = run.believed.mean(Quantity::Page, on_card);
     if size < MIB && prior < SAID {
         let why =
             format!("writes pay every {}, which is little for an erase block: a buffer of that size would show the same", Bytes(size));
@@ -188,7 +190,7 @@ fn judge(run: &Run) -> Vec<Finding> {
     };
     let round = size.is_power_of_two() || (size.is_multiple_of(3) && (size / 3).is_power_of_two());
     // An odd size needs more: its multiples were met at few places, or the units it is counted in were guessed.
-    let unsure = !round && (s.right < 3 || run.setting("write_unit").is_none());
+    let unsure = !round && (s.right < 3 || run.believed.write_unit().is_none());
     let trust = trust
         * if size < MIB { prior } else { 1.0 }
         * if exact && unsure {
@@ -212,7 +214,7 @@ fn judge(run: &Run) -> Vec<Finding> {
 }
 
 /// Where boundaries begin: exactly, on the grid of units, or between two places.
-fn offset(run: &Run, e: &Edges, size: u64, trust: f64) -> Finding {
+fn offset(run: &Case, e: &Edges, size: u64, trust: f64) -> Finding {
     let q = Quantity::EraseBlockOffset;
     let Some((lo, hi)) = e.phase(size) else { return Finding::undecided(q, "the boundaries seen do not agree on one place") };
     let unit = unit(run) as i64;
@@ -228,7 +230,7 @@ fn offset(run: &Run, e: &Edges, size: u64, trust: f64) -> Finding {
             let odd = (lo + run.setting("offset").unwrap_or(0) as i64) % 4096 != 0;
             return Finding::decided(q, lo.rem_euclid(size) as f64, if odd { trust * 0.85 } else { trust }).evidence(text);
         }
-        [one] if run.setting("write_unit").is_some() => {
+        [one] if run.believed.write_unit().is_some() => {
             // Nearly all cards begin there; nothing was measured that says so.
             Finding::decided(q, one.rem_euclid(size) as f64, (trust * 0.97).min(0.88))
                 .evidence(format!("{text}, on the grid of write units"))

@@ -1,5 +1,6 @@
 //! Whether the flash is as large as the card says: which places were kept, lost or shown elsewhere.
 
+use super::beliefs::Case;
 use super::figure::Figure;
 use super::pipeline::Analysis;
 use crate::finding::{Finding, NO_SIGN, NOT_TESTED, Quantity, TARGET};
@@ -38,11 +39,11 @@ impl Analysis for Capacity {
         "capacity"
     }
 
-    fn infer(&self, run: &Run) -> Vec<Finding> {
+    fn infer(&self, run: &Case) -> Vec<Finding> {
         vec![judge(run)]
     }
 
-    fn figures(&self, _run: &Run) -> Vec<Figure> {
+    fn figures(&self, _run: &Case) -> Vec<Figure> {
         vec![]
     }
 }

@@ -2,11 +2,12 @@
 
 pub(super) mod tables;
 
+use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{median, quantile};
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::{Bytes, KIB, MIB, three};
 
 /// Judges runs of `fat-zone`.
@@ -28,7 +29,7 @@ impl Analysis for FatZone {
         "fat-zone"
     }
 
-    fn infer(&self, run: &Run) -> Vec<Finding> {
+    fn infer(&self, run: &Case) -> Vec<Finding> {
         let q = Quantity::FatZone;
         let Some(middle) = middle(run) else {
             return vec![Finding::undecided(q, unasked(run))];
@@ -57,7 +58,7 @@ impl Analysis for FatZone {
         vec![f.evidence(text)]
     }
 
-    fn figures(&self, run: &Run) -> Vec<Figure> {
+    fn figures(&self, run: &Case) -> Vec<Figure> {
         let mut points: Vec<(f64, f64)> = run
             .cells
             .iter()
@@ -77,9 +78,9 @@ impl Analysis for FatZone {
 }
 
 /// Why nothing was tried, or not enough.
-fn unasked(run: &Run) -> String {
+fn unasked(run: &Case) -> String {
     let set = |k: &str| run.setting(k).unwrap_or(0);
-    match run.setting("open_aus_random") {
+    match run.believed.whole(Quantity::OpenAusRandom) {
         _ if set("offset") > 0 => "a zone lies at the start of the whole disk, and this is a partition: name the disk".into(),
         _ if set("start") > 0 => "the start of the card is not in the region: --region 0.. includes it".into(),
         _ if set("end") < 4 * LOOK => format!("it needs a region of {} or more", Bytes(4 * LOOK)),
@@ -91,17 +92,17 @@ fn unasked(run: &Run) -> String {
 }
 
 /// Median time of the random writes, in microseconds.
-fn time(run: &Run, cell: &Cell) -> Option<f64> {
+fn time(run: &Case, cell: &Cell) -> Option<f64> {
     let t: Vec<f64> = run.of(cell.id).filter(|s| s.role == 1).map(|s| s.took.micros()).collect();
     (t.len() >= 3).then(|| median(&t))
 }
 
-fn middle(run: &Run) -> Option<f64> {
+fn middle(run: &Case) -> Option<f64> {
     run.cells.iter().find(|c| c.get("at") == -1).and_then(|c| time(run, c))
 }
 
 /// Microseconds below which a random write is that of a zone: between the start and the middle, where these two are clearly different.
-fn line(run: &Run) -> Option<f64> {
+fn line(run: &Case) -> Option<f64> {
     let of = |at: i64| -> Vec<f64> {
         let cells = run.cells.iter().filter(|c| c.get("at") == at);
         cells.flat_map(|c| run.of(c.id)).filter(|s| s.role == 1).map(|s| s.took.micros()).collect()
@@ -115,7 +116,7 @@ fn line(run: &Run) -> Option<f64> {
 }
 
 /// The last place that is fast, and the first that is not.
-pub fn bracket(run: &Run) -> (Option<u64>, Option<u64>) {
+pub fn bracket(run: &Case) -> (Option<u64>, Option<u64>) {
     let Some(line) = line(run) else { return (None, None) };
     let mut seen: Vec<(u64, bool)> =
         run.cells.iter().filter(|c| c.get("at") >= 0).filter_map(|c| Some((c.bytes("at"), time(run, c)? < line))).collect();
@@ -127,7 +128,7 @@ pub fn bracket(run: &Run) -> (Option<u64>, Option<u64>) {
 
 /// Where the zone ends: of the places written near it, the fast ones lie in it and the slow ones do not. The roundest number
 /// that says so; `None` where a place contradicts all of them.
-fn end(run: &Run, inside: u64, outside: u64) -> Option<u64> {
+fn end(run: &Case, inside: u64, outside: u64) -> Option<u64> {
     let (chunk, line) = (run.cells.first()?.bytes("chunk"), line(run)?);
     let upto = outside + PLACES * chunk;
     let near: Vec<(u64, bool)> =

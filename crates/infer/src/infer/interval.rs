@@ -2,6 +2,7 @@
 
 pub(super) mod tables;
 
+use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
@@ -23,7 +24,7 @@ impl Analysis for Interval {
         "interval"
     }
 
-    fn infer(&self, run: &Run) -> Vec<Finding> {
+    fn infer(&self, run: &Case) -> Vec<Finding> {
         let both = [Quantity::AccessTimeUs, Quantity::ReadRate];
         let undecided = |why: &str| both.map(|q| Finding::undecided(q, why)).to_vec();
         let points = points(run);
@@ -61,7 +62,7 @@ impl Analysis for Interval {
         vec![one(both[0], tenth(best.0), span(|l| l.0).map(tenth)), one(both[1], rate(best.1), [rate(fast), rate(slow)])]
     }
 
-    fn figures(&self, run: &Run) -> Vec<Figure> {
+    fn figures(&self, run: &Case) -> Vec<Figure> {
         vec![Figure {
             title: "time of a read".into(),
             x: "size of the read".into(),

@@ -1,5 +1,6 @@
 //! What a write gains when several blocks go in one transaction, and where requests are cut.
 
+use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
@@ -45,12 +46,12 @@ impl Analysis for MultiBlock {
         "multi-block"
     }
 
-    fn infer(&self, run: &Run) -> Vec<Finding> {
+    fn infer(&self, run: &Case) -> Vec<Finding> {
         let t = times(run);
         vec![gain(&t), knee(&t), compare(run, &t, Multi::PreDefined), compare(run, &t, Multi::Acmd23), largest(run)]
     }
 
-    fn figures(&self, run: &Run) -> Vec<Figure> {
+    fn figures(&self, run: &Case) -> Vec<Figure> {
         let t = times(run);
         if !took_time(&t) {
             return vec![];

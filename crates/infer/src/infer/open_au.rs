@@ -7,7 +7,7 @@ pub(super) mod tables;
 
 pub use self::closing::*;
 pub use self::control::*;
-use super::beliefs::{LINEAR_LEAST, LINEAR_RESTED};
+use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use super::slots::{MOST, Slots};
@@ -31,23 +31,23 @@ impl<const RANDOM: bool> Analysis for OpenAu<RANDOM> {
     }
 
     /// What stayed open once, with places that no other erase block shares, stays true when a later run finds the table taken up.
-    fn replaces(&self, later: (&Run, &[Finding]), earlier: (&Run, &[Finding])) -> bool {
+    fn replaces(&self, later: (&Case, &[Finding]), earlier: (&Case, &[Finding])) -> bool {
         let q = if RANDOM { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
-        let filled = later.0.setting("filled") != earlier.0.setting("filled");
+        let filled = later.0.believed.filled().map(|f| f.0) != earlier.0.believed.filled().map(|f| f.0);
         if filled || later.1.iter().any(|f| f.quantity == Quantity::WriteCache) {
             return true;
         }
         let says = |said: &[Finding]| said.iter().find(|f| f.quantity == q).and_then(|f| f.number().or(f.at_least.map(|b| b.0)));
-        let wide = Slots::of(earlier.0).is_some_and(|s| later.0.setting("erase_block").is_none_or(|e| s.spacing >= e));
+        let wide = Slots::of(earlier.0).is_some_and(|s| later.0.believed.erase_block().is_none_or(|e| s.spacing >= e));
         let before = says(earlier.1).unwrap_or(0.0).max(f64::from(rested(earlier.0, RANDOM)));
         !wide || says(later.1).unwrap_or(f64::from(rested(later.0, RANDOM))) >= before
     }
 
-    fn infer(&self, run: &Run) -> Vec<Finding> {
+    fn infer(&self, run: &Case) -> Vec<Finding> {
         judge::judge(run, RANDOM)
     }
 
-    fn figures(&self, run: &Run) -> Vec<Figure> {
+    fn figures(&self, run: &Case) -> Vec<Figure> {
         figures(run, RANDOM)
     }
 }
@@ -58,8 +58,8 @@ pub fn slot_of(slots: &Slots, s: &Sample) -> u64 {
 }
 
 /// The AU an access lies in; streams go on into the next one when theirs is full.
-fn au_of(run: &Run, slots: &Slots, s: &Sample) -> u64 {
-    s.at.saturating_sub(slots.first) / run.setting("erase_block").unwrap_or(slots.spacing).max(slots.span)
+fn au_of(run: &Case, slots: &Slots, s: &Sample) -> u64 {
+    s.at.saturating_sub(slots.first) / run.believed.erase_block().unwrap_or(slots.spacing).max(slots.span)
 }
 
 fn written(s: &Sample) -> bool {
@@ -77,28 +77,28 @@ pub fn left_open(cell: &Cell, trial: u32) -> u32 {
 }
 
 /// Visits that cannot have closed anything: one AU in linear order, after it was opened.
-pub fn fast(run: &Run) -> Vec<f64> {
+pub fn fast(run: &Case) -> Vec<f64> {
     later(run, |c| c.get("n") == 1 && c.get("random") == 0)
 }
 
 /// Microseconds of the visits after the opening round, of the cells wanted.
-fn later(run: &Run, wanted: impl Fn(&Cell) -> bool) -> Vec<f64> {
+fn later(run: &Case, wanted: impl Fn(&Cell) -> bool) -> Vec<f64> {
     let cells = run.cells.iter().filter(|c| wanted(c));
     cells.flat_map(|c| run.of(c.id)).filter(|s| s.role > 0).map(|s| s.took.micros()).collect()
 }
 
 /// µs above which a visit is slow; `None` where none is.
-pub fn slow_line(run: &Run) -> Option<f64> {
+pub fn slow_line(run: &Case) -> Option<f64> {
     let fast = fast(run);
     if fast.len() < 3 {
         return None;
     }
     let all: Vec<f64> = writes(run).map(|s| s.took.micros()).collect();
-    line(&fast, &all, run.setting("close_cost_us").map(|us| us as f64))
+    line(&fast, &all, run.believed.number(Quantity::CloseCostMs).map(|ms| ms * 1e3))
 }
 
 /// All trials in the order they were made, each with its cell and the streams it had in turn.
-fn history(run: &Run, line: f64) -> Vec<(u32, Trial)> {
+fn history(run: &Case, line: f64) -> Vec<(u32, Trial)> {
     let Some(slots) = Slots::of(run) else { return vec![] };
     let mut out: Vec<(u32, Trial)> = vec![];
     let mut recent: Vec<u64> = vec![];
@@ -134,7 +134,7 @@ fn history(run: &Run, line: f64) -> Vec<(u32, Trial)> {
 }
 
 /// The trials of one kind, opening rounds left out.
-fn trials(run: &Run, history: &[(u32, Trial)], random: bool) -> Vec<Visits> {
+fn trials(run: &Case, history: &[(u32, Trial)], random: bool) -> Vec<Visits> {
     let mut out: Vec<Visits> = vec![];
     let lasts = Slots::of(run).filter(|_| !random).map_or(u32::MAX, |s| (s.span / s.chunk) as u32);
     let mut made: HashMap<u32, u32> = HashMap::new();
@@ -164,14 +164,14 @@ fn trials(run: &Run, history: &[(u32, Trial)], random: bool) -> Vec<Visits> {
 }
 
 /// The last three trials of each count: what was left open from before no longer matters.
-fn last_trials(run: &Run, history: &[(u32, Trial)], random: bool) -> Vec<Visits> {
+fn last_trials(run: &Case, history: &[(u32, Trial)], random: bool) -> Vec<Visits> {
     let all = trials(run, history, random);
     let later = |i: usize| all[i + 1..].iter().filter(|v| v.n == all[i].n).count();
     (0..all.len()).filter(|&i| later(i) < 3 || all[i].settled(random)).map(|i| all[i].clone()).collect()
 }
 
 /// µs of the visits where none can have closed anything: one AU in linear order, at first and once more.
-fn references(run: &Run, line: f64) -> Vec<f64> {
+fn references(run: &Case, line: f64) -> Vec<f64> {
     let mut f = fast(run);
     if became_slow(run, line).is_none() {
         f.extend(later(run, |c| c.get("random") == CONTROL));
@@ -180,7 +180,7 @@ fn references(run: &Run, line: f64) -> Vec<f64> {
 }
 
 /// Slow ones of these, of how many.
-fn stalls(run: &Run, line: f64) -> (u32, u32) {
+fn stalls(run: &Case, line: f64) -> (u32, u32) {
     let f = references(run, line);
     (f.iter().filter(|&&t| t > line).count() as u32, f.len() as u32)
 }
@@ -198,7 +198,7 @@ pub struct Belief {
 
 impl Belief {
     /// `None` when nothing slow was seen at all.
-    pub fn of(run: &Run, random: bool) -> Option<Belief> {
+    pub fn of(run: &Case, random: bool) -> Option<Belief> {
         let line = slow_line(run)?;
         let most = most(run) as u32;
         let history = history(run, line);
@@ -225,18 +225,18 @@ impl Belief {
 }
 
 /// The most AUs that any count asks for.
-fn most(run: &Run) -> i64 {
+fn most(run: &Case) -> i64 {
     run.cells.iter().filter(|c| c.get("random") != HELD).map(|c| c.get("n")).max().unwrap_or(1)
 }
 
 /// The most AUs in this order whose rounds came to rest: so many stayed open, whatever came later. 0 where nothing slow was seen.
-pub fn rested(run: &Run, random: bool) -> u32 {
+pub fn rested(run: &Case, random: bool) -> u32 {
     slow_line(run).map_or(0, |line| proved(&last_trials(run, &history(run, line), random), random))
 }
 
 /// In the last trial of no more than `proved` AUs that opened them all, were most visits slow? Even a table that throws out at random
 /// keeps two thirds of those it just took.
-fn taken_back(run: &Run, history: &[(u32, Trial)], random: bool, proved: u32) -> bool {
+fn taken_back(run: &Case, history: &[(u32, Trial)], random: bool, proved: u32) -> bool {
     let ours = |cell: u32| run.cell(cell).is_some_and(|c| c.get("random") == random as i64 && c.get("n") as u32 <= proved);
     let opened = |t: &Trial| t.visits.iter().filter(|v| v.opening).count() >= t.set.len().max(2);
     let last = history.iter().rev().find(|(cell, t)| ours(*cell) && opened(t));
@@ -247,7 +247,7 @@ fn taken_back(run: &Run, history: &[(u32, Trial)], random: bool, proved: u32) ->
     })
 }
 
-fn figures(run: &Run, random: bool) -> Vec<Figure> {
+fn figures(run: &Case, random: bool) -> Vec<Figure> {
     let mut points: Vec<(f64, f64, f64, f64)> = vec![];
     let mut counts: Vec<i64> = run.cells.iter().filter(|c| c.get("random") == random as i64).map(|c| c.get("n")).collect();
     counts.sort_unstable();

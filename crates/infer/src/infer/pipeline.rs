@@ -1,5 +1,6 @@
 //! The way from runs to findings: an analysis for each experiment, and one finding a quantity in the end.
 
+use super::beliefs::{Beliefs, Case, Fastest, fastest, write_ns_per_kib};
 use super::combine::combine;
 use super::figure::Figure;
 use super::{
@@ -7,23 +8,23 @@ use super::{
     write_cache, write_trace, write_unit,
 };
 use crate::finding::{Finding, Findings};
-use crate::samples::{Ended, Run};
+use crate::samples::{Ended, FORM, Run};
 
 /// What is concluded from the runs of one experiment. It sees samples, never a device.
 pub trait Analysis: Sync {
     /// The experiment whose runs it reads.
     fn name(&self) -> &'static str;
 
-    /// What the samples say. Pure.
-    fn infer(&self, run: &Run) -> Vec<Finding>;
+    /// What the samples say, with what was believed. Pure.
+    fn infer(&self, run: &Case) -> Vec<Finding>;
 
     /// What people would rather look at. Pure.
-    fn figures(&self, _run: &Run) -> Vec<Figure> {
+    fn figures(&self, _run: &Case) -> Vec<Figure> {
         vec![]
     }
 
     /// Does a complete later run say more than an earlier one, as it knew more? Not where what was written in between spoilt it.
-    fn replaces(&self, _later: (&Run, &[Finding]), _earlier: (&Run, &[Finding])) -> bool {
+    fn replaces(&self, _later: (&Case, &[Finding]), _earlier: (&Case, &[Finding])) -> bool {
         true
     }
 }
@@ -54,12 +55,19 @@ pub fn by_name(name: &str) -> Option<&'static dyn Analysis> {
 
 /// What one run says by itself; nothing where its experiment is not known.
 pub fn of_run(run: &Run) -> Vec<Finding> {
-    by_name(&run.experiment).map_or(vec![], |a| a.infer(run))
+    let believed = frozen(run).unwrap_or_default();
+    by_name(&run.experiment).map_or(vec![], |a| a.infer(&Case { run, believed: &believed }))
 }
 
 /// What a run looks like; nothing where its experiment is not known.
 pub fn figures(run: &Run) -> Vec<Figure> {
-    by_name(&run.experiment).map_or(vec![], |a| a.figures(run))
+    let believed = frozen(run).unwrap_or_default();
+    by_name(&run.experiment).map_or(vec![], |a| a.figures(&Case { run, believed: &believed }))
+}
+
+/// What was believed when an earlier version made this run.
+fn frozen(run: &Run) -> Option<Beliefs> {
+    (run.form < FORM).then(|| Beliefs::frozen(&run.setting))
 }
 
 /// Findings of all runs, combined.
@@ -73,10 +81,17 @@ pub fn reads_flat(run: &Run) -> Option<bool> {
     (run.experiment == "read-boundary").then(|| read_boundary::flat(run)).flatten()
 }
 
-/// Inference over runs that are added or go on: what a run said is kept while it stays as it is.
-#[derive(Default)]
+/// Inference over runs that are added or go on: what a run said is kept while it stays as it is, and while what was believed of the card
+/// before it does.
 pub struct Inference {
+    analyses: Vec<&'static dyn Analysis>,
     told: Vec<Told>,
+}
+
+impl Default for Inference {
+    fn default() -> Inference {
+        Inference::with(ALL.to_vec())
+    }
 }
 
 /// What a run of so many cells and samples, ended so, said.
@@ -84,36 +99,91 @@ struct Told {
     cells: usize,
     samples: usize,
     ended: Ended,
+    /// Before it.
+    believed: Beliefs,
     findings: Vec<Finding>,
+    fastest: Fastest,
+    /// AUs in linear order that came to rest.
+    rested: u64,
 }
 
 impl Inference {
+    /// By other analyses than all there are; runs of an experiment without one say nothing.
+    pub fn with(analyses: Vec<&'static dyn Analysis>) -> Inference {
+        Inference { analyses, told: vec![] }
+    }
+
     /// Findings of all runs, combined; they are those of the call before, or continue them.
+    ///
+    /// What a run said goes into what is believed of the card when the next one is judged.
     pub fn of(&mut self, runs: &[Run]) -> Findings {
         self.told.truncate(runs.len());
+        let mut as_before = true;
         for (i, run) in runs.iter().enumerate() {
             let same = |t: &Told| t.cells == run.cells.len() && t.samples == run.samples.len() && t.ended == run.ended;
-            if self.told.get(i).is_some_and(same) {
+            let same = self.told.get(i).is_some_and(same);
+            if same && as_before {
                 continue;
             }
-            let mut findings = of_run(run);
-            findings.iter_mut().for_each(|f| f.from.push(run.experiment.clone()));
-            let now = Told { cells: run.cells.len(), samples: run.samples.len(), ended: run.ended.clone(), findings };
+            // A run before it is new or went on: what is believed may be something else now.
+            as_before = false;
+            let believed = frozen(run).unwrap_or_else(|| self.believed(runs, i));
+            if same && self.told[i].believed == believed {
+                continue;
+            }
+            let now = self.tell(run, believed);
             match self.told.get_mut(i) {
                 Some(t) => *t = now,
                 None => self.told.push(now),
             }
         }
+        self.conclude(runs, runs.len())
+    }
+
+    /// What is believed of the card by the first `n` of these runs, which were told of before.
+    pub fn believed(&self, runs: &[Run], n: usize) -> Beliefs {
+        let told = &self.told[..n];
+        let mut all = Fastest::new();
+        for t in told {
+            for (len, f) in &t.fastest {
+                let sum = all.entry(*len).or_insert((0, u64::MAX));
+                *sum = (sum.0 + f.0, sum.1.min(f.1));
+            }
+        }
+        let rested = told.iter().map(|t| t.rested).max().filter(|&n| n > 0);
+        let mut believed = Beliefs::of(&self.conclude(runs, n));
+        (believed.write_ns_per_kib, believed.rested) = (write_ns_per_kib(&all), rested);
+        believed
+    }
+
+    fn analysis(&self, run: &Run) -> Option<&'static dyn Analysis> {
+        self.analyses.iter().copied().find(|a| a.name() == run.experiment)
+    }
+
+    fn tell(&self, run: &Run, believed: Beliefs) -> Told {
+        let case = Case { run, believed: &believed };
+        let mut findings = self.analysis(run).map_or(vec![], |a| a.infer(&case));
+        findings.iter_mut().for_each(|f| f.from.push(run.experiment.clone()));
+        let rested = if run.experiment == "open-au-linear" { u64::from(open_au::rested(&case, false)) } else { 0 };
+        let mut quick = Fastest::new();
+        fastest(run, &mut quick);
+        Told { cells: run.cells.len(), samples: run.samples.len(), ended: run.ended.clone(), believed, findings, fastest: quick, rested }
+    }
+
+    /// The findings of the first `n` runs, combined.
+    fn conclude(&self, runs: &[Run], n: usize) -> Findings {
+        let runs = &runs[..n];
         // A second run knew more than the first, unless it was cut short, or the first spoilt what the second looked for.
-        let of = |i: usize| (&runs[i], &self.told[i].findings[..]);
+        let case = |i: usize| Case { run: &runs[i], believed: &self.told[i].believed };
+        let said = |i: usize| &self.told[i].findings[..];
         let again = |i: usize, later: usize| i < later && runs[i].experiment == runs[later].experiment && !runs[later].samples.is_empty();
-        let stands = |i: usize, later: usize| by_name(&runs[i].experiment).is_some_and(|a| !a.replaces(of(later), of(i)));
-        let spoilt: Vec<bool> = (0..runs.len()).map(|l| (0..l).any(|i| again(i, l) && stands(i, l))).collect();
-        let replaced = |i: usize| (0..runs.len()).any(|l| again(i, l) && runs[l].ended == Ended::Complete && !spoilt[l]);
+        let stands = |i: usize, l: usize| self.analysis(&runs[i]).is_some_and(|a| !a.replaces((&case(l), said(l)), (&case(i), said(i))));
+        let spoilt: Vec<bool> = (0..n).map(|l| (0..l).any(|i| again(i, l) && stands(i, l))).collect();
+        let replaced = |i: usize| (0..n).any(|l| again(i, l) && runs[l].ended == Ended::Complete && !spoilt[l]);
         let mut all: Vec<Finding> = vec![];
-        for i in (0..runs.len()).filter(|&i| !spoilt[i] && !replaced(i)) {
-            let against = (0..runs.len()).any(|l| spoilt[l] && again(i, l));
-            all.extend(self.told[i].findings.iter().map(|f| if against { f.clone().contradicted() } else { f.clone() }));
+        for i in (0..n).filter(|&i| !spoilt[i] && !replaced(i)) {
+            let against = (0..n).any(|l| spoilt[l] && again(i, l));
+            all.extend(said(i).iter().map(|f| if against { f.clone().contradicted() } else { f.clone() }));
         }
         combine(&all)
     }

@@ -7,6 +7,7 @@ mod place;
 pub(super) mod tables;
 mod view;
 
+use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
@@ -52,7 +53,7 @@ impl Analysis for ReadBoundary {
         "read-boundary"
     }
 
-    fn infer(&self, run: &Run) -> Vec<Finding> {
+    fn infer(&self, run: &Case) -> Vec<Finding> {
         let view = View::of(run);
         let mut out = vec![];
         let confirm = run.cells.iter().rev().find(|c| kind(c) == Kind::Confirm && confirmed(run, c) > 0.5);
@@ -133,7 +134,7 @@ impl Analysis for ReadBoundary {
         out
     }
 
-    fn figures(&self, run: &Run) -> Vec<Figure> {
+    fn figures(&self, run: &Case) -> Vec<Figure> {
         let mut by_block: BTreeMap<u64, Vec<(f64, f64, f64, f64)>> = BTreeMap::new();
         for c in run.cells.iter().filter(|c| kind(c) == Kind::Row) {
             let e = row_estimate(run, c);

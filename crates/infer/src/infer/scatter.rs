@@ -2,6 +2,7 @@
 
 pub(super) mod tables;
 
+use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
@@ -24,7 +25,7 @@ impl Analysis for Scatter {
         "scatter"
     }
 
-    fn infer(&self, run: &Run) -> Vec<Finding> {
+    fn infer(&self, run: &Case) -> Vec<Finding> {
         let q = Quantity::OddRegions;
         let Some(cell) = run.cells.first() else {
             return vec![Finding::undecided(q, "the region is too small for places that lie apart")];
@@ -70,7 +71,7 @@ impl Analysis for Scatter {
         vec![f.caveat(format!("a stretch below {} or a a difference below {} ms would not show", about(least * apart), three(line / 1e3)))]
     }
 
-    fn figures(&self, run: &Run) -> Vec<Figure> {
+    fn figures(&self, run: &Case) -> Vec<Figure> {
         let points = least(run, 0..u32::MAX).iter().map(|(&at, us)| (at as f64 / MIB as f64, us / 1e3)).collect();
         vec![Figure {
             title: "time of a read by its place".into(),

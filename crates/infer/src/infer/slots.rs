@@ -1,8 +1,9 @@
 //! Where the AUs lie that are written in turn, and how much of each at a time: for the search for open AUs, and for the walk that looks
 //! for where they begin.
 
-use super::beliefs::LINEAR_LEAST;
-use crate::samples::Run;
+use super::beliefs::{Beliefs, Case};
+use crate::finding::Quantity;
+use crate::samples::{FORM, Grid, Run};
 use crate::units::{KIB, MIB};
 
 /// AUs to try at most. Nobody has reported more open ones than 64 (U9: "64+"): a card that keeps just as many open shows it.
@@ -10,6 +11,26 @@ pub const MOST: i64 = 96;
 
 /// Slots are used in steps of 2^LEVELS of them first.
 const LEVELS: u32 = 4;
+
+/// Names in the setting of a run.
+const KEYS: [&str; 5] = ["slot_first", "slot_spacing", "slot_count", "slot_span", "slot_chunk"];
+
+/// Where a run may write, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground {
+    pub start: u64,
+    pub end: u64,
+    pub sector: u64,
+    /// Of the target on the disk.
+    pub offset: u64,
+}
+
+impl Ground {
+    fn of(run: &Run) -> Option<Ground> {
+        let get = |key: &str| run.setting(key);
+        Some(Ground { start: get("start")?, end: get("end")?, sector: get("sector")?, offset: get("offset").unwrap_or(0) })
+    }
+}
 
 /// Where the AUs of the test lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,22 +46,21 @@ pub struct Slots {
 
 impl Slots {
     /// Spreads AUs over the region, several erase blocks apart, so that a wrong erase block still gives different ones.
-    pub fn plan(run_or_setup: &dyn Fn(&str) -> Option<u64>) -> Option<Slots> {
-        let get = |k: &str| run_or_setup(k);
-        let (start, end, sector) = (get("start")?, get("end")?, get("sector")?.max(512));
-        let offset = get("offset").unwrap_or(0);
-        let known = get("erase_block").filter(|&e| e >= 16 * sector);
+    pub fn plan(ground: &Ground, grid: &Grid, believed: &Beliefs) -> Option<Slots> {
+        let Ground { start, end, offset, .. } = *ground;
+        let sector = ground.sector.max(512);
+        let known = grid.unit.filter(|&e| e >= 16 * sector);
         // Where erase blocks begin may be known to some KiB only: those are left out.
-        let about = get("erase_block_about").filter(|_| get("erase_block_offset").is_none());
-        let slack = about.and(get("erase_block_slack")).unwrap_or(0);
+        let about = grid.about.filter(|_| grid.phase.is_none());
+        let slack = about.and(grid.slack).unwrap_or(0);
         // Less than one unit would be combined with the next write to the same AU, and cost more with several AUs in turn.
-        let unit = get("write_unit").unwrap_or(64 * KIB).max(get("access_unit").unwrap_or(0));
+        let unit = believed.write_unit().unwrap_or(64 * KIB).max(believed.whole(Quantity::AccessUnit).unwrap_or(0));
         let room = end.checked_sub(start)?;
-        let filled = get("filled").is_some();
+        let filled = believed.filled().is_some();
         // A FAT zone, if any, lies in the first AUs of the disk.
         let skip = (16 * MIB).max(known.unwrap_or(0) * 2).saturating_sub(offset + start).min(room / 8);
         let (au, phase) = match known {
-            Some(e) => (e, get("erase_block_offset").or(about.map(|a| a + slack)).unwrap_or(0)),
+            Some(e) => (e, grid.phase.or(about.map(|a| a + slack)).unwrap_or(0)),
             // 192 MiB is a multiple of nearly all sizes in use, and more than any; less where there is no room for a few dozen:
             // two places in one AU would count as two.
             None => {
@@ -53,7 +73,7 @@ impl Slots {
         let base = (start + skip).saturating_sub(phase).next_multiple_of(au) + phase;
         let fits = end.checked_sub(base)? / au;
         // Well apart, but as many as are needed: all there may be, where dozens stayed open before.
-        let dozens = [LINEAR_LEAST, "open_aus_linear"].into_iter().filter_map(get).any(|n| n >= 24);
+        let dozens = [believed.linear_least(), believed.whole(Quantity::OpenAusLinear)].into_iter().flatten().any(|n| n >= 24);
         let some = |n: u64| [16, 12, 7, 5, 3, 2, 1].into_iter().find(|s| fits / s >= n);
         let apart = known.and(some(MOST as u64 + 1).filter(|_| dozens).or(some(40))).unwrap_or(1);
         let span = match known {
@@ -66,19 +86,31 @@ impl Slots {
         let most = span / if known.is_some() { 8 } else { 4 };
         let chunk = small.max(unit.min(most));
         // Behind a slow bus such a write would take longer than closing an AU, and hide it: as much as goes in 30 ms.
-        let slow = get("write_ns_per_kib").filter(|ns| chunk / KIB * ns > 40_000_000);
-        let least = get("write_unit").unwrap_or(0).max(4 * KIB);
+        let slow = believed.write_ns_per_kib.filter(|ns| chunk / KIB * ns > 40_000_000);
+        let least = believed.write_unit().unwrap_or(0).max(4 * KIB);
         let chunk = slow.map_or(chunk, |ns| chunk.min(least.max(1 << (30_000_000 / ns * KIB).max(1).ilog2())));
         // Whole units: what begins in the middle of one is no longer in order where other AUs were written in between.
-        let whole = get("write_unit").map(|u| chunk.next_multiple_of(u.max(1))).filter(|&c| c <= most);
+        let whole = believed.write_unit().map(|u| chunk.next_multiple_of(u.max(1))).filter(|&c| c <= most);
         let chunk = whole.unwrap_or(chunk).max(sector) / sector * sector;
         let slots = Slots { first: base, spacing: au * apart, count: fits / apart, span: span / chunk * chunk, chunk };
         (slots.count >= 2).then_some(slots)
     }
 
-    /// Those of a run, from its settings.
-    pub fn of(run: &Run) -> Option<Slots> {
-        Slots::plan(&|k| run.setting(k))
+    /// Those of a run, as it wrote them. Earlier versions planned them anew from what they saved.
+    pub fn of(case: &Case) -> Option<Slots> {
+        if case.form < FORM {
+            return Slots::plan(&Ground::of(case)?, &case.grid(), case.believed);
+        }
+        let get = |key: &str| case.setting(key);
+        let [first, spacing, count, span, chunk] = KEYS.map(get);
+        let (spacing, count, span, chunk) = (spacing.filter(|&s| s > 0)?, count.filter(|&c| c > 0)?, span?, chunk.filter(|&c| c > 0)?);
+        Some(Slots { first: first?, spacing, count, span, chunk })
+    }
+
+    /// For the setting of a run.
+    pub fn done(&self) -> [(&'static str, i64); 5] {
+        let values = [self.first, self.spacing, self.count, self.span, self.chunk];
+        std::array::from_fn(|i| (KEYS[i], values[i] as i64))
     }
 
     /// Slots in the order of use: those far apart first. Where AUs are guessed, two places are then the less likely to lie in one.

@@ -1,5 +1,6 @@
 //! Which writes are worth their time, and whether small linear ones are combined.
 
+use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
@@ -25,13 +26,13 @@ impl Analysis for SmallWrites {
         "small-writes"
     }
 
-    fn infer(&self, run: &Run) -> Vec<Finding> {
+    fn infer(&self, run: &Case) -> Vec<Finding> {
         // An AU that is closed in the middle of a trial is one long write: for the comparison of orders the longest is left out.
         let [linear, random, turns] = [LINEAR, RANDOM, TURNS].map(|o| times(run, o, 1));
         vec![efficient(&times(run, LINEAR, 0)), combines(&linear, &random, &turns)]
     }
 
-    fn figures(&self, run: &Run) -> Vec<Figure> {
+    fn figures(&self, run: &Case) -> Vec<Figure> {
         let series = ORDERS.iter().enumerate().map(|(o, name)| Series {
             name: name.to_string(),
             points: times(run, o as i64, 0).iter().map(|(&s, t)| (s as f64, t.ms)).collect(),

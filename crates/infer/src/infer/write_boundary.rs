@@ -1,11 +1,12 @@
 //! What streams of writes over predicted boundaries and small writes across small ones say. Undecided where most are slow.
 
+use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{Estimate, location, median};
 use crate::infer::steps;
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::{Bytes, KIB, MIB};
 
 /// Judges runs of `write-boundary`.
@@ -21,7 +22,7 @@ impl Analysis for WriteBoundary {
         "write-boundary"
     }
 
-    fn infer(&self, run: &Run) -> Vec<Finding> {
+    fn infer(&self, run: &Case) -> Vec<Finding> {
         let mut out = vec![];
         if run.cells.iter().any(|c| kind(c) == Kind::Cross) {
             out.extend(judge_cross(run));
@@ -30,9 +31,9 @@ impl Analysis for WriteBoundary {
             out.extend(judge_small(run));
         }
         if out.is_empty() {
-            let why = match run.setting("close_cost_us") {
+            let why = match run.believed.number(Quantity::CloseCostMs) {
                 Some(_) => "where erase blocks begin is not known well enough to write across a boundary",
-                None => super::beliefs::unmerged(run),
+                None => run.believed.unmerged(),
             };
             out.push(Finding::undecided(Quantity::EraseBlock, why));
         }
@@ -42,7 +43,7 @@ impl Analysis for WriteBoundary {
         out
     }
 
-    fn figures(&self, run: &Run) -> Vec<Figure> {
+    fn figures(&self, run: &Case) -> Vec<Figure> {
         let points: Vec<(f64, f64)> = run
             .samples
             .iter()
@@ -77,7 +78,7 @@ pub fn kind(c: &Cell) -> Kind {
 /// Largest multiples across which small writes are laid.
 pub const SMALL_MOST: u64 = 128 * KIB;
 
-fn judge_cross(run: &Run) -> Vec<Finding> {
+fn judge_cross(run: &Case) -> Vec<Finding> {
     let mut slow = [(0u32, 0u32); 2];
     let mut odd = [(0u32, 0u32); 2];
     let (mut noisy, mut all) = (0, 0);
@@ -132,7 +133,7 @@ fn judge_cross(run: &Run) -> Vec<Finding> {
     vec![found.evidence(text)]
 }
 
-fn small_estimate(run: &Run, cell: &Cell) -> Estimate {
+fn small_estimate(run: &Case, cell: &Cell) -> Estimate {
     let d: Vec<f64> = run
         .trials(cell.id)
         .iter()
@@ -147,7 +148,7 @@ fn small_estimate(run: &Run, cell: &Cell) -> Estimate {
 /// Share of the writes across no boundary that may be stalls, or open an AU.
 const UNLIKE: f64 = 0.15;
 
-fn judge_small(run: &Run) -> Vec<Finding> {
+fn judge_small(run: &Case) -> Vec<Finding> {
     let cells: Vec<&Cell> = run.cells.iter().filter(|c| kind(c) == Kind::Small).collect();
     let rows: Vec<steps::Row> = cells.iter().map(|c| steps::Row { align: c.bytes("align"), extra: small_estimate(run, c) }).collect();
     let base: Vec<f64> =
@@ -163,7 +164,7 @@ fn judge_small(run: &Run) -> Vec<Finding> {
     let fit = steps::fit(&rows, base);
     match fit.steps.first() {
         // A boundary at the largest multiples tried may be one of larger ones: erase blocks, where none of 16 units are known.
-        Some(s) if s.size >= SMALL_MOST && run.setting("erase_block").is_none_or(|e| e < 16 * s.size) => {
+        Some(s) if s.size >= SMALL_MOST && run.believed.erase_block().is_none_or(|e| e < 16 * s.size) => {
             let why = format!("a boundary at multiples of {} may be one of larger units, or of erase blocks", Bytes(s.size));
             vec![Finding::undecided(Quantity::WriteUnit, why)]
         }

@@ -1,5 +1,6 @@
 //! Where linear writes became slower and stayed so, a cache was full.
 
+use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
@@ -21,7 +22,7 @@ impl Analysis for WriteCache {
         "write-cache"
     }
 
-    fn infer(&self, run: &Run) -> Vec<Finding> {
+    fn infer(&self, run: &Case) -> Vec<Finding> {
         const Q: Quantity = Quantity::WriteCache;
         // Not asked, because the search for open AUs saw a limit or failed for other reasons: nothing to say.
         let Some(cell) = run.cells.first() else { return vec![] };
@@ -44,7 +45,7 @@ impl Analysis for WriteCache {
         vec![filled(f.evidence(text).caveat("a card that slows down when it is hot would look the same"))]
     }
 
-    fn figures(&self, run: &Run) -> Vec<Figure> {
+    fn figures(&self, run: &Case) -> Vec<Figure> {
         let Some(cell) = run.cells.first() else { return vec![] };
         let chunk = cell.bytes("chunk") as f64;
         let points = times(run, cell).iter().enumerate().map(|(i, t)| ((i + 1) as f64 * chunk / MIB as f64, t / 1e3)).collect();

@@ -1,5 +1,6 @@
 //! When a card rewrites and how large its write buffer is: rows of small writes, less what the host costs.
 
+use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
@@ -25,7 +26,7 @@ impl Analysis for WriteTrace {
         "write-trace"
     }
 
-    fn infer(&self, run: &Run) -> Vec<Finding> {
+    fn infer(&self, run: &Case) -> Vec<Finding> {
         if run.cells.is_empty() {
             let q = [Quantity::RewritePolicy, Quantity::WriteBuffer, Quantity::RewriteMs, Quantity::ChipClass];
             return q.map(|q| Finding::undecided(q, "the region is smaller than 16 MiB")).to_vec();
@@ -62,7 +63,7 @@ impl Analysis for WriteTrace {
         out
     }
 
-    fn figures(&self, run: &Run) -> Vec<Figure> {
+    fn figures(&self, run: &Case) -> Vec<Figure> {
         let series = |l: &[Look]| l.iter().enumerate().map(|(i, l)| (i as f64, l.ms)).collect::<Vec<_>>();
         let figure = |title: String, x: &str, points| Figure {
             title,

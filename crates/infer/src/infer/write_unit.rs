@@ -4,6 +4,7 @@ mod model;
 pub(super) mod tables;
 
 use self::model::*;
+use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use super::steps::alignments;
@@ -21,14 +22,14 @@ impl Analysis for WriteUnit {
         "write-unit"
     }
 
-    fn infer(&self, run: &Run) -> Vec<Finding> {
-        let phase = run.setting("erase_block_offset").unwrap_or(0);
+    fn infer(&self, run: &Case) -> Vec<Finding> {
+        let phase = run.believed.whole(Quantity::EraseBlockOffset).unwrap_or(0);
         let writes: Vec<Write> =
             rows(run).iter().map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() }).collect();
         vec![judge(&writes, &Known::of(run))]
     }
 
-    fn figures(&self, run: &Run) -> Vec<Figure> {
+    fn figures(&self, run: &Case) -> Vec<Figure> {
         let points: Vec<(f64, f64, f64, f64)> = by_size(run)
             .iter()
             .map(|(&s, t)| {
@@ -86,9 +87,10 @@ struct Known {
 }
 
 impl Known {
-    fn of(run: &Run) -> Known {
-        let placed = run.setting("erase_block_offset").is_some();
-        Known { placed, erase_block: run.setting("erase_block"), page: run.setting("page"), access_unit: run.setting("access_unit") }
+    fn of(run: &Case) -> Known {
+        let whole = |q: Quantity| run.believed.whole(q);
+        let placed = whole(Quantity::EraseBlockOffset).is_some();
+        Known { placed, erase_block: run.believed.erase_block(), page: whole(Quantity::Page), access_unit: whole(Quantity::AccessUnit) }
     }
 }
 

@@ -68,6 +68,20 @@ pub enum Ended {
     Failed(String),
 }
 
+/// The form of `setting` that is written now.
+pub const FORM: u32 = 2;
+
+/// Erase blocks as a run went by them, in bytes; `None` where it had to do without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grid {
+    pub unit: Option<u64>,
+    /// Where they begin, from the start of the target.
+    pub phase: Option<u64>,
+    /// The same to some KiB only, and how far from it they may begin.
+    pub about: Option<u64>,
+    pub slack: Option<u64>,
+}
+
 /// The samples of one experiment on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -78,8 +92,12 @@ pub struct Run {
     pub ended: Ended,
     /// Accesses that failed and were left out.
     pub faults: Vec<String>,
-    /// What was known of the target when the run began: `size`, `sector`, `offset`, `start`, `end` in bytes, and earlier values.
+    /// What was done: `size`, `sector`, `offset` of the target and `start`, `end` of the region in bytes, `time_ms` allowed, and where the
+    /// AUs lie that were written. Runs of earlier versions hold what was believed then as well.
     pub setting: BTreeMap<String, i64>,
+    /// The form of `setting`: 2 where it holds only what was done.
+    #[serde(default)]
+    pub form: u32,
     /// Places of a cell's samples; a run of fifty thousand is asked for them after every trial.
     #[serde(skip)]
     by_cell: Vec<Vec<u32>>,
@@ -96,6 +114,7 @@ impl Run {
             ended: Ended::Complete,
             faults: vec![],
             setting: BTreeMap::new(),
+            form: FORM,
             by_cell: vec![],
             indexed: 0,
         }
@@ -136,8 +155,21 @@ impl Run {
         out.into_values().collect()
     }
 
+    /// A number of the setting; 0 where it was negative.
     pub fn setting(&self, key: &str) -> Option<u64> {
         self.setting.get(key).map(|&v| v.max(0) as u64)
+    }
+
+    /// The erase blocks that its places were counted in.
+    pub fn grid(&self) -> Grid {
+        // Earlier versions went by what they believed, and saved that.
+        let either = |now: &str, then: &str| self.setting(now).or(self.setting(then));
+        Grid {
+            unit: either("unit", "erase_block"),
+            phase: either("phase", "erase_block_offset"),
+            about: either("phase_about", "erase_block_about"),
+            slack: either("phase_slack", "erase_block_slack"),
+        }
     }
 }
 

@@ -11,7 +11,8 @@ use super::{About, Bench, Experiment, Setup};
 use crate::device::{DeviceError, Fill};
 use crate::finding::Quantity;
 use crate::infer::access_kinds::{KINDS, ROUNDS, SIZES};
-use crate::samples::{Cell, Run};
+use crate::infer::beliefs::Case;
+use crate::samples::Cell;
 use crate::units::{Bytes, KIB, MIB};
 
 pub struct AccessKinds;
@@ -50,14 +51,14 @@ impl Experiment for AccessKinds {
         out
     }
 
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
         run.trials(cell.id).len() < ROUNDS
     }
 
     fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         let len = cell.bytes("len");
-        let unit = b.run.setting("erase_block").filter(|&e| e >= STRETCH).unwrap_or(4 * MIB);
-        let phase = b.run.setting("erase_block_offset").unwrap_or(0);
+        let unit = b.run.grid().unit.filter(|&e| e >= STRETCH).unwrap_or(4 * MIB);
+        let phase = b.run.grid().phase.unwrap_or(0);
         let aus = (b.region.end - b.region.start).saturating_sub(phase + STRETCH) / unit;
         // The same AU for all kinds of a round; away from the start, which may be a FAT zone.
         let au = aus / 4 + (u64::from(n) * 7919) % (aus - aus / 4).max(1);

@@ -13,10 +13,10 @@ mod walk;
 
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
-use crate::finding::{Findings, Quantity};
+use crate::finding::Quantity;
 use crate::infer::au_grid::{FILL, LOOK, Line, PARTS, State, WALK, edges_of, replay, slow_and_all, unit, walk_start, walked};
-use crate::infer::slots::Slots;
-use crate::samples::{Cell, Run};
+use crate::infer::beliefs::{Beliefs, Case};
+use crate::samples::Cell;
 use crate::units::{Bytes, KIB, MIB};
 use walk::*;
 
@@ -63,23 +63,21 @@ impl Experiment for AuGrid {
     }
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
-        let known = |q: Quantity, least: f64| setup.known.value(q, least);
+        let known = |q: Quantity, least: f64| setup.believed.value(q, least);
         let read = known(Quantity::EraseBlock, KNOWN).and(known(Quantity::EraseBlockOffset, KNOWN));
         let Some(cost) = known(Quantity::CloseCostMs, 0.5).filter(|_| read.is_none()) else { return vec![] };
-        let settings = setup.setting();
-        let setting = |k: &str| settings.get(k).map(|&v| v.max(0) as u64);
-        let Some(slots) = Slots::plan(&setting) else { return vec![] };
+        let Some(slots) = setup.slots() else { return vec![] };
         // Writes as long as those that showed the cost: smaller ones may go to a log of their own.
         let chunk = slots.chunk;
         let window = (384 * MIB).min((setup.region.end - setup.region.start) / 4);
-        let stride = if takes_random(setup) { (4 * chunk).max(64 * KIB) } else { chunk };
+        let stride = if setup.believed.takes_random() { (4 * chunk).max(64 * KIB) } else { chunk };
         let walk = walk(window, chunk, stride, (cost * 1e3) as u64);
         // A walk in order pays when as many AUs are open as may be; where nobody knows how many those are, they may be few now.
-        let unknown = stride <= chunk && setting("open_aus_linear").is_none();
-        vec![if unknown { fill(&setting, &walk).unwrap_or(walk) } else { walk }]
+        let unknown = stride <= chunk && setup.believed.number(Quantity::OpenAusLinear).is_none();
+        vec![if unknown { fill(&setup.region, setup.believed, &walk).unwrap_or(walk) } else { walk }]
     }
 
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
         if cell.get("look") == 1 || cell.get("fill") > 0 {
             return run.of(cell.id).next().is_none();
         }
@@ -138,7 +136,7 @@ impl Experiment for AuGrid {
         Ok(())
     }
 
-    fn more(&self, run: &Run) -> Vec<Cell> {
+    fn more(&self, run: &Case) -> Vec<Cell> {
         let Some(first) = run.cells.iter().find(|c| c.bytes("walk") > 0) else {
             let filled = run.cells.first().filter(|c| c.get("fill") > 0);
             return filled.map(|c| walk(c.bytes("then"), c.bytes("chunk"), c.bytes("stride"), c.bytes("cost"))).into_iter().collect();
@@ -153,19 +151,24 @@ impl Experiment for AuGrid {
         }
         let Some(state) = replay(run) else { return vec![] };
         let never = run.cells.iter().all(|c| c.get("fill") == 0);
-        let fill = if never && state.right == 0 && state.quiet > 0 { fill(&|k| run.setting(k), first) } else { None };
+        let fill = if never && state.right == 0 && state.quiet > 0 { fill(&region(run), run.believed, first) } else { None };
         fill.or_else(|| next(state, run)).into_iter().collect()
     }
 
     /// The cost of closing became known since.
-    fn again(&self, run: &Run, known: &Findings) -> bool {
+    fn again(&self, run: &Case, known: &Beliefs) -> bool {
         let unread = known.value(Quantity::EraseBlock, KNOWN).is_none() || known.value(Quantity::EraseBlockOffset, KNOWN).is_none();
         run.samples.is_empty() && unread && known.value(Quantity::CloseCostMs, 0.5).is_some()
     }
 }
 
+/// Where the run may write.
+fn region(run: &Case) -> std::ops::Range<u64> {
+    run.setting("start").unwrap_or(0)..run.setting("end").unwrap_or(0)
+}
+
 /// The next look, if there is something left to know.
-fn next(mut state: State, run: &Run) -> Option<Cell> {
+fn next(mut state: State, run: &Case) -> Option<Cell> {
     if state.edges.missed.len() >= MISSED || state.blind || state.looks >= LOOKS {
         return None;
     }

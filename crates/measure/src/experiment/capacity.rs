@@ -13,6 +13,7 @@ use super::{About, Bench, Experiment, Setup};
 use crate::device::fill::read_stamp;
 use crate::device::{Access, Device, DeviceError, Fill, Op, Timed};
 use crate::finding::Quantity;
+use crate::infer::beliefs::Case;
 use crate::infer::capacity::{
     ANOTHER, CHUNK, CLOSE, FAILS, KEPT, LOOKS, LOST, NOTHING, PLACE, PLACES, READS, SHOWN, STAMP, UNREAD, aliases, all_places, border,
     keeps_nothing, looking, met, read_border, stretch,
@@ -66,7 +67,7 @@ impl Experiment for Capacity {
         vec![Cell::new("all over", &[("from", from as i64), ("stretch", stretch as i64)])]
     }
 
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
         match cell.set.get("look") {
             Some(_) => elsewhere(run).is_some(),
             None if cell.set.contains_key("at") => run.of(cell.id).next().is_none(),
@@ -93,7 +94,7 @@ impl Experiment for Capacity {
         }
     }
 
-    fn more(&self, run: &Run) -> Vec<Cell> {
+    fn more(&self, run: &Case) -> Vec<Cell> {
         let begun = |key: &str| run.cells.iter().any(|c| c.set.contains_key(key));
         let Some(border) = border(run).filter(|_| aliases(run).is_empty()) else {
             let next = match elsewhere(run) {
@@ -179,19 +180,19 @@ fn refused(b: &Bench, at: u64) -> bool {
 }
 
 /// Were these places read back, or enough to decide?
-fn looked(run: &Run, places: &[u64]) -> bool {
+fn looked(run: &Case, places: &[u64]) -> bool {
     let read = |at: &u64| run.samples.iter().any(|s| s.at == *at && s.len == PLACE && s.role != STAMP);
     keeps_nothing(run) || border(run).is_some() || !aliases(run).is_empty() || places.iter().all(read)
 }
 
 /// What is written first: the last place, beyond the flash of every counterfeit, and the one in the middle.
-fn far(run: &Run) -> Vec<u64> {
+fn far(run: &Case) -> Vec<u64> {
     let all = all_places(run);
     [all.last(), all.get(all.len() / 2)].into_iter().flatten().copied().collect()
 }
 
 /// The other places.
-fn rest(run: &Run) -> Vec<u64> {
+fn rest(run: &Case) -> Vec<u64> {
     let far = far(run);
     all_places(run).into_iter().filter(|at| !far.contains(at)).collect()
 }
@@ -236,7 +237,7 @@ fn front(b: &mut Bench, from: u64) -> Result<u64, DeviceError> {
 }
 
 /// Where the next sector lies that may show the stretch; `None` when all were looked at, or one shows it, or places were lost.
-fn elsewhere(run: &Run) -> Option<u64> {
+fn elsewhere(run: &Case) -> Option<u64> {
     let (from, stretch) = stretch(run)?;
     let sector = run.setting("sector")?;
     let read_back = run.samples.iter().any(|s| matches!(s.role, KEPT | ANOTHER));

@@ -7,8 +7,9 @@
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
+use crate::infer::beliefs::Case;
 use crate::infer::fat_zone::{LOOK, PLACES, bracket};
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::{Bytes, KIB, MIB};
 
 pub struct FatZone;
@@ -34,20 +35,20 @@ impl Experiment for FatZone {
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         // Only a card that pays for random writes can have a zone where it does not.
-        let pays = setup.known.value(Quantity::OpenAusRandom, 0.6).is_some_and(|n| n == 0.0);
+        let pays = setup.believed.value(Quantity::OpenAusRandom, 0.6).is_some_and(|n| n == 0.0);
         let room = setup.region.end >= 4 * LOOK;
         if !pays || !room || setup.region.start > 0 || setup.geometry.offset > 0 {
             return vec![];
         }
-        let unit = setup.known.value(Quantity::WriteUnit, 0.5).unwrap_or(0.0) as u64;
+        let unit = setup.believed.value(Quantity::WriteUnit, 0.5).unwrap_or(0.0) as u64;
         // Behind a slow bus the way there would hide what the card does: as much as goes in 10 ms.
-        let slow = crate::infer::beliefs::write_ns_per_kib(setup.runs).filter(|ns| ns * 16 > 10_000_000);
+        let slow = setup.believed.write_ns_per_kib.filter(|ns| ns * 16 > 10_000_000);
         let chunk = slow.map_or(unit.clamp(16 * KIB, 64 * KIB), |ns| 1 << (10_000_000 * KIB / ns).max(1).ilog2());
         let chunk = chunk.max(setup.geometry.sector) as i64;
         vec![cell(0, chunk), cell(-1, chunk)]
     }
 
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
         run.trials(cell.id).len() < if cell.get("at") <= 0 { 2 } else { 1 }
     }
 
@@ -67,7 +68,7 @@ impl Experiment for FatZone {
     }
 
     /// Doubles the distance until a place is not in the zone, then bisects.
-    fn more(&self, run: &Run) -> Vec<Cell> {
+    fn more(&self, run: &Case) -> Vec<Cell> {
         let Some(chunk) = run.cells.first().map(|c| c.bytes("chunk")) else { return vec![] };
         let window = PLACES * chunk;
         let next = match bracket(run) {

@@ -10,7 +10,8 @@
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
-use crate::samples::{Cell, Run};
+use crate::infer::beliefs::Case;
+use crate::samples::Cell;
 use crate::units::{Bytes, MIB};
 
 pub struct Interval;
@@ -38,7 +39,7 @@ impl Experiment for Interval {
         sizes.take_while(|&s| s <= LARGEST.min(room)).map(|s| Cell::new(Bytes(s).to_string(), &[("len", s as i64)])).collect()
     }
 
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
         run.of(cell.id).count() < 12
     }
 

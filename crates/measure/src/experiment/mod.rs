@@ -22,10 +22,10 @@ pub use capacity::readable;
 
 use crate::device::mmc::Multi;
 use crate::device::{Access, Device, DeviceError, Fill, Geometry, Op, Timed};
-use crate::finding::{Findings, Quantity};
-use crate::infer::beliefs::{LINEAR_LEAST, LINEAR_RESTED, SURE, write_ns_per_kib};
-use crate::infer::open_au::rested;
-use crate::samples::{Cell, Run, Sample};
+use crate::finding::Quantity;
+use crate::infer::beliefs::{Beliefs, Case};
+use crate::infer::slots::{Ground, Slots};
+use crate::samples::{Cell, Grid, Sample};
 use crate::units::Nanos;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
@@ -52,10 +52,8 @@ pub struct Setup<'a> {
     pub geometry: &'a Geometry,
     /// Where accesses may go, in bytes.
     pub region: Range<u64>,
-    /// What earlier experiments found.
-    pub known: &'a Findings,
-    /// What they measured.
-    pub runs: &'a [Run],
+    /// What earlier experiments left to believe of the card.
+    pub believed: &'a Beliefs,
     /// Bytes that may still be written.
     pub writes: u64,
 }
@@ -64,45 +62,30 @@ pub struct Setup<'a> {
 pub const MERGES: &[&str] = &["read-boundary", "write-unit", "open-au-linear", "open-au-random"];
 
 impl Setup<'_> {
-    /// The numbers that later inference needs, kept with the run.
+    /// The erase blocks to go by.
+    pub fn grid(&self) -> Grid {
+        let about = self.believed.about();
+        let phase = self.believed.whole(Quantity::EraseBlockOffset);
+        Grid { unit: self.believed.erase_block(), phase, about: about.map(|a| a.0), slack: about.map(|a| a.1) }
+    }
+
+    fn ground(&self) -> Ground {
+        let (region, g) = (&self.region, self.geometry);
+        Ground { start: region.start, end: region.end, sector: g.sector, offset: g.offset }
+    }
+
+    /// Where AUs that are written in turn may lie; `None` where there is no room for two.
+    pub fn slots(&self) -> Option<Slots> {
+        Slots::plan(&self.ground(), &self.grid(), self.believed)
+    }
+
+    /// What is kept with a run: what is done, not what is believed.
     pub fn setting(&self) -> BTreeMap<String, i64> {
-        let mut s = BTreeMap::from([
-            ("size".to_string(), self.geometry.size as i64),
-            ("sector".to_string(), self.geometry.sector as i64),
-            ("offset".to_string(), self.geometry.offset as i64),
-            ("start".to_string(), self.region.start as i64),
-            ("end".to_string(), self.region.end as i64),
-        ]);
-        if let Some(ns) = write_ns_per_kib(self.runs) {
-            s.insert("write_ns_per_kib".to_string(), ns as i64);
-        }
-        let linear = self.runs.iter().filter(|r| r.experiment == "open-au-linear");
-        if let Some(n) = linear.map(|r| rested(r, false)).max().filter(|&n| n > 0) {
-            s.insert(LINEAR_RESTED.to_string(), i64::from(n));
-        }
-        for f in &self.known.0 {
-            // Known to lie between two places only.
-            if let (Quantity::EraseBlockOffset, Some([lo, hi])) = (f.quantity, f.interval) {
-                s.insert("erase_block_about".to_string(), ((lo + hi) / 2.0) as i64);
-                s.insert("erase_block_slack".to_string(), ((hi - lo) / 2.0) as i64);
-            }
-            // Bytes written in one go, and what a cache took of them at once: a limit behind it is no longer hidden.
-            if let (Quantity::WriteCache, Some([_, written])) = (f.quantity, f.interval) {
-                s.insert("filled".to_string(), written as i64);
-                s.insert("cache_from".to_string(), f.at_least.map_or(0, |b| b.0 as i64));
-            }
-            if let (Quantity::OpenAusLinear, Some(least)) = (f.quantity, &f.at_least) {
-                s.insert(LINEAR_LEAST.to_string(), least.0 as i64);
-            }
-            // Every test that counts in erase blocks drifts off with a wrong one; writes below the true unit look like another AU.
-            let least = if matches!(f.quantity, Quantity::EraseBlock | Quantity::WriteUnit) { SURE } else { 0.0 };
-            if let Some(v) = f.number().filter(|_| f.confidence >= least) {
-                // Settings are whole numbers: the cost is kept in microseconds.
-                let (key, v) = if f.quantity == Quantity::CloseCostMs { ("close_cost_us", v * 1e3) } else { (f.quantity.key(), v) };
-                s.insert(key.to_string(), v as i64);
-            }
-        }
-        s
+        let (g, grid) = (self.geometry, self.grid());
+        let place = [("size", g.size), ("sector", g.sector), ("offset", g.offset), ("start", self.region.start), ("end", self.region.end)];
+        let went_by = [("unit", grid.unit), ("phase", grid.phase), ("phase_about", grid.about), ("phase_slack", grid.slack)];
+        let went_by = went_by.into_iter().filter_map(|(k, v)| Some((k, v?)));
+        place.into_iter().chain(went_by).map(|(k, v)| (k.to_string(), v as i64)).collect()
     }
 }
 
@@ -117,19 +100,24 @@ pub trait Experiment: Sync {
     /// The conditions to compare first.
     fn cells(&self, setup: &Setup) -> Vec<Cell>;
 
+    /// What else a run says it did, beside its setup: where its AUs lie.
+    fn places(&self, _setup: &Setup) -> Option<Slots> {
+        None
+    }
+
     /// One trial of one cell.
     fn trial(&self, cell: &Cell, n: u32, bench: &mut Bench) -> Result<(), DeviceError>;
 
     /// Stop rule of a cell: does it want a further trial?
-    fn wants(&self, cell: &Cell, run: &Run) -> bool;
+    fn wants(&self, cell: &Cell, run: &Case) -> bool;
 
     /// A further round of cells, once all have enough.
-    fn more(&self, _run: &Run) -> Vec<Cell> {
+    fn more(&self, _run: &Case) -> Vec<Cell> {
         vec![]
     }
 
     /// Would a second run say more, now that other experiments told what this one had to guess?
-    fn again(&self, _run: &Run, _known: &Findings) -> bool {
+    fn again(&self, _run: &Case, _known: &Beliefs) -> bool {
         false
     }
 
@@ -191,7 +179,8 @@ pub fn by_name(name: &str) -> Option<&'static dyn Experiment> {
 pub struct Bench<'a> {
     pub(crate) device: &'a mut dyn Device,
     pub region: Range<u64>,
-    pub run: &'a Run,
+    /// So far, with what was believed when it began.
+    pub run: &'a Case<'a>,
     pub(crate) cell: u32,
     pub(crate) trial: u32,
     pub(crate) rng: Pcg64Mcg,

@@ -18,8 +18,9 @@ use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::device::mmc::Multi;
 use crate::finding::Quantity;
+use crate::infer::beliefs::Case;
 use crate::infer::multi_block::{HALF, KERNEL, OPENING, WHOLE, WRITE, name, reason};
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::{Bytes, KIB, MIB, SECTOR};
 
 pub struct MultiBlock;
@@ -88,7 +89,7 @@ impl Experiment for MultiBlock {
             .collect()
     }
 
-    fn more(&self, run: &Run) -> Vec<Cell> {
+    fn more(&self, run: &Case) -> Vec<Cell> {
         // One further round, for the forms that could be sent.
         if run.cells.len() > ABOUT_CELLS {
             return vec![];
@@ -118,7 +119,7 @@ impl Experiment for MultiBlock {
         out
     }
 
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
         let refused = form(cell).is_some_and(|m| reason(run, m).is_some());
         let trials = match () {
             _ if cell.get("size") > 0 => 8,
@@ -163,7 +164,7 @@ const ABOUT_CELLS: usize = Multi::ALL.len() + 1;
 
 /// Bytes that every length is written over: what the slowest form writes in [`SECONDS`] and all forms and lengths together in the time
 /// of the run, in whole erase blocks where they are small enough.
-fn stretch(run: &Run, room: u64) -> u64 {
+fn stretch(run: &Case, room: u64) -> u64 {
     // µs a byte of the shortest writes of each form that could be sent.
     let shortest = |c: &Cell| {
         let (mut len, mut us) = (0, 0.0);
@@ -181,7 +182,7 @@ fn stretch(run: &Run, room: u64) -> u64 {
     let fits = if round > 0.0 { fits.min((PLANNED * left / (ROUNDS * round)) as u64) } else { fits };
     let most = fits.clamp(STRETCH[0], STRETCH[1]).min(room / 2).max(SECTOR);
     let most = 1 << most.ilog2();
-    match run.setting("erase_block") {
+    match run.grid().unit {
         Some(e) if e > 0 && e <= most => most / e * e,
         _ => most,
     }
@@ -189,8 +190,8 @@ fn stretch(run: &Run, room: u64) -> u64 {
 
 /// A place for `need` bytes at the start of an AU in the upper three quarters of the region: the start may be a FAT zone.
 fn place(b: &mut Bench, need: u64) -> u64 {
-    let unit = b.run.setting("erase_block").filter(|&e| e >= 64 * KIB).unwrap_or(4 * MIB);
-    let phase = b.run.setting("erase_block_offset").unwrap_or(0) % unit;
+    let unit = b.run.grid().unit.filter(|&e| e >= 64 * KIB).unwrap_or(4 * MIB);
+    let phase = b.run.grid().phase.unwrap_or(0) % unit;
     let (start, end) = (b.region.start, b.region.end);
     let first = start.saturating_sub(phase).next_multiple_of(unit) + phase;
     let room = end.saturating_sub(first).saturating_sub(need) / unit;

@@ -4,7 +4,8 @@ use super::super::Setup;
 use super::super::run::{Limits, run};
 use super::*;
 use crate::device::{Access, Device, Geometry, Op, Timed};
-use crate::finding::{Finding, Findings};
+use crate::finding::Finding;
+use crate::infer::beliefs::Beliefs;
 use crate::infer::pipeline;
 use crate::samples::Ended;
 use crate::units::Nanos;
@@ -106,8 +107,8 @@ impl Device for Card {
 
 fn measured(card: &mut Card) -> Run {
     let geometry = card.geometry.clone();
-    let known = Findings::default();
-    let setup = Setup { geometry: &geometry, region: 64 * MIB..256 * MIB, known: &known, runs: &[], writes: u64::MAX };
+    let known = Beliefs::default();
+    let setup = Setup { geometry: &geometry, region: 64 * MIB..256 * MIB, believed: &known, writes: u64::MAX };
     let stop = AtomicBool::new(false);
     let limits = Limits { deadline: Nanos(3_600_000_000_000), stop: &stop, seed: 5 };
     let run = run(&MultiBlock, &setup, card, &limits, &mut |_| {});

@@ -17,7 +17,8 @@ use self::closing::*;
 use self::control::*;
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
-use crate::finding::{Findings, Quantity};
+use crate::finding::Quantity;
+use crate::infer::beliefs::{Beliefs, Case};
 use crate::infer::open::{Visits, unsettled};
 use crate::infer::open_au::{
     Belief, CLOSING, COMPARED, CONTROL, FEWEST, HELD, REWRITE_MS, SETTLED, at_random, became_slow, fast, left_open, open_in_linear,
@@ -25,7 +26,7 @@ use crate::infer::open_au::{
 };
 use crate::infer::slots::{MOST, Slots};
 use crate::infer::stats::median;
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use std::collections::HashMap;
 
 /// The search in linear order, or in random order inside each AU.
@@ -74,28 +75,30 @@ impl<const RANDOM: bool> Experiment for OpenAu<RANDOM> {
         first_cells(setup)
     }
 
+    fn places(&self, setup: &Setup) -> Option<Slots> {
+        setup.slots()
+    }
     fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         visit(cell, n, b)
     }
 
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
         wants(cell, run)
     }
 
-    fn more(&self, run: &Run) -> Vec<Cell> {
+    fn more(&self, run: &Case) -> Vec<Cell> {
         more(run, RANDOM)
     }
 
-    fn again(&self, run: &Run, known: &Findings) -> bool {
+    fn again(&self, run: &Case, known: &Beliefs) -> bool {
         // AUs were guessed, and one may have counted for two.
-        let guessed = run.setting("erase_block").is_none()
-            && known.value(Quantity::EraseBlock, crate::infer::beliefs::SURE).is_some()
-            && known.get(Quantity::EraseBlockOffset).is_some_and(|f| f.value.is_some() || f.interval.is_some());
+        let guessed = run.grid().unit.is_none()
+            && known.erase_block().is_some()
+            && known.get(Quantity::EraseBlockOffset).is_some_and(|b| b.decided || b.interval.is_some());
         // Or erase blocks turned out to be others than those it went by.
-        let sure = known.value(Quantity::EraseBlock, crate::infer::beliefs::SURE).map(|e| e as u64);
-        let others = sure.zip(run.setting("erase_block")).is_some_and(|(now, then)| now != then);
+        let others = known.erase_block().zip(run.grid().unit).is_some_and(|(now, then)| now != then);
         // A cache that may have hidden the limit is full now.
-        let hidden = run.setting("filled").is_none() && known.get(Quantity::WriteCache).is_some_and(|f| f.interval.is_some());
+        let hidden = run.believed.filled().is_none() && known.filled().is_some();
         guessed || others || hidden
     }
 }
@@ -108,8 +111,7 @@ fn cell(n: i64, random: bool, fresh: bool) -> Cell {
 }
 
 fn first_cells(setup: &Setup) -> Vec<Cell> {
-    let settings = setup.setting();
-    if Slots::plan(&|k| settings.get(k).map(|&v| v as u64)).is_none() {
+    if setup.slots().is_none() {
         return vec![];
     }
     // One AU in linear order cannot close anything after it is open: the measure of a fast visit.
@@ -117,7 +119,7 @@ fn first_cells(setup: &Setup) -> Vec<Cell> {
 }
 
 /// Slots in the order of their last visit, latest first.
-fn recent(run: &Run, slots: &Slots) -> Vec<u64> {
+fn recent(run: &Case, slots: &Slots) -> Vec<u64> {
     let mut seen = std::collections::HashSet::new();
     run.samples.iter().rev().map(|s| slot_of(slots, s)).filter(|s| seen.insert(*s)).collect()
 }
@@ -229,7 +231,7 @@ const SURELY: f64 = 0.0067;
 /// Visits of one trial at the most.
 const LONGEST: usize = 6000;
 
-fn wants(cell: &Cell, run: &Run) -> bool {
+fn wants(cell: &Cell, run: &Case) -> bool {
     let trials = run.trials(cell.id);
     if trials.is_empty() || ![0, 1].contains(&cell.get("random")) {
         return trials.is_empty();
@@ -245,7 +247,7 @@ fn wants(cell: &Cell, run: &Run) -> bool {
 }
 
 /// The largest count that fits and the smallest that does not.
-fn bracket(run: &Run, random: bool) -> (i64, Option<i64>) {
+fn bracket(run: &Case, random: bool) -> (i64, Option<i64>) {
     let mut tried: Vec<i64> = run.cells.iter().filter(|c| c.get("random") == random as i64).map(|c| c.get("n")).collect();
     tried.sort_unstable();
     tried.dedup();
@@ -257,7 +259,7 @@ fn bracket(run: &Run, random: bool) -> (i64, Option<i64>) {
     (fits.unwrap_or(0), over)
 }
 
-fn more(run: &Run, random: bool) -> Vec<Cell> {
+fn more(run: &Case, random: bool) -> Vec<Cell> {
     let Some(slots) = Slots::of(run) else { return vec![] };
     let most = MOST.min(slots.count as i64);
     let tried = |late: i64| run.cells.iter().any(|c| c.get("random") == CONTROL && c.get("late") == late);
@@ -281,7 +283,7 @@ fn more(run: &Run, random: bool) -> Vec<Cell> {
             // One by one at first, then by thirds: the AUs that are open stay, so only the new ones cost.
             let next = if fits < 4 { fits + 1 } else { fits * 4 / 3 };
             // Random order rarely fits more AUs than linear order: that number and the next are the ones to try.
-            let hint = run.setting("open_aus_linear").map_or(0, |k| k as i64);
+            let hint = run.believed.whole(Quantity::OpenAusLinear).map_or(0, |k| k as i64);
             let next = match () {
                 _ if random && fits == hint => fits + 1,
                 _ if random && fits < hint && next > hint => hint,

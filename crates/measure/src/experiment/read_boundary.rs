@@ -17,6 +17,7 @@ mod place;
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
+use crate::infer::beliefs::Case;
 use crate::infer::lattice;
 use crate::infer::read_boundary::{
     BACK, CLEAR, CONTROL, FAR, Kind, ON, OTHER_LENGTHS, POST, PRE, PREDICTED, View, base_time, confirm_estimate, confirmed, kind,
@@ -24,7 +25,7 @@ use crate::infer::read_boundary::{
 };
 use crate::infer::stats::{mad, median};
 use crate::infer::steps::alignments;
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::{Bytes, KIB, MIB, gcd};
 use next::*;
 use std::collections::BTreeSet;
@@ -67,7 +68,7 @@ impl Experiment for ReadBoundary {
         cells
     }
 
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
         let trials = run.of(cell.id).map(|s| s.trial).max().map_or(0, |t| t + 1);
         match kind(cell) {
             Kind::Row => {
@@ -151,7 +152,7 @@ impl Experiment for ReadBoundary {
         Ok(())
     }
 
-    fn more(&self, run: &Run) -> Vec<Cell> {
+    fn more(&self, run: &Case) -> Vec<Cell> {
         let last = run.cells.last().map(kind);
         let view = View::of(run);
         let next = match last {
@@ -202,7 +203,7 @@ impl Experiment for ReadBoundary {
 }
 
 /// Rows of further lengths, once, where the usual ones show nothing.
-fn other_lengths(run: &Run) -> Vec<Cell> {
+fn other_lengths(run: &Case) -> Vec<Cell> {
     let rows = || run.cells.iter().filter(|c| kind(c) == Kind::Row);
     let used: BTreeSet<u64> = rows().map(|c| c.bytes("block")).collect();
     if used.len() > 2 {
@@ -248,19 +249,19 @@ fn random_point(b: &mut Bench, period: u64, phase: u64, room: u64, block: u64) -
 }
 
 /// The shortest period whose first place stands out, or the lattice's own.
-fn shortest(run: &Run, l: &lattice::Lattice) -> u64 {
+fn shortest(run: &Case, l: &lattice::Lattice) -> u64 {
     let parts = run.cells.iter().filter(|c| kind(c) == Kind::Verify && c.bytes("of") == l.period && stands_out(run, c));
     parts.map(|c| l.period / c.bytes("part").max(1)).min().unwrap_or(l.period)
 }
 
 /// Is a place that was slow once slower than its neighbours again and again?
-fn stands_out(run: &Run, cell: &Cell) -> bool {
+fn stands_out(run: &Case, cell: &Cell) -> bool {
     let e = row_estimate(run, cell);
     e.value > 4.0 * e.error && e.value > 0.015 * base_time(run, cell.bytes("block")).max(0.0)
 }
 
 /// Do slow places come in pairs of neighbours? A boundary off the sweep's grid lies inside two reads, which overlap.
-fn in_pairs(run: &Run) -> bool {
+fn in_pairs(run: &Case) -> bool {
     let Some(sweep) = run.cells.iter().find(|c| kind(c) == Kind::Sweep) else { return false };
     let slow = run.cells.iter().filter(|c| kind(c) == Kind::Verify && stands_out(run, c));
     let mut at: Vec<u64> = slow.map(|c| c.bytes("at")).collect();
@@ -270,7 +271,7 @@ fn in_pairs(run: &Run) -> bool {
 }
 
 /// Confirmed hits of the sweeps so far, as a lattice that deserves a check far away.
-fn sweep_lattice(run: &Run) -> Option<lattice::Lattice> {
+fn sweep_lattice(run: &Case) -> Option<lattice::Lattice> {
     let sweeps: Vec<&Cell> = run.cells.iter().filter(|c| kind(c) == Kind::Sweep).collect();
     let (first, last) = (sweeps.first()?, sweeps.last()?);
     let window = first.bytes("from")..last.bytes("from") + last.bytes("count") * last.bytes("step");

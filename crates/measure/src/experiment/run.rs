@@ -3,6 +3,8 @@
 use super::{Bench, Experiment, Setup};
 use crate::chance;
 use crate::device::{Device, DeviceError};
+use crate::infer::beliefs::Case;
+use crate::infer::slots::Slots;
 use crate::samples::{Ended, Run};
 use crate::units::Nanos;
 use rand_pcg::Pcg64Mcg;
@@ -37,6 +39,7 @@ const EMPTY: u32 = 16;
 pub fn run(exp: &dyn Experiment, setup: &Setup, device: &mut dyn Device, limits: &Limits, progress: &mut dyn FnMut(Progress)) -> Run {
     let mut run = Run::new(exp.about().name);
     run.setting = setup.setting();
+    run.setting.extend(exp.places(setup).iter().flat_map(Slots::done).map(|(k, v)| (k.to_string(), v)));
     // What an experiment may plan with: how long it was given.
     let allowed = (limits.deadline - device.now()).0 / 1_000_000;
     run.setting.insert("time_ms".into(), i64::try_from(allowed).unwrap_or(i64::MAX));
@@ -55,7 +58,7 @@ pub fn go_on(
     let name_hash = exp.about().name.bytes().fold(0u64, |h, b| h.wrapping_mul(31).wrapping_add(b as u64));
     let before = run.samples.len() as u64;
     let mut rng = chance::stream(limits.seed, name_hash ^ before);
-    let began = device.now();
+    let (began, believed) = (device.now(), setup.believed);
     let allowed = (limits.deadline - began).secs().max(1e-9);
     let mut trials: Vec<u32> = run.cells.iter().map(|c| run.of(c.id).map(|s| s.trial + 1).max().unwrap_or(0)).collect();
     let mut empty = vec![0; trials.len()];
@@ -73,7 +76,7 @@ pub fn go_on(
             empty.push(0);
         }
         loop {
-            let wants = |c: u32| empty[c as usize] < EMPTY && exp.wants(&run.cells[c as usize], &run);
+            let wants = |c: u32| empty[c as usize] < EMPTY && exp.wants(&run.cells[c as usize], &Case { run: &run, believed });
             let mut pending: Vec<u32> = (first..run.cells.len() as u32).filter(|&c| wants(c)).collect();
             if pending.is_empty() {
                 break;
@@ -97,7 +100,7 @@ pub fn go_on(
                 let mut bench = Bench {
                     device: &mut *device,
                     region: setup.region.clone(),
-                    run: &run,
+                    run: &Case { run: &run, believed },
                     cell: id,
                     trial: n,
                     rng: Pcg64Mcg::new(seed),
@@ -143,7 +146,7 @@ pub fn go_on(
                 progress(Progress { experiment: exp.about().name, spent: spent.min(1.0), left, accesses: run.samples.len() });
             }
         }
-        next = exp.more(&run);
+        next = exp.more(&Case { run: &run, believed });
     }
     run
 }

@@ -11,8 +11,9 @@
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
+use crate::infer::beliefs::Case;
 use crate::infer::scatter::WINDOW;
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::{KIB, MIB};
 
 pub struct Scatter;
@@ -53,7 +54,7 @@ impl Experiment for Scatter {
         vec![Cell::new("places", &set.map(|(k, v)| (k, v as i64)))]
     }
 
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
         run.trials(cell.id).len() < PASSES
     }
 

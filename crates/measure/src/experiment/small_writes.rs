@@ -11,9 +11,10 @@
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
+use crate::infer::beliefs::Case;
 use crate::infer::small_writes::{LINEAR, ORDERS, RANDOM, TURNS, trials};
 use crate::infer::stats::{mad, median};
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::{Bytes, KIB, MIB};
 
 pub struct SmallWrites;
@@ -52,15 +53,15 @@ impl Experiment for SmallWrites {
         out
     }
 
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
         let t = trials(run, cell, 0);
         t.len() < 3 || (t.len() < 6 && mad(&t) > 0.08 * median(&t))
     }
 
     fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         let (order, size) = (cell.get("order"), cell.bytes("size"));
-        let au = b.run.setting("erase_block").filter(|&e| e >= 2 * size).unwrap_or(4 * MIB);
-        let phase = b.run.setting("erase_block_offset").unwrap_or(0);
+        let au = b.run.grid().unit.filter(|&e| e >= 2 * size).unwrap_or(4 * MIB);
+        let phase = b.run.grid().phase.unwrap_or(0);
         // Two buffers of 64 KiB full, so that writes that pay for others are among them.
         let count = (128 * KIB / size).clamp(12, 128).min(au / size - 1).max(2);
         let first = b.region.start.saturating_sub(phase).next_multiple_of(au) + phase;

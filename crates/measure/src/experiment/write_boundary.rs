@@ -10,10 +10,11 @@
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
+use crate::infer::beliefs::Case;
 use crate::infer::slots::Slots;
 use crate::infer::steps::alignments;
 use crate::infer::write_boundary::{Kind, ON, POST, PRE, SMALL_MOST, kind};
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::{Bytes, KIB};
 
 pub struct WriteBoundary;
@@ -39,7 +40,7 @@ impl Experiment for WriteBoundary {
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let mut cells = vec![];
-        let known = |q: Quantity| setup.known.value(q, 0.5);
+        let known = |q: Quantity| setup.believed.value(q, 0.5);
         let Some(cost) = known(Quantity::CloseCostMs) else { return small_cells(setup) };
         let cost = (cost * 1e3) as i64;
         let chunk = chunk(setup);
@@ -56,7 +57,11 @@ impl Experiment for WriteBoundary {
         cells
     }
 
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+    fn places(&self, setup: &Setup) -> Option<Slots> {
+        setup.slots()
+    }
+
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
         let done = run.of(cell.id).map(|s| s.trial).max().map_or(0, |t| t + 1);
         match kind(cell) {
             Kind::Cross => done < 6,
@@ -86,8 +91,7 @@ impl Experiment for WriteBoundary {
             }
             Kind::Small => {
                 let (align, block) = (cell.bytes("align"), cell.bytes("block"));
-                let settings = b.run.setting.clone();
-                let Some(slots) = Slots::plan(&|k| settings.get(k).map(|&v| v.max(0) as u64)) else { return Ok(()) };
+                let Some(slots) = Slots::of(b.run) else { return Ok(()) };
                 // Three different boundaries of this size: rewriting one place is another story.
                 let places = (slots.span / align).max(2) - 1;
                 let mut odd = || {
@@ -106,19 +110,13 @@ impl Experiment for WriteBoundary {
 }
 
 fn chunk(setup: &Setup) -> u64 {
-    let unit = setup.known.value(Quantity::WriteUnit, 0.5).unwrap_or(0.0) as u64;
+    let unit = setup.believed.value(Quantity::WriteUnit, 0.5).unwrap_or(0.0) as u64;
     unit.clamp(16 * KIB, 64 * KIB).max(setup.geometry.sector)
-}
-
-/// Does one AU take random writes without being closed?
-fn takes_random(setup: &Setup) -> bool {
-    let random = setup.known.get(Quantity::OpenAusRandom);
-    random.is_some_and(|f| f.number().or(f.at_least.map(|a| a.0)).is_some_and(|n| n >= 1.0) && f.confidence >= 0.5)
 }
 
 /// Rows of small writes, only where one AU takes random writes: elsewhere each would close it (Q1).
 fn small_cells(setup: &Setup) -> Vec<Cell> {
-    if !takes_random(setup) {
+    if !setup.believed.takes_random() {
         return vec![];
     }
     let block = 2 * setup.geometry.sector.max(512);

@@ -11,8 +11,9 @@
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
+use crate::infer::beliefs::Case;
 use crate::infer::write_cache::{WRITES, step, times};
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::{KIB, MIB};
 
 pub struct WriteCache;
@@ -54,21 +55,21 @@ impl Experiment for WriteCache {
     }
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
-        let orders = [Quantity::OpenAusLinear, Quantity::OpenAusRandom].map(|q| setup.known.get(q));
+        let orders = [Quantity::OpenAusLinear, Quantity::OpenAusRandom].map(|q| setup.believed.get(q));
         // A limit that was seen was not hidden, nor one whose cost was.
-        let cost = setup.known.value(Quantity::CloseCostMs, 0.5).is_some();
-        if cost || orders.iter().any(|f| f.is_some_and(|f| f.value.is_some())) {
+        let cost = setup.believed.value(Quantity::CloseCostMs, 0.5).is_some();
+        if cost || orders.iter().any(|f| f.is_some_and(|b| b.decided)) {
             return vec![];
         }
         // Asked for alone, nothing is known; after a search that failed for other reasons a full cache would not help it.
-        if orders.iter().any(Option::is_some) && !orders.iter().any(|f| f.is_some_and(|f| f.at_least.is_some())) {
+        if orders.iter().any(Option::is_some) && !orders.iter().any(|f| f.is_some_and(|b| b.at_least.is_some())) {
             return vec![];
         }
         let room = setup.region.end - setup.region.start;
         let chunk = (512 * KIB).min(room / 256).max(setup.geometry.sector.max(512));
         let chunk = 1u64 << chunk.ilog2();
         let stretch = STRETCH.min(room / 8) / chunk * chunk;
-        let grid = setup.known.value(Quantity::EraseBlock, crate::infer::beliefs::SURE).map_or(4 * MIB, |e| e as u64).max(chunk);
+        let grid = setup.believed.erase_block().unwrap_or(4 * MIB).max(chunk);
         // Past tables and FATs, yet near the front: a counterfeit card throws away what lies further behind.
         let from = (setup.region.start + (room / 64).clamp((16 * MIB).min(room / 8), 1024 * MIB)).next_multiple_of(grid);
         // A quarter of what may be written is for the searches that come after it.
@@ -79,7 +80,7 @@ impl Experiment for WriteCache {
         vec![Cell::new("fill", &[("from", from as i64), ("stretch", stretch as i64), ("chunk", chunk as i64), ("most", most as i64)])]
     }
 
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
         let times = times(run, cell);
         let written = times.len() as u64 * cell.bytes("chunk");
         written < cell.bytes("most") && step(&times).is_none_or(|i| times.len() < i + AFTER * WRITES)

@@ -13,8 +13,9 @@ use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::device::mmc::Multi;
 use crate::finding::Quantity;
+use crate::infer::beliefs::Case;
 use crate::infer::write_trace::{BAR, OPENING, READ, START, WRITE};
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::{Bytes, KIB, MIB};
 
 pub struct WriteTrace;
@@ -55,7 +56,7 @@ impl Experiment for WriteTrace {
         out
     }
 
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
         let refused = cell.get("raw") > 0 && run.faults.iter().any(|f| f.contains("not supported"));
         let trials = if cell.get("start") > 0 { 1 } else { 2 };
         !refused && run.trials(cell.id).len() < trials
@@ -75,8 +76,8 @@ impl Experiment for WriteTrace {
             return Ok(());
         }
         let writes = cell.bytes("writes");
-        let unit = b.run.setting("erase_block").filter(|&e| e >= 64 * KIB).unwrap_or(MIB);
-        let phase = b.run.setting("erase_block_offset").unwrap_or(0) % unit;
+        let unit = b.run.grid().unit.filter(|&e| e >= 64 * KIB).unwrap_or(MIB);
+        let phase = b.run.grid().phase.unwrap_or(0) % unit;
         let (start, end, need) = (b.region.start, b.region.end, (writes + 1) * len);
         let first = start.saturating_sub(phase).next_multiple_of(unit) + phase;
         let room = end.saturating_sub(first).saturating_sub(need) / unit;

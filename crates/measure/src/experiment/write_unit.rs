@@ -11,10 +11,11 @@
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
+use crate::infer::beliefs::Case;
 use crate::infer::stats::{mad, median};
 use crate::infer::steps::alignments;
 use crate::infer::write_unit::{SCOUT, by_size, writes_of};
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::{KIB, MIB};
 
 pub struct WriteUnit;
@@ -46,7 +47,7 @@ impl Experiment for WriteUnit {
         vec![Cell::new("ladder", &[("largest", largest as i64), ("smallest", sector as i64)])]
     }
 
-    fn wants(&self, cell: &Cell, run: &Run) -> bool {
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
         let passes = run.trials(cell.id).len();
         // A third pass where the sizes scatter.
         let scatter = || by_size(run).values().filter(|t| mad(t) > 0.05 * median(t)).count();
@@ -57,8 +58,8 @@ impl Experiment for WriteUnit {
         let (largest, smallest) = (cell.bytes("largest"), cell.bytes("smallest"));
         let sizes: Vec<u64> = alignments(smallest, largest).into_iter().rev().filter(|s| s.is_multiple_of(smallest)).collect();
         let need: u64 = sizes.iter().map(|&s| s * writes_of(s)).sum::<u64>() + 3 * largest;
-        let unit = b.run.setting("erase_block").filter(|&e| e >= 64 * KIB).unwrap_or(3 * MIB).max(largest);
-        let phase = b.run.setting("erase_block_offset").unwrap_or(0);
+        let unit = b.run.grid().unit.filter(|&e| e >= 64 * KIB).unwrap_or(3 * MIB).max(largest);
+        let phase = b.run.grid().phase.unwrap_or(0);
         let room = (b.region.end - b.region.start).saturating_sub(need + 2 * unit) / unit;
         // Spread over the upper three quarters: the start may be a FAT zone.
         let k = room / 4 + b.below((room - room / 4).max(1));

@@ -1,9 +1,11 @@
 //! The walk: where it goes, which of its writes closed an AU, and the row of boundaries they make.
 
 use super::WALK;
+use crate::finding::Quantity;
+use crate::infer::beliefs::Case;
 use crate::infer::edges::{Between, Edges};
 use crate::infer::stats::median;
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::{KIB, MIB, Nanos};
 
 /// What tells a write that closed an AU from the others.
@@ -16,7 +18,7 @@ pub struct Line {
 }
 
 impl Line {
-    pub fn new(run: &Run, cell: &Cell) -> Line {
+    pub fn new(run: &Case, cell: &Cell) -> Line {
         // The shortest are the usual ones.
         let chunk = run.samples.iter().filter(|s| s.role == WALK).map(|s| s.len).min().unwrap_or(cell.bytes("chunk"));
         let walk: Vec<f64> = run.samples.iter().filter(|s| s.role == WALK && s.len == chunk).map(|s| s.took.micros()).collect();
@@ -37,7 +39,7 @@ impl Line {
     }
 }
 
-pub fn walk_start(run: &Run, cell: &Cell) -> u64 {
+pub fn walk_start(run: &Case, cell: &Cell) -> u64 {
     if cell.get("from") > 0 {
         return cell.bytes("from");
     }
@@ -47,7 +49,7 @@ pub fn walk_start(run: &Run, cell: &Cell) -> u64 {
     (start + room / 8).next_multiple_of(MIB).min(end.saturating_sub(cell.bytes("walk"))) / MIB * MIB
 }
 
-pub fn walked(run: &Run, cell: &Cell) -> u64 {
+pub fn walked(run: &Case, cell: &Cell) -> u64 {
     run.of(cell.id).map(|s| s.at + s.len).max().map_or(0, |m| m.saturating_sub(walk_start(run, cell)))
 }
 
@@ -57,14 +59,14 @@ pub(super) fn skip(cell: &Cell) -> usize {
 }
 
 /// Slow writes of the walk and all of them.
-pub fn slow_and_all(run: &Run, cell: &Cell) -> (usize, usize) {
+pub fn slow_and_all(run: &Case, cell: &Cell) -> (usize, usize) {
     let (line, trials) = (Line::new(run, cell), run.trials(cell.id));
     let later = || trials.iter().flat_map(|t| t.iter().skip(skip(cell)));
     (later().filter(|s| line.slow(s.len, s.took)).count(), later().count())
 }
 
 /// The slow places of a walk as a row of boundaries.
-pub fn edges_of(run: &Run, cell: &Cell) -> Option<Edges> {
+pub fn edges_of(run: &Case, cell: &Cell) -> Option<Edges> {
     let mut hits: Vec<Between> = vec![];
     // With gaps the second write into an AU may be the one that pays: it makes it one in random order.
     let mut before: Option<u64> = None;
@@ -87,6 +89,6 @@ pub fn edges_of(run: &Run, cell: &Cell) -> Option<Edges> {
 }
 
 /// The unit that sizes are multiples of.
-pub fn unit(run: &Run) -> u64 {
-    run.setting("write_unit").or(run.setting("page")).unwrap_or(4 * KIB).max(run.setting("sector").unwrap_or(512))
+pub fn unit(run: &Case) -> u64 {
+    run.believed.write_unit().or(run.believed.whole(Quantity::Page)).unwrap_or(4 * KIB).max(run.setting("sector").unwrap_or(512))
 }

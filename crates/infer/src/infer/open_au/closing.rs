@@ -12,7 +12,7 @@ pub const FEWEST: usize = 5;
 
 /// Milliseconds by which a write that closes an AU of one write is slower than one that closes none, with its interval, and from how
 /// many closings.
-pub(super) fn after_one_write(run: &Run, slots: &Slots, line: f64) -> Option<(f64, [f64; 2], usize)> {
+pub(super) fn after_one_write(run: &Case, slots: &Slots, line: f64) -> Option<(f64, [f64; 2], usize)> {
     let cell = run.cells.iter().find(|c| c.get("random") == CLOSING)?;
     let of = |role: u8, slow: bool| {
         let role = run.of(cell.id).filter(move |s| s.role == role);
@@ -24,17 +24,17 @@ pub(super) fn after_one_write(run: &Run, slots: &Slots, line: f64) -> Option<(f6
     }
     let cost = median(&slow) - median(&fast);
     let mut interval = bootstrap_difference(&slow, &fast)?;
-    if run.setting("write_unit").is_none() {
+    if run.believed.write_unit().is_none() {
         // Of the unit only that it is no longer than the write is known.
-        let au = run.setting("erase_block").filter(|e| *e > slots.chunk)?;
+        let au = run.believed.erase_block().filter(|e| *e > slots.chunk)?;
         interval[1] *= au as f64 / (au - slots.chunk) as f64;
     }
     Some((cost, interval, slow.len()))
 }
 
 /// An AU of which as much was written as of any in this run costs so much less to close: the factor at the most.
-pub(super) fn filled(run: &Run, slots: &Slots) -> Option<f64> {
-    let au = run.setting("erase_block")?;
+pub(super) fn filled(run: &Case, slots: &Slots) -> Option<f64> {
+    let au = run.believed.erase_block()?;
     let mut of: HashMap<u64, u64> = HashMap::new();
     for s in writes(run) {
         *of.entry(au_of(run, slots, s)).or_default() += s.len;

@@ -12,9 +12,9 @@ pub const COMPARED: i64 = 3;
 pub const HELD: i64 = 5;
 
 /// AUs that stayed open in linear order, before this run.
-pub fn open_in_linear(run: &Run) -> i64 {
-    let known = [Quantity::OpenAusLinear.key(), LINEAR_LEAST, LINEAR_RESTED];
-    known.iter().filter_map(|k| run.setting(k)).max().unwrap_or(0) as i64
+pub fn open_in_linear(run: &Case) -> i64 {
+    let known = [run.believed.whole(Quantity::OpenAusLinear), run.believed.linear_least(), run.believed.rested];
+    known.into_iter().flatten().max().unwrap_or(0) as i64
 }
 
 /// Does the table throw out any AU?
@@ -23,7 +23,7 @@ pub fn at_random(belief: &Belief) -> bool {
 }
 
 /// Did as many AUs in linear order as before come to rest again? `None` where that was not tried to the end.
-pub(super) fn still_open(run: &Run, line: f64) -> Option<bool> {
+pub(super) fn still_open(run: &Case, line: f64) -> Option<bool> {
     let cell = run.cells.iter().find(|c| c.get("random") == HELD)?;
     let n = cell.get("n") as usize;
     let slow: Vec<bool> = run.of(cell.id).filter(|s| s.role > 0).map(|s| s.took.micros() > line).collect();
@@ -42,18 +42,18 @@ fn programs_in(bytes: u64) -> f64 {
 
 /// Milliseconds of a write and of reading as much, where each write takes longer than programming twice as much, or the two units that it
 /// may touch, of 256 KiB where they are not known. Behind a full cache nothing is told.
-pub fn rewrites(run: &Run) -> Option<(f64, f64)> {
-    let cell = run.cells.iter().find(|c| c.get("random") == COMPARED).filter(|_| run.setting("filled").is_none())?;
+pub fn rewrites(run: &Case) -> Option<(f64, f64)> {
+    let cell = run.cells.iter().find(|c| c.get("random") == COMPARED).filter(|_| run.believed.filled().is_none())?;
     let of = |write: bool| run.of(cell.id).filter(move |s| s.role > 0 && written(s) == write);
     let ms = |s: &Sample| s.took.micros() / 1e3;
     let (writes, reads): (Vec<f64>, Vec<f64>) = (of(true).map(ms).collect(), of(false).map(ms).collect());
     let (write, read) = (median(&writes), median(&reads));
-    let programs = 2.0 * programs_in(run.setting("write_unit").unwrap_or(256 * KIB).max(of(true).next()?.len));
+    let programs = 2.0 * programs_in(run.believed.write_unit().unwrap_or(256 * KIB).max(of(true).next()?.len));
     (writes.len() >= 3 && writes.iter().all(|w| w - read > REWRITE_MS + programs)).then_some((write, read))
 }
 
 /// Bytes between slow writes to one AU alone, where they come as regularly as a buffer fills, and cost what closing costs.
-pub(super) fn pays_every(run: &Run, line: f64, closing: f64) -> Option<u64> {
+pub(super) fn pays_every(run: &Case, line: f64, closing: f64) -> Option<u64> {
     let cell = run.cells.iter().find(|c| c.get("random") == CONTROL && c.get("late") == 1)?;
     let slow: Vec<&Sample> = run.of(cell.id).filter(|s| s.role > 0 && s.took.micros() > line).collect();
     let apart: Vec<u64> = slow.windows(2).map(|w| w[1].at.saturating_sub(w[0].at)).collect();
@@ -65,7 +65,7 @@ pub(super) fn pays_every(run: &Run, line: f64, closing: f64) -> Option<u64> {
 
 /// Every how many writes one is slow, where that is so whatever the number of AUs: a log or a buffer is emptied (G11), and nothing closed.
 /// Closings come as often as AUs do that are not open. With what such a pause takes, in µs.
-pub(super) fn regular(run: &Run, line: f64) -> Option<(usize, f64)> {
+pub(super) fn regular(run: &Case, line: f64) -> Option<(usize, f64)> {
     let counted = |s: &&Sample| run.cell(s.cell).is_none_or(|c| c.get("random") != CLOSING);
     let slow: Vec<(usize, &Sample)> = writes(run).filter(counted).enumerate().filter(|(_, s)| s.took.micros() > line).collect();
     let pauses: Vec<f64> = slow.iter().map(|s| s.1.took.micros()).collect();
@@ -78,12 +78,12 @@ pub(super) fn regular(run: &Run, line: f64) -> Option<(usize, f64)> {
 }
 
 /// Median time in µs of the slowest of the control cells that were measured.
-pub(super) fn once_more(run: &Run) -> Option<f64> {
+pub(super) fn once_more(run: &Case) -> Option<f64> {
     let controls = run.cells.iter().filter(|c| c.get("random") == CONTROL);
     controls.map(|c| later(run, |x| x.id == c.id)).filter(|t| t.len() >= 3).map(|t| median(&t)).max_by(f64::total_cmp)
 }
 
 /// `once_more` where it is slow now: a cache is full. Writes that are combined cost little and much by turns from the first.
-pub fn became_slow(run: &Run, line: f64) -> Option<f64> {
+pub fn became_slow(run: &Case, line: f64) -> Option<f64> {
     once_more(run).filter(|&t| t > line && t > 1.3 * quantile(&fast(run), 0.8))
 }

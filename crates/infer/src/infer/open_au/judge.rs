@@ -9,7 +9,7 @@ use crate::samples::Ended;
 
 /// What the visits in one order show.
 struct Seen<'a> {
-    run: &'a Run,
+    run: &'a Case<'a>,
     random: bool,
     q: Quantity,
     slots: Slots,
@@ -28,7 +28,7 @@ struct Seen<'a> {
 }
 
 /// The findings of one order.
-pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
+pub fn judge(run: &Case, random: bool) -> Vec<Finding> {
     let q = if random { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
     let seen = match Seen::of(run, q) {
         Ok(seen) => seen,
@@ -41,7 +41,7 @@ pub fn judge(run: &Run, random: bool) -> Vec<Finding> {
 
 impl<'a> Seen<'a> {
     /// The error says why nothing can be told, where too little was measured.
-    fn of(run: &'a Run, q: Quantity) -> Result<Seen<'a>, &'static str> {
+    fn of(run: &'a Case<'a>, q: Quantity) -> Result<Seen<'a>, &'static str> {
         let random = q == Quantity::OpenAusRandom;
         let slots = Slots::of(run).ok_or("the region has no room for two AUs")?;
         let fast = fast(run);
@@ -96,7 +96,7 @@ impl<'a> Seen<'a> {
 
     /// No AU stays open at all. Both orders see the same: the first one says what it means.
     fn rewritten(&self, why: String) -> Vec<Finding> {
-        let known = self.run.setting(Quantity::Mapping.key()) == Some(3) && self.random;
+        let known = self.run.believed.whole(Quantity::Mapping) == Some(3) && self.random;
         let mapping = Finding::decided(Quantity::Mapping, 3.0, 0.85).evidence(why.clone());
         [Finding::decided(self.q, 0.0, 0.85).evidence(why)].into_iter().chain((!known).then_some(mapping)).collect()
     }
@@ -106,7 +106,7 @@ impl<'a> Seen<'a> {
     fn not_closings(&self) -> Option<Vec<Finding>> {
         let Seen { run, base, largest, .. } = *self;
         let unlimited = self.k == self.most;
-        if run.setting("write_unit").zip(run.setting("erase_block")).is_some_and(|(w, e)| w >= e) {
+        if run.believed.write_unit().zip(run.believed.erase_block()).is_some_and(|(w, e)| w >= e) {
             return Some(self.rewritten("a write costs as much as one of a whole erase block, so every write pays".into()));
         }
         if let Some((write, read)) = rewrites(run).filter(|_| unlimited && largest >= 4) {
@@ -125,7 +125,7 @@ impl<'a> Seen<'a> {
             );
         }
         // Closing copies most of an AU, at 100 MB/s at best: would that have stood out of a write through this host?
-        let closing = run.setting("erase_block").unwrap_or(4 * MIB) as f64 / 100.0;
+        let closing = run.believed.erase_block().unwrap_or(4 * MIB) as f64 / 100.0;
         if unlimited && base > 0.7 * closing {
             return Some(self.neither(format!(
                 "a write of {} takes {} ms through this host; closing an AU would hardly stand out",

@@ -1,12 +1,13 @@
 //! The walk: where it goes, which of its writes closed an AU, and the row of boundaries they make.
 
 use super::MOST_OPEN;
-use crate::experiment::Setup;
 use crate::finding::Quantity;
 use crate::infer::au_grid::slow_and_all;
+use crate::infer::beliefs::{Beliefs, Case};
 use crate::infer::edges::Edges;
-use crate::samples::{Cell, Run};
+use crate::samples::Cell;
 use crate::units::Bytes;
+use std::ops::Range;
 
 pub fn walk(window: u64, chunk: u64, stride: u64, cost_us: u64) -> Cell {
     let set = [("walk", window as i64), ("chunk", chunk as i64), ("cost", cost_us as i64), ("stride", stride as i64)];
@@ -14,9 +15,9 @@ pub fn walk(window: u64, chunk: u64, stride: u64, cost_us: u64) -> Cell {
 }
 
 /// What is written in order pays for an AU only when as many are open as may be. So many are opened beforehand, elsewhere.
-pub fn fill(setting: &dyn Fn(&str) -> Option<u64>, walk: &Cell) -> Option<Cell> {
-    let (start, end, chunk) = (setting("start")?, setting("end")?, walk.bytes("chunk"));
-    let n = setting("open_aus_linear").unwrap_or(MOST_OPEN) + 1;
+pub fn fill(region: &Range<u64>, believed: &Beliefs, walk: &Cell) -> Option<Cell> {
+    let (start, end, chunk) = (region.start, region.end, walk.bytes("chunk"));
+    let n = believed.whole(Quantity::OpenAusLinear).unwrap_or(MOST_OPEN) + 1;
     let apart = (end - start) / 4 / n / chunk * chunk;
     let from = (start + (end - start) / 8 * 5).next_multiple_of(chunk);
     let mut set = vec![("fill", n as i64), ("from", from as i64), ("apart", apart as i64), ("then", walk.get("walk"))];
@@ -24,15 +25,9 @@ pub fn fill(setting: &dyn Fn(&str) -> Option<u64>, walk: &Cell) -> Option<Cell> 
     (apart > 0).then(|| Cell::new(format!("{n} AUs elsewhere"), &set))
 }
 
-/// Does one AU take random writes without being closed?
-pub fn takes_random(setup: &Setup) -> bool {
-    let random = setup.known.get(Quantity::OpenAusRandom);
-    random.is_some_and(|f| f.number().or(f.at_least.map(|a| a.0)).is_some_and(|n| n >= 1.0) && f.confidence >= 0.5)
-}
-
 /// The steps of a second walk, where AUs are fewer than ten of the first: a boundary known to two of them is not known well enough
 /// to be looked for elsewhere.
-pub fn finer(run: &Run, cell: &Cell) -> Option<u64> {
+pub fn finer(run: &Case, cell: &Cell) -> Option<u64> {
     let (chunk, (slow, all)) = (cell.bytes("chunk"), slow_and_all(run, cell));
     if run.cells.len() > 1 || cell.bytes("stride") <= chunk {
         None

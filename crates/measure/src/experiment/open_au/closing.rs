@@ -7,7 +7,7 @@ use super::*;
 const ENOUGH: usize = 12;
 
 /// Once the limit `fits` is known: as many AUs as turn the table over, then those that tell.
-pub(super) fn closing(run: &Run, slots: &Slots, random: bool, fits: i64) -> Option<Cell> {
+pub(super) fn closing(run: &Case, slots: &Slots, random: bool, fits: i64) -> Option<Cell> {
     let tried = run.cells.iter().any(|c| c.get("random") == CLOSING);
     if random || fits == 0 || tried || slots.count as i64 <= fits + 1 {
         return None;
@@ -20,8 +20,8 @@ pub(super) fn closing(run: &Run, slots: &Slots, random: bool, fits: i64) -> Opti
 }
 
 /// One unit where it is known, for the cost is that of an AU of which one unit was written.
-fn length(run: &Run, slots: &Slots) -> u64 {
-    run.setting("write_unit").filter(|u| slots.chunk.is_multiple_of(*u)).unwrap_or(slots.chunk)
+fn length(run: &Case, slots: &Slots) -> u64 {
+    run.believed.write_unit().filter(|u| slots.chunk.is_multiple_of(*u)).unwrap_or(slots.chunk)
 }
 
 /// Opens AUs, those used longest ago last; then writes on in the last one. Nothing where half of the time left is too short.

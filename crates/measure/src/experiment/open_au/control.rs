@@ -13,7 +13,7 @@ pub(super) const HELD_ROUNDS: usize = 12;
 
 /// Fewer AUs stay open in random order than did in linear order: does the card keep fewer, or does it hold on to those written before?
 /// Linear order once more tells. A table that throws out at random holds on to none, and takes long to come to rest.
-pub(super) fn held(run: &Run, slots: &Slots, random: bool, fits: i64) -> Option<Cell> {
+pub(super) fn held(run: &Case, slots: &Slots, random: bool, fits: i64) -> Option<Cell> {
     let n = open_in_linear(run).min(slots.count as i64);
     let tried = run.cells.iter().any(|c| c.get("random") == HELD);
     if !random || fits == 0 || n <= fits || tried || at_random(&Belief::of(run, true)?) {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub fn confirm_cell(view: &View, run: &Run, period: u64, phase: u64) -> Cell {
+pub fn confirm_cell(view: &View, run: &Case, period: u64, phase: u64) -> Cell {
     let offset = run.setting("offset").unwrap_or(0);
     // A sweep's phase is the target's own; the rows' grid is that of the whole disk.
     let swept = run.cells.iter().any(|c| kind(c) == Kind::Sweep);
@@ -14,7 +14,7 @@ pub fn confirm_cell(view: &View, run: &Run, period: u64, phase: u64) -> Cell {
     )
 }
 
-pub fn sweep_cell(view: &View, run: &Run, index: usize) -> Option<Cell> {
+pub fn sweep_cell(view: &View, run: &Case, index: usize) -> Option<Cell> {
     let (start, end) = (run.setting("start")?, run.setting("end")?);
     let window = WINDOWS.get(index)?;
     let done = if index == 0 { 0 } else { WINDOWS[index - 1] };
@@ -38,7 +38,7 @@ pub fn sweep_cell(view: &View, run: &Run, index: usize) -> Option<Cell> {
     ))
 }
 
-pub fn next_window(view: &View, run: &Run) -> Vec<Cell> {
+pub fn next_window(view: &View, run: &Case) -> Vec<Cell> {
     let done = run.cells.iter().filter(|c| kind(c) == Kind::Sweep).count();
     // The longest stretch is for cards whose reads show anything at all.
     if done + 1 == WINDOWS.len() && view.fit.steps.is_empty() && !run.cells.iter().any(|c| kind(c) == Kind::Verify && stands_out(run, c)) {
@@ -48,7 +48,7 @@ pub fn next_window(view: &View, run: &Run) -> Vec<Cell> {
 }
 
 /// The rows of small boundaries once more, of the block size that shows most.
-pub fn fine_cells(view: &View, run: &Run) -> Vec<Cell> {
+pub fn fine_cells(view: &View, run: &Case) -> Vec<Cell> {
     let rows = run.cells.iter().filter(|c| kind(c) == Kind::Row && c.bytes("block") == view.block && c.bytes("align") <= 128 * KIB);
     let fine = |c: &Cell| Cell {
         label: format!("{}, closer", c.label),
@@ -59,7 +59,7 @@ pub fn fine_cells(view: &View, run: &Run) -> Vec<Cell> {
 }
 
 /// The slowest reads of the last sweep, to be read again next to their neighbours.
-pub fn verify_cells(run: &Run) -> Vec<Cell> {
+pub fn verify_cells(run: &Case) -> Vec<Cell> {
     let Some(sweep) = run.cells.iter().rev().find(|c| kind(c) == Kind::Sweep) else { return vec![] };
     let times: Vec<(u64, f64)> = run.of(sweep.id).map(|s| (s.at + s.len / 2, s.took.micros())).collect();
     let all: Vec<f64> = times.iter().map(|t| t.1).collect();
@@ -76,7 +76,7 @@ pub fn verify_cells(run: &Run) -> Vec<Cell> {
 }
 
 /// Places at the first fraction of each shorter period; none when they were looked at already.
-pub fn part_cells(run: &Run, l: &lattice::Lattice) -> Vec<Cell> {
+pub fn part_cells(run: &Case, l: &lattice::Lattice) -> Vec<Cell> {
     let Some(sweep) = run.cells.iter().rev().find(|c| kind(c) == Kind::Sweep) else { return vec![] };
     if run.cells.iter().any(|c| c.bytes("of") == l.period) {
         return vec![];

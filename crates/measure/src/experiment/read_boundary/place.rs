@@ -6,7 +6,7 @@
 use super::*;
 
 /// The shortest reads, across every place where a boundary may lie by a longer one.
-pub fn cells(run: &Run, confirm: &Cell) -> Vec<Cell> {
+pub fn cells(run: &Case, confirm: &Cell) -> Vec<Cell> {
     let sector = run.setting("sector").unwrap_or(512).max(512);
     let (block, period) = (confirm.bytes("block"), confirm.bytes("period"));
     let room = run.setting("end").unwrap_or(0).saturating_sub(run.setting("start").unwrap_or(0));

@@ -72,12 +72,14 @@ impl Seen<'_> {
         let contrast = ((slow / base - 1.5) / 4.5).clamp(dear, 1.0);
         let limited = (1.0 - self.belief.by.p.last().map_or(0.0, |l| l.1)) * (0.4 + 0.6 * contrast);
         // Where AUs end is not known: one that lies across a boundary counts for two.
-        let placed = run.setting("erase_block_offset").or(run.setting("erase_block_about"));
+        let grid = run.grid();
+        let placed = grid.phase.or(grid.about);
         // Or two places lie in one AU, where they had to be close.
         // Or neighbours share what is kept open for them, on a card too small to spread the AUs.
         let apart = self.slots.apart(k as usize + 1);
         let close = |e: u64| apart < 12 * e && k > 8;
-        let known = match run.setting("erase_block").zip(placed) {
+        // Nor where the places were counted in others than those that are believed in now.
+        let known = match grid.unit.filter(|u| run.believed.erase_block() == Some(*u)).zip(placed) {
             Some((e, _)) if close(e) => 0.89,
             Some(_) => 1.0,
             None if apart >= 64 * MIB => 0.89,
@@ -109,7 +111,7 @@ impl Seen<'_> {
 
     /// Were the writes shorter than a unit?
     fn short(&self) -> bool {
-        self.slots.chunk < self.run.setting("write_unit").unwrap_or(16 * KIB)
+        self.slots.chunk < self.run.believed.write_unit().unwrap_or(16 * KIB)
     }
 
     /// Dozens, of which only those that came to rest are sure.
@@ -139,11 +141,12 @@ impl Seen<'_> {
         let Seen { run, random, k, top, base, .. } = *self;
         let (slow, chunk, once_more) = (median(over), self.slots.chunk, once_more(run));
         // A card that writes a unit once only takes a write that begins in the middle of one for random order.
-        let on_units = |unit: u64| chunk.is_multiple_of(unit) && run.setting("erase_block_slack").is_none();
-        let in_order = random || k > 1 || run.setting("write_unit").is_some_and(on_units) && run.setting("erase_block_offset").is_some();
+        let grid = run.grid();
+        let on_units = |unit: u64| chunk.is_multiple_of(unit) && grid.slack.is_none();
+        let in_order = random || k > 1 || run.believed.write_unit().is_some_and(on_units) && grid.phase.is_some();
         // A cache that was filled before may have had room again, and was full in the middle of the search.
         // Nor is it known that the run ended before a cache was full, where one AU was not tried once more.
-        let guessed = run.setting("filled").is_some() || once_more.is_none() || self.short() || !in_order || self.held().is_none();
+        let guessed = run.believed.filled().is_some() || once_more.is_none() || self.short() || !in_order || self.held().is_none();
         let most_sure = if self.half_tried() {
             0.8
         } else if guessed {
@@ -176,7 +179,7 @@ impl Seen<'_> {
         let sure = f.confidence;
         let mapping = self.mapping(w, trust, once_more.is_none(), text.clone());
         let mut f = f.evidence(text);
-        if run.setting("erase_block").is_none() {
+        if grid.unit.is_none() {
             f = f.caveat(format!("erase block not known: AUs were taken {} apart", Bytes(self.slots.spacing)));
         }
         let seen = self.line.map_or((0, 0), |l| stalls(run, l));
@@ -203,12 +206,12 @@ impl Seen<'_> {
 
     /// Not even one AU in linear order stays open: every write pays. In random order that may be so with either kind.
     fn always(&self) -> bool {
-        self.k == 0 && (!self.random || self.run.setting(Quantity::OpenAusLinear.key()) == Some(0))
+        self.k == 0 && (!self.random || self.run.believed.whole(Quantity::OpenAusLinear) == Some(0))
     }
 
     /// What linear order pays, which would tell what it means that random order always pays, is not known.
     fn either(&self) -> bool {
-        let linear = || self.run.setting(Quantity::OpenAusLinear.key()).or(self.run.setting(LINEAR_LEAST).filter(|&n| n >= 4));
+        let linear = || self.run.believed.whole(Quantity::OpenAusLinear).or(self.run.believed.linear_least().filter(|&n| n >= 4));
         self.k == 0 && self.random && linear().is_none()
     }
 
@@ -221,7 +224,7 @@ impl Seen<'_> {
             return Finding::undecided(Quantity::Mapping, BARELY);
         }
         // Both orders together would make more of it than either knows. Random order alone may pay for another reason.
-        let alone = self.random && self.k == 0 && self.run.setting(Quantity::OpenAusLinear.key()).is_none();
+        let alone = self.random && self.k == 0 && self.run.believed.whole(Quantity::OpenAusLinear).is_none();
         let most = if trust < 0.75 || ended || self.short() {
             0.65
         } else if alone {

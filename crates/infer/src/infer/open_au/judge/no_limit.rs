@@ -22,7 +22,7 @@ impl Seen<'_> {
         if largest == 1 {
             return vec![Finding::undecided(self.q, "the run ended before two AUs were tried")];
         }
-        let in_aus = run.setting("erase_block").is_some();
+        let in_aus = run.believed.erase_block().is_some();
         if top < 0.5 {
             let why = "slow writes came and went: the times do not agree";
             let ended = "the run ended before the slow writes could be told from stalls";
@@ -38,8 +38,8 @@ impl Seen<'_> {
             return vec![Finding::undecided(self.q, why.clone()), Finding::decided(Quantity::Mapping, 1.0, 0.7).evidence(why)];
         }
         // A fast cache in front (SLC, or a small-write log) takes all that such a test writes and hides what lies behind it.
-        let filled = run.setting("filled").unwrap_or(0);
-        if let Some(cache) = run.setting("cache_from").filter(|&c| c > 0) {
+        let (filled, from) = run.believed.filled().unwrap_or((0, 0));
+        if let Some(cache) = Some(from).filter(|&c| c > 0) {
             let why = format!("a write cache took {} and hides what lies behind it even when it is full", Bytes(cache));
             return self.neither(why);
         }
