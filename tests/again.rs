@@ -5,6 +5,7 @@ mod common;
 
 use common::probe_within;
 use nandscope::finding::{Finding, Findings, Quantity};
+use nandscope::infer;
 use nandscope::infer::beliefs::{Beliefs, Case, SURE};
 use nandscope::infer::pipeline::{self, Analysis, Inference};
 use nandscope::samples::Run;
@@ -29,7 +30,7 @@ impl Analysis for Says {
 /// The findings by all analyses, but one.
 fn with(name: &'static str, says: Vec<Finding>, runs: &[Run]) -> Findings {
     let other: &'static dyn Analysis = Box::leak(Box::new(Says { name, says }));
-    let all = pipeline::ALL.iter().map(|a| if a.name() == name { other } else { *a });
+    let all = infer::ALL.iter().map(|a| if a.name() == name { other } else { *a });
     Inference::with(all.collect()).of(runs)
 }
 

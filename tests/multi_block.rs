@@ -3,7 +3,6 @@
 mod common;
 
 use nandscope::device::{Access, Device, Fill, Machine, Op, SimDevice};
-use nandscope::experiment;
 use nandscope::finding::{Finding, Quantity};
 use nandscope::infer::pipeline;
 use nandscope::samples::{Ended, Run};

@@ -34,3 +34,24 @@ pub mod write_boundary;
 pub mod write_cache;
 pub mod write_trace;
 pub mod write_unit;
+
+use pipeline::Analysis;
+
+/// One for each experiment, in the same order: a new one is a file of its own and two lines here.
+pub const ALL: &[&dyn Analysis] = &[
+    &capacity::Capacity,
+    &read_boundary::ReadBoundary,
+    &write_unit::WriteUnit,
+    &open_au::OpenAu::<false>,
+    &open_au::OpenAu::<true>,
+    &au_grid::AuGrid,
+    &write_boundary::WriteBoundary,
+    &fat_zone::FatZone,
+    &write_cache::WriteCache,
+    &multi_block::MultiBlock,
+    &write_trace::WriteTrace,
+    &scatter::Scatter,
+    &interval::Interval,
+    &access_kinds::AccessKinds,
+    &small_writes::SmallWrites,
+];

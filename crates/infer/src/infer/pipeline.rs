@@ -3,10 +3,7 @@
 use super::beliefs::{Beliefs, Case, Fastest, fastest, write_ns_per_kib};
 use super::combine::combine;
 use super::figure::Figure;
-use super::{
-    access_kinds, au_grid, capacity, fat_zone, interval, multi_block, open_au, read_boundary, scatter, small_writes, write_boundary,
-    write_cache, write_trace, write_unit,
-};
+use super::{ALL, open_au, read_boundary};
 use crate::finding::{Finding, Findings};
 use crate::samples::{Ended, FORM, Run};
 
@@ -28,25 +25,6 @@ pub trait Analysis: Sync {
         true
     }
 }
-
-/// One for each experiment, in the same order.
-pub const ALL: &[&dyn Analysis] = &[
-    &capacity::Capacity,
-    &read_boundary::ReadBoundary,
-    &write_unit::WriteUnit,
-    &open_au::OpenAu::<false>,
-    &open_au::OpenAu::<true>,
-    &au_grid::AuGrid,
-    &write_boundary::WriteBoundary,
-    &fat_zone::FatZone,
-    &write_cache::WriteCache,
-    &multi_block::MultiBlock,
-    &write_trace::WriteTrace,
-    &scatter::Scatter,
-    &interval::Interval,
-    &access_kinds::AccessKinds,
-    &small_writes::SmallWrites,
-];
 
 /// The analysis of an experiment.
 pub fn by_name(name: &str) -> Option<&'static dyn Analysis> {

@@ -103,8 +103,11 @@ impl Slots {
         }
         let get = |key: &str| case.setting(key);
         let [first, spacing, count, span, chunk] = KEYS.map(get);
-        let (spacing, count, span, chunk) = (spacing.filter(|&s| s > 0)?, count.filter(|&c| c > 0)?, span?, chunk.filter(|&c| c > 0)?);
-        Some(Slots { first: first?, spacing, count, span, chunk })
+        let slots = Slots { first: first?, spacing: spacing?, count: count?, span: span?, chunk: chunk? };
+        // What was read from a file may hold any numbers.
+        let room = slots.count.checked_mul(slots.spacing).and_then(|all| all.checked_add(slots.first));
+        let sound = slots.chunk > 0 && slots.span >= slots.chunk && slots.spacing > 0 && slots.count >= 2;
+        Some(slots).filter(|_| sound && room.is_some_and(|r| Some(r) <= get("end")))
     }
 
     /// For the setting of a run.
