@@ -268,3 +268,14 @@ impl Bench<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    /// What is measured is concluded from, and nothing else is.
+    #[test]
+    fn every_experiment_has_its_analysis() {
+        let measured: Vec<&str> = super::ALL.iter().map(|e| e.about().name).collect();
+        let concluded: Vec<&str> = crate::infer::ALL.iter().map(|a| a.name()).collect();
+        assert_eq!(measured, concluded);
+    }
+}
