@@ -7,7 +7,7 @@ use crate::device::{Access, Device, Geometry, Op, Timed};
 use crate::finding::Finding;
 use crate::infer::beliefs::Beliefs;
 use crate::infer::pipeline;
-use crate::samples::Ended;
+use crate::samples::{Ended, Run};
 use crate::units::Nanos;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
