@@ -173,7 +173,9 @@ type Target = (&'static str, fn(&[u8]), Vec<Vec<u8>>);
 fn all() -> Vec<Target> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let boots: Vec<Vec<u8>> = trees().iter().map(|t| t[6 + 4 * usize::from(t[0])..][..512].to_vec()).collect();
-    let logs = ["data", "published"].iter().flat_map(|d| files(&here.join(d))).collect();
+    // Published logs lie beside the project, where they are at hand.
+    let theirs = ["flashbench", "wirenboard", "sdfat", "registers"].map(|d| here.join("../../shared/published").join(d));
+    let logs = ["data", "published"].iter().map(|d| here.join(d)).chain(theirs).filter(|d| d.exists()).flat_map(|d| files(&d)).collect();
     vec![
         ("disk", targets::disk, disks()),
         ("boot", targets::boot, boots),

@@ -200,7 +200,7 @@ fn a_map_of_fragments_works_in_a_browser() {
 fn the_survey_site_works_in_a_browser() {
     let Some(t) = tools() else { return };
     let (json, store, site) = (t.path("r.json"), t.path("survey"), t.path("site"));
-    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sdfat/elehobica-05-sandisk-ultra-64gb_pico.txt");
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/figures/record-bench.txt");
     nandscope(&["probe", "sim:null", "--read-only", "--quiet", "--json", &json]);
     nandscope(&["survey", "--dir", &store, "add", &json, log]);
     nandscope(&["survey", "--dir", &store, "site", &site]);

@@ -1,7 +1,7 @@
 //! Published logs of real cards, and logs of random ones: what is said of them is right, or nothing is said.
 //!
-//! The logs and their sources are in `tests/data`; each file's header says where it comes from, and licences stand beside
-//! the files. The answers of all of them are in `docs/published.md`, which `NANDSCOPE_WRITE=1 cargo test --test published`
+//! The logs are others' and lie beside the project (`../shared/published`); each file's header says where it comes from. Where they
+//! are not there, the tests that need them say so. The answers of all of them are in `docs/published.md`, which `NANDSCOPE_WRITE=1 cargo test --test published`
 //! writes anew.
 
 #[path = "published/adversary.rs"]
@@ -14,6 +14,10 @@ mod forum;
 mod hostile;
 #[path = "published/score.rs"]
 mod score;
+#[path = "common/shared.rs"]
+mod shared;
+#[path = "common/skip.rs"]
+mod skip;
 
 use cards::{Dice, Kind, Reads, Shown, Writes};
 use nandscope::finding::{Finding, Findings, Quantity};
@@ -21,32 +25,33 @@ use nandscope::infer::tables::infer;
 use nandscope::samples::import::{AlignTest, Tables, cards, read};
 use nandscope::units::Bytes;
 use score::{SURE, Score, answer};
+use shared::published;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-fn data() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data")
-}
+/// The folders of logs, and what lies in them that nobody who knows cards has read.
+const FOLDERS: [&str; 4] = ["flashbench", "wirenboard", "sdfat", "registers"];
+const UNREAD: [&str; 2] = ["codesec-sandisk-sl16g_align", "issue13-h3po_align"];
 
-/// "wirenboard/result_1": name and bytes of every log.
-fn logs() -> Vec<(String, Vec<u8>)> {
+/// "wirenboard/result_1": name and bytes of every log; none where they are not at hand, which it says.
+fn logs(what: &str) -> Option<Vec<(String, Vec<u8>)>> {
     let mut out = vec![];
-    for folder in ["flashbench", "wirenboard", "sdfat", "registers"] {
-        for e in std::fs::read_dir(data().join(folder)).unwrap() {
+    for folder in FOLDERS {
+        for e in std::fs::read_dir(published(what, folder)?).unwrap() {
             let path = e.unwrap().path();
-            if path.extension().is_some_and(|x| x == "txt") {
-                let name = format!("{folder}/{}", path.file_stem().unwrap().to_string_lossy());
-                out.push((name, std::fs::read(&path).unwrap()));
+            let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
+            if path.extension().is_some_and(|x| x == "txt") && !UNREAD.contains(&stem.as_str()) {
+                out.push((format!("{folder}/{stem}"), std::fs::read(&path).unwrap()));
             }
         }
     }
     out.sort();
-    assert!(out.len() >= 50, "tests/data is not complete: {} logs", out.len());
-    out
+    assert!(out.len() >= 50, "../shared/published is not complete: {} logs", out.len());
+    Some(out)
 }
 
-fn of(names: &[&str]) -> Findings {
-    let files: Vec<(String, Vec<u8>)> = logs().into_iter().filter(|l| names.contains(&l.0.as_str())).collect();
+fn of(logs: &[(String, Vec<u8>)], names: &[&str]) -> Findings {
+    let files: Vec<(String, Vec<u8>)> = logs.iter().cloned().filter(|l| names.contains(&l.0.as_str())).collect();
     assert_eq!(files.len(), names.len(), "{names:?}");
     infer(&read(&files).unwrap())
 }
@@ -148,7 +153,8 @@ fn decided(f: &Finding, r: &Reading) -> bool {
 
 #[test]
 fn published_logs_are_read_as_an_expert_reads_them() {
-    let all: Vec<(String, Findings)> = logs().iter().map(|l| (l.0.clone(), infer(&read(&[(&l.0, &l.1)]).unwrap()))).collect();
+    let Some(logs) = logs("published logs are read as an expert reads them") else { return };
+    let all: Vec<(String, Findings)> = logs.iter().map(|l| (l.0.clone(), infer(&read(&[(&l.0, &l.1)]).unwrap()))).collect();
     let (mut can, mut does, mut surely) = (0, 0, 0);
     for r in readings() {
         let findings = &all.iter().find(|a| a.0 == r.log).unwrap().1;
@@ -168,6 +174,7 @@ fn published_logs_are_read_as_an_expert_reads_them() {
 /// Runs of one card: alone they may be undecided, but never say different things; together they say what an expert reads.
 #[test]
 fn runs_of_one_card_get_one_answer() {
+    let Some(logs) = logs("runs of one card get one answer") else { return };
     let same: [&[&str]; 7] = [
         &["wirenboard/result_1", "wirenboard/result_1_2", "wirenboard/result_1_3"],
         &["wirenboard/result_3", "wirenboard/result_3_2", "wirenboard/result_3_3", "wirenboard/result_3_4", "wirenboard/result_3_5"],
@@ -179,8 +186,8 @@ fn runs_of_one_card_get_one_answer() {
     ];
     let readings = readings();
     for names in same {
-        let single: Vec<Findings> = names.iter().map(|n| of(&[n])).collect();
-        let pooled = of(names);
+        let single: Vec<Findings> = names.iter().map(|n| of(&logs, &[n])).collect();
+        let pooled = of(&logs, names);
         for q in Quantity::ALL.into_iter().filter(|&q| q != Quantity::CloseCostMs) {
             let sure: Vec<f64> = single.iter().filter_map(|f| f.value(q, SURE)).collect();
             assert!(sure.iter().all(|v| *v == sure[0]), "{names:?} {}: {sure:?}", q.key());
@@ -201,11 +208,12 @@ fn runs_of_one_card_get_one_answer() {
 /// The CID in a log of a card on a USB reader is of another card: it parts nothing. Sizes do.
 #[test]
 fn files_are_parted_by_what_they_say() {
-    let files = |names: &[&str]| logs().into_iter().filter(|l| names.iter().any(|n| l.0.starts_with(n))).collect::<Vec<_>>();
+    let Some(logs) = logs("files are parted by what they say") else { return };
+    let files = |names: &[&str]| logs.iter().filter(|l| names.iter().any(|n| l.0.starts_with(n))).cloned().collect::<Vec<_>>();
     assert_eq!(cards(&files(&["wirenboard/result_3"])).unwrap().len(), 1);
     assert_eq!(cards(&files(&["wirenboard/result_5", "wirenboard/result_15"])).unwrap().len(), 2);
-    for log in logs() {
-        assert_eq!(cards(std::slice::from_ref(&log)).unwrap().len(), 1, "{}", log.0);
+    for log in &logs {
+        assert_eq!(cards(std::slice::from_ref(log)).unwrap().len(), 1, "{}", log.0);
     }
 }
 
@@ -213,9 +221,10 @@ fn files_are_parted_by_what_they_say() {
 /// said, nothing else.
 #[test]
 fn parts_of_logs_say_nothing_else() {
+    let Some(logs) = logs("parts of logs say nothing else") else { return };
     let readings = readings();
     let (mut asked, mut answered, mut wrong) = (0, 0, vec![]);
-    for (name, bytes) in logs() {
+    for (name, bytes) in logs {
         let whole = read(&[(&name, &bytes)]).unwrap();
         let mut parts: Vec<(String, Tables)> = vec![];
         let empty = Tables { align: vec![], open: vec![], fat: vec![], ..whole.clone() };
@@ -255,7 +264,8 @@ fn parts_of_logs_say_nothing_else() {
 
 #[test]
 fn noise_is_called_noise() {
-    let f = of(&["flashbench/issue16-mpeter50_align"]);
+    let Some(logs) = logs("noise is called noise") else { return };
+    let f = of(&logs, &["flashbench/issue16-mpeter50_align"]);
     for q in [Quantity::EraseBlock, Quantity::Page, Quantity::AccessUnit] {
         let f = f.get(q).unwrap();
         assert!(f.value.is_none() && f.at_least.is_none() && f.reason.is_some(), "{f:?}");
@@ -297,8 +307,9 @@ fn the_quirks_thread() {
 /// intact is still read.
 #[test]
 fn damaged_logs_do_no_harm() {
+    let Some(logs) = logs("damaged logs do no harm") else { return };
     let mut d = Dice::new(7);
-    let all = logs();
+    let all = logs;
     for (name, bytes) in all.iter().filter(|l| l.1.len() < 4000) {
         for cut in 0..bytes.len() {
             drop(read(&[(name, &bytes[..cut])]));
@@ -342,8 +353,9 @@ fn damaged_logs_do_no_harm() {
 /// The same log, dressed as mails, terminals and web pages dress it, gives the same tables.
 #[test]
 fn dressed_logs_read_the_same() {
+    let Some(logs) = logs("dressed logs read the same") else { return };
     let name = "wirenboard/result_5_2";
-    let (_, bytes) = logs().into_iter().find(|l| l.0 == name).unwrap();
+    let (_, bytes) = logs.into_iter().find(|l| l.0 == name).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     let text = text.split_once("# ---- raw ----\n").unwrap().1;
     let plain = read(&[(name, text)]).unwrap();
@@ -375,9 +387,10 @@ fn dressed_logs_read_the_same() {
 /// Numbers in the published logs are printed as flashbench prints them, and read back to the same.
 #[test]
 fn published_numbers_survive_a_round_trip() {
+    let Some(logs) = logs("published numbers survive a round trip") else { return };
     use nandscope::flashbench::format;
     let mut seen = 0;
-    for (name, bytes) in logs() {
+    for (name, bytes) in logs {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let text = text.split_once("# ---- raw ----\n").unwrap().1;
         for line in text.lines().filter(|l| l.starts_with("align ")) {
@@ -438,10 +451,21 @@ fn random_cards_are_read_right() {
     assert!(all.found * 5 >= all.shown * 4, "only {} of {} that show were decided", all.found, all.shown);
 }
 
+/// The source of a log, short: of a repository its address and licence.
+fn place(source: &str) -> String {
+    let plain = source.split(" (repository").next().unwrap_or(source).split("; text id").next().unwrap_or(source);
+    let whole = if plain.matches('(').count() > plain.matches(')').count() { format!("{plain})") } else { plain.to_string() };
+    let Some(rest) = source.strip_prefix("https://github.com/") else { return whole };
+    let repository: Vec<&str> = rest.split(['/', ' ']).take(2).collect();
+    let licence = ["MIT", "BSD"].iter().find_map(|l| source.find(&format!("({l}"))).map_or("", |i| &source[i..]);
+    format!("https://github.com/{} {licence}", repository.join("/")).trim_end().to_string()
+}
+
 /// The table of all answers, in the docs.
 #[test]
 fn the_table_in_the_docs_is_current() {
-    let page = docs_page();
+    let Some(logs) = logs("the table in the docs is current") else { return };
+    let page = docs_page(logs);
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/published.md");
     if std::env::var_os("NANDSCOPE_WRITE").is_some() {
         std::fs::write(&path, &page).unwrap();
@@ -452,7 +476,7 @@ fn the_table_in_the_docs_is_current() {
     assert!(answers(&stored) == answers(&page), "docs/published.md is out of date: NANDSCOPE_WRITE=1 cargo test --test published");
 }
 
-fn docs_page() -> String {
+fn docs_page(logs: Vec<(String, Vec<u8>)>) -> String {
     let shown = [
         (Quantity::EraseBlock, "erase block"),
         (Quantity::Page, "page"),
@@ -468,17 +492,29 @@ fn docs_page() -> String {
     ];
     let mut out = String::from(
         "# What is read from published logs\n\n\
-         Each row is one log of another tool on a real card, from `tests/data` (sources and licences stand there). An answer \
+         Each row is one log of another tool on a real card. The logs are their authors' and not part of this project; where each \
+         was published stands below the table. An answer \
          carries its confidence; a dash means that the log has no table that could tell, \"undecided\" that it has one and does \
          not. Nothing but the rows of the log is used: not the name of the card, not what its author concluded.\n\n\
          `NANDSCOPE_WRITE=1 cargo test --test published` writes this page; the same test fails when it is out of date.\n\n",
     );
     let _ = writeln!(out, "| log | {} |", shown.map(|s| s.1).join(" | "));
     let _ = writeln!(out, "|---|{}", "---|".repeat(shown.len()));
-    for (name, bytes) in logs() {
+    let mut sources: Vec<(String, Vec<String>)> = vec![];
+    for (name, bytes) in logs {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let source = place(text.lines().find_map(|l| l.strip_prefix("# source: ")).unwrap_or("not known"));
+        match sources.iter_mut().find(|s| s.0 == source) {
+            Some(s) => s.1.push(name.clone()),
+            None => sources.push((source, vec![name.clone()])),
+        }
         let f = infer(&read(&[(&name, &bytes)]).unwrap());
         let cell = |q| f.get(q).map_or("-".into(), answer);
         let _ = writeln!(out, "| {name} | {} |", shown.map(|s| cell(s.0)).join(" | "));
+    }
+    out.push_str("\nWhere they were published:\n\n");
+    for (source, names) in sources {
+        let _ = writeln!(out, "- {}: {source}", names.join(", "));
     }
     out.push_str("\nWhat an expert reads from the same rows is in `tests/published.rs`.\n");
     out
@@ -502,8 +538,9 @@ fn one_random_card() {
 #[test]
 #[ignore = "prints the findings of published logs"]
 fn one_log() {
+    let Some(logs) = logs("one log") else { return };
     let part = std::env::var("NANDSCOPE_LOG").unwrap_or_default();
-    for (name, bytes) in logs().iter().filter(|l| l.0.contains(&part)) {
+    for (name, bytes) in logs.iter().filter(|l| l.0.contains(&part)) {
         let tables = read(&[(name, bytes)]).unwrap();
         println!("{name}: {}; {} lines ignored {:?}", tables.summary(), tables.ignored_lines, tables.notes);
         for f in infer(&tables).0 {

@@ -48,8 +48,8 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     }
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     for (name, text) in [
-        ("openau.txt", std::fs::read_to_string(data.join("flashbench/arnd-readme_openau.txt")).unwrap()),
-        ("bench.txt", std::fs::read_to_string(data.join("sdfat/elehobica-05-sandisk-ultra-64gb_pico.txt")).unwrap()),
+        ("openau.txt", std::fs::read_to_string(data.join("figures/open-au.txt")).unwrap()),
+        ("bench.txt", std::fs::read_to_string(data.join("figures/record-bench.txt")).unwrap()),
         ("fio.json", FIO.into()),
         ("f3.txt", F3.into()),
         ("iozone.txt", IOZONE.into()),

@@ -162,7 +162,7 @@ fn card_models_with_odd_names() {
 fn a_survey_and_its_site() {
     let dir = tempfile::tempdir().unwrap();
     let (_, value) = report(dir.path());
-    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sdfat/elehobica-05-sandisk-ultra-64gb_pico.txt");
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/figures/record-bench.txt");
     let text = fs::read_to_string(log).unwrap();
     let (store, site) = (dir.path().join("survey"), dir.path().join("site"));
     let survey = |args: &[&str]| {
