@@ -4,7 +4,7 @@ use crate::device::ranges::RangeSet;
 use crate::device::{Device, Geometry, Op};
 use crate::experiment::run::{Limits, Progress};
 use crate::experiment::{self, Experiment, Setup};
-use crate::finding::{Finding, Findings, Quantity};
+use crate::finding::{Finding, Findings, Quantity, SURE_OF_SIZE};
 use crate::infer::beliefs::{Beliefs, Case};
 use crate::infer::pipeline::Inference;
 use crate::samples::{Ended, Run};
@@ -53,7 +53,7 @@ const REST: f64 = 0.1;
 /// Bytes of flash that are there with some confidence, where a border was found.
 fn real_capacity(f: &Finding) -> Option<u64> {
     let least = f.at_least.as_ref().filter(|_| f.interval.is_some()).map(|a| a.0);
-    f.number().or(least).filter(|_| f.confidence >= 0.9).map(|c| c as u64)
+    f.number().or(least).filter(|_| f.confidence >= SURE_OF_SIZE).map(|c| c as u64)
 }
 
 /// Runs the experiments. Never fails: what went wrong is in the runs.

@@ -6,6 +6,8 @@
 
 #[path = "serve/bed.rs"]
 mod bed;
+#[path = "serve/checked.rs"]
+mod checked;
 mod common;
 #[path = "serve/content.rs"]
 mod content;

@@ -1,14 +1,13 @@
 //! Cards whose faults are known, in virtual time.
 
+use super::examine::{Examined, Order, examine};
 use super::judge::{Class, Seen, answers};
-use super::measure::{Measured, Task, measure};
+use super::measure::{Measured, Task, WINDOW, measure};
 use super::{Answer, Outcome, Question, Verdict};
 use crate::device::{Device, SimDevice};
-use crate::experiment::by_name;
 use crate::finding::Findings;
 use crate::host::faults::{Ext4, Lines, Noticed, Trouble};
 use crate::host::wear::{Reading, Written};
-use crate::probe::{Plan, probe};
 use crate::units::{MIB, Nanos};
 use crate::workload::purpose::Purpose;
 use nandscope_sim::model::{Beyond, Keeps};
@@ -32,21 +31,16 @@ fn check(m: &Model, seed: u64, write: bool, classes: &[Class]) -> Checked {
 fn check_for(m: &Model, seed: u64, write: bool, classes: &[Class], purpose: Option<&Purpose>) -> Checked {
     let mut device = SimDevice::new(m, seed).with_content();
     let (stop, size) = (AtomicBool::new(false), device.geometry().size);
-    let mut findings = Findings::default();
-    if write {
-        let experiments = vec![by_name("capacity").unwrap()];
-        let plan = Plan { experiments, region: 0..size, time: Nanos::from_secs_f64(36.0), writes: 1 << 28, seed, stop: &stop };
-        findings = probe(&mut device, &plan, &mut |_| {}).1;
-    }
-    let real = findings.get(crate::finding::Quantity::Capacity).and_then(|f| f.number()).map_or(size, |c| c as u64);
-    let deadline = device.now() + Nanos::from_secs_f64(54.0);
-    let task = Task { region: 0..size.min(real), write, deadline, seed, stop: &stop };
-    let measured = measure(&mut device, &task, &mut |_, _| {});
+    let time = Nanos::from_secs_f64(90.0);
+    let order = Order { region: 0..size, write, time, seed, stop: &stop, window: WINDOW, reinsert: None };
+    let Examined { findings, broken, measured } = examine(&mut device, &order, &mut |_| {}).unwrap();
     let (declared, no_health, disk) = (None, None, None);
+    let broken = broken.as_deref();
     let noticed = &Noticed::default();
     let seen = Seen {
         size,
         findings: &findings,
+        broken,
         measured: &measured,
         write,
         declared,
@@ -195,13 +189,15 @@ fn a_use_is_judged_by_what_it_needs() {
 fn what_the_system_noticed_is_part_of_the_answer() {
     let mut device = SimDevice::new(&model("modern-a1-32gb"), 1).with_content();
     let (stop, size) = (AtomicBool::new(false), device.geometry().size);
-    let task = Task { region: 0..size, write: false, deadline: Nanos::from_secs_f64(20.0), seed: 1, stop: &stop };
+    let deadline = Nanos::from_secs_f64(20.0);
+    let task = Task { region: 0..size, write: false, deadline, seed: 1, stop: &stop, window: WINDOW, placed: &[], reinsert: None };
     let measured = measure(&mut device, &task, &mut |_, _| {});
     let judge = |noticed: &Noticed| {
         let findings = Findings::default();
         let seen = Seen {
             size,
             findings: &findings,
+            broken: None,
             measured: &measured,
             write: false,
             declared: None,

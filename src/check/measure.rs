@@ -18,14 +18,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub const SMALL: u64 = 4 * KIB;
 /// Bytes of a sequential request: what most hosts send in one command.
 const LARGE: u64 = 512 * KIB;
+/// Bytes by which it is found out whether a card can take those in the time there is.
+const GROWING: [u64; 4] = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB];
 /// The window begins at a multiple of it: the boundary unit of SDHC and SDXC cards.
 const ALIGN: u64 = 4 * MIB;
-/// Bytes of the window, where the card has room.
-const WINDOW: u64 = 64 * MIB;
+/// Bytes of the window, where the card has room and nothing else is asked for.
+pub const WINDOW: u64 = 64 * MIB;
+/// The pass of everything written carries a number below this, beside the seed of the check.
+const PASSES: u64 = 8;
+/// A small window has no room for a discard with neighbours on both sides that are the check's own.
+const ROOM: u64 = 16 * MIB;
 /// Random writes, and random reads, at the most.
 const MOST_SMALL: usize = 2048;
 /// Requests of a group: groups are compared to learn how much a rate varies.
 const GROUP: usize = 8;
+/// Share of the time for what was written all over the card, and for taking it out.
+const AT_LAST: f64 = 0.1;
+/// Time for what is written before and read after the card is taken out, at least.
+const AFTER: Nanos = Nanos(5_000_000_000);
 /// Pieces read three times.
 const AGAIN: usize = 64;
 /// Places all over the card that are read once.
@@ -127,6 +137,35 @@ pub struct Measured {
     pub no_content: bool,
     /// Ctrl-C, or the card was gone.
     pub ended: Option<String>,
+    /// What lies beside small discards; none where no discard was tried.
+    pub beside_discards: Option<Fates>,
+    /// What was to be tried, and there was no time for it.
+    pub untried: Option<&'static str>,
+    /// What was written all over the card, as it reads after everything else was written.
+    pub later: Later,
+    /// What was flushed and what was not, after the card was taken out and put in again.
+    pub reinserted: Option<[Fates; 2]>,
+    /// Bytes written and acknowledged.
+    pub written: u64,
+}
+
+/// Places that showed what was written there soon afterwards, and what they show at the end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Later {
+    pub kept: Vec<u64>,
+    pub lost: Vec<u64>,
+    /// Bytes written in between.
+    pub after: u64,
+    /// The card was taken out in between.
+    pub reinserted: bool,
+}
+
+impl Later {
+    /// Where the flash of a card ends that hid it for a while: all places behind some byte are lost, more than one, and none before it.
+    pub fn end(&self) -> Option<u64> {
+        let (kept, lost) = (self.kept.iter().max()?, self.lost.iter().min()?);
+        (self.lost.len() > 1 && kept < lost).then_some(kept + SMALL)
+    }
 }
 
 impl Measured {
@@ -146,12 +185,20 @@ pub struct Task<'a> {
     pub deadline: Nanos,
     pub seed: u64,
     pub stop: &'a AtomicBool,
+    /// Bytes of the window: [`WINDOW`], or more to displace a larger cache.
+    pub window: u64,
+    /// Places all over the card that show what was written there.
+    pub placed: &'a [u64],
+    /// Has the card taken out and put in again.
+    pub reinsert: Option<&'a dyn Fn() -> Result<()>>,
 }
 
 /// The window that a check of this region uses: writes stay inside it.
-pub fn window(region: &Range<u64>) -> Range<u64> {
+pub fn window(region: &Range<u64>, most: u64) -> Range<u64> {
     let room = region.end - region.start;
-    let len = (room / 8 / ALIGN * ALIGN).min(WINDOW);
+    // One that is asked for may take more of the card.
+    let share = if most > WINDOW { 2 } else { 8 };
+    let len = (room / share).min(most) / ALIGN * ALIGN;
     // Not at the start, where cards may take writes better than elsewhere.
     let from = (region.start + room / 3).next_multiple_of(ALIGN);
     from..(from + len).min(region.end)
@@ -159,10 +206,22 @@ pub fn window(region: &Range<u64>) -> Range<u64> {
 
 /// Checks the card. What fails is part of the answer; only a card that is gone ends it early.
 pub fn measure(device: &mut dyn Device, task: &Task, tell: &mut dyn FnMut(&'static str, f64)) -> Measured {
-    let window = window(&task.region);
+    let window = window(&task.region, task.window);
     let out = Measured { window: [window.start, window.end], ..Measured::default() };
     let rng = Pcg64Mcg::new(u128::from(task.seed) << 1 | 1);
-    let mut m = Check { device, task, window, rng, out, last: BTreeMap::new(), failures: 0 };
+    let mut m = Check {
+        device,
+        task,
+        window,
+        rng,
+        out,
+        last: BTreeMap::new(),
+        failures: 0,
+        strange: vec![],
+        large: LARGE,
+        each: Nanos(0),
+        deadline: task.deadline,
+    };
     if let Err(e) = m.all(tell) {
         m.out.ended = Some(match e {
             DeviceError::Late if task.stop.load(Ordering::Relaxed) => "interrupted".into(),
@@ -186,6 +245,13 @@ struct Check<'a> {
     last: BTreeMap<u64, u64>,
     /// Failed accesses in a row.
     failures: u32,
+    /// Places that showed what nobody wrote: looked at again.
+    strange: Vec<u64>,
+    /// Bytes of a sequential write, and how long one took on average.
+    large: u64,
+    each: Nanos,
+    /// On the device's clock; waiting for people does not count.
+    deadline: Nanos,
 }
 
 /// So many failed accesses in a row are a card that has gone.
@@ -193,23 +259,54 @@ const GONE: u32 = 24;
 
 impl Check<'_> {
     fn all(&mut self, tell: &mut dyn FnMut(&'static str, f64)) -> Result<()> {
+        let deadline = self.deadline;
+        if self.task.write {
+            self.deadline = self.until(1.0 - AT_LAST);
+        }
+        let cut = match self.window_and_places(tell) {
+            Err(DeviceError::Late) if !self.task.stop.load(Ordering::Relaxed) => Err(DeviceError::Late),
+            done => {
+                done?;
+                Ok(())
+            }
+        };
+        self.deadline = deadline;
+        if self.out.no_content || !self.task.write {
+            return cut;
+        }
+        tell("places written first", 0.9);
+        let cut = self.later(false).and(cut);
+        if let Some(ask) = self.task.reinsert {
+            tell("taken out and put in", 0.95);
+            let untried = self.out.untried.replace("what is left after it was taken out");
+            self.reinserted(ask)?;
+            self.out.untried = untried;
+        }
+        cut
+    }
+
+    /// All that needs neither what was written before nor people.
+    fn window_and_places(&mut self, tell: &mut dyn FnMut(&'static str, f64)) -> Result<()> {
         tell("places all over the card", 0.0);
         self.scan()?;
         if let Some(end) = self.out.unreadable_end() {
-            self.window = window(&(self.task.region.start..end));
+            self.window = window(&(self.task.region.start..end), self.task.window);
             self.out.window = [self.window.start, self.window.end];
         }
         let room = !self.window.is_empty();
         // Shares of the time left at each step; what one does not use goes to the next.
         if room && self.task.write {
             tell("sequential write", 0.1);
-            let took = self.write(LARGE, self.sequential(LARGE), 1, 0.3)?;
-            self.out.sequential_write = Rate::of(LARGE, &took);
+            let large = self.pace(0.15)?;
+            let took = self.write(large, self.sequential(large), 1, 0.3)?;
+            self.out.sequential_write = Rate::of(large, &took);
+            self.large = large;
+            self.each = Nanos(took.iter().map(|t| t.0).sum::<u64>() / took.len().max(1) as u64);
             tell("random write", 0.3);
             let places = self.random();
             let took = self.write(SMALL, places, 2, 0.35)?;
             self.out.random_write = Rate::of(SMALL, &took);
-            self.device.access(Access { op: Op::Flush, at: 0, len: 0 }).ok();
+            self.flush();
         }
         if room {
             tell("random read", 0.5);
@@ -220,8 +317,148 @@ impl Check<'_> {
             let took = self.read(LARGE, self.sequential(LARGE), 0.4)?;
             self.out.sequential_read = Rate::of(LARGE, &took);
         }
+        if room && self.task.write && !self.out.no_content {
+            tell("beside a discard", 0.8);
+            self.beside()?;
+        }
         tell("the same places again", 0.8);
         self.again()
+    }
+
+    /// Bytes of a sequential request that the card takes within a share of the time left: pieces grow until the next would be too long.
+    fn pace(&mut self, share: f64) -> Result<u64> {
+        let until = self.until(share);
+        for len in GROWING {
+            let took = self.write(len, vec![self.window.start], 1, share)?;
+            let Some(took) = took.first() else { return Ok(len) };
+            // The next one is at most four times as long.
+            if self.device.now() + Nanos(took.0.saturating_mul(4)) > until {
+                return Ok(len);
+            }
+        }
+        Ok(LARGE)
+    }
+
+    fn flush(&mut self) {
+        self.device.access(Access { op: Op::Flush, at: 0, len: 0 }).ok();
+    }
+
+    /// What two small discards do to what lies beside them, within 1 MiB; less on a card that takes no large writes.
+    fn beside(&mut self) -> Result<()> {
+        let Range { start, end } = self.window;
+        if end - start < ROOM {
+            return Ok(());
+        }
+        let at = (start + (end - start) / 2) / MIB * MIB;
+        let fits = |whole: &u64| self.device.now() + Nanos(self.each.0.saturating_mul(whole / self.large)) < self.until(0.4);
+        let whole = [MIB, 16 * SMALL].into_iter().find(fits);
+        let whole = whole.unwrap_or(16 * SMALL);
+        let len = self.large.min(whole / 4);
+        let pieces: Vec<u64> = (at..at + whole).step_by(len as usize).collect();
+        let wanted = pieces.len();
+        let took = self.write(len, pieces, 3, 0.5)?;
+        self.flush();
+        if took.len() < wanted {
+            self.out.untried = Some("what a small discard does to what lies beside it");
+            return Ok(());
+        }
+        for (at, len) in [(at + whole / 4, SMALL), (at + whole / 8 * 5, whole / 16)] {
+            match self.device.access(Access { op: Op::Discard, at, len }) {
+                Ok(_) => self.last.retain(|p, _| !(at..at + len).contains(p)),
+                Err(DeviceError::Unsupported(_) | DeviceError::Io { .. }) => return Ok(()),
+                Err(e) => return Err(e),
+            }
+        }
+        self.flush();
+        self.out.beside_discards = Some(self.fates(at, whole)?);
+        Ok(())
+    }
+
+    /// What became of everything written last in a range.
+    fn fates(&mut self, at: u64, len: u64) -> Result<Fates> {
+        let (mut all, mut bytes) = (Fates::default(), vec![0; LARGE.min(len) as usize]);
+        for at in (at..at + len).step_by(bytes.len()) {
+            self.out.reads += 1;
+            let failed = match self.device.get(at, &mut bytes) {
+                Ok(_) => {
+                    for (i, piece) in bytes.chunks_exact(SMALL as usize).enumerate() {
+                        self.judge(at + i as u64 * SMALL, piece, &mut all);
+                    }
+                    None
+                }
+                Err(e @ DeviceError::Io { .. }) => {
+                    self.out.unreadable.push(at);
+                    Some(e)
+                }
+                Err(e) => return Err(e),
+            };
+            self.carry_on(failed)?;
+        }
+        Ok(all)
+    }
+
+    /// What was written all over the card before: a cache in front has forgotten it by now.
+    fn later(&mut self, reinserted: bool) -> Result<()> {
+        let Range { start, end } = self.window;
+        let inside = |at: &&u64| self.task.region.contains(*at) && !(start..end).contains(*at);
+        let places: Vec<u64> = self.task.placed.iter().filter(inside).copied().collect();
+        let (mut later, mut bytes) = (Later { after: self.out.written, reinserted, ..Later::default() }, vec![0; SMALL as usize]);
+        for at in places {
+            self.out.reads += 1;
+            let failed = match self.device.get(at, &mut bytes) {
+                Ok(_) => {
+                    let own = read_stamp(&bytes).is_some_and(|s| s.0 == at);
+                    if own { &mut later.kept } else { &mut later.lost }.push(at);
+                    None
+                }
+                Err(e @ DeviceError::Io { .. }) => {
+                    self.out.unreadable.push(at);
+                    Some(e)
+                }
+                Err(e) => return Err(e),
+            };
+            self.carry_on(failed)?;
+        }
+        self.out.later = later;
+        Ok(())
+    }
+
+    /// Writes that were flushed and some that were not, and what is left of them after the card was out.
+    fn reinserted(&mut self, ask: &dyn Fn() -> Result<()>) -> Result<()> {
+        // What is asked of people is not left undone for want of some seconds.
+        self.deadline = self.deadline.max(self.device.now() + AFTER);
+        let at = self.window.start;
+        self.write(self.large, vec![at], 4, 1.0)?;
+        self.flush();
+        let loose = at + MIB;
+        let mut bytes = vec![0; SMALL as usize];
+        for at in (loose..loose + 16 * SMALL).step_by(SMALL as usize) {
+            if self.device.now() >= self.deadline {
+                break;
+            }
+            let pass = 5;
+            Fill::Stamp(self.stamp(pass)).render(at, &mut bytes);
+            self.device.put(at, &bytes)?;
+            (self.out.writes, self.out.written) = (self.out.writes + 1, self.out.written + SMALL);
+            self.last.insert(at, pass);
+        }
+        // A card that declares its cache may lose what was not flushed.
+        if self.device.geometry().write_cache {
+            self.flush();
+        }
+        // What a card collects to program it together, it programs before it does something else.
+        self.device.get(self.window.end - SMALL, &mut bytes)?;
+        let left = self.deadline - self.device.now();
+        ask()?;
+        self.device.reinsert()?;
+        self.deadline = self.device.now() + left.max(AFTER);
+        self.out.reinserted = Some([self.fates(at, self.large)?, self.fates(loose, 16 * SMALL)?]);
+        self.later(true)
+    }
+
+    /// What the sectors of a pass carry beside their address.
+    fn stamp(&self, pass: u64) -> u64 {
+        self.task.seed.wrapping_mul(PASSES).wrapping_add(pass)
     }
 
     fn below(&mut self, n: u64) -> u64 {
@@ -248,12 +485,12 @@ impl Check<'_> {
     /// When a share of the time left will be gone.
     fn until(&self, share: f64) -> Nanos {
         let now = self.device.now();
-        now + Nanos::from_secs_f64((self.task.deadline - now).secs() * share)
+        now + Nanos::from_secs_f64((self.deadline - now).secs() * share)
     }
 
     /// Go on? An error of a card that has gone ends the check.
     fn carry_on(&mut self, failed: Option<DeviceError>) -> Result<()> {
-        if self.task.stop.load(Ordering::Relaxed) || self.device.now() >= self.task.deadline {
+        if self.task.stop.load(Ordering::Relaxed) || self.device.now() >= self.deadline {
             return Err(DeviceError::Late);
         }
         match failed {
@@ -275,11 +512,12 @@ impl Check<'_> {
             if self.device.now() >= until {
                 break;
             }
-            let fill = Fill::Stamp(self.task.seed.wrapping_mul(8).wrapping_add(pass));
+            let fill = Fill::Stamp(self.stamp(pass));
             self.out.writes += 1;
             let failed = match self.device.access(Access { op: Op::Write(fill), at, len }) {
                 Ok(t) => {
                     took.push(t.took);
+                    self.out.written += len;
                     self.last.extend((at..at + len).step_by(SMALL as usize).map(|p| (p, pass)));
                     None
                 }
@@ -317,9 +555,11 @@ impl Check<'_> {
                 self.device.access(Access { op: Op::Read, at, len: bytes.len() as u64 })
             }
             Ok(t) => {
+                let mut fates = std::mem::take(&mut self.out.fates);
                 for (i, piece) in bytes.chunks_exact(SMALL as usize).enumerate() {
-                    self.judge(at + i as u64 * SMALL, piece);
+                    self.judge(at + i as u64 * SMALL, piece, &mut fates);
                 }
+                self.out.fates = fates;
                 Ok(t)
             }
             failed => failed,
@@ -340,10 +580,9 @@ impl Check<'_> {
     }
 
     /// What a piece shows, where it was written. Each piece is judged once.
-    fn judge(&mut self, at: u64, piece: &[u8]) {
+    fn judge(&mut self, at: u64, piece: &[u8], f: &mut Fates) {
         let Some(pass) = self.last.remove(&at) else { return };
-        let seed = |pass: u64| self.task.seed.wrapping_mul(8).wrapping_add(pass);
-        let f = &mut self.out.fates;
+        let (seed, ours) = (|pass: u64| self.stamp(pass), |s: u64| s.wrapping_sub(self.stamp(0)) < PASSES);
         f.read += 1;
         let stamps: Vec<Option<(u64, u64)>> = piece.chunks_exact(SECTOR as usize).map(read_stamp).collect();
         let own = |n: usize, want: u64| stamps[n] == Some((at + n as u64 * SECTOR, want));
@@ -351,13 +590,16 @@ impl Check<'_> {
         let Some(n) = wrong else { return f.kept += 1 };
         let sector = &piece[n * SECTOR as usize..(n + 1) * SECTOR as usize];
         match stamps[n] {
-            Some((place, s)) if place != at + n as u64 * SECTOR && (s == seed(1) || s == seed(2)) => {
+            Some((place, s)) if place != at + n as u64 * SECTOR && ours(s) => {
                 f.another.push((at + n as u64 * SECTOR, place));
             }
             Some(_) => f.old += 1,
             None if sector.iter().all(|&b| b == 0) => f.zeros += 1,
             None if sector.iter().all(|&b| b == 0xff) => f.ones += 1,
-            None => f.garbage += 1,
+            None => {
+                self.strange.push(at);
+                f.garbage += 1;
+            }
         }
     }
 
@@ -368,12 +610,12 @@ impl Check<'_> {
         }
         let until = self.until(0.9);
         let span = (self.task.region.end - self.task.region.start) / SMALL;
-        let places: Vec<u64> = (0..AGAIN as u64)
-            .map(|i| match i % 2 {
-                0 if !self.window.is_empty() => self.window.start + self.below((self.window.end - self.window.start) / SMALL) * SMALL,
-                _ => self.task.region.start + self.below(span) * SMALL,
-            })
-            .collect();
+        let strange: Vec<u64> = self.strange.iter().copied().take(AGAIN / 2).collect();
+        let places = (strange.len() as u64..AGAIN as u64).map(|i| match i % 2 {
+            0 if !self.window.is_empty() => self.window.start + self.below((self.window.end - self.window.start) / SMALL) * SMALL,
+            _ => self.task.region.start + self.below(span) * SMALL,
+        });
+        let places: Vec<u64> = strange.iter().copied().chain(places).collect();
         let mut seen: BTreeMap<u64, Vec<Vec<u8>>> = BTreeMap::new();
         for _ in 0..3 {
             for &at in &places {

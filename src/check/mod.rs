@@ -3,6 +3,7 @@
 //! Each answer is pass, fail, or not known with the reason and what would decide it. Nothing is called a failure that the conditions of
 //! the measurement could explain: cards that were refused without reason are worse than none that were.
 
+pub mod examine;
 pub mod history;
 pub mod judge;
 pub mod measure;

@@ -5,21 +5,21 @@ use super::back::Back;
 use super::colour;
 use super::progress::Progress;
 use super::stop;
+use crate::check::examine::{Examined, Order, Step, examine};
 use crate::check::history::{self, Record};
 use crate::check::judge::{self, Class, Seen};
-use crate::check::measure::{self, Measured, Task};
+use crate::check::measure::{self, Measured};
 use crate::check::{Answer, Outcome, Question, SCHEMA, Verdict};
-use crate::device::{self, Device, Guard, Limits, OpenOptions, undo};
-use crate::experiment;
-use crate::finding::{Findings, Quantity};
+use crate::device::{self, Device, DeviceError, Limits, OpenOptions, undo};
+use crate::finding::Findings;
 use crate::host::declared::Declared;
 use crate::host::facts::TargetKind;
 use crate::host::faults::{self, Noticed};
 use crate::host::live;
 use crate::host::wear::{Reading, Wear, Written};
 use crate::layout::disk;
-use crate::probe::{Event, Plan};
 use crate::report;
+use crate::report::terminal::lines;
 use crate::units::{Bytes, GIB, MIB, Nanos};
 use crate::workload::purpose::Purpose;
 use anyhow::Context;
@@ -45,6 +45,12 @@ pub struct CheckArgs {
     /// At most 30 s
     #[arg(long, conflicts_with = "time")]
     quick: bool,
+    /// Ask for the card to be taken out and put in again, and look what it still holds
+    #[arg(long)]
+    reinsert: bool,
+    /// Write so much in one stretch [default: 64MiB]: a cache in front of missing flash can hide it until as much was written
+    #[arg(long, value_name = "SIZE", value_parser = cache_size)]
+    cache: Option<Bytes>,
     /// Class to measure against instead of what the card declares: C10, U1, U3, V30, A1, A2 ...
     #[arg(long, value_name = "CLASS", value_delimiter = ',', value_parser = Class::by_name)]
     class: Vec<Class>,
@@ -95,6 +101,8 @@ struct Output<'a> {
 pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let simulated = device::is_simulated(&a.target)?;
     let write = a.writing.write || (simulated && !a.read_only);
+    anyhow::ensure!(write || !(a.reinsert || a.cache.is_some()), "--reinsert and --cache look at what was written: add --write");
+    anyhow::ensure!(!a.reinsert || can_go(&a.target), "{} cannot be taken out; leave --reinsert away", a.target);
     let target = if simulated { device::with_content(&a.target) } else { a.target.clone() };
     let stop = stop::on_signals(stop::Second::Ends)?;
     let mut opened = device::open(&target, &OpenOptions::default())?;
@@ -103,17 +111,18 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let whole = 0..size / opened.geometry().sector * opened.geometry().sector;
     let time = a.measuring.time_or(if a.quick { 30.0 } else { 90.0 });
     let undo = write && !simulated;
+    let window = a.cache.map_or(measure::WINDOW, |c| c.0);
     let region = if write && !simulated { after_tables(disk.as_ref(), &whole) } else { whole.clone() };
     let mut guard = if write {
         let consent = a.writing.named.check(opened.id())?;
-        let limits = Limits { region: Some(region.clone()), budget: GIB, undo: undo.then(undo::default_dir) };
+        let limits = Limits { region: Some(region.clone()), budget: GIB + window, undo: undo.then(undo::default_dir) };
         opened.writable(&consent, &limits)?
     } else {
         opened.read_only()
     };
     let id = guard.id().clone();
     if !a.quiet {
-        say_plan(&a.target, write, undo, time);
+        say_plan(&a.target, write, undo, time, window);
     }
     let declared = facts.disk.as_deref().filter(|_| facts.kind != TargetKind::Partition);
     let mut declared: Option<Declared> = declared.and_then(|d| live::declared(Path::new("/sys"), d).ok());
@@ -124,25 +133,16 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let mut bar = Progress::experiments(a.quiet);
     // Putting the old content back takes about as long as writing did.
     let measuring = Nanos((time.0 as f64 * if undo { 0.75 } else { 1.0 }) as u64);
-    let end = began + measuring;
-    let findings =
-        if write { capacity(&mut guard, &region, measuring, a.measuring.chance.seed, &stop, &mut bar) } else { Findings::default() };
-    let real = findings.get(Quantity::Capacity).and_then(|f| f.number()).map_or(region.end, |c| (c as u64).saturating_sub(id.offset));
-    let task = Task {
-        region: region.start..region.end.min(real).max(region.start),
-        write,
-        deadline: end,
-        seed: a.measuring.chance.seed,
-        stop: &stop,
-    };
-    let protect = measure::window(&task.region);
-    if undo && !task.region.is_empty() {
-        guard.protect(&[(protect.start, protect.end - protect.start)])?;
-    }
-    let measured = measure::measure(&mut guard, &task, &mut |step, share| {
-        bar.begin((share * 6.0) as usize + 1, 7, step);
-        bar.tick(share, time, 0);
-    });
+    let ask = || take_out(&id.path, simulated);
+    let reinsert: Option<&dyn Fn() -> device::Result<()>> = if a.reinsert { Some(&ask) } else { None };
+    let order = Order { region, write, time: measuring, seed: a.measuring.chance.seed, stop: &stop, window, reinsert };
+    let Examined { findings, broken, measured } = examine(&mut guard, &order, &mut |step| match step {
+        Step::Begin(name, share) => {
+            bar.begin((share * 6.0) as usize + usize::from(share > 0.0), 7, name);
+            bar.tick(share, time, 0);
+        }
+        Step::Progress(p) => bar.tick(p.spent, p.left, p.accesses),
+    })?;
     bar.end();
     let (reads, written) = (guard.counters().reads, guard.counters().bytes_written);
     let back = Back::of(&mut guard);
@@ -151,6 +151,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let seen = Seen {
         size,
         findings: &findings,
+        broken: broken.as_deref(),
         measured: &measured,
         write,
         declared: declared.as_ref(),
@@ -216,30 +217,36 @@ fn ask_health(wanted: bool, declared: Option<&mut Declared>) -> Option<String> {
     }
 }
 
-/// The test of the real capacity, within its share of the time.
-fn capacity(
-    guard: &mut Guard,
-    region: &std::ops::Range<u64>,
-    time: Nanos,
-    seed: u64,
-    stop: &std::sync::atomic::AtomicBool,
-    bar: &mut Progress,
-) -> Findings {
-    let experiments = experiment::by_name("capacity").into_iter().collect();
-    let time = Nanos((time.0 as f64 * 0.4) as u64);
-    let plan = Plan { experiments, region: region.clone(), time, writes: GIB / 4, seed, stop };
-    let (_, findings) = crate::probe::probe(guard, &plan, &mut |e| match e {
-        Event::Begin { .. } => bar.begin(0, 7, "capacity"),
-        Event::Progress(p) => bar.tick(p.spent, p.left, p.accesses),
-        Event::Done(..) => {}
-    });
-    findings
+/// Has the user take the card out and put it in again, and waits for the card.
+fn take_out(path: &str, simulated: bool) -> device::Result<()> {
+    if simulated {
+        return Ok(());
+    }
+    eprintln!("{path}: take the card out, wait 5 s, put it in again, and press Enter");
+    let mut line = String::new();
+    let failed = |e: std::io::Error| DeviceError::Refused(format!("cannot wait for Enter: {e}"));
+    if std::io::stdin().read_line(&mut line).map_err(failed)? == 0 {
+        return Err(DeviceError::Refused("standard input has ended; --reinsert waits for Enter".into()));
+    }
+    Ok(())
 }
 
-fn say_plan(target: &str, write: bool, undo: bool, time: Nanos) {
+/// An image file stays where it is.
+fn can_go(target: &str) -> bool {
+    target.starts_with("sim:") || target.starts_with("/dev/")
+}
+
+/// A window of this size displaces a cache of this size.
+fn cache_size(s: &str) -> Result<Bytes, String> {
+    let size: Bytes = s.parse()?;
+    if (measure::WINDOW..=64 * GIB).contains(&size.0) { Ok(size) } else { Err("write from 64MiB to 64GiB".into()) }
+}
+
+fn say_plan(target: &str, write: bool, undo: bool, time: Nanos, window: u64) {
     match (write, undo) {
         (true, true) => eprintln!(
-            "{target}: at most {time} and the time to put back; writes up to about 200 MiB, which are kept in a journal and put back"
+            "{target}: at most {time} and the time to put back; writes up to about {} MiB, which are kept in a journal and put back",
+            136 + window / MIB
         ),
         (true, false) => eprintln!("{target}: at most {time} of the card's time"),
         _ => eprintln!("{target}: at most {time}; writes nothing"),
@@ -307,9 +314,9 @@ fn text(o: &Output, colour: bool, width: usize) -> String {
             Verdict::NotKnown => paint("33", &word),
         };
         let because = if answer.verdict == Verdict::NotKnown { format!("because {}", answer.because) } else { answer.because.clone() };
-        let mut lines = wrap(&because, width.saturating_sub(INDENT)).into_iter();
-        out += &format!("{:<19}{word}{}\n", answer.question.title(), lines.next().unwrap_or_default());
-        lines.for_each(|l| out += &format!("{:INDENT$}{l}\n", ""));
+        let mut rest = lines(&because, width.saturating_sub(INDENT)).into_iter();
+        out += &format!("{:<19}{word}{}\n", answer.question.title(), rest.next().unwrap_or_default());
+        rest.for_each(|l| out += &format!("{:INDENT$}{l}\n", ""));
     }
     let todo: Vec<&str> = o.answers.iter().filter_map(|a| a.todo.as_deref()).collect();
     for (title, all) in [("What to do", todo), ("Since the last check", o.changes.iter().map(String::as_str).collect())] {
@@ -320,26 +327,11 @@ fn text(o: &Output, colour: bool, width: usize) -> String {
             }
             if !said.contains(&what) {
                 said.push(what);
-                let mut lines = wrap(what, width.saturating_sub(4)).into_iter();
-                out += &format!("  - {}\n", lines.next().unwrap_or_default());
-                lines.for_each(|l| out += &format!("    {l}\n"));
+                let mut rest = lines(what, width.saturating_sub(4)).into_iter();
+                out += &format!("  - {}\n", rest.next().unwrap_or_default());
+                rest.for_each(|l| out += &format!("    {l}\n"));
             }
         }
     }
     out + &format!("\n{} reads, {} written; {:.1} s of the device's time\n", o.reads, Bytes(o.written), o.seconds)
-}
-
-/// Words in lines of at most `width` characters.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.len() - 1;
-        if !lines[last].is_empty() && lines[last].chars().count() + 1 + word.chars().count() > width {
-            lines.push(word.to_string());
-        } else {
-            let gap = if lines[last].is_empty() { "" } else { " " };
-            lines[last] += &format!("{gap}{word}");
-        }
-    }
-    lines
 }

@@ -1,10 +1,10 @@
 //! `nandscope life REPORT`: how long the card of a report will last, with an interval and every assumption.
 
-use super::check::wrap;
 use crate::check::history;
 use crate::life::survey::Flash;
 use crate::life::{Amplification, Card, Life, When, Workload, life};
 use crate::report::Report;
+use crate::report::terminal::lines as wrap;
 use crate::units::{Bytes, KIB, three};
 use crate::workload::purpose::{NAMES, Purpose, Writes};
 use anyhow::{Context, bail};

@@ -1,12 +1,12 @@
 //! `nandscope quirk REPORT...`: an entry for the kernel's list of cards with quirks, where measurements support one.
 
 use super::UNDECIDED;
-use super::check::wrap;
 use crate::advise::quirk::{self, Compared, Entry, Evidence, Proposal, Support, proposals};
 use crate::host::declared::Kind;
 use crate::host::registers::cid::Cid;
 use crate::host::registers::{Date, parse_array};
 use crate::report::Report;
+use crate::report::terminal::lines as wrap;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;

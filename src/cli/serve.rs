@@ -77,9 +77,13 @@ pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
     }
     let mut line = LiveLine::new(a.quiet);
     let mut warned = 0;
+    let out = super::stop::taken_out()?;
     while signals.load(Ordering::Relaxed) == 0 {
         std::thread::sleep(Duration::from_millis(50));
         line.show(&served.stats());
+        if out.swap(false, Ordering::Relaxed) {
+            served.reinsert();
+        }
         for w in served.warnings().iter().skip(warned) {
             line.end();
             eprintln!("nandscope: {w}");
@@ -117,9 +121,13 @@ fn over_nbd(server: NbdServer, a: &ServeArgs, model: &Model, signals: &AtomicUsi
         eprintln!("{}: {} at {}; Ctrl-C ends it", model.name, Bytes(model.card.capacity), server.uri());
     }
     let mut line = LiveLine::new(a.quiet);
+    let out = super::stop::taken_out()?;
     while signals.load(Ordering::Relaxed) == 0 {
         std::thread::sleep(Duration::from_millis(50));
         line.show(&server.stats());
+        if out.swap(false, Ordering::Relaxed) {
+            server.reinsert();
+        }
     }
     line.end();
     let stats = server.stop()?;

@@ -1,6 +1,6 @@
 //! The signals that end a program: Ctrl-C, a request to end, and where it matters the end of the terminal.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::{flag, low_level};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,6 +28,16 @@ pub fn on_signals(second: Second) -> std::io::Result<Arc<AtomicBool>> {
         flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// A flag that SIGUSR1 sets: the card is taken out and put in again.
+///
+/// # Errors
+/// The system refuses.
+pub fn taken_out() -> std::io::Result<Arc<AtomicBool>> {
+    let out = Arc::new(AtomicBool::new(false));
+    flag::register(SIGUSR1, Arc::clone(&out))?;
+    Ok(out)
 }
 
 /// While it lives, Ctrl-C only sets a flag.

@@ -1,10 +1,11 @@
 //! What the bytes of a card are, for those who ask: sparse, in pieces of 4 KiB.
 
 use crate::buffer::Lost;
-use crate::model::{Beyond, CardPart, Keeps};
+use crate::model::{CardPart, Keeps, Model};
+use crate::places::{Goes, runs};
 use std::collections::{HashMap, VecDeque};
 
-const PIECE: u64 = 4096;
+pub(crate) const PIECE: u64 = 4096;
 
 /// The bytes that were stored; everything else reads as zeros.
 #[derive(Clone, Debug)]
@@ -16,10 +17,15 @@ pub(crate) struct Content {
     from: u64,
     /// Reads so far: data that change from read to read follow it.
     looks: u64,
+    /// What pieces held when the card was put in, of a card that forgets when it is taken out.
+    inserted: HashMap<u64, Option<Box<[u8]>>>,
 }
 
 /// Bytes by which a card that shifts reads too far: two sectors, as Cole saw it on dying cards (Great microSD Card Survey).
 const SHIFT: u64 = 1024;
+
+/// Pieces by which a card that shows another place misses: 256 KiB.
+const ANOTHER: u64 = 64;
 
 /// Does this piece of flash fail, where one in `every` does?
 fn fails(piece: u64, every: u64) -> bool {
@@ -28,7 +34,7 @@ fn fails(piece: u64, every: u64) -> bool {
 
 impl Default for Content {
     fn default() -> Content {
-        Content { pieces: HashMap::new(), old: VecDeque::new(), from: u64::MAX, looks: 0 }
+        Content { pieces: HashMap::new(), old: VecDeque::new(), from: u64::MAX, looks: 0, inserted: HashMap::new() }
     }
 }
 
@@ -42,13 +48,13 @@ impl Content {
     }
 
     /// Undoes what lost writes put down, newest first.
-    pub fn revert(&mut self, lost: &[Lost], card: &CardPart) {
+    pub fn revert(&mut self, lost: &[Lost], m: &Model) {
         let old: Vec<_> = self.old.drain(..).collect();
         self.from = u64::MAX;
         for (write, at, bytes) in old.into_iter().rev() {
             for l in lost.iter().filter(|l| write >= l.write) {
-                for (place, n) in runs(l.at, l.len, card.real_capacity, card.beyond) {
-                    let Some(place) = place else { continue };
+                for (place, n) in runs(l.at, l.len, m) {
+                    let Goes::To(place) = place else { continue };
                     let (from, to) = (at.max(place), (at + bytes.len() as u64).min(place + n));
                     if from < to {
                         self.put(from, &bytes[(from - at) as usize..(to - at) as usize]);
@@ -71,7 +77,7 @@ impl Content {
     /// As [`Content::load`] of a card that fails in silence.
     pub fn load_from(&mut self, at: u64, into: &mut [u8], card: &CardPart) {
         self.load(at, into);
-        if matches!(card.keeps, Keeps::All | Keeps::Old) {
+        if matches!(card.keeps, Keeps::All | Keeps::Old | Keeps::Session) {
             return;
         }
         self.looks += 1;
@@ -84,14 +90,22 @@ impl Content {
             match card.keeps {
                 Keeps::Zeros => part.fill(0),
                 Keeps::Shifted => self.load(piece * PIECE + inside as u64 + SHIFT, part),
+                Keeps::Another => self.load((piece ^ ANOTHER) * PIECE + inside as u64, part),
                 Keeps::Changing => part.iter_mut().for_each(|b| *b ^= noise),
-                Keeps::All | Keeps::Old => {}
+                Keeps::All | Keeps::Old | Keeps::Session => {}
             }
         });
     }
 
     /// As [`Content::store`] of a card that fails in silence.
     pub fn store_to(&mut self, write: u64, at: u64, from: &[u8], card: &CardPart) {
+        if card.keeps == Keeps::Session {
+            walk(at, from.len(), |piece, _, _| {
+                if fails(piece, card.fails_every) && !self.inserted.contains_key(&piece) {
+                    self.inserted.insert(piece, self.pieces.get(&piece).cloned());
+                }
+            });
+        }
         if card.keeps != Keeps::Old {
             return self.store(write, at, from);
         }
@@ -100,6 +114,25 @@ impl Content {
                 self.store(write, piece * PIECE + inside as u64, &from[range]);
             }
         });
+    }
+
+    /// The card is put in anew: what it kept for as long as it was in is gone.
+    pub fn reinsert(&mut self) {
+        for (piece, old) in self.inserted.drain() {
+            match old {
+                Some(bytes) => self.pieces.insert(piece, bytes),
+                None => self.pieces.remove(&piece),
+            };
+        }
+    }
+
+    /// Cells that lose their charge: a bit of every sector of the range flips.
+    pub fn decay(&mut self, at: u64, len: u64) {
+        for sector in (at / 512 * 512..at + len).step_by(512) {
+            let mut byte = [0];
+            self.load(sector, &mut byte);
+            self.put(sector, &[byte[0] ^ 4]);
+        }
     }
 
     /// Stores the bytes of write number `write`.
@@ -147,7 +180,7 @@ impl Content {
     }
 }
 
-fn walk(at: u64, len: usize, mut each: impl FnMut(u64, usize, std::ops::Range<usize>)) {
+pub(crate) fn walk(at: u64, len: usize, mut each: impl FnMut(u64, usize, std::ops::Range<usize>)) {
     let mut done = 0;
     while done < len {
         let here = at + done as u64;
@@ -156,23 +189,4 @@ fn walk(at: u64, len: usize, mut each: impl FnMut(u64, usize, std::ops::Range<us
         each(here / PIECE, inside, done..done + n);
         done += n;
     }
-}
-
-/// Where a byte of a counterfeit card really goes: runs of (position, length), None where nothing is kept.
-pub(crate) fn runs(at: u64, len: u64, real: u64, beyond: Beyond) -> Vec<(Option<u64>, u64)> {
-    let mut runs = Vec::new();
-    let (mut here, end) = (at, at + len);
-    while here < end {
-        let (place, n) = if here < real {
-            (Some(here), (real - here).min(end - here))
-        } else if beyond == Beyond::Wrap {
-            let inside = here % real;
-            (Some(inside), (real - inside).min(end - here))
-        } else {
-            (None, end - here)
-        };
-        runs.push((place, n));
-        here += n;
-    }
-    runs
 }

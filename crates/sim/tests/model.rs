@@ -242,6 +242,7 @@ fn every_key_stands_impossible_values() {
                         let least: toml::Table = match list {
                             "stall" => "time = 1000\nevery_commands = 7".parse(),
                             "fault" => "kind = \"io\"\nat = \"512 MiB\"".parse(),
+                            "area" => "at = \"64 MiB\"\nlen = \"1 MiB\"\ndoes = \"drop\"".parse(),
                             _ => "heat = \"1 MiB\"\ncool = \"1 MB/s\"\npercent = 120".parse(),
                         }
                         .expect("valid");

@@ -52,6 +52,16 @@ fn clock() -> u64 {
 }
 
 impl FileDevice {
+    /// When its clock began.
+    pub fn origin(&self) -> u64 {
+        self.origin
+    }
+
+    /// Goes on with the clock of a device that was opened before.
+    pub fn since(&mut self, origin: u64) {
+        self.origin = origin;
+    }
+
     pub fn new(file: OwnedFd, name: String, kind: Kind, writable: bool, geometry: Geometry) -> Result<FileDevice> {
         let memory =
             |len| Buffer::new(len).map_err(|e| DeviceError::Open { target: name.clone(), why: format!("no memory for buffers: {e}") });

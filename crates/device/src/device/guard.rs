@@ -60,18 +60,44 @@ struct Right {
     journal: Option<Journal>,
 }
 
+/// Opens a target anew after it was taken out.
+pub(super) type Again = Box<dyn FnMut() -> Result<Box<dyn Device + Send>> + Send>;
+
+/// Stands where a card was taken out.
+struct Absent(Geometry, Nanos);
+
+impl Device for Absent {
+    fn geometry(&self) -> &Geometry {
+        &self.0
+    }
+    fn access(&mut self, a: Access) -> Result<Timed> {
+        Err(DeviceError::Io { op: a.op.name(), at: a.at, len: a.len, source: rustix::io::Errno::NODEV.into() })
+    }
+    fn now(&self) -> Nanos {
+        self.1
+    }
+    fn idle(&mut self, _: Nanos) {}
+    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+        Err(DeviceError::Io { op: "read", at, len: into.len() as u64, source: rustix::io::Errno::NODEV.into() })
+    }
+    fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+        Err(DeviceError::Io { op: "write", at, len: from.len() as u64, source: rustix::io::Errno::NODEV.into() })
+    }
+}
+
 /// A target behind its limits. Reads may go anywhere on the target; writes and discards need the right to.
 pub struct Guard {
     inner: Box<dyn Device + Send>,
     id: TargetId,
     right: Option<Right>,
     counters: Counters,
+    again: Option<Again>,
 }
 
 impl Guard {
     /// A guard that counts and lets nothing but reads and flushes pass.
     pub fn read_only(inner: Box<dyn Device + Send>, id: TargetId) -> Guard {
-        Guard { inner, id, right: None, counters: Counters::default() }
+        Guard { inner, id, right: None, counters: Counters::default(), again: None }
     }
 
     /// A guard with the right to write. Begins the undo journal where one is wanted.
@@ -106,6 +132,11 @@ impl Guard {
 
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// How the target is opened anew after it was taken out.
+    pub(super) fn opened_by(&mut self, again: Again) {
+        self.again = Some(again);
     }
 
     /// Adds what was read before this guard existed, such as the search for signatures.
@@ -331,6 +362,18 @@ impl Device for Guard {
         self.spend(a);
         let done = self.inner.put(at, from);
         self.done(done)
+    }
+
+    fn keep_old(&mut self, ranges: &[(u64, u64)]) -> Result<()> {
+        self.protect(ranges)
+    }
+
+    /// The first descriptor goes before the second comes: each claims the target for itself.
+    fn reinsert(&mut self) -> Result<()> {
+        let Some(again) = &mut self.again else { return self.inner.reinsert() };
+        self.inner = Box::new(Absent(self.inner.geometry().clone(), self.inner.now()));
+        self.inner = again()?;
+        Ok(())
     }
 
     fn write_as(&mut self, how: Option<super::mmc::Multi>) -> Result<()> {

@@ -240,6 +240,24 @@ pub trait Device {
         Ok(Timed { start, took: self.now() - start })
     }
 
+    /// Saves what these ranges (first byte, length) hold ahead of writing there, where what is written is to be put back.
+    ///
+    /// # Errors
+    /// The old content cannot be read or saved.
+    fn keep_old(&mut self, ranges: &[(u64, u64)]) -> Result<()> {
+        let _ = ranges;
+        Ok(())
+    }
+
+    /// Goes on after the card was taken out and put in again: opens it anew, and checks that it is the same one. A simulated card loses
+    /// its power here.
+    ///
+    /// # Errors
+    /// `Unsupported` where that cannot be done; another card, or none, is there now.
+    fn reinsert(&mut self) -> Result<()> {
+        Err(DeviceError::Unsupported("this target cannot be taken out".into()))
+    }
+
     /// Chooses how the writes from now on are put on the bus of an SD or MMC card; `None`, the state at the start, leaves that
     /// to the kernel. A wrapper passes it on: a raw write is an access like any other.
     ///
@@ -299,6 +317,12 @@ macro_rules! forward {
             }
             fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
                 (**self).put(at, from)
+            }
+            fn keep_old(&mut self, ranges: &[(u64, u64)]) -> Result<()> {
+                (**self).keep_old(ranges)
+            }
+            fn reinsert(&mut self) -> Result<()> {
+                (**self).reinsert()
             }
             fn write_as(&mut self, how: Option<mmc::Multi>) -> Result<()> {
                 (**self).write_as(how)

@@ -196,6 +196,7 @@ impl Opened {
         let (geometry, before) = (guard.geometry().clone(), guard.counters());
         // The exclusive claim belongs to the descriptor, so the first one goes before the second comes.
         drop(guard);
+        let mut again: Option<super::guard::Again> = None;
         let device: Box<dyn Device + Send> = match &place {
             Place::Sim { model, seed, content } => {
                 let card = SimDevice::new(model, *seed);
@@ -203,12 +204,13 @@ impl Opened {
                 Box::new(if *content || limits.undo.is_some() { card.with_content() } else { card.with_stamps() })
             }
             Place::Block(node) => {
-                let again = options.sys.node(node.dev).map_err(|e| cannot(&id.path, &e))?;
-                if again != *node || again.sequence() != node.sequence() || block_id(&again, &id.path) != id {
+                let node_now = options.sys.node(node.dev).map_err(|e| cannot(&id.path, &e))?;
+                if node_now != *node || node_now.sequence() != node.sequence() || block_id(&node_now, &id.path) != id {
                     return refused("is not the same card any more; start again");
                 }
-                let (mut device, _) = open_block(&again, Path::new(&id.path), &options, true)?;
+                let (mut device, _) = open_block(&node_now, Path::new(&id.path), &options, true)?;
                 device.flush_writes = options.flush_writes.unwrap_or(device.flush_writes);
+                again = Some(put_in(id.clone(), geometry.clone(), options.clone(), device.origin()));
                 super::mmc::with_commands(device, &node.dir.join("device"))
             }
             Place::Program(program) => {
@@ -231,6 +233,9 @@ impl Opened {
         }
         let mut guard = Guard::writing(device, id, consent, limits)?;
         guard.count_before(before);
+        if let Some(again) = again {
+            guard.opened_by(again);
+        }
         Ok(guard)
     }
 
@@ -282,6 +287,42 @@ impl Opened {
 fn signatures_of(place: &Place, guard: &mut Guard) -> Result<Vec<Signature>> {
     let simulated = matches!(place, Place::Sim { .. }) || guard.id().kind == TargetKind::Simulated;
     if simulated { Ok(Vec::new()) } else { signatures(guard) }
+}
+
+/// How long a card may take to appear after it was put in.
+const FOUND: std::time::Duration = std::time::Duration::from_secs(20);
+
+/// How a device is opened for writing once more after it was taken out and put in: under the same name, and the same card.
+fn put_in(id: TargetId, geometry: Geometry, options: OpenOptions, origin: u64) -> super::guard::Again {
+    Box::new(move || {
+        let path = Path::new(&id.path);
+        let there = || {
+            let dev = crate::host::safety::device_number(path).ok_or_else(|| cannot(&id.path, &Errno::NOMEDIUM.into()))?;
+            let node = options.sys.node(dev).map_err(|e| cannot(&id.path, &e))?;
+            if node.size > 0 { Ok(node) } else { Err(cannot(&id.path, &Errno::NOMEDIUM.into())) }
+        };
+        // The kernel needs a moment to find it.
+        let begun = std::time::Instant::now();
+        let node = loop {
+            match there() {
+                Err(_) if begun.elapsed() < FOUND => std::thread::sleep(std::time::Duration::from_millis(100)),
+                found => break found?,
+            }
+        };
+        if block_id(&node, &id.path) != id {
+            return Err(DeviceError::Refused(format!(
+                "{} is another card than before; put the first one in and run: nandscope undo",
+                id.path
+            )));
+        }
+        let (mut device, _) = open_block(&node, path, &options, true)?;
+        device.flush_writes = options.flush_writes.unwrap_or(device.flush_writes);
+        device.since(origin);
+        if device.geometry() != &geometry {
+            return Err(DeviceError::Refused(format!("{} has changed since it was opened; start again", id.path)));
+        }
+        Ok(super::mmc::with_commands(device, &node.dir.join("device")))
+    })
 }
 
 pub(super) fn block_id(node: &BlockNode, path: &str) -> TargetId {

@@ -209,6 +209,11 @@ impl Device for SimDevice {
         Ok(Timed { start: Nanos(start), took: Nanos(self.now - start) })
     }
 
+    fn reinsert(&mut self) -> Result<()> {
+        self.card.power_cut();
+        Ok(())
+    }
+
     fn discard_securely(&mut self, at: u64, len: u64) -> Result<()> {
         if !self.card.model().card.secure_discard {
             return Err(DeviceError::Unsupported("the model of this card has no secure discard; overwrite instead".into()));

@@ -183,7 +183,7 @@ pub fn lines(log: &str, disk: &str, host: Option<&str>) -> Vec<Lines> {
         let low = text.to_ascii_lowercase();
         // Another medium in this slot or reader: what came before is not of this one.
         let attached = (of_host && (low.contains(": new ") || low.contains(" removed")))
-            || (of_this && (low.contains("attached scsi") || low.contains("logical blocks:")));
+            || (of_this && ["attached scsi", "logical blocks:", "capacity change from 0 to"].iter().any(|new| low.contains(new)));
         if attached {
             out.clear();
             continue;
@@ -300,6 +300,18 @@ mod tests {
         assert_eq!(lines(log, "sdb", None)[0].trouble, Trouble::Io);
         let again = format!("{log}[ 90.0] sd 2:0:0:0: [sdb] 62333952 512-byte logical blocks: (31.9 GB/29.7 GiB)\n");
         assert!(lines(&again, "sdb", None).is_empty());
+        // A loop or network device gets its name from one that went.
+        for disk in ["loop8", "nbd0", "sdb"] {
+            let log = format!("[ 5.0] I/O error, dev {disk}, sector 38912 op 0x0:(READ) flags 0x800 phys_seg 1 prio class 2\n");
+            assert_eq!(lines(&log, disk, None)[0].count, 1);
+            let again = format!("{log}[ 6.0] {disk}: detected capacity change from 0 to 196608\n");
+            assert!(lines(&again, disk, None).is_empty());
+            let failed = format!("{again}{log}");
+            assert_eq!(lines(&failed, disk, None)[0].count, 1);
+            // One that shrinks, as a failing card may, is the same one.
+            let shrunk = format!("{log}[ 6.0] {disk}: detected capacity change from 196608 to 0\n");
+            assert_eq!(lines(&shrunk, disk, None)[0].count, 1);
+        }
     }
 
     #[test]

@@ -1,11 +1,9 @@
 //! A card that holds less than it reports: what is said above everything else.
 
 use super::Report;
-use crate::finding::{Finding, Findings, Quantity};
+use crate::finding::{Finding, Findings, Quantity, SURE_OF_SIZE as SURE};
 use crate::units::{GIB, MIB, three};
 
-/// Below this nobody is told to give a card back.
-const SURE: f64 = 0.75;
 /// Reports of a size are rounded; a card of this share of it is what it says.
 const WHOLE: f64 = 0.99;
 /// What the evidence ends in where the flash cannot be read or written beyond the border: it may be a genuine card that died.

@@ -1,23 +1,23 @@
 //! Is the flash as large as the card says? (U33, U39)
 //!
-//! Counterfeit cards answer for flash they have not: what is written beyond it is lost, fails, or lands in front again. Sectors that
-//! carry their own address are written near the end, in the middle, and as one stretch near the front, and read back. Where places
-//! are lost the border is bisected. Wherever a card wraps round, the stretch shows a second time: single sectors, as far apart as the
-//! stretch is long, cannot miss it, and the address they carry gives the distance to the byte. That search only reads: a scattered
-//! write may cost a card a merge of hundreds of ms, and the other places over the region are written only when it found nothing.
+//! Counterfeit cards answer for flash they have not: what is written beyond it is lost, fails, or lands in front again; a chain does both.
+//! Sectors that carry their own address are written near the front and at the far end, which is read back at once: where it is lost
+//! then, nothing hides the border, and it is bisected with a few KiB. Otherwise a stretch near the front follows, which
+//! drives the far place out of a cache before it is read again. Addresses that repeat show the front at powers of two, and
+//! wherever else they repeat, the stretch: single sectors, as far apart as the stretch is long, cannot miss it, and the address they
+//! carry gives the distance to the byte. That search only reads: a scattered write may cost a card a merge of hundreds of ms, and the
+//! other places over the region are written only when it found nothing; then single sectors powers of two away look whether parts
+//! of the card show others. Where addresses repeat, the end of the first round is tried: a chain has no flash there.
 //!
 //! What fools it: a cache larger than what is written (said); a card that lost a place for another reason (undecided where places
-//! behind it are kept).
+//! behind it are kept); parts that show other parts at distances without any rule.
 
 use super::{About, Bench, Experiment, Setup};
 use crate::device::fill::read_stamp;
 use crate::device::{Access, Device, DeviceError, Fill, Op, Timed};
 use crate::finding::Quantity;
 use crate::infer::beliefs::Case;
-use crate::infer::capacity::{
-    ANOTHER, CHUNK, CLOSE, FAILS, KEPT, LOOKS, LOST, NOTHING, PLACE, PLACES, READS, SHOWN, STAMP, UNREAD, aliases, all_places, border,
-    keeps_nothing, looking, met, read_border, stretch,
-};
+use crate::infer::capacity::*;
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, MIB, Nanos};
 use std::ops::Range;
@@ -30,17 +30,30 @@ static ABOUT: About = About {
     method: "sectors that carry their address, written all over the region and as one stretch, then read back here and elsewhere",
     writes: true,
     answers: &[Quantity::Capacity],
-    roles: &["stamp", "kept", "lost", "fails", "shows another place", "place shown", "nothing of ours", "cannot be read", "can be read"],
+    roles: &[
+        "stamp",
+        "kept",
+        "lost",
+        "fails",
+        "shows another place",
+        "place shown",
+        "nothing of ours",
+        "cannot be read",
+        "can be read",
+        "kept at once",
+        "does not show its pair",
+    ],
     covers: "U33, U39",
 };
 
+/// The stretch is no longer.
 const LONGEST: u64 = 32 * MIB;
-
+/// Up to here from the start of a region the tables of a filesystem may lie.
+const TABLES: u64 = 32 * MIB;
 /// Places that show the stretch: more of them tell nothing new.
 const ENOUGH: usize = 3;
-
-/// Single sectors looked at in one trial.
-const AT_ONCE: usize = 64;
+/// Single sectors looked at in one trial, at least.
+const TRIAL: usize = 64;
 
 impl Experiment for Capacity {
     fn about(&self) -> &'static About {
@@ -60,7 +73,8 @@ impl Experiment for Capacity {
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let room = setup.region.end - setup.region.start;
         let stretch = (room / LOOKS).next_multiple_of(CHUNK).min(LONGEST);
-        let from = (setup.region.start + room / 64).next_multiple_of(CHUNK);
+        // Behind the tables of a filesystem, and on the flash of every counterfeit that was seen so far.
+        let from = (setup.region.start + (room / 512).max(TABLES).min(room / 64)).next_multiple_of(CHUNK);
         if stretch * 16 > room || setup.geometry.sector > PLACE {
             return vec![];
         }
@@ -68,21 +82,37 @@ impl Experiment for Capacity {
     }
 
     fn wants(&self, cell: &Cell, run: &Case) -> bool {
-        match cell.set.get("look") {
-            Some(_) => elsewhere(run).is_some(),
-            None if cell.set.contains_key("at") => run.of(cell.id).next().is_none(),
-            None if cell.set.contains_key("rest") => !looked(run, &rest(run)),
-            None => !looked(run, &far(run)),
+        let has = |key: &str| cell.set.contains_key(key);
+        if has("look") {
+            elsewhere(run).is_some()
+        } else if has("pairs") {
+            irregular(run).is_none() && !pairs(run).is_empty()
+        } else if has("at") || has("multiples") {
+            run.of(cell.id).next().is_none()
+        } else if has("rest") {
+            !looked(run, &rest(run))
+        } else {
+            !looked(run, &far(run).into_iter().collect::<Vec<_>>())
         }
     }
 
     fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         let seed = b.below(u64::MAX);
-        let done = match (cell.set.get("at"), cell.set.get("look")) {
-            (Some(&at), _) => nearer(b, seed, at as u64),
-            (None, Some(_)) => look_elsewhere(b),
-            (None, None) if cell.set.contains_key("rest") => other_places(b),
-            (None, None) => ends(b, seed, cell.bytes("from"), cell.bytes("stretch")),
+        let has = |key: &str| cell.set.contains_key(key);
+        let done = if has("at") {
+            let step = cell.set.get("step").copied().unwrap_or(0) as u64;
+            let n = cell.set.get("n").copied().unwrap_or(1) as u64;
+            nearer(b, &(0..n).map(|i| cell.bytes("at") + i * step).collect::<Vec<_>>())
+        } else if has("look") {
+            look_elsewhere(b)
+        } else if has("multiples") {
+            look_at_multiples(b)
+        } else if has("pairs") {
+            look_at_pairs(b)
+        } else if has("rest") {
+            other_places(b)
+        } else {
+            ends(b, seed, cell.bytes("from"), cell.bytes("stretch"))
         };
         match done {
             // A target that keeps no content.
@@ -96,24 +126,60 @@ impl Experiment for Capacity {
 
     fn more(&self, run: &Case) -> Vec<Cell> {
         let begun = |key: &str| run.cells.iter().any(|c| c.set.contains_key(key));
-        let Some(border) = border(run).filter(|_| aliases(run).is_empty()) else {
-            let next = match elsewhere(run) {
-                Some(_) if !begun("look") => Some(Cell::new("elsewhere", &[("look", 1)])),
-                None if begun("look") && !begun("rest") && !met(run) => Some(Cell::new("other places", &[("rest", 1)])),
-                _ => None,
-            };
-            return next.into_iter().collect();
-        };
-        if run.cells.len() > 40 {
+        let once = |key: &'static str, name: &str| if begun(key) { vec![] } else { vec![Cell::new(name, &[(key, 1)])] };
+        if run.cells.len() > 40 || irregular(run).is_some() || front_lost(run) {
             return vec![];
         }
-        let Some(at) = border.next(run) else { return vec![] };
-        vec![Cell::new(format!("at {}", Bytes(at)), &[("at", at as i64)])]
+        let period = period(run);
+        if period.is_some_and(|w| !multiples(run, w).is_empty()) && !begun("multiples") {
+            return once("multiples", "where it must show again");
+        }
+        if let Some(at) = period.and_then(|w| inside(run, w)) {
+            return vec![Cell::new("end of the first round", &[("at", at as i64)])];
+        }
+        if let Some(border) = border(run) {
+            let places = border.next(run, hides(run));
+            let Some(&at) = places.first() else { return vec![] };
+            let step = places.get(1).map_or(0, |b| b - at);
+            let mut set = vec![("at", at as i64)];
+            if places.len() > 1 {
+                set.extend([("step", step as i64), ("n", places.len() as i64)]);
+            }
+            return vec![Cell::new(format!("at {}", Bytes(at)), &set)];
+        }
+        if period.is_some() {
+            return vec![];
+        }
+        if short(run) && aliases(run).is_empty() {
+            return match begun("rest") {
+                false => once("rest", "other places"),
+                true if elsewhere(run).is_some() => once("look", "elsewhere"),
+                true => vec![],
+            };
+        }
+        if elsewhere(run).is_some() && !begun("look") {
+            return once("look", "elsewhere");
+        }
+        // Where one address shows another, and where that ends was not found, the other places would tell no more.
+        if !aliases(run).is_empty() || !begun("look") || elsewhere(run).is_some() {
+            return vec![];
+        }
+        match begun("rest") {
+            false => once("rest", "other places"),
+            true if looked(run, &rest(run)) && !pairs(run).is_empty() => once("pairs", "powers of two away"),
+            true => vec![],
+        }
     }
 }
 
-/// The front of the stretch, the places at the far end, the rest of the stretch, and what the far places hold then: three places cost
-/// few merges, and the stretch drives them out of a cache. What was done before the time was over is not done again.
+/// Does the card return for a while what it does not keep? Where the far end was lost at once it does not.
+fn hides(run: &Run) -> bool {
+    far(run).is_some_and(|last| may_cache(&run.samples, last) == Some(true))
+}
+
+/// The front of the stretch and the place at the far end, read at once. Where that is kept, the rest of the stretch, and what the far
+/// place holds then: two places cost few merges, and the stretch drives the last one out of a cache. What was
+/// done before the time was over is not done again.
 fn ends(b: &mut Bench, seed: u64, from: u64, stretch: u64) -> Result<(), DeviceError> {
     let before: Vec<(u64, bool)> = b.run.of(b.cell).map(|s| (s.at, s.role == STAMP)).collect();
     let stamped = |at: u64| before.contains(&(at, true));
@@ -121,26 +187,35 @@ fn ends(b: &mut Bench, seed: u64, from: u64, stretch: u64) -> Result<(), DeviceE
     let seed = if stamped(from) {
         front(b, from)?
     } else {
-        b.write_of(STAMP, Fill::Stamp(seed), from, CHUNK.min(stretch))?;
+        b.write_of(STAMP, Fill::Stamp(seed), from, FRONT)?;
         seed
     };
-    let far = far(b.run);
-    for &at in &far {
-        if !stamped(at) && !refused(b, at) {
-            stamp(b, seed, at, PLACE)?;
-        }
+    let (Some(last), mut written) = (far(b.run), FRONT) else { return Ok(()) };
+    let known = |b: &Bench| may_cache(&b.run.samples, last).or_else(|| may_cache(&b.taken, last));
+    if known(b).is_none() && (stamped(last) || stamp(b, seed, last, PLACE)?) {
+        look(b, seed, last, PLACE, [AT_ONCE, LOST])?;
     }
-    // Half of the time is for what reads it back: where writes take long the stretch is shorter.
-    let until = b.halfway();
-    for at in (from..from + stretch).step_by(CHUNK as usize).skip(1).filter(|at| !stamped(*at)) {
-        if b.now() >= until || !stamp(b, seed, at, CHUNK)? {
-            break;
+    if known(b) == Some(true) {
+        // Half of the time is for what reads it back: where writes take long the stretch is shorter.
+        let until = b.halfway();
+        // Cards without a map for small units may take seconds for 4 KiB: pieces grow as long as the next one fits.
+        let pieces = [(from + FRONT, 3 * FRONT), (from + 4 * FRONT, 12 * FRONT), (from + 16 * FRONT, 16 * FRONT)];
+        let pieces = pieces.into_iter().chain((from + CHUNK..from + stretch).step_by(CHUNK as usize).map(|at| (at, CHUNK)));
+        for (at, len) in pieces.filter(|p| !stamped(p.0)).collect::<Vec<_>>() {
+            let now = b.now();
+            let last = b.taken.iter().rev().find(|s| s.role == STAMP).map_or(Nanos(0), |s| s.took);
+            let grows = if len < CHUNK { 4.0 } else { 1.0 };
+            if now >= until || (until - now).secs() < grows * last.secs() || !stamp(b, seed, at, len)? {
+                break;
+            }
         }
+        written = stretch;
+        read_back(b, seed, &[last])?;
     }
-    read_back(b, seed, &far)?;
-    // Most counterfeits hold a power of two: where this one is shown is a multiple of what it holds.
     let (sector, end) = (b.geometry().sector, b.region.end);
-    for at in (20..63).rev().map(|k| from + (1u64 << k)).filter(|at| *at >= from + stretch && at + sector < end) {
+    look(b, seed, from, sector, [KEPT, LOST])?;
+    // Most counterfeits hold a power of two: where this one is shown is a multiple of what it holds.
+    for at in (20..63).rev().map(|k| from + (1u64 << k)).filter(|at| *at >= from + written && at + sector < end) {
         if !before.contains(&(at, false)) {
             look(b, seed, at, sector, [NOTHING, NOTHING])?;
         }
@@ -158,16 +233,22 @@ fn other_places(b: &mut Bench) -> Result<(), DeviceError> {
             stamp(b, seed, at, PLACE)?;
         }
     }
-    for i in 0..4 {
-        stamp(b, seed, from + i * CHUNK % stretch, CHUNK)?;
-    }
+    push(b, seed, from, stretch.min(4 * CHUNK))?;
     read_back(b, seed, &places)
+}
+
+/// Writes part of the stretch again: a cache that keeps only the last writes has forgotten what came before.
+fn push(b: &mut Bench, seed: u64, from: u64, len: u64) -> Result<(), DeviceError> {
+    for at in (from..from + len).step_by(CHUNK as usize) {
+        stamp(b, seed, at, CHUNK.min(from + len - at))?;
+    }
+    Ok(())
 }
 
 /// Reads places that were written and not yet read.
 fn read_back(b: &mut Bench, seed: u64, places: &[u64]) -> Result<(), DeviceError> {
     for &at in places {
-        if !b.run.samples.iter().any(|s| s.at == at && s.len == PLACE && s.role != STAMP) && !refused(b, at) {
+        if !read(b.run, at) && !refused(b, at) {
             look(b, seed, at, PLACE, [KEPT, LOST])?;
         }
     }
@@ -177,24 +258,6 @@ fn read_back(b: &mut Bench, seed: u64, places: &[u64]) -> Result<(), DeviceError
 /// Did the card refuse this place, in this trial or an earlier one?
 fn refused(b: &Bench, at: u64) -> bool {
     b.run.samples.iter().chain(&b.taken).any(|s| s.at == at && s.len == PLACE && matches!(s.role, FAILS | UNREAD))
-}
-
-/// Were these places read back, or enough to decide?
-fn looked(run: &Case, places: &[u64]) -> bool {
-    let read = |at: &u64| run.samples.iter().any(|s| s.at == *at && s.len == PLACE && s.role != STAMP);
-    keeps_nothing(run) || border(run).is_some() || !aliases(run).is_empty() || places.iter().all(read)
-}
-
-/// What is written first: the last place, beyond the flash of every counterfeit, and the one in the middle.
-fn far(run: &Case) -> Vec<u64> {
-    let all = all_places(run);
-    [all.last(), all.get(all.len() / 2)].into_iter().flatten().copied().collect()
-}
-
-/// The other places.
-fn rest(run: &Case) -> Vec<u64> {
-    let far = far(run);
-    all_places(run).into_iter().filter(|at| !far.contains(at)).collect()
 }
 
 /// A card whose reads fail: places over the whole region are read, and the border beyond which none can be is bisected. Writes nothing.
@@ -236,24 +299,15 @@ fn front(b: &mut Bench, from: u64) -> Result<u64, DeviceError> {
     Ok(seed)
 }
 
-/// Where the next sector lies that may show the stretch; `None` when all were looked at, or one shows it, or places were lost.
-fn elsewhere(run: &Case) -> Option<u64> {
-    let (from, stretch) = stretch(run)?;
-    let sector = run.setting("sector")?;
-    let read_back = run.samples.iter().any(|s| matches!(s.role, KEPT | ANOTHER));
-    let looks = run.samples.iter().filter(|s| matches!(s.role, NOTHING | ANOTHER | FAILS | UNREAD) && looking(run, s));
-    let next = looks.map(|s| s.at + stretch).max().unwrap_or(from + stretch);
-    let open = read_back && !met(run) && border(run).is_none();
-    (open && next < run.setting("end")? - sector).then_some(next)
-}
-
 /// Some of the single sectors that may show the stretch.
 fn look_elsewhere(b: &mut Bench) -> Result<(), DeviceError> {
     let sector = b.geometry().sector;
     let (Some(next), Some((from, stretch))) = (elsewhere(b.run), stretch(b.run)) else { return Ok(()) };
     let seed = front(b, from)?;
     let mut shown = 0;
-    for at in (next..b.region.end - sector).step_by(stretch as usize).take(AT_ONCE) {
+    // What was seen is gone through before each trial: many small ones would cost the computer more time than the card.
+    let trial = TRIAL.max(b.run.of(b.cell).count() / 4);
+    for at in (next..b.region.end - sector).step_by(stretch as usize).take(trial) {
         let place = look(b, seed, at, sector, [NOTHING, NOTHING])?;
         // The other places repeat at some periods only, the stretch at each.
         shown += place.is_some_and(|p| (from..from + stretch).contains(&p)) as usize;
@@ -264,16 +318,45 @@ fn look_elsewhere(b: &mut Bench) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// One more place between those kept and those lost.
-fn nearer(b: &mut Bench, seed: u64, at: u64) -> Result<(), DeviceError> {
-    let written = stamp(b, seed, at, PLACE)?;
-    // A cache that keeps only the last writes has forgotten it after these.
-    let Some((from, stretch)) = stretch(b.run) else { return Ok(()) };
-    for i in 0..4 {
-        stamp(b, seed, from + i * CHUNK % stretch, CHUNK)?;
+/// Where addresses repeat, all multiples of the distance show the front.
+fn look_at_multiples(b: &mut Bench) -> Result<(), DeviceError> {
+    let (Some(w), Some((from, _)), sector) = (period(b.run), stretch(b.run), b.geometry().sector) else { return Ok(()) };
+    let seed = front(b, from)?;
+    for at in multiples(b.run, w) {
+        look(b, seed, at, sector, [MISSED, MISSED])?;
     }
-    if written {
+    Ok(())
+}
+
+/// Some of the single sectors that a broken address line would have show a place that was kept.
+fn look_at_pairs(b: &mut Bench) -> Result<(), DeviceError> {
+    let (Some((from, _)), sector) = (stretch(b.run), b.geometry().sector) else { return Ok(()) };
+    let seed = front(b, from)?;
+    for at in pairs(b.run).into_iter().take(TRIAL) {
+        look(b, seed, at, sector, [NOTHING, NOTHING])?;
+    }
+    Ok(())
+}
+
+/// More places between those kept and those lost. Where addresses repeat, what is kept shows one round further on, too.
+fn nearer(b: &mut Bench, places: &[u64]) -> Result<(), DeviceError> {
+    let Some((from, stretch)) = stretch(b.run) else { return Ok(()) };
+    let (seed, sector) = (front(b, from)?, b.geometry().sector);
+    let mut written = vec![];
+    for &at in places {
+        if stamp(b, seed, at, PLACE)? {
+            written.push(at);
+        }
+    }
+    if hides(b.run) {
+        push(b, seed, from, stretch)?;
+    }
+    for at in written {
         look(b, seed, at, PLACE, [KEPT, LOST])?;
+        let kept = b.taken.last().is_some_and(|s| s.role == KEPT);
+        if let Some(again) = period(b.run).map(|w| at + w).filter(|again| kept && again + sector <= b.region.end) {
+            look(b, seed, again, sector, [MISSED, MISSED])?;
+        }
     }
     Ok(())
 }

@@ -195,21 +195,34 @@ fn plots(r: &Report, width: usize) -> Vec<Vec<String>> {
 
 fn wrapped(out: &mut String, lead: &str, text: &str, width: usize) {
     let indent = lead.chars().count();
-    let mut line = lead.to_string();
-    let mut empty = true;
+    let width = width.max(40);
+    let mut all = lines_after(text, width.saturating_sub(indent), width.saturating_sub(indent.min(22))).into_iter();
+    let _ = writeln!(out, "{lead}{}", all.next().unwrap_or_default());
+    all.for_each(|l| {
+        let _ = writeln!(out, "{}{l}", " ".repeat(indent.min(22)));
+    });
+}
+
+/// Words in lines of at most `width` characters; a longer word has a line of its own.
+pub fn lines(text: &str, width: usize) -> Vec<String> {
+    lines_after(text, width, width)
+}
+
+/// The same; the first line has `first` characters.
+fn lines_after(text: &str, first: usize, width: usize) -> Vec<String> {
+    let mut all = vec![String::new()];
     for word in text.split_whitespace() {
-        if !empty && line.chars().count() + 1 + word.chars().count() > width.max(40) {
-            let _ = writeln!(out, "{line}");
-            line = " ".repeat(indent.min(22));
-            empty = true;
+        let room = if all.len() == 1 { first } else { width };
+        let n = all.len() - 1;
+        if !all[n].is_empty() && all[n].chars().count() + 1 + word.chars().count() > room {
+            all.push(word.to_string());
+        } else {
+            let gap = if all[n].is_empty() { "" } else { " " };
+            all[n] += gap;
+            all[n] += word;
         }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
     }
-    let _ = writeln!(out, "{line}");
+    all
 }
 
 /// How a run ended, where that is worth a word.

@@ -102,6 +102,11 @@ impl Engine {
         self.cut.store(true, Relaxed);
     }
 
+    /// The card is taken out and put in again: what only its electronics held is gone.
+    pub fn reinsert(&self) {
+        self.lock().card.power_cut();
+    }
+
     /// The trace ends here, and what is shown is complete.
     pub fn end_trace(&self) {
         let mut inner = self.lock();

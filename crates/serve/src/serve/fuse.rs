@@ -118,6 +118,11 @@ impl Served {
         self.engine.stats()
     }
 
+    /// The card is taken out and put in again, between two requests: what only its electronics held is gone.
+    pub fn reinsert(&self) {
+        self.engine.reinsert();
+    }
+
     /// What is not as it should be: denied real-time rights, settings the kernel did not take. Complete after the first
     /// request.
     pub fn warnings(&self) -> Vec<String> {

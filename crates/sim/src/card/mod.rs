@@ -8,13 +8,14 @@ pub use busy::Busy;
 pub use queue::Queue;
 
 use crate::buffer::{Heat, Lost, SlcCache, WriteCache};
-use crate::content::{Content, runs};
+use crate::content::{Content, PIECE};
 use crate::counters::Counters;
 use crate::events::Events;
 use crate::ftl::{Ftl, MapCache, WriteCost};
 use crate::host::HostCost;
-use crate::model::{Beyond, GcWhen, Model, Shortcut, Transfer, Unwritten};
+use crate::model::{GcWhen, Model, Shortcut, Transfer, Unwritten};
 use crate::nand::{Grid, ReadCache, ReadCost, SHIFT};
+use crate::places::{Front, Goes, runs};
 use crate::request::{Completion, Data, Fault, Op, Request};
 
 /// Writes that [`Card::foresee`] looks at.
@@ -43,11 +44,13 @@ pub struct Card {
     events: Option<Box<Events>>,
     counters: Counters,
     content: Option<Content>,
+    front: Option<Front>,
     flat_unwritten: Option<u64>,
     discard: u64,
     flush: u64,
     capacity: u64,
-    real_capacity: u64,
+    /// Up to here an address is the place on the flash.
+    plain: u64,
     sector: u64,
     /// ns after the data of every write command, whatever the flash does.
     after: u64,
@@ -114,11 +117,12 @@ impl Card {
             events: Events::new(model, seed),
             counters: Counters { unit_bytes: model.nand.write_unit, capacity: model.card.capacity, ..Counters::default() },
             content: None,
+            front: None,
             flat_unwritten: (model.nand.unwritten == Unwritten::Flat).then_some(model.nand.unwritten_read),
             discard: model.card.discard,
             flush: model.card.flush,
             capacity: model.card.capacity,
-            real_capacity: model.card.real_capacity,
+            plain: if model.area.is_empty() { model.card.real_capacity } else { 0 },
             sector: model.card.sector,
             after: model.card.accept + model.host.status + if model.host.transfer == Transfer::OpenEnded { model.card.stop } else { 0 },
             last: Vec::new(),
@@ -133,6 +137,7 @@ impl Card {
     /// The same card, keeping bytes.
     pub fn with_content(mut self) -> Card {
         self.content = Some(Content::default());
+        self.front = Front::new(&self.model, PIECE);
         self
     }
 
@@ -236,8 +241,11 @@ impl Card {
             }
         }
         let mut ns = 0;
-        if req.at + req.len > self.real_capacity && req.op != Op::Flush {
-            return self.beyond(start, req);
+        if req.at + req.len > self.plain && req.op != Op::Flush {
+            let all = runs(req.at, req.len, &self.model);
+            if all[..] != [(Goes::To(req.at), req.len)] {
+                return self.elsewhere(start, req, &all);
+            }
         }
         if self.extras.is_some() {
             ns += self.rest(start, req.op)?;
@@ -319,26 +327,21 @@ impl Card {
         ns
     }
 
-    /// A counterfeit card behind the flash it has: it takes the place of another address, drops the data, or fails.
-    fn beyond(&mut self, start: u64, req: Request) -> Result<Completion, Fault> {
-        let (real, rule) = (self.real_capacity, self.model.card.beyond);
-        let from = req.at.max(real);
-        let ns = self.host.command + self.read.wire(req.len);
-        if rule == Beyond::Error && req.op != Op::Discard {
-            self.busy_until = start + ns;
-            return Err(Fault::Io { op: req.op, at: from, len: req.at + req.len - from, done: start + ns });
+    /// A card that has no flash of its own at an address takes the place of another one, drops the data, or fails.
+    fn elsewhere(&mut self, start: u64, req: Request, all: &[(Goes, u64)]) -> Result<Completion, Fault> {
+        let alone = self.host.command + self.read.wire(if req.op == Op::Discard { 0 } else { req.len });
+        if req.op == Op::Discard {
+            self.forget(req.at, req.len);
+        } else if let Some(i) = all.iter().position(|r| r.0 == Goes::Fails) {
+            let before: u64 = all[..i].iter().map(|r| r.1).sum();
+            self.busy_until = start + alone;
+            return Err(Fault::Io { op: req.op, at: req.at + before, len: req.len - before, done: start + alone });
         }
         let mut ns = 0;
-        if rule == Beyond::Wrap && req.op != Op::Discard {
-            for (place, len) in runs(req.at, req.len, real, rule) {
-                ns += place.map_or(0, |at| self.command(&req, at, len));
-            }
-        } else {
-            ns = self.host.command + self.read.wire(if req.op == Op::Discard { 0 } else { req.len });
-            if req.op == Op::Discard {
-                self.forget(req.at, req.len);
-            }
+        for &(goes, len) in all.iter().filter(|_| req.op != Op::Discard) {
+            ns += if let Goes::To(at) = goes { self.command(&req, at, len) } else { 0 };
         }
+        let ns = if ns > 0 { ns } else { alone };
         self.count(&req);
         if self.content.is_some() {
             self.keep();

@@ -47,7 +47,7 @@ impl Queue {
         // The books are kept as for a single request; only its time is made up from its parts.
         card.check(r.at, r.len)?;
         let alone = matches!(r.op, Op::Flush | Op::Discard) || r.len > card.host.max_request || r.len == 0 || card.events.is_some();
-        let end = if alone || r.at + r.len > card.real_capacity {
+        let end = if alone || r.at + r.len > card.plain {
             let last = self.dies.iter().copied().max().unwrap_or(0).max(self.wire).max(begin);
             card.busy_until = card.busy_until.max(last);
             let c = card.submit(last, r)?;

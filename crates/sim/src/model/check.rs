@@ -1,6 +1,6 @@
 //! What one key of a model alone cannot show.
 
-use super::{Evict, FtlKind, LogOrder, Model};
+use super::{Beyond, Evict, FtlKind, LogOrder, Model};
 
 impl Model {
     /// What one key alone cannot show.
@@ -19,6 +19,17 @@ impl Model {
         multiple("card.real_capacity", c.real_capacity, c.sector, "card.sector")?;
         if c.real_capacity > c.capacity {
             return Err(("card.real_capacity", "is larger than card.capacity".into()));
+        }
+        multiple("card.repeats", c.repeats, c.sector, "card.sector")?;
+        if c.repeats > 0 && (c.repeats < c.real_capacity || c.beyond == Beyond::Wrap) {
+            return Err(("card.repeats", "is at least card.real_capacity, and card.beyond says what lies between: drop or error".into()));
+        }
+        for a in &self.area {
+            multiple("area.at", a.at | a.len | a.shows, c.sector, "card.sector")?;
+            let outside = |from: u64| from > c.capacity || a.len > c.capacity - from;
+            if outside(a.at) || a.does == Beyond::Wrap && outside(a.shows) {
+                return Err(("area.len", "leaves the card".into()));
+            }
         }
         multiple("nand.page", n.page, c.sector, "card.sector")?;
         multiple("nand.access_unit", n.access_unit, n.page, "nand.page")?;

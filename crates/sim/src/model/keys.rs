@@ -48,7 +48,20 @@ impl CardPart {
         f.rate("rate", May, &mut self.rate, 0..=R, "rate of the controller; the slower of this and `host.rate` counts; 0 = no limit");
         f.size("real_capacity", May, &mut self.real_capacity, 0..=S, "flash that really exists (counterfeits); 0 = all of it");
         f.choice("beyond", May, &mut self.beyond, "behind `real_capacity`: wraps round, drops writes, or gives errors");
-        f.choice("keeps", May, &mut self.keeps, "a card that fails in silence keeps the old data, gives zeros, shifted or changing data");
+        f.size(
+            "repeats",
+            May,
+            &mut self.repeats,
+            0..=S,
+            "addresses begin anew after so many bytes, each time with that much flash; 0 = never",
+        );
+        f.size("front", May, &mut self.front, 0..=4 * GIB, "bytes written last that are returned whatever the flash keeps; 0 = none");
+        f.choice(
+            "keeps",
+            May,
+            &mut self.keeps,
+            "a card that fails in silence keeps the old data, gives zeros, shifted, changing or another place's data, or forgets when it is taken out",
+        );
         f.count("fails_every", May, &mut self.fails_every, 0..=1_000_000_000, "one piece of 4 KiB in so many does so; 0 and 1 = all");
         f.choice("state", May, &mut self.state, "what the card held before the first request");
         f.size(
@@ -68,6 +81,13 @@ impl CardPart {
              once; 0 = any write is collected",
         );
         f.time("discard", May, &mut self.discard, 0..=T, "cost of a discard");
+        f.size(
+            "discard_harms",
+            May,
+            &mut self.discard_harms,
+            0..=GIB,
+            "bytes on each side that lose data when less than an erase block is discarded",
+        );
         f.flag("secure_discard", &mut self.secure_discard, "has a discard after which the old data cannot be read (eMMC)");
         f.time("flush", May, &mut self.flush, 0..=T, "cost of a flush, on top of what has to be written");
         f.time("stop", May, &mut self.stop, 0..=T, "busy time after the stop command of an open-ended write");
@@ -232,6 +252,15 @@ impl FaultRule {
         f.size("len", May, &mut self.len, 0..=S, "`io`: bytes of the range; 0 = to the end");
         f.count("after_commands", May, &mut self.after_commands, 0..=u64::MAX >> 1, "begins after so many commands");
         f.size("after_bytes", May, &mut self.after_bytes, 0..=1 << 60, "begins after so many bytes written");
+    }
+}
+
+impl Area {
+    pub(super) fn keys(&mut self, f: &mut Form) {
+        f.size("at", Must, &mut self.at, 0..=S, "first byte of an area that is not what it should be");
+        f.size("len", Must, &mut self.len, 512..=S, "its bytes");
+        f.choice("does", Must, &mut self.does, "shows another part of the card, drops writes, or gives errors");
+        f.size("shows", May, &mut self.shows, 0..=S, "`wrap`: first byte of the part it shows");
     }
 }
 

@@ -45,6 +45,10 @@ mod kinds {
             Shifted = "shifted",
             /// Reads differently each time.
             Changing = "changing",
+            /// Reads as the data of another piece.
+            Another = "another",
+            /// Keeps what is written until it is taken out.
+            Session = "session",
         }
     );
     words!(
@@ -164,6 +168,10 @@ pub struct CardPart {
     pub real_capacity: u64,
     /// What happens behind `real_capacity`.
     pub beyond: Beyond,
+    /// Bytes after which addresses begin anew, each time with `real_capacity` of flash: a chain; 0 = never.
+    pub repeats: u64,
+    /// Bytes written last that are returned whatever the flash keeps, until others displace them or the card is taken out.
+    pub front: u64,
     /// What the card keeps of what is written, in the pieces of flash that fail.
     pub keeps: Keeps,
     /// One piece of 4 KiB in so many fails; 0 and 1 = all.
@@ -178,6 +186,8 @@ pub struct CardPart {
     pub combine_after: u64,
     /// ns a discard command costs.
     pub discard: u64,
+    /// Bytes beside a discard of less than an erase block that lose data.
+    pub discard_harms: u64,
     /// Has a discard after which the old data cannot be read, as eMMC has and SD cards have not.
     pub secure_discard: bool,
     /// ns a flush costs, on top of what has to be written.
@@ -419,6 +429,19 @@ pub struct FaultRule {
     pub after_bytes: u64,
 }
 
+/// A part of the card that is not what it should be, in silence.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Area {
+    /// First byte.
+    pub at: u64,
+    /// Bytes.
+    pub len: u64,
+    /// What becomes of it: shows another part, drops writes, or gives errors.
+    pub does: Beyond,
+    /// The part it shows where it wraps.
+    pub shows: u64,
+}
+
 /// A card model. [`Model::parse`] is the only way to a checked one.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Model {
@@ -444,6 +467,8 @@ pub struct Model {
     pub stall: Vec<Stall>,
     /// Faults.
     pub fault: Vec<FaultRule>,
+    /// Bad areas.
+    pub area: Vec<Area>,
 }
 
 impl Model {
@@ -459,6 +484,7 @@ impl Model {
         f.list("throttle", &mut self.throttle, Throttle::keys);
         f.list("stall", &mut self.stall, Stall::keys);
         f.list("fault", &mut self.fault, FaultRule::keys);
+        f.list("area", &mut self.area, Area::keys);
     }
 
     /// The model with every default, before a file is read.

@@ -104,6 +104,11 @@ impl NbdServer {
         self.shared.engine.stats()
     }
 
+    /// The card is taken out and put in again, between two requests: what only its electronics held is gone.
+    pub fn reinsert(&self) {
+        self.shared.engine.reinsert();
+    }
+
     /// Ends it: no more clients, and those that are there are cut off.
     ///
     /// # Errors

@@ -1,0 +1,161 @@
+//! What the places of a run say of the size.
+
+use super::*;
+use crate::finding::{NO_SIGN, NOT_TESTED, Quantity, TARGET};
+use crate::samples::Ended;
+use crate::units::{Bytes, GIB, gcd, three};
+
+/// What reads alone say of the size.
+fn judge_reads(run: &Run) -> Finding {
+    const Q: Quantity = Quantity::Capacity;
+    let number = |key: &str| run.setting(key).unwrap_or(0);
+    let (offset, reports) = (number("offset"), number("offset") + number("size"));
+    let bad = run.samples.iter().filter(|s| s.role == UNREAD).count();
+    let Some((good, first)) = read_border(run) else {
+        let why = if bad > 0 {
+            "some places cannot be read, and others beyond them can: bad flash"
+        } else {
+            "only writes show what a card keeps"
+        };
+        return Finding::undecided(Q, why);
+    };
+    let real = offset + (first / MIB * MIB).max(good + PLACE);
+    let gib = |b: u64| three(b as f64 / GIB as f64);
+    let text = format!("the card cannot be read beyond about {} GiB of {} GiB: counterfeit or failing", gib(real), gib(reports));
+    let mut f = Finding::decided(Q, real as f64, if bad > 2 { 0.95 } else { 0.7 }).evidence(text);
+    f.interval = Some([(offset + good) as f64, (offset + first) as f64]);
+    f
+}
+
+/// What the run says of the size.
+pub(super) fn judge(run: &Run) -> Finding {
+    const Q: Quantity = Quantity::Capacity;
+    let count = |role: u8| run.samples.iter().filter(|s| s.role == role).count();
+    if run.cells.is_empty() {
+        return Finding::undecided(Q, "the region is too small for the search");
+    }
+    if run.cells[0].set.contains_key("reads") {
+        return judge_reads(run);
+    }
+    let kept = run.samples.iter().filter(|s| s.role == KEPT && s.len == PLACE).count();
+    let failing = count(FAILS) + count(UNREAD);
+    // One place that was kept says nothing where hardly anything was written after it.
+    let hardly = run.ended != Ended::Complete && kept <= 1 && stretch(run).is_none_or(|s| s.1 < CHUNK);
+    if (if hardly { 0 } else { kept }) + count(LOST) + count(ANOTHER) + failing == 0 {
+        let why = if keeps_nothing(run) { "this target keeps no content".to_string() } else { not_tested(run) };
+        return Finding::undecided(Q, why);
+    }
+    let number = |key: &str| run.setting(key).unwrap_or(0);
+    let (offset, size, end) = (number("offset"), number("size"), number("end"));
+    let reports = format!("{} GiB", three((offset + size) as f64 / GIB as f64));
+    let says = format!("the card reports {reports}: it is a counterfeit");
+    let aliases = aliases(run);
+    if let Some((shows, place)) = irregular(run) {
+        let text = format!("what was written at byte {place} came back at byte {shows}");
+        let why = "parts of the card show other parts, at no even distance: counterfeit or failing";
+        return Finding::undecided(Q, why).evidence(text);
+    }
+    let within = border(run).filter(|_| period(run).is_some());
+    if let ([(shows, place), ..], None) = (&aliases[..], &within) {
+        let real = aliases.iter().map(|(a, b)| a.abs_diff(*b)).fold(0, gcd);
+        let text = format!("what was written at byte {place} came back at byte {shows}");
+        // Places far apart may lie whole periods apart; the stretch shows at the first one.
+        let end = period(run).map(|w| (w, inside(run, w)));
+        let real = end.map_or(real, |e| e.0);
+        if end.is_none_or(|e| e.1.is_some()) {
+            // Addresses repeat, and the first round was not tried to its end.
+            let why = format!("a counterfeit, of {} or a part of it: the search for where it wraps round was cut short", Bytes(real));
+            // No nearer place showed the stretch, as far as the search came.
+            let least = searched(run).unwrap_or(PLACE).min(real);
+            let mut f = Finding::at_least(Q, least as f64, 0.95, why).evidence(text).evidence(says);
+            f.interval = Some([least as f64, real as f64]);
+            return f;
+        }
+        let trust = if aliases.len() > 1 { 0.98 } else { 0.95 };
+        return Finding::decided(Q, real as f64, trust).evidence(text).evidence(says);
+    }
+    if let Some(Border { kept, lost, places }) = within.or_else(|| border(run)) {
+        let again = aliases.first().filter(|_| period(run).is_some());
+        let real = offset + (lost / MIB * MIB).max(kept + PLACE);
+        let text = match (count(UNREAD), failing > count(LOST)) {
+            (unread, true) if 2 * unread > failing => {
+                let about = three(real as f64 / GIB as f64);
+                format!("the card cannot be read beyond about {about} GiB of {reports}: counterfeit or failing")
+            }
+            (_, fails) => {
+                let failing = if fails { "fails" } else { "is lost" };
+                let more = places[1] - 1;
+                format!("what was written at byte {lost} {failing}, and at {more} places beyond it; at byte {kept} it is kept")
+            }
+        };
+        let trust = if places[1] > 2 { 0.95 } else { 0.7 };
+        let mut f = match lost - kept <= CLOSE {
+            true => Finding::decided(Q, real as f64, trust),
+            false => Finding::at_least(Q, (offset + kept + PLACE) as f64, trust, "the search for the border was cut short"),
+        };
+        let says = if failing > count(LOST) { format!("{says} or failing") } else { says };
+        f = f.evidence(text);
+        if let (Some((shows, place)), Some(w)) = (again, period(run)) {
+            f = f.evidence(format!("what was written at byte {place} came back at byte {shows}: addresses repeat after {}", Bytes(w)));
+        }
+        f = f.evidence(says);
+        f.interval = Some([(offset + kept + PLACE) as f64, (offset + lost) as f64]);
+        return f;
+    }
+    if front_lost(run) {
+        let why = "nothing that was written was kept, not even near the front: the card is failing, or holds next to nothing";
+        let at = run.cells.first().map_or(0, |c| c.bytes("from"));
+        return Finding::undecided(Q, why).evidence(format!("what was written at byte {at} did not come back"));
+    }
+    let lost: Vec<u64> = run.samples.iter().filter(|s| matches!(s.role, LOST | FAILS | UNREAD) && s.len == PLACE).map(|s| s.at).collect();
+    if let Some(at) = lost.first() {
+        let why = "some places were lost, and others beyond them were not: bad flash rather than a counterfeit";
+        return Finding::undecided(Q, why)
+            .evidence(format!("what was written at byte {at} did not come back, nor at {} more places", lost.len() - 1));
+    }
+    let written: u64 = run.samples.iter().filter(|s| s.role == STAMP).map(|s| s.len).sum();
+    let looks = count(NOTHING);
+    let text = format!("{} places were kept, and {looks} sectors elsewhere show none of them", kept);
+    // The search that was cut short left part of the region out.
+    let tried = number("start") == 0 && end + number("sector") >= size;
+    let f = match tried && run.ended == Ended::Complete {
+        true => Finding::decided(Q, (offset + size) as f64, 0.95),
+        false => {
+            let end = if tried { "the time allowed ended there" } else { "the region ends there" };
+            let why = format!("{NO_SIGN} of less than the {reports} it reports; {} places checked; {end}", kept + looks);
+            Finding::at_least(Q, (offset + last_kept(run)) as f64, 0.9, why)
+        }
+    };
+    f.evidence(text).caveat(format!("a cache of more than {} would hide lost writes", Bytes(written)))
+}
+
+/// Nothing was read back: says so, and about how long it would take.
+fn not_tested(run: &Run) -> String {
+    let mean = |role: u8, len: u64| {
+        let took: Vec<f64> = run.samples.iter().filter(|s| s.role == role && s.len == len).map(|s| s.took.secs()).collect();
+        (!took.is_empty()).then(|| took.iter().sum::<f64>() / took.len() as f64)
+    };
+    let Some(cell) = run.cells.first() else { return "not tested: the region is too small".into() };
+    let chunks = (cell.bytes("stretch") / CHUNK).max(1) as f64;
+    // Written, and put back; a look costs about as much as the shortest write of the run.
+    let wrote = mean(STAMP, PLACE).or(mean(STAMP, CHUNK)).map(|place| {
+        let chunk = mean(STAMP, CHUNK).unwrap_or(place);
+        2.0 * (PLACES as f64 * place + chunks * chunk) + LOOKS as f64 * place.min(0.005)
+    });
+    let about = wrote.map_or(String::new(), |s| format!(" (about {:.0} s)", (s / 10.0).ceil() * 10.0));
+    let why = match &run.ended {
+        Ended::Complete => "nothing was read back",
+        Ended::Budget(what) if what == "time" => "time ran out",
+        Ended::Budget(_) => "the writes allowed were used up",
+        Ended::Interrupted => "the run was interrupted",
+        Ended::Failed(_) => "the run failed",
+    };
+    format!("{NOT_TESTED}, {why}; run: nandscope run capacity {TARGET}{about}")
+}
+
+/// End of the last place that was kept and is not shown elsewhere.
+fn last_kept(run: &Run) -> u64 {
+    let kept = run.samples.iter().filter(|s| s.role == KEPT).map(|s| s.at + s.len).max().unwrap_or(0);
+    let looked = looks(run, "look").filter(|s| s.role == NOTHING).map(|s| s.at + s.len).max().unwrap_or(0);
+    if run.ended == Ended::Complete { kept } else { kept.min(looked) }
+}

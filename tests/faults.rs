@@ -1,0 +1,212 @@
+//! Cards that lie, drawn at random, of every kind, and honest ones beside them: `check` names the first within a minute of the device's
+//! time and accuses none of the others. NANDSCOPE_CARDS=1000 says how many of each.
+
+#[path = "common/skip.rs"]
+mod skip;
+
+use nandscope::check::examine::{Examined, Order, examine};
+use nandscope::check::judge::{Seen, answers};
+use nandscope::check::measure::WINDOW;
+use nandscope::check::{Answer, Outcome};
+use nandscope::device::{Access, Device, Fill, Op, SimDevice};
+use nandscope::host::faults::Noticed;
+use nandscope::units::Nanos;
+use nandscope_sim::Model;
+use nandscope_sim::faulty::{self, LIES, Lie};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+const MIB: u64 = 1 << 20;
+
+struct Checked {
+    outcome: Outcome,
+    answers: Vec<Answer>,
+    seconds: f64,
+    size: Option<f64>,
+    sure: bool,
+}
+
+fn check(m: &Model, seed: u64, seconds: f64, window: u64, reinsert: bool) -> Checked {
+    let mut device = SimDevice::new(m, seed).with_content();
+    let (stop, size) = (AtomicBool::new(false), device.geometry().size);
+    let out = || Ok(());
+    let order = Order {
+        region: 0..size,
+        write: true,
+        time: Nanos::from_secs_f64(seconds),
+        seed,
+        stop: &stop,
+        window,
+        reinsert: if reinsert { Some(&out) } else { None },
+    };
+    let Examined { findings, broken, measured } = examine(&mut device, &order, &mut |_| {}).unwrap();
+    let seen = Seen {
+        size,
+        findings: &findings,
+        broken: broken.as_deref(),
+        measured: &measured,
+        write: true,
+        declared: None,
+        no_health: None,
+        disk: None,
+        classes: &[],
+        purpose: None,
+        noticed: &Noticed::default(),
+        with_writes: "",
+    };
+    let answers = answers(&seen);
+    let found = findings.get(nandscope::finding::Quantity::Capacity);
+    let (sizes, sure) = (found.and_then(|f| f.number()), found.is_some_and(|f| f.confidence >= 0.9));
+    Checked { outcome: Outcome::of(&answers), answers, seconds: device.now().secs(), size: sizes, sure }
+}
+
+/// Three of each kind, or 500.
+fn cards() -> u64 {
+    let asked = std::env::var("NANDSCOPE_CARDS").ok().and_then(|n| n.parse().ok());
+    asked.unwrap_or_else(|| if skip::short("all but 42 random cards of 500") { 42 } else { 500 })
+}
+
+/// The longest a write may take by the SD standard (SDXC: 500 ms busy). A minute has 120 of these at the most, no matter what
+/// is tried: too few for a fault in one place of 256, or for a stretch that shows where addresses repeat.
+const ALLOWED: f64 = 0.5;
+
+/// Does the card without its fault take longer than the standard allows for 4 KiB, on average, written all over it or at random places of
+/// 64 MiB?
+fn slow(seed: u64) -> bool {
+    const N: u64 = 32;
+    let model = faulty::honest(seed);
+    let mean = |step: u64| {
+        let mut d = SimDevice::new(&model, seed);
+        let from = d.geometry().size / (N + 1) / 4096 * 4096;
+        for i in 1..=N {
+            // 7 and 32 have no common divisor: neither upwards nor downwards.
+            d.access(Access { op: Op::Write(Fill::Random(1)), at: from + i * 7 % N * step, len: 4096 }).unwrap();
+        }
+        d.now().secs() / N as f64
+    };
+    mean(model.card.capacity / (N + 2) / 4096 * 4096) > ALLOWED
+        || mean((model.card.capacity / (N + 2)).min(2 * MIB) / 4096 * 4096) > ALLOWED
+}
+
+/// Runs `one` for each number, on two threads.
+fn all<T: Send>(n: u64, one: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let half = |odd: u64| (0..n).filter(move |i| i % 2 == odd);
+    std::thread::scope(|s| {
+        let other = s.spawn(|| half(1).map(&one).collect::<Vec<T>>());
+        let mut out: Vec<T> = half(0).map(&one).collect();
+        out.extend(other.join().unwrap());
+        out
+    })
+}
+
+#[test]
+fn no_honest_card_is_accused() {
+    let seen = all(cards(), |i| {
+        let seed = 70_000 + i;
+        let c = check(&faulty::honest(seed), seed, 60.0, WINDOW, i % 4 == 0);
+        assert!(!matches!(c.outcome, Outcome::Counterfeit | Outcome::Failing), "{seed}: {:#?}", c.answers);
+        (c.outcome == Outcome::Fine, c.seconds)
+    });
+    let fine = seen.iter().filter(|s| s.0).count();
+    println!("{fine} of {} honest cards are called fine, none is accused", seen.len());
+    assert!(2 * fine > seen.len(), "{fine}");
+}
+
+#[test]
+fn cards_that_lie_are_named_within_a_minute() {
+    let n = cards();
+    let seen = all(n, |i| {
+        let lie = LIES[(i % LIES.len() as u64) as usize];
+        let seed = 80_000 + i;
+        let m = faulty::card(seed, lie);
+        let c = check(&m, seed, 60.0, WINDOW, lie == Lie::Session);
+        // The last access of a check may run over.
+        let (named, slow) = (matches!(c.outcome, Outcome::Counterfeit | Outcome::Failing) && c.seconds < 61.0, slow(seed));
+        if !named {
+            println!("{}", m.to_toml());
+            println!("{seed} {lie:?} (slow: {slow}) not named within a minute: {:?} after {:.0} s", c.outcome, c.seconds);
+            c.answers.iter().take(3).for_each(|a| println!("    {:?} {:?}: {}", a.question, a.verdict, a.because));
+        }
+        // A size that is told is the right one.
+        let border = matches!(lie, Lie::Wrap | Lie::Limbo | Lie::Error | Lie::Chain | Lie::Cached);
+        if let Some(size) = c.size.filter(|s| c.sure && border && *s < m.card.capacity as f64) {
+            let off = (size - m.card.real_capacity as f64).abs();
+            assert!(
+                off <= MIB as f64,
+                "{seed} {lie:?}: says {size}, holds {} (front {}, repeats {})",
+                m.card.real_capacity,
+                m.card.front,
+                m.card.repeats
+            );
+        }
+        // What the minute could not show is not known; it is no pass.
+        assert!(named || c.outcome != Outcome::Fine, "{seed} {lie:?}: {:#?}", c.answers);
+        (lie, named, c.seconds, slow)
+    });
+    let (late, seen): (Vec<_>, Vec<_>) = seen.into_iter().partition(|s| s.3);
+    let mut kinds: BTreeMap<Lie, (u32, u32, f64)> = BTreeMap::new();
+    for (lie, named, seconds, _) in &seen {
+        let k = kinds.entry(*lie).or_default();
+        *k = (k.0 + u32::from(*named), k.1 + 1, k.2.max(*seconds));
+    }
+    kinds.iter().for_each(|(lie, (named, of, most))| println!("{lie:?}: {named} of {of} named, at most {most:.0} s"));
+    let named = seen.iter().filter(|s| s.1).count();
+    println!(
+        "{named} of {} named; {} of {} that are slower than the standard allows",
+        seen.len(),
+        late.iter().filter(|s| s.1).count(),
+        late.len()
+    );
+    assert!(late.len() * 5 < n as usize, "{} are too slow", late.len());
+    assert!(named as f64 >= 0.995 * seen.len() as f64, "{named} of {}", seen.len());
+}
+
+/// A cache larger than what a check writes hides missing flash from it, and the answer says which size would. Taken out, or with as much
+/// written, the card is named.
+#[test]
+fn a_large_cache_in_front_is_displaced_or_forgotten() {
+    for (seed, front) in [(1, 96 * MIB), (2, 256 * MIB), (5, 512 * MIB)] {
+        let mut m = faulty::honest(90_000 + seed);
+        m.card.capacity = 16 << 30;
+        (m.card.real_capacity, m.card.beyond, m.card.front) = (m.card.capacity / 4, nandscope_sim::model::Beyond::Drop, front);
+        let m = Model::parse(&m.to_toml(), &m.name).unwrap();
+        let hidden = check(&m, seed, 90.0, WINDOW, false);
+        let told = hidden.outcome == Outcome::Counterfeit || hidden.answers[0].because.contains("a cache of more than");
+        assert!(told || hidden.outcome == Outcome::NotKnown, "{:#?}", hidden.answers);
+        let out = check(&m, seed, 90.0, WINDOW, true);
+        assert_eq!(out.outcome, Outcome::Counterfeit, "{front}: {:#?}", out.answers);
+        assert!(out.answers[0].because.contains("what was written at byte"), "{:#?}", out.answers);
+        let more = check(&m, seed, 1800.0, front + 64 * MIB, false);
+        assert_eq!(more.outcome, Outcome::Counterfeit, "{front}: {:#?}", more.answers);
+    }
+}
+
+/// Each fault in its own words.
+#[test]
+fn each_fault_has_its_own_words() {
+    for (lie, words) in [
+        (Lie::Wrap, "came back at byte"),
+        (Lie::Chain, "addresses repeat after"),
+        (Lie::Shows, "came back at byte"),
+        (Lie::Bad, "did not come back"),
+        (Lie::Changing, "read differently each time"),
+        (Lie::Another, "show another place (at byte"),
+        (Lie::Session, "it forgot what was written and flushed before it was taken out"),
+        (Lie::Discard, "a small discard damages what lies beside it"),
+    ] {
+        for seed in [300, 301, 302] {
+            let mut m = faulty::card(seed, lie);
+            m.card.fails_every = m.card.fails_every.max(if lie == Lie::Session { 1 } else { 16 });
+            let c = check(&m, seed, 90.0, WINDOW, lie == Lie::Session);
+            let said: Vec<&str> = c.answers.iter().map(|a| a.because.as_str()).collect();
+            // A bad part may lie where the check writes most.
+            let with_evidence = said.iter().any(|s| s.contains(words) || lie == Lie::Bad && s.contains("show zeros"));
+            assert!(with_evidence, "{seed} {lie:?} ({} MiB): {said:#?}", m.card.capacity / MIB);
+        }
+    }
+    // Read-only in secret: every write is acknowledged, and none is kept.
+    let mut m = faulty::honest(310);
+    m.card.keeps = nandscope_sim::model::Keeps::Old;
+    let c = check(&m, 1, 90.0, WINDOW, false);
+    assert!(matches!(c.outcome, Outcome::Failing | Outcome::Counterfeit), "{:#?}", c.answers);
+}
