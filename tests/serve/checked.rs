@@ -159,7 +159,7 @@ fn check_asks_for_the_card_to_be_taken_out() {
     for (name, more, words, codes) in [
         ("stays", "", "also after it was taken out", &[0, 3][..]),
         ("forgets", "keeps = \"session\"", "it forgot what was written and flushed before it was taken out", &[7]),
-        ("loses", "cache = \"8 MiB\"", "when it was taken out", &[7]),
+        ("loses", "cache = \"8 MiB\"", "taken out", &[7]),
     ] {
         let server = Server::start(&[&card(dir.path(), name, "2 GB", "1 ms", more), "--quiet"]);
         let (device, state) = (server.place.as_str(), dir.path().join(name));
