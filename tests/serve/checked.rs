@@ -129,7 +129,7 @@ fn check_names_what_a_served_card_does_not_store() {
         fs::File::options().write(true).open(device).unwrap().write_all(&before).unwrap();
         run("blockdev", &["--flushbufs", device]);
         let id = size(device);
-        let (code, out, err) = texts(&with(&state, &["check", device, "--write", "--consent", &id, "-q", "--time", "4s", "--json", "-"]));
+        let (code, out, err) = texts(&with(&state, &["check", device, "--write", "--consent", &id, "-q", "--time", "3s", "--json", "-"]));
         assert!(code.is_some_and(|c| codes.contains(&c)), "{name}: {code:?} {out}{err}");
         assert!(out.contains(words) || name.contains("limbo") || name == "cached", "{name}: {out}");
         let value: serde_json::Value = serde_json::from_str(&out).unwrap();
