@@ -178,7 +178,7 @@ fn judge(run: &Case) -> Vec<Finding> {
     if size < MIB && prior < SAID {
         let why =
             format!("writes pay every {}, which is little for an erase block: a buffer of that size would show the same", Bytes(size));
-        return vec![Finding::undecided(q, why).evidence(text)];
+        return vec![Finding::undecided(q, why).rivals([(size as f64, prior)]).evidence(text)];
     }
     // A row by chance, or pauses that come with the bytes written, would not be met far away, several times.
     let walk = ((e.walk.score() - 0.5) / 0.45).clamp(0.0, 1.0) * (1.0 - 0.5f64.powi(e.walk.on as i32 - 1));

@@ -3,9 +3,11 @@
 use super::beliefs::{Beliefs, Case, Fastest, fastest, write_ns_per_kib};
 use super::combine::combine;
 use super::figure::Figure;
+use super::slots::Slots;
 use super::{ALL, open_au, read_boundary};
-use crate::finding::{Finding, Findings};
+use crate::finding::{CONTRADICTED, Finding, Findings, Quantity};
 use crate::samples::{Ended, FORM, Run};
+use crate::units::Bytes;
 
 /// What is concluded from the runs of one experiment. It sees samples, never a device.
 pub trait Analysis: Sync {
@@ -163,6 +165,73 @@ impl Inference {
             let against = (0..n).any(|l| spoilt[l] && again(i, l));
             all.extend(said(i).iter().map(|f| if against { f.clone().contradicted() } else { f.clone() }));
         }
+        let searched = (0..n).filter(|&i| runs[i].experiment == "open-au-random" && !spoilt[i] && !replaced(i));
+        let span = searched.filter_map(|i| Some(Slots::of(&case(i))?.span)).max();
+        over_two_erase_blocks(&mut all, span.unwrap_or(0));
         combine(&all)
+    }
+}
+
+/// Random order over more than one erase block opens all of them: where the search took a longer stretch for an AU than an erase block
+/// may be, each of its AUs was several, and what was counted is a bound.
+fn over_two_erase_blocks(all: &mut [Finding], span: u64) {
+    let of = |f: &Finding| {
+        f.number()
+            .into_iter()
+            .chain(f.rivals.iter().filter(|r| f.value.is_none() && r.probability > 0.0).map(|r| r.value.0))
+            .collect::<Vec<f64>>()
+    };
+    let least = all.iter().filter(|f| f.quantity == Quantity::EraseBlock).flat_map(of).fold(f64::INFINITY, f64::min);
+    if span as f64 <= least {
+        return;
+    }
+    for f in all.iter_mut().filter(|f| f.quantity == Quantity::OpenAusRandom) {
+        let Some(n) = f.number() else { continue };
+        let why = format!(
+            "{n} stretches of {} were written interleaved, and an erase block may be as small as {}: each stretch may be several",
+            Bytes(span),
+            Bytes(least as u64)
+        );
+        let bound = Finding::at_least(f.quantity, n, f.confidence.min(CONTRADICTED), why.clone());
+        let bound = if n > 0.0 { bound } else { Finding::undecided(f.quantity, why) };
+        *f = Finding {
+            evidence: std::mem::take(&mut f.evidence),
+            caveats: std::mem::take(&mut f.caveats),
+            from: std::mem::take(&mut f.from),
+            ..bound
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A count over stretches longer than an erase block may be is a bound; one over shorter stretches stands.
+    #[test]
+    fn a_stretch_of_several_erase_blocks_is_no_au() {
+        const K: u64 = 1024;
+        for (block, decided, span, bound) in [
+            (256.0, false, 512, true),
+            (256.0, true, 512, true),
+            (96.0, false, 128, true),
+            (512.0, false, 512, false),
+            (4096.0, true, 512, false),
+        ] {
+            let block = block * K as f64;
+            let erase = match decided {
+                true => Finding::decided(Quantity::EraseBlock, block, 0.9),
+                false => Finding::undecided(Quantity::EraseBlock, "little for an erase block").rivals([(block, 0.05)]),
+            };
+            for n in [0.0, 1.0, 3.0] {
+                let mut all = vec![erase.clone(), Finding::decided(Quantity::OpenAusRandom, n, 0.89).evidence("seen")];
+                over_two_erase_blocks(&mut all, span * K);
+                let f = &all[1];
+                assert_eq!(f.value.is_none(), bound, "{f:?}");
+                assert_eq!(f.at_least.map(|b| b.0), Some(n).filter(|&n| bound && n > 0.0), "{f:?}");
+                assert!(f.confidence <= CONTRADICTED || !bound, "{f:?}");
+                assert_eq!(f.evidence, ["seen"]);
+            }
+        }
     }
 }
