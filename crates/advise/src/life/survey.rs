@@ -4,6 +4,8 @@
 //! write and one full read of the card. A card that dies before a threshold is entered with its last cycle, so "0.1 % bad" is about the
 //! end of a useful life. Cards that are still well are left out by the source, so true lives are longer rather than shorter.
 
+use nandscope_stats::{normal, normal_inverse};
+
 /// What happens to a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -128,25 +130,6 @@ fn place(cards: &[(f64, f64)], share: f64) -> f64 {
         last = Some((at, x));
     }
     last.map_or(0.0, |l| l.1)
-}
-
-/// Cumulated normal distribution, to 1e-7 (Abramowitz and Stegun 26.2.17).
-fn normal(z: f64) -> f64 {
-    let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
-    let series = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
-    let sum: f64 = series.iter().rev().fold(0.0, |s, c| (s + c) * t);
-    let tail = (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt() * sum;
-    if z > 0.0 { 1.0 - tail } else { tail }
-}
-
-/// Its inverse, by halving.
-fn normal_inverse(p: f64) -> f64 {
-    let (mut low, mut high) = (-9.0f64, 9.0f64);
-    while high - low > 1e-9 {
-        let middle = (low + high) / 2.0;
-        if normal(middle) < p { low = middle } else { high = middle }
-    }
-    (low + high) / 2.0
 }
 
 /// Cycles a kind of flash is rated for, against the three-bit cells that most cards of the survey have.

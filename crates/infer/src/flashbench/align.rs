@@ -5,9 +5,10 @@
 //! read-ahead and drift favour no column, and no write goes on where the last one ended; the median over the places stands for their mean, so that one odd place does not
 //! show; and rows 3*2^n are looked at too, and printed where they show a boundary that powers of two have not (12 MiB).
 
-use super::{Failure, Watch, attempt, format, generator, median, shuffle};
+use super::{Failure, Watch, attempt, format, generator, shuffle};
 use crate::device::{Access, Device, DeviceError, Fill, Geometry, Op};
 use crate::units::{Bytes, MIB};
+use nandscope_stats::median;
 use std::io::Write;
 
 /// Places a row.

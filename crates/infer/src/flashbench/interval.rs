@@ -97,12 +97,7 @@ impl Interval {
 
 /// The line through the least times: ns at size 0, ns a byte. `None` with fewer than two sizes.
 fn line(rows: &[Row]) -> Option<(f64, f64)> {
-    let used: Vec<&Row> = rows.iter().filter(|r| r.size >= SECTOR << LEFT_OUT).collect();
-    let n = used.len() as f64;
-    let (x, y) = (used.iter().map(|r| r.size as f64).sum::<f64>() / n, used.iter().map(|r| r.min).sum::<f64>() / n);
-    let xx: f64 = used.iter().map(|r| (r.size as f64 - x).powi(2)).sum();
-    let xy: f64 = used.iter().map(|r| (r.size as f64 - x) * (r.min - y)).sum();
-    (used.len() >= 2 && xx > 0.0).then(|| (y - xy / xx * x, xy / xx))
+    nandscope_stats::line(rows.iter().filter(|r| r.size >= SECTOR << LEFT_OUT).map(|r| (r.size as f64, r.min, 1.0)))
 }
 
 /// flashbench's lines, and notes on what they cannot say.

@@ -212,7 +212,7 @@ fn room(g: &Geometry) -> Room {
 /// The slowest write of each size against the median: what a mean hides.
 fn spread(times: &BTreeMap<u64, Vec<f64>>) -> Option<String> {
     let each = times.iter().rev().filter(|t| t.1.len() >= 2).map(|(len, t)| {
-        let worst = t.iter().copied().fold(0.0, f64::max).max(1.0) / super::median(t).max(1.0);
+        let worst = t.iter().copied().fold(0.0, f64::max).max(1.0) / nandscope_stats::median(t).max(1.0);
         let worst = if worst < 9.95 { format!("{worst:.1}") } else { format!("{worst:.0}") };
         format!("{} {worst}", super::format::neat_size(*len))
     });

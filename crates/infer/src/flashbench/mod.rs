@@ -67,13 +67,3 @@ fn shuffle<T>(rng: &mut Pcg64Mcg, all: &mut [T]) {
         all.swap(i, ((u128::from(rng.next_u64()) * (i as u128 + 1)) >> 64) as usize);
     }
 }
-
-/// The middle value, or the mean of the two in the middle; NaN of nothing.
-fn median(x: &[f64]) -> f64 {
-    let mut x = x.to_vec();
-    x.sort_by(f64::total_cmp);
-    match x.len() {
-        0 => f64::NAN,
-        n => (x[(n - 1) / 2] + x[n / 2]) / 2.0,
-    }
-}

@@ -6,6 +6,7 @@ use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
+use crate::infer::stats;
 use crate::infer::stats::median;
 use crate::samples::{Cell, Run};
 use crate::units::{Bytes, three};
@@ -85,9 +86,5 @@ fn points(run: &Run) -> Vec<(f64, f64)> {
 
 /// The line of least relative error: µs at size 0, µs a byte. `None` where the times do not grow.
 fn line(p: &[(f64, f64)]) -> Option<(f64, f64)> {
-    let sum = |f: &dyn Fn(f64, f64) -> f64| p.iter().map(|&(x, t)| f(x, t) / (t * t)).sum::<f64>();
-    let (w, wx, wt, wxx, wxt) = (sum(&|_, _| 1.0), sum(&|x, _| x), sum(&|_, t| t), sum(&|x, _| x * x), sum(&|x, t| x * t));
-    let d = w * wxx - wx * wx;
-    let each = (w * wxt - wx * wt) / d;
-    (d.is_finite() && d > 0.0 && each > 0.0).then(|| ((wt - each * wx) / w, each))
+    stats::line(p.iter().map(|&(x, t)| (x, t, 1.0 / (t * t)))).filter(|l| l.1 > 0.0)
 }

@@ -4,7 +4,7 @@ use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
-use crate::infer::stats::{location, mean, median};
+use crate::infer::stats::{location, mean, median, student_975};
 use crate::samples::{Multi, SINGLE_ONLY};
 use crate::samples::{Run, Sample};
 use crate::units::{Bytes, SECTOR, rate, three};
@@ -135,18 +135,12 @@ fn ln_error(x: &[f64]) -> f64 {
     if m > 0.0 { (variance / n).sqrt() / m } else { f64::INFINITY }
 }
 
-/// Student's t at 97.5 % for a mean of so many stretches.
-fn student(n: usize) -> f64 {
-    const T: [f64; 9] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26];
-    T.get(n.saturating_sub(2)).copied().unwrap_or(2.2)
-}
-
 /// The geometric mean of ratios of means with its 95 % interval.
 fn mean_ratio(pairs: &[(&[f64], &[f64])]) -> (f64, [f64; 2]) {
     let k = pairs.len() as f64;
     let ln = pairs.iter().map(|(a, b)| (mean(a) / mean(b)).ln()).sum::<f64>() / k;
     let error = pairs.iter().map(|(a, b)| ln_error(a).hypot(ln_error(b)).powi(2)).sum::<f64>().sqrt() / k;
-    let t = pairs.iter().map(|(a, b)| student(a.len().min(b.len()))).fold(0.0, f64::max);
+    let t = pairs.iter().map(|(a, b)| student_975(a.len().min(b.len()))).fold(0.0, f64::max);
     (ln.exp(), [(ln - t * error).exp(), (ln + t * error).exp()])
 }
 
@@ -154,7 +148,7 @@ fn mean_ratio(pairs: &[(&[f64], &[f64])]) -> (f64, [f64; 2]) {
 fn draws(groups: &[&[f64]]) -> Vec<Vec<f64>> {
     let mut rng = Pcg64Mcg::new(0x6d75_6c74_695f_626c);
     let mut normal = || (0..12).map(|_| rng.next_u64() as f64 / u64::MAX as f64).sum::<f64>() - 6.0;
-    (0..400).map(|_| groups.iter().map(|g| mean(g) * (normal() * ln_error(g) * student(g.len()) / 1.96).exp()).collect()).collect()
+    (0..400).map(|_| groups.iter().map(|g| mean(g) * (normal() * ln_error(g) * student_975(g.len()) / 1.96).exp()).collect()).collect()
 }
 
 /// Whether the writes took any time at all: a target that answers at once has no rates.

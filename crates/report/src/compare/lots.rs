@@ -2,6 +2,7 @@
 
 use super::Subject;
 use crate::finding::{Quantity, Unit};
+use crate::infer::stats::mean_ranks;
 use crate::infer::stats::median;
 use crate::units::three;
 use rand_pcg::Pcg64Mcg;
@@ -141,8 +142,7 @@ pub fn hosts_apart(a: &[Subject], b: &[Subject]) -> Vec<String> {
 /// p possible.
 pub fn permutation(a: &[f64], b: &[f64]) -> (f64, f64) {
     let all: Vec<f64> = a.iter().chain(b).copied().collect();
-    let rank = |v: f64| all.iter().filter(|x| **x < v).count() as f64 + all.iter().filter(|x| **x == v).count() as f64 / 2.0;
-    let ranks: Vec<f64> = all.iter().map(|&v| rank(v)).collect();
+    let ranks = mean_ranks(all.iter().copied());
     let (m, total) = (a.len(), all.len());
     let expected = ranks.iter().sum::<f64>() * m as f64 / total as f64;
     let seen = (ranks[..m].iter().sum::<f64>() - expected).abs() - 1e-9;

@@ -9,16 +9,17 @@ mod rewrites;
 mod samples;
 mod trend;
 
+pub use crate::infer::stats::mann_whitney;
 pub use lots::{Centres, Lots, centres, hosts_apart, lots, permutation, spread};
 pub use rewrites::{policies_differ, rewrites};
-pub use samples::{Condition, Experiment, mann_whitney, samples};
+pub use samples::{Condition, Experiment, samples};
 pub use trend::{Trend, trend};
 
 use crate::finding::{Finding, Findings, Quantity};
+use crate::infer::stats::bootstrap_ratio;
 use crate::samples::Run;
 use crate::samples::metric::{Metric, Over};
 use crate::units::three;
-use samples::bootstrap_ratio;
 use serde::Serialize;
 
 /// What is compared: a report, a survey entry, or a published card.

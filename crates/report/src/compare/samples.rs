@@ -1,10 +1,8 @@
 //! Runs of one experiment on two cards, condition by condition: Mann-Whitney, Holm's correction, bootstrap of the ratio.
 
 use super::{Outcome, Subject, outcome, policies_differ};
-use crate::infer::stats::{mean, median, quantile};
+use crate::infer::stats::{bootstrap_ratio, correlation_with_next, mann_whitney_z, mean, median, quantile, two_sided};
 use crate::samples::{Run, Sample};
-use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::Rng;
 use serde::Serialize;
 
 /// A condition that both measured.
@@ -101,23 +99,6 @@ fn experiment(a: &Run, b: &Run) -> Option<Experiment> {
     Some(Experiment { name: a.experiment.clone(), conditions, ratio, outcome })
 }
 
-/// Ratio of the medians with its 95 % percentile interval; the same samples give the same interval.
-pub(super) fn bootstrap_ratio(a: &[f64], b: &[f64]) -> [f64; 3] {
-    let mut rng = Pcg64Mcg::new(0x6e61_6e64_7363_6f70);
-    // Two thousand samples say as much about a median as fifty thousand.
-    let cut = |x: &[f64]| -> Vec<f64> { x.iter().step_by(x.len().div_ceil(2000)).copied().collect() };
-    let (a, b) = (cut(a), cut(b));
-    let draws = if a.len().max(b.len()) > 300 { 100 } else { 300 };
-    let mut draw = |x: &[f64]| median(&(0..x.len()).map(|_| x[(rng.next_u64() % x.len() as u64) as usize]).collect::<Vec<f64>>());
-    let ratios: Vec<f64> = (0..draws).map(|_| draw(&b) / draw(&a)).collect();
-    [median(&b) / median(&a), quantile(&ratios, 0.025), quantile(&ratios, 0.975)]
-}
-
-/// Two-sided p of the Mann-Whitney U test: normal approximation with correction for ties and continuity.
-pub fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
-    two_sided(deviation(a, b))
-}
-
 /// The same for samples in the order they were taken, whose neighbours may be alike: one visit that finds its AU closed makes the next
 /// ones slow, too. They count for n (1 - r) / (1 + r) samples, r their correlation with the sample before.
 fn mann_whitney_of_series(a: &[f64], b: &[f64]) -> f64 {
@@ -128,67 +109,13 @@ fn mann_whitney_of_series(a: &[f64], b: &[f64]) -> f64 {
         (1.0 + r) / (1.0 - r)
     };
     let shrink = mean(&[inflation(a), inflation(b)]).sqrt();
-    two_sided(deviation(a, b) / shrink)
-}
-
-/// The chance that equal cards differ by `z` standard deviations and more, either way.
-fn two_sided(z: f64) -> f64 {
-    erfc(z / std::f64::consts::SQRT_2).min(1.0)
-}
-
-/// Lag-1 autocorrelation; 0 where nothing varies.
-fn correlation_with_next(x: &[f64]) -> f64 {
-    let m = mean(x);
-    let variance: f64 = x.iter().map(|v| (v - m).powi(2)).sum();
-    let with_next: f64 = x.windows(2).map(|w| (w[0] - m) * (w[1] - m)).sum();
-    if variance > 0.0 { with_next / variance } else { 0.0 }
-}
-
-/// Standard deviations by which U differs from what equal cards would give.
-fn deviation(a: &[f64], b: &[f64]) -> f64 {
-    let (m, n) = (a.len() as f64, b.len() as f64);
-    let mut all: Vec<(f64, bool)> = a.iter().map(|&v| (v, true)).chain(b.iter().map(|&v| (v, false))).collect();
-    all.sort_by(|x, y| x.0.total_cmp(&y.0));
-    let (mut ranks, mut ties, mut i) = (0.0, 0.0, 0);
-    while i < all.len() {
-        let j = i + all[i..].iter().take_while(|x| x.0 == all[i].0).count();
-        let t = (j - i) as f64;
-        ranks += (i + j + 1) as f64 / 2.0 * all[i..j].iter().filter(|x| x.1).count() as f64;
-        ties += t * t * t - t;
-        i = j;
-    }
-    let u = ranks - m * (m + 1.0) / 2.0;
-    let total = m + n;
-    let variance = m * n / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)));
-    if variance <= 0.0 {
-        return 0.0;
-    }
-    ((u - m * n / 2.0).abs() - 0.5).max(0.0) / variance.sqrt()
-}
-
-/// Complementary error function, to 1.2e-7 (Numerical Recipes' rational Chebyshev fit).
-fn erfc(x: f64) -> f64 {
-    let t = 1.0 / (1.0 + 0.5 * x.abs());
-    const C: [f64; 10] = [
-        -1.265_512_23,
-        1.000_023_68,
-        0.374_091_96,
-        0.096_784_18,
-        -0.186_288_06,
-        0.278_868_07,
-        -1.135_203_98,
-        1.488_515_87,
-        -0.822_152_23,
-        0.170_872_77,
-    ];
-    let poly = C.iter().rev().fold(0.0, |s, c| s * t + c);
-    let v = t * (-x * x + poly).exp();
-    if x >= 0.0 { v } else { 2.0 - v }
+    two_sided(mann_whitney_z(a, b) / shrink)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::infer::stats::{erfc, mann_whitney};
 
     #[test]
     fn textbook_tests() {

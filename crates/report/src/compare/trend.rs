@@ -1,5 +1,6 @@
 //! Does one figure go with another over many cards? Rank correlation with an exact test.
 
+use crate::infer::stats::mean_ranks;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use serde::Serialize;
@@ -20,8 +21,8 @@ pub fn trend(pairs: &[(f64, f64)]) -> Option<Trend> {
     if n < 4 {
         return None;
     }
-    let x = ranks(pairs.iter().map(|p| p.0));
-    let mut y = ranks(pairs.iter().map(|p| p.1));
+    let x = mean_ranks(pairs.iter().map(|p| p.0));
+    let mut y = mean_ranks(pairs.iter().map(|p| p.1));
     let spread = |v: &[f64]| v.iter().map(|r| (r - middle(n)).powi(2)).sum::<f64>();
     let scale = (spread(&x) * spread(&y)).sqrt();
     if scale == 0.0 {
@@ -55,14 +56,6 @@ pub fn trend(pairs: &[(f64, f64)]) -> Option<Trend> {
 
 fn middle(n: usize) -> f64 {
     (n as f64 + 1.0) / 2.0
-}
-
-/// Ranks from 1; equal values share their mean rank.
-fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let v: Vec<f64> = values.collect();
-    let below = |x: f64| v.iter().filter(|y| **y < x).count() as f64;
-    let equal = |x: f64| v.iter().filter(|y| **y == x).count() as f64;
-    v.iter().map(|&x| below(x) + (equal(x) + 1.0) / 2.0).collect()
 }
 
 fn permutations(v: &mut Vec<f64>, from: usize, tell: &mut dyn FnMut(&[f64])) {

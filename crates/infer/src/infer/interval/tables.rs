@@ -5,6 +5,7 @@
 //! interval comes from leaving out each size in turn.
 
 use crate::finding::{Finding, Quantity};
+use crate::infer::stats;
 use crate::infer::stats::{mad, median, quantile};
 use crate::samples::import::{IntervalTest, Tables};
 use crate::units::{Bytes, KIB, rate, three};
@@ -42,19 +43,13 @@ impl Line {
 pub fn fit(points: &[(u64, f64)]) -> Option<Line> {
     let mut line: Option<Line> = None;
     for _ in 0..12 {
-        let (mut s, mut sx, mut sy, mut sxx, mut sxy) = (0.0, 0.0, 0.0, 0.0, 0.0);
-        for &(size, t) in points {
-            let (x, y) = (size as f64, t);
-            // Huber's weight at three per cent, relative to the time itself.
+        // Huber's weight at three per cent, relative to the time itself.
+        let weight = |size: u64, t: f64| {
             let off = line.map_or(0.0, |l| ((t - l.at(size)) / t).abs());
-            let w = (0.03 / off.max(0.03)) / (y * y);
-            (s, sx, sy, sxx, sxy) = (s + w, sx + w * x, sy + w * y, sxx + w * x * x, sxy + w * x * y);
-        }
-        let d = s * sxx - sx * sx;
-        if d.is_nan() || d <= 1e-9 * s * sxx {
-            return None;
-        }
-        line = Some(Line { per_byte: (s * sxy - sx * sy) / d, access: (sxx * sy - sx * sxy) / d });
+            0.03 / off.max(0.03) / (t * t)
+        };
+        let (access, per_byte) = stats::line(points.iter().map(|&(size, t)| (size as f64, t, weight(size, t))))?;
+        line = Some(Line { access, per_byte });
     }
     line
 }

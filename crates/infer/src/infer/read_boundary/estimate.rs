@@ -4,7 +4,7 @@
 //! read is late by chance, never early: the fast reads of each kind say more than the middle ones.
 
 use super::*;
-use crate::infer::stats::{low_difference, quantile};
+use crate::infer::stats::{low_difference, quantile, t3_kernel};
 
 /// Microseconds of the reads of one trial, by role.
 pub(super) fn of_trial(trial: &[&Sample], role: u8) -> Option<f64> {
@@ -110,22 +110,17 @@ pub fn confirmed(run: &Run, cell: &Cell) -> f64 {
     strength(z) / (1.0 + rival.exp())
 }
 
-/// Student's t with three degrees of freedom, which forgives outliers; not normalised.
-fn student(x: f64) -> f64 {
-    (1.0 + x * x / 3.0).powi(-2)
-}
-
 /// ln likelihood that a share `none` of the differences is nothing and the rest is one shift.
 fn mixed(d: &[f64], none: f64, scale: f64) -> f64 {
     let shift = quantile(d, 0.5 + none / 2.0);
-    d.iter().map(|x| ((1.0 - none) * student((x - shift) / scale) + none * student(x / scale)).ln()).sum()
+    d.iter().map(|x| ((1.0 - none) * t3_kernel((x - shift) / scale) + none * t3_kernel(x / scale)).ln()).sum()
 }
 
 /// ln of the odds that a half or a quarter of `x` is distributed as `other` is, rather than all of it shifted by about `shift`.
 /// The distribution of `other` is taken as it is, each read widened by the spread of the fast ones.
 fn like(x: &[f64], other: &[f64], shift: f64) -> f64 {
     let width = (quantile(other, 0.4) - quantile(other, 0.1)).max(0.004 * median(other)).max(1e-3);
-    let density = |x: f64| other.iter().map(|o| student((x - o) / width)).sum::<f64>() / other.len() as f64;
+    let density = |x: f64| other.iter().map(|o| t3_kernel((x - o) / width)).sum::<f64>() / other.len() as f64;
     let alike: Vec<f64> = x.iter().map(|&x| density(x)).collect();
     let best = |none: f64| {
         let shifts = [0.6, 0.8, 1.0, 1.25, 1.6, 2.2].map(|f| f * shift);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::infer::stats::{ln_sum_exp, mad, median, quantile};
+use crate::infer::stats::{ln_sum_exp, mad, median, normal_density, quantile, t3_density};
 use crate::samples::import::{OpenTest, Tables};
 use crate::units::KIB;
 
@@ -93,15 +93,6 @@ pub(super) fn series(tables: &Tables, random: bool) -> Vec<Series> {
     groups.into_iter().map(one).filter(|s| !s.counts().is_empty()).collect()
 }
 
-/// Student's t density with three degrees of freedom.
-fn t3(x: f64, scale: f64) -> f64 {
-    0.3675 / scale / (1.0 + (x / scale).powi(2) / 3.0).powi(2)
-}
-
-fn normal(x: f64, m: f64, s: f64) -> f64 {
-    (-0.5 * ((x - m) / s).powi(2)).exp() / s / 2.5066
-}
-
 /// ln density of ratios when N fits. The common drift is a few per cent for each N on published tables. A stall or a
 /// clean-up slows one row, or some rows in turn: they are written one after the other.
 ///
@@ -120,7 +111,7 @@ fn ln_fits(r: &[f64], noise: f64, gap: f64) -> f64 {
     for &drift in &drifts {
         for &(a, b, prior) in &windows {
             let row = |(i, x): (usize, &f64)| {
-                let calm = (1.0 - STALLS) * t3(x - drift, noise) + STALLS * stalled(*x);
+                let calm = (1.0 - STALLS) * t3_density(x - drift, noise) + STALLS * stalled(*x);
                 if (a..b).contains(&i) { stalled(*x).ln() } else { calm.ln() }
             };
             all.push(prior + INDEPENDENT * r.iter().enumerate().map(row).sum::<f64>() + likely(drift));
@@ -150,7 +141,7 @@ fn ln_exceeds(rows: &[(u64, f64, f64)], noise: f64, most: f64) -> f64 {
             for loose in [0.2, 0.04] {
                 let row = |(x, s): (&(u64, f64, f64), &f64)| {
                     let want = (lo * s).ln_1p();
-                    (0.95 * t3(x.2 - want, loose * want + noise) + 0.05 * if (0.0..5.0).contains(&x.2) { 0.2 } else { 0.01 }).ln()
+                    (0.95 * t3_density(x.2 - want, loose * want + noise) + 0.05 * if (0.0..5.0).contains(&x.2) { 0.2 } else { 0.01 }).ln()
                 };
                 all.push(INDEPENDENT * rows.iter().zip(&shape).map(row).sum::<f64>() - factor / 1.5);
             }
@@ -184,8 +175,8 @@ pub(super) fn slope(points: &[(u64, f64)]) -> f64 {
 pub(super) fn ln_pays(slope: f64) -> f64 {
     // Small writes that are the faster ones say no less than even ones.
     let slope = slope.min(0.9);
-    let pays = 0.7 * normal(slope, 0.1, 0.2) + 0.3 * normal(slope, 0.9, 0.2) + 0.002;
-    let fits = 0.95 * normal(slope, 0.9, 0.14) + 0.05 * normal(slope, 0.6, 0.4) + 0.002;
+    let pays = 0.7 * normal_density(slope, 0.1, 0.2) + 0.3 * normal_density(slope, 0.9, 0.2) + 0.002;
+    let fits = 0.95 * normal_density(slope, 0.9, 0.14) + 0.05 * normal_density(slope, 0.6, 0.4) + 0.002;
     (pays / fits).ln().clamp(-MOST, MOST)
 }
 

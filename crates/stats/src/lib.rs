@@ -1,0 +1,19 @@
+//! Statistics, one of each: every room that needs a quantile, a line, a rank or a distribution takes it from here.
+//!
+//! Sources: Hyndman and Fan, Sample Quantiles in Statistical Packages (1996), for the type of quantile; Abramowitz and Stegun, Handbook of
+//! Mathematical Functions; Press et al., Numerical Recipes; Efron and Tibshirani, An Introduction to the Bootstrap; Conover, Practical
+//! Nonparametric Statistics.
+
+mod distributions;
+mod least_squares;
+mod ranks;
+mod resample;
+mod robust;
+
+pub use distributions::{
+    erfc, ln_beta_binomial, ln_gamma, ln_sum_exp, normal, normal_density, normal_inverse, student_975, t3_density, t3_kernel, two_sided,
+};
+pub use least_squares::line;
+pub use ranks::{correlation_with_next, mann_whitney, mann_whitney_z, mean_ranks};
+pub use resample::{bootstrap_difference, bootstrap_median, bootstrap_ratio};
+pub use robust::{Estimate, location, low_difference, mad, mean, median, quantile};

@@ -1,0 +1,63 @@
+//! Ranks, and tests that rest on them.
+
+use crate::{mean, two_sided};
+
+/// Two-sided p of the Mann-Whitney U test: normal approximation with correction for ties and continuity.
+pub fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
+    two_sided(mann_whitney_z(a, b))
+}
+
+/// Standard deviations by which the U of Mann and Whitney differs from what two samples of one population would give, either way.
+pub fn mann_whitney_z(a: &[f64], b: &[f64]) -> f64 {
+    let (m, n) = (a.len() as f64, b.len() as f64);
+    let mut all: Vec<(f64, bool)> = a.iter().map(|&v| (v, true)).chain(b.iter().map(|&v| (v, false))).collect();
+    all.sort_by(|x, y| x.0.total_cmp(&y.0));
+    let (mut ranks, mut ties, mut i) = (0.0, 0.0, 0);
+    while i < all.len() {
+        let j = i + all[i..].iter().take_while(|x| x.0 == all[i].0).count();
+        let t = (j - i) as f64;
+        ranks += (i + j + 1) as f64 / 2.0 * all[i..j].iter().filter(|x| x.1).count() as f64;
+        ties += t * t * t - t;
+        i = j;
+    }
+    let u = ranks - m * (m + 1.0) / 2.0;
+    let total = m + n;
+    let variance = m * n / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)));
+    if variance <= 0.0 {
+        return 0.0;
+    }
+    ((u - m * n / 2.0).abs() - 0.5).max(0.0) / variance.sqrt()
+}
+
+/// Lag-1 autocorrelation; 0 where nothing varies.
+pub fn correlation_with_next(x: &[f64]) -> f64 {
+    let m = mean(x);
+    let variance: f64 = x.iter().map(|v| (v - m).powi(2)).sum();
+    let with_next: f64 = x.windows(2).map(|w| (w[0] - m) * (w[1] - m)).sum();
+    if variance > 0.0 { with_next / variance } else { 0.0 }
+}
+
+/// Ranks from 1; equal values share their mean rank.
+pub fn mean_ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let v: Vec<f64> = values.collect();
+    let below = |x: f64| v.iter().filter(|y| **y < x).count() as f64;
+    let equal = |x: f64| v.iter().filter(|y| **y == x).count() as f64;
+    v.iter().map(|&x| below(x) + (equal(x) + 1.0) / 2.0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn textbook_values() {
+        assert_eq!(mean_ranks([10.0, 20.0, 20.0, 5.0].into_iter()), [2.0, 3.5, 3.5, 1.0]);
+        // R: wilcox.test(1:10, 11:20, exact = FALSE, correct = TRUE): W = 0, p = 0.0001827
+        let (a, b): (Vec<f64>, Vec<f64>) = ((1..=10).map(f64::from).collect(), (11..=20).map(f64::from).collect());
+        assert!((mann_whitney(&a, &b) - 1.827e-4).abs() < 2e-6, "{}", mann_whitney(&a, &b));
+        assert!((mann_whitney(&a, &b) - mann_whitney(&b, &a)).abs() < 1e-15 && mann_whitney(&a, &a) > 0.99);
+        assert_eq!(mann_whitney(&[1.0; 4], &[1.0; 4]), 1.0);
+        let turns: Vec<f64> = (0..100).map(|i| f64::from(i % 2)).collect();
+        assert!(correlation_with_next(&turns) < -0.95 && correlation_with_next(&[3.0; 9]) == 0.0);
+    }
+}
