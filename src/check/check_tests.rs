@@ -77,6 +77,22 @@ fn healthy_cards_pass_and_none_is_accused() {
     }
 }
 
+/// Whatever a file passes, the card it came from may be anything; what a file fails, it fails.
+#[test]
+fn an_image_file_says_nothing_of_a_card() {
+    use super::judge::of_image;
+    for (name, write) in [("modern-a1-32gb", true), ("modern-a1-32gb", false), ("toshiba-emmc", true)] {
+        let answers = of_image(check(&model(name), 1, write, &[Class::by_name("A1").unwrap()]).answers);
+        assert_eq!(Outcome::of(&answers), Outcome::NotKnown, "{name} {write}: {answers:?}");
+        assert!(answers[0].because.contains("image file") && answers[0].todo.is_some(), "{answers:?}");
+    }
+    for (name, outcome) in [("fake-wrap-32gb", Outcome::Counterfeit), ("modern-a1-32gb", Outcome::Failing)] {
+        let mut m = model(name);
+        (m.card.keeps, m.card.fails_every) = (if outcome == Outcome::Failing { Keeps::Zeros } else { Keeps::All }, 16);
+        assert_eq!(Outcome::of(&of_image(check(&m, 1, true, &[]).answers)), outcome, "{name}");
+    }
+}
+
 #[test]
 fn counterfeits_are_named() {
     for (name, real) in [("fake-wrap-32gb", 4096), ("fake-drop-64gb", 8192), ("fake-error-16gb", 2048)] {

@@ -97,6 +97,25 @@ pub fn answers(s: &Seen) -> Vec<Answer> {
     first.into_iter().chain(purpose).chain([health(s), troubles(s), partitions(s)]).collect()
 }
 
+/// The same for an image file: what it passes says nothing of the card it was copied from, and its speed is that of the disk it lies on.
+pub fn of_image(answers: Vec<Answer>) -> Vec<Answer> {
+    let only = |a: Answer| {
+        let because = match (a.question, a.verdict) {
+            (Question::Capacity, Verdict::Pass | Verdict::NotKnown) => {
+                "an image file is as large as its disk lets it be; only the card itself can be tested".to_string()
+            }
+            (Question::Stores, Verdict::Pass) => format!("this is an image file, not the card; of the file: {}", a.because),
+            (Question::Speed | Question::Purpose, _) => {
+                "an image file is as fast as the disk it lies on; only the card itself can be measured".to_string()
+            }
+            _ => return a,
+        };
+        let todo = (a.question == Question::Capacity).then(|| "check the card itself: nandscope list shows its name".to_string());
+        Answer { question: a.question, verdict: Verdict::NotKnown, because, todo }
+    };
+    answers.into_iter().map(only).collect()
+}
+
 /// Bytes that are there, where the card has fewer than it reports: what `capacity` found, or the end of what can be read.
 pub fn real_size(s: &Seen) -> Option<u64> {
     let later = &s.measured.later;
@@ -166,7 +185,9 @@ fn capacity(s: &Seen) -> Answer {
             let cache = if s.measured.later.reinserted || s.measured.later.after == 0 {
                 String::new()
             } else {
-                format!("; a cache of more than {} would hide it", Bytes(s.measured.later.after))
+                // Whole MiB: as much was written at least.
+                let after = s.measured.later.after;
+                format!("; a cache of more than {} would hide it", Bytes(if after > MIB { after / MIB * MIB } else { after }))
             };
             Answer::new(q, Verdict::Pass, format!("{} ({:.0} %){seen}{miss}{cache}", size(s.size), confidence * 100.0))
         }

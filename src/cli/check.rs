@@ -163,6 +163,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         with_writes: &with_writes,
     };
     let answers = judge::answers(&seen);
+    let answers = if facts.kind == TargetKind::Image { judge::of_image(answers) } else { answers };
     let outcome = Outcome::of(&answers);
     let (changes, wear) = match &a.history {
         Some(dir) => {
