@@ -62,13 +62,9 @@ fn au_of(run: &Case, slots: &Slots, s: &Sample) -> u64 {
     s.at.saturating_sub(slots.first) / run.believed.erase_block().unwrap_or(slots.spacing).max(slots.span)
 }
 
-fn written(s: &Sample) -> bool {
-    s.is_write()
-}
-
 /// All writes of a run, in order.
 pub fn writes(run: &Run) -> impl Iterator<Item = &Sample> {
-    run.samples.iter().filter(|s| written(s))
+    run.samples.iter().filter(|s| s.is_write())
 }
 
 /// How many AUs from before may be open when a trial begins: any, where others are taken; else those that were left out.
@@ -117,7 +113,7 @@ fn history(run: &Case, line: f64) -> Vec<(u32, Trial)> {
             let fills = in_order && au_of(run, &slots, &end) != au;
             Visit { stream, au, slow: s.took.micros() > line, opening: s.role == 0, fills, in_order, goes_on }
         };
-        let visits: Vec<Visit> = t.iter().filter(|s| written(s)).map(&mut visit).collect();
+        let visits: Vec<Visit> = t.iter().filter(|s| s.is_write()).map(&mut visit).collect();
         let mut set: Vec<u64> = vec![];
         for stream in visits.iter().map(|v| v.stream).chain(recent.iter().rev().copied()) {
             if set.len() < n && !set.contains(&stream) {

@@ -44,7 +44,7 @@ fn programs_in(bytes: u64) -> f64 {
 /// may touch, of 256 KiB where they are not known. Behind a full cache nothing is told.
 pub fn rewrites(run: &Case) -> Option<(f64, f64)> {
     let cell = run.cells.iter().find(|c| c.get("random") == COMPARED).filter(|_| run.believed.filled().is_none())?;
-    let of = |write: bool| run.of(cell.id).filter(move |s| s.role > 0 && written(s) == write);
+    let of = |write: bool| run.of(cell.id).filter(move |s| s.role > 0 && s.is_write() == write);
     let ms = |s: &Sample| s.took.micros() / 1e3;
     let (writes, reads): (Vec<f64>, Vec<f64>) = (of(true).map(ms).collect(), of(false).map(ms).collect());
     let (write, read) = (median(&writes), median(&reads));
