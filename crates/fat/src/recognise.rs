@@ -60,6 +60,18 @@ pub struct Volume {
     pub too_few_clusters: bool,
 }
 
+impl Volume {
+    /// Where a cluster begins, in bytes from the start of the volume. Clusters are counted from 2.
+    pub fn place(&self, cluster: u32) -> u64 {
+        self.data_start.saturating_add(u64::from(cluster.saturating_sub(2)).saturating_mul(self.cluster))
+    }
+
+    /// The cluster that holds this byte of the volume; none before the first.
+    pub fn cluster_at(&self, at: u64) -> Option<u32> {
+        at.checked_sub(self.data_start).map(|d| (d / self.cluster) as u32 + 2)
+    }
+}
+
 /// Why a sector is not the boot sector of such a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotFat {

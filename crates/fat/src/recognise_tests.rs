@@ -143,6 +143,13 @@ proptest! {
         if let Ok(v) = recognise(&b) {
             prop_assert!(v.fat_start + u64::from(v.fats) * v.fat_length <= v.data_start);
             prop_assert!(u128::from(v.data_start) + u128::from(v.clusters) * u128::from(v.cluster) <= u128::from(v.size));
+            // Where a cluster lies and which lies there are one rule, up to the last of them.
+            for c in [2, v.clusters / 2 + 2, v.clusters + 1] {
+                let at = v.place(c);
+                prop_assert!(at == v.data_start + u64::from(c - 2) * v.cluster);
+                prop_assert!([at, at + v.cluster - 1].iter().all(|&a| v.cluster_at(a) == Some(c)));
+            }
+            prop_assert_eq!(v.data_start.checked_sub(1).and_then(|a| v.cluster_at(a)), None);
         }
     }
 

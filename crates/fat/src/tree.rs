@@ -164,7 +164,7 @@ impl Tree {
 
     /// First byte of a cluster, from the start of the volume.
     pub fn place(&self, cluster: u32) -> u64 {
-        self.volume.data_start + u64::from(cluster - 2) * self.volume.cluster
+        self.volume.place(cluster)
     }
 
     /// Free runs, ascending: first cluster and number of clusters.

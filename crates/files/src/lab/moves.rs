@@ -201,8 +201,7 @@ impl<'a> Mover<'a> {
     }
 
     fn cluster_of(&self, at: u64) -> Option<u32> {
-        let v = &self.tree.volume;
-        at.checked_sub(v.data_start).map(|d| (d / v.cluster) as u32 + 2)
+        self.tree.volume.cluster_at(at)
     }
 
     fn end(&self) -> u32 {

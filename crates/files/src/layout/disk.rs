@@ -161,7 +161,7 @@ fn fat(v: &nandscope_fat::Volume) -> Volume {
     match (v.root_start, v.root_cluster) {
         (Some(root), _) => zones.push(zone("root directory", 'R', root, v.data_start.saturating_sub(root))),
         (None, Some(c)) => {
-            let root = v.data_start.saturating_add(u64::from(c).saturating_sub(2).saturating_mul(v.cluster));
+            let root = v.place(c);
             if v.kind == FatType::ExFat {
                 // The bitmap is the first thing in the heap wherever it was made by the convention.
                 zones.push(zone("allocation bitmap", 'B', v.data_start, u64::from(v.clusters).div_ceil(8).next_multiple_of(v.sector)));

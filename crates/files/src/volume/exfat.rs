@@ -61,7 +61,7 @@ impl ExFatVolume {
             let why = format!("a volume of {} byte sectors on a device of {sector} byte sectors", volume.sector);
             return Err(VolumeError::Foreign(why));
         }
-        let place = |cluster: u32| volume.data_start + u64::from(cluster - 2) * volume.cluster;
+        let place = |cluster: u32| volume.place(cluster);
         let mut dir = vec![0; volume.cluster.min(MIB) as usize];
         device.load(range.start + place(root), &mut dir)?;
         let entry = dir.chunks_exact(ENTRY as usize).take_while(|e| e[0] != 0).find(|e| e[0] == 0x81);
@@ -162,7 +162,7 @@ impl ExFatVolume {
     }
 
     fn place(&self, cluster: u32) -> u64 {
-        self.volume.data_start + u64::from(cluster - 2) * self.volume.cluster
+        self.volume.place(cluster)
     }
 
     fn append(&mut self, open: &mut Open, data: &[u8]) -> Result<()> {
