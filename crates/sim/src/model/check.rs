@@ -25,10 +25,17 @@ impl Model {
             return Err(("card.repeats", "is at least card.real_capacity, and card.beyond says what lies between: drop or error".into()));
         }
         for a in &self.area {
-            multiple("area.at", a.at | a.len | a.shows, c.sector, "card.sector")?;
-            let outside = |from: u64| from > c.capacity || a.len > c.capacity - from;
-            if outside(a.at) || a.does == Beyond::Wrap && outside(a.shows) {
-                return Err(("area.len", "leaves the card".into()));
+            let shows = if a.does == Beyond::Wrap { a.shows } else { 0 };
+            for (key, bytes) in [("area.at", a.at), ("area.len", a.len), ("area.shows", a.shows)] {
+                multiple(key, bytes, c.sector, "card.sector")?;
+            }
+            for (key, from) in [("area.at", a.at), ("area.shows", shows)] {
+                if from >= c.capacity {
+                    return Err((key, "lies behind the card".into()));
+                }
+                if a.len > c.capacity - from {
+                    return Err(("area.len", format!("leaves the card from {key} on")));
+                }
             }
         }
         multiple("nand.page", n.page, c.sector, "card.sector")?;
