@@ -51,7 +51,7 @@ fn logs(what: &str) -> Option<Vec<(String, Vec<u8>)>> {
 }
 
 fn of(logs: &[(String, Vec<u8>)], names: &[&str]) -> Findings {
-    let files: Vec<(String, Vec<u8>)> = logs.iter().cloned().filter(|l| names.contains(&l.0.as_str())).collect();
+    let files: Vec<(String, Vec<u8>)> = logs.iter().filter(|l| names.contains(&l.0.as_str())).cloned().collect();
     assert_eq!(files.len(), names.len(), "{names:?}");
     infer(&read(&files).unwrap())
 }
