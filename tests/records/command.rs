@@ -48,7 +48,7 @@ fn the_page_cache_is_no_card() {
         assert!(text.contains("undecided, because the kernel's page cache took the records") && !text.contains("you need"), "{text}");
     }
     let (out, text) = bench(&["bench", "nosuchdir"], dir.path());
-    assert!(!out.status.success() && text.contains("there is no nosuchdir") && !text.contains("--write"), "{text}");
+    assert!(!out.status.success() && text.contains("cannot open nosuchdir") && !text.contains("--write"), "{text}");
 }
 
 /// A run that is asked about a logger is long, says what it carries as time, and what a day takes.

@@ -166,9 +166,9 @@ fn what_cannot_be_served_is_one_error() {
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
-    refuses(&["no-such-card"], "built in are");
+    refuses(&["no-such-card"], "cannot open no-such-card");
     refuses(&["sim:no-such-card"], "built in are");
-    refuses(&[&path("absent.toml")], "cannot read");
+    refuses(&[&path("absent.toml")], "No such file");
     fs::write(dir.path().join("wrong.toml"), "name = 5").unwrap();
     refuses(&[&path("wrong.toml")], "wrong.toml");
     fs::write(dir.path().join("file"), "x").unwrap();
