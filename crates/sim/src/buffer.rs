@@ -3,6 +3,14 @@
 use crate::model::{Model, SlcFull, Throttle};
 use std::collections::VecDeque;
 
+/// What the SLC cache did with a write: ns waited for room, and units programmed in so many ns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub waited: u64,
+    pub units: u64,
+    pub programmed: u64,
+}
+
 /// Flash used with one bit a cell: fast to write, folded to its place later.
 #[derive(Clone, Debug)]
 pub(crate) struct SlcCache {
@@ -36,27 +44,27 @@ impl SlcCache {
         })
     }
 
-    /// ns a write of `len` bytes takes that would take `flash` ns at its place; `written` of `all` blocks hold data.
-    pub fn take(&mut self, len: u64, flash: u64, written: u64, all: u64) -> u64 {
+    /// A write of `len` bytes that would take `flash` ns at its place; `written` of `all` blocks hold data. None where it goes there.
+    pub fn take(&mut self, len: u64, flash: u64, written: u64, all: u64) -> Option<Taken> {
         let size = if self.dynamic {
             (u128::from(self.size) * u128::from(all - written.min(all)) / u128::from(all.max(1))) as u64
         } else {
             self.size
         };
         let units = len.div_ceil(self.unit);
-        let mut ns = 0;
+        let mut waited = 0;
         if self.bytes + len > size {
             if self.direct || len > size {
-                return flash;
+                return None;
             }
             let part = (u128::from(self.debt) * u128::from(self.bytes + len - size) / u128::from(self.bytes.max(1))) as u64;
-            ns = part.min(self.debt);
-            self.debt -= ns;
+            waited = part.min(self.debt);
+            self.debt -= waited;
             self.bytes = size - len;
         }
         self.bytes += len;
         self.debt += flash + units * self.fold;
-        ns + units * self.program
+        Some(Taken { waited, units, programmed: units * self.program })
     }
 
     /// Folds for `ns` of rest.
@@ -98,17 +106,18 @@ impl WriteCache {
         (m.card.cache > 0).then(|| WriteCache { size: m.card.cache, bytes: 0, queue: VecDeque::new() })
     }
 
-    /// Takes a write whose flash work is `flash` ns; returns ns the host has to wait.
-    pub fn take(&mut self, write: Lost, flash: u64) -> u64 {
+    /// Takes a write whose flash work is `flash` ns; returns ns the host has to wait for earlier ones, and whether it was taken: one
+    /// that is larger than the cache is done at once.
+    pub fn take(&mut self, write: Lost, flash: u64) -> (u64, bool) {
         let mut ns = 0;
         while self.bytes + write.len > self.size {
-            let Some((old, left)) = self.queue.pop_front() else { return ns + flash };
+            let Some((old, left)) = self.queue.pop_front() else { return (ns, false) };
             self.bytes -= old.len;
             ns += left;
         }
         self.bytes += write.len;
         self.queue.push_back((write, flash));
-        ns
+        (ns, true)
     }
 
     /// Works for `ns` of rest.

@@ -1,5 +1,6 @@
 //! What a card did, counted.
 
+use crate::account::{Event, Events, Ledger};
 use serde::Serialize;
 
 /// Totals since the card was made. Pages are write units: what is programmed in one go.
@@ -43,9 +44,40 @@ pub struct Counters {
     pub unit_bytes: u64,
     /// Bytes of the card, so that drive writes can be formed.
     pub capacity: u64,
+    /// Events of single accesses, where somebody asks.
+    #[serde(skip)]
+    pub(crate) ledger: Option<Box<Ledger>>,
 }
 
 impl Counters {
+    /// Books events of the access under way.
+    #[inline(always)]
+    pub(crate) fn book(&mut self, events: impl FnOnce(&mut Ledger)) {
+        if let Some(l) = &mut self.ledger {
+            events(l);
+        }
+    }
+
+    /// Books `n` events of a kind.
+    #[inline(always)]
+    pub(crate) fn note(&mut self, e: Event, n: u64) {
+        self.book(|l| l.now.add(e, n));
+    }
+
+    /// What is booked of the access so far; nothing where nobody asks.
+    #[inline(always)]
+    pub(crate) fn noted(&self) -> Option<Events> {
+        self.ledger.as_ref().map(|l| l.now)
+    }
+
+    /// Takes back what was booked since.
+    #[inline(always)]
+    pub(crate) fn unnote(&mut self, then: Option<Events>) {
+        if let (Some(l), Some(then)) = (&mut self.ledger, then) {
+            l.now = then;
+        }
+    }
+
     /// Bytes programmed for each byte the host wrote; 0 before the first write.
     pub fn write_amplification(&self) -> f64 {
         let programmed = (self.units_programmed + self.units_copied) as f64 * self.unit_bytes as f64;

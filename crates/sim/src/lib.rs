@@ -20,6 +20,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub mod account;
 mod buffer;
 mod card;
 pub mod cards;
@@ -44,6 +45,7 @@ pub mod units;
 pub mod unusual;
 mod wear;
 
+pub use account::{Costs, Event, Events};
 pub use buffer::Lost;
 pub use card::{AHEAD, Announced, Busy, Card, Queue};
 pub use counters::Counters;

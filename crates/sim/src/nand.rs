@@ -1,5 +1,6 @@
 //! Reading: how many access units, pages and erase blocks a request touches, and what that costs.
 
+use crate::account::{Event, Ledger};
 use crate::model::Model;
 use crate::units::{Divider, ps_per_byte};
 
@@ -83,6 +84,25 @@ impl ReadCost {
             (first + (flash - first).max(wire), units)
         } else {
             (flash + wire, units)
+        }
+    }
+}
+
+impl ReadCost {
+    /// Books what [`ReadCost::of`] charges.
+    pub fn book(&self, grid: &Grid, a: u64, b: u64, l: &mut Ledger) {
+        let pages = grid.page.of(b - 1) - grid.page.of(a) + 1;
+        let units = grid.access.of(b - 1) - grid.access.of(a) + 1;
+        let blocks = grid.block.of(b - 1) - grid.block.of(a) + 1;
+        let bytes = (b - a) << SHIFT;
+        let more = (units - 1) * self.sense + (pages - units) * self.next_page + (blocks - 1) * self.lookup;
+        // What is sensed while the wire is busy costs nothing, and neither does the wire while more is sensed.
+        let (hidden, idle) = (self.pipelined && more <= self.wire(bytes), self.pipelined && more > self.wire(bytes));
+        l.now.add(Event::Sense, if hidden { 1 } else { units });
+        l.now.add(Event::NextPage, if hidden { 0 } else { pages - units });
+        l.now.add(Event::Lookup, if hidden { 1 } else { blocks });
+        if !idle {
+            l.bytes(Event::Wire, bytes, self.ps);
         }
     }
 }

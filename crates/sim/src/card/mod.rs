@@ -7,6 +7,7 @@ mod queue;
 pub use busy::Busy;
 pub use queue::Queue;
 
+use crate::account::{Event, Events as Set};
 use crate::buffer::{Heat, Lost, SlcCache, WriteCache};
 use crate::content::{Content, PIECE};
 use crate::counters::Counters;
@@ -141,6 +142,18 @@ impl Card {
         self
     }
 
+    /// The same card, counting from now on what each access sets off ([`Card::last_events`]). Only requests served one at a time are
+    /// counted, not those of a [`Queue`].
+    pub fn account(mut self) -> Card {
+        self.counters.ledger = Some(Box::default());
+        self
+    }
+
+    /// What the last request served set off; nothing where the card was not asked to count ([`Card::account`]).
+    pub fn last_events(&self) -> Option<&Set> {
+        self.counters.ledger.as_ref().map(|l| &l.now)
+    }
+
     /// Bytes the host may address.
     pub fn capacity(&self) -> u64 {
         self.capacity
@@ -209,12 +222,14 @@ impl Card {
 
     /// The time the flash takes for a write whose blocks were announced for erasing: what was erased since `before` costs
     /// only what the `wire` does not hide.
-    fn ahead(&self, flash: u64, before: u64, wire: u64) -> u64 {
+    fn ahead(&mut self, flash: u64, before: u64, wire: u64) -> u64 {
         if !self.model.card.pre_erase {
             return flash;
         }
         let erasing = (self.counters.erases - before) * self.model.nand.erase;
-        flash - erasing.min(wire).min(flash)
+        let hidden = erasing.min(wire).min(flash);
+        self.counters.book(|l| l.now.0[Event::Late as usize] -= hidden as i64);
+        flash - hidden
     }
 
     /// Serves one request that arrives at `now` (ns). The card serves one at a time: a request that comes while it is
@@ -226,6 +241,7 @@ impl Card {
             return Err(Fault::Misaligned { at: req.at, len: 0, sector: self.sector });
         }
         let start = now.max(self.busy_until);
+        self.counters.book(|l| l.now = Set::default());
         if req.op == Op::Write {
             self.last.clear();
         }
@@ -248,7 +264,9 @@ impl Card {
             }
         }
         if self.extras.is_some() {
-            ns += self.rest(start, req.op)?;
+            let over = self.rest(start, req.op)?;
+            self.counters.note(Event::Late, over);
+            ns += over;
         }
         ns += match req.op {
             Op::Read | Op::Write if req.len <= self.host.max_request => self.command(&req, req.at, req.len),
@@ -258,9 +276,15 @@ impl Card {
                 self.ftl.discard(&self.grid, a, b);
                 let pending = self.drain();
                 self.forget(req.at, req.len);
+                self.counters.note(Event::Command, 1);
+                self.counters.note(Event::Discard, 1);
                 self.host.command + self.discard + pending
             }
-            Op::Flush => self.host.command + self.flush + self.drain(),
+            Op::Flush => {
+                self.counters.note(Event::Command, 1);
+                self.counters.note(Event::Flush, 1);
+                self.host.command + self.flush + self.drain()
+            }
         };
         self.count(&req);
         if let Some(events) = &mut self.events {
@@ -271,9 +295,12 @@ impl Card {
                 w.flash += pause;
             }
             self.counters.stalls += n;
+            self.counters.note(Event::Stall, pause);
         }
         if let Some(heat) = self.extras.as_mut().and_then(|e| e.heat.as_mut()) {
-            ns = heat.slow(start, req.len, ns);
+            let hot = heat.slow(start, req.len, ns);
+            self.counters.note(Event::Heat, hot - ns);
+            ns = hot;
         }
         if self.content.is_some() {
             self.keep();
@@ -322,6 +349,7 @@ impl Card {
     /// ns to bring everything acknowledged to the flash.
     fn drain(&mut self) -> u64 {
         let cached = self.extras.as_mut().and_then(|e| e.cache.as_mut()).map_or(0, |c| c.flush());
+        self.counters.note(Event::Late, cached);
         let ns = cached + self.write.settle(&mut self.counters);
         self.keep();
         ns
@@ -341,6 +369,11 @@ impl Card {
         for &(goes, len) in all.iter().filter(|_| req.op != Op::Discard) {
             ns += if let Goes::To(at) = goes { self.command(&req, at, len) } else { 0 };
         }
+        if ns == 0 {
+            self.counters.note(Event::Command, 1);
+            let ps = self.read.ps;
+            self.counters.book(|l| l.bytes(Event::Wire, if req.op == Op::Discard { 0 } else { req.len }, ps));
+        }
         let ns = if ns > 0 { ns } else { alone };
         self.count(&req);
         if self.content.is_some() {
@@ -355,7 +388,11 @@ impl Card {
         let (mut at, end, mut ns) = (req.at, req.at + req.len, 0);
         while at < end {
             let n = self.host.max_request.min(end - at);
-            ns += self.command(&req, at, n) + if at > req.at { self.host.split } else { 0 };
+            ns += self.command(&req, at, n);
+            if at > req.at {
+                self.counters.note(Event::Split, 1);
+                ns += self.host.split;
+            }
             at += n;
         }
         ns
@@ -372,7 +409,13 @@ impl Card {
     fn command(&mut self, req: &Request, at: u64, len: u64) -> u64 {
         let p = self.parts(req, at, len);
         let ns = p.command + p.wire + p.flash;
-        if self.host.noisy { self.host.waver(ns) } else { ns }
+        self.counters.note(Event::Command, 1);
+        if !self.host.noisy {
+            return ns;
+        }
+        let seen = self.host.waver(ns);
+        self.counters.book(|l| l.now.0[Event::Noise as usize] += seen as i64 - ns as i64);
+        seen
     }
 
     #[inline(always)]
@@ -389,6 +432,11 @@ impl Card {
             cache.forget(a, b);
         }
         let wire = self.read.wire(len) + self.after;
+        let ps = self.read.ps;
+        self.counters.book(|l| {
+            l.bytes(Event::Wire, len, ps);
+            l.now.add(Event::After, 1);
+        });
         let erased = self.counters.erases;
         let flash = if self.extras.is_some() {
             self.write_extras(req, at, len, a, b)
@@ -404,11 +452,15 @@ impl Card {
         let Some(extras) = &mut self.extras else { return 0 };
         let mut ns = 0;
         if let Some(map) = &mut extras.map {
-            ns += map.fetch(at >> SHIFT, (at + len) >> SHIFT);
+            let (fetched, took) = map.fetch(at >> SHIFT, (at + len) >> SHIFT);
+            self.counters.note(Event::MapMiss, fetched);
+            ns += took;
         }
         if extras.refresh > 0 {
             let n = self.ftl.disturb(&self.grid, a, b);
             self.counters.refreshes += n;
+            self.counters.note(Event::Copy, n * (self.model.nand.erase_block / self.model.nand.write_unit));
+            self.counters.note(Event::Erase, n);
             ns += n * extras.refresh;
         }
         ns
@@ -426,36 +478,62 @@ impl Card {
             self.ftl.discard(&self.grid, a, b);
             return 0;
         }
+        let before = self.counters.noted();
         let mut flash = self.ftl.write(&self.grid, &mut self.write, &mut self.counters, a, b);
         let Some(extras) = &mut self.extras else { return flash };
-        let fetch = extras.map.as_mut().map_or(0, |m| m.fetch(at >> SHIFT, (at + len) >> SHIFT));
         if let Some(slc) = &mut extras.slc {
             let (written, all) = self.ftl.share();
-            flash = slc.take(len, flash, written, all);
+            if let Some(taken) = slc.take(len, flash, written, all) {
+                self.counters.unnote(before);
+                self.counters.note(Event::Late, taken.waited);
+                self.counters.note(Event::SlcProgram, taken.units);
+                flash = taken.waited + taken.programmed;
+            }
         }
         if let Some(cache) = extras.cache.as_mut().filter(|_| !extras.cache_off) {
-            flash = cache.take(Lost { write: self.counters.writes + 1, at, len }, flash);
+            let (waited, taken) = cache.take(Lost { write: self.counters.writes + 1, at, len }, flash);
+            if taken {
+                self.counters.unnote(before);
+                flash = 0;
+            }
+            self.counters.note(Event::Late, waited);
+            flash += waited;
         }
+        let (fetched, fetch) = extras.map.as_mut().map_or((0, 0), |m| m.fetch(at >> SHIFT, (at + len) >> SHIFT));
+        self.counters.note(Event::MapMiss, fetched);
         flash + fetch
     }
 
     #[inline]
     fn read(&mut self, a: u64, b: u64) -> u64 {
         let settle = self.write.settle(&mut self.counters);
+        let ps = self.read.ps;
+        let all = (b - a) << SHIFT;
         if let Some(flat) = self.flat_unwritten
             && !self.ftl.written(&self.grid, a, b)
         {
-            return settle + flat + self.read.wire((b - a) << SHIFT);
+            self.counters.book(|l| {
+                l.bytes(Event::Wire, all, ps);
+                l.now.add(Event::Flat, 1);
+            });
+            return settle + flat + self.read.wire(all);
         }
         let (from, to) = match &mut self.cache {
             None => (a, b),
             Some(cache) => match cache.miss(&self.grid, a, b) {
-                None => return settle + self.read.wire((b - a) << SHIFT),
+                None => {
+                    self.counters.book(|l| l.bytes(Event::Wire, all, ps));
+                    return settle + self.read.wire(all);
+                }
                 Some(part) => part,
             },
         };
         let (ns, units) = self.read.of(&self.grid, from, to);
         self.counters.units_sensed += units;
+        if let Some(l) = &mut self.counters.ledger {
+            self.read.book(&self.grid, from, to, l);
+            l.bytes(Event::Wire, (from - a) << SHIFT, ps);
+        }
         settle + ns + self.read.wire((from - a) << SHIFT)
     }
 }

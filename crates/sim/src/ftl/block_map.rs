@@ -4,6 +4,7 @@
 
 use super::protect::Protect;
 use super::{WriteCost, Written};
+use crate::account::Event;
 use crate::counters::Counters;
 use crate::model::{Evict, MergeRandom, Model};
 use crate::nand::{Grid, SHIFT};
@@ -174,6 +175,8 @@ impl BlockMap {
             for au in std::mem::take(&mut small.aus) {
                 counters.merges_full += 1;
                 counters.units_copied += u64::from(self.units);
+                counters.note(Event::Copy, u64::from(self.units));
+                counters.note(Event::Close, 1);
                 ns += u64::from(self.units) * cost.copy + self.close + self.erase(cost, counters, au);
             }
         }
@@ -191,10 +194,13 @@ impl BlockMap {
     #[inline]
     fn erase(&mut self, cost: &WriteCost, counters: &mut Counters, au: u32) -> u64 {
         counters.erases += 1;
+        counters.note(Event::Erase, 1);
         let Some(wear) = &mut self.wear else { return cost.erase };
         let moved = wear.renew(au);
         counters.erases += moved;
         counters.units_copied += moved * u64::from(self.units);
+        counters.note(Event::Copy, moved * u64::from(self.units));
+        counters.note(Event::Erase, moved);
         cost.erase + moved * (cost.erase + u64::from(self.units) * cost.copy)
     }
 
@@ -363,6 +369,8 @@ impl BlockMap {
             if self.span == self.units { self.units - slot.distinct } else { self.missing(s) }
         };
         counters.units_copied += u64::from(copies);
+        counters.note(Event::Copy, u64::from(copies));
+        counters.note(if slot.random { Event::CloseRandom } else { Event::Close }, 1);
         let fixed = if slot.random { self.close_random } else { self.close };
         let au = slot.au;
         u64::from(copies) * cost.copy + fixed + self.erase(cost, counters, au)

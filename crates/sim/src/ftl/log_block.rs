@@ -4,6 +4,7 @@
 //! superblock or set-associative scheme (Kang et al. 2006). Logs in order that hold one run of one data block each are the
 //! plain table of open AUs. Pages here are write units.
 
+use crate::account::Event;
 use crate::counters::Counters;
 use crate::ftl::WriteCost;
 use crate::model::{Evict, LogOrder, Model};
@@ -445,6 +446,9 @@ impl LogBlockMap {
             work.copies += copies;
             work.erases += erases;
         }
+        counters.note(Event::Copy, work.copies);
+        counters.note(Event::Erase, work.erases);
+        counters.note(Event::Close, work.partials + work.fulls);
         work.copies * cost.copy + work.erases * cost.erase + (work.partials + work.fulls) * self.close
     }
 

@@ -39,9 +39,10 @@ impl MapCache {
         })
     }
 
-    /// ns to have the map of `a..b` (sectors) in memory.
-    pub fn fetch(&mut self, a: u64, b: u64) -> u64 {
-        (self.span.of(a)..=self.span.of(b - 1)).map(|p| if self.touch(p as u32) { 0 } else { self.miss }).sum()
+    /// Pieces fetched to have the map of `a..b` (sectors) in memory, and ns.
+    pub fn fetch(&mut self, a: u64, b: u64) -> (u64, u64) {
+        let fetched = (self.span.of(a)..=self.span.of(b - 1)).filter(|&p| !self.touch(p as u32)).count() as u64;
+        (fetched, fetched * self.miss)
     }
 
     fn touch(&mut self, p: u32) -> bool {

@@ -7,6 +7,7 @@ mod page_map;
 mod protect;
 mod write_through;
 
+use crate::account::{Event, Events, Ledger};
 use crate::counters::Counters;
 use crate::model::{FtlKind, Model, State};
 use crate::nand::{Grid, SHIFT};
@@ -190,10 +191,17 @@ impl WriteCost {
         self.at_once(counters, units, rest)
     }
 
+    fn book(&self, to: &mut Events, units: u64, rest: u64) {
+        to.add(Event::Program, units);
+        to.add(Event::Commit, 1);
+        Ledger::count(to, Event::Rest, rest << SHIFT, self.rest_ps);
+    }
+
     /// ns to program whole units, of which `rest` sectors are filled up from what the card holds.
     #[inline]
     fn at_once(&self, counters: &mut Counters, units: u64, rest: u64) -> u64 {
         counters.units_programmed += units;
+        counters.book(|l| self.book(&mut l.now, units, rest));
         if rest > 0 {
             counters.filled_up += 1;
             return units * self.program + self.rest(rest) + self.commit;
@@ -212,6 +220,7 @@ impl WriteCost {
         if whole > 0 {
             counters.units_programmed += whole;
             counters.filled_up += u64::from(head > 0);
+            counters.book(|l| self.book(&mut l.now, whole, head));
             ns += whole * self.program + self.rest(head) + self.commit;
         }
         if tail_open {
@@ -221,6 +230,10 @@ impl WriteCost {
             let missing = last + unit - b + if whole == 0 && !follows { head } else { 0 };
             self.pending = b;
             self.pending_cost = self.program + self.rest(missing) + self.commit;
+            counters.book(|l| {
+                l.pending = Events::default();
+                self.book(&mut l.pending, 1, missing);
+            });
         }
         ns
     }
@@ -246,6 +259,7 @@ impl WriteCost {
         self.pending = 0;
         counters.units_programmed += 1;
         counters.filled_up += 1;
+        counters.book(|l| l.now.0.iter_mut().zip(l.pending.0).for_each(|(n, p)| *n += p));
         self.pending_cost
     }
 }

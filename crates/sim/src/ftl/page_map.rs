@@ -1,6 +1,7 @@
 //! Page mapping: a map of every unit, one write stream, and garbage collection by one of several rules. Both maps hold differences, so that a card filled once from start to end is all zeros and costs no time to make.
 
 use super::WriteCost;
+use crate::account::Event;
 use crate::card::AHEAD;
 use crate::counters::Counters;
 use crate::model::{Gc, GcWhen, Model, State};
@@ -162,7 +163,17 @@ impl PageMap {
             }
             self.put(u as u32);
         }
-        if erases == 0 { 0 } else { self.bill(cost, counters, copies, erases) }
+        if erases == 0 {
+            return 0;
+        }
+        counters.book(|l| {
+            // A map unit may be a part of a write unit: what is no whole one comes as time.
+            let (whole, part) = (copies * self.scale.0 / self.scale.1, copies * self.scale.0 % self.scale.1);
+            l.now.add(Event::Copy, whole);
+            l.now.add(Event::Late, (u128::from(part) * u128::from(cost.copy) / u128::from(self.scale.1)) as u64);
+            l.now.add(Event::Erase, erases);
+        });
+        self.bill(cost, counters, copies, erases)
     }
 
     /// ns to copy map units.

@@ -5,6 +5,7 @@
 //! those in place: erased flash needs no rewrite (F10).
 
 use super::WriteCost;
+use crate::account::Event;
 use crate::counters::Counters;
 use crate::model::{Model, State};
 use crate::nand::{Grid, SHIFT};
@@ -103,6 +104,8 @@ impl WriteThrough {
         counters.merges_full += rewrites;
         counters.erases += rewrites + moved;
         counters.units_copied += copies;
+        counters.note(Event::Copy, copies);
+        counters.note(Event::Erase, rewrites + moved);
         copies * cost.copy + (rewrites + moved) * cost.erase
     }
 
