@@ -123,7 +123,7 @@ fn an_undecided_answer_names_its_own_way_out() {
         let lines = advice(&r);
         assert_eq!((finding(&r, "page")["value"].is_null(), r["state"].as_str()), (true, Some("fresh")));
         assert!(lines.contains("never written") && lines.contains("--prepare random") && !lines.contains("losetup"), "{lines}");
-        let shown = text(&nandscope(&["probe", &empty, "--read-only", "-q"]));
+        let shown = text(&nandscope(&["probe", &empty, "--read-only"]));
         assert!(shown.contains("state of the flash before: fresh, never written"), "{shown}");
         // With writes the erase block is found, and filling would still decide the page.
         let lines = advice(&report(&["probe", &empty, "--time", "10m"]));
@@ -339,15 +339,17 @@ fn columns_of_partitions_do_not_run_together() {
 #[test]
 fn the_text_of_a_probe_fits_a_mail() {
     for (columns, args) in [
-        (None, &["sim:flashbench-readme"][..]),
+        (None, &["sim:flashbench-readme", "--details"][..]),
+        (None, &["sim:flashbench-readme"]),
+        (None, &["sim:sdxc-64gb", "-q"]),
         (None, &["sim:sandisk-emmc", "--read-only"]),
         (None, &["sim:chan-sdc-512mb"]),
         (None, &["sim:usb-stick"]),
         (Some(60), &["sim:modern-a1-32gb", "--read-only"]),
-        (Some(120), &["sim:flashbench-readme", "--read-only"]),
+        (Some(120), &["sim:flashbench-readme", "--read-only", "--details"]),
     ] {
         let mut c = Command::new(env!("CARGO_BIN_EXE_nandscope"));
-        c.args([&["probe", "-q"], args].concat()).env_remove("COLUMNS");
+        c.args([&["probe"], args].concat()).env_remove("COLUMNS");
         columns.map(|n: usize| c.env("COLUMNS", n.to_string()));
         let said = text(&c.output().unwrap());
         let most = columns.unwrap_or(80).max(80);
@@ -369,7 +371,7 @@ fn rules_for_a_driver_rest_on_measurements() {
         (&["sim:flashbench-readme", "--read-only"], &[]),
         (&["sim:null"], &[]),
     ] {
-        let said = text(&nandscope(&[&["probe", "-q"], args].concat())).split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = text(&nandscope(&[&["probe", "--details"], args].concat())).split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(said.contains("For a driver"), !rules.is_empty(), "{args:?}: {said}");
         for rule in rules {
             assert!(said.contains(rule), "{args:?}: {rule}: {said}");

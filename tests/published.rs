@@ -429,7 +429,7 @@ fn random_cards_are_read_right() {
         } else {
             f.value(Quantity::AccessUnit, 0.0).map(|v| v as u64).filter(|v| Some(*v) == card.page).or(card.access_unit)
         };
-        score.add("access unit", seed, f.get(Quantity::AccessUnit).unwrap(), unit.map(|v| v as f64), card.shows_planes());
+        score.add("multi-plane page", seed, f.get(Quantity::AccessUnit).unwrap(), unit.map(|v| v as f64), card.shows_planes());
         let card = Writes::new(&mut d);
         let f = infer_text(&card.log(&mut d));
         let q = if card.random { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
@@ -480,8 +480,8 @@ fn docs_page(logs: Vec<(String, Vec<u8>)>) -> String {
     let shown = [
         (Quantity::EraseBlock, "erase block"),
         (Quantity::Page, "page"),
-        (Quantity::AccessUnit, "access unit"),
-        (Quantity::OpenAusLinear, "open AUs, linear"),
+        (Quantity::AccessUnit, "multi-plane page"),
+        (Quantity::OpenAusLinear, "open AUs, sequential"),
         (Quantity::OpenAusRandom, "open AUs, random"),
         (Quantity::CloseCostMs, "closing one"),
         (Quantity::WriteUnit, "write unit"),

@@ -116,7 +116,7 @@ fn story(s: &Store, files: &[PathBuf], dir: &Path) -> [String; 3] {
 
     let id = |what: &str| found(&[what]).lines().nth(1).unwrap().split_whitespace().next().unwrap().to_string();
     let (a, b) = (id("name=flashbench README: 4"), id("name=Toshiba eMMC of 2011"));
-    assert!(s.run(0, &["show", &a[..6]]).0.contains("open AUs, linear      2"));
+    assert!(s.run(0, &["show", &a[..6]]).0.contains("open AUs, sequential  2"));
     assert!(s.run(1, &["show", "zzzz"]).1.contains("no entry"));
     assert!(s.run(1, &["show", "ref-g"]).1.contains("several"));
     let whole: serde_json::Value = serde_json::from_str(&s.run(0, &["show", &a, "--json"]).0).unwrap();
@@ -579,6 +579,6 @@ fn one_card_measured_twice_is_no_difference_and_two_cards_are() {
     assert!(runs.iter().filter(|e| e["outcome"] == "same").count() >= 2, "no difference is an answer");
     let differ = compare(&other, &a);
     let what = |name: &str| all(&differ, "findings").into_iter().find(|d| d["what"] == name).unwrap();
-    assert!(what("open AUs, linear")["outcome"] == "differs" && what("erase block")["outcome"] == "same", "{differ:#}");
+    assert!(what("open AUs, sequential")["outcome"] == "differs" && what("erase block")["outcome"] == "same", "{differ:#}");
     assert!(all(&differ, "samples").iter().filter(|e| e["outcome"] == "differs").count() >= 2, "{differ:#}");
 }

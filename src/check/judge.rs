@@ -9,7 +9,7 @@ use crate::host::registers::ext_csd::{LifeTime, PreEol};
 use crate::layout::disk::Disk;
 use crate::layout::grid::Grid;
 use crate::saved::counterfeit::{Counterfeit, genuine};
-use crate::units::{Bytes, GIB, MIB, rate, three};
+use crate::units::{Bytes, MIB, as_sold, rate, three};
 use crate::workload::purpose::{Purpose, Writes};
 
 /// What a speed class asks for (SD Physical Layer 4.13 and 4.16).
@@ -136,16 +136,6 @@ fn missed(n: u64, every: f64) -> String {
     if miss < 0.5 { "fewer than 1 of 100 checks".into() } else { format!("{miss:.0} of 100 checks") }
 }
 
-/// As on the box and as computers count: `32.0 GB (29.8 GiB)`.
-pub fn size(bytes: u64) -> String {
-    let (gb, gib) = (bytes as f64 / 1e9, bytes as f64 / GIB as f64);
-    if gb >= 1.0 {
-        format!("{gb:.1} GB ({gib:.1} GiB)")
-    } else {
-        format!("{:.0} MB ({:.0} MiB)", bytes as f64 / 1e6, bytes as f64 / MIB as f64)
-    }
-}
-
 fn capacity(s: &Seen) -> Answer {
     let q = Question::Capacity;
     if let Some(real) = real_size(s) {
@@ -166,11 +156,13 @@ fn capacity(s: &Seen) -> Answer {
                     "what was written at byte {first} read back at once and was gone {after}, and at {n} places beyond it; {more} places before it are kept: a cache in front of missing flash"
                 )
             }
-            Some(_) if found.is_none() => format!("cannot be read beyond about {} of {}: counterfeit or failing", size(real), size(s.size)),
-            _ => format!("reports {}, holds about {}{seen}", size(s.size), size(real)),
+            Some(_) if found.is_none() => {
+                format!("cannot be read beyond about {} of {}: counterfeit or failing", as_sold(real), as_sold(s.size))
+            }
+            _ => format!("reports {}, holds about {}{seen}", as_sold(s.size), as_sold(real)),
         };
         return Answer::new(q, Verdict::Fail, text)
-            .todo(format!("give the card back; data written beyond {} is lost or overwrites earlier data", size(real)));
+            .todo(format!("give the card back; data written beyond {} is lost or overwrites earlier data", as_sold(real)));
     }
     let found = s.findings.get(Quantity::Capacity);
     match found {
@@ -189,7 +181,7 @@ fn capacity(s: &Seen) -> Answer {
                 let after = s.measured.later.after;
                 format!("; a cache of more than {} would hide it", Bytes(if after > MIB { after / MIB * MIB } else { after }))
             };
-            Answer::new(q, Verdict::Pass, format!("{} ({:.0} %){seen}{miss}{cache}", size(s.size), confidence * 100.0))
+            Answer::new(q, Verdict::Pass, format!("{} ({:.0} %){seen}{miss}{cache}", as_sold(s.size), confidence * 100.0))
         }
         Some(f) => {
             let why = f.reason.as_deref().unwrap_or("the test gave no answer");
@@ -548,7 +540,7 @@ fn partitions(s: &Seen) -> Answer {
         .map(|n| n.to_string())
         .collect();
     if !beyond.is_empty() {
-        let text = format!("partition {} reaches beyond the end of the card ({})", beyond.join(", "), size(end));
+        let text = format!("partition {} reaches beyond the end of the card ({})", beyond.join(", "), as_sold(end));
         return Answer::new(q, Verdict::Fail, text).todo("partition the card anew: nandscope layout plan");
     }
     let off: Vec<&String> = disk.parts.iter().zip(&starts).filter(|(p, _)| !grid.on(p.start)).map(|(_, s)| s).collect();

@@ -1,7 +1,7 @@
 //! `nandscope cards`: the built-in simulated cards; one of them whole; a model file checked.
 
 use crate::device::{SimCard, Target};
-use crate::units::Bytes;
+use crate::units::{Bytes, as_sold};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use nandscope_sim::{Model, cards};
@@ -33,7 +33,7 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
         None => {
             for (name, text) in cards::ALL {
                 let m = Model::parse(text, name)?;
-                say!("{name:<20}{:<12}{}", Bytes(m.card.capacity).to_string(), m.about);
+                say!("{name:<20}{:<22}{}", as_sold(m.card.capacity), m.about);
             }
         }
         Some(What::Show { card }) => {
@@ -46,7 +46,7 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
             let name = file.display().to_string();
             let text = crate::device::model_text(&file).with_context(|| format!("cannot read {name}"))?;
             let m = Model::parse(&text, &name)?;
-            say!("{name}: a valid card, {}", Bytes(m.card.capacity));
+            say!("{name}: a valid card, {}", as_sold(m.card.capacity));
             truth(&m);
         }
     }
@@ -60,13 +60,13 @@ fn truth(m: &Model) {
     let count = |n: Option<u32>| n.map_or("no limit".into(), |n| n.to_string());
     for (what, value) in [
         ("erase block", size(t.erase_block)),
-        ("first erase block at", Bytes(t.erase_block_offset).to_string()),
+        ("alignment offset", Bytes(t.erase_block_offset).to_string()),
         ("page", size(t.page)),
-        ("access unit", size(t.access_unit)),
+        ("multi-plane page", size(t.access_unit)),
         ("write unit", size(t.write_unit)),
-        ("open AUs, linear", count(t.open_aus_linear)),
+        ("open AUs, sequential", count(t.open_aus_linear)),
         ("open AUs, random", count(t.open_aus_random)),
-        ("closing one AU", t.close_cost_ns.map_or("none".into(), |ns| format!("{:.1} ms", ns as f64 / 1e6))),
+        ("merge cost", t.close_cost_ns.map_or("none".into(), |ns| format!("{:.1} ms", ns as f64 / 1e6))),
         ("FAT zone", size(t.fat_zone)),
     ] {
         say!("# {what:<22}{value}");

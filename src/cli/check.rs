@@ -293,8 +293,8 @@ fn text(o: &Output, colour: bool, width: usize) -> String {
     let (headline, code) = match o.outcome {
         Outcome::Fine => ("This card is fine.".to_string(), "32"),
         Outcome::Counterfeit => {
-            let real = o.real_size.map_or(String::new(), |r| format!(", holds about {}", judge::size(r)));
-            (format!("COUNTERFEIT: this card reports {}{real}.", judge::size(o.size)), "31;1")
+            let real = o.real_size.map_or(String::new(), |r| format!(", holds about {}", crate::units::as_sold(r)));
+            (format!("COUNTERFEIT: this card reports {}{real}.", crate::units::as_sold(o.size)), "31;1")
         }
         Outcome::Failing => ("This card is FAILING.".to_string(), "31;1"),
         Outcome::BelowClass => {
@@ -305,7 +305,7 @@ fn text(o: &Output, colour: bool, width: usize) -> String {
         Outcome::NotKnown => ("Nothing failed; not everything was tested.".to_string(), "33"),
     };
     let name = o.model.map_or(String::new(), |m| format!(" {m}"));
-    let mut out = format!("{}{name}, {}\n{}\n\n", o.target, judge::size(o.size), paint(code, &headline));
+    let mut out = format!("{}{name}, {}\n{}\n\n", o.target, crate::units::as_sold(o.size), paint(code, &headline));
     const INDENT: usize = 30;
     for answer in o.answers {
         let word = format!("{:<11}", answer.verdict.word());

@@ -9,7 +9,7 @@ use crate::infer::tables::bench::figures;
 use crate::infer::tables::sides::sides;
 use crate::report::Report;
 use crate::report::inferred::{Card as Found, Inferred};
-use crate::report::terminal::{Dress, text};
+use crate::report::terminal::{Dress, table_text, text};
 use crate::samples::firmware::Log;
 use crate::samples::import::{self, Card, File, ImportError, Text, foreign::Benchmark};
 use crate::units::Bytes;
@@ -34,6 +34,9 @@ pub struct InferArgs {
     /// [default: half of what the card takes]
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = rate)]
     log: Vec<Bytes>,
+    /// Of a report: evidence, reasons and plots, too
+    #[arg(long)]
+    details: bool,
 }
 
 /// Bytes a second, with their unit: "20kB", "20kB/s". A bare number is no rate anybody means.
@@ -71,7 +74,7 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
             report.findings = Report::infer(&report.runs);
             conclude(&mut report);
             report.name_target("");
-            output(&report, a.json.as_ref())?;
+            output(&report, a.json.as_ref(), if a.details { Print::Details } else { Print::Answer })?;
             Ok(judged(&report))
         }
         _ => bail!("give one report, or any number of logs of one card, not both"),
@@ -210,17 +213,45 @@ fn shown(all: &Inferred, json: Option<&PathBuf>) -> anyhow::Result<ExitCode> {
 }
 
 /// JSON where it was asked for, text otherwise (and beside it, unless both would go to standard output).
-pub fn output(report: &Report, json: Option<&PathBuf>) -> anyhow::Result<()> {
+/// What is printed of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Print {
+    Table,
+    Answer,
+    Details,
+    /// The value of one quantity.
+    Only(Quantity),
+}
+
+pub fn output(report: &Report, json: Option<&PathBuf>, print: Print) -> anyhow::Result<()> {
     let to_stdout = match json {
         Some(path) => super::write_text(path, &report.json())?,
         None => false,
     };
     if !to_stdout {
         let mut out = std::io::stdout();
-        let dress = Dress { colour: colour(&out), width: width(), ..Dress::default() };
-        out.write_all(text(report, dress).as_bytes())?;
+        let dress = Dress { colour: colour(&out), width: width(), details: print == Print::Details, ..Dress::default() };
+        let all = match print {
+            Print::Only(q) => only(report, q),
+            Print::Table => table_text(report, dress),
+            Print::Answer | Print::Details => text(report, dress),
+        };
+        out.write_all(all.as_bytes())?;
     }
     Ok(())
+}
+
+/// A value as scripts want it, in the unit of JSON; why there is none goes to standard error.
+fn only(report: &Report, q: Quantity) -> String {
+    match report.findings.get(q) {
+        Some(f) if f.number().is_some() => return format!("{}\n", f.number().unwrap_or_default()),
+        Some(f) if f.at_least.is_some() => {
+            eprintln!("nandscope: {}: at least {}", q.title(), q.show(f.at_least.map_or(0.0, |b| b.0)));
+        }
+        Some(f) => eprintln!("nandscope: {}: undecided, because {}", q.title(), f.reason.as_deref().unwrap_or("no reason given")),
+        None => eprintln!("nandscope: {}: not measured", q.title()),
+    }
+    String::new()
 }
 
 /// 6 for a counterfeit, else as [`verdict`].

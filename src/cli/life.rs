@@ -184,7 +184,7 @@ fn years(w: &When) -> String {
 }
 
 fn text(l: &Life, width: usize) -> String {
-    let mut out = format!("{}, {}\n", l.card.name, crate::check::judge::size(l.card.size));
+    let mut out = format!("{}, {}\n", l.card.name, crate::units::as_sold(l.card.size));
     if let Some(w) = &l.workload {
         out += &format!("written by: {}\n", w.name);
     }

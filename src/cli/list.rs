@@ -2,7 +2,7 @@
 
 use crate::host::list::{Listed, list};
 use crate::host::sysfs::Sys;
-use crate::units::Bytes;
+use crate::units::as_sold;
 use std::process::ExitCode;
 
 /// List block devices with size, bus, model, use, and the ID that --consent wants
@@ -63,7 +63,7 @@ fn row(d: &Listed) -> [String; 6] {
     if d.read_only {
         state.push_str(", write-protected");
     }
-    [format!("{indent}{}", d.path), Bytes(d.size).to_string(), d.bus.clone(), model, state, d.consent.clone()]
+    [format!("{indent}{}", d.path), as_sold(d.size), d.bus.clone(), model, state, d.consent.clone()]
 }
 
 fn short(u: &crate::host::safety::InUse) -> String {
@@ -108,10 +108,10 @@ mod tests {
         let text = table(&[disk("/dev/sda", vec![]), disk("/dev/sdb", vec![mounted, swap]), part]);
         assert_eq!(
             text,
-            "DEVICE       SIZE   BUS  MODEL       CONSENT ID  STATE\n\
-             /dev/sda     4 GiB  usb  ACME Stick  S1          free\n\
-             /dev/sdb     4 GiB  usb  ACME Stick  S1          mounted at /mnt (and 1 more)\n  \
-               /dev/sdb1  1 MiB  usb              S1          mounted at /mnt\n"
+            "DEVICE       SIZE              BUS  MODEL       CONSENT ID  STATE\n\
+             /dev/sda     4.3 GB (4.0 GiB)  usb  ACME Stick  S1          free\n\
+             /dev/sdb     4.3 GB (4.0 GiB)  usb  ACME Stick  S1          mounted at /mnt (and 1 more)\n  \
+               /dev/sdb1  1 MB (1 MiB)      usb              S1          mounted at /mnt\n"
         );
         assert!(table(&[]).contains("nandscope cards"));
     }

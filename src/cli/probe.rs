@@ -1,9 +1,10 @@
 //! `nandscope probe` and `nandscope run`: says what will be touched, measures, says what was found and what was written.
 
+use super::UNDECIDED;
 use super::args::{Measuring, Part, Writing};
 use super::back::Back;
 use super::erase::{HowArg, erase_all};
-use super::infer::{judged, output};
+use super::infer::{Print, judged, output};
 use super::progress::Progress;
 use super::stop;
 use crate::device::{self, CardState, Device, DeviceError, Limits, OpenOptions, undo};
@@ -72,9 +73,21 @@ struct Common {
     /// Write the report to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]
     json: Option<PathBuf>,
-    /// No progress and no plan
+    /// Print evidence, full reasons and plots, too
+    #[arg(long)]
+    details: bool,
+    /// Print the value of one quantity alone, such as erase_block, in bytes, ms or a count; exit code 3 where it is undecided
+    #[arg(long, value_name = "QUANTITY", value_parser = quantity, conflicts_with = "details")]
+    only: Option<Quantity>,
+    /// No progress, no plan; print the table of findings alone
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// A quantity by its key in JSON.
+fn quantity(s: &str) -> Result<Quantity, String> {
+    let found = Quantity::ALL.into_iter().find(|q| q.key() == s);
+    found.ok_or_else(|| format!("there is no quantity '{s}'; there are: {}", Quantity::ALL.map(Quantity::key).join(", ")))
 }
 
 pub(super) fn parse_region(s: &str) -> Result<(Option<Bytes>, Option<Bytes>), String> {
@@ -164,7 +177,7 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
     let time = a.measuring.time_or(if simulated { 1800.0 } else { 60.0 });
     // Putting the old content back takes about as long as writing did.
     let measuring = if undo { Nanos((time.0 as f64 * 0.75) as u64) } else { time };
-    let quiet = a.quiet;
+    let quiet = a.quiet || a.only.is_some();
     if !quiet {
         let own = experiments.iter().map(|e| own_time(*e, measuring)).filter(|t| *t > Nanos(0) && experiments.len() > 1).max();
         plan(
@@ -293,7 +306,13 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
         _ => None,
     });
     let interrupted = stop.load(Ordering::Relaxed);
-    output(&report, a.json.as_ref())?;
+    let print = match (a.only, a.details || asked.is_some(), quiet) {
+        (Some(q), _, _) => Print::Only(q),
+        (None, true, _) => Print::Details,
+        (None, false, true) => Print::Table,
+        (None, false, false) => Print::Answer,
+    };
+    output(&report, a.json.as_ref(), print)?;
     let whole = back.tell()?;
     if let Some(why) = failed.as_ref().filter(|why| why.starts_with("undo journal ")) {
         bail!("{why}. Nothing was written without its old content being kept; make room there, or set XDG_STATE_HOME to another disk");
@@ -306,6 +325,10 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
     }
     if interrupted {
         eprintln!("nandscope: interrupted; the report holds what was measured until then");
+    }
+    let decided = |q: Quantity| report.findings.get(q).is_some_and(|f| f.number().is_some());
+    if a.only.is_some_and(|q| !decided(q)) {
+        return Ok(ExitCode::from(UNDECIDED));
     }
     match judged(&report) {
         code if whole || report.is_counterfeit().is_some() => Ok(code),

@@ -70,7 +70,7 @@ fn figures(r: &Report) -> Vec<(&'static str, String)> {
     }
     all.push((
         "flash",
-        format!("{} access units read, {} write units programmed, {} copied", o.units_sensed, o.units_programmed, o.units_copied),
+        format!("{} multi-plane pages read, {} write units programmed, {} copied", o.units_sensed, o.units_programmed, o.units_copied),
     ));
     if o.filled_up > 0 {
         all.push(("partly written units", format!("{} writes had to fill one up", o.filled_up)));

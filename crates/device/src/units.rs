@@ -90,6 +90,16 @@ impl fmt::Display for Nanos {
     }
 }
 
+/// A size as on the box and as computers count: `32.0 GB (29.8 GiB)`.
+pub fn as_sold(bytes: u64) -> String {
+    let (gb, gib) = (bytes as f64 / 1e9, bytes as f64 / GIB as f64);
+    if gb >= 1.0 {
+        format!("{gb:.1} GB ({gib:.1} GiB)")
+    } else {
+        format!("{:.0} MB ({:.0} MiB)", bytes as f64 / 1e6, bytes as f64 / MIB as f64)
+    }
+}
+
 /// Three significant digits, no exponent.
 pub fn three(x: f64) -> String {
     match x.abs() {

@@ -151,7 +151,7 @@ fn linear_writes(r: &Report) -> Option<(u64, f64, usize, Nanos)> {
 }
 
 fn camera(r: &Report) -> Use {
-    let name = "camera, video";
+    let name = "camera or video";
     let Some((len, rate, n, worst)) = linear_writes(r).filter(|w| w.0 >= 64 << 10) else {
         return Use {
             name,
@@ -190,7 +190,7 @@ fn swap(r: &Report) -> Use {
 }
 
 fn boot(r: &Report) -> Use {
-    let name = "boot only, read-mostly";
+    let name = "boot or read-mostly";
     let reads: Vec<f64> =
         r.runs.iter().flat_map(|run| &run.samples).filter(|s| s.op == Op::Read && s.len < MIB).map(|s| s.took.micros()).collect();
     let faults: usize = r.runs.iter().map(|run| run.faults.len()).sum();

@@ -61,7 +61,7 @@ quantities! {
     /// Where the first erase block of this target begins, modulo the erase block.
     EraseBlockOffset => Row {
         key: "erase_block_offset",
-        title: "first erase block at",
+        title: "alignment offset",
         unit: Unit::Bytes,
         none: None,
         codes: &[],
@@ -81,7 +81,7 @@ quantities! {
     /// The largest unit below the erase block: planes read or programmed together.
     AccessUnit => Row {
         key: "access_unit",
-        title: "access unit",
+        title: "multi-plane page",
         unit: Unit::Bytes,
         none: None,
         codes: &[],
@@ -101,7 +101,7 @@ quantities! {
     /// AUs that can be written in turn, each in linear order, without paying for closing one each time.
     OpenAusLinear => Row {
         key: "open_aus_linear",
-        title: "open AUs, linear",
+        title: "open AUs, sequential",
         unit: Unit::Count,
         none: None,
         codes: &[],
@@ -121,7 +121,7 @@ quantities! {
     /// Time to close one AU, in ms.
     CloseCostMs => Row {
         key: "close_cost_ms",
-        title: "closing one AU",
+        title: "merge cost",
         unit: Unit::Milliseconds,
         none: None,
         codes: &[],
@@ -144,7 +144,7 @@ quantities! {
         title: "mapping",
         unit: Unit::Code,
         none: None,
-        codes: &[(1.0, "by erase block"), (2.0, "by page"), (3.0, "rewrites blocks")],
+        codes: &[(1.0, "block-mapped"), (2.0, "page-mapped"), (3.0, "read-modify-write")],
         what: "A card notes where its data lie either for whole erase blocks or for every page; that decides which writes it takes well.",
         means: &[(Is(1.0), "Only a few erase blocks can be in work at once, so scattered small writes are costly."), (Is(2.0), "Small writes may be scattered at will, until the card must tidy up in long pauses."), (Always, "Every small write costs the rewriting of a whole erase block.")],
     },
@@ -408,9 +408,9 @@ mod tests {
             (RewritePolicy, 0.0, "none"),
             (RewritePolicy, 1.0, "at the end"),
             (RewritePolicy, 2.0, "full buffer"),
-            (Mapping, 1.0, "by erase block"),
-            (Mapping, 3.0, "rewrites blocks"),
-            (Mapping, 7.0, "rewrites blocks"),
+            (Mapping, 1.0, "block-mapped"),
+            (Mapping, 3.0, "read-modify-write"),
+            (Mapping, 7.0, "read-modify-write"),
             (ChipClass, 1.0, "small pages"),
             (ChipClass, 2.0, "large or MLC"),
         ] {

@@ -1,15 +1,15 @@
-//! The report as plain text: what was found, how sure it is, why, what to do, what it cost. Quotable in a mail (Q17).
+//! The report as plain text: what it means, what was found and how sure that is, why, what it cost. Quotable in a mail (Q17).
 
 use super::words::{explain, grade};
 use super::{Report, plot};
 use crate::advise::driver::driver;
-use crate::advise::uses;
+use crate::advise::uses::{self, Verdict};
 use crate::device::CardState;
 use crate::experiment;
 use crate::finding::{Finding, Findings, Quantity};
 use crate::infer::pipeline::figures;
 use crate::samples::Ended;
-use crate::units::{Bytes, MIB, Nanos, ends};
+use crate::units::{Bytes, GIB, MIB, Nanos, as_sold, ends};
 use std::fmt::Write;
 
 /// How the text is dressed.
@@ -17,8 +17,7 @@ use std::fmt::Write;
 pub struct Dress {
     pub colour: bool,
     pub width: usize,
-    pub plots: bool,
-    /// Evidence, rivals and caveats of every finding.
+    /// Evidence and caveats of every finding, reasons in full, plots, rules for a driver.
     pub details: bool,
     /// What every finding means, and what the card is good for: for a report that stands alone.
     pub explain: bool,
@@ -26,40 +25,37 @@ pub struct Dress {
 
 impl Default for Dress {
     fn default() -> Dress {
-        Dress { colour: false, width: 100, plots: true, details: true, explain: false }
+        Dress { colour: false, width: 100, details: true, explain: false }
+    }
+}
+
+impl Dress {
+    fn bold(&self, s: &str) -> String {
+        if self.colour { format!("\x1b[1m{s}\x1b[0m") } else { s.to_string() }
     }
 }
 
 pub fn text(r: &Report, d: Dress) -> String {
-    let mut out = String::new();
-    let bold = |s: &str| if d.colour { format!("\x1b[1m{s}\x1b[0m") } else { s.to_string() };
+    let mut out = banner(r, d);
     let what = r.target.model.as_deref().or(r.host.model.as_deref()).map(|m| format!(" ({m})")).unwrap_or_default();
-    if let Some(line) = r.banner() {
-        let _ = writeln!(out, "{}\n", if d.colour { format!("\x1b[1;31m{line}\x1b[0m") } else { line });
-    }
     let mut head = String::new();
-    wrapped(&mut head, "", &format!("{}{what}, {}", r.settings.asked, size(r.target.size)), d.width);
-    let _ = writeln!(out, "{}", head.replacen(&r.settings.asked, &bold(&r.settings.asked), 1));
-    verdicts(&mut out, &r.findings, d);
-    if d.plots {
+    wrapped(&mut head, "", &format!("{}{what}, {}", r.settings.asked, as_sold(r.target.size)), d.width);
+    let _ = writeln!(out, "{}", head.replacen(&r.settings.asked, &d.bold(&r.settings.asked), 1));
+    good_for(&mut out, r, d);
+    list(&mut out, "What to do", &r.advice, d);
+    let _ = writeln!(out, "{}", d.bold("Findings"));
+    table(&mut out, &r.findings, d);
+    out.push('\n');
+    list(&mut out, "Warnings", &r.warnings, d);
+    if d.details {
+        why(&mut out, &r.findings, d);
         for lines in plots(r, d.width.min(100)) {
-            out.push('\n');
             lines.iter().for_each(|l| {
                 let _ = writeln!(out, "{l}");
             });
+            out.push('\n');
         }
-    }
-    if d.explain {
-        let _ = writeln!(out, "\n{}", bold("Good for"));
-        for u in uses::uses(r) {
-            wrapped(&mut out, &format!("  {:<23}{:<14}", u.name, u.verdict.word()), &format!("{} [{}]", u.why, u.rests_on), d.width);
-        }
-    }
-    lists(&mut out, &r.advice, &r.warnings, d);
-    let rules = driver(&r.findings, &r.runs);
-    if !rules.is_empty() {
-        let _ = writeln!(out, "\n{}", bold("For a driver"));
-        rules.iter().for_each(|l| wrapped(&mut out, "  - ", l, d.width));
+        list(&mut out, "For a driver", &driver(&r.findings, &r.runs), d);
     }
     let c = &r.cost;
     let drive = c.bytes_written as f64 / r.target.size.max(1) as f64;
@@ -68,10 +64,53 @@ pub fn text(r: &Report, d: Dress) -> String {
         n => format!("{n} writes: {} written, {drive:.4} drive writes", size(c.bytes_written)),
     };
     let time = Nanos::from_secs_f64(c.seconds);
-    out.push('\n');
     wrapped(&mut out, "", &format!("{} reads ({}), {written}; {time} of the device's time", c.reads, size(c.bytes_read)), d.width);
     wrapped(&mut out, "", &state(r.state), d.width);
+    if !d.details {
+        wrapped(&mut out, "", "why, with evidence and plots: --details", d.width);
+    }
     out
+}
+
+/// The findings alone.
+pub fn table_text(r: &Report, d: Dress) -> String {
+    let mut out = banner(r, d);
+    table(&mut out, &r.findings, d);
+    out
+}
+
+fn banner(r: &Report, d: Dress) -> String {
+    match r.banner() {
+        Some(line) => format!("{}\n\n", if d.colour { format!("\x1b[1;31m{line}\x1b[0m") } else { line }),
+        None => String::new(),
+    }
+}
+
+/// Uses by verdict; where terms are explained, each with its reason.
+fn good_for(out: &mut String, r: &Report, d: Dress) {
+    let all = uses::uses(r);
+    if d.explain {
+        let _ = writeln!(out, "{}", d.bold("Good for"));
+        for u in &all {
+            wrapped(out, &format!("  {:<23}{:<14}", u.name, u.verdict.word()), &format!("{} [{}]", u.why, u.rests_on), d.width);
+        }
+        out.push('\n');
+        return;
+    }
+    let measured = all.iter().any(|u| u.verdict != Verdict::NotMeasured);
+    for (title, verdict) in
+        [("Good for", Verdict::Good), ("With care", Verdict::WithCare), ("Poor for", Verdict::Poor), ("Not measured", Verdict::NotMeasured)]
+    {
+        let names: Vec<&str> = all.iter().filter(|u| u.verdict == verdict).map(|u| u.name).collect();
+        if measured && !names.is_empty() {
+            let mut line = String::new();
+            wrapped(&mut line, &format!("{title:<22}"), &names.join(", "), d.width);
+            out.push_str(&line.replacen(title, &d.bold(title), 1));
+        }
+    }
+    if measured {
+        out.push('\n');
+    }
 }
 
 /// What the flash went through before, which reads and writes depend on.
@@ -88,24 +127,29 @@ fn state(s: CardState) -> String {
 /// Findings without a target: from pasted logs.
 pub fn findings_text(findings: &Findings, advice: &[String], notes: &[String], d: Dress) -> String {
     let mut out = String::new();
-    verdicts(&mut out, findings, d);
-    lists(&mut out, advice, notes, d);
+    table(&mut out, findings, d);
+    out.push('\n');
+    list(&mut out, "What to do", advice, d);
+    list(&mut out, "Warnings", notes, d);
+    if d.details {
+        why(&mut out, findings, d);
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
     out
 }
 
-fn verdicts(out: &mut String, findings: &Findings, d: Dress) {
-    table(out, findings, d);
-    for f in findings.0.iter().filter(|_| d.details) {
-        details(out, f, d);
-    }
+/// Evidence and caveats of each finding.
+fn why(out: &mut String, findings: &Findings, d: Dress) {
+    findings.0.iter().for_each(|f| details(out, f, d));
 }
 
-fn lists(out: &mut String, advice: &[String], warnings: &[String], d: Dress) {
-    for (title, lines) in [("What to do", advice), ("Mind", warnings)] {
-        if !lines.is_empty() {
-            let _ = writeln!(out, "\n{}", if d.colour { format!("\x1b[1m{title}\x1b[0m") } else { title.to_string() });
-        }
+/// A heading and its lines, and an empty one after them.
+fn list(out: &mut String, title: &str, lines: &[String], d: Dress) {
+    if !lines.is_empty() {
+        let _ = writeln!(out, "{}", d.bold(title));
         lines.iter().for_each(|l| wrapped(out, "  - ", l, d.width));
+        out.push('\n');
     }
 }
 
@@ -120,6 +164,11 @@ pub fn size(b: u64) -> String {
     }
 }
 
+/// A capacity in GiB; everything else as it is written everywhere.
+fn shown(q: Quantity, v: f64) -> String {
+    if q == Quantity::Capacity && v >= GIB as f64 { format!("{:.1} GiB", v / GIB as f64) } else { q.show(v) }
+}
+
 fn table(out: &mut String, findings: &Findings, d: Dress) {
     for f in &findings.0 {
         let title = format!("{:<22}", f.quantity.title());
@@ -130,8 +179,8 @@ fn table(out: &mut String, findings: &Findings, d: Dress) {
                 text.trim_end().to_string()
             }
             (Some(v), _) => {
-                let mut line =
-                    format!("{title}{:<14}{:>3.0} %  {:<8}", f.quantity.show(v), (f.confidence * 100.0).floor(), grade(f.confidence));
+                let shown = shown(f.quantity, v);
+                let mut line = format!("{title}{shown:<14}{:>3.0} %  {:<8}", (f.confidence * 100.0).floor(), grade(f.confidence));
                 if let Some([lo, hi]) = f.interval {
                     let [lo, hi] = match f.quantity {
                         q if q.is_rate() => [lo, hi].map(|v| q.show(v)),
@@ -143,16 +192,19 @@ fn table(out: &mut String, findings: &Findings, d: Dress) {
                 } else if let Some(rival) = f.rivals.first().filter(|x| x.probability >= 0.005) {
                     let _ = write!(line, "else {} ({:.0} %)", f.quantity.show(rival.value.0), (rival.probability * 100.0).max(1.0));
                 }
-                if d.colour { line.replacen(&f.quantity.show(v), &format!("\x1b[1m{}\x1b[0m", f.quantity.show(v)), 1) } else { line }
+                if d.colour { line.replacen(&shown, &d.bold(&shown), 1) } else { line }
             }
             (None, Some(bound)) => {
-                let bound = format!("at least {}", f.quantity.show(bound.0));
+                let bound = format!("at least {}", shown(f.quantity, bound.0));
                 format!("{title}{bound:<14}{:>3.0} %  {}", (f.confidence * 100.0).floor(), grade(f.confidence))
             }
             (None, None) => {
                 let reason = f.reason.as_deref().unwrap_or("no reason given");
                 let mut text = String::new();
-                wrapped(&mut text, &format!("{title}undecided, because "), reason, d.width);
+                match d.details {
+                    true => wrapped(&mut text, &format!("{title}undecided, because "), reason, d.width),
+                    false => text = format!("{title}undecided: {}", first_clause(reason, d.width.saturating_sub(33))),
+                }
                 text.trim_end().to_string()
             }
         };
@@ -164,7 +216,7 @@ fn details(out: &mut String, f: &Finding, d: Dress) {
     if f.evidence.is_empty() && f.caveats.is_empty() && !d.explain {
         return;
     }
-    let _ = writeln!(out, "\n{} ({})", f.quantity.title(), if f.from.is_empty() { "no experiment".into() } else { f.from.join(", ") });
+    let _ = writeln!(out, "{} ({})", f.quantity.title(), if f.from.is_empty() { "no experiment".into() } else { f.from.join(", ") });
     if d.explain {
         wrapped(out, "  ", &explain(f).join(" "), d.width);
     }
@@ -176,6 +228,17 @@ fn details(out: &mut String, f: &Finding, d: Dress) {
     }
     for c in &f.caveats {
         wrapped(out, "  but ", c, d.width);
+    }
+    out.push('\n');
+}
+
+/// What one line of at most `width` characters says of a reason: of several experiments the first, without its name, cut between words.
+fn first_clause(reason: &str, width: usize) -> String {
+    let first = reason.split("; ").next().unwrap_or(reason);
+    let first = first.split_once(": ").filter(|(name, _)| experiment::by_name(name).is_some()).map_or(first, |(_, why)| why);
+    match lines(first, width).as_slice() {
+        [whole] => whole.clone(),
+        _ => format!("{} ...", lines(first, width.saturating_sub(4))[0]),
     }
 }
 

@@ -33,7 +33,7 @@ fn asked(f: &Finding) -> String {
 
 /// Terms and what they mean, in the order of the alphabet.
 pub const GLOSSARY: &[(&str, &str)] = &[
-    ("access unit", "Pages that the card reads or programs together, often one page on each of two planes."),
+    ("multi-plane page", "Pages that the card reads or programs together, often one page on each of two planes."),
     ("alignment", "Beginning at a multiple of a size. A partition aligned to the erase block begins where an erase block begins."),
     (
         "allocation unit (AU)",
