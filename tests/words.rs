@@ -98,9 +98,11 @@ fn no_help_has_one() {
     assert!(manual.len() > 1000);
     assert_eq!(identifiers(&manual), Vec::<String>::new());
     let help = run(&["--help"]);
-    for command in help.lines().skip_while(|l| *l != "Commands:").skip(1).take_while(|l| l.starts_with("  ")) {
+    let commands: Vec<&str> = help.lines().take_while(|l| *l != "Options:").filter_map(|l| l.strip_prefix("  ")).collect();
+    assert!(commands.len() >= 25, "{help}");
+    for command in commands {
         let name = command.split_whitespace().next().unwrap();
-        let text = run(&[name, "--help"]);
+        let text = run(&[name, "--help"]) + &run(&["man", name]);
         assert_eq!(identifiers(&text), Vec::<String>::new(), "{name}");
     }
 }

@@ -78,7 +78,7 @@ pub struct AbArgs {
     #[arg(long)]
     no_undo: bool,
     /// Write the result with its samples to a file, or to standard output with '-'
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// No progress and no plan
     #[arg(long, short)]

@@ -90,7 +90,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     writing: Writing,
     /// Write everything measured to a file, or to standard output with '-'
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// Print the figures in SdFat's form of 2012, too
     #[arg(long)]

@@ -18,8 +18,11 @@ pub struct CardsArgs {
 enum What {
     /// Print a card's model: how it works and where each figure comes from
     Show {
-        /// A built-in card, or the model file PATH.toml
+        /// A built-in card, the model file PATH.toml, or sim:random?seed=N and sim:unusual?seed=N
         card: String,
+        /// Print name, size and truth as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Check a model file and print the truth that follows from it
     Check {
@@ -36,8 +39,16 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
                 say!("{name:<20}{:<22}{}", as_sold(m.card.capacity), m.about);
             }
         }
-        Some(What::Show { card }) => {
-            let SimCard { model, text, .. } = Target::card(&card, None)?;
+        Some(What::Show { card, json }) => {
+            let SimCard { model, text, seed, .. } = Target::card(&card, None)?;
+            if json {
+                let all = serde_json::json!({
+                    "schema": "nandscope-card/1", "name": model.name, "about": model.about, "seed": seed, "size": model.card.capacity,
+                    "truth": model.truth(), "model": text,
+                });
+                say!("{all}");
+                return Ok(ExitCode::SUCCESS);
+            }
             put!("{text}");
             say!("\n# The truth that follows from it");
             truth(&model);

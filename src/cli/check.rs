@@ -61,7 +61,7 @@ pub struct CheckArgs {
     #[arg(long)]
     health: bool,
     /// Write everything as JSON to this file; - for standard output instead of the text
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// Keep a record a card in this directory, and say what changed since the last one
     #[arg(long, value_name = "DIR")]

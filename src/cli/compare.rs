@@ -27,7 +27,7 @@ pub struct CompareArgs {
     #[arg(long, requires = "against")]
     pairs: bool,
     /// Write the comparison as JSON to a file, or to standard output with '-'
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
 }
 

@@ -1,8 +1,11 @@
 //! `nandscope completions SHELL` and `nandscope man`: made from the definition of the command line, so they cannot fall behind.
 
 use super::Cli;
+use crate::device::nearest;
+use anyhow::Context;
 use clap::{Args, CommandFactory};
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Args)]
@@ -18,17 +21,122 @@ pub fn completions(a: CompletionsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One page: the program, then every command with its options.
-pub fn man() -> anyhow::Result<ExitCode> {
+#[derive(Args)]
+pub struct ManArgs {
+    /// A command; the program itself where none is given
+    command: Option<String>,
+    /// Write the page of the program and one a command into a directory
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    dir: Option<PathBuf>,
+}
+
+/// Sections that every page ends with.
+const ENDS: &str = ".SH \"EXIT STATUS\"
+.TP\n0\nverdicts given
+.TP\n1\nerror
+.TP\n2\nwrong usage
+.TP\n3\nnothing could be decided
+.TP\n4\nrefused for safety
+.TP\n5\nthe layout costs something
+.TP\n6\nthe card is a counterfeit
+.TP\n7\nfailing, or not storing what it is told
+.TP\n8\nslower than its class
+.SH ENVIRONMENT
+.TP\nNO_COLOR\nno colour where it is set and not empty; there is none where the output is no terminal, either
+.TP\nCOLUMNS\nwidth of the output
+.TP\nXDG_STATE_HOME\nwhere undo journals are kept [default: ~/.local/state]
+.TP\nXDG_DATA_HOME\nwhere the survey is kept [default: ~/.local/share]
+.SH FILES
+.TP\n$XDG_STATE_HOME/nandscope/*.undo\nold content of what an interrupted run overwrote; nandscope undo puts it back
+";
+
+/// What is tried first with a command.
+const EXAMPLES: [(&str, &[&str]); 9] = [
+    ("check", &["nandscope check /dev/mmcblk0", "nandscope check /dev/mmcblk0 --write --consent ID", "nandscope check sim:fake-wrap-32gb"]),
+    (
+        "probe",
+        &[
+            "nandscope probe /dev/mmcblk0 --json card.json",
+            "nandscope probe /dev/mmcblk0 --write --consent ID --time 5m",
+            "nandscope probe sim:toshiba-emmc --only erase_block",
+        ],
+    ),
+    ("run", &["nandscope run list", "nandscope run capacity /dev/mmcblk0 --write --consent ID"]),
+    ("bench", &["nandscope bench /mnt/card --write --log 20kB", "nandscope bench sim:wintec-1gb --record 512"]),
+    ("infer", &["nandscope infer card.json", "nandscope infer flashbench.log", "fio ... --output-format=json | nandscope infer -"]),
+    ("report", &["nandscope report card.json", "nandscope report card.json --html card.html"]),
+    ("layout", &["nandscope layout audit /dev/mmcblk0 --report card.json", "nandscope layout plan /dev/mmcblk0 --for root-ext4"]),
+    ("serve", &["nandscope serve toshiba-emmc", "nandscope serve fake-wrap-32gb --nbd 127.0.0.1:10809"]),
+    ("survey", &["nandscope survey add *.json --lot A", "nandscope survey list"]),
+];
+
+/// One page: of the program with a line a command, or of one command with its options.
+fn page(whole: &clap::Command, of: Option<&clap::Command>) -> std::io::Result<Vec<u8>> {
     let mut text = vec![];
-    let command = Cli::command();
-    clap_mangen::Man::new(command.clone()).render(&mut text)?;
-    for sub in command.get_subcommands().filter(|c| c.get_name() != "help") {
-        let page = clap_mangen::Man::new(sub.clone());
-        writeln!(text, ".SH \"{}\"", sub.get_name().to_uppercase())?;
-        page.render_description_section(&mut text)?;
-        page.render_options_section(&mut text)?;
+    let name = of.map_or("nandscope".to_string(), |c| format!("nandscope-{}", c.get_name()));
+    // Commands within a command have their options on its page.
+    let command = of.unwrap_or(whole).clone();
+    let man =
+        clap_mangen::Man::new(command.clone().bin_name(name.replacen('-', " ", 1)).display_name(name)).section("1").manual("nandscope");
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    man.render_synopsis_section(&mut text)?;
+    man.render_description_section(&mut text)?;
+    if command.get_arguments().any(|a| !a.is_hide_set()) {
+        man.render_options_section(&mut text)?;
     }
-    std::io::stdout().write_all(&text)?;
+    if command.has_subcommands() {
+        writeln!(text, ".SH COMMANDS")?;
+        for sub in command.get_subcommands().filter(|c| c.get_name() != "help") {
+            let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
+            writeln!(text, ".TP\n.B {}\n{}", sub.get_name(), about)?;
+        }
+        for sub in command.get_subcommands().filter(|c| of.is_some() && c.get_name() != "help") {
+            writeln!(text, ".SH \"{}\"", sub.get_name().to_uppercase())?;
+            clap_mangen::Man::new(sub.clone()).render_options_section(&mut text)?;
+        }
+    }
+    text.write_all(ENDS.as_bytes())?;
+    let examples = EXAMPLES.iter().filter(|e| of.map_or(e.0 == "check", |c| c.get_name() == e.0));
+    for line in examples.flat_map(|e| e.1.iter().enumerate()) {
+        let head = if line.0 == 0 { ".SH EXAMPLES\n" } else { "" };
+        writeln!(text, "{head}.TP\n{}", line.1.replace('-', "\\-"))?;
+    }
+    match of {
+        Some(_) => writeln!(text, ".SH \"SEE ALSO\"\n.BR nandscope (1)")?,
+        None => {
+            let names: Vec<String> = whole
+                .get_subcommands()
+                .map(|c| c.get_name())
+                .filter(|n| *n != "help")
+                .map(|n| format!(".BR nandscope\\-{n} (1)"))
+                .collect();
+            writeln!(text, ".SH \"SEE ALSO\"\n{}", names.join(",\n"))?;
+        }
+    }
+    Ok(text)
+}
+
+/// # Errors
+/// There is no such command; nothing can be written.
+pub fn man(a: &ManArgs) -> anyhow::Result<ExitCode> {
+    let whole = Cli::command();
+    let all: Vec<&clap::Command> = whole.get_subcommands().filter(|c| c.get_name() != "help").collect();
+    if let Some(dir) = &a.dir {
+        std::fs::create_dir_all(dir).with_context(|| format!("cannot make the directory {}", dir.display()))?;
+        std::fs::write(dir.join("nandscope.1"), page(&whole, None)?)?;
+        for c in &all {
+            std::fs::write(dir.join(format!("nandscope-{}.1", c.get_name())), page(&whole, Some(c))?)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let of = match &a.command {
+        None => None,
+        Some(name) => Some(*all.iter().find(|c| c.get_name() == name).with_context(|| {
+            let near = nearest(name, all.iter().map(|c| c.get_name())).map_or(String::new(), |n| format!("; did you mean {n}?"));
+            format!("there is no command '{name}'{near}")
+        })?),
+    };
+    std::io::stdout().write_all(&page(&whole, of)?)?;
     Ok(ExitCode::SUCCESS)
 }

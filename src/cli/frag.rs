@@ -72,7 +72,7 @@ pub struct FragArgs {
     #[arg(long, value_name = "TIMES")]
     claim: Option<f64>,
     /// Write everything that was measured to a file, or to standard output with '-'
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// Write the report as one HTML page
     #[arg(long, value_name = "F")]

@@ -28,7 +28,7 @@ pub struct InferArgs {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Write the report with the new findings to a file, or to standard output with '-'
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// For lines of firmware/: size the buffer of a logger for this rate, such as 20kB (a second); may be given more than once
     /// [default: half of what the card takes]

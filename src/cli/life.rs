@@ -47,7 +47,7 @@ pub struct LifeArgs {
     #[arg(long, value_name = "F")]
     record: Option<PathBuf>,
     /// Write the estimate as JSON to a file, or to standard output with '-'
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
 }
 

@@ -47,7 +47,7 @@ mod undo;
 
 use crate::device::DeviceError;
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -63,23 +63,62 @@ pub const COUNTERFEIT: u8 = 6;
 /// Data that were written do not read back.
 pub const FAILING: u8 = 7;
 
-/// Times a flash card and says what is inside it, how sure it is, and what to do about it.
+/// Times a flash card and says what is inside it, how sure it is, and what to do about it
 #[derive(Parser)]
-#[command(version, about, after_help = AFTER)]
+#[command(version, about, after_help = "'nandscope --help' says what a TARGET is and what exit codes mean; 'nandscope COMMAND -h' its options", after_long_help = AFTER)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
 const AFTER: &str = "\
-A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, a simulated card (sim:NAME or a model
+A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, a simulated card (sim:NAME, sim:random?seed=7, or a model
 file PATH.toml, with settings as sim:NAME?seed=7&host=HOST),
 a program that behaves like a card (exec:COMMAND, quoted), or a board that speaks its protocol (serial:/dev/ttyACM0).
 Every command takes all these forms where it takes a target.
 Nothing is written to a device without --write --consent ID; `nandscope list` prints the ID.
 
+Sizes are 4MiB, 512KiB (1024) or 4MB (1000); times 60s, 5m, 1h30m; rates 20kB/s.
+
 Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety, 5 the layout costs something,
 6 counterfeit, 7 failing or not storing, 8 slower than its class.";
+
+/// Commands by what somebody wants to do.
+const JOBS: [(&str, &[&str]); 6] = [
+    ("Measure a card", &["check", "probe", "run", "bench", "flashbench", "ab", "partitions", "life"]),
+    ("Find and identify", &["list", "identify"]),
+    ("Lay out a card", &["layout", "format", "erase", "undo"]),
+    ("Files and fragmentation", &["frag", "age", "map", "defrag"]),
+    ("Reports and many cards", &["report", "infer", "compare", "survey", "quirk"]),
+    ("Simulated cards", &["cards", "sim", "serve"]),
+];
+
+/// The command line with its commands listed by job.
+fn command_line() -> clap::Command {
+    let command = Cli::command();
+    let mut listed = String::new();
+    let about = |name: &str| command.find_subcommand(name).and_then(|c| c.get_about()).map(ToString::to_string).unwrap_or_default();
+    for (job, names) in JOBS {
+        listed += &format!("{job}:\n");
+        for name in names {
+            listed += &format!("  {name:<11} {}\n", about(name));
+        }
+    }
+    let others: Vec<&str> =
+        command.get_subcommands().map(clap::Command::get_name).filter(|n| !JOBS.iter().any(|j| j.1.contains(n))).collect();
+    listed += &format!("Others: {}, help\n", others.join(", "));
+    let shape = format!("{{about}}\n\n{{usage-heading}} {{usage}}\n\n{listed}\nOptions:\n{{options}}{{after-help}}");
+    command.help_template(shape)
+}
+
+/// The words of the command line; `nandscope -q probe` is `nandscope probe -q`.
+fn words() -> Vec<std::ffi::OsString> {
+    let mut all: Vec<_> = std::env::args_os().collect();
+    if all.len() > 2 && (all[1] == "-q" || all[1] == "--quiet") {
+        all.swap(1, 2);
+    }
+    all
+}
 
 #[derive(Subcommand)]
 enum Command {
@@ -97,7 +136,7 @@ enum Command {
     Partitions(partitions::PartitionsArgs),
     /// Time the records of a file, find stalls, size a buffer
     Bench(bench::BenchArgs),
-    /// flashbench's tests, options and lines, without its faults
+    /// flashbench-compatible tests, options and lines, with its measurement errors corrected
     Flashbench(flashbench::FlashbenchArgs),
     /// List block devices and whether they may be probed
     List(list::ListArgs),
@@ -105,21 +144,21 @@ enum Command {
     Cards(cards::CardsArgs),
     /// Decode what a card declares: its registers, live or pasted
     Identify(identify::IdentifyArgs),
-    /// Infer again from a saved report
+    /// Findings again from a saved report, or from logs of other tools
     Infer(infer::InferArgs),
     /// Propose an entry for the kernel's list of cards with quirks, where measurements support one
     Quirk(quirk::QuirkArgs),
     /// Print a saved report
     Report(report::ReportArgs),
-    /// Show a simulated card as a block device
+    /// Expose a simulated card as a block device (loop device or NBD)
     Serve(serve::ServeArgs),
     /// Where things lie on a card, against its erase blocks
     Layout(layout::LayoutArgs),
-    /// Put a FAT or exFAT volume on a card, aligned
+    /// Format a card with an aligned FAT or exFAT volume
     Format(format::FormatArgs),
     /// Discard or overwrite a card or a part of it
     Erase(erase::EraseArgs),
-    /// Does fragmentation matter on this card? Fragmented, defragmented, blank, measured
+    /// Measure whether fragmentation matters on a card: fragmented, defragmented, blank
     Frag(frag::FragArgs),
     /// Age a volume: passes of making and removing files
     Age(frag::AgeArgs),
@@ -137,8 +176,8 @@ enum Command {
     Survey(survey::SurveyArgs),
     /// Print completions for a shell
     Completions(complete::CompletionsArgs),
-    /// Print the manual page
-    Man,
+    /// Print the manual page, of the program or of one command
+    Man(complete::ManArgs),
 }
 
 /// See [`say!`]. What else may be wrong with standard output (a full disk) ends the program with an error.
@@ -154,7 +193,7 @@ fn put(text: std::fmt::Arguments<'_>) {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&command_line().get_matches_from(words())).unwrap_or_else(|e| e.exit());
     let done = match cli.command {
         Command::Check(a) => check::run(a),
         Command::Probe(a) => probe::probe(a),
@@ -183,7 +222,7 @@ pub fn main() -> ExitCode {
         Command::Compare(a) => compare::run(a),
         Command::Survey(a) => survey::run(a),
         Command::Completions(a) => complete::completions(a),
-        Command::Man => complete::man(),
+        Command::Man(a) => complete::man(&a),
     };
     done.unwrap_or_else(|e| {
         // A reader that went away is no error of ours.
@@ -253,4 +292,23 @@ fn harmless(text: &str) -> String {
     }
     let at = |n: usize| plain.char_indices().nth(n).map_or(plain.len(), |x| x.0);
     format!("{} [{} characters left out] {}", &plain[..at(ENDS[0])], all - ENDS[0] - ENDS[1], &plain[at(all - ENDS[1])..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_its_job() {
+        let command = Cli::command();
+        for (_, names) in JOBS {
+            names.iter().for_each(|n| assert!(command.find_subcommand(n).is_some(), "{n}"));
+        }
+        let others = ["completions", "man"];
+        for c in command.get_subcommands().map(clap::Command::get_name) {
+            let jobs = JOBS.iter().filter(|j| j.1.contains(&c)).count();
+            assert_eq!(jobs, usize::from(!others.contains(&c)), "{c}");
+        }
+        command_line().debug_assert();
+    }
 }

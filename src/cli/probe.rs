@@ -38,6 +38,7 @@ pub struct ProbeArgs {
 #[derive(Args)]
 pub struct RunArgs {
     /// Name of the experiment; `nandscope run list` prints them
+    #[arg(value_parser = ExperimentName)]
     experiment: String,
     #[command(flatten)]
     common: Common,
@@ -71,7 +72,7 @@ struct Common {
     #[arg(long)]
     no_undo: bool,
     /// Write the report to a file, or to standard output with '-'
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// Print evidence, full reasons and plots, too
     #[arg(long)]
@@ -84,10 +85,49 @@ struct Common {
     quiet: bool,
 }
 
+/// The name of an experiment, or "list"; shells complete it.
+#[derive(Clone)]
+struct ExperimentName;
+
+impl clap::builder::TypedValueParser for ExperimentName {
+    type Value = String;
+
+    fn parse_ref(&self, cmd: &clap::Command, _: Option<&clap::Arg>, value: &std::ffi::OsStr) -> Result<String, clap::Error> {
+        let name = value.to_string_lossy().into_owned();
+        if name == "list" || experiment::by_name(&name).is_some() {
+            return Ok(name);
+        }
+        Err(clap::Error::raw(clap::error::ErrorKind::InvalidValue, no_experiment(&name) + "\n").with_cmd(cmd))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = clap::builder::PossibleValue> + '_>> {
+        Some(Box::new(experiment::ALL.iter().map(|e| e.about().name).chain(["list"]).map(Into::into)))
+    }
+}
+
+/// Says what comes near: experiments of a similar name, those that answer for a quantity of this name, or all.
+fn no_experiment(name: &str) -> String {
+    let all = || experiment::ALL.iter().map(|e| e.about());
+    let begin: Vec<&str> = all().map(|e| e.name).filter(|n| n.starts_with(name) && name.len() >= 3).collect();
+    let near = device::nearest(name, all().map(|e| e.name));
+    if let Some(q) = Quantity::ALL.into_iter().find(|q| q.key() == name.replace('-', "_") || q.title() == name) {
+        let by: Vec<&str> = all().filter(|e| e.answers.contains(&q)).map(|e| e.name).collect();
+        return format!("'{name}' is a finding, not an experiment; it comes from {}", by.join(", "));
+    }
+    match (begin.as_slice(), near) {
+        ([], None) => format!("there is no experiment '{name}'; there are: {}", all().map(|e| e.name).collect::<Vec<_>>().join(", ")),
+        ([], Some(one)) => format!("there is no experiment '{name}'; did you mean {one}?"),
+        (some, _) => format!("there is no experiment '{name}'; did you mean {}?", some.join(" or ")),
+    }
+}
+
 /// A quantity by its key in JSON.
 fn quantity(s: &str) -> Result<Quantity, String> {
     let found = Quantity::ALL.into_iter().find(|q| q.key() == s);
-    found.ok_or_else(|| format!("there is no quantity '{s}'; there are: {}", Quantity::ALL.map(Quantity::key).join(", ")))
+    found.ok_or_else(|| match device::nearest(s, Quantity::ALL.into_iter().map(Quantity::key)) {
+        Some(near) => format!("there is no quantity '{s}'; did you mean {near}?"),
+        None => format!("there is no quantity '{s}'; there are: {}", Quantity::ALL.map(Quantity::key).join(", ")),
+    })
 }
 
 pub(super) fn parse_region(s: &str) -> Result<(Option<Bytes>, Option<Bytes>), String> {
@@ -108,10 +148,7 @@ pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let Some(wanted) = experiment::by_name(&a.experiment) else {
-        let names: Vec<&str> = experiment::ALL.iter().map(|e| e.about().name).collect();
-        bail!("there is no experiment '{}'; there are: {}", a.experiment, names.join(", "));
-    };
+    let Some(wanted) = experiment::by_name(&a.experiment) else { bail!("`nandscope run list` takes no target") };
     if a.common.target.is_none() {
         bail!("name a TARGET: nandscope run {} TARGET", a.experiment);
     }

@@ -36,7 +36,7 @@ pub struct QuirkArgs {
     #[arg(long, value_name = "F")]
     source: Option<PathBuf>,
     /// Write what was found as JSON to a file, or to standard output with '-'
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
 }
 

@@ -23,7 +23,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "F", requires = "html")]
     frag: Option<PathBuf>,
     /// Write JSON to a file, or to standard output with '-'
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// Write one self-contained web page to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]

@@ -75,7 +75,7 @@ pub struct SimArgs {
     #[arg(long)]
     seed: Option<u64>,
     /// Write the result as JSON to a file, or to standard output with '-'
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// No progress
     #[arg(long, short)]

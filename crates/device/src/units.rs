@@ -184,22 +184,33 @@ impl std::ops::Sub for Nanos {
     }
 }
 
-/// "60s", "2m", "1h", "1.5h", "90".
+/// "60s", "2m", "1.5h", "1h30m", "90" (seconds).
+///
+/// # Errors
+/// What is wrong with it, and how it is written.
 pub fn parse_duration(s: &str) -> Result<Nanos, String> {
-    let t = s.trim();
-    let split = t.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(t.len());
-    let (digits, unit) = t.split_at(split);
-    let number: f64 = digits.parse().map_err(|_| format!("'{s}' is not a time; write for example 60s, 5m or 1h"))?;
-    let factor = match unit.trim() {
-        "" | "s" => 1.0,
-        "ms" => 1e-3,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        u => {
-            return Err(format!("'{s}' has the unknown unit '{u}'; use ms, s, m or h"));
-        }
-    };
-    let secs = number * factor;
+    let wrong = || format!("'{s}' is not a time; write for example 60s, 5m or 1h30m");
+    let mut rest = s.trim();
+    let mut secs = 0.0;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (digits, others) = rest.split_at(end);
+        let end = others.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(others.len());
+        let (unit, next) = others.split_at(end);
+        let number: f64 = digits.parse().map_err(|_| wrong())?;
+        secs += number
+            * match unit.trim() {
+                // A number alone is the whole time.
+                "" if rest.len() == s.trim().len() => 1.0,
+                "" => return Err(wrong()),
+                "s" => 1.0,
+                "ms" => 1e-3,
+                "m" | "min" => 60.0,
+                "h" => 3600.0,
+                u => return Err(format!("'{s}' has the unknown unit '{u}'; use ms, s, m or h")),
+            };
+        rest = next;
+    }
     if !(secs > 0.0 && secs < 1e8) {
         return Err(format!("'{s}' is not a time between 1 ms and three years"));
     }
@@ -257,6 +268,9 @@ mod tests {
     #[test]
     fn times_read_and_print() {
         assert_eq!(parse_duration("2m").unwrap(), Nanos(120_000_000_000));
+        assert_eq!(parse_duration("1h30m").unwrap(), Nanos::from_secs_f64(5400.0));
+        assert_eq!(parse_duration("1m 2.5s").unwrap(), Nanos::from_secs_f64(62.5));
+        assert!(parse_duration("1h30").is_err() && parse_duration("").is_err() && parse_duration("-5s").is_err());
         assert!(parse_duration("0").is_err() && parse_duration("1 week").is_err() && parse_duration("nan").is_err());
         assert_eq!(Nanos(735_000).to_string(), "735 µs");
         assert_eq!(Nanos(1_080_000).to_string(), "1.08 ms");

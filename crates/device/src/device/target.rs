@@ -3,6 +3,7 @@
 //! | form | is |
 //! |---|---|
 //! | `sim:NAME`, `sim:PATH.toml`, `PATH.toml`, `NAME` | a simulated card; with settings as `?seed=7&host=NAME&content` |
+//! | `sim:random?seed=N`, `sim:unusual?seed=N` | a simulated card drawn at random; the seed is that of the draw and of the card |
 //! | `exec:COMMAND ARGS`, `serial:PORT[@BAUD]` | a program or board that behaves like a card |
 //! | a path, `sda` for `/dev/sda` | a block device, an image file, a directory |
 //!
@@ -11,7 +12,7 @@
 use super::program;
 use super::{DeviceError, Result};
 use nandscope_sim::model::{Host, Profile};
-use nandscope_sim::{Model, cards};
+use nandscope_sim::{Model, cards, random, unusual};
 use rustix::io::Errno;
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -171,7 +172,14 @@ fn card(rest: &str, beside: Option<u64>) -> Result<SimCard> {
         return Err(wrong(format!("?seed={a} and --seed {b} are two seeds; give one")));
     }
     let seed = seed.or(beside).unwrap_or(1);
-    let (text, file) = if place.ends_with(".toml") || place.contains('/') {
+    let drawn = match place {
+        "random" => Some(random::card(seed)),
+        "unusual" => Some(unusual::card(seed)),
+        _ => None,
+    };
+    let (text, file) = if let Some(m) = drawn {
+        (m.to_toml(), format!("{place}.toml"))
+    } else if place.ends_with(".toml") || place.contains('/') {
         let text = model_text(place.as_ref()).map_err(|e| wrong(format!("{e}; 'nandscope cards' lists the built-in cards")))?;
         (text, place.to_string())
     } else {
@@ -187,10 +195,12 @@ fn card(rest: &str, beside: Option<u64>) -> Result<SimCard> {
 
 /// The text of a built-in card.
 fn built_in(name: &str) -> std::result::Result<&'static str, String> {
-    cards::text(name).ok_or_else(|| {
-        let meant = near_card(name).map_or("; ".into(), |m| format!("; did you mean sim:{m}? "));
-        let names: Vec<&str> = cards::ALL.iter().map(|c| c.0).collect();
-        format!("there is no card '{name}'{meant}built in are {}; a file is named sim:PATH.toml", names.join(", "))
+    cards::text(name).ok_or_else(|| match near_card(name) {
+        Some(m) => format!("there is no card '{name}'; did you mean sim:{m}? 'nandscope cards' lists all"),
+        None => format!(
+            "there is no card '{name}'; 'nandscope cards' lists the built-in ones, sim:random?seed=7 and sim:unusual?seed=7 are drawn at random, \
+             and a file is named sim:PATH.toml"
+        ),
     })
 }
 
@@ -228,7 +238,13 @@ pub fn model_text(path: &Path) -> std::io::Result<String> {
 pub fn nearest<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |s: &str| s.to_lowercase().replace('-', "_").chars().collect::<Vec<char>>();
     let wanted = plain(key);
-    let best = names.map(|n| (distance(&wanted, &plain(n)), n)).min()?;
+    let names: Vec<&str> = names.collect();
+    // The only one that begins so is meant.
+    let mut begins = names.iter().filter(|n| wanted.len() >= 3 && plain(n).starts_with(&wanted));
+    if let (Some(one), None) = (begins.next(), begins.next()) {
+        return Some(one);
+    }
+    let best = names.into_iter().map(|n| (distance(&wanted, &plain(n)), n)).min()?;
     (best.0 <= (wanted.len() / 5).max(2) && best.0 < wanted.len().max(2) - 1).then_some(best.1)
 }
 
