@@ -45,7 +45,7 @@ impl Analysis for AuGrid {
         };
         vec![Figure {
             title: "time of small writes forwards".into(),
-            x: "MiB".into(),
+            x: "offset on the card, MiB".into(),
             y: "ms".into(),
             log_x: false,
             log_y: true,

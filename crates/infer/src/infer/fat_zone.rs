@@ -68,7 +68,7 @@ impl Analysis for FatZone {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         vec![Figure {
             title: "time of a random write near the start".into(),
-            x: "MiB".into(),
+            x: "offset on the card, MiB".into(),
             y: "ms".into(),
             log_x: false,
             log_y: true,

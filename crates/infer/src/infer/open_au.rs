@@ -259,7 +259,7 @@ fn figures(run: &Case, random: bool) -> Vec<Figure> {
     }
     vec![Figure {
         title: format!("time of a write, N AUs interleaved, {} order", if random { "random" } else { "linear" }),
-        x: "N".into(),
+        x: "erase blocks interleaved (N)".into(),
         y: "ms".into(),
         log_x: true,
         log_y: true,

@@ -75,7 +75,7 @@ impl Analysis for Scatter {
         let points = least(run, 0..u32::MAX).iter().map(|(&at, us)| (at as f64 / MIB as f64, us / 1e3)).collect();
         vec![Figure {
             title: "time of a read by its place".into(),
-            x: "MiB".into(),
+            x: "offset on the card, MiB".into(),
             y: "ms".into(),
             log_x: false,
             log_y: false,

@@ -52,7 +52,7 @@ impl Analysis for WriteBoundary {
             .collect();
         vec![Figure {
             title: "time of small linear writes".into(),
-            x: "MiB".into(),
+            x: "offset on the card, MiB".into(),
             y: "ms".into(),
             log_x: false,
             log_y: true,

@@ -165,7 +165,7 @@ pub fn size(b: u64) -> String {
 }
 
 /// A capacity in GiB; everything else as it is written everywhere.
-fn shown(q: Quantity, v: f64) -> String {
+pub fn shown(q: Quantity, v: f64) -> String {
     if q == Quantity::Capacity && v >= GIB as f64 { format!("{:.1} GiB", v / GIB as f64) } else { q.show(v) }
 }
 

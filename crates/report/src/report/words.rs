@@ -33,7 +33,6 @@ fn asked(f: &Finding) -> String {
 
 /// Terms and what they mean, in the order of the alphabet.
 pub const GLOSSARY: &[(&str, &str)] = &[
-    ("multi-plane page", "Pages that the card reads or programs together, often one page on each of two planes."),
     ("alignment", "Beginning at a multiple of a size. A partition aligned to the erase block begins where an erase block begins."),
     (
         "allocation unit (AU)",
@@ -54,6 +53,15 @@ pub const GLOSSARY: &[(&str, &str)] = &[
         "The range that holds the true value: with 95 % probability, as far as chance goes, where times that vary say it; for sure where two places were tried and it lies between.",
     ),
     ("latency", "The time one access takes, from sending it until the card is ready again."),
+    (
+        "merge",
+        "What a card does when one erase block too many is written: it finishes an open one, copying what the writes left out, before it opens another. Its time is the merge cost.",
+    ),
+    ("multi-plane page", "Pages that the card reads or programs together, often one page on each of two planes."),
+    (
+        "open AUs",
+        "The number of erase blocks that can be written at the same time. The name is flashbench's; what is counted is the erase block as measured, not the AU that a card declares.",
+    ),
     (
         "open erase block",
         "An erase block that is being written. A card can hold only a few open; beyond that each new one makes it finish an old one.",

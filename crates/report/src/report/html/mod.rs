@@ -47,23 +47,24 @@ pub fn page_with(r: &Report, lab: Option<&Lab>, profiles: &[Profile]) -> String 
     bound::fitted(&mut figures, |figures, left| {
         let (charts, plots): (Vec<Plot>, Vec<Plot>) = figures.iter().cloned().partition(|p| p.experiment == "frag");
         let body = html! {
-            a.skip href="#main" { "Skip to the verdicts" }
+            a.skip href="#main" { "Skip to the answer" }
             (sections::head(r, &title))
             nav aria-label="On this page" {
                 ul {
                     @for (id, text) in sections::CONTENTS {
-                        @if id == "uses" && lab.is_some() { li { a href="#fragmentation" { "Fragmentation" } } }
+                        @if id == "commands" && lab.is_some() { li { a href="#fragmentation" { "Fragmentation" } } }
                         li { a href=(format!("#{id}")) { (text) } }
                     }
                 }
             }
             main id="main" tabindex="-1" {
+                (sections::uses(r))
+                (sections::advice(r))
                 (sections::verdicts(r, &plots))
                 (sections::declared(r))
                 (sections::stalls(r, &plots))
                 @if let Some(lab) = lab { (fragmentation::section(lab, profiles, &charts)) }
-                (sections::uses(r))
-                (sections::advice(r))
+                (sections::commands(r))
                 (sections::raw(r, &plots, &conditions, [left, *runs]))
                 (sections::glossary())
             }

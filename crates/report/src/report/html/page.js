@@ -71,7 +71,7 @@
           label: c.s.name, stroke: colour, width: c.s.line ? 2 : 0, spanGaps: true,
           dash: [[], [6, 3], [2, 3], [8, 3, 2, 3]][c.i % 4],
           paths: c.s.line ? undefined : function () { return null; },
-          points: { show: true, size: c.s.line ? 6 : 4, stroke: colour, fill: colour },
+          points: { show: true, size: c.s.line ? 6 : c.p.length > 400 ? 4 : 8, stroke: colour, fill: colour },
           value: function (u, v) { return v === null ? "" : number(v) + " " + f.y; }
         });
       } else {

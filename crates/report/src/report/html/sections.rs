@@ -10,19 +10,20 @@ use crate::host::declared::Declared;
 use crate::host::facts::TargetKind;
 use crate::infer::stats::{bootstrap_median, median, quantile};
 use crate::report::figures::{Plot, is_bound, op_name, show, summary, x_in_bytes};
-use crate::report::terminal::{ending, size};
+use crate::report::terminal::{ending, shown, size};
 use crate::report::words::{GLOSSARY, READING, explain, grade};
 use crate::report::{Report, svg};
 use crate::samples::Run;
-use crate::units::{Bytes, Nanos, date_text, ends, three};
+use crate::units::{Bytes, Nanos, as_sold, date_text, ends, three};
 use maud::{Markup, PreEscaped, html};
 
-pub const CONTENTS: [(&str, &str); 7] = [
-    ("verdicts", "Verdicts"),
-    ("declared", "Declared and found"),
-    ("stalls", "Stalls"),
+pub const CONTENTS: [(&str, &str); 8] = [
     ("uses", "Good for"),
     ("advice", "What to do"),
+    ("verdicts", "Findings"),
+    ("declared", "Declared and found"),
+    ("stalls", "Stalls"),
+    ("commands", "Commands"),
     ("numbers", "Numbers"),
     ("glossary", "Glossary"),
 ];
@@ -43,9 +44,9 @@ pub fn head(r: &Report, title: &str) -> Markup {
     html! {
         header {
             @if let Some(line) = r.banner() { p.counterfeit role="alert" { (line) } }
-            p.tool { "nandscope " (r.tool.version) ": what is inside a flash card, told by timing it" }
+            p.tool { "nandscope " (r.tool.version) ": what is inside a flash card, measured by timing it" }
             h1 { (title) }
-            p { (size(r.target.size)) ", " (kind) " " code { (r.settings.asked) } (made) }
+            p { (as_sold(r.target.size)) ", " (kind) " " code { (r.settings.asked) } (made) }
             @if let Some(line) = way(r) { p.muted { "Measured through " (line) "." } }
         }
     }
@@ -68,12 +69,13 @@ fn decided(f: &Finding) -> bool {
 fn value(f: &Finding) -> String {
     match (f.number(), f.at_least) {
         _ if f.instead().is_some() => f.instead().and_then(|t| t.split([';', ',']).next()).unwrap_or_default().into(),
-        (Some(v), _) => f.quantity.show(v),
-        (None, Some(b)) => format!("at least {}", f.quantity.show(b.0)),
+        (Some(v), _) => shown(f.quantity, v),
+        (None, Some(b)) => format!("at least {}", shown(f.quantity, b.0)),
         (None, None) => "undecided".into(),
     }
 }
 
+/// Empty where there is neither an interval nor a rival worth a word.
 fn runner_up(f: &Finding) -> String {
     if let Some([lo, hi]) = f.interval {
         if f.quantity == Quantity::CloseCostMs {
@@ -85,7 +87,7 @@ fn runner_up(f: &Finding) -> String {
     f.rivals
         .first()
         .filter(|x| x.probability >= 0.005)
-        .map_or("none above 0.5 %".into(), |x| format!("{} ({:.0} %)", f.quantity.show(x.value.0), (x.probability * 100.0).max(1.0)))
+        .map_or(String::new(), |x| format!("{} ({:.0} %)", f.quantity.show(x.value.0), (x.probability * 100.0).max(1.0)))
 }
 
 fn confidence(f: &Finding) -> Markup {
@@ -117,10 +119,10 @@ pub fn verdicts(r: &Report, plots: &[Plot]) -> Markup {
     let rest: Vec<&Plot> = plots.iter().filter(|p| !p.raw && !shown.contains(&p.name.as_str())).collect();
     html! {
         section aria-labelledby="verdicts" {
-            h2 id="verdicts" { "Verdicts" }
+            h2 id="verdicts" { "Findings" }
             @if all.is_empty() { p { "Nothing was measured." } } @else {
-                (scroll("Verdicts", &html! {
-                    table {
+                (scroll("Findings", &html! {
+                    table.stack {
                         caption { "What was found, how sure it is, and what else it could be" }
                         thead { tr { th scope="col" { "What" } th scope="col" { "Found" } th scope="col" { "Confidence" } th scope="col" { "Runner-up or interval" } } }
                         tbody { @for f in &all { tr {
@@ -147,7 +149,10 @@ fn article(f: &Finding, [plots, above]: &[Vec<&Plot>; 2]) -> Markup {
         article id=(format!("f-{}", f.quantity.key())) {
             h3 { (f.quantity.title()) ": " span.value { (value(f)) } }
             p.sure {
-                @if decided(f) { (confidence(f)) ", " @if f.interval.is_some() { "interval " } @else { "runner-up " } (runner_up(f)) }
+                @if decided(f) {
+                    (confidence(f))
+                    @if !runner_up(f).is_empty() { ", " @if f.interval.is_some() { "interval " } @else { "runner-up " } (runner_up(f)) }
+                }
                 @else if let Some(why) = f.instead() { (why) "." }
                 @else { "Undecided, because " (f.reason.as_deref().unwrap_or("no reason was given")) "." }
             }
@@ -301,7 +306,7 @@ pub fn uses(r: &Report) -> Markup {
         section aria-labelledby="uses" {
             h2 id="uses" { "Good for" }
             (scroll("Good for", &html! {
-                table {
+                table.stack {
                     caption { "Typical uses, each with the measurement the verdict rests on" }
                     thead { tr { th scope="col" { "Use" } th scope="col" { "Verdict" } th scope="col" { "Why" } th scope="col" { "Rests on" } } }
                     tbody { @for u in uses::uses(r) { tr {
@@ -319,9 +324,19 @@ pub fn advice(r: &Report) -> Markup {
     html! {
         section aria-labelledby="advice" {
             h2 id="advice" { "What to do" }
-            @if r.advice.is_empty() { p { "Nothing is sure enough for advice." } }
+            @if r.advice.is_empty() { p { "Nothing is known with enough confidence for advice." } }
             ul { @for a in &r.advice { li { (a) } } }
-            @let rules = driver(&r.findings, &r.runs);
+            @if !r.warnings.is_empty() { h3 { "Warnings" } ul { @for w in &r.warnings { li { (w) } } } }
+        }
+    }
+}
+
+/// Rules for a driver, and the commands that lay out such a card.
+pub fn commands(r: &Report) -> Markup {
+    let rules = driver(&r.findings, &r.runs);
+    html! {
+        section aria-labelledby="commands" {
+            h2 id="commands" { "Commands" }
             @if !rules.is_empty() { h3 { "For a driver" } ul { @for a in &rules { li { (a) } } } }
             @for g in groups(r) {
                 h3.use { (g.title) }
@@ -334,7 +349,6 @@ pub fn advice(r: &Report) -> Markup {
                 }
                 @if !g.notes.is_empty() { ul { @for n in &g.notes { li { (n) } } } }
             }
-            @if !r.warnings.is_empty() { h3 { "Mind" } ul { @for w in &r.warnings { li { (w) } } } }
         }
     }
 }
