@@ -1,0 +1,53 @@
+//! The Debian package holds what somebody needs who has no toolchain: the program, its pages, completions.
+
+#[path = "common/skip.rs"]
+mod skip;
+
+use std::path::Path;
+use std::process::Command;
+
+fn ran(program: &str, args: &[&str]) -> String {
+    let out = Command::new(program).args(args).env("DPKG_DEB_COMPRESSOR_TYPE", "none").output().unwrap();
+    assert!(out.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+#[test]
+fn the_debian_package_is_whole() {
+    if Command::new("dpkg-deb").arg("--version").output().is_err() {
+        return skip::no_tool("the Debian package", "dpkg-deb");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = |p: &Path| p.to_str().unwrap().to_string();
+    let program = env!("CARGO_BIN_EXE_nandscope");
+    let package = ran(concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/deb.sh"), &[program, &path(dir.path())]);
+    let package = package.trim();
+    let said = ran("dpkg-deb", &["--info", package]);
+    assert!(said.contains(concat!("Version: ", env!("CARGO_PKG_VERSION"))) && said.contains("Package: nandscope"), "{said}");
+    let root = dir.path().join("root");
+    ran("dpkg-deb", &["--extract", package, &path(&root)]);
+    let installed = path(&root.join("usr/bin/nandscope"));
+    assert_eq!(ran(&installed, &["--version"]), ran(program, &["--version"]));
+    assert!(ran(&installed, &["probe", "sim:toshiba-emmc", "--read-only", "--only", "erase_block"]).trim() == "4194304");
+    // A page a command, and one of the program; they read as manual pages.
+    let help = ran(program, &["help"]);
+    let commands = help.lines().take_while(|l| *l != "Options:").filter(|l| l.starts_with("  ")).count();
+    let pages: Vec<_> = std::fs::read_dir(root.join("usr/share/man/man1")).unwrap().map(|e| e.unwrap().path()).collect();
+    assert!(commands >= 25 && pages.len() == commands + 3, "{commands} commands and three others: {pages:?}");
+    for page in pages {
+        let text = ran("gzip", &["-dc", &path(&page)]);
+        for part in [".TH nandscope", ".SH SYNOPSIS", ".SH \"EXIT STATUS\"", ".SH ENVIRONMENT", ".SH \"SEE ALSO\""] {
+            assert!(text.contains(part), "{}: {part}", page.display());
+        }
+    }
+    for (file, knows) in [
+        ("usr/share/bash-completion/completions/nandscope", "open-au-linear"),
+        ("usr/share/zsh/vendor-completions/_nandscope", "open-au-linear"),
+        ("usr/share/fish/vendor_completions.d/nandscope.fish", "partitions"),
+        ("usr/share/doc/nandscope/copyright", "MIT"),
+        ("usr/share/doc/nandscope/examples/60-nandscope.rules", "mmcblk"),
+    ] {
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        assert!(text.contains(knows), "{file}");
+    }
+}
