@@ -162,10 +162,8 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     }
     let began = guard.now();
     plan.deadline = began + a.measuring.time_or(if simulated { 7200.0 } else { 300.0 });
-    let total = (plan.deadline - began).secs();
-    let mut bar = Progress::experiments(a.quiet);
+    let mut bar = Progress::experiments(a.quiet, None);
     bar.begin(0, 1, "ab");
-    let started = std::time::Instant::now();
     let settings = plan.settings.clone();
     let mut turn = |side: usize| -> Result<(), DeviceError> {
         let Some(q) = &mut queue else { return Ok(()) };
@@ -179,9 +177,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     };
     let pairs = a.pairs;
     let done = ab::run(&plan, &mut guard, &mut turn, &mut |n| {
-        let share = f64::from(n) / f64::from(pairs);
-        let left = started.elapsed().as_secs_f64() * (1.0 - share) / share.max(0.01);
-        bar.tick(share, Nanos::from_secs_f64(left.min(total)), n as usize);
+        bar.so_far(f64::from(n) / f64::from(pairs));
     });
     bar.end();
     let queue_back = queue.as_mut().map_or(Ok(()), Queue::restore);

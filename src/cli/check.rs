@@ -130,7 +130,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     // Before this check's own accesses, which may fail.
     let noticed = facts.disk.as_deref().filter(|_| !simulated).map(faults::noticed).unwrap_or_default();
     let (_realtime, began) = ((!simulated).then(device::realtime), guard.now());
-    let mut bar = Progress::experiments(a.quiet);
+    let mut bar = Progress::experiments(a.quiet, (!simulated).then_some(time));
     // Putting the old content back takes about as long as writing did.
     let measuring = Nanos((time.0 as f64 * if undo { 0.75 } else { 1.0 }) as u64);
     let ask = || take_out(&id.path, simulated);
@@ -139,9 +139,9 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let Examined { findings, broken, measured } = examine(&mut guard, &order, &mut |step| match step {
         Step::Begin(name, share) => {
             bar.begin((share * 6.0) as usize + usize::from(share > 0.0), 7, name);
-            bar.tick(share, time, 0);
+            bar.so_far(share);
         }
-        Step::Progress(p) => bar.tick(p.spent, p.left, p.accesses),
+        Step::Progress(p) => bar.tick(p.spent),
     })?;
     bar.end();
     let (reads, written) = (guard.counters().reads, guard.counters().bytes_written);

@@ -24,7 +24,6 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 #[derive(Args)]
 #[command(after_help = AFTER, infer_long_args = true)]
@@ -247,10 +246,10 @@ fn go(a: &FlashbenchArgs) -> anyhow::Result<bool> {
 
 fn measure(a: &FlashbenchArgs, tasks: &[Task], costs: &[Cost], guard: &mut Guard, out: &mut dyn Write) -> anyhow::Result<()> {
     let stop = stop::on_signals(stop::Second::Ends)?;
-    let mut bar = Progress::experiments(a.quiet || a.verbose > 0);
+    let mut bar = Progress::experiments(a.quiet || a.verbose > 0, None);
     let accesses: u64 = costs.iter().map(Cost::accesses).sum();
     let bytes: u64 = costs.iter().map(|c| c.bytes_read + c.bytes_written).sum();
-    let (mut n, mut b, began) = (0u64, 0u64, Instant::now());
+    let (mut n, mut b) = (0u64, 0u64);
     for (i, (task, cost)) in tasks.iter().zip(costs).enumerate() {
         bar.begin(i, tasks.len(), task.job.name());
         if !a.plain {
@@ -264,8 +263,7 @@ fn measure(a: &FlashbenchArgs, tasks: &[Task], costs: &[Cost], guard: &mut Guard
                 eprintln!("{} {} at {}: {took}", x.op.name(), x.len, x.at);
             }
             let part = 0.5 * (n as f64 / accesses.max(1) as f64 + b as f64 / bytes.max(1) as f64);
-            let left = began.elapsed().as_secs_f64() * (1.0 - part) / part.max(1e-6);
-            bar.tick(part, Nanos::from_secs_f64(left), n as usize);
+            bar.so_far(part);
         };
         let mut asked = || stop.load(Ordering::Relaxed);
         let notes = task.job.run(guard, out, &mut Watch { stop: &mut asked, done: &mut done })?;

@@ -97,7 +97,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
     drop(opened);
     let mut parts: Vec<Part> = vec![];
     let mut cost = (0, 0, 0.0);
-    let mut bar = Progress::experiments(a.quiet);
+    let mut bar = Progress::experiments(a.quiet, None);
     let all = ranges.len();
     let mut lost: Option<Back> = None;
     for (i, (name, range)) in ranges.into_iter().enumerate() {
@@ -134,7 +134,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
         let label = part.name.clone();
         let (runs, findings) = probe(&mut guard, &plan, &mut |e| match e {
             Event::Begin { name, .. } => bar.begin(i, all, &format!("{label} {name}")),
-            Event::Progress(p) => bar.tick(p.spent, p.left, p.accesses),
+            Event::Progress(p) => bar.tick(p.spent),
             Event::Done(..) => {}
         });
         let back = Back::of(&mut guard);

@@ -215,8 +215,8 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
     // Putting the old content back takes about as long as writing did.
     let measuring = if undo { Nanos((time.0 as f64 * 0.75) as u64) } else { time };
     let quiet = a.quiet || a.only.is_some();
+    let own = experiments.iter().map(|e| own_time(*e, measuring)).filter(|t| *t > Nanos(0) && experiments.len() > 1).max();
     if !quiet {
-        let own = experiments.iter().map(|e| own_time(*e, measuring)).filter(|t| *t > Nanos(0) && experiments.len() > 1).max();
         plan(
             &target,
             write.then_some(writes),
@@ -278,11 +278,11 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
     }
     let began = guard.now();
     let mut plan = Plan { experiments, region, time: measuring, writes: writes.0, seed: a.measuring.chance.seed, stop: &stop };
-    let mut bar = Progress::experiments(quiet);
+    let mut bar = Progress::experiments(quiet, (!simulated).then(|| Nanos(time.0 + own.map_or(0, |t| t.0))));
     let save = a.json.clone().filter(|p| p.as_os_str() != "-");
     let mut tell = |e: Event| match e {
         Event::Begin { index, of, name, .. } => bar.begin(index, of, name),
-        Event::Progress(p) => bar.tick(p.spent, p.left, p.accesses),
+        Event::Progress(p) => bar.tick(p.spent),
         Event::Done(runs, findings) => {
             // A killed program leaves the runs it had finished.
             if let Some(path) = &save {
@@ -403,7 +403,7 @@ fn plan(
         let drive = writes.0 as f64 / (region.end - region.start).max(1) as f64;
         eprintln!("will write at most {} ({drive:.3} times the region), only in {place}", writes);
         if undo {
-            eprintln!("the old content is kept in a journal and put back at the end");
+            eprintln!("the old content is kept in a journal and put back at the end, within that time");
         } else if !simulated {
             eprintln!("the old content is NOT put back");
         }

@@ -14,6 +14,9 @@ pub struct Progress {
     done: u64,
     /// What is under way, and since when.
     phase: (String, Instant),
+    most: Option<Nanos>,
+    /// Experiments that are done, of how many, and the largest share that was shown.
+    place: (usize, usize, f64),
 }
 
 /// A share is shown in steps of a thousandth.
@@ -30,7 +33,7 @@ impl Progress {
             b
         });
         let now = Instant::now();
-        Progress { bar, began: now, shown: false, done: 0, phase: (String::new(), now) }
+        Progress { bar, began: now, shown: false, done: 0, phase: (String::new(), now), most: None, place: (0, 1, 0.0) }
     }
 
     /// So many bytes.
@@ -53,9 +56,12 @@ impl Progress {
         Progress::of(quiet, "{msg} {bar:30} {eta} left", WHOLE).named(what)
     }
 
-    /// A share of each of several experiments.
-    pub fn experiments(quiet: bool) -> Progress {
-        Progress::of(quiet, "{msg:22} {bar:30} {prefix}", WHOLE)
+    /// Several experiments: one bar for all of them, no wider than 80 columns. `most` is the time that all may take, where they run in
+    /// real time.
+    pub fn experiments(quiet: bool, most: Option<Nanos>) -> Progress {
+        let mut bar = Progress::of(quiet, "{msg:28} {bar:24} {prefix}", WHOLE);
+        bar.most = most;
+        bar
     }
 
     /// A share of each of several phases.
@@ -104,15 +110,30 @@ impl Progress {
     /// The experiment that begins, of several.
     pub fn begin(&mut self, index: usize, of: usize, name: &str) {
         self.phase.0 = format!("{}/{of} {name}", index + 1);
+        (self.place.0, self.place.1) = (index, of.max(1));
     }
 
-    /// The share of its time that an experiment used up.
-    pub fn tick(&mut self, spent: f64, left: Nanos, accesses: usize) {
-        let name = self.phase.0.clone();
+    /// The share of its time that an experiment used up. The time left is that of all of them: at most what is allowed, else as fast as so
+    /// far.
+    pub fn tick(&mut self, spent: f64) {
+        let (index, of, _) = self.place;
+        self.so_far((index as f64 + spent) / of as f64);
+    }
+
+    /// The share of everything that is done; where it runs against a time, the share of that is shown.
+    pub fn so_far(&mut self, share: f64) {
+        let (name, elapsed) = (self.phase.0.clone(), self.began.elapsed().as_secs_f64());
+        let share = self.most.map_or(share, |most| elapsed / most.secs().max(1e-9)).clamp(self.place.2, 1.0);
+        self.place.2 = share;
+        let left = match self.most {
+            Some(most) => format!("at most {:.0} s left", (most.secs() - elapsed).max(0.0)),
+            None if share > 0.01 => format!("about {:.0} s left", elapsed / share * (1.0 - share)),
+            None => String::new(),
+        };
         if let Some(bar) = self.seen() {
             bar.set_message(name);
-            bar.set_prefix(format!("{accesses} accesses, at most {left} left"));
-            bar.set_position((spent * WHOLE as f64) as u64);
+            bar.set_prefix(left);
+            bar.set_position((share * WHOLE as f64) as u64);
         }
     }
 

@@ -38,7 +38,9 @@ pub fn read_table_again(fd: BorrowedFd<'_>) -> io::Result<()> {
 /// # Errors
 /// `EPERM` without CAP_SYS_NICE and without a fitting RLIMIT_RTPRIO.
 pub fn fifo(priority: i32) -> io::Result<()> {
-    let param = libc::sched_param { sched_priority: priority };
+    // SAFETY: plain numbers, of which other C libraries have more.
+    let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
+    param.sched_priority = priority;
     // SAFETY: pid 0 is the calling thread; the parameter block is valid for the length of the call.
     let rc = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &param) };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -25,8 +25,6 @@ pub struct Progress<'a> {
     pub experiment: &'a str,
     /// Fraction of the time allowed that is gone.
     pub spent: f64,
-    pub left: Nanos,
-    pub accesses: usize,
 }
 
 /// This many faults end a run: one bad spot is tolerated, a card that has gone is not.
@@ -142,8 +140,7 @@ pub fn go_on(
                     }
                 }
                 let spent = (device.now() - began).secs() / allowed;
-                let left = limits.deadline - device.now();
-                progress(Progress { experiment: exp.about().name, spent: spent.min(1.0), left, accesses: run.samples.len() });
+                progress(Progress { experiment: exp.about().name, spent: spent.min(1.0) });
             }
         }
         next = exp.more(&Case { run: &run, believed });
