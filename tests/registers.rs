@@ -482,12 +482,29 @@ fn any_register_decodes_and_prints() {
     }
 }
 
+/// The attributes of a folder as people paste them: by `head`, by `grep -r`, or as notes.
+fn headed(folder: &str, how: u32) -> String {
+    let dir = data("sysfs/devices").join(folder);
+    let files = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap()).filter(|e| e.file_type().unwrap().is_file());
+    let mut files: Vec<(String, String)> =
+        files.map(|e| (e.file_name().into_string().unwrap(), std::fs::read_to_string(e.path()).unwrap())).collect();
+    files.sort();
+    let lines = files.iter().map(|(name, value)| (name, value.trim())).map(|(name, value)| match how {
+        0 => format!("==> /sys/block/mmcblk0/device/{name} <==\n{value}\n\n"),
+        1 => format!("/sys/block/mmcblk1/device/{name}:{value}\n"),
+        _ => format!("{name} : {value}\n"),
+    });
+    lines.collect()
+}
+
 #[test]
 fn any_text_is_read_or_refused() {
     let others = ["ssr-goodram-irdm-v30-a2-64g.txt", "extcsd-samsung-8g-emmc51.txt", "sysfs-toshiba-se08g-2015.txt"];
     let ours = ["sysfs/kernel/debug/mmc1/mmc1:0001/ext_csd", "sysfs/devices/pci0/mmc_host/mmc0/mmc0:4567/ssr"].map(data);
     let theirs = others.iter().filter_map(|name| dump_of(&format!("registers/{name}")));
-    let samples: Vec<String> = ours.into_iter().chain(theirs).map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let whole = ours.into_iter().chain(theirs).map(|path| std::fs::read_to_string(path).unwrap());
+    let made = [headed("pci0/mmc_host/mmc0/mmc0:4567", 0), headed("soc/mmc_host/mmc1/mmc1:0001", 1), headed("pci0/usb1/1-4", 2)];
+    let samples: Vec<String> = whole.chain(made).collect();
     let spice = [
         "==>",
         "<==",

@@ -102,8 +102,10 @@ fn formats(bed: &Bed) {
     {
         let line = format!("format TARGET --no-table {form}");
         let whole = bed.took(&line);
-        let some = moments(whole, i as u32).filter(|after| bed.killed(&line, *after)).count();
-        assert!(some > 0, "{line}: never killed within {whole:?}");
+        // Where something else held it up when its time was taken, all those moments lie behind its end.
+        let wholes = [whole, whole / 8, whole / 64];
+        let some = wholes.iter().map(|w| moments(*w, i as u32).filter(|after| bed.killed(&line, *after)).count()).find(|n| *n > 0);
+        assert!(some.is_some(), "{line}: never killed within {wholes:?}");
         bed.ok(&line);
         bed.neighbours(&line);
         if have(fsck, "the volume after formats that were killed") {
