@@ -25,10 +25,10 @@ NANDSCOPE_SKIPPED=$PWD/target/skipped.txt
 export NANDSCOPE_SKIPPED
 : >"$NANDSCOPE_SKIPPED"
 cargo fmt --all --check
-cargo clippy --workspace --all-targets --quiet -- -D warnings
 cargo test --workspace --quiet --no-run
 status=0
 vm=
+trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 if [ -n "$all" ]; then
   # A guest from Debian's own packages, unpacked under target/ (nothing is installed). It mostly waits, so it runs beside the other
   # tests.
@@ -42,8 +42,22 @@ else
   export NANDSCOPE_SHORT=1
   echo "skipped: a virtual machine with a real MMC stack, fuzzing: ./test.sh --all runs them" >>"$NANDSCOPE_SKIPPED"
 fi
-# The VM test runs beside these, or not at all.
-NANDSCOPE_VM=0 NANDSCOPE_SKIPPED=$NANDSCOPE_SKIPPED cargo test --workspace --quiet --no-fail-fast || status=$?
+export NANDSCOPE_VM=0
+# Served cards keep their own time and killed commands wait for disks: these run beside all that computes, and go before it.
+waiting="serve blockdev"
+cargo test --workspace --quiet --no-fail-fast $(printf -- '--test %s ' $waiting) >target/waiting.log 2>&1 &
+beside=$!
+until [ -s target/waiting.log ] || ! kill -0 $beside 2>/dev/null; do sleep 0.2; done
+nice cargo clippy --workspace --all-targets --quiet -- -D warnings || status=$?
+computing=
+for file in tests/*.rs crates/*/tests/*.rs; do
+  name=$(basename "$file" .rs)
+  case " $waiting " in *" $name "*) ;; *) computing="$computing --test $name" ;; esac
+done
+nice cargo test --workspace --quiet --no-fail-fast --lib --bins --examples $computing || status=$?
+nice cargo test --workspace --quiet --no-fail-fast --doc || status=$?
+wait "$beside" || status=$?
+cat target/waiting.log
 if [ -n "$all" ]; then
   # Every parser of what comes from outside, coverage-guided, 5 s each. libFuzzer is C++.
   if command -v c++ >/dev/null; then

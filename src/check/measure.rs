@@ -7,6 +7,7 @@
 use crate::device::fill::read_stamp;
 use crate::device::{Access, Device, DeviceError, Fill, Op, Result};
 use crate::units::{KIB, MIB, Nanos, SECTOR};
+use nandscope_stats::student_975;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use serde::Serialize;
@@ -64,8 +65,7 @@ impl Rate {
             return None;
         }
         let spread = (groups.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-        // Student's t at 95 % for three degrees of freedom and more; 1.96 + 2.4 / df is within 2 % of the table from five on.
-        let half = spread / n.sqrt() * (1.96 + 2.4 / (n - 1.0)).min(3.18);
+        let half = spread / n.sqrt() * student_975(groups.len());
         let rate = |seconds: f64| (len * GROUP as u64) as f64 / seconds;
         let longest_ms = took.iter().map(|t| t.millis()).fold(0.0, f64::max);
         // A card cannot be faster than its fastest group.

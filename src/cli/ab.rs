@@ -195,7 +195,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     let effect = compare(&times, a.alpha, a.margin / 100.0);
     let text = text(&a, &run, &times, effect.as_ref());
     let value = serde_json::json!({
-        "schema": "nandscope-ab/1",
+        "schema": crate::advise::quirk::SCHEMA,
         "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
         "target": id,
         "state": state,

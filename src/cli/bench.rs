@@ -7,7 +7,7 @@ use super::args::Writing;
 use super::{stop, width};
 use crate::advise::price::Price;
 use crate::device::{CardState, DeviceError};
-use crate::report::bench::{Bench, Style};
+use crate::report::bench::{self as form, Bench, Style};
 use crate::units::{Bytes, Nanos, parse_duration};
 use crate::workload::records::Sync;
 use anyhow::{Context, bail};
@@ -166,7 +166,7 @@ pub fn run_bench(a: BenchArgs) -> anyhow::Result<ExitCode> {
                 if !all.is_empty() {
                     say!();
                 }
-                put!("{}", b.text(Style { width: width(), plots: !a.quiet, sdfat: a.sdfat }));
+                put!("{}", form::text(&b, Style { width: width(), plots: !a.quiet, sdfat: a.sdfat }));
             }
             all.push(b);
         }

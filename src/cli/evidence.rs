@@ -1,10 +1,9 @@
 //! What a saved report says of the card at hand, for commands that build on it.
 
 use crate::finding::Findings;
-use crate::report::Report;
-use crate::report::inferred::Inferred;
+use crate::report::any::Saved;
 use crate::samples::Run;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use std::path::Path;
 
 /// Findings of a report, and what they are about.
@@ -23,17 +22,15 @@ pub struct Evidence {
 /// It cannot be read, is cut off, or is no report.
 pub fn load(path: &Path) -> anyhow::Result<Evidence> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-    match Report::parse(&text, &name) {
-        Ok(r) => Ok(Evidence { name, findings: r.findings, runs: r.runs, target: Some((r.target.size, r.target.offset)) }),
-        Err(e) => {
-            // Pasted logs know no target.
-            let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-            let of_logs = Inferred::is(&value);
-            match serde_json::from_value::<Findings>(value["findings"].clone()) {
-                Ok(findings) if of_logs && findings.check().is_ok() => Ok(Evidence { name, findings, runs: vec![], target: None }),
-                _ => Err(e.into()),
-            }
+    match Saved::load(path)? {
+        // Pasted logs know no target.
+        Saved::Logs(all) => {
+            let findings = if let [only] = &all.cards[..] { only.findings.clone() } else { Findings::default() };
+            Ok(Evidence { name, findings, runs: vec![], target: None })
+        }
+        other => {
+            let r = other.report(&name)?;
+            Ok(Evidence { name, findings: r.findings, runs: r.runs, target: Some((r.target.size, r.target.offset)) })
         }
     }
 }

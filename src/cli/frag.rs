@@ -355,7 +355,7 @@ fn finish(a: &FragArgs, lab: &Lab, profiles: &[Profile], written: u64, size: u64
     if !to_stdout && !lab.conditions.is_empty() {
         put!("{}", report::text(lab, profiles, super::width()));
         if let Some(times) = a.claim {
-            say!("{}", report::claim(lab, times));
+            say!("{}", crate::advise::frag::claim(lab, times));
         }
         if written > 0 {
             let whole = if written < MIB { written } else { written / MIB * MIB };

@@ -8,6 +8,7 @@ use crate::infer::tables;
 use crate::infer::tables::bench::figures;
 use crate::infer::tables::sides::sides;
 use crate::report::Report;
+use crate::report::any::Saved;
 use crate::report::inferred::{Card as Found, Inferred};
 use crate::report::terminal::{Dress, table_text, text};
 use crate::samples::firmware::Log;
@@ -65,12 +66,13 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
         (0, _) => self::logs(&logs, texts, a.json.as_ref()),
         (1, 0) => {
             let (name, value) = own.remove(0);
-            if Inferred::is(&value) {
-                let all = Inferred::from_value(value).map_err(|e| anyhow::anyhow!("{name}: {e}"))?;
-                eprintln!("nandscope: {name} was made of logs that are not in it; it is shown as it was found");
-                return shown(&all, a.json.as_ref());
-            }
-            let mut report = Report::from_value(value, &name)?;
+            let mut report = match Saved::from_value(value, &name)? {
+                Saved::Logs(all) => {
+                    eprintln!("nandscope: {name} was made of logs that are not in it; it is shown as it was found");
+                    return shown(&all, a.json.as_ref());
+                }
+                other => other.report(&name)?,
+            };
             report.findings = Report::infer(&report.runs);
             conclude(&mut report);
             report.name_target("");

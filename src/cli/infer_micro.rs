@@ -6,7 +6,7 @@ use crate::compare::{self, Subject};
 use crate::finding::Findings;
 use crate::infer::buffer::{answer, claim};
 use crate::infer::micro::findings;
-use crate::report::bench::{Bench, SCHEMA, Style, busy};
+use crate::report::bench::{self as form, Bench, SCHEMA, Style, busy};
 use crate::report::plot::braille;
 use crate::report::terminal::{Dress, findings_text};
 use crate::samples::firmware::Log;
@@ -112,7 +112,7 @@ impl Judged {
             "schema": SCHEMA,
             "name": self.name,
             "state": crate::device::CardState::Unknown,
-            "benches": self.benches.iter().map(Bench::json).collect::<Vec<_>>(),
+            "benches": self.benches.iter().map(form::json).collect::<Vec<_>>(),
             "findings": self.findings,
             "advice": advice(&self.findings),
             "warnings": self.log.notes,
@@ -123,7 +123,7 @@ impl Judged {
         let dress = Dress { colour: colour(&std::io::stdout()), width: width(), ..Dress::default() };
         writeln!(out, "{}\n", self.name)?;
         for b in &self.benches {
-            writeln!(out, "{}", b.text(Style { width: width(), plots: true, sdfat: false }))?;
+            writeln!(out, "{}", form::text(b, Style { width: width(), plots: true, sdfat: false }))?;
         }
         for (_, t) in &self.log.busy {
             let lines = braille(&busy(t), width().min(100), 8);

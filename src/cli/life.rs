@@ -3,7 +3,7 @@
 use crate::check::history;
 use crate::life::survey::Flash;
 use crate::life::{Amplification, Card, Life, When, Workload, life};
-use crate::report::Report;
+use crate::report::any::Saved;
 use crate::report::terminal::lines as wrap;
 use crate::units::{Bytes, KIB, three};
 use crate::workload::purpose::{NAMES, Purpose, Writes};
@@ -81,7 +81,7 @@ fn flash(s: &str) -> Result<Flash, String> {
 
 /// Runs the subcommand.
 pub fn run(a: LifeArgs) -> anyhow::Result<ExitCode> {
-    let report = Report::load(&a.report)?;
+    let report = Saved::load(&a.report)?.report(&a.report.display().to_string())?;
     let mut workload = a.workload.as_deref().map(named).transpose()?;
     if let Some(per_day) = a.per_day {
         let source = "as given with --per-day".to_string();

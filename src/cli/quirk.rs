@@ -6,10 +6,10 @@ use crate::host::declared::Kind;
 use crate::host::registers::cid::Cid;
 use crate::host::registers::{Date, parse_array};
 use crate::report::Report;
+use crate::report::any::Saved;
 use crate::report::terminal::lines as wrap;
 use anyhow::{Context, bail};
 use clap::Args;
-use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -44,13 +44,9 @@ pub struct QuirkArgs {
 pub fn run(a: QuirkArgs) -> anyhow::Result<ExitCode> {
     let (mut reports, mut compared): (Vec<Report>, Vec<Compared>) = (vec![], vec![]);
     for path in &a.reports {
-        let name = path.display();
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-        let value: Value = serde_json::from_str(&text).with_context(|| format!("{name} is no report"))?;
-        if value["schema"] == "nandscope-ab/1" {
-            compared.push(Compared::from_value(&value).map_err(|e| anyhow::anyhow!("{name}: {e}"))?);
-        } else {
-            reports.push(Report::from_value(value, &name.to_string())?);
+        match Saved::load(path)? {
+            Saved::Compared(c) => compared.push(c),
+            other => reports.push(other.report(&path.display().to_string())?),
         }
     }
     let (kind, cid, ext_csd_rev) = card(&a, &reports)?;

@@ -3,8 +3,8 @@
 use super::infer::judged;
 use super::{colour, inferred, width, write_text};
 use crate::lab::answer;
-use crate::lab::experiment::{Lab, SCHEMA as LAB};
-use crate::report::bench::SCHEMA as BENCH;
+use crate::lab::experiment::Lab;
+use crate::report::any::Saved;
 use crate::report::figures::{plots, slug};
 use crate::report::inferred::Inferred;
 use crate::report::terminal::{Dress, text};
@@ -44,32 +44,23 @@ pub struct ReportArgs {
 
 pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
     let name = a.report.display().to_string();
-    let content = std::fs::read_to_string(&a.report).with_context(|| format!("cannot read {name}"))?;
-    let report = match serde_json::from_str::<serde_json::Value>(&content) {
-        // What is no JSON is named by the reader of reports.
-        Err(_) => Report::parse(&content, &name)?,
-        Ok(value) => {
-            drop(content);
-            match value["schema"].as_str() {
-                Some(BENCH) => return benched(&a, &value),
-                Some(other) if other.starts_with("nandscope-frag/") => return fragmented(&a, &lab(value, &name)?),
-                _ if Inferred::is(&value) => return of_logs(&a, value, &name),
-                _ => Report::from_value(value, &name)?,
-            }
-        }
+    let report = match Saved::load(&a.report)? {
+        Saved::Bench(value) => return benched(&a, &value),
+        Saved::Lab(lab) => return fragmented(&a, &lab),
+        Saved::Logs(all) => return of_logs(&a, &all, &name),
+        other => other.report(&name)?,
     };
     let lab = match &a.frag {
-        Some(path) => {
-            let name = path.display().to_string();
-            let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-            Some(lab(serde_json::from_str(&text).with_context(|| format!("{name} is not what `frag --json` writes"))?, &name)?)
-        }
+        Some(path) => match Saved::load(path)? {
+            Saved::Lab(lab) => Some(lab),
+            _ => bail!("{} is not what `frag --json` writes", path.display()),
+        },
         None => None,
     };
     let shared = if a.with_serial { report.clone() } else { report.without_serial() };
     let mut quiet = false;
     if let Some(to) = &a.html {
-        write_text(to, &html::page_with(&shared, lab.as_ref(), &answer::profiles()))?;
+        write_text(to, &html::page_with(&shared, lab.as_deref(), &answer::profiles()))?;
         quiet = true;
     }
     match (&a.svg, a.figure.as_deref()) {
@@ -98,25 +89,15 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(judged(&report))
 }
 
-/// The experiment that `frag --json` wrote.
-fn lab(value: serde_json::Value, name: &str) -> anyhow::Result<Lab> {
-    match value["schema"].as_str() {
-        Some(LAB) => serde_json::from_value(value).map_err(|e| anyhow::anyhow!("{name} is damaged: {e}")),
-        Some(other) if other.starts_with("nandscope-frag/") => bail!("{name}: its schema is {other}, this program reads {LAB}"),
-        _ => bail!("{name} is not what `frag --json` writes"),
-    }
-}
-
 /// What `infer --json` wrote of logs.
-fn of_logs(a: &ReportArgs, value: serde_json::Value, name: &str) -> anyhow::Result<ExitCode> {
+fn of_logs(a: &ReportArgs, all: &Inferred, name: &str) -> anyhow::Result<ExitCode> {
     if a.html.is_some() || a.svg.is_some() || a.figure.is_some() || a.frag.is_some() {
         bail!("{name} was made of logs and holds no samples: there is nothing to draw; it is printed as text and with --json");
     }
-    let all = Inferred::from_value(value).map_err(|e| anyhow::anyhow!("{name}: {e}"))?;
     if !super::write_json(a.json.as_deref(), &all.value())? {
-        inferred::print(&all)?;
+        inferred::print(all)?;
     }
-    Ok(inferred::verdict(&all))
+    Ok(inferred::verdict(all))
 }
 
 /// The page of a benchmark.

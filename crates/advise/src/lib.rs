@@ -3,7 +3,7 @@
 #![deny(unsafe_code)]
 
 use nandscope_device::{chance, device, host, units};
-use nandscope_files::{layout, workload};
+use nandscope_files::{lab, layout, workload};
 use nandscope_infer::{finding, infer, samples, saved};
 
 pub mod advise;

@@ -3,7 +3,7 @@
 use super::BenchArgs;
 use crate::compare::bench::{classes, rows, text};
 use crate::infer::figure::Figure;
-use crate::report::bench::{Bench, SCHEMA, advice, busy, histogram, summary, timeline};
+use crate::report::bench::{self as form, Bench, SCHEMA, advice, busy, histogram, summary, timeline};
 use crate::report::{html, svg};
 use crate::samples::busy::Trace;
 use crate::units::{Bytes, rate};
@@ -28,7 +28,7 @@ fn write_to(to: &Path, content: &str) -> anyhow::Result<()> {
 /// Everything measured, as `--json` writes it. `first`: how many of the targets are of the first class.
 fn value(a: &BenchArgs, all: &[Bench]) -> Value {
     let advice: Vec<Value> = advice(all).into_iter().map(|(target, lines)| json!({ "target": target, "lines": lines })).collect();
-    let mut v = json!({ "schema": SCHEMA, "benches": all.iter().map(Bench::json).collect::<Vec<_>>(), "advice": advice });
+    let mut v = json!({ "schema": SCHEMA, "benches": all.iter().map(form::json).collect::<Vec<_>>(), "advice": advice });
     if !a.against.is_empty() {
         let rows = rows(&v).unwrap_or_default();
         let (second, first): (Vec<_>, Vec<_>) = rows.into_iter().partition(|r| a.against.contains(&r.card));

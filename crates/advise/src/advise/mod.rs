@@ -1,8 +1,10 @@
 //! What to do about what was found.
 
 mod advice;
+pub mod bench;
 pub mod commands;
 pub mod driver;
+pub mod frag;
 pub mod price;
 pub mod quirk;
 pub mod uses;

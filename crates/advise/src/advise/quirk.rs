@@ -21,6 +21,9 @@ const SD_READ_MS: f64 = 100.0;
 /// Reads beyond the time-out: one may be the host's own delay.
 const LEAST_LONG: usize = 3;
 
+/// Name and version of the JSON form of a comparison of two settings.
+pub const SCHEMA: &str = "nandscope-ab/1";
+
 /// A comparison of two settings, as `ab --json` writes it.
 #[derive(Clone, Debug)]
 pub struct Compared {

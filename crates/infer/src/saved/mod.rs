@@ -118,6 +118,9 @@ pub enum ReportError {
     Write { path: String, source: std::io::Error },
     #[error("{path} is not a nandscope report: {why}. A report is what --json writes")]
     Format { path: String, why: String },
+    /// A result of another command.
+    #[error("{path} {why}")]
+    Damaged { path: String, why: String },
 }
 
 /// What would steer a terminal; lines and columns do not.
@@ -152,12 +155,18 @@ impl Report {
     /// # Errors
     /// As `load`.
     pub fn parse(text: &str, name: &str) -> Result<Report, ReportError> {
-        let wrong = |why: String| ReportError::Format { path: name.into(), why };
-        let value: serde_json::Value = serde_json::from_str(text).map_err(|e| {
+        Report::from_value(Report::value(text, name)?, name)
+    }
+
+    /// The JSON of a result, whichever it is.
+    ///
+    /// # Errors
+    /// It is not JSON; a truncated one is named as such.
+    pub fn value(text: &str, name: &str) -> Result<serde_json::Value, ReportError> {
+        serde_json::from_str(text).map_err(|e| {
             let why = if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() };
-            wrong(why)
-        })?;
-        Report::from_value(value, name)
+            ReportError::Format { path: name.into(), why }
+        })
     }
 
     /// From JSON that is parsed already.

@@ -1,17 +1,15 @@
 //! The record benchmark as text and as JSON: SdFat's form, populations, stalls, buffers, plots.
 
-mod advice;
 mod stalls;
 mod summary;
 
-pub use advice::advice;
+pub use crate::advise::bench::{Bench, advice};
 pub use stalls::answer_text;
 pub use summary::summary;
 
 use super::plot::braille;
 use crate::advise::price::Price;
-use crate::device::CardState;
-use crate::host::requests::{Layer, path};
+use crate::host::requests::path;
 use crate::infer::buffer::{Answer, long};
 use crate::infer::figure::{Figure, Series};
 use crate::infer::stalls::{Population, buffered, populations, slow, stalls as find};
@@ -21,37 +19,6 @@ use crate::units::{Nanos, three};
 use serde_json::{Value, json};
 use stalls::stall_text;
 use std::fmt::Write;
-
-/// One target's passes at one record size.
-#[derive(Debug)]
-pub struct Bench {
-    /// The target, and what stands between it and the files.
-    pub target: String,
-    /// Bytes of the card, where they are known.
-    pub capacity: Option<u64>,
-    pub host: String,
-    /// What the flash went through before.
-    pub state: CardState,
-    pub record: u64,
-    pub file: u64,
-    /// "synced at the end" and the like.
-    pub sync: String,
-    pub passes: Vec<Pass>,
-    pub answers: Vec<Answer>,
-    pub notes: Vec<String>,
-    /// What the card cost, for comparisons (G13).
-    pub price: Option<Price>,
-    /// Bytes of a cluster, where they are known.
-    pub cluster: Option<u64>,
-    /// The files pass through the kernel, which reads ahead.
-    pub kernel: bool,
-    /// The kernel's page cache took the records: no figure is of the card.
-    pub cached: bool,
-    /// What each layer between the calls and the medium sent of what was written, in order; empty where nothing was counted.
-    pub layers: Vec<Layer>,
-    /// The command that measured it, without what it logs and for how long; empty where there was none.
-    pub again: String,
-}
 
 /// How a pass is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,185 +64,177 @@ pub fn sdfat(p: &Pass) -> [String; 2] {
     ]
 }
 
-impl Bench {
-    /// The first line: what was done to what.
-    pub fn title(&self) -> String {
-        let (mut written, mut begun) = (self.file as f64, 1);
-        if let Some(p) = self.passes.first() {
-            (written, begun) = (p.bytes() as f64, p.rounds.len().max(1));
-        }
-        let mut out = format!("{}, {}: {:.2} MB in records of {} B, {}", self.target, self.host, written / 1e6, self.record, self.sync);
-        if begun > 1 {
-            let _ = write!(out, ", a file of {:.2} MB begun {begun} times", self.file as f64 / 1e6);
-        }
-        out
+/// The first line: what was done to what.
+pub fn title(b: &Bench) -> String {
+    let (mut written, mut begun) = (b.file as f64, 1);
+    if let Some(p) = b.passes.first() {
+        (written, begun) = (p.bytes() as f64, p.rounds.len().max(1));
     }
-
-    /// The longest call of the writes beside what the standard allows. The wire takes its part of a long record.
-    fn worst(&self) -> Option<String> {
-        let p = self.passes.iter().filter(|p| p.write && p.records > 1).max_by_key(|p| p.longest)?;
-        let beyond = find(p).beyond;
-        let more = if beyond < 0.9 * p.longest.micros() {
-            format!(", {} more than the shortest that reaches the card", us(beyond))
-        } else {
-            String::new()
-        };
-        Some(format!("longest write {}{more}; the SD standard allows a card to be busy for 250 ms (SDXC: 500 ms)", p.longest))
+    let mut out = format!("{}, {}: {:.2} MB in records of {} B, {}", b.target, b.host, written / 1e6, b.record, b.sync);
+    if begun > 1 {
+        let _ = write!(out, ", a file of {:.2} MB begun {begun} times", b.file as f64 / 1e6);
     }
+    out
+}
 
-    pub fn text(&self, style: Style) -> String {
-        let mut out = format!("{}\n", self.title());
-        if self.cached {
-            let _ = writeln!(
-                out,
-                "  The kernel's page cache took these records: the figures are of the memory, not of the card. --sync 1 times the card."
-            );
-        } else if let Some(worst) = self.worst() {
-            let _ = writeln!(out, "  {worst}");
+/// The longest call of the writes beside what the standard allows. The wire takes its part of a long record.
+fn worst(b: &Bench) -> Option<String> {
+    let p = b.passes.iter().filter(|p| p.write && p.records > 1).max_by_key(|p| p.longest)?;
+    let beyond = find(p).beyond;
+    let more = if beyond < 0.9 * p.longest.micros() {
+        format!(", {} more than the shortest that reaches the card", us(beyond))
+    } else {
+        String::new()
+    };
+    Some(format!("longest write {}{more}; the SD standard allows a card to be busy for 250 ms (SDXC: 500 ms)", p.longest))
+}
+
+pub fn text(b: &Bench, style: Style) -> String {
+    let mut out = format!("{}\n", title(b));
+    if b.cached {
+        let _ = writeln!(
+            out,
+            "  The kernel's page cache took these records: the figures are of the memory, not of the card. --sync 1 times the card."
+        );
+    } else if let Some(worst) = worst(b) {
+        let _ = writeln!(out, "  {worst}");
+    }
+    for line in path(b.record, &b.layers) {
+        let _ = writeln!(out, "  {line}");
+    }
+    for write in [true, false] {
+        let passes: Vec<&Pass> = b.passes.iter().filter(|p| p.write == write).collect();
+        let Some(first) = passes.first() else { continue };
+        let _ = writeln!(out, "\n{} speed and latency\nspeed,max,min,avg\nKB/Sec,usec,usec,usec", if write { "write" } else { "read" });
+        passes.iter().for_each(|p| {
+            let _ = writeln!(out, "{}", sdfat(p)[0]);
+        });
+        if b.kernel && !write {
+            let _ = writeln!(out, "  The kernel reads ahead into its page cache: most of these calls are of the memory, not of the card.");
         }
-        for line in path(self.record, &self.layers) {
-            let _ = writeln!(out, "  {line}");
+        if style.sdfat {
+            let _ = writeln!(out, "\n{}\n", sdfat(first)[1]);
         }
-        for write in [true, false] {
-            let passes: Vec<&Pass> = self.passes.iter().filter(|p| p.write == write).collect();
-            let Some(first) = passes.first() else { continue };
-            let _ = writeln!(out, "\n{} speed and latency\nspeed,max,min,avg\nKB/Sec,usec,usec,usec", if write { "write" } else { "read" });
-            passes.iter().for_each(|p| {
-                let _ = writeln!(out, "{}", sdfat(p)[0]);
-            });
-            if self.kernel && !write {
-                let _ =
-                    writeln!(out, "  The kernel reads ahead into its page cache: most of these calls are of the memory, not of the card.");
-            }
-            if style.sdfat {
-                let _ = writeln!(out, "\n{}\n", sdfat(first)[1]);
-            }
-            self.pass(&mut out, first);
-            if style.plots {
-                for f in [histogram(first), timeline(first)] {
-                    let lines = braille(&f, style.width.min(100), 6);
-                    if !lines.is_empty() {
-                        let _ = writeln!(out, "\n{}", lines.join("\n"));
-                    }
+        pass(&mut out, first);
+        if style.plots {
+            for f in [histogram(first), timeline(first)] {
+                let lines = braille(&f, style.width.min(100), 6);
+                if !lines.is_empty() {
+                    let _ = writeln!(out, "\n{}", lines.join("\n"));
                 }
             }
         }
-        let lines = self.buffers();
-        if !lines.is_empty() {
-            let _ = writeln!(out, "\nBuffer for a logger");
-        }
-        for line in lines {
-            let _ = writeln!(out, "  - {line}");
-        }
-        for n in &self.notes {
-            let _ = writeln!(out, "  note: {n}");
-        }
-        out
     }
-
-    /// What a logger needs, in words: first what would decide a question of a day.
-    pub fn buffers(&self) -> Vec<String> {
-        let short = self.answers.iter().filter(|a| a.bytes.is_some() && a.seconds() < DAY).map(Answer::seconds).reduce(f64::min);
-        let most = self.passes.iter().find(|p| p.write).map_or(0.0, |p| p.bytes() as f64 * 1e9 / p.total.0.max(1) as f64);
-        let rate = self.answers.iter().map(|a| a.rate).fold(0.0, f64::max);
-        let mut out = vec![];
-        if let Some(short) = short.filter(|_| most > 0.0) {
-            let wanted = 3.0 * DAY * rate;
-            let run = self.again(&format!("--no-read --log {} --loss-time 24h --for {}", spelled(rate), hours(wanted / most)));
-            out.push(format!(
-                "this run carries no more than one loss in {} of logging; one in a day takes {} of writing{}",
-                long(short),
-                long(wanted / most),
-                run.map_or(String::new(), |r| format!(": {r}"))
-            ));
-        }
-        for a in &self.answers {
-            out.push(answer_text(a));
-            if let Some(run) = a.wants.filter(|_| a.bytes.is_none()).and_then(|w| {
-                let gb = (a.gb * 1e6).ceil() / 1e6;
-                self.again(&format!("--no-read --log {} --loss-gb {gb} --for {}", spelled(a.rate), hours(w)))
-            }) {
-                out.push(format!("what decides it: {run}"));
-            }
-        }
-        out
+    let lines = buffers(b);
+    if !lines.is_empty() {
+        let _ = writeln!(out, "\nBuffer for a logger");
     }
-
-    /// The command with more options.
-    fn again(&self, options: &str) -> Option<String> {
-        (!self.again.is_empty()).then(|| format!("{} {options}", self.again))
+    for line in lines {
+        let _ = writeln!(out, "  - {line}");
     }
+    for n in &b.notes {
+        let _ = writeln!(out, "  note: {n}");
+    }
+    out
+}
 
-    fn pass(&self, out: &mut String, p: &Pass) {
-        let share = 100.0 * p.lost().0 as f64 / p.total.0.max(1) as f64;
-        let what = if p.record < 512 { ", most of it the writing of sectors" } else { "" };
-        let what = if p.write { what } else { "" };
+/// What a logger needs, in words: first what would decide a question of a day.
+pub fn buffers(b: &Bench) -> Vec<String> {
+    let short = b.answers.iter().filter(|a| a.bytes.is_some() && a.seconds() < DAY).map(Answer::seconds).reduce(f64::min);
+    let most = b.passes.iter().find(|p| p.write).map_or(0.0, |p| p.bytes() as f64 * 1e9 / p.total.0.max(1) as f64);
+    let rate = b.answers.iter().map(|a| a.rate).fold(0.0, f64::max);
+    let mut out = vec![];
+    if let Some(short) = short.filter(|_| most > 0.0) {
+        let wanted = 3.0 * DAY * rate;
+        let run = b.again(&format!("--no-read --log {} --loss-time 24h --for {}", spelled(rate), hours(wanted / most)));
+        out.push(format!(
+            "this run carries no more than one loss in {} of logging; one in a day takes {} of writing{}",
+            long(short),
+            long(wanted / most),
+            run.map_or(String::new(), |r| format!(": {r}"))
+        ));
+    }
+    for a in &b.answers {
+        out.push(answer_text(a));
+        if let Some(run) = a.wants.filter(|_| a.bytes.is_none()).and_then(|w| {
+            let gb = (a.gb * 1e6).ceil() / 1e6;
+            b.again(&format!("--no-read --log {} --loss-gb {gb} --for {}", spelled(a.rate), hours(w)))
+        }) {
+            out.push(format!("what decides it: {run}"));
+        }
+    }
+    out
+}
+
+fn pass(out: &mut String, p: &Pass) {
+    let share = 100.0 * p.lost().0 as f64 / p.total.0.max(1) as f64;
+    let what = if p.record < 512 { ", most of it the writing of sectors" } else { "" };
+    let what = if p.write { what } else { "" };
+    let _ = writeln!(
+        out,
+        "  {} records; time lost to longer calls: {} of {} ({} %{what}), that is (avg - min) times the records",
+        p.records,
+        p.lost(),
+        p.total,
+        three(share)
+    );
+    if p.left_out() {
         let _ = writeln!(
             out,
-            "  {} records; time lost to longer calls: {} of {} ({} %{what}), that is (avg - min) times the records",
-            p.records,
-            p.lost(),
-            p.total,
-            three(share)
+            "  the first call took {}: it counts in avg and in what follows, and not in max and min, as in SdFat's bench (--count-first counts it)",
+            p.first
         );
-        if p.left_out() {
-            let _ = writeln!(
-                out,
-                "  the first call took {}: it counts in avg and in what follows, and not in max and min, as in SdFat's bench (--count-first counts it)",
-                p.first
-            );
-        }
-        let cells: Vec<String> = PERCENTILES.iter().map(|&q| format!("{q} % {}", us(p.percentile(q)))).collect();
-        let _ = writeln!(out, "  calls up to: {}", cells.join(", "));
-        let groups = populations(p);
-        let held = buffered(p, &groups);
-        let shown: Vec<String> = groups.iter().enumerate().map(|(i, g)| group(g, held && i == 0)).collect();
-        if shown.len() > 1 {
-            let _ = writeln!(out, "  populations: {}", shown.join("; "));
-        }
-        let _ = writeln!(out, "  open {}, last sync and close {}", p.opened, p.closed);
-        if !consistent(p.record, p.speed(), p.mean()) {
-            let x = loop_time(p.record, p.speed(), p.mean());
-            let _ = writeln!(out, "  speed and mean contradict each other by {} µs a record", three(-x));
-        }
-        if p.unordered {
-            let tail: Vec<String> = find(p).tail.iter().filter(|t| t.1 > 0).map(|(ms, n)| format!("{n} above {ms} ms")).collect();
-            let tail = if tail.is_empty() { "no call above 1 ms".into() } else { tail.join(", ") };
-            let _ = writeln!(
-                out,
-                "  tail: {tail}\n  stalls: how regular they are is not known, because the calls came as a histogram, without their order"
-            );
-            return;
-        }
-        stall_text(out, &find(p), p);
     }
+    let cells: Vec<String> = PERCENTILES.iter().map(|&q| format!("{q} % {}", us(p.percentile(q)))).collect();
+    let _ = writeln!(out, "  calls up to: {}", cells.join(", "));
+    let groups = populations(p);
+    let held = buffered(p, &groups);
+    let shown: Vec<String> = groups.iter().enumerate().map(|(i, g)| group(g, held && i == 0)).collect();
+    if shown.len() > 1 {
+        let _ = writeln!(out, "  populations: {}", shown.join("; "));
+    }
+    let _ = writeln!(out, "  open {}, last sync and close {}", p.opened, p.closed);
+    if !consistent(p.record, p.speed(), p.mean()) {
+        let x = loop_time(p.record, p.speed(), p.mean());
+        let _ = writeln!(out, "  speed and mean contradict each other by {} µs a record", three(-x));
+    }
+    if p.unordered {
+        let tail: Vec<String> = find(p).tail.iter().filter(|t| t.1 > 0).map(|(ms, n)| format!("{n} above {ms} ms")).collect();
+        let tail = if tail.is_empty() { "no call above 1 ms".into() } else { tail.join(", ") };
+        let _ = writeln!(
+            out,
+            "  tail: {tail}\n  stalls: how regular they are is not known, because the calls came as a histogram, without their order"
+        );
+        return;
+    }
+    stall_text(out, &find(p), p);
+}
 
-    pub fn json(&self) -> Value {
-        let passes: Vec<Value> = self.passes.iter().map(pass_json).collect();
-        json!({
-            "schema": SCHEMA,
-            "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
-            "target": self.target,
-            "capacity": self.capacity,
-            "state": self.state,
-            "host": self.host,
-            "record": self.record,
-            "file": self.file,
-            "sync": self.sync,
-            "price": self.price.as_ref().map(Price::to_string),
-            "cluster": self.cluster,
-            "kernel": self.kernel,
-            "cached": self.cached,
-            "title": self.title(),
-            "worst": self.worst(),
-            "requests": self.layers,
-            "request_text": path(self.record, &self.layers),
-            "passes": passes,
-            "buffers": self.answers,
-            "buffer_text": self.buffers(),
-            "notes": self.notes,
-        })
-    }
+pub fn json(b: &Bench) -> Value {
+    let passes: Vec<Value> = b.passes.iter().map(pass_json).collect();
+    json!({
+        "schema": SCHEMA,
+        "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
+        "target": b.target,
+        "capacity": b.capacity,
+        "state": b.state,
+        "host": b.host,
+        "record": b.record,
+        "file": b.file,
+        "sync": b.sync,
+        "price": b.price.as_ref().map(Price::to_string),
+        "cluster": b.cluster,
+        "kernel": b.kernel,
+        "cached": b.cached,
+        "title": title(b),
+        "worst": worst(b),
+        "requests": b.layers,
+        "request_text": path(b.record, &b.layers),
+        "passes": passes,
+        "buffers": b.answers,
+        "buffer_text": buffers(b),
+        "notes": b.notes,
+    })
 }
 
 /// Stalls whose places go into the JSON.

@@ -1,5 +1,6 @@
 //! One value, several writers: JSON for programs, text for people. It renders and decides nothing. Only this module and `cli` print.
 
+pub mod any;
 pub mod bench;
 pub mod figures;
 pub mod frag;

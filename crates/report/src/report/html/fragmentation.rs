@@ -2,6 +2,7 @@
 
 use super::sections::scroll;
 use super::{bound, data};
+use crate::advise::frag::{answers, uses};
 use crate::lab::answer::Profile;
 use crate::lab::experiment::Lab;
 use crate::lab::fragment::{Cell, Fragmentation, Map};
@@ -109,7 +110,7 @@ pub fn section(lab: &Lab, profiles: &[Profile], plots: &[Plot]) -> Markup {
             h2 id="fragmentation" { "Fragmentation" }
             p { (lab.target) ", " (lab.filesystem) ", clusters of " (Bytes(lab.conditions.first().map_or(0, |c| c.space.cluster)))
                 ". The volume over the erase blocks of the card, in each state that was measured; a file in many pieces makes the card open many of them." }
-            @let uses = report::uses(lab, profiles);
+            @let uses = uses(lab, profiles);
             @if !uses.is_empty() {
                 p { "Is it worth the trouble to defragment?" }
                 ul { @for (name, verdict) in &uses { li { strong { (name) ": " } (verdict) } } }
@@ -119,7 +120,7 @@ pub fn section(lab: &Lab, profiles: &[Profile], plots: &[Plot]) -> Markup {
                 (map(&c.map, Some(i), &format!("The volume {}", c.state.name()), &c.fragmentation))
             }
             @for p in plots { (super::sections::figure(p)) }
-            @let answers = report::answers(lab);
+            @let answers = answers(lab);
             @if !answers.is_empty() { (scroll("Effects", &html! {
                 table {
                     caption { "How much slower or faster one state is than another, by the size of the file, at 95 %" }

@@ -1,0 +1,96 @@
+//! The one reader of this program's own results: a file becomes what the command that wrote it put there.
+
+use super::bench::SCHEMA as BENCH;
+use super::inferred::{Inferred, SCHEMA as LOGS};
+use crate::advise::quirk::{Compared, SCHEMA as COMPARED};
+use crate::lab::experiment::{Lab, SCHEMA as LAB};
+use crate::saved::{Report, ReportError, SCHEMA as REPORT};
+use serde_json::Value;
+use std::path::Path;
+
+/// What a file holds.
+pub enum Saved {
+    /// Of `probe` and the experiments.
+    Report(Box<Report>),
+    /// Of `infer`, made of logs.
+    Logs(Inferred),
+    /// Of `frag`.
+    Lab(Box<Lab>),
+    /// Of `bench`.
+    Bench(Value),
+    /// Of `ab`.
+    Compared(Compared),
+}
+
+impl Saved {
+    /// # Errors
+    /// The file cannot be read, is not JSON (a truncated one is named as such), has another schema, or is damaged.
+    pub fn load(path: &Path) -> Result<Saved, ReportError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| ReportError::Read { path: name.clone(), source })?;
+        let value = Report::value(&text, &name)?;
+        // The samples of a long probe need not be in memory twice.
+        drop(text);
+        Saved::from_value(value, &name)
+    }
+
+    /// # Errors
+    /// As `load`.
+    pub fn from_value(value: Value, name: &str) -> Result<Saved, ReportError> {
+        let damaged = |why: String| ReportError::Damaged { path: name.into(), why };
+        match value["schema"].as_str() {
+            Some(BENCH) => Ok(Saved::Bench(value)),
+            Some(LAB) => Ok(Saved::Lab(serde_json::from_value(value).map_err(|e| damaged(format!("is damaged: {e}")))?)),
+            Some(other) if other.starts_with("nandscope-frag/") => {
+                Err(damaged(format!("is of another version: its schema is {other}, this program reads {LAB}")))
+            }
+            Some(COMPARED) => Ok(Saved::Compared(Compared::from_value(&value).map_err(|e| damaged(format!("is damaged: {e}")))?)),
+            _ if Inferred::is(&value) => Ok(Saved::Logs(Inferred::from_value(value).map_err(|e| damaged(format!("is damaged: {e}")))?)),
+            _ => Ok(Saved::Report(Box::new(Report::from_value(value, name)?))),
+        }
+    }
+
+    /// The report of a probe.
+    ///
+    /// # Errors
+    /// It is another command's result, which it names.
+    pub fn report(self, name: &str) -> Result<Report, ReportError> {
+        let schema = match self {
+            Saved::Report(r) => return Ok(*r),
+            Saved::Logs(_) => LOGS,
+            Saved::Lab(_) => LAB,
+            Saved::Bench(_) => BENCH,
+            Saved::Compared(_) => COMPARED,
+        };
+        Err(ReportError::Format { path: name.into(), why: format!("its schema is {schema}, this needs {REPORT}") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Each schema is told apart, and what is none of them says why.
+    #[test]
+    fn every_result_is_known_by_its_schema() {
+        let of = |v: Value| match Saved::from_value(v, "f") {
+            Ok(s @ (Saved::Report(_) | Saved::Logs(_))) => s.report("f").map_or_else(|e| e.to_string(), |_| "report".into()),
+            Ok(s) => s.report("f").unwrap_err().to_string(),
+            Err(e) => e.to_string(),
+        };
+        let logs = json!({ "schema": "nandscope-infer/1", "target": { "logs": ["a"] }, "cards": [] });
+        for (value, said) in [
+            (json!({ "schema": BENCH, "benches": [] }), "its schema is nandscope-bench/1, this needs nandscope-report/1"),
+            (json!({ "schema": "nandscope-frag/0" }), "f is of another version: its schema is nandscope-frag/0, this program reads"),
+            (json!({ "schema": LAB }), "f is damaged: missing field"),
+            (json!({ "schema": "nandscope-ab/1" }), "f is damaged: a comparison without its two settings"),
+            (logs, "its schema is nandscope-infer/1, this needs"),
+            (json!({ "schema": "other/1" }), "f is not a nandscope report: its schema is other/1"),
+            (json!({ "schema": REPORT }), "f is not a nandscope report: missing field"),
+            (json!({ "x": 1 }), "it has no schema"),
+        ] {
+            assert!(of(value.clone()).contains(said), "{value}: {}", of(value));
+        }
+    }
+}
