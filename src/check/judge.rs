@@ -1,6 +1,8 @@
 //! From what was measured to answers. Pure.
 
-use super::measure::{Fates, Measured, Rate};
+mod speed;
+
+use super::measure::{Fates, Measured};
 use super::{Answer, Question, Verdict};
 use crate::finding::{Finding, Findings, NO_SIGN, Quantity};
 use crate::host::declared::{Declared, Kind};
@@ -9,62 +11,10 @@ use crate::host::registers::ext_csd::{LifeTime, PreEol};
 use crate::layout::disk::Disk;
 use crate::layout::grid::Grid;
 use crate::saved::counterfeit::{Counterfeit, genuine};
-use crate::units::{Bytes, MIB, as_sold, rate, three};
-use crate::workload::purpose::{Purpose, Writes};
-
-/// What a speed class asks for (SD Physical Layer 4.13 and 4.16).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Class {
-    /// As printed on the card.
-    pub name: String,
-    /// Sequential write, bytes a second.
-    pub sequential_write: f64,
-    /// Random reads and writes of 4 KiB a second, where the class has such limits.
-    pub random: Option<[f64; 2]>,
-    /// Its limits hold with a command queue only.
-    pub queued: bool,
-}
-
-impl Class {
-    /// By its name: C2 to C10, U1, U3, V6 to V90, A1, A2.
-    ///
-    /// # Errors
-    /// There is no such class.
-    pub fn by_name(name: &str) -> Result<Class, String> {
-        let name = name.trim().to_ascii_uppercase();
-        let known = ["C2", "C4", "C6", "C10", "U1", "U3", "V6", "V10", "V30", "V60", "V90", "A1", "A2"];
-        if !known.contains(&name.as_str()) {
-            return Err(format!("'{name}' is no class; there are {}", known.join(", ")));
-        }
-        let number: f64 = name[1..].parse().unwrap_or(0.0);
-        let (megabytes, random) = match name.as_str() {
-            "A1" => (10.0, Some([1500.0, 500.0])),
-            "A2" => (10.0, Some([4000.0, 2000.0])),
-            "U1" => (10.0, None),
-            "U3" => (30.0, None),
-            _ => (number, None),
-        };
-        Ok(Class { queued: name == "A2", name, sequential_write: megabytes * 1e6, random })
-    }
-
-    /// What a card declares in its SD status, the most demanding first for sequential writes and the application class beside it.
-    pub fn declared(d: &Declared) -> Vec<Class> {
-        let Some(ssr) = d.ssr.as_ref().filter(|s| !s.is_blank()) else { return vec![] };
-        let mut names = vec![];
-        if (1..=2).contains(&ssr.app_class) {
-            names.push(format!("A{}", ssr.app_class));
-        }
-        names.push(format!("V{}", ssr.video_class));
-        names.push(format!("U{}", ssr.uhs_grade));
-        names.push(format!("C{}", ssr.speed_class.unwrap_or(0)));
-        let mut all: Vec<Class> = names.iter().filter_map(|n| Class::by_name(n).ok()).collect();
-        // Of classes that ask for sequential writes only the highest counts.
-        let most = all.iter().map(|c| c.sequential_write).fold(0.0, f64::max);
-        let mut seen = false;
-        all.retain(|c| c.random.is_some() || (c.sequential_write == most && !std::mem::replace(&mut seen, true)));
-        all
-    }
-}
+use crate::units::{Bytes, MIB, as_sold};
+use crate::workload::purpose::Purpose;
+pub use speed::Class;
+use speed::{purpose, speed};
 
 /// All that is known when a card is judged.
 pub struct Seen<'a> {
@@ -332,140 +282,6 @@ fn accesses(s: &Seen) -> Answer {
         return Answer::new(q, Verdict::Fail, text);
     }
     Answer::new(q, Verdict::Fail, text).todo("try another reader and cable; if it stays so, copy off what can be read and replace the card")
-}
-
-/// What a limit says of a rate.
-fn against(rate: Option<&Rate>, least: f64) -> Verdict {
-    match rate {
-        Some(r) if r.low >= least => Verdict::Pass,
-        Some(r) if r.high < least => Verdict::Fail,
-        _ => Verdict::NotKnown,
-    }
-}
-
-fn speed(s: &Seen) -> Answer {
-    let (q, m) = (Question::Speed, s.measured);
-    let bytes = |r: &Option<Rate>| r.map(|r| rate(r.bytes_per_second));
-    let iops = |r: &Option<Rate>| r.map(|r| format!("{:.0} IOPS", r.iops()));
-    let seen: Vec<String> = [
-        ("sequential write", bytes(&m.sequential_write)),
-        ("sequential read", bytes(&m.sequential_read)),
-        ("random write", iops(&m.random_write)),
-        ("random read", iops(&m.random_read)),
-    ]
-    .into_iter()
-    .filter_map(|(what, v)| Some(format!("{what} {}", v?)))
-    .collect();
-    if seen.is_empty() {
-        return Answer::new(q, Verdict::NotKnown, "no rate was measured");
-    }
-    let seen = seen.join(", ");
-    let declared = s.declared.map_or(vec![], Class::declared);
-    let classes: &[Class] = if s.classes.is_empty() { &declared } else { s.classes };
-    let conditions = "one request at a time, card not filled or erased first";
-    if classes.is_empty() {
-        let text = format!("the card's class is not shown here: {seen} ({conditions}). A1 asks for 10 MB/s, 500 and 1500 IOPS");
-        return Answer::new(q, Verdict::NotKnown, text).todo("name the class printed on the card: --class A1, C10, V30 ...");
-    }
-    let mut worst: Option<(Verdict, String)> = None;
-    for c in classes {
-        let (verdict, text) = class(c, m);
-        let better = worst.as_ref().is_none_or(|(w, _)| weight(verdict) > weight(*w));
-        if better {
-            worst = Some((verdict, text));
-        }
-    }
-    let (verdict, text) = worst.unwrap_or((Verdict::NotKnown, String::new()));
-    Answer::new(q, verdict, format!("{text}: {seen} ({conditions})"))
-}
-
-/// The use the card is wanted for, against what was measured. As for a class, what the reader cannot reach decides nothing.
-fn purpose(s: &Seen, p: &Purpose) -> Answer {
-    let (q, m) = (Question::Purpose, s.measured);
-    let asks = format!("{} needs {} ({})", p.title, p.needs(), p.source);
-    if real_size(s).is_some() {
-        return Answer::new(q, Verdict::Fail, format!("no use for a card that holds less than it reports: {asks}"));
-    }
-    if m.sequential_write.is_none() {
-        let why = if s.write { "too few writes were timed" } else { "writes were not measured" };
-        return Answer::new(q, Verdict::NotKnown, format!("{why}; {asks}"))
-            .todo(format!("measure them, what is overwritten is put back: {}", s.with_writes));
-    }
-    let small = |n: f64| n * super::measure::SMALL as f64;
-    let iops = |r: Option<&Rate>| r.map_or("not measured".into(), |r| format!("{:.0} a second", r.iops()));
-    let bytes = |r: Option<&Rate>| r.map_or("not measured".into(), |r| rate(r.bytes_per_second));
-    let mut limits = vec![("sequential writes", m.sequential_write.as_ref(), p.sequential_write, bytes(m.sequential_write.as_ref()))];
-    if let Some([reads, writes]) = p.random {
-        limits.push(("random writes of 4 KiB", m.random_write.as_ref(), small(writes), iops(m.random_write.as_ref())));
-        limits.push(("random reads of 4 KiB", m.random_read.as_ref(), small(reads), iops(m.random_read.as_ref())));
-    }
-    let judged: Vec<(&str, Verdict, &String)> = limits.iter().map(|(name, r, least, seen)| (*name, against(*r, *least), seen)).collect();
-    let of = |v: Verdict| judged.iter().filter(|j| j.1 == v).map(|j| format!("{} {}", j.0, j.2)).collect::<Vec<_>>().join(", ");
-    let slow_reader = m.sequential_read.is_none_or(|r| r.high < 1.25 * p.sequential_write);
-    if judged.iter().any(|j| j.1 == Verdict::Fail) {
-        let text = format!("{}: {asks}", of(Verdict::Fail));
-        if slow_reader {
-            return Answer::new(q, Verdict::NotKnown, format!("{text}; reads are no faster, so the reader may be the limit"))
-                .todo("try a faster reader");
-        }
-        return Answer::new(q, Verdict::Fail, format!("too slow: {text}")).todo("take a card of a higher class for this use");
-    }
-    if judged.iter().any(|j| j.1 == Verdict::NotKnown) {
-        return Answer::new(q, Verdict::NotKnown, format!("near the limit: {}: {asks}", of(Verdict::NotKnown)))
-            .todo("a longer check decides: --time 5m");
-    }
-    let longest = [m.sequential_write, m.random_write.filter(|_| p.writes != Writes::InOrder)].into_iter().flatten().map(|r| r.longest_ms);
-    let wait = longest.fold(0.0, f64::max);
-    // What comes in while the card does something else.
-    let buffer = Bytes(((wait / 1e3 * p.sequential_write) as u64).next_multiple_of(1024));
-    let window = Bytes(m.window[1] - m.window[0]);
-    let text = format!(
-        "{}: {asks}; the longest write took {} ms, which a buffer of {buffer} bridges. Measured within {window}: a longer recording may          be slower once a write cache is full",
-        of(Verdict::Pass),
-        three(wait)
-    );
-    Answer::new(q, Verdict::Pass, text)
-}
-
-fn weight(v: Verdict) -> u8 {
-    match v {
-        Verdict::Pass => 0,
-        Verdict::NotKnown => 1,
-        Verdict::Fail => 2,
-    }
-}
-
-/// One class against what was measured: a limit that the reader itself cannot reach decides nothing.
-fn class(c: &Class, m: &Measured) -> (Verdict, String) {
-    let mut limits = vec![(
-        "sequential write",
-        against(m.sequential_write.as_ref(), c.sequential_write),
-        format!("{:.0} MB/s", c.sequential_write / 1e6),
-    )];
-    if let Some([reads, writes]) = c.random {
-        let of = |n: f64| n * super::measure::SMALL as f64;
-        limits.push(("random write", against(m.random_write.as_ref(), of(writes)), format!("{writes:.0} IOPS")));
-        limits.push(("random read", against(m.random_read.as_ref(), of(reads)), format!("{reads:.0} IOPS")));
-    }
-    let slow_reader = m.sequential_read.is_none_or(|r| r.high < 1.25 * c.sequential_write);
-    let failed: Vec<String> = limits.iter().filter(|l| l.1 == Verdict::Fail).map(|l| format!("{} below {}", l.0, l.2)).collect();
-    if !failed.is_empty() && c.queued && limits[0].1 != Verdict::Fail {
-        return (Verdict::NotKnown, format!("{} is measured with the command queue, which was not used", c.name));
-    }
-    if !failed.is_empty() && slow_reader {
-        return (
-            Verdict::NotKnown,
-            format!("{} cannot be decided: reads are no faster than the limit, so the reader may be the limit", c.name),
-        );
-    }
-    if !failed.is_empty() {
-        return (Verdict::Fail, format!("below {}: {}", c.name, failed.join(", ")));
-    }
-    if limits.iter().all(|l| l.1 == Verdict::Pass) {
-        return (Verdict::Pass, format!("as {} asks", c.name));
-    }
-    let open: Vec<&str> = limits.iter().filter(|l| l.1 == Verdict::NotKnown).map(|l| l.0).collect();
-    (Verdict::NotKnown, format!("{} is not decided for want of {}", c.name, open.join(" and ")))
 }
 
 fn health(s: &Seen) -> Answer {

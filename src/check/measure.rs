@@ -4,13 +4,14 @@
 //! All that is written carries its own address and the number of the pass, so that each wrong sector says what became of it: the old
 //! content, another sector's, zeros, or something that differs from reading to reading.
 
+mod measured;
+
 use crate::device::fill::read_stamp;
 use crate::device::{Access, Device, DeviceError, Fill, Op, Result};
 use crate::units::{KIB, MIB, Nanos, SECTOR};
-use nandscope_stats::student_975;
+pub use measured::{Fates, Later, Measured, Rate};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,141 +42,6 @@ const AFTER: Nanos = Nanos(5_000_000_000);
 const AGAIN: usize = 64;
 /// Places all over the card that are read once.
 const PLACES: usize = 512;
-
-/// A rate with its bounds at 95 %, as bytes a second.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Rate {
-    pub requests: usize,
-    /// Bytes of one request.
-    pub len: u64,
-    pub bytes_per_second: f64,
-    pub low: f64,
-    pub high: f64,
-    /// The longest request, in ms.
-    pub longest_ms: f64,
-}
-
-impl Rate {
-    /// From the times of requests of one length; none from fewer than four groups.
-    fn of(len: u64, took: &[Nanos]) -> Option<Rate> {
-        let groups: Vec<f64> = took.chunks_exact(GROUP).map(|g| g.iter().map(|t| t.secs()).sum()).collect();
-        let n = groups.len() as f64;
-        let mean = groups.iter().sum::<f64>() / n;
-        if groups.len() < 4 || mean <= 0.0 {
-            return None;
-        }
-        let spread = (groups.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-        let half = spread / n.sqrt() * student_975(groups.len());
-        let rate = |seconds: f64| (len * GROUP as u64) as f64 / seconds;
-        let longest_ms = took.iter().map(|t| t.millis()).fold(0.0, f64::max);
-        // A card cannot be faster than its fastest group.
-        let fastest = groups.iter().copied().fold(f64::INFINITY, f64::min);
-        Some(Rate {
-            requests: took.len(),
-            len,
-            bytes_per_second: rate(mean),
-            low: rate(mean + half),
-            high: rate((mean - half).max(fastest)),
-            longest_ms,
-        })
-    }
-
-    /// Requests a second.
-    pub fn iops(&self) -> f64 {
-        self.bytes_per_second / self.len as f64
-    }
-}
-
-/// What became of pieces of 4 KiB that were written.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Fates {
-    /// Pieces read back.
-    pub read: u64,
-    pub kept: u64,
-    /// Show what was there before the last write.
-    pub old: u64,
-    pub zeros: u64,
-    pub ones: u64,
-    /// Show another place: where, and which.
-    pub another: Vec<(u64, u64)>,
-    /// Neither of these.
-    pub garbage: u64,
-    /// Pieces read three times that differed; on a card that was not written, too.
-    pub changing: u64,
-    /// Pieces read three times.
-    pub read_again: u64,
-}
-
-impl Fates {
-    /// Pieces that do not show what was written last.
-    pub fn lost(&self) -> u64 {
-        self.old + self.zeros + self.ones + self.another.len() as u64 + self.garbage
-    }
-}
-
-/// Everything measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Measured {
-    /// First and last byte of the window.
-    pub window: [u64; 2],
-    pub sequential_write: Option<Rate>,
-    pub random_write: Option<Rate>,
-    pub random_read: Option<Rate>,
-    pub sequential_read: Option<Rate>,
-    pub fates: Fates,
-    /// Places that could not be read, ascending.
-    pub unreadable: Vec<u64>,
-    /// The last place that could be read.
-    pub highest_read: u64,
-    /// Places that could not be written, ascending.
-    pub unwritable: Vec<u64>,
-    pub reads: u64,
-    pub writes: u64,
-    /// Places all over the card that were read, and where the last one lies.
-    pub places: usize,
-    /// The target keeps no content that could be read back.
-    pub no_content: bool,
-    /// Ctrl-C, or the card was gone.
-    pub ended: Option<String>,
-    /// What lies beside small discards; none where no discard was tried.
-    pub beside_discards: Option<Fates>,
-    /// What was to be tried, and there was no time for it.
-    pub untried: Option<&'static str>,
-    /// What was written all over the card, as it reads after everything else was written.
-    pub later: Later,
-    /// What was flushed and what was not, after the card was taken out and put in again.
-    pub reinserted: Option<[Fates; 2]>,
-    /// Bytes written and acknowledged.
-    pub written: u64,
-}
-
-/// Places that showed what was written there soon afterwards, and what they show at the end.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Later {
-    pub kept: Vec<u64>,
-    pub lost: Vec<u64>,
-    /// Bytes written in between.
-    pub after: u64,
-    /// The card was taken out in between.
-    pub reinserted: bool,
-}
-
-impl Later {
-    /// Where the flash of a card ends that hid it for a while: all places behind some byte are lost, more than one, and none before it.
-    pub fn end(&self) -> Option<u64> {
-        let (kept, lost) = (self.kept.iter().max()?, self.lost.iter().min()?);
-        (self.lost.len() > 1 && kept < lost).then_some(kept + SMALL)
-    }
-}
-
-impl Measured {
-    /// Where the flash ends that can be read: several places cannot, nothing behind the first of them can, and all before it can.
-    pub fn unreadable_end(&self) -> Option<u64> {
-        let first = *self.unreadable.iter().min()?;
-        // One bad place at the end is a bad place; a border shows at many.
-        (self.unreadable.len() >= 3 && self.highest_read < first && self.highest_read > 0).then_some(self.highest_read + SMALL)
-    }
-}
 
 /// What to do, in which bounds.
 pub struct Task<'a> {

@@ -1,0 +1,289 @@
+//! What a survey shows on a terminal: lists, lots, charts, one record.
+
+use super::super::UNDECIDED;
+use super::{ChartArgs, Part};
+use crate::survey::record::Record;
+use crate::survey::{Row, Survey, chart};
+use crate::units::{date_text, three};
+use anyhow::bail;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Cards that a list prints unless more are asked for.
+const PAGE: usize = 50;
+
+pub(super) fn list(s: &mut Survey, conditions: &[String], part: &Part) -> anyhow::Result<ExitCode> {
+    let most = part.limit.or((!part.all && !part.json).then_some(PAGE));
+    let (rows, count) = s.list(conditions, most, part.json)?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    if part.json {
+        for r in &rows {
+            let v = serde_json::json!({ "id": r.id, "name": r.name, "maker": r.maker, "kind": r.kind, "capacity": r.capacity, "format": r.format,
+                "lot": r.lot, "host": r.host, "erase_block": r.erase_block, "open_aus_linear": r.open_linear, "open_aus_random": r.open_random, "summary": r.summary, "flags": r.flags,
+                "counterfeit": r.counterfeit, "real_capacity": r.real });
+            writeln!(out, "{v}")?;
+        }
+    } else {
+        writeln!(
+            out,
+            "{:<29}{:<34}{:<10}{:<10}{:<12}{:<13}{:<13}FROM",
+            "ID", "NAME", "SIZE", "REAL", "ERASE BLOCK", "OPEN LINEAR", "OPEN RANDOM"
+        )?;
+        for r in &rows {
+            line(&mut out, r)?;
+        }
+        let cards = if count == 1 { "card" } else { "cards" };
+        match count.saturating_sub(rows.len()) {
+            0 => writeln!(out, "{count} {cards}")?,
+            more => writeln!(out, "{} of {count} {cards}; {more} more with --all, or with --limit N", rows.len())?,
+        }
+        if conditions.iter().any(|c| crate::survey::of_benchmark(c)) {
+            hosts_of(&mut out, &rows)?;
+        }
+    }
+    out.flush()?;
+    Ok(if count == 0 { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS })
+}
+
+/// That a figure was measured on several hosts: it is of the host as well as of the card.
+fn hosts_of(out: &mut impl Write, rows: &[Row]) -> std::io::Result<()> {
+    let mut hosts: Vec<(&str, usize)> = vec![];
+    for r in rows {
+        match hosts.iter_mut().find(|h| h.0 == r.host) {
+            Some(h) => h.1 += 1,
+            None => hosts.push((&r.host, 1)),
+        }
+    }
+    if hosts.len() < 2 {
+        return Ok(());
+    }
+    let all: Vec<String> = hosts.iter().map(|(h, n)| format!("{} ({n})", chart::host_name(h))).collect();
+    writeln!(out, "measured on {} hosts, which are not comparable: {}; choose one with host=...", hosts.len(), all.join(", "))
+}
+
+/// A value of a card: which lot it is of, the value, and how it is shown.
+type OfLot = (usize, f64, String);
+
+/// One table a figure: a line a lot.
+pub(super) fn by_lot(s: &mut Survey, conditions: &[String]) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout();
+    let (rows, _) = s.list(conditions, None, false)?;
+    let facts = s.facts()?;
+    let mut lots: Vec<&str> = rows.iter().map(|r| r.lot.as_str()).filter(|l| !l.is_empty()).collect();
+    lots.sort_unstable();
+    lots.dedup();
+    if lots.is_empty() {
+        bail!("no card has a lot; `survey add --lot NAME` gives it one");
+    }
+    // Key and host of a figure; a finding is of no host.
+    let mut figures: std::collections::BTreeMap<(bool, String, String), Vec<OfLot>> = Default::default();
+    let mut cards = vec![0; lots.len()];
+    for r in &rows {
+        let Some(lot) = lots.iter().position(|l| *l == r.lot) else { continue };
+        cards[lot] += 1;
+        for f in facts.get(&r.id).into_iter().flatten().filter(|f| !f.flagged && !f.bound && (f.confidence >= 0.75)) {
+            let found = !f.key.contains('-');
+            let host = if found { String::new() } else { chart::host_name(&r.host).to_string() };
+            figures.entry((found, f.key.clone(), host)).or_default().push((lot, f.value, f.shown.clone()));
+        }
+    }
+    for (lot, n) in lots.iter().zip(&cards) {
+        writeln!(out, "lot {lot}: {n} {}", if *n == 1 { "card" } else { "cards" })?;
+    }
+    let both = |all: &[OfLot]| all.iter().any(|a| a.0 != all[0].0);
+    for ((_, key, host), all) in figures.iter().filter(|(_, all)| both(all)) {
+        let on = if host.is_empty() { String::new() } else { format!(", on {host}") };
+        writeln!(
+            out,
+            "\n{key}{on}\n  {:<16}{:>6}  {:>14}  {:>14}  {:>14}  {:>10}",
+            "LOT", "CARDS", "MEDIAN", "LOWEST", "HIGHEST", "x FIRST"
+        )?;
+        let mut base = None;
+        for (i, lot) in lots.iter().enumerate() {
+            let mut of: Vec<&OfLot> = all.iter().filter(|a| a.0 == i).collect();
+            if of.is_empty() {
+                continue;
+            }
+            of.sort_by(|a, b| a.1.total_cmp(&b.1));
+            // Of an even number the lower of the two in the middle: a value that some card has.
+            let (mid, low, high) = (of[(of.len() - 1) / 2], of[0], of[of.len() - 1]);
+            let ratio = mid.1 / *base.get_or_insert(mid.1);
+            let ratio = if ratio.is_finite() { three(ratio) } else { "-".into() };
+            writeln!(out, "  {lot:<16}{:>6}  {:>14}  {:>14}  {:>14}  {ratio:>10}", of.len(), mid.2, low.2, high.2)?;
+        }
+    }
+    if !figures.values().any(|all| both(all)) {
+        writeln!(out, "\nno figure that two lots have")?;
+        return Ok(ExitCode::from(UNDECIDED));
+    }
+    writeln!(out, "\nWhether two lots differ by more than chance: `nandscope survey compare lot={} --against lot=...`", lots[0])?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn draw(s: &mut Survey, a: &ChartArgs) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout();
+    let keys = chart::keys(s)?;
+    if a.figure.as_deref() == Some("list") {
+        for (key, n) in &keys {
+            writeln!(out, "{key:<48} {n} cards")?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let first = || keys.iter().find(|k| k.0.contains("write")).or(keys.first()).map(|k| k.0.clone());
+    let Some(key) = a.figure.clone().or_else(first) else { bail!("no rate is known of three cards or more") };
+    let charts = chart::charts(s, &key, &a.conditions, a.host.as_deref())?;
+    let drawn = charts.iter().filter(|c| !c.points.is_empty()).count();
+    if let (Some(to), Some(c)) = (&a.svg, charts.first().filter(|c| !c.points.is_empty())) {
+        let text = crate::report::svg::file(&c.figure());
+        out.flush()?;
+        super::super::write_text(to, &text)?;
+        if drawn > 1 {
+            eprintln!("nandscope: the picture is of {}; choose another of {drawn} hosts with --host", chart::host_name(&c.host));
+        }
+        if to.as_os_str() == "-" {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    for (i, c) in charts.iter().enumerate() {
+        if i > 0 {
+            writeln!(out)?;
+        }
+        one_host(&mut out, c)?;
+    }
+    if charts.is_empty() {
+        writeln!(out, "0 cards")?;
+    }
+    if charts.len() > 1 {
+        writeln!(out, "\n{} hosts: each by itself, as a rate is of the host as well as of the card", charts.len())?;
+    }
+    let shown = charts.iter().any(|c| c.trend().is_some_and(|t| t.p <= 0.05));
+    Ok(if shown { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
+}
+
+/// Cards that a chart lists one by one at most.
+const LISTED: usize = 24;
+
+/// What a chart of one host shows, says, and leaves out.
+fn one_host(out: &mut impl Write, c: &chart::Chart) -> std::io::Result<()> {
+    let f = c.figure();
+    if c.points.is_empty() {
+        writeln!(out, "{}", f.title)?;
+    } else {
+        for l in crate::report::plot::braille(&f, super::super::width().min(100), 10) {
+            writeln!(out, "{l}")?;
+        }
+    }
+    let all: Vec<&chart::Point> = c.points.iter().chain(&c.unsized_cards).filter(|p| !p.flagged).collect();
+    if (1..=LISTED).contains(&all.len()) {
+        let priced = all.iter().any(|p| p.price.is_some());
+        let per = if priced { format!("  {:>12}  {:>20}", "PRICE", "RATE PER PRICE") } else { String::new() };
+        writeln!(out, "\n{:<42}{:>12}  {:>12}{per}", "CARD", "SIZE", "RATE")?;
+        for p in &all {
+            let size = if p.capacity > 0 { crate::report::terminal::size(p.capacity) } else { "-".into() };
+            let model = if p.simulated && !p.name.starts_with("sim:") { " (simulated)" } else { "" };
+            let several = if p.entries > 1 { format!(" (median of {})", p.entries) } else { String::new() };
+            let cost = p.price.as_ref().map_or("-".to_string(), |(v, code)| format!("{v} {code}"));
+            let rate = chart::Chart::per_price(p).map_or("-".to_string(), |(r, code)| format!("{} {}/{code}", three(r), c.unit));
+            let per = if priced { format!("  {cost:>12}  {rate:>20}") } else { String::new() };
+            let name = cut(&p.name, 40usize.saturating_sub(model.len() + several.len()));
+            writeln!(out, "{:<42}{size:>12}  {:>12}{per}", format!("{name}{model}{several}"), format!("{} {}", three(p.value), c.unit))?;
+        }
+    }
+    if !c.makers().is_empty() {
+        writeln!(out, "\n{:<24}{:>6}  {:>12}  {:>12}  {:>12}", "MAKER", "CARDS", "MEDIAN", "LOWEST", "HIGHEST")?;
+    }
+    for m in c.makers() {
+        let v = m.values.map(|v| format!("{} {}", three(v), c.unit));
+        let name = if m.name.is_empty() { "not known" } else { m.name.as_str() };
+        writeln!(out, "{name:<24}{:>6}  {:>12}  {:>12}  {:>12}", m.cards, v[0], v[1], v[2])?;
+    }
+    for p in c.points.iter().chain(&c.unsized_cards).filter(|p| p.flagged) {
+        writeln!(out, "left out: {} ({} {}), which contradicts another figure of its entry", p.name, three(p.value), c.unit)?;
+    }
+    for p in c.unsized_cards.iter().filter(|p| !p.flagged) {
+        writeln!(out, "without a size: {} ({} {}), not in the chart; add it with --size", p.name, three(p.value), c.unit)?;
+    }
+    writeln!(out, "\n{}: {}", chart::host_name(&c.host), c.says())
+}
+
+fn cut(t: &str, n: usize) -> String {
+    if t.chars().count() > n { format!("{}…", t.chars().take(n.max(1) - 1).collect::<String>()) } else { t.to_string() }
+}
+
+fn line(out: &mut impl Write, r: &Row) -> std::io::Result<()> {
+    let dash = |t: &str| if t.is_empty() { "-".to_string() } else { t.to_string() };
+    let size = r.capacity.map_or("-".into(), crate::report::terminal::size);
+    let real = r.real.map_or("-".into(), crate::report::terminal::size);
+    let flag = match (r.flags > 0, r.bare) {
+        _ if r.counterfeit == Some(true) => " (COUNTERFEIT)",
+        (true, _) => " (flagged)",
+        (false, true) => " (without figures)",
+        _ => "",
+    };
+    writeln!(
+        out,
+        "{:<29}{:<34}{size:<9} {real:<9} {:<12}{:<13}{:<13}{}{flag}",
+        r.id,
+        cut(&r.name, 32),
+        dash(&r.erase_block),
+        dash(&r.open_linear),
+        dash(&r.open_random),
+        r.format
+    )
+}
+
+pub(super) fn show(r: &Record, json: bool) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout();
+    if json {
+        writeln!(out, "{}", serde_json::to_string(r)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (c, s) = (&r.card, &r.source);
+    if let Some(c) = r.counterfeit() {
+        writeln!(out, "{}: {}\n", c.word().to_uppercase(), c.sizes())?;
+    }
+    writeln!(out, "{}  {}", r.id, c.name)?;
+    let pairs = [
+        ("maker", c.maker.clone()),
+        ("part number", c.part.clone()),
+        ("identity", c.ids.clone()),
+        ("kind", c.kind.clone()),
+        ("size", c.capacity.map(crate::report::terminal::size)),
+        ("made", c.made.clone()),
+        ("price", c.price.clone()),
+        ("lot", c.lot.clone()),
+        ("from", Some(format!("{}, {}", s.format, s.file))),
+        ("measured with", s.tool.clone()),
+        ("measured", s.measured.map(date_text)),
+        ("host", s.host.clone()),
+        ("seed", s.seed.map(|n| n.to_string())),
+        ("card is", s.simulated.then(|| "simulated".to_string())),
+        ("published", s.citation.clone()),
+        ("address", s.url.clone()),
+        ("added", (r.added > 0).then(|| date_text(r.added))),
+        ("sha256", (!s.sha256.is_empty()).then(|| s.sha256.clone())),
+    ];
+    for (k, v) in pairs.iter().filter_map(|(k, v)| Some((k, v.as_ref()?))) {
+        writeln!(out, "  {k:<15}{v}")?;
+    }
+    if !r.findings.0.is_empty() {
+        use crate::report::terminal::{Dress, findings_text};
+        writeln!(out, "\n{}", findings_text(&r.findings, &[], &[], Dress { details: false, ..Dress::default() }).trim_end())?;
+    }
+    if !r.metrics.is_empty() {
+        writeln!(out)?;
+    }
+    for m in &r.metrics {
+        let passes = if m.passes.is_empty() { String::new() } else { format!(" ({} of {} passes)", m.over.word(), m.passes.len()) };
+        writeln!(out, "{:<30}{:<24}{} {}{passes}", m.name, m.conditions, three(m.value), m.unit)?;
+    }
+    for (title, lines) in [("Flags", &r.flags), ("Notes", &r.notes)] {
+        if !lines.is_empty() {
+            writeln!(out, "\n{title}")?;
+        }
+        for l in lines {
+            writeln!(out, "  - {l}")?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
