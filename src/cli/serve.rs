@@ -84,10 +84,13 @@ pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
         if out.swap(false, Ordering::Relaxed) {
             served.reinsert();
         }
+        // What the kernel did not grant is of interest, but nothing to act on.
         for w in served.warnings().iter().skip(warned) {
-            line.end();
-            eprintln!("nandscope: {w}");
             warned += 1;
+            if !(a.quiet && w.starts_with("note: ")) {
+                line.end();
+                eprintln!("nandscope: {w}");
+            }
         }
     }
     line.end();

@@ -38,10 +38,9 @@ pub fn read_table_again(fd: BorrowedFd<'_>) -> io::Result<()> {
 /// # Errors
 /// `EPERM` without CAP_SYS_NICE and without a fitting RLIMIT_RTPRIO.
 pub fn fifo(priority: i32) -> io::Result<()> {
-    // SAFETY: plain numbers, of which other C libraries have more.
-    let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
-    param.sched_priority = priority;
+    // The kernel's own call and its parameter block of one number: musl has no such function.
+    let param: libc::c_int = priority;
     // SAFETY: pid 0 is the calling thread; the parameter block is valid for the length of the call.
-    let rc = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &param) };
+    let rc = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const param) };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -177,7 +177,7 @@ impl CardFile {
 fn rights() -> Realtime {
     let mut got = realtime();
     if let Err(e) = rustix::process::configure_io_flusher_behavior(true) {
-        got.denied.push(format!("IO-flusher state ({e}); see that memory does not run short"));
+        got.denied.push(format!("IO-flusher state ({e}): a host short of memory may wait for this device for ever"));
     }
     got
 }

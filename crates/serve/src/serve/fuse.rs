@@ -127,7 +127,7 @@ impl Served {
     /// request.
     pub fn warnings(&self) -> Vec<String> {
         let denied = self.granted.get().map(|g| g.denied.clone()).unwrap_or_default();
-        self.device.warnings.iter().cloned().chain(denied.into_iter().map(|d| format!("not granted: {d}"))).collect()
+        self.device.warnings.iter().cloned().chain(denied.into_iter().map(|d| format!("note: not granted: {d}"))).collect()
     }
 
     /// Asks the kernel to detach the device and says who uses it still; it is served until they are gone.
