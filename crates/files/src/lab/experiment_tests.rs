@@ -5,6 +5,9 @@ use crate::device::SimDevice;
 use crate::units::{KIB, Nanos};
 use nandscope_sim::{Model, cards};
 
+#[path = "../../../../tests/common/skip.rs"]
+mod skip;
+
 fn card(name: &str, more: &str) -> Shared<SimDevice> {
     let text = format!("{}\n{more}", cards::text(name).unwrap());
     Shared::new(SimDevice::new(&Model::parse(&text, name).unwrap(), 1).with_content())
@@ -37,7 +40,8 @@ fn lab(device: &Shared<SimDevice>, s: &Settings, size: u64) -> (Lab, Result<()>)
 /// P10, P11: the shape of the Pocket PC page comes out of how the card and its host work, whatever the seed.
 #[test]
 fn the_pocket_pc_page_in_shape() {
-    std::thread::scope(|all| [1, 2, 5, 8, 11].map(|seed| all.spawn(move || pocket_pc_page(seed))).map(|t| t.join().unwrap()));
+    let seeds: &[u64] = if skip::short("the Pocket PC page with seeds 5, 8 and 11") { &[1, 2] } else { &[1, 2, 5, 8, 11] };
+    std::thread::scope(|all| seeds.iter().for_each(|&seed| drop(all.spawn(move || pocket_pc_page(seed)))));
 }
 
 fn pocket_pc_page(seed: u64) {
