@@ -344,7 +344,8 @@ mod tests {
         fs::write(&file, "name = 7").unwrap();
         let path = file.to_str().unwrap();
         for (text, says) in [
-            ("sim:no-such", "usb-stick"),
+            ("sim:no-such", "'nandscope cards' lists the built-in ones"),
+            ("sim:no-such", "sim:random?seed=7"),
             ("sim:no-such", "sim:PATH.toml"),
             ("sim:usb-stik", "did you mean sim:usb-stick?"),
             ("usb-stik", "did you mean sim:usb-stick?"),
