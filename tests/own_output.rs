@@ -102,3 +102,44 @@ fn write_alignment_is_spoken_of_as_writes() {
         assert!(said.contains("unreliable"), "{said}");
     }
 }
+
+/// Whoever reads JSON of this program sees from its first object what it is.
+#[test]
+fn every_json_names_its_form() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+    let (report, image) = (path("report.json"), path("card.img"));
+    std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let run = |line: &str| {
+        let line = line.replace("REPORT", &report).replace("IMAGE", &image);
+        let out = std::process::Command::new(env!("CARGO_BIN_EXE_nandscope")).args(line.split(' ')).output().unwrap();
+        (String::from_utf8(out.stdout).unwrap(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    run("probe sim:flashbench-readme -q --json REPORT");
+    for line in [
+        "list --json",
+        "cards show null --json",
+        "identify sim:toshiba-emmc --json",
+        "probe sim:flashbench-readme --read-only -q --json",
+        "infer REPORT --json",
+        "report REPORT --json",
+        "compare REPORT REPORT --json",
+        "check sim:null --read-only -q --json",
+        "layout plan sim:flashbench-readme --for camera --report REPORT --json",
+        "layout audit IMAGE --json",
+        "layout check REPORT --start 1MiB --json",
+        "layout prove sim:chan-sdc-512mb --rounds 3 --file 32KiB -q --json",
+        "format IMAGE --dry-run --json",
+        "erase sim:null --region 4MiB..5MiB -q --json",
+        "sim null --pattern random-write-4k --requests 10 -q --json",
+        "bench sim:null --file 64KiB -q --json",
+        "ab sim:null --b split=8KiB --pairs 8 -q --json",
+        "partitions sim:null --part 0..64MiB --time 1s -q --json",
+    ] {
+        let (said, error) = run(line);
+        let value: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|e| panic!("{line}: {e}: {said} {error}"));
+        let one = value.as_array().map_or(Some(&value), |all| all.first());
+        let schema = one.map_or("nandscope-device/1", |o| o["schema"].as_str().unwrap_or("none"));
+        assert!(schema.starts_with("nandscope-") && schema.contains('/'), "{line}: {schema}: {said}");
+    }
+}

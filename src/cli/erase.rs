@@ -113,7 +113,10 @@ pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
     }
     let state = if done.stopped || done.left > 0 { CardState::Unknown } else { a.how.state() };
     if a.json {
-        say!("{}", serde_json::json!({ "region": [region.start, region.end], "unit": order.unit, "done": done, "state": state }));
+        say!(
+            "{}",
+            serde_json::json!({ "schema": "nandscope-erase/1", "region": [region.start, region.end], "unit": order.unit, "done": done, "state": state })
+        );
     } else {
         say!("discarded {}, filled {}, state now: {state}", Bytes(done.discarded), Bytes(done.filled));
         if done.left > 0 {

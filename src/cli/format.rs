@@ -180,6 +180,7 @@ fn json(l: &Layout, notes: &[String], written: bool) -> serde_json::Value {
     let v = &l.volume;
     let base = l.options.offset + l.start();
     serde_json::json!({
+        "schema": "nandscope-format/1",
         "written": written,
         "filesystem": v.kind.to_string(),
         "partition": l.partition.map(|p| serde_json::json!({ "start": p.start, "size": p.size, "type": p.kind })),

@@ -61,7 +61,7 @@ pub struct IdentifyArgs {
     #[arg(long, value_enum, conflicts_with_all = ["target", "dump"])]
     pub bus: Option<Bus>,
     /// Write everything as JSON to this file; - for standard output instead of the text
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
     /// Show serial numbers (left out otherwise, also inside the CID)
     #[arg(long)]
@@ -79,7 +79,7 @@ pub fn run(args: IdentifyArgs) -> anyhow::Result<ExitCode> {
     }
     let declared = if args.show_serial { declared } else { declared.without_serial() };
     let to_stdout = match &args.json {
-        Some(path) => super::write_text(path, &(serde_json::to_string_pretty(&declared)? + "\n"))?,
+        Some(path) => super::write_text(path, &format!("{:#}\n", super::form("nandscope-identify/1", &declared)))?,
         None => false,
     };
     if !to_stdout {

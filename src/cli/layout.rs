@@ -179,7 +179,7 @@ fn audit_target(a: AuditArgs) -> anyhow::Result<ExitCode> {
         audit.faults.extend(beyond(&audit.disk, &c));
     }
     if a.json {
-        say!("{}", serde_json::json!(audit));
+        say!("{}", super::form("nandscope-layout-audit/1", &audit));
     } else {
         print_audit(&a.target, &audit, &notes);
     }
@@ -276,7 +276,7 @@ fn plan_target(a: PlanArgs) -> anyhow::Result<ExitCode> {
     let runs = evidence.as_ref().map_or(&[][..], |e| &e.runs);
     p.notes.extend(driver(&findings, runs).into_iter().map(|rule| format!("for a driver: {rule}")));
     if a.json {
-        let mut value = serde_json::json!(p);
+        let mut value = super::form("nandscope-layout-plan/1", &p);
         if let Some(fake) = fake {
             value["counterfeit"] = fake.into();
         }
@@ -338,7 +338,7 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     if a.json {
         say!(
             "{}",
-            serde_json::json!({ "target": id, "state": state, "work": work, "outcomes": outcomes, "notes": notes, "differ": differ })
+            serde_json::json!({ "schema": "nandscope-layout-prove/1", "target": id, "state": state, "work": work, "outcomes": outcomes, "notes": notes, "differ": differ })
         );
     } else {
         print_outcomes(&outcomes, &work);
@@ -384,7 +384,7 @@ fn check_starts(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let e = evidence::load(&a.report)?;
     let all: Vec<_> = a.start.iter().map(|s| check(s.0, &e.findings)).collect();
     if a.json {
-        say!("{}", serde_json::json!(all));
+        say!("{}", super::form("nandscope-layout-check/1", &all));
     } else {
         for c in &all {
             let word = match c.answer {

@@ -22,8 +22,7 @@ pub fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     let all = list(&Sys::default());
     let mut out = std::io::stdout().lock();
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &all)?;
-        writeln!(out)?;
+        writeln!(out, "{:#}", super::form("nandscope-device/1", &all))?;
     } else {
         out.write_all(table(&all).as_bytes())?;
     }

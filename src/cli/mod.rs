@@ -237,6 +237,19 @@ pub fn main() -> ExitCode {
     })
 }
 
+/// What is written as JSON, with the name of its form as a field: of a list in each of its objects.
+fn form(schema: &str, value: &impl serde::Serialize) -> serde_json::Value {
+    let mut value = serde_json::json!(value);
+    let objects = match &mut value {
+        serde_json::Value::Array(all) => all.iter_mut().collect(),
+        one => vec![one],
+    };
+    objects.into_iter().filter_map(serde_json::Value::as_object_mut).for_each(|o| {
+        o.insert("schema".into(), schema.into());
+    });
+    value
+}
+
 /// Writes a result as JSON where that is asked for, whole or not at all. True where it went to standard output, so that nothing else may.
 fn write_json(to: Option<&Path>, value: &impl serde::Serialize) -> anyhow::Result<bool> {
     let Some(path) = to else { return Ok(false) };

@@ -139,7 +139,7 @@ struct CompareArgs {
     #[arg(long, value_name = "WHAT", value_parser = ["lot"], conflicts_with_all = ["against", "json"])]
     by: Option<String>,
     /// Write the comparison as JSON to a file, or to standard output with '-'
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
 }
 
