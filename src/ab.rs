@@ -44,7 +44,7 @@ impl Load {
     pub fn access(self) -> &'static str {
         match self {
             Load::Unaligned => "an unaligned write",
-            Load::Linear => "a linear write",
+            Load::Linear => "a sequential write",
             Load::Random => "a random write",
             Load::Read => "a random read",
         }

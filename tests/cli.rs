@@ -68,7 +68,7 @@ fn screen(command: &str, text: &str) -> String {
 fn the_first_answer_is_shown_as_printed() {
     const PROBE: &str = "probe sim:flashbench-readme";
     holds("docs/pictures/probe.svg", &screen(PROBE, &printed(PROBE)));
-    let left_out = ["time of one linear write", "time of a write, N AUs interleaved"];
+    let left_out = ["time of one sequential write", "time of a write, N erase blocks interleaved"];
     let details = printed(&format!("{PROBE} --details"));
     let (shown, others): (Vec<&str>, Vec<&str>) = details.split("\n\n").partition(|p| !left_out.iter().any(|l| p.starts_with(l)));
     assert_eq!(others.len(), 3, "{details}");

@@ -51,6 +51,58 @@ fn literals(source: &str) -> String {
     out
 }
 
+/// Words that the field does not use, or that say less than another one. Each is followed by the one to take.
+const BANNED: [(&str, &str); 22] = [
+    ("surely", "with high confidence"),
+    ("foretell", "predict"),
+    ("foretold", "predicted"),
+    ("foretells", "predicts"),
+    ("in turn", "interleaved, round robin"),
+    ("closing an AU", "a merge"),
+    ("closes an AU", "incurs a merge"),
+    ("linear order", "sequential order"),
+    ("linear writes", "sequential writes"),
+    ("linear write", "sequential write"),
+    ("throws out", "evicts"),
+    ("stays open", "is kept open"),
+    ("stay open", "are kept open"),
+    ("piece of the map", "translation page"),
+    ("pieces of the map", "translation pages"),
+    ("access unit", "multi-plane page"),
+    ("access units", "multi-plane pages"),
+    ("wraps round", "wraparound"),
+    ("gathers", "coalesces, collects"),
+    ("dear", "expensive, slow"),
+    ("pays for", "is slow, incurs a merge"),
+    ("cannot be told", "cannot be distinguished, is not known"),
+];
+
+/// Banned words of a text, as words of their own.
+fn banned(text: &str) -> Vec<String> {
+    let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let alone = |at: usize, word: &str| {
+        !text[..at].chars().next_back().is_some_and(part) && !text[at + word.len()..].chars().next().is_some_and(part)
+    };
+    let all = BANNED.iter().flat_map(|(word, better)| text.match_indices(word).map(move |(at, _)| (at, *word, *better)));
+    all.filter(|(at, word, _)| alone(*at, word)).map(|(_, word, better)| format!("\"{word}\": {better}")).collect()
+}
+
+#[test]
+fn words_of_the_field_are_used() {
+    assert_eq!(banned("two AUs in turn; it return turns, a dear-bought linear write").len(), 2);
+    let mut wrong = vec![];
+    let sources = files(Path::new("src"), &["rs"]).into_iter().chain(files(Path::new("crates"), &["rs"]));
+    let shipped = |p: &PathBuf| p.components().any(|c| c.as_os_str() == "src") && !p.to_string_lossy().contains("_tests");
+    for path in sources.filter(shipped) {
+        wrong.extend(banned(&literals(&fs::read_to_string(&path).unwrap())).iter().map(|w| format!("{}: {w}", path.display())));
+    }
+    let pages = ["README.md", "FORMATS.md", "CONTRIBUTING.md", "SECURITY.md"].map(PathBuf::from);
+    for path in files(Path::new("docs"), &["md"]).into_iter().chain(pages) {
+        wrong.extend(banned(&fs::read_to_string(&path).unwrap()).iter().map(|w| format!("{}: {w}", path.display())));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 #[test]
 fn identifiers_are_recognised() {
     assert_eq!(identifiers("once a card thrashes (Q1), as G14 says; (C17)."), ["Q1", "G14", "C17"]);

@@ -139,7 +139,7 @@ fn capacity(s: &Seen) -> Answer {
             let sign = if open { "no sign of less than it reports, but the test did not finish: " } else { "" };
             Answer::new(q, Verdict::NotKnown, format!("{sign}{why}")).todo(format!("test the capacity alone: {}", s.with_writes))
         }
-        None => Answer::new(q, Verdict::NotKnown, "only writing and reading back can tell; all of the card can be addressed".to_string())
+        None => Answer::new(q, Verdict::NotKnown, "only writing and reading back can decide; all of the card can be addressed".to_string())
             .todo(format!("test it with writes, which are put back afterwards: {}", s.with_writes)),
     }
 }
@@ -365,5 +365,5 @@ fn partitions(s: &Seen) -> Answer {
         return Answer::new(q, Verdict::Pass, format!("{at}, on boundaries of {}: fine", Bytes(grid.unit)));
     }
     let text = format!("{at}; not on boundaries of {}, which may cost nothing on this card", Bytes(grid.unit));
-    Answer::new(q, Verdict::NotKnown, text).todo("nandscope layout audit tells what it costs")
+    Answer::new(q, Verdict::NotKnown, text).todo("nandscope layout audit gives its cost")
 }

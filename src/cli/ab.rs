@@ -47,7 +47,7 @@ pub struct AbArgs {
     /// The other one
     #[arg(long, value_name = "SETTING")]
     b: Setting,
-    /// What the trials do: unaligned, linear, random (writes) or read
+    /// What the trials do: unaligned, linear (sequential), random (writes) or read
     #[arg(long, default_value = "unaligned")]
     load: Load,
     /// Size of one access (not of unaligned ones: those have 1 to 24 sectors)

@@ -30,7 +30,7 @@ pub struct BenchArgs {
     /// Bytes that one write takes; several sizes are run one after the other
     #[arg(long, value_name = "SIZE", value_delimiter = ',', default_value = "100,512")]
     record: Vec<Bytes>,
-    /// Bytes that a logger gets at once and gathers to records [default: the record up to 512 B; byte by byte for larger records]
+    /// Bytes that a logger gets at once and collects to records [default: the record up to 512 B; byte by byte for larger records]
     #[arg(long, value_name = "SIZE")]
     sample: Option<Bytes>,
     /// Size of the file [default: 5MB; 1MB in a directory where each record is synced]

@@ -1,4 +1,4 @@
-//! `nandscope compare A B [...]`: what differs, how surely, by how much; and how that compares with published cards.
+//! `nandscope compare A B [...]`: what differs, with which confidence, by how much; and how that compares with published cards.
 
 use super::UNDECIDED;
 use crate::compare::{self, Difference, Experiment, Outcome, Subject};

@@ -46,7 +46,7 @@ impl HowArg {
         }
     }
 
-    /// The order for a region; a discard keeps to the granularity the kernel tells.
+    /// The order for a region; a discard keeps to the granularity the kernel reports.
     pub fn order(self, region: Range<u64>, sector: u64, facts: &HostFacts) -> Order {
         let granularity = facts.queue.as_ref().and_then(|q| q.discard_granularity).filter(|&g| g > 0).unwrap_or(sector);
         Order { region, how: self.how(), unit: granularity.next_multiple_of(sector), first: 0, ends: None }
@@ -65,7 +65,7 @@ pub struct EraseArgs {
     named: Named,
     #[command(flatten)]
     part: Part,
-    /// Units a discard keeps to: the erase block, or the erase group [default: what the kernel tells]
+    /// Units a discard keeps to: the erase block, or the erase group [default: what the kernel reports]
     #[arg(long, value_name = "SIZE")]
     align: Option<Bytes>,
     /// Fill with zeros what lies in the region beside whole units, instead of leaving it

@@ -34,7 +34,7 @@ pub struct FlashbenchArgs {
     /// Reads before, across and after boundaries of falling alignment
     #[arg(short, long)]
     align: bool,
-    /// The same with writes; unreliable once the card closes AUs
+    /// The same with writes; unreliable once the card merges
     #[arg(short = 'A', long)]
     align_write: bool,
     /// Time of a read at each of many places

@@ -37,7 +37,7 @@ enum Command {
     Audit(AuditArgs),
     /// Commands that lay a card out better, each with its reason
     Plan(PlanArgs),
-    /// Compare layouts on the card itself: files in each, in turn
+    /// Compare layouts on the card itself: files in each, round robin
     Prove(ProveArgs),
     /// Hold a start of partitions against what a report found
     Check(CheckArgs),
@@ -83,7 +83,7 @@ struct PlanArgs {
     json: bool,
 }
 
-/// Compare layouts on the card itself: files in each, in turn
+/// Compare layouts on the card itself: files in each, round robin
 ///
 /// Formats the card once a layout and round, writes files, and puts the old content back at the end. Exit codes: 0 a difference
 /// was found, 3 none was.

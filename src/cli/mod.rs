@@ -122,7 +122,7 @@ fn words() -> Vec<std::ffi::OsString> {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Check a card: genuine, stores what it is told, errors, speed, health, partitions
+    /// Check a card: genuine, stores what is written, errors, speed, health, partitions
     Check(check::CheckArgs),
     /// Find out what is inside a card
     Probe(probe::ProbeArgs),
@@ -170,7 +170,7 @@ enum Command {
     Sim(sim::SimArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
-    /// Compare cards: what differs, how surely, by how much
+    /// Compare cards: what differs, with which confidence, by how much
     Compare(compare::CompareArgs),
     /// Keep, search and share results of many cards
     Survey(survey::SurveyArgs),

@@ -112,7 +112,7 @@ pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
         eprintln!("{}", summary(&stopped.stats));
     }
     for u in &stopped.left {
-        eprintln!("nandscope: {device} is left behind and answers with errors: {u}; it goes with its last user");
+        eprintln!("nandscope: {device} remains and answers with errors: {u}; it goes with its last user");
     }
     Ok(if stopped.left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -68,7 +68,7 @@ pub struct SimArgs {
     /// Part of the card to use, as START..END
     #[arg(long, value_name = "RANGE", value_parser = parse_region)]
     region: Option<(Option<Bytes>, Option<Bytes>)>,
-    /// Cut the power at the end and tell which acknowledged writes are lost
+    /// Cut the power at the end and print which acknowledged writes are lost
     #[arg(long)]
     power_cut: bool,
     /// Seed of everything that is left to chance [default: that of the card's name, else 1]

@@ -82,7 +82,7 @@ fn the_largest_request_that_reached_the_card() {
         ("sim:modern-a1-32gb", "1MiB", 1 << 20, "stay whole"),
         ("sim:chan-sdc-512mb", "64KiB", 16_384, "cut by the file library"),
         ("sim:chan-sdc-128mb", "2KiB", 2048, "stay whole"),
-        ("sim:wintec-1gb", "100", 512, "are gathered"),
+        ("sim:wintec-1gb", "100", 512, "are joined"),
         ("single.toml", "4KiB", 512, "cut by the driver or the reader"),
     ] {
         let model = nandscope_sim::cards::text("chan-sdc-512mb").unwrap();

@@ -90,7 +90,7 @@ fn a_mounted_card_is_named_and_waited_for() {
     server.signal("TERM");
     server.signal("TERM");
     assert_eq!(server.end(), Some(1), "{}", server.said());
-    assert!(server.said().contains("left behind"), "{}", server.said());
+    assert!(server.said().contains("remains and answers"), "{}", server.said());
     run("umount", &["-l", mounted.at.to_str().unwrap()]);
     assert!(until(10, || !attached(&server.place)), "it goes with its last user");
     // The bare device that is left goes with the next server.
@@ -167,7 +167,7 @@ fn what_cannot_be_served_is_one_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     refuses(&["no-such-card"], "cannot open no-such-card");
-    refuses(&["sim:no-such-card"], "built in are");
+    refuses(&["sim:no-such-card"], "there is no card 'no-such-card'");
     refuses(&[&path("absent.toml")], "No such file");
     fs::write(dir.path().join("wrong.toml"), "name = 5").unwrap();
     refuses(&[&path("wrong.toml")], "wrong.toml");

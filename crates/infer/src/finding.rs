@@ -209,7 +209,7 @@ impl Finding {
     pub fn contradicted(mut self) -> Finding {
         self.confidence = self.confidence.min(CONTRADICTED);
         if self.value.is_some() || self.at_least.is_some() {
-            self.caveats.push("a second run found fewer: what stays open on this card depends on what was written before".into());
+            self.caveats.push("a second run found fewer: how many are kept open on this card depends on what was written before".into());
         }
         self
     }

@@ -37,9 +37,9 @@ events! {
     /// A write command's status, stop and acceptance: `host.status`, `card.accept`, `card.stop`.
     After = "end of a write command",
     /// Access units sensed: `nand.sense`.
-    Sense = "access unit read",
+    Sense = "multi-plane page read",
     /// Further pages of an access unit: `nand.next_page`.
-    NextPage = "further page of an access unit",
+    NextPage = "further page of a multi-plane page",
     /// Erase blocks looked up by reads: `nand.lookup`.
     Lookup = "erase block looked up",
     /// Reads of flash that was never written: `nand.unwritten_read`.
@@ -59,7 +59,7 @@ events! {
     /// Merges of an AU written in random order: `ftl.close_random`, or `ftl.close` where that is 0.
     CloseRandom = "merge after random order",
     /// Pieces of the map fetched: `ftl.map_miss`.
-    MapMiss = "piece of the map fetched",
+    MapMiss = "translation page fetched",
     /// Write units programmed into the SLC cache: `slc.program`.
     SlcProgram = "write unit put into the SLC cache",
     /// Discards: `card.discard`.

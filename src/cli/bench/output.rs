@@ -42,7 +42,7 @@ fn value(a: &BenchArgs, all: &[Bench]) -> Value {
 pub fn save(a: &BenchArgs, all: &[Bench], trace: &Trace) -> anyhow::Result<()> {
     if let Some(f) = &a.busy {
         if trace.transactions.is_empty() {
-            bail!("only a simulated card on a microcontroller tells how long it is busy; use sim:NAME?host=avr-16mhz-spi");
+            bail!("only a simulated card on a microcontroller shows how long it is busy; use sim:NAME?host=avr-16mhz-spi");
         }
         write_to(f, &trace.print())?;
     }

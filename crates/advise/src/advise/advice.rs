@@ -11,7 +11,7 @@ const SURE: f64 = 0.75;
 pub fn counterfeit(f: &Findings, says: u64) -> Option<String> {
     let found = Counterfeit::of(f, says)?;
     Some(format!(
-        "give the card back, or use its first {} only: it is a {}, and what is written beyond is lost or lands in front",
+        "give the card back, or use its first {} only: it is a {}, and data written past that is lost or overwrites earlier data",
         Bytes(found.holds),
         found.word()
     ))
@@ -37,7 +37,7 @@ pub fn advice(f: &Findings) -> Vec<String> {
     }
     let cost = value(Quantity::CloseCostMs).map(|c| format!(" (each incurs a merge: {} ms)", three(c))).unwrap_or_default();
     match value(Quantity::OpenAusLinear) {
-        Some(0.0) => out.push("every write rewrites an erase block: buffer as much as you can before writing".into()),
+        Some(0.0) => out.push("every write is a read-modify-write of an erase block: buffer as much as you can before writing".into()),
         Some(1.0) => {
             out.push(format!("write one erase block at a time, from front to back; writes that alternate between two are slow{cost}"))
         }
@@ -46,7 +46,7 @@ pub fn advice(f: &Findings) -> Vec<String> {
     }
     match value(Quantity::OpenAusRandom) {
         Some(0.0) if value(Quantity::OpenAusLinear) != Some(0.0) => {
-            out.push(format!("avoid random writes: even inside one erase block each pays{cost}; prefer log-structured filesystems"));
+            out.push(format!("avoid random writes: even inside one erase block each is slow{cost}; prefer log-structured filesystems"));
         }
         Some(n) if n > 0.0 => out.push(format!("random writes are cheap inside {n:.0} erase blocks at a time")),
         _ => {}

@@ -54,7 +54,7 @@ fn look(r: &Report) -> Group {
         );
     }
     if !r.settings.write && r.target.kind != TargetKind::Simulated {
-        let what = "measure what only writes can tell; the old content is put back";
+        let what = "measure what only writes show; the old content is put back";
         push(what, format!("nandscope probe {DEVICE} --write --consent ID --json report.json"));
     }
     push("keep this result among those of other cards", "nandscope survey add report.json".into());

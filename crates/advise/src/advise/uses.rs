@@ -168,7 +168,7 @@ fn camera(r: &Report) -> Use {
         _ => (Verdict::Poor, "below what class 2 asks"),
     };
     let why = format!("wrote {} MB/s in order, {fits}, on this host and in a short run; a longer one may be slower", three(rate));
-    Use { name, verdict, why, rests_on: format!("write-unit: {n} linear writes of {}, the longest took {worst}", Bytes(len)) }
+    Use { name, verdict, why, rests_on: format!("write-unit: {n} sequential writes of {}, the longest took {worst}", Bytes(len)) }
 }
 
 fn swap(r: &Report) -> Use {

@@ -179,7 +179,7 @@ impl Amplification {
         let inside = 2.0 * padded;
         if open >= 4.0 {
             let source = format!(
-                "from what was measured: {open:.0} erase blocks stay open for scattered writes, so a file system's few places are merged \
+                "from what was measured: {open:.0} erase blocks are kept open for scattered writes, so a file system's few places are merged \
                  when they are full; at the worst each piece of 4 KiB costs a write unit and one copy"
             );
             return Amplification { low: 1.0, high: inside, counted: false, source };
@@ -198,7 +198,7 @@ impl Amplification {
             None => format!("a merge copies at most the erase block of {}", Bytes(block as u64)),
         };
         let source = format!(
-            "from what was measured: only {open:.0} erase blocks stay open for scattered writes; at the worst every piece of 4 KiB \
+            "from what was measured: only {open:.0} erase blocks are kept open for scattered writes; at the worst every piece of 4 KiB \
              incurs a merge: {how}"
         );
         Amplification { low: padded, high: inside.max(copied / SMALL), counted: false, source }

@@ -267,7 +267,7 @@ fn stop<'a>() -> Command<'a> {
 impl<W: Wire> CommandPort for Port<W> {
     fn supports(&self, how: Multi) -> Result<()> {
         let why = match how {
-            _ if self.card.by_sector.is_none() => "whether this MMC counts addresses in blocks or in bytes cannot be told from here",
+            _ if self.card.by_sector.is_none() => "whether this MMC counts addresses in blocks or in bytes is not known from here",
             Multi::PreDefined if !self.card.cmd23 => "the card does not offer CMD23",
             Multi::Acmd23 if !self.card.sd => "ACMD23 is a command of SD cards and this is an MMC",
             Multi::OpenEnded | Multi::Acmd23 => match self.open_ended {

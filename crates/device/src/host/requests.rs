@@ -77,7 +77,7 @@ pub fn path(call: u64, layers: &[Layer]) -> Vec<String> {
     let share = 100.0 * last.sizes.whole as f64 / last.sizes.bytes.max(1) as f64;
     let fate = match cutter {
         Some(by) => format!("calls of {} are cut by the {by}", Bytes(call)),
-        None if call < SECTOR => format!("calls of {} are gathered", Bytes(call)),
+        None if call < SECTOR => format!("calls of {} are joined", Bytes(call)),
         None => format!("calls of {} stay whole ({share:.0} % of all bytes went in requests as long or longer)", Bytes(call)),
     };
     let mut out = vec![match (last.mean_only, last.limit) {
@@ -124,7 +124,7 @@ mod tests {
             assert!(lines[0].starts_with(&format!("largest write that reached the card: {largest};")), "{lines:?}");
             match cutter {
                 Some(c) => assert!(lines[0].contains(c), "{lines:?}"),
-                None => assert!(lines[0].contains(if call < 512 { "are gathered" } else { "stay whole" }), "{lines:?}"),
+                None => assert!(lines[0].contains(if call < 512 { "are joined" } else { "stay whole" }), "{lines:?}"),
             }
             assert_eq!(lines.len(), 2);
         }

@@ -264,7 +264,7 @@ pub fn parse_profile(name: &str, text: &str) -> Result<Profile, String> {
         if line.is_empty() {
             continue;
         }
-        let wrong = || format!("{name}:{}: '{line}' is not 'write SIZE' or 'read SIZE', with a weight behind it or none", i + 1);
+        let wrong = || format!("{name}:{}: '{line}' is not 'write SIZE' or 'read SIZE', with a weight after it or none", i + 1);
         let words: Vec<&str> = line.split_whitespace().collect();
         let what = match words.first() {
             Some(&"write") => What::Write,

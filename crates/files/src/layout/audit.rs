@@ -112,7 +112,7 @@ pub fn audit(disk: Disk, grid: Grid, p: &Penalties) -> Audit {
                  complies with the SD standard brings the layout back",
             ),
             (true, false) => (Weight::Harmless, "by what was measured this card does not mind"),
-            _ => (Weight::Unknown, "a probe with --write, given as --report, tells the price on this card"),
+            _ => (Weight::Unknown, "a probe with --write, given as --report, has the cost on this card"),
         };
         a.faults.insert(0, fault("card", what, weight, cost, None));
     }
@@ -167,7 +167,7 @@ fn one(a: &mut Audit, part: &Part, place: &str, p: &Penalties) {
     };
     if let (Some(claims), false) = (v.cut, part.beyond) {
         let what = format!("{} says it has {}, and there are {}", v.what, Bytes(claims), Bytes(part.size));
-        let cost = "what lies behind is lost; do not write to it, and look for the rest: an image may be cut off, a card counterfeit";
+        let cost = "what lies beyond is lost; do not write to it, and look for the rest: an image may be cut off, a card counterfeit";
         a.faults.push(fault(place, what, Weight::Costs, cost, None));
     }
     let word = unit_word(v);
@@ -247,13 +247,7 @@ fn clusters(a: &mut Audit, v: &Volume, place: &str, word: &str, p: &Penalties) {
         a.faults.push(fault(place, what, Weight::Costs, text, ms));
     } else if !v.data.abs_diff(first).is_multiple_of(v.unit.max(1)) && p.page.is_none() {
         let what = format!("{word} of {} do not lie on multiples of their own size", Bytes(v.unit));
-        a.faults.push(fault(
-            place,
-            what,
-            Weight::Unknown,
-            "a probe with --write, given as --report, tells what that costs on this card",
-            None,
-        ));
+        a.faults.push(fault(place, what, Weight::Unknown, "a probe with --write, given as --report, has the cost on this card", None));
     }
 }
 
@@ -286,8 +280,8 @@ fn metadata(a: &mut Audit, v: &Volume, place: &str, p: &Penalties) {
         return;
     }
     let text = match p.close_ms {
-        Some(ms) => format!("this card keeps {open} open: each update of the metadata closes at least one, {} ms", three(ms)),
-        None => format!("this card keeps {open} open: each update of the metadata closes at least one"),
+        Some(ms) => format!("this card keeps {open} open: each update of the metadata incurs at least one merge, {} ms", three(ms)),
+        None => format!("this card keeps {open} open: each update of the metadata incurs at least one merge"),
     };
     a.faults.push(fault(place, what, Weight::Costs, text, p.close_ms));
 }
@@ -329,7 +323,7 @@ fn sections(a: &mut Audit, step: u64, off: u64, count: u64, place: &str, p: &Pen
     match (known, p.close_ms) {
         (true, Some(ms)) => {
             let text =
-                format!("cleaning a section leaves an erase block half used, which the card closes once more: {} ms each", three(ms));
+                format!("cleaning a section leaves an erase block half used, which the card merges once more: {} ms each", three(ms));
             a.faults.push(fault(place, what, Weight::Costs, text, Some(ms)));
         }
         _ => {

@@ -166,7 +166,7 @@ fn known(f: &Findings, size: u64, basis: &mut Vec<String>) -> Known {
     let open = value(Quantity::OpenAusRandom).or(value(Quantity::OpenAusLinear)).map(|v| v as u64);
     if let Some(n) = open {
         basis.push(match n {
-            0 => "every write makes the card rewrite an erase block".into(),
+            0 => "every write is a read-modify-write of an erase block".into(),
             n => format!("{n} erase blocks can be open for writing at the same time"),
         });
     }
@@ -332,7 +332,7 @@ mod tests {
         // Whether discards help depends on the reader.
         let note =
             |profile: &str, takes| plan(&profile.parse().unwrap(), &Findings::default(), 8 * GIB, "x", takes).unwrap().notes.join("\n");
-        assert!(p.notes.iter().any(|n| n.contains("behind each removal; run fstrim")), "{:?}", p.notes);
+        assert!(p.notes.iter().any(|n| n.contains("to each deletion; run fstrim")), "{:?}", p.notes);
         assert!(note("root-ext4", None).contains("where the card takes discards"));
         assert!(note("root-btrfs", Some(false)).contains("takes none") && note("root-f2fs", Some(true)).contains("the default of F2FS"));
     }

@@ -217,7 +217,7 @@ impl Volume for Directory {
                 let cluster = self.space()?.cluster;
                 fsmap_ioctl::blocks(file.as_fd(), len, cluster).map_err(|e| match Errno::from_io_error(&e) {
                     Some(Errno::PERM) => {
-                        VolumeError::Unsupported(format!("{} tells root only where files lie (FIBMAP)", self.filesystem()))
+                        VolumeError::Unsupported(format!("only root may ask {} where files lie (FIBMAP)", self.filesystem()))
                     }
                     _ if unknown(&e) => VolumeError::Unsupported(format!("{} does not say where files lie", self.filesystem())),
                     _ => failed("extents", path, e),

@@ -65,7 +65,7 @@ quantities! {
         unit: Unit::Bytes,
         none: None,
         codes: &[],
-        what: "Erase blocks lie one behind the other like tiles; this is where the first tile of this device begins.",
+        what: "Erase blocks follow each other like tiles; this is the offset at which the first tile of this device begins.",
         means: &[(Is(0.0), "The tiles begin with the device, so plain multiples of the erase block are right."), (Always, "Everything aligned must begin {} later than plain multiples of the erase block.")],
     },
     /// The smallest unit at which a boundary shows.
@@ -96,7 +96,7 @@ quantities! {
         none: None,
         codes: &[],
         what: "The card programs flash in units of this size; a smaller write costs as much time as a whole unit.",
-        means: &[(Always, "A program that writes less than {} at a time pays for {} each time.")],
+        means: &[(Always, "A program that writes less than {} at a time takes the time of {} each time.")],
     },
     /// AUs that can be written in turn, each in linear order, without paying for closing one each time.
     OpenAusLinear => Row {
@@ -261,7 +261,7 @@ quantities! {
     /// Linear writes below this size are combined into one; 0 when none are.
     CombinesBelow => Row {
         key: "combines_below",
-        title: "combines writes <",
+        title: "coalesces writes <",
         unit: Unit::Bytes,
         none: Some(0.0),
         codes: &[],
@@ -316,7 +316,7 @@ quantities! {
         unit: Unit::Code,
         none: None,
         codes: &[(0.0, "none"), (1.0, "at the end"), (2.0, "full buffer")],
-        what: "A card without a log rewrites an erase block for a small write: at the end of each transaction, or whenever a small buffer is full.",
+        what: "A card without log blocks does a read-modify-write of an erase block for a small write: at the end of each transaction, or whenever a small buffer is full.",
         means: &[],
     },
     /// Bytes of small writes that are collected before they are written to the flash.
@@ -336,7 +336,7 @@ quantities! {
         unit: Unit::Milliseconds,
         none: None,
         codes: &[],
-        what: "This is how long the card is busy when it rewrites an erase block for a small write.",
+        what: "This is how long the card is busy with the read-modify-write of an erase block for a small write.",
         means: &[],
     },
     /// The same in polls of a host that looks at the busy card again and again.
@@ -356,7 +356,7 @@ quantities! {
         unit: Unit::Code,
         none: None,
         codes: &[(1.0, "small pages"), (2.0, "large or MLC")],
-        what: "The time of a rewrite tells small-block flash (pages of 512 bytes) from large-block flash or flash with several bits a cell.",
+        what: "Its length distinguishes small-block flash (pages of 512 bytes) from large-block flash or flash with several bits a cell.",
         means: &[],
     },
 }

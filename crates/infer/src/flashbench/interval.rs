@@ -121,7 +121,7 @@ pub fn print(rows: &[Row], out: &mut dyn Write) -> Result<Vec<String>, Failure> 
                 text += &format!("bytes {}, time {:.0} overhead {}\n", r.size, r.min, format::general(over));
             }
         }
-        None => notes.push("larger reads take no longer: there is no rate to tell".into()),
+        None => notes.push("larger reads take no longer: no rate can be given".into()),
     }
     out.write_all(text.as_bytes()).map_err(Failure::Output)?;
     Ok(notes)

@@ -76,7 +76,7 @@ impl Analysis for AccessKinds {
         let mut f = f.evidence(text);
         for len in SIZES {
             f = f.evidence(format!(
-                "{}: written {} linear, {} in random order; read {} and {}",
+                "{}: written {} in sequence, {} in random order; read {} and {}",
                 Bytes(len),
                 rate(3, 0, len),
                 rate(3, 1, len),
@@ -88,7 +88,7 @@ impl Analysis for AccessKinds {
     }
 
     fn figures(&self, run: &Case) -> Vec<Figure> {
-        let series = [(0, "linear"), (1, "random order")].map(|(shuffled, name)| {
+        let series = [(0, "sequential"), (1, "random order")].map(|(shuffled, name)| {
             let cells = run.cells.iter().filter(|c| c.get("shuffled") == shuffled && c.bytes("len") == SIZES[0]);
             let points = cells.filter_map(|c| {
                 let t: Vec<f64> = run.trials(c.id).iter().filter_map(|t| time(t)).collect();

@@ -34,7 +34,7 @@ impl Analysis for AuGrid {
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let mut out = judge(run);
         for f in &mut out {
-            f.caveats.push("write alignment is unreliable once a card thrashes".into());
+            f.caveats.push("unreliable once the card collects garbage all the time".into());
         }
         out
     }
@@ -157,7 +157,7 @@ fn judge(run: &Case) -> Vec<Finding> {
     let e = &s.edges;
     let (size, exact) = e.size(unit(run));
     let text = format!(
-        "a walk forwards pays for closing an AU every {}, at {} of {} boundaries, {} stray; {} of {} looks at others, up to {} away, find them",
+        "a walk forwards meets a merge every {}, at {} of {} boundaries, {} stray; {} of {} looks at others, up to {} away, find them",
         Bytes(size),
         e.walk.on,
         e.walk.expected,
@@ -177,7 +177,7 @@ fn judge(run: &Case) -> Vec<Finding> {
     let prior = run.believed.mean(Quantity::Page, on_card);
     if size < MIB && prior < SAID {
         let why =
-            format!("writes pay every {}, which is little for an erase block: a buffer of that size would show the same", Bytes(size));
+            format!("writes are slow every {}, which is little for an erase block: a buffer of that size would show the same", Bytes(size));
         return vec![Finding::undecided(q, why).rivals([(size as f64, prior)]).evidence(text)];
     }
     // A row by chance, or pauses that come with the bytes written, would not be met far away, several times.

@@ -37,7 +37,7 @@ fn more_than_linear(all: &mut [Finding]) {
     for f in all.iter_mut().filter(|f| f.quantity == Quantity::OpenAusRandom && f.value.is_none()) {
         if let Some(bound) = f.at_least.filter(|b| b.0 > linear) {
             let why =
-                format!("no cost up to {} AUs, though {linear} is the limit in linear order: something else took the writes", bound.0);
+                format!("no cost up to {} AUs, though {linear} is the limit in sequential order: something else took the writes", bound.0);
             *f = f.clone().withdrawn(why);
         }
     }
@@ -54,7 +54,7 @@ fn other_order_goes_by_history(all: &mut [Finding]) {
         // More settled in random order, which keeps no more open than linear order.
         let most = n.max(once.0);
         let beside = if most > n {
-            format!("{n} were counted in linear order, and {most} settled in random order")
+            format!("{n} were counted in sequential order, and {most} settled in random order")
         } else {
             format!("{n} were counted")
         };
@@ -81,14 +81,14 @@ fn one_order_bounds_the_other(all: &mut [Finding]) {
     if searched && linear.number().is_some() && linear.number() == bound(&random) {
         let n = linear.number().unwrap_or(0.0);
         let sure = linear.confidence.min(random.confidence);
-        let text = format!("{n} stayed open, and no more do in linear order, which keeps at least as many open as random order");
+        let text = format!("{n} stayed open, and no more do in sequential order, which keeps at least as many open as random order");
         all[r] =
             Finding { evidence: random.evidence, caveats: random.caveats, from: random.from, ..Finding::decided(random.quantity, n, sure) }
                 .evidence(text);
     } else if let Some(n) =
         random.number().or(bound(&random)).filter(|&n| n >= 2.0 && linear.number().is_none() && bound(&linear).is_none_or(|b| b < n))
     {
-        let why = format!("random order kept {n} open, and linear order keeps at least as many; how many more is not known");
+        let why = format!("random order kept {n} open, and sequential order keeps at least as many; how many more is not known");
         let f = Finding::at_least(linear.quantity, n, random.confidence, why);
         all[l] = Finding { evidence: linear.evidence, caveats: linear.caveats, from: linear.from, ..f };
     }
@@ -106,7 +106,7 @@ fn said(f: Finding) -> Finding {
 fn hidden_by_cache(all: &mut [Finding]) {
     const CACHE: Quantity = Quantity::WriteCache;
     let Some(cache) = all.iter().find(|f| f.quantity == CACHE).and_then(|f| f.at_least) else { return };
-    let why = format!("a write cache of {} or more takes such writes and hides what lies behind it", CACHE.show(cache.0));
+    let why = format!("a write cache of {} or more takes such writes and hides what lies beyond it", CACHE.show(cache.0));
     // What made linear order slow, so that it could not be told, may have made random order slow.
     let untold = all.iter().any(|f| f.quantity == Quantity::OpenAusLinear && f.value.is_none() && f.at_least.is_none());
     for f in all.iter_mut() {

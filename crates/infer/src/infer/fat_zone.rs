@@ -85,7 +85,7 @@ fn unasked(run: &Case) -> String {
         _ if set("start") > 0 => "the start of the card is not in the region: --region 0.. includes it".into(),
         _ if set("end") < 4 * LOOK => format!("it needs a region of {} or more", Bytes(4 * LOOK)),
         _ if !run.samples.is_empty() => "the run ended before the middle of the card was tried".into(),
-        Some(n) if n > 0 => "random writes cost no more than linear ones here, so a zone cannot stand out".into(),
+        Some(n) if n > 0 => "random writes are as fast as sequential ones here, so a zone would not show".into(),
         Some(_) => "whether random writes incur merges is too uncertain; --time 10m or more measures it longer".into(),
         None => "whether random writes incur merges is not known, and only then can a zone stand out".into(),
     }

@@ -158,7 +158,7 @@ impl Analysis for ReadBoundary {
 fn offset(run: &Run, confirm: &Cell, trust: f64) -> Finding {
     let q = Quantity::EraseBlockOffset;
     let (period, phase, block) = (confirm.bytes("period"), confirm.bytes("phase") % confirm.bytes("period").max(1), confirm.bytes("block"));
-    let text = |at: u64, to: String| format!("the boundaries lie at {} + k x {}{to}", Bytes(at), Bytes(period));
+    let text = |at: u64, to: String| format!("boundaries are at {} + k x {}{to}", Bytes(at), Bytes(period));
     // A longer read feels a boundary anywhere inside it.
     if block <= 2 * run.setting("sector").unwrap_or(512).max(512) {
         return Finding::decided(q, phase as f64, (trust * 0.99).min(0.98)).evidence(text(phase, String::new()));

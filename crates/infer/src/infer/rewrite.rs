@@ -157,7 +157,7 @@ pub fn infer(looks: &[Look], fixed: Option<f64>, longest: Option<f64>, capacity:
         }
         if let Some(long) = longest.filter(|l| *l > usual + PROGRAM_MS) {
             let why = format!(
-                "writes of this size take {} ms, and longer ones up to {} ms: the rows are too short to tell",
+                "writes of this size take {} ms, and longer ones up to {} ms: the rows are too short to decide",
                 three(usual),
                 three(long)
             );
@@ -193,7 +193,7 @@ pub fn infer(looks: &[Look], fixed: Option<f64>, longest: Option<f64>, capacity:
     }
     let p = l.probability.min(0.97);
     let text = format!(
-        "{what}: {} ms behind every multiple of {}{}, {} ms elsewhere; {} of {} writes contradict that",
+        "{what}: {} ms after every multiple of {}{}, {} ms elsewhere; {} of {} writes contradict that",
         three(slow),
         Bytes(l.size),
         if l.phase > 0 { format!(" plus {}", Bytes(l.phase)) } else { String::new() },

@@ -16,7 +16,7 @@ pub struct SmallWrites;
 pub const LINEAR: i64 = 0;
 pub const RANDOM: i64 = 1;
 pub const TURNS: i64 = 2;
-pub const ORDERS: [&str; 3] = ["linear", "random", "linear, two AUs interleaved"];
+pub const ORDERS: [&str; 3] = ["sequential", "random", "sequential, two erase blocks interleaved"];
 
 /// Share of the best rate that makes a write worth its time (Q14: 32 KiB reaches 83 %, 16 KiB 36 %).
 const ENOUGH: f64 = 0.75;
@@ -92,7 +92,8 @@ fn efficient(linear: &BTreeMap<u64, Time>) -> Finding {
     let Some(&(size, reached)) = rates.get(from) else {
         return Finding::undecided(q, "no size reaches the best rate steadily");
     };
-    let mut text = format!("linear writes of {} reach {} of {} ({:.0} %)", Bytes(size), rate(reached), rate(best), 100.0 * reached / best);
+    let mut text =
+        format!("sequential writes of {} reach {} of {} ({:.0} %)", Bytes(size), rate(reached), rate(best), 100.0 * reached / best);
     if let Some(&(s, r)) = from.checked_sub(1).and_then(|i| rates.get(i)) {
         text += &format!(", of {} {} ({:.0} %)", Bytes(s), rate(r), 100.0 * r / best);
     }
@@ -131,9 +132,10 @@ fn combines(linear: &BTreeMap<u64, Time>, random: &BTreeMap<u64, Time>, turns: &
     }
     let (largest, at_largest, _) = both[both.len() - 1];
     let ratios = both.iter().map(|b| format!("{} {:.2}", Bytes(b.0), b.1)).collect::<Vec<_>>().join(", ");
-    let text = format!("time of a linear write over that of a random one: {ratios}");
+    let text = format!("time of a sequential write over that of a random one: {ratios}");
     if at_largest < 0.7 {
-        let why = format!("random writes of {} cost {:.1} times linear ones: order itself is paid for", Bytes(largest), 1.0 / at_largest);
+        let why =
+            format!("random writes of {} cost {:.1} times sequential ones: the order itself costs time", Bytes(largest), 1.0 / at_largest);
         return Finding::undecided(q, why).evidence(text);
     }
     let scatter = |m: &BTreeMap<u64, Time>| median(&m.values().map(|t| t.scatter).collect::<Vec<_>>());
@@ -144,7 +146,7 @@ fn combines(linear: &BTreeMap<u64, Time>, random: &BTreeMap<u64, Time>, turns: &
     let cheap = |b: &(u64, f64, f64)| b.1 < 0.75;
     let first = both.iter().position(|b| !cheap(b)).unwrap_or(both.len());
     if both[first.min(both.len() - 1)..].iter().any(cheap) {
-        return Finding::undecided(q, "some sizes are cheaper in linear order, and smaller ones are not").evidence(text);
+        return Finding::undecided(q, "some sizes are cheaper in sequential order, and smaller ones are not").evidence(text);
     }
     // How clear the nearest sizes on both sides are.
     let gap = both.iter().map(|b| (b.1 / 0.75).ln().abs()).fold(f64::INFINITY, f64::min);
@@ -153,7 +155,8 @@ fn combines(linear: &BTreeMap<u64, Time>, random: &BTreeMap<u64, Time>, turns: &
         return Finding::decided(q, 0.0, trust).evidence(text);
     }
     if first == 1 {
-        return Finding::undecided(q, format!("only the smallest size, {}, is cheaper in linear order", Bytes(both[0].0))).evidence(text);
+        return Finding::undecided(q, format!("only the smallest size, {}, is cheaper in sequential order", Bytes(both[0].0)))
+            .evidence(text);
     }
     let size = both[first].0;
     let mut f = Finding::decided(q, size as f64, trust)
@@ -165,7 +168,7 @@ fn combines(linear: &BTreeMap<u64, Time>, random: &BTreeMap<u64, Time>, turns: &
             r if r > 0.8 => "with two AUs interleaved nothing is gained: one buffer, for one AU at a time".into(),
             r if r < 0.65 => {
                 f.confidence = f.confidence.min(0.75);
-                f = f.caveat("two AUs interleaved are as cheap: several buffers, or random order is paid for inside small erase blocks");
+                f = f.caveat("two AUs interleaved are as cheap: several buffers, or random order is slow inside small erase blocks");
                 "two AUs interleaved are cheaper than random order as well".to_string()
             }
             r => format!("with two AUs interleaved a write takes {:.0} % of a random one", 100.0 * r),

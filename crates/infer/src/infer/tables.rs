@@ -31,7 +31,7 @@ pub fn infer(tables: &Tables) -> Findings {
         all.iter_mut().for_each(|f| f.caveats.push(note.clone()));
     }
     if all.is_empty() {
-        let why = "the log holds no table that could tell";
+        let why = "the log holds no table that could decide";
         all.extend([Quantity::EraseBlock, Quantity::OpenAusLinear].map(|q| Finding::undecided(q, why)));
     }
     combine(&all)

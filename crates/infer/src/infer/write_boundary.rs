@@ -38,7 +38,7 @@ impl Analysis for WriteBoundary {
             out.push(Finding::undecided(Quantity::EraseBlock, why));
         }
         for f in &mut out {
-            f.caveats.push("write alignment is unreliable once a card thrashes".into());
+            f.caveats.push("unreliable once the card collects garbage all the time".into());
         }
         out
     }
@@ -51,7 +51,7 @@ impl Analysis for WriteBoundary {
             .map(|s| (s.at as f64 / MIB as f64, s.took.millis()))
             .collect();
         vec![Figure {
-            title: "time of small linear writes".into(),
+            title: "time of small sequential writes".into(),
             x: "offset on the card, MiB".into(),
             y: "ms".into(),
             log_x: false,
@@ -110,7 +110,7 @@ fn judge_cross(run: &Case) -> Vec<Finding> {
         return vec![Finding::undecided(q, why)];
     }
     let text = format!(
-        "a linear stream of writes pays for closing an AU at {} of {} multiples of {}, and at {} of {} places between",
+        "sequential writes stall at {} of {} multiples of {}, and at {} of {} control offsets between",
         slow[0].0,
         slow[0].1,
         Bytes(period),
@@ -121,9 +121,10 @@ fn judge_cross(run: &Case) -> Vec<Finding> {
     let (on, between) = (rate(slow[0]), rate(slow[1]));
     let found = match () {
         _ if on > 0.75 && between < 0.3 => Finding::decided(q, period as f64, (0.75 + 0.25 * on * (1.0 - between)).min(0.96)),
-        _ if between > 0.6 && on > 0.6 => {
-            Finding::undecided(q, "writes pay between the boundaries as well: their AU is smaller than the period of the reads")
-        }
+        _ if between > 0.6 && on > 0.6 => Finding::undecided(
+            q,
+            "writes are slow between the boundaries as well: their erase block is smaller than the period of the reads",
+        ),
         _ if odd.iter().all(|o| o.1 >= 2) && odd.iter().any(|o| o.0 == o.1) && odd.iter().any(|o| o.0 == 0) => {
             Finding::decided(q, 2.0 * period as f64, 0.7).rivals([(period as f64, 0.25)])
         }
@@ -158,7 +159,7 @@ fn judge_small(run: &Case) -> Vec<Finding> {
     let base = median(&times);
     let unlike = times.iter().filter(|t| (*t / base - 1.0).abs() > 0.5).count();
     if unlike as f64 > UNLIKE * times.len() as f64 {
-        let why = "small writes that cross no boundary take little and much by turns: they are gathered with those before";
+        let why = "small writes that cross no boundary are fast and slow by turns: they are coalesced with those before";
         return vec![Finding::undecided(Quantity::WriteUnit, why)];
     }
     let fit = steps::fit(&rows, base);

@@ -32,7 +32,7 @@ impl Analysis for WriteCache {
         let speed = |t: &[f64]| rate(chunk as f64 / (median(t) / 1e6));
         let Some(i) = step(&times) else {
             let why = format!(
-                "linear writes kept their rate over {}: a cache is larger (more --time and --writes tell), or there is none",
+                "no slower writes over {} of sequential writes: there is no cache, or a larger one (more --time and --writes would decide)",
                 Bytes(written)
             );
             return vec![filled(Finding::undecided(Q, why))];
@@ -40,7 +40,7 @@ impl Analysis for WriteCache {
         let (fast, slow) = times.split_at(i);
         let contrast = (median(slow) / median(fast)).ln();
         let why = "what was written before took part of it";
-        let text = format!("linear writes: {} for {}, {} from then on", speed(fast), Bytes(i as u64 * chunk), speed(slow));
+        let text = format!("sequential writes: {} for {}, {} from then on", speed(fast), Bytes(i as u64 * chunk), speed(slow));
         let f = Finding::at_least(Q, (i as u64 * chunk) as f64, (0.6 + 0.3 * contrast).min(0.85), why);
         vec![filled(f.evidence(text).caveat("a card that slows down when it is hot would look the same"))]
     }
@@ -50,7 +50,7 @@ impl Analysis for WriteCache {
         let chunk = cell.bytes("chunk") as f64;
         let points = times(run, cell).iter().enumerate().map(|(i, t)| ((i + 1) as f64 * chunk / MIB as f64, t / 1e3)).collect();
         vec![Figure {
-            title: "linear writes until a cache is full".into(),
+            title: "sequential writes until a cache is full".into(),
             x: "MiB written".into(),
             y: "ms".into(),
             log_x: false,

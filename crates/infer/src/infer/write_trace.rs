@@ -78,7 +78,7 @@ impl Analysis for WriteTrace {
             .take(2)
             .map(|r| {
                 figure(
-                    format!("time of writes of {}, one behind the other, without the host", Bytes(r.len)),
+                    format!("time of writes of {}, one after the other, without the host", Bytes(r.len)),
                     "number of the write",
                     series(&r.looks),
                 )

@@ -38,7 +38,7 @@ impl Analysis for WriteUnit {
             })
             .collect();
         vec![Figure {
-            title: "time of one linear write".into(),
+            title: "time of one sequential write".into(),
             x: "size of the write".into(),
             y: "ms".into(),
             log_x: true,
@@ -267,7 +267,7 @@ fn combined(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, least: f64) -> Fi
     let mut tried: Vec<(usize, u64, usize)> =
         units.map(|u| [false, true].map(|f| wrong(u, f)).into_iter().min().map_or((0, u, 0), |(bad, all)| (bad, u, all))).collect();
     tried.sort_unstable();
-    let text = format!("linear writes of {} are combined: most cost little and some pay for all", Bytes(small));
+    let text = format!("sequential writes of {} are coalesced: most are fast and a few take the time of all", Bytes(small));
     match tried[..] {
         // Twice the unit tells some dear writes wrongly, half of it some cheap ones: the next best must do clearly worse.
         [(bad, unit, all), (next, rival, _), ..] if bad * 25 <= all && next >= bad + 4 && next * 10 >= all => {

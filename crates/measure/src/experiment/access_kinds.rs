@@ -20,7 +20,7 @@ pub struct AccessKinds;
 static ABOUT: About = About {
     name: "access-kinds",
     question: "What do order and content do to writes and reads inside one AU?",
-    method: "linear and random writes of zeros, ones, one byte and random data, and reads, in one stretch",
+    method: "sequential and random writes of zeros, ones, one byte and random data, and reads, in one stretch",
     writes: true,
     answers: &[Quantity::ContentGain],
     roles: &["first access of a stretch", "access"],

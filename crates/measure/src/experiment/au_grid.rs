@@ -25,7 +25,7 @@ pub struct AuGrid;
 static ABOUT: About = About {
     name: "au-grid",
     question: "Where do AUs begin, and how large are they, when reads do not say?",
-    method: "a walk of small writes pays at every AU it enters; then small steps across boundaries predicted further and further away",
+    method: "a walk of small writes is slow at every erase block it enters; then small steps across boundaries predicted further and further away",
     writes: true,
     answers: &[Quantity::EraseBlock, Quantity::EraseBlockOffset],
     roles: &["walk", "look", "fill"],

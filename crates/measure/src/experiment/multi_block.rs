@@ -28,7 +28,7 @@ pub struct MultiBlock;
 static ABOUT: About = About {
     name: "multi-block",
     question: "What does a write gain when several blocks go in one transaction?",
-    method: "the same linear data as single blocks, open-ended, pre-defined, pre-erased, and by way of the kernel; whole writes against their halves",
+    method: "the same sequential data as single blocks, open-ended, pre-defined, pre-erased, and by way of the kernel; whole writes against their halves",
     writes: true,
     answers: &[
         Quantity::MultiBlockGain,

@@ -45,7 +45,7 @@ static LINEAR_ABOUT: About = About {
 static RANDOM_ABOUT: About = About {
     name: "open-au-random",
     question: "How many AUs can be written interleaved, each in random order?",
-    method: "as open-au-linear, with random positions inside each AU",
+    method: "as open-au-linear, at random places inside each AU",
     answers: &[Quantity::OpenAusRandom, Quantity::CloseCostMs, Quantity::Mapping, Quantity::WriteCache],
     ..LINEAR_COPY
 };

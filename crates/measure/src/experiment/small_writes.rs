@@ -21,8 +21,8 @@ pub struct SmallWrites;
 
 static ABOUT: About = About {
     name: "small-writes",
-    question: "Which is the smallest write that is worth its time, and are small linear ones combined?",
-    method: "many writes of one size in one AU: linear, random, and linear in two AUs interleaved",
+    question: "Which is the smallest write that is worth its time, and are small sequential ones coalesced?",
+    method: "many writes of one size in one AU: sequential, random, and sequential in two AUs interleaved",
     writes: true,
     answers: &[Quantity::EfficientWrite, Quantity::CombinesBelow],
     roles: &["open", "write"],

@@ -22,7 +22,7 @@ pub struct WriteBoundary;
 static ABOUT: About = About {
     name: "write-boundary",
     question: "Where do writes cross from one AU into the next, and which small boundaries do they feel?",
-    method: "linear streams over predicted boundaries; small writes across small boundaries. Unreliable once a card thrashes",
+    method: "sequential streams over predicted boundaries; small writes across small boundaries. Unreliable once a card thrashes",
     writes: true,
     answers: &[Quantity::EraseBlock, Quantity::WriteUnit],
     roles: &["pre", "on", "post"],

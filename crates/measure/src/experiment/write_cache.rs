@@ -1,7 +1,7 @@
 //! Does a cache in front of the flash take the first writes faster than the flash can?
 //!
 //! Cards put new data into flash used with one bit a cell, or into memory, and move it later. Short tests never get past such a
-//! cache: writes in turn look as if any number of AUs stayed open. Long linear writes over one stretch, again and again,
+//! cache: writes in turn look as if any number of AUs stayed open. Long sequential writes over one stretch, again and again,
 //! fill it: a cache takes every write anew, wherever it goes. Where they become slower and stay so, it was full. Experiments
 //! that saw no limit are then run once more.
 //!
@@ -21,7 +21,7 @@ pub struct WriteCache;
 static ABOUT: About = About {
     name: "write-cache",
     question: "Does a cache in front of the flash take the first writes faster?",
-    method: "linear writes over one stretch, again and again, until they become slower; only where interleaved writes found no limit",
+    method: "sequential writes over one stretch, again and again, until they become slower; only where interleaved writes found no limit",
     writes: true,
     answers: &[Quantity::WriteCache],
     roles: &["write"],

@@ -23,7 +23,7 @@ pub struct WriteTrace;
 static ABOUT: About = About {
     name: "write-trace",
     question: "When does the card rewrite, and how large is its write buffer?",
-    method: "rows of small writes of three sizes, each timed, and at the start of the card; reads tell what the host costs",
+    method: "rows of small writes of three sizes, each timed, and at the start of the card; reads show what the host costs",
     writes: true,
     answers: &[Quantity::RewritePolicy, Quantity::WriteBuffer, Quantity::RewriteMs, Quantity::ChipClass, Quantity::FatZone],
     roles: &["read", "opening", "write", "start"],

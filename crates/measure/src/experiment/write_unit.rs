@@ -23,7 +23,7 @@ pub struct WriteUnit;
 static ABOUT: About = About {
     name: "write-unit",
     question: "Below which size does a write cost as much as one of that size?",
-    method: "linear writes of falling size inside one AU, several passes in different AUs",
+    method: "sequential writes of falling size inside one AU, several passes in different AUs",
     writes: true,
     answers: &[Quantity::WriteUnit],
     roles: &["write", "scout"],

@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn names_are_words() {
-        assert_eq!(slug("write-unit time of one linear write"), "write-unit-time-linear-write");
+        assert_eq!(slug("write-unit time of one sequential write"), "write-unit-time-sequential-write");
         assert_eq!(slug("read-boundary: every access by its place"), "read-boundary-every-access-by-place");
     }
 

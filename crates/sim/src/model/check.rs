@@ -31,7 +31,7 @@ impl Model {
             }
             for (key, from) in [("area.at", a.at), ("area.shows", shows)] {
                 if from >= c.capacity {
-                    return Err((key, "lies behind the card".into()));
+                    return Err((key, "lies past the card".into()));
                 }
                 if a.len > c.capacity - from {
                     return Err(("area.len", format!("leaves the card from {key} on")));
@@ -140,7 +140,7 @@ impl Model {
                 multiple("nand.erase_block", n.erase_block, p.unit, "ftl.unit")?;
                 let spare = ((c.capacity as f64 * p.over_provisioning) as u64 / n.erase_block).saturating_sub(self.wear.bad);
                 if p.map_cache > 0 && c.capacity / p.map_span.max(1) > 1 << 24 {
-                    return Err(("ftl.map_span", "makes more than 2^24 pieces of the map; take a larger one".into()));
+                    return Err(("ftl.map_span", "makes more than 2^24 translation pages; take a larger one".into()));
                 }
                 if p.map_cache > 0 {
                     multiple("ftl.map_span", p.map_span, c.sector, "card.sector")?;

@@ -47,7 +47,7 @@ impl CardPart {
         f.time("command", May, &mut self.command, 0..=T, "time the controller spends on any command");
         f.rate("rate", May, &mut self.rate, 0..=R, "rate of the controller; the slower of this and `host.rate` counts; 0 = no limit");
         f.size("real_capacity", May, &mut self.real_capacity, 0..=S, "flash that really exists (counterfeits); 0 = all of it");
-        f.choice("beyond", May, &mut self.beyond, "behind `real_capacity`: wraps round, drops writes, or gives errors");
+        f.choice("beyond", May, &mut self.beyond, "past `real_capacity`: wraparound, limbo (writes are lost), or errors");
         f.size(
             "repeats",
             May,
@@ -69,7 +69,7 @@ impl CardPart {
             May,
             &mut self.read_ahead,
             0..=64 * MIB,
-            "read cache: what one read brings in, in whole access units; 0 = none",
+            "read cache: what one read brings in, in whole multi-plane pages; 0 = none",
         );
         f.flag("combine", &mut self.combine, "collects small writes that follow each other inside one write unit (one buffer)");
         f.count(
@@ -114,13 +114,13 @@ impl Nand {
             0..=64 * MIB,
             "pages read or programmed together: a multiple of the page; 0 = one page",
         );
-        f.size("write_unit", May, &mut self.write_unit, 0..=64 * MIB, "unit of programming; 0 = the access unit");
+        f.size("write_unit", May, &mut self.write_unit, 0..=64 * MIB, "unit of programming; 0 = the multi-plane page");
         f.size(
             "erase_block",
             Must,
             &mut self.erase_block,
             4 * KIB..=4 * GIB,
-            "erase block (AU): any multiple of access unit and write unit",
+            "erase block (AU): any multiple of multi-plane page and write unit",
         );
         f.size(
             "erase_block_offset",
@@ -130,10 +130,10 @@ impl Nand {
             "bytes before the first boundary; pages count from there too",
         );
         f.count("dies", May, &mut self.dies, 1..=64, "dies that work at the same time behind a queue");
-        f.time("sense", May, &mut self.sense, 0..=T, "reading an access unit out of the cells");
-        f.time("next_page", May, &mut self.next_page, 0..=T, "taking a further page of the same access unit");
+        f.time("sense", May, &mut self.sense, 0..=T, "reading a multi-plane page out of the cells");
+        f.time("next_page", May, &mut self.next_page, 0..=T, "taking a further page of the same multi-plane page");
         f.time("lookup", May, &mut self.lookup, 0..=T, "finding another erase block");
-        f.flag("pipelined", &mut self.pipelined, "senses the next access unit while the last one is on the bus");
+        f.flag("pipelined", &mut self.pipelined, "senses the next multi-plane page while the last one is on the bus");
         f.choice("unwritten", May, &mut self.unwritten, "reads of never written flash cost the same, or a flat time without structure");
         f.time("unwritten_read", May, &mut self.unwritten_read, 0..=T, "that flat time");
         f.time("program", May, &mut self.program, 0..=T, "programming a write unit");
@@ -156,7 +156,7 @@ impl Ftl {
             f.count("groups", May, &mut b.groups, 1..=4096, "block-map, `counter`: groups of the table");
             f.count("protect", May, &mut b.protect, 0..=1_000_000, "block-map: one in so many AUs that are opened again, and were not the last closed, is kept open from then on while others can be closed; 0 = none");
             f.count("protected", May, &mut b.protected, 0..=4096, "block-map, `protect`: how many are kept open at most; 0 = all but one");
-            f.time("close", May, &mut b.close, 0..=T, "block-map: closing an AU, on top of copying and erasing");
+            f.time("close", May, &mut b.close, 0..=T, "block-map: merging an erase block, on top of copying and erasing");
             f.time("close_random", May, &mut b.close_random, 0..=T, "block-map: the same for one written in random order; 0 = `close`");
             f.size("merge_span", May, &mut b.merge_span, 0..=GIB, "block-map: an AU is merged by blocks of this size; 0 = whole");
             f.choice(
@@ -199,7 +199,13 @@ impl Ftl {
                 0..=MIB,
                 "write-through: the erase block is rewritten at every boundary of this; 0 = at the end of the command",
             );
-            f.size("fat_zone", May, &mut t.fat_zone, 0..=GIB, "write-through: bytes from the start that are programmed without a rewrite");
+            f.size(
+                "fat_zone",
+                May,
+                &mut t.fat_zone,
+                0..=GIB,
+                "write-through: bytes from the start that are programmed without a read-modify-write",
+            );
         }
         if doc || self.kind == FtlKind::PageMap {
             let p = &mut self.page;
@@ -222,8 +228,8 @@ impl Ftl {
             f.time("idle", May, &mut p.idle, 0..=T, "page-map: rest before collection in the background begins");
             f.count("goal", May, &mut p.goal, 1..=65536, "page-map: erased blocks that collection in the background aims at");
             f.size("map_cache", May, &mut p.map_cache, 0..=S, "page-map: bytes of the card whose map fits in memory; 0 = all");
-            f.size("map_span", May, &mut p.map_span, 4 * KIB..=GIB, "page-map: bytes of the card that one piece of the map covers");
-            f.time("map_miss", May, &mut p.map_miss, 0..=T, "page-map: fetching a piece of the map");
+            f.size("map_span", May, &mut p.map_span, 4 * KIB..=GIB, "page-map: bytes of the card that one translation page covers");
+            f.time("map_miss", May, &mut p.map_miss, 0..=T, "page-map: fetching a translation page");
         }
     }
 }
@@ -259,7 +265,7 @@ impl Area {
     pub(super) fn keys(&mut self, f: &mut Form) {
         f.size("at", Must, &mut self.at, 0..=S, "first byte of an area that is not what it should be");
         f.size("len", Must, &mut self.len, 512..=S, "its bytes");
-        f.choice("does", Must, &mut self.does, "shows another part of the card, drops writes, or gives errors");
+        f.choice("does", Must, &mut self.does, "shows another part of the card (wraparound), loses writes (limbo), or gives errors");
         f.size("shows", May, &mut self.shows, 0..=S, "`wrap`: first byte of the part it shows");
     }
 }

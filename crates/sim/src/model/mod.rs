@@ -283,7 +283,7 @@ pub struct BlockMap {
 pub struct WriteThrough {
     /// Bytes of the buffer at whose boundaries a rewrite happens; 0 = at the end of the command.
     pub buffer: u64,
-    /// Bytes from the start that are programmed without a rewrite; 0 = none.
+    /// Bytes from the start that are programmed without a read-modify-write; 0 = none.
     pub fat_zone: u64,
 }
 

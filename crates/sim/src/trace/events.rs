@@ -67,7 +67,7 @@ fn place<'a>(w: &mut impl Iterator<Item = &'a [u8]>) -> Result<(u64, u64), &'sta
         }
         Some(b"[0]") | None => Ok((at, 0)),
         Some(p) if p.starts_with(b"[") => Ok((at, 0)),
-        Some(_) => Err("no + behind the sector"),
+        Some(_) => Err("no + after the sector"),
     }
 }
 

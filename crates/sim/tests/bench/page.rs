@@ -50,7 +50,7 @@ fn truth(t: &mut String, of: &Truth) {
         Mapping::WriteThrough => "write-through",
     };
     t.push_str(
-        "\n| erase block | offset | access unit | page | write unit | open AUs linear / random | closing one | FAT zone | mapping |\n",
+        "\n| erase block | offset | multi-plane page | page | write unit | open AUs sequential / random | merge | FAT zone | mapping |\n",
     );
     t.push_str("|---|---|---|---|---|---|---|---|---|\n");
     let _ = writeln!(

@@ -24,7 +24,7 @@ pub fn report_metrics(r: &Report) -> Vec<Metric> {
             let rate = |n: usize, seconds: f64| (len as f64 * n as f64 / 100.0 / seconds).round() / 10.0;
             // Thirty of them carry the interval as well as all.
             let rates: Vec<f64> = trials.values().take(30).map(|t| rate(t.len(), t.iter().sum::<f64>().max(1e-9))).collect();
-            let m = Metric::new("linear write, one AU", Bytes(len).to_string(), "kB/s", &rates);
+            let m = Metric::new("sequential write, one AU", Bytes(len).to_string(), "kB/s", &rates);
             out.push(Metric { value: rate(n as usize, seconds), ..m });
         }
     }

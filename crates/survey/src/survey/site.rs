@@ -64,7 +64,7 @@ fn index(rows: &[Row], charts: &[Chart]) -> String {
                 table id="cards" {
                     caption { "All cards by name" }
                     thead { tr {
-                        @for h in ["Card", "Maker", "Size", "Erase block", "Open, linear", "Open, random", "From"] { th scope="col" { (h) } }
+                        @for h in ["Card", "Maker", "Size", "Erase block", "Open, sequential", "Open, random", "From"] { th scope="col" { (h) } }
                     } }
                     tbody { @for r in rows { tr data-words=(words(r)) {
                         th scope="row" { a href=(format!("cards/{}.html", r.id)) { (r.name) } }

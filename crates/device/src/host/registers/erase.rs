@@ -62,7 +62,7 @@ pub fn sd(bytes: u64, ssr: Option<&Ssr>, capacity: Option<u64>, erase_unit: Opti
         (None, Some(g)) => {
             (Some(false), format!("the SD status is not at hand, but the kernel would guess {}, so the card gave this AU", Bytes(g)))
         }
-        (None, None) => (None, "neither the SD status nor the capacity is at hand, so its origin cannot be told".into()),
+        (None, None) => (None, "neither the SD status nor the capacity is available, so its origin is not known".into()),
     };
     PreferredErase { bytes, is_kernel_guess, why }
 }

@@ -195,12 +195,10 @@ pub(super) fn discards(p: &Plan, takes: Option<bool>) -> Option<String> {
     let only_f2fs = p.parts.iter().all(|x| matches!(x.fs, Fs::F2fs | Fs::Swap));
     Some(match takes {
         Some(false) => "no discard: this reader or card takes none, so neither the mount option nor fstrim does anything".into(),
-        _ if only_f2fs => "discard is the default of F2FS, which gathers discards and sends them when the card rests".into(),
+        _ if only_f2fs => "discard is the default of F2FS, which collects discards and sends them when the card is idle".into(),
         _ => {
             let when = if takes.is_none() { "where the card takes discards (lsblk --discard), run " } else { "run " };
-            format!(
-                "no discard among the options: it puts a command of unknown length behind each removal; {when}fstrim once a week instead"
-            )
+            format!("no discard among the options: it adds a delay of unknown length to each deletion; {when}fstrim once a week instead")
         }
     })
 }
@@ -219,7 +217,7 @@ pub(super) fn writers(p: &mut Plan, k: &Known, logger: bool) {
             Fs::Swap => continue,
         };
         let verdict = if open == 0 {
-            "; on this card every write rewrites an erase block, so only large writes help".to_string()
+            "; on this card every write is a read-modify-write of an erase block, so only large writes help".to_string()
         } else if need <= open {
             format!("; this card has {open}: enough")
         } else {

@@ -64,7 +64,7 @@ fn judge(tests: &[ProgramTest]) -> Finding {
     let gap = middle[hi] - middle[lo];
     let error = 2.2 * noise / (n as f64).sqrt();
     let text = format!(
-        "{} are written at {:.0} % of the rate of {} (median over {} sizes, linear and random; ± {:.0} %)",
+        "{} are written at {:.0} % of the rate of {} (median over {} sizes, sequential and random; ± {:.0} %)",
         CONTENTS[lo],
         100.0 * (-gap).exp(),
         CONTENTS[hi],

@@ -64,7 +64,7 @@ pub(super) fn judge(run: &Run) -> Finding {
         let real = end.map_or(real, |e| e.0);
         if end.is_none_or(|e| e.1.is_some()) {
             // Addresses repeat, and the first round was not tried to its end.
-            let why = format!("a counterfeit, of {} or a part of it: the search for where it wraps round was cut short", Bytes(real));
+            let why = format!("a counterfeit, of {} or a part of it: the search for where it wraps around was cut short", Bytes(real));
             // No nearer place showed the stretch, as far as the search came.
             let least = searched(run).unwrap_or(PLACE).min(real);
             let mut f = Finding::at_least(Q, least as f64, 0.95, why).evidence(text).evidence(says);

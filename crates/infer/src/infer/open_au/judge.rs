@@ -59,7 +59,7 @@ impl<'a> Seen<'a> {
     }
 
     fn order(&self) -> &'static str {
-        if self.random { "random" } else { "linear" }
+        if self.random { "random" } else { "sequential" }
     }
 
     /// Where slow writes belong to no number: what came to rest is a bound all the same, `at_most` as sure.
@@ -70,7 +70,7 @@ impl<'a> Seen<'a> {
             return None;
         }
         let sure = belief.by.p.iter().filter(|p| p.0 >= n).map(|p| p.1).sum::<f64>().min(at_most);
-        let why = if run.ended == Ended::Complete { why } else { "the run ended before it was clear how many more stay open" };
+        let why = if run.ended == Ended::Complete { why } else { "the run ended before it was clear how many more are kept open" };
         let each = format!("{} ms a write of {}", three(base / 1e3), Bytes(self.slots.chunk));
         let text = format!("{n} AUs interleaved, {}, settled: {each}", self.order());
         Some(Finding::at_least(q, f64::from(n), sure, why).evidence(text))
@@ -107,7 +107,7 @@ impl<'a> Seen<'a> {
         let Seen { run, base, largest, .. } = *self;
         let unlimited = self.k == self.most;
         if run.believed.write_unit().zip(run.believed.erase_block()).is_some_and(|(w, e)| w >= e) {
-            return Some(self.rewritten("a write costs as much as one of a whole erase block, so every write pays".into()));
+            return Some(self.rewritten("a write takes as long as one of a whole erase block, so every write incurs a merge".into()));
         }
         if let Some((write, read)) = rewrites(run).filter(|_| unlimited && largest >= 4) {
             return Some(self.rewritten(format!(
@@ -128,7 +128,7 @@ impl<'a> Seen<'a> {
         let closing = run.believed.erase_block().unwrap_or(4 * MIB) as f64 / 100.0;
         if unlimited && base > 0.7 * closing {
             return Some(self.neither(format!(
-                "a write of {} takes {} ms through this host; closing an AU would hardly stand out",
+                "a write of {} takes {} ms through this host; a merge would hardly show",
                 Bytes(self.slots.chunk),
                 three(base / 1e3)
             )));
@@ -151,12 +151,14 @@ impl<'a> Seen<'a> {
             return Some(found.into_iter().map(|f| self.once(f, n)).collect());
         }
         if let Some(at) = self.silent_above(line).filter(|_| self.belief.by.foretells < 0.95) {
-            let why =
-                format!("writes behind {} never pay, while those before do: another kind of memory, or none (capacity tells)", Bytes(at));
+            let why = format!(
+                "writes past {} are never slow, while those before are: another kind of memory, or none (the capacity test would decide)",
+                Bytes(at)
+            );
             return Some(vec![Finding::undecided(self.q, why)]);
         }
         let buffer = pays_every(run, line, median(&self.over())).filter(|_| self.k == 1)?;
-        Some(self.rewritten(format!("one AU alone pays after every {}: it is rewritten when a buffer is full", Bytes(buffer))))
+        Some(self.rewritten(format!("one AU alone stalls after every {}: it is rewritten when a buffer is full", Bytes(buffer))))
     }
 
     /// Where the AUs begin that are never slow, though with more of them than fit those before are: it cannot be chance. A counterfeit
@@ -180,7 +182,7 @@ impl<'a> Seen<'a> {
         let taken = run.samples[..first].iter().map(|s| s.len).sum::<u64>();
         let why = "writes to one AU alone became as slow: a cache was full, whatever the number of AUs".to_string();
         let text = format!(
-            "one AU, linear: {} ms a write of {} at first, {} ms in the end",
+            "one AU, sequential: {} ms a write of {} at first, {} ms in the end",
             three(self.base / 1e3),
             Bytes(self.slots.chunk),
             three(end / 1e3)

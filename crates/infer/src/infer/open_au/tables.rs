@@ -285,7 +285,7 @@ fn remarks(all: &[Series], k: u32, most: u32) -> Vec<String> {
             let small: Vec<f64> = s.ms[b].iter().filter(|x| *x.0 < SMALLEST).filter_map(|(z, y)| Some(y - s.ms[a].get(z)?)).collect();
             let jump = s.ratios(*b, &s.reference(&fit));
             if !small.is_empty() && median(&small) < 0.3 * median(&jump) {
-                out.push(format!("writes below {} do not pay: they go to a log or a cache", Bytes(SMALLEST)));
+                out.push(format!("writes below {} are fast: they go to a log or a cache", Bytes(SMALLEST)));
             }
             if median(&jump) < 1.1 {
                 out.push(format!("the cut is a factor of {:.1} only", median(&jump).exp()));
@@ -388,7 +388,7 @@ mod tests {
     fn log(most: u32, random: bool, ms: impl Fn(u32, u64) -> f64) -> Vec<Finding> {
         let mut text = String::new();
         for n in 1..=most {
-            text += &format!("AU={n}, {} access\n", if random { "random" } else { "linear" });
+            text += &format!("AU={n}, {} access\n", if random { "random" } else { "sequential" });
             for size in (12..=22).rev().map(|k| 1u64 << k) {
                 let rate = size as f64 / ms(n, size) * 1e3;
                 text += &format!("{} {}\n", crate::flashbench::format::size(size), crate::flashbench::format::rate(rate));

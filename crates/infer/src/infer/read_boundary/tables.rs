@@ -362,7 +362,7 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
         let why = match p.get(1) {
             Some(&(other, second)) if ahead + second > 0.7 && second > 0.2 => {
                 let (a, b) = (size.min(other), size.max(other));
-                format!("the step lies at {} or at {}: the rows between do not tell", Bytes(a), Bytes(b))
+                format!("the step lies at {} or at {}: the rows between do not decide", Bytes(a), Bytes(b))
             }
             _ if ahead * is_erase_block(size) >= 0.5 => {
                 "the largest regular boundary may be planes, a stripe or the end of the device".into()
@@ -374,7 +374,7 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
         return if f.rivals.is_empty() { f } else { f.evidence(text) };
     }
     if three_times > 0.1 {
-        caveats.push(format!("with rows of powers of two {} cannot be told from {}", Bytes(size), Bytes(3 * size)));
+        caveats.push(format!("with rows of powers of two {} cannot be distinguished from {}", Bytes(size), Bytes(3 * size)));
     }
     let mut rivals: Vec<(f64, f64)> = p.iter().skip(1).take(3).map(|&(v, p)| (v as f64, p)).filter(|r| r.1 > 0.005).collect();
     if twice > 0.01 {
@@ -445,7 +445,7 @@ fn small(q: Quantity, g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)], sma
         return Finding::undecided(
             q,
             format!(
-                "{} costs {} µs more, and no row tells it from {}: the boundary lies at or below it",
+                "{} costs {} µs more, and no row distinguishes it from {}: the boundary is at or below it",
                 Bytes(best.0),
                 three(own),
                 Bytes(best.0 / 2)

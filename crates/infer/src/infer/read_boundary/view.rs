@@ -79,7 +79,7 @@ impl View {
             return format!("noise hides any boundary: ± {noise:.0} µs in {:.0} µs", self.base);
         }
         if run.ended != Ended::Complete {
-            return "the run ended before boundaries of all sizes were read often enough to tell".into();
+            return "the run ended before boundaries of all sizes were read often enough to decide".into();
         }
         let mut lengths: Vec<u64> = run.cells.iter().filter(|c| kind(c) == Kind::Row).map(|c| c.bytes("block")).collect();
         lengths.sort_unstable();

@@ -89,7 +89,7 @@ fn judge(times: &[(u64, f64)]) -> Finding {
     let mut all: Vec<(u64, f64)> = growth.iter().filter_map(|g| Some((g.0, gap(g.0)?))).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     let Some(&(unit, by)) = all.first() else {
-        return Finding::undecided(q, "the time of a write shows no knee: it rises evenly with the size, or small writes are gathered");
+        return Finding::undecided(q, "the time of a write shows no knee: it rises evenly with the size, or small writes are coalesced");
     };
     let at = |s: u64| times.iter().find(|t| t.0 == s).map_or("?".into(), |t| three(t.1));
     let text = format!(

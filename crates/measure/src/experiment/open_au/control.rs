@@ -5,7 +5,7 @@ use super::*;
 /// One AU once more: slow now, what was slow before was so for another reason. `long`: as much as fills a buffer a few times.
 pub(super) fn control(late: bool, long: bool) -> Cell {
     let set = [("n", 1), ("random", CONTROL), ("fresh", 1), ("late", late as i64), ("long", long as i64)];
-    Cell::new(format!("1 AU, linear, once more{}", if late { " in the end" } else { "" }), &set)
+    Cell::new(format!("1 AU, sequential, once more{}", if late { " in the end" } else { "" }), &set)
 }
 
 /// Rounds in which a table that holds none of them must come to rest.
@@ -20,12 +20,12 @@ pub(super) fn held(run: &Case, slots: &Slots, random: bool, fits: i64) -> Option
         return None;
     }
     let set = [("n", n), ("random", HELD), ("fresh", 1)];
-    Some(Cell::new(format!("{n} AUs, linear, once more"), &set))
+    Some(Cell::new(format!("{n} AUs, sequential, once more"), &set))
 }
 
 /// Every write so far took long: is it the card, or the host?
 pub(super) fn compare() -> Cell {
-    Cell::new("1 AU, linear, read back".to_string(), &[("n", 1), ("random", COMPARED), ("fresh", 1)])
+    Cell::new("1 AU, sequential, read back".to_string(), &[("n", 1), ("random", COMPARED), ("fresh", 1)])
 }
 
 /// Bytes that fill a buffer for rewriting three times: 64 KiB at most where one was seen.

@@ -135,7 +135,7 @@ fn make_room(path: &Path) -> Result<()> {
         Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
             fs::remove_file(path).map_err(|e| ServeError::system(format!("cannot remove the old socket {name}"), e))
         }
-        Err(e) => Err(ServeError::system(format!("cannot tell whether a server listens at {name}"), e)),
+        Err(e) => Err(ServeError::system(format!("cannot find out whether a server listens at {name}"), e)),
     }
 }
 

@@ -36,13 +36,13 @@ impl Seen<'_> {
         }
         // Of so many, one or two more or less.
         if !weights.surely && self.k > if self.belief.ruled() { 20 } else { 16 } {
-            let why = "with more, slow visits came and went: how many more stay open the times do not tell";
+            let why = "with more, slow visits came and went: the times do not show how many more are kept open";
             return self.at_least(&over, &weights, why);
         }
         // Writes kept short for a slow bus may be shorter than a unit, and then be gathered as long as they go to one AU only.
         if self.short() && self.k == 1 && !self.random {
             let chunk = Bytes(self.slots.chunk);
-            return self.neither(format!("writes of {chunk} may be gathered into one unit as long as they go to one AU"));
+            return self.neither(format!("writes of {chunk} may be coalesced into one unit as long as they go to one AU"));
         }
         self.count(&over, &weights)
     }
@@ -159,7 +159,7 @@ impl Seen<'_> {
         let aus = |n: u32| format!("{n} AU{}", if n == 1 { "" } else { "s" });
         let text = match k {
             0 => format!(
-                "one AU alone, {}, {}: {} ms a write; the fastest writes in linear order: {} ms",
+                "one AU alone, {}, {}: {} ms a write; the fastest writes in sequential order: {} ms",
                 self.order(),
                 Bytes(chunk),
                 three(slow / 1e3),
@@ -218,7 +218,10 @@ impl Seen<'_> {
     /// The mapping that a limit shows. `ended`: the run did, before one AU was tried once more.
     fn mapping(&self, w: &Weights, trust: f64, ended: bool, text: String) -> Finding {
         if self.either() {
-            return Finding::undecided(Quantity::Mapping, "every write in random order pays; what linear order pays is not known");
+            return Finding::undecided(
+                Quantity::Mapping,
+                "every write in random order incurs a merge; whether sequential ones do is not known",
+            );
         }
         if w.limited < 0.5 {
             return Finding::undecided(Quantity::Mapping, BARELY);
@@ -242,7 +245,7 @@ impl Seen<'_> {
         if let Some((cost, interval, n)) = after_one_write(self.run, &self.slots, line).filter(|_| !self.random) {
             let c = Finding::decided(Quantity::CloseCostMs, thousandth(cost), trust.min(0.95));
             let c = Finding { interval: Some(interval), ..c };
-            return c.evidence(format!("{n} writes that closed an AU of which one write was made, linear order"));
+            return c.evidence(format!("{n} writes that incurred a merge, one write into each erase block, sequential order"));
         }
         let cost: Vec<f64> = over.iter().map(|t| (t - self.base) / 1e3).collect();
         // What is copied depends on how full the AU is: costs that differ are not yet that of a whole one.
@@ -253,6 +256,6 @@ impl Seen<'_> {
         // How much was in them is not known: so much more an AU with one write may cost. In random order it costs something else.
         let more = filled(self.run, &self.slots).filter(|_| !self.random);
         c.interval = bootstrap_median(&cost).zip(more).map(|([lo, hi], more)| [hundredth(lo), hundredth(hi * more)]);
-        c.evidence(format!("{} writes that closed an AU, {} order", over.len(), self.order()))
+        c.evidence(format!("{} writes that incurred a merge, {} order", over.len(), self.order()))
     }
 }

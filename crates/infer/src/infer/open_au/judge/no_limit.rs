@@ -25,22 +25,22 @@ impl Seen<'_> {
         let in_aus = run.believed.erase_block().is_some();
         if top < 0.5 {
             let why = "slow writes came and went: the times do not agree";
-            let ended = "the run ended before the slow writes could be told from stalls";
+            let ended = "the run ended before the slow writes could be distinguished from stalls";
             let why = if run.ended == Ended::Complete { why } else { ended };
             return vec![self.at_rest(why, if in_aus { HIDDEN } else { UNSEEN }).unwrap_or_else(|| Finding::undecided(self.q, why))];
         }
         if let Some((few, many)) = self.shared() {
             let why = format!(
-                "no AU is paid for by itself, but with many interleaved a write takes {} ms on average, with few {} ms: they share a log",
+                "no single AU incurs a merge, but with many interleaved a write takes {} ms on average, with few {} ms: they share a log",
                 three(many / 1e3),
                 three(few / 1e3)
             );
             return vec![Finding::undecided(self.q, why.clone()), Finding::decided(Quantity::Mapping, 1.0, 0.7).evidence(why)];
         }
-        // A fast cache in front (SLC, or a small-write log) takes all that such a test writes and hides what lies behind it.
+        // A fast cache in front (SLC, or a small-write log) takes all that such a test writes and hides what lies beyond it.
         let (filled, from) = run.believed.filled().unwrap_or((0, 0));
         if let Some(cache) = Some(from).filter(|&c| c > 0) {
-            let why = format!("a write cache took {} and hides what lies behind it even when it is full", Bytes(cache));
+            let why = format!("a write cache took {} and hides what lies beyond it even when it is full", Bytes(cache));
             return self.neither(why);
         }
         let no_cache = if filled > 0 { NO_CACHE_FOUND } else { 1.0 };
@@ -62,7 +62,7 @@ impl Seen<'_> {
         let each = format!("{} ms a write of {}", three(base / 1e3), Bytes(self.slots.chunk));
         let text = format!("{k} AUs interleaved, {}: {each}, as with one AU", self.order());
         let written = writes(run).map(|s| s.len).sum::<u64>() + filled;
-        let caveat = format!("a write cache of more than {} MiB would hide a limit behind it", written / MIB);
+        let caveat = format!("a write cache of more than {} MiB would hide a limit beyond it", written / MIB);
         let mapping = if in_aus {
             Finding::undecided(
                 Quantity::Mapping,
