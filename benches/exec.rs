@@ -1,7 +1,7 @@
 //! Requests a second through the pipes of `exec:`, with a card of the second family at the other end. Targets: 50 000 with 64 requests sent ahead, 8 000 one
 //! by one. `cargo bench --bench exec`
 
-#[path = "../tests/exec/bench_card.rs"]
+#[path = "../tests/common/bench_card.rs"]
 mod bench_card;
 
 use nandscope::device::{Access, Device, Op, OpenOptions, open};

@@ -4,8 +4,8 @@ use crate::device::ranges::RangeSet;
 use crate::device::{Device, Geometry, Op};
 use crate::experiment::run::{Limits, Progress};
 use crate::experiment::{self, Experiment, Setup};
-use crate::finding::{Finding, Findings, Quantity, SURE_OF_SIZE};
-use crate::infer::beliefs::{Beliefs, Case};
+use crate::finding::{Findings, Quantity, SURE_OF_SIZE};
+use crate::infer::beliefs::{Belief, Beliefs, Case};
 use crate::infer::pipeline::Inference;
 use crate::samples::{Ended, Run};
 use crate::units::Nanos;
@@ -51,9 +51,9 @@ const PASSES: u32 = 3;
 const REST: f64 = 0.1;
 
 /// Bytes of flash that are there with some confidence, where a border was found.
-fn real_capacity(f: &Finding) -> Option<u64> {
-    let least = f.at_least.as_ref().filter(|_| f.interval.is_some()).map(|a| a.0);
-    f.number().or(least).filter(|_| f.confidence >= SURE_OF_SIZE).map(|c| c as u64)
+fn real_capacity(b: &Belief) -> Option<u64> {
+    let least = b.at_least.filter(|_| b.interval.is_some());
+    b.number().or(least).filter(|_| b.confidence >= SURE_OF_SIZE).map(|c| c as u64)
 }
 
 /// Runs the experiments. Never fails: what went wrong is in the runs.
@@ -172,7 +172,8 @@ impl<'a> Going<'a> {
 
     /// Beyond a counterfeit's flash there is nothing to measure.
     fn clip(&mut self) {
-        if let Some(real) = self.known.get(Quantity::Capacity).and_then(real_capacity).map(|c| c.saturating_sub(self.geometry.offset)) {
+        if let Some(real) = self.believed().get(Quantity::Capacity).and_then(real_capacity).map(|c| c.saturating_sub(self.geometry.offset))
+        {
             self.region.end = self.plan.region.end.min(real / self.geometry.sector * self.geometry.sector).max(self.region.start);
         }
     }

@@ -1,18 +1,20 @@
-//! Devices behind programs and boards (docs/exec.md), and what is found in the second family of cards that stands behind one.
+//! Devices behind programs and boards (docs/exec.md).
 
-#[path = "exec/bench_card.rs"]
+#[path = "common/bench_card.rs"]
 mod bench_card;
 #[path = "exec/boards.rs"]
 mod boards;
-#[path = "exec/score.rs"]
-mod score;
 #[path = "common/skip.rs"]
 mod skip;
 
-use bench_card::{bench_card, nandscope};
+use bench_card::bench_card;
 use nandscope::device::{Access, Consent, Device, Fill, Limits, Op, OpenOptions, open};
 use std::path::Path;
 use std::process::{Command, Output};
+
+pub fn nandscope() -> &'static str {
+    env!("CARGO_BIN_EXE_nandscope")
+}
 
 fn probe(target: &str, more: &[&str]) -> Output {
     let mut c = Command::new(nandscope());

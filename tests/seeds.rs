@@ -1,5 +1,5 @@
-//! Every built-in card, probed with forty seeds: what is said with 90 % and more is the truth in the model, with no exception. And each
-//! seed is a run of its own.
+//! Every built-in card, probed with forty seeds: what the detectors score with 0.90 and more is the truth in the model, with no exception.
+//! And each seed is a run of its own.
 //!
 //! By default each card has one seed of the forty, another for each card; NANDSCOPE_SEEDS=40 takes all (NANDSCOPE_SEED the
 //! first of them), NANDSCOPE_SHOW prints what was wrong at any confidence.
@@ -30,7 +30,7 @@ fn probed(jobs: &[(Model, u64)], look: impl Fn(&Model, u64, &[Finding]) -> Vec<S
     let work = || {
         let mut out = vec![];
         while let Some((model, seed)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            out.extend(look(model, *seed, &probe_model(model, *seed, true).findings.0));
+            out.extend(look(model, *seed, &probe_model(model, *seed, true).scores().0));
         }
         out
     };
@@ -40,7 +40,7 @@ fn probed(jobs: &[(Model, u64)], look: impl Fn(&Model, u64, &[Finding]) -> Vec<S
     })
 }
 
-/// What is wrong and said with 90 % and more.
+/// What is wrong although the detectors score it with 0.90 and more: beyond the share that confidence allows for.
 fn confident_errors(jobs: &[(Model, u64)]) -> Vec<String> {
     let show = std::env::var_os("NANDSCOPE_SHOW").is_some();
     probed(jobs, |model, seed, findings| {

@@ -35,7 +35,8 @@ fn nothing_said_with_confidence_is_wrong() {
     for ((name, model), first) in built_in().iter().zip(first()) {
         let second = probe_model(model, 2, true);
         for (seed, p) in [(1, first), (2, &second)] {
-            for f in &p.findings.0 {
+            // A share of 90 % is wrong now and then; what a detector is so sure of by itself is not, on these cards.
+            for f in &p.scores().0 {
                 match right(f, &model.truth()) {
                     Some(true) => decided += 1,
                     Some(false) if f.confidence < 0.9 => {}
@@ -151,7 +152,8 @@ fn erase_blocks_that_share_logs_are_not_taken_for_one() {
         sequential = true
         close = "3 ms""#;
     let p = probe_model(&Model::parse(text, "groups").unwrap(), 1, true);
-    let f = p.findings.get(Quantity::EraseBlock).unwrap();
+    let scores = p.scores();
+    let f = scores.get(Quantity::EraseBlock).unwrap();
     assert!(f.number() == Some((1 << 20) as f64) || f.confidence < 0.9, "{f:?}");
 }
 
@@ -199,7 +201,8 @@ fn a_unit_that_is_gathered_is_told() {
     let mut told = 0;
     for seed in 1..=8 {
         let p = probe_model(&flat("combine = true", "open_linear = 6\nopen_random = 3"), seed, true);
-        let f = p.findings.get(Quantity::WriteUnit).unwrap();
+        let scores = p.scores();
+        let f = scores.get(Quantity::WriteUnit).unwrap();
         assert!(f.number() == Some(16384.0) || f.confidence < 0.9, "seed {seed}: {f:?}");
         // Whether a small write across a boundary costs more depends on what was written just before.
         assert!(f.evidence.iter().all(|e| !e.contains("a write across a multiple of")), "seed {seed}: {f:?}");
@@ -276,7 +279,8 @@ fn pieces_of_a_host_are_not_units() {
         let host = format!("max_request = \"{cut}\"\ntransfer = \"open-ended\"");
         let ftl = "kind = \"block-map\"\nclose = \"20 ms\"\nopen_linear = 5";
         let p = probe_model(&hidden(&host, "capacity = \"4 GiB\"", "32 KiB", ftl), 1, true);
-        let f = p.findings.get(Quantity::WriteUnit).unwrap();
+        let scores = p.scores();
+        let f = scores.get(Quantity::WriteUnit).unwrap();
         assert!(f.number() == Some(32768.0) || f.confidence < 0.9, "{cut}: {f:?}");
     }
 }

@@ -4,7 +4,7 @@ mod speed;
 
 use super::measure::{Fates, Measured};
 use super::{Answer, Question, Verdict};
-use crate::finding::{Finding, Findings, NO_SIGN, Quantity};
+use crate::finding::{Finding, Findings, NO_SIGN, Quantity, percent};
 use crate::host::declared::{Declared, Kind};
 use crate::host::faults::{Noticed, Trouble};
 use crate::host::registers::ext_csd::{LifeTime, PreEol};
@@ -131,7 +131,7 @@ fn capacity(s: &Seen) -> Answer {
                 let after = s.measured.later.after;
                 format!("; a cache of more than {} would hide it", Bytes(if after > MIB { after / MIB * MIB } else { after }))
             };
-            Answer::new(q, Verdict::Pass, format!("{} ({:.0} %){seen}{miss}{cache}", as_sold(s.size), confidence * 100.0))
+            Answer::new(q, Verdict::Pass, format!("{} ({:.0} %){seen}{miss}{cache}", as_sold(s.size), percent(*confidence)))
         }
         Some(f) => {
             let why = f.reason.as_deref().unwrap_or("the test gave no answer");

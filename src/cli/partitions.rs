@@ -11,7 +11,7 @@ use super::progress::Progress;
 use super::stop;
 use crate::device::{self, CardState, Device, DeviceError, Guard, Limits, OpenOptions, undo};
 use crate::experiment;
-use crate::finding::{Finding, Findings, Quantity};
+use crate::finding::{Finding, Findings, Quantity, percent};
 use crate::host::facts::TargetKind;
 use crate::host::partitions::table;
 use crate::probe::{Event, Plan, probe};
@@ -239,7 +239,7 @@ fn columns(parts: &[Part]) -> Vec<(String, Vec<String>)> {
     row("", &|p| p.name.clone());
     row("begins at", &|p| Bytes(p.range.start).to_string());
     row("size", &|p| Bytes(p.range.end - p.range.start).to_string());
-    let percent = |f: &Finding| (f.confidence * 100.0).floor();
+    let percent = |f: &Finding| percent(f.confidence);
     for q in Quantity::ALL.into_iter().filter(|q| parts.iter().any(|p| p.findings.get(*q).is_some())) {
         let cell = |p: &Part| match p.findings.get(q) {
             None => "-".into(),

@@ -5,6 +5,8 @@ use nandscope::device::{Access, Device, Op, Result, Timed};
 use nandscope::experiment;
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::beliefs::Beliefs;
+use nandscope::infer::combine::combine;
+use nandscope::infer::pipeline;
 use nandscope::probe::{Plan, probe};
 use nandscope::samples::Run;
 use nandscope::units::Nanos;
@@ -18,6 +20,13 @@ pub struct Probed {
     pub bytes_written: u64,
     /// Virtual seconds.
     pub seconds: f64,
+}
+
+impl Probed {
+    /// The findings as the detectors score them, before scores become shares of what was right. Nobody is told these.
+    pub fn scores(&self) -> Findings {
+        combine(&pipeline::apart(&self.runs))
+    }
 }
 
 /// Counts what passes.

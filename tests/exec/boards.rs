@@ -1,6 +1,6 @@
 //! The other side of the protocol on a board: firmware/device.c, compiled for this machine, behind a pseudo-terminal.
 
-use crate::bench_card::nandscope;
+use crate::nandscope;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 

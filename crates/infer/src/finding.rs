@@ -150,6 +150,11 @@ pub const SAID: f64 = 0.6;
 /// one or two lost places have 0.7, those with three and all that show two addresses of one place 0.95 and more.
 pub const SURE_OF_SIZE: f64 = 0.75;
 
+/// A confidence in whole per cent as it is shown: rounded down, as nothing is certain.
+pub fn percent(confidence: f64) -> f64 {
+    (confidence * 100.0 + 1e-9).floor()
+}
+
 /// What the reason of a capacity begins with that was not tried at all, and of one that was tried in part and had nothing wrong.
 pub const NOT_TESTED: &str = "not tested";
 pub const NO_SIGN: &str = "no sign";

@@ -2,7 +2,7 @@
 //! entry, and a patch against a given copy of that file; where they do not, why not and what would decide it.
 
 use crate::device::Op;
-use crate::finding::Quantity;
+use crate::finding::{Quantity, percent};
 use crate::host::declared::{Declared, Kind};
 use crate::host::quirks;
 use crate::host::registers::cid::Cid;
@@ -163,7 +163,7 @@ fn cmd23(e: &Evidence) -> Judged {
     }
     let gains = e.reports.iter().filter_map(|r| r.findings.get(Quantity::PreDefinedGain));
     if let Some((gain, f)) = gains.filter_map(|f| Some((f.number()?, f))).next() {
-        let seen = format!("writes are {} times as fast with CMD23 ({:.0} %)", three(gain), 100.0 * f.confidence);
+        let seen = format!("writes are {} times as fast with CMD23 ({:.0} %)", three(gain), percent(f.confidence));
         let slower = gain < 1.0 - NEGLIGIBLE && f.confidence >= SURE;
         return match slower {
             true => (Support::Supported, format!("CMD23 makes this card slower: {seen}")),

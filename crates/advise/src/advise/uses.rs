@@ -1,7 +1,7 @@
 //! What a card is good for. Every verdict rests on a named measurement; where that is missing it says "not measured".
 
 use crate::device::Op;
-use crate::finding::{Finding, Quantity};
+use crate::finding::{Finding, Quantity, percent};
 use crate::infer::stats::median;
 use crate::saved::Report;
 use crate::units::{Bytes, MIB, Nanos, three};
@@ -45,7 +45,7 @@ pub fn uses(r: &Report) -> Vec<Use> {
         for u in &mut all {
             u.verdict = Verdict::Poor;
             u.why = format!("{}: it {}; what is written beyond that is lost", c.word(), c.sizes());
-            u.rests_on = format!("{} ({:.0} %)", Quantity::Capacity.title(), (found.confidence * 100.0).floor());
+            u.rests_on = format!("{} ({:.0} %)", Quantity::Capacity.title(), percent(found.confidence));
         }
     }
     all
@@ -54,7 +54,7 @@ pub fn uses(r: &Report) -> Vec<Use> {
 /// A decided value or bound that is sure enough, with its text.
 fn known(r: &Report, q: Quantity) -> Option<(f64, String)> {
     let f = r.findings.get(q).filter(|f| f.confidence >= SURE)?;
-    let percent = (f.confidence * 100.0).floor();
+    let percent = percent(f.confidence);
     match (f.number(), f.at_least) {
         (Some(v), _) => Some((v, format!("{}: {} ({percent} %)", q.title(), q.show(v)))),
         (None, Some(b)) => Some((b.0, format!("{}: at least {} ({percent} %)", q.title(), q.show(b.0)))),
@@ -65,7 +65,7 @@ fn known(r: &Report, q: Quantity) -> Option<(f64, String)> {
 fn missing(r: &Report, name: &'static str, q: Quantity, needs: &str) -> Use {
     let why = match r.findings.get(q) {
         Some(Finding { value: None, at_least: None, reason: Some(reason), .. }) => format!("undecided, because {reason}"),
-        Some(f) => format!("only {:.0} % sure, too little for a verdict", f.confidence * 100.0),
+        Some(f) => format!("only {:.0} % sure, too little for a verdict", percent(f.confidence)),
         None => format!("no run measured it; {needs}"),
     };
     Use { name, verdict: Verdict::NotMeasured, why, rests_on: q.title().into() }

@@ -1,7 +1,7 @@
 //! A guess about where partitions should start, held against what was measured (U12: distributions guess 4 MiB, 8 MiB).
 
 use super::grid::{SURE, probability_on, safe_unit};
-use crate::finding::{Findings, Quantity};
+use crate::finding::{Findings, Quantity, percent};
 use crate::units::Bytes;
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ pub fn check(start: u64, findings: &Findings) -> Check {
     };
     let first = findings.value(Quantity::EraseBlockOffset, 0.5).unwrap_or(0.0) as u64;
     let probability = probability_on(block, first, start);
-    let mut because = vec![format!("the erase block is {} ({:.0} %)", Bytes(size as u64), block.confidence * 100.0)];
+    let mut because = vec![format!("the erase block is {} ({:.0} %)", Bytes(size as u64), percent(block.confidence))];
     if first > 0 {
         because.push(format!("the first one begins at {}", Bytes(first)));
     }

@@ -1,6 +1,6 @@
 //! The erase-block grid of a card, and how well it is known.
 
-use crate::finding::{Finding, Findings, Quantity};
+use crate::finding::{Finding, Findings, Quantity, percent};
 use crate::units::{Bytes, KIB, MIB};
 use serde::Serialize;
 use std::fmt;
@@ -34,7 +34,7 @@ impl fmt::Display for Grid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = if self.first > 0 { format!(" from {} on", Bytes(self.first)) } else { String::new() };
         match self.source {
-            Source::Found { confidence } => write!(f, "erase blocks of {}{first}, found ({:.0} %)", Bytes(self.unit), confidence * 100.0),
+            Source::Found { confidence } => write!(f, "erase blocks of {}{first}, found ({:.0} %)", Bytes(self.unit), percent(confidence)),
             Source::Declared => write!(f, "allocation units of {}, declared by the card", Bytes(self.unit)),
             Source::Given => write!(f, "erase blocks of {}{first}, as given", Bytes(self.unit)),
             Source::Convention => {
@@ -59,7 +59,7 @@ impl Grid {
             return Err(format!("the erase block is undecided, because {}", block.reason.as_deref().unwrap_or("of reasons not given")));
         };
         if block.confidence < SURE {
-            return Err(format!("the erase block is {} at {:.0} % only", Bytes(unit as u64), block.confidence * 100.0));
+            return Err(format!("the erase block is {} at {:.0} % only", Bytes(unit as u64), percent(block.confidence)));
         }
         let unit = plausible(unit)?;
         // Erase blocks begin with the disk unless something says otherwise.

@@ -1,6 +1,9 @@
 //! Several experiments may speak to one quantity: their findings become one, and disagreement is told.
 
-use crate::finding::{CONTRADICTED, Finding, Findings, Quantity, SAID};
+use super::confidence::said;
+use super::steps::alignments;
+use crate::finding::{CONTRADICTED, Finding, Findings, Quantity, SAID, Unit};
+use crate::units::MIB;
 
 /// One finding a quantity, in the order of `Quantity::ALL`.
 pub fn combine(all: &[Finding]) -> Findings {
@@ -94,14 +97,6 @@ fn one_order_bounds_the_other(all: &mut [Finding]) {
     }
 }
 
-/// What is more a guess than an answer stays undecided.
-fn said(f: Finding) -> Finding {
-    let Some(best) = f.number().or(f.at_least.map(|b| b.0)).filter(|_| f.confidence < SAID) else { return f };
-    let bound = if f.value.is_none() { "at least " } else { "" };
-    let why = format!("the times point to {bound}{} ({:.0} %), not clearly enough", f.quantity.show(best), 100.0 * f.confidence);
-    f.withdrawn(why)
-}
-
 /// A search that met no limit and one that met a full cache: the first was taken by the cache, too.
 fn hidden_by_cache(all: &mut [Finding]) {
     const CACHE: Quantity = Quantity::WriteCache;
@@ -122,14 +117,60 @@ fn hidden_by_cache(all: &mut [Finding]) {
     }
 }
 
-/// The probability a finding gives to a value; what it did not name shares what is left over.
-fn probability(f: &Finding, value: f64, named: usize) -> f64 {
-    let rest = (1.0 - f.confidence - f.rivals.iter().filter(|r| Some(r.value) != f.value).map(|r| r.probability).sum::<f64>()).max(0.002);
-    if f.number() == Some(value) {
-        return f.confidence;
+/// How far experiments that speak to one quantity count as evidence of their own: 0, a second one adds nothing; 1, they err by chances of
+/// their own. They share the card, the host and our code. The likeliest on the cards of the fit (`examples/fit_confidence.rs`).
+pub const APART: f64 = 1.0;
+
+/// Values that a quantity may have, about: what no experiment names is spread over as many.
+fn values(q: Quantity) -> f64 {
+    match q.row().unit {
+        // A place inside an erase block, in sectors of 512 bytes (4 MiB).
+        Unit::Bytes if q == Quantity::EraseBlockOffset => 8192.0,
+        Unit::Bytes => alignments(512, 64 * MIB).len() as f64,
+        Unit::Code => q.row().codes.len() as f64,
+        // As many open AUs as anybody has reported.
+        _ => 64.0,
     }
-    f.rivals.iter().find(|r| r.value.0 == value).map_or(rest / (named.max(2) as f64), |r| r.probability.max(0.001))
 }
+
+/// The posterior of what several findings of one quantity name, the likeliest first. What is missing of 1 is something else.
+///
+/// A finding gives its confidence to its value, and to each rival what it says; what is left over belongs to all other values alike. With
+/// `apart` at 0 the weights of `n` findings are averaged (of logarithms), at 1 multiplied.
+pub fn posterior(q: Quantity, findings: &[&Finding], apart: f64) -> Vec<(f64, f64)> {
+    let named = |f: &Finding| -> Vec<(f64, f64)> {
+        let rivals = f.rivals.iter().filter(|r| Some(r.value) != f.value).map(|r| (r.value.0, r.probability));
+        f.number().map(|v| (v, f.confidence)).into_iter().chain(rivals).collect()
+    };
+    let mut all: Vec<f64> = findings.iter().flat_map(|f| named(f)).map(|n| n.0).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    let prior = 1.0 / values(q).max(all.len() as f64 + 1.0);
+    let n = findings.len() as f64;
+    let power = (1.0 + (n - 1.0) * apart) / n;
+    // By how much each finding makes a value likelier than it was; for what it does not name, all of it alike.
+    let ratios: Vec<(Vec<(f64, f64)>, f64)> = findings
+        .iter()
+        .map(|f| {
+            let said = named(f);
+            let left = (1.0 - said.iter().map(|s| s.1).sum::<f64>()).max(LEAST);
+            let other = left / (1.0 - prior * said.len() as f64);
+            (said.into_iter().map(|(v, p)| (v, p.max(LEAST) / prior)).collect(), other)
+        })
+        .collect();
+    let weight = |v: Option<f64>| -> f64 {
+        let ratio = |r: &(Vec<(f64, f64)>, f64)| r.0.iter().find(|s| Some(s.0) == v).map_or(r.1, |s| s.1);
+        ratios.iter().map(|r| power * ratio(r).ln()).sum::<f64>().exp()
+    };
+    let mut out: Vec<(f64, f64)> = all.iter().map(|&v| (v, prior * weight(Some(v)))).collect();
+    let sum = out.iter().map(|p| p.1).sum::<f64>() + (1.0 - prior * all.len() as f64) * weight(None);
+    out.iter_mut().for_each(|p| p.1 /= sum);
+    out.sort_by(|a, b| b.1.total_cmp(&a.1));
+    out
+}
+
+/// No experiment rules out a value altogether: findings are never given at more than 99.9 %.
+const LEAST: f64 = 1e-3;
 
 fn one(q: Quantity, here: &[&Finding]) -> Finding {
     let decided: Vec<&Finding> = here.iter().copied().filter(|f| f.value.is_some()).collect();
@@ -150,20 +191,8 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
     if q == Quantity::CloseCostMs {
         return cost(&decided);
     }
-    let mut values: Vec<f64> = decided.iter().flat_map(|f| f.number().into_iter().chain(f.rivals.iter().map(|r| r.value.0))).collect();
-    values.sort_by(f64::total_cmp);
-    values.dedup();
-    let mut posterior: Vec<(f64, f64)> =
-        values.iter().map(|&v| (v, decided.iter().map(|f| probability(f, v, values.len()).max(1e-4)).product::<f64>())).collect();
-    let sum: f64 = posterior.iter().map(|p| p.1).sum();
-    posterior.iter_mut().for_each(|p| p.1 /= sum);
-    posterior.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let agree = decided.iter().all(|f| f.number() == Some(posterior[0].0));
-    let strongest = decided.iter().map(|f| f.confidence).fold(0.0, f64::max);
-    // Experiments share the card, the reader and our own code: agreement closes at most two thirds of the doubt that is left; where
-    // one contradicts, the other may be the one that is fooled.
-    let confidence = if agree { posterior[0].1.min(1.0 - (1.0 - strongest) / 3.0) } else { posterior[0].1.min(CONTRADICTED) };
-    let mut f = Finding::decided(q, posterior[0].0, confidence).rivals(posterior[1..].iter().copied().take(3).filter(|p| p.1 > 0.001));
+    let posterior = posterior(q, &decided, APART);
+    let mut f = Finding::decided(q, posterior[0].0, posterior[0].1).rivals(posterior[1..].iter().copied().take(3).filter(|p| p.1 > 0.001));
     for d in &decided {
         f.evidence.extend(d.evidence.iter().cloned());
         let new: Vec<_> = d.caveats.iter().filter(|c| !f.caveats.contains(c)).cloned().collect();
@@ -171,14 +200,14 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
         f.from.extend(d.from.iter().cloned());
         if d.number() != f.number() {
             let by = d.from.first().map_or("another experiment", String::as_str);
-            f.caveats.push(format!("{by} says {} instead ({:.0} %)", q.show(d.number().unwrap_or(0.0)), d.confidence * 100.0));
+            f.caveats.push(format!("{by} says {} instead", q.show(d.number().unwrap_or(0.0))));
         }
     }
     // What one knows exactly needs no bounds.
     if decided.iter().all(|d| d.interval.is_some()) {
         f.interval = decided[0].interval;
     }
-    if f.confidence < SAID {
+    if f.confidence < SAID && decided.iter().any(|d| d.number() != f.number()) {
         let said: Vec<String> = decided.iter().map(|d| q.show(d.number().unwrap_or(0.0))).collect();
         f.reason = Some(format!("the experiments disagree: {}", said.join(" against ")));
         f.value = None;
@@ -219,7 +248,7 @@ mod tests {
     fn agreement_strengthens_and_disagreement_is_told() {
         let both = combine(&[says(4.0, 0.8, "read"), says(4.0, 0.8, "write")]);
         let f = &both.0[0];
-        assert!(f.number() == Some(4.0) && f.confidence > 0.85 && f.confidence < 0.99, "{f:?}");
+        assert!(f.number() == Some(4.0) && f.confidence > 0.95 && f.confidence < 1.0 - LEAST, "{f:?}");
         let against = combine(&[says(4.0, 0.9, "read"), says(8.0, 0.9, "write")]);
         assert!(against.0[0].value.is_none() || against.0[0].confidence <= 0.6, "{against:?}");
         let weak = combine(&[says(4.0, 0.95, "read"), says(8.0, 0.5, "write")]);
@@ -262,7 +291,7 @@ mod tests {
     #[test]
     fn a_guess_is_not_told() {
         let f = combine(&[Finding::decided(Quantity::Page, 8192.0, 0.55)]);
-        assert!(f.0[0].value.is_none() && f.0[0].reason.as_ref().unwrap().contains("8 KiB (55 %)"), "{f:?}");
+        assert!(f.0[0].value.is_none() && f.0[0].reason.as_ref().unwrap().contains("8 KiB, not clearly enough"), "{f:?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod beliefs;
 pub mod buffer;
 pub mod capacity;
 pub mod combine;
+pub mod confidence;
 pub mod edges;
 pub mod fat_zone;
 pub mod figure;

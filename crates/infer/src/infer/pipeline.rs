@@ -2,6 +2,7 @@
 
 use super::beliefs::{Beliefs, Case, Fastest, fastest, write_ns_per_kib};
 use super::combine::combine;
+use super::confidence::{Maps, Source};
 use super::figure::Figure;
 use super::slots::Slots;
 use super::{ALL, open_au, read_boundary};
@@ -55,6 +56,13 @@ pub fn infer(runs: &[Run]) -> Findings {
     Inference::default().of(runs)
 }
 
+/// What the experiments of these runs say, each by itself: what `infer` combines.
+pub fn apart(runs: &[Run]) -> Vec<Finding> {
+    let mut all = Inference::default();
+    all.of(runs);
+    all.apart(runs, runs.len())
+}
+
 /// Did reads of this run take the same time across all boundaries, although enough of them were made? `None` for a run that read across
 /// none.
 pub fn reads_flat(run: &Run) -> Option<bool> {
@@ -93,7 +101,7 @@ impl Inference {
         Inference { analyses, told: vec![] }
     }
 
-    /// Findings of all runs, combined; they are those of the call before, or continue them.
+    /// Findings of all runs, combined, with what their scores come to; they are those of the call before, or continue them.
     ///
     /// What a run said goes into what is believed of the card when the next one is judged.
     pub fn of(&mut self, runs: &[Run]) -> Findings {
@@ -117,7 +125,7 @@ impl Inference {
                 None => self.told.push(now),
             }
         }
-        self.conclude(runs, runs.len())
+        Maps::shipped().told(Source::Probe, self.conclude(runs, runs.len()))
     }
 
     /// What is believed of the card by the first `n` of these runs, which were told of before.
@@ -150,8 +158,13 @@ impl Inference {
         Told { cells: run.cells.len(), samples: run.samples.len(), ended: run.ended.clone(), believed, findings, fastest: quick, rested }
     }
 
-    /// The findings of the first `n` runs, combined.
+    /// The findings of the first `n` runs, combined, with their scores.
     fn conclude(&self, runs: &[Run], n: usize) -> Findings {
+        combine(&self.apart(runs, n))
+    }
+
+    /// What the first `n` runs say, each by itself; without those that others replace.
+    fn apart(&self, runs: &[Run], n: usize) -> Vec<Finding> {
         let runs = &runs[..n];
         // A second run knew more than the first, unless it was cut short, or the first spoilt what the second looked for.
         let case = |i: usize| Case { run: &runs[i], believed: &self.told[i].believed };
@@ -168,7 +181,7 @@ impl Inference {
         let searched = (0..n).filter(|&i| runs[i].experiment == "open-au-random" && !spoilt[i] && !replaced(i));
         let span = searched.filter_map(|i| Some(Slots::of(&case(i))?.span)).max();
         over_two_erase_blocks(&mut all, span.unwrap_or(0));
-        combine(&all)
+        all
     }
 }
 

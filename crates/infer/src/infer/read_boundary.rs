@@ -83,9 +83,7 @@ impl Analysis for ReadBoundary {
                     e.n
                 );
                 if trust >= 0.5 {
-                    let rest = 1.0 - trust;
-                    let rivals: Vec<(f64, f64)> =
-                        [(period * 2, 0.5), (period / 2, 0.3)].iter().map(|&(v, p)| (v as f64, p * rest)).collect();
+                    let rivals = beside(&view.fit, period, 1.0 - trust);
                     out.push(Finding::decided(Quantity::EraseBlock, period as f64, trust).rivals(rivals).evidence(text));
                     out.push(offset(run, c, trust));
                     push_small(&mut out, &view, &lower, true);
@@ -152,6 +150,14 @@ impl Analysis for ReadBoundary {
             series: by_block.into_iter().flat_map(|(b, points)| Series::with_bounds(&format!("{} reads", Bytes(b)), &points)).collect(),
         }]
     }
+}
+
+/// What else the rows allow for the step that was confirmed, in no more than what is left. A period that a sweep found has no step.
+fn beside(fit: &steps::Fit, period: u64, left: f64) -> Vec<(f64, f64)> {
+    let Some(step) = fit.steps.iter().find(|s| s.size == period) else { return vec![] };
+    let others: Vec<(u64, f64)> = step.posterior.iter().copied().filter(|p| p.0 != period && p.1 > 0.001).collect();
+    let scale = (left / others.iter().map(|o| o.1).sum::<f64>().max(1e-9)).min(1.0);
+    others.into_iter().map(|(v, p)| (v as f64, p * scale)).collect()
 }
 
 /// Where the boundaries of a period that was confirmed begin.

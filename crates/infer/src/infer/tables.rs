@@ -8,12 +8,18 @@ pub mod bench;
 pub mod sides;
 
 use super::combine::combine;
+use super::confidence::{Maps, Source};
 use super::{access_kinds, fat_zone, interval, open_au, read_boundary, scatter, write_unit};
 use crate::finding::{Finding, Findings, Quantity};
 use crate::samples::import::Tables;
 
-/// Findings from the tables of one card, runs and files pooled.
+/// Findings from the tables of one card, runs and files pooled, with what their scores come to.
 pub fn infer(tables: &Tables) -> Findings {
+    Maps::shipped().told(Source::Table, combine(&apart(tables)))
+}
+
+/// What each kind of table says, by itself.
+pub fn apart(tables: &Tables) -> Vec<Finding> {
     let mut all = vec![];
     all.extend(read_boundary::tables::infer(tables));
     all.extend(open_au::tables::infer(&with_programs(tables, true)));
@@ -34,7 +40,7 @@ pub fn infer(tables: &Tables) -> Findings {
         let why = "the log holds no table that could decide";
         all.extend([Quantity::EraseBlock, Quantity::OpenAusLinear].map(|q| Finding::undecided(q, why)));
     }
-    combine(&all)
+    all
 }
 
 /// Access-kind tables hold writes of one AU in both orders; they count where no open-AU table of that order does.

@@ -15,7 +15,7 @@ pub use rewrites::{policies_differ, rewrites};
 pub use samples::{Condition, Experiment, samples};
 pub use trend::{Trend, trend};
 
-use crate::finding::{Finding, Findings, Quantity};
+use crate::finding::{Finding, Findings, Quantity, percent};
 use crate::infer::stats::bootstrap_ratio;
 use crate::samples::Run;
 use crate::samples::metric::{Metric, Over};
@@ -83,8 +83,8 @@ fn probability(f: &Finding, v: f64) -> f64 {
 fn shown(f: Option<&Finding>) -> String {
     match f {
         Some(f) => match (f.number(), f.at_least) {
-            (Some(v), _) => format!("{} ({:.0} %)", f.quantity.show(v), (f.confidence * 100.0).floor()),
-            (None, Some(b)) => format!("at least {} ({:.0} %)", f.quantity.show(b.0), (f.confidence * 100.0).floor()),
+            (Some(v), _) => format!("{} ({:.0} %)", f.quantity.show(v), percent(f.confidence)),
+            (None, Some(b)) => format!("at least {} ({:.0} %)", f.quantity.show(b.0), percent(f.confidence)),
             (None, None) => "undecided".into(),
         },
         None => "not measured".into(),

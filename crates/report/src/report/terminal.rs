@@ -6,7 +6,7 @@ use crate::advise::driver::driver;
 use crate::advise::uses::{self, Verdict};
 use crate::device::CardState;
 use crate::experiment;
-use crate::finding::{Finding, Findings, Quantity};
+use crate::finding::{Finding, Findings, Quantity, percent};
 use crate::infer::pipeline::figures;
 use crate::samples::Ended;
 use crate::units::{Bytes, GIB, MIB, Nanos, as_sold, ends};
@@ -180,7 +180,7 @@ fn table(out: &mut String, findings: &Findings, d: Dress) {
             }
             (Some(v), _) => {
                 let shown = shown(f.quantity, v);
-                let mut line = format!("{title}{shown:<14}{:>3.0} %  {:<8}", (f.confidence * 100.0).floor(), grade(f.confidence));
+                let mut line = format!("{title}{shown:<14}{:>3.0} %  {:<8}", percent(f.confidence), grade(f.confidence));
                 if let Some([lo, hi]) = f.interval {
                     let [lo, hi] = match f.quantity {
                         q if q.is_rate() => [lo, hi].map(|v| q.show(v)),
@@ -196,7 +196,7 @@ fn table(out: &mut String, findings: &Findings, d: Dress) {
             }
             (None, Some(bound)) => {
                 let bound = format!("at least {}", shown(f.quantity, bound.0));
-                format!("{title}{bound:<14}{:>3.0} %  {}", (f.confidence * 100.0).floor(), grade(f.confidence))
+                format!("{title}{bound:<14}{:>3.0} %  {}", percent(f.confidence), grade(f.confidence))
             }
             (None, None) => {
                 let reason = f.reason.as_deref().unwrap_or("no reason given");

@@ -199,8 +199,10 @@ pub fn insert(db: &mut Db, r: &Record, file: Option<(&str, Stamp)>, json: Option
     let decided: Vec<_> = r.findings.0.iter().filter_map(|f| Some((f, f.number().or(f.at_least.map(|b| b.0))?))).collect();
     let shown = |f: &crate::finding::Finding, v: f64| format!("{}{}", if f.value.is_none() { "at least " } else { "" }, f.quantity.show(v));
     let fact = |q: crate::finding::Quantity| -> Val { decided.iter().find(|d| d.0.quantity == q).map(|(f, v)| shown(f, *v)).into() };
-    let mut summary: Vec<String> =
-        decided.iter().map(|(f, v)| format!("{} {} ({:.0} %)", f.quantity.title(), shown(f, *v), (f.confidence * 100.0).floor())).collect();
+    let mut summary: Vec<String> = decided
+        .iter()
+        .map(|(f, v)| format!("{} {} ({:.0} %)", f.quantity.title(), shown(f, *v), crate::finding::percent(f.confidence)))
+        .collect();
     summary.extend(r.metrics.iter().take(6).map(|m| format!("{}, {}: {} {}", m.name, m.conditions, crate::units::three(m.value), m.unit)));
     let s = &r.source;
     let counterfeit = r.counterfeit();

@@ -175,7 +175,7 @@ fn page(r: &Record) -> String {
                         tbody { @for f in &r.findings.0 { tr {
                             th scope="row" { (f.quantity.title()) }
                             td { @match (f.number(), f.at_least) { (Some(v), _) => (f.quantity.show(v)), (None, Some(b)) => { "at least " (f.quantity.show(b.0)) }, _ => { "undecided, because " (f.reason.as_deref().unwrap_or("?")) } } }
-                            td { @if f.confidence > 0.0 { (format!("{:.0} % {}", f.confidence * 100.0, grade(f.confidence))) } @else { "-" } }
+                            td { @if f.confidence > 0.0 { (format!("{:.0} % {}", crate::finding::percent(f.confidence), grade(f.confidence))) } @else { "-" } }
                         } } }
                     } }
                 }

@@ -1,7 +1,11 @@
 //! Files that name no card and contradict each other: each is judged alone, and nothing is made up of both.
 
-use crate::finding::{Findings, Quantity, SAID};
+use crate::finding::{Findings, Quantity};
+use crate::infer::combine::combine;
 use crate::samples::import::{Place, Tables};
+
+/// Score from which on a file's answer rules out another.
+const SURE: f64 = 0.8;
 
 /// Quantities that a card has once.
 const ONCE: [Quantity; 4] = [Quantity::EraseBlock, Quantity::Page, Quantity::OpenAusLinear, Quantity::OpenAusRandom];
@@ -13,13 +17,13 @@ pub fn apart(tables: &Tables) -> Option<Vec<Tables>> {
     if parts.len() < 2 {
         return None;
     }
-    let said: Vec<Findings> = parts.iter().map(super::infer).collect();
+    let said: Vec<Findings> = parts.iter().map(|p| combine(&super::apart(p))).collect();
     let differ = said.iter().enumerate().any(|(i, a)| said[i + 1..].iter().any(|b| ONCE.into_iter().any(|q| contradict(a, b, q))));
     differ.then_some(parts)
 }
 
 fn contradict(a: &Findings, b: &Findings, q: Quantity) -> bool {
-    let sure = |f: &Findings| f.get(q).filter(|f| f.confidence >= SAID.max(0.8)).cloned();
+    let sure = |f: &Findings| f.get(q).filter(|f| f.confidence >= SURE).cloned();
     let (Some(a), Some(b)) = (sure(a), sure(b)) else { return false };
     match (a.number(), b.number()) {
         (Some(x), Some(y)) => x != y,

@@ -5,7 +5,7 @@ use crate::advise::driver::driver;
 use crate::advise::uses::{self, Verdict};
 use crate::device::Op;
 use crate::experiment;
-use crate::finding::{Finding, Quantity};
+use crate::finding::{Finding, Quantity, percent};
 use crate::host::declared::Declared;
 use crate::host::facts::TargetKind;
 use crate::infer::stats::{bootstrap_median, median, quantile};
@@ -94,7 +94,7 @@ fn confidence(f: &Finding) -> Markup {
     if !decided(f) {
         return html! { "-" };
     }
-    let percent = (f.confidence * 100.0).floor();
+    let percent = percent(f.confidence);
     html! { span.bar aria-hidden="true" { span style=(format!("width:{percent}%")) {} } (percent) " % " span.muted { (grade(f.confidence)) } }
 }
 
@@ -230,7 +230,7 @@ fn beside(r: &Report, d: &Declared) -> Vec<(&'static str, String, String)> {
         r.findings
             .get(q)
             .filter(|f| decided(f))
-            .map_or("not decided".to_string(), |f| format!("{} ({:.0} %)", value(f), f.confidence * 100.0))
+            .map_or("not decided".to_string(), |f| format!("{} ({:.0} %)", value(f), percent(f.confidence)))
     };
     let size_of = |b: Option<u64>| b.map(size);
     use crate::finding::Quantity as Q;
@@ -280,7 +280,7 @@ pub fn stalls(r: &Report, plots: &[Plot]) -> Markup {
     html! {
         section aria-labelledby="stalls" {
             h2 id="stalls" { "Stalls" }
-            @for f in &named { p { strong { (f.quantity.title()) ": " (value(f)) } @if decided(f) { ", " (format!("{:.0} %", f.confidence * 100.0)) } @else { ", because " (f.reason.as_deref().unwrap_or("?")) } } }
+            @for f in &named { p { strong { (f.quantity.title()) ": " (value(f)) } @if decided(f) { ", " (format!("{:.0} %", percent(f.confidence))) } @else { ", because " (f.reason.as_deref().unwrap_or("?")) } } }
             @if rows.is_empty() { p { "Not measured: too few accesses were made." } } @else {
                 p { "The longest accesses of every run. The specification allows a card 250 ms of busy time for a write, 500 ms for SDXC. "
                     "The experiments make a card finish erase blocks on purpose, so long writes in them are no surprise; a long access where the others of its kind are short is." }

@@ -1,0 +1,180 @@
+//! From scores to confidence: one monotone map a quantity, fitted to simulated cards and kept as data beside this file.
+//!
+//! Inside, experiments and what they go by keep the scores. What is told at the end is the share of findings with such a score that were
+//! right on the cards of the fit; `examples/fit_confidence.rs` makes the table. What it has no map for is told with its score.
+
+use crate::finding::{Finding, Findings, Quantity, SAID};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// What a finding rests on: runs of our own, or tables that a program printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    Probe,
+    Table,
+}
+
+impl Source {
+    pub const ALL: [Source; 2] = [Source::Probe, Source::Table];
+
+    pub fn key(self) -> &'static str {
+        match self {
+            Source::Probe => "probe",
+            Source::Table => "table",
+        }
+    }
+}
+
+/// Which findings share a map: of values and of bounds ("at least") apart.
+pub type Key = (Source, Quantity, bool);
+
+/// From this score on, this confidence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    pub from: f64,
+    pub confidence: f64,
+}
+
+/// The maps, by what they are for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Maps(pub BTreeMap<Key, Vec<Step>>);
+
+/// Scores are compared as the table writes them.
+const ROUNDED: f64 = 1e-9;
+
+static SHIPPED: LazyLock<Maps> = LazyLock::new(|| Maps::parse(TABLE).expect("the table of confidence is part of the program"));
+
+/// The table, with its origin in the lines that begin with `#`.
+pub const TABLE: &str = include_str!("confidence.tsv");
+
+impl Maps {
+    /// Those that the program goes by.
+    pub fn shipped() -> &'static Maps {
+        &SHIPPED
+    }
+
+    /// Reads lines of source, quantity, `value` or `at least`, score, confidence, and what else there is, separated by tabs.
+    ///
+    /// # Errors
+    /// The first line that is no such line, or does not rise with the ones before it.
+    pub fn parse(text: &str) -> Result<Maps, String> {
+        let mut maps = Maps::default();
+        for (i, line) in text.lines().enumerate().filter(|l| !l.1.starts_with('#') && !l.1.is_empty()) {
+            let wrong = |what: &str| format!("line {}: {what}: {line}", i + 1);
+            let mut f = line.split('\t');
+            let mut next = || f.next().ok_or_else(|| wrong("too few columns"));
+            let (source, quantity, kind) = (next()?, next()?, next()?);
+            let source = Source::ALL.into_iter().find(|s| s.key() == source).ok_or_else(|| wrong("no such source"))?;
+            let quantity = Quantity::ALL.into_iter().find(|q| q.key() == quantity).ok_or_else(|| wrong("no such quantity"))?;
+            let bound = match kind {
+                "value" => false,
+                "at least" => true,
+                _ => return Err(wrong("neither a value nor a bound")),
+            };
+            let mut share = || next()?.parse().ok().filter(|p| (0.0..1.0).contains(p)).ok_or_else(|| wrong("no share between 0 and 1"));
+            let step = Step { from: share()?, confidence: share()? };
+            let steps = maps.0.entry((source, quantity, bound)).or_default();
+            if steps.last().is_some_and(|s| s.from >= step.from || s.confidence > step.confidence) {
+                return Err(wrong("it does not rise"));
+            }
+            steps.push(step);
+        }
+        Ok(maps)
+    }
+
+    /// What a score comes to. Below all that were seen nothing is known but that it is no better than they are.
+    pub fn confidence(&self, key: Key, score: f64) -> f64 {
+        let Some(steps) = self.0.get(&key) else { return score };
+        match steps.iter().rev().find(|s| score + ROUNDED >= s.from) {
+            Some(s) => s.confidence,
+            None => steps.first().map_or(score, |s| s.confidence.min(score)),
+        }
+    }
+
+    /// Findings with what their scores come to; those that come to too little are undecided.
+    pub fn told(&self, source: Source, all: Findings) -> Findings {
+        Findings(all.0.into_iter().map(|f| self.one(source, f)).collect())
+    }
+
+    fn one(&self, source: Source, mut f: Finding) -> Finding {
+        if f.value.is_none() && f.at_least.is_none() {
+            return f;
+        }
+        let (score, named) = (f.confidence, f.value.is_some());
+        f.confidence = self.confidence((source, f.quantity, !named), score);
+        // What is left over is shared as it was.
+        let left = (1.0 - f.confidence) / (1.0 - score).max(1e-3);
+        if named && score != f.confidence {
+            for r in &mut f.rivals {
+                r.probability = ((r.probability * left).min(1.0 - f.confidence) * 1e4).round() / 1e4;
+            }
+        }
+        said(f)
+    }
+}
+
+/// What is more a guess than an answer stays undecided.
+pub(super) fn said(f: Finding) -> Finding {
+    let Some(best) = f.number().or(f.at_least.map(|b| b.0)).filter(|_| f.confidence < SAID) else { return f };
+    let bound = if f.value.is_none() { "at least " } else { "" };
+    let why = format!("the times point to {bound}{}, not clearly enough", f.quantity.show(best));
+    f.withdrawn(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: Key = (Source::Probe, Quantity::EraseBlock, false);
+
+    fn maps() -> Maps {
+        let line = |from: &str, to: &str| format!("probe\terase_block\tvalue\t{from}\t{to}\t9\t10\n");
+        Maps::parse(&format!("# origin\n{}{}{}", line("0.6", "0.5"), line("0.8", "0.9"), line("0.96", "0.98"))).unwrap()
+    }
+
+    #[test]
+    fn scores_become_shares() {
+        let m = maps();
+        for (score, confidence) in [(0.3, 0.3), (0.55, 0.5), (0.6, 0.5), (0.79, 0.5), (0.8, 0.9), (0.95, 0.9), (0.96, 0.98), (0.999, 0.98)]
+        {
+            assert_eq!(m.confidence(BLOCK, score), confidence, "{score}");
+        }
+        assert_eq!(m.confidence((Source::Table, Quantity::EraseBlock, false), 0.7), 0.7, "no map");
+        assert_eq!(m.confidence((Source::Probe, Quantity::EraseBlock, true), 0.7), 0.7, "bounds have their own");
+    }
+
+    #[test]
+    fn what_is_told_follows_and_little_is_undecided() {
+        let f = |p: f64| Finding::decided(Quantity::EraseBlock, 4096.0, p).rivals([(8192.0, 0.5 * (1.0 - p)), (2048.0, 0.25 * (1.0 - p))]);
+        let told = maps().told(Source::Probe, Findings(vec![f(0.8)])).0.remove(0);
+        assert_eq!((told.confidence, told.rivals[0].probability, told.rivals[1].probability), (0.9, 0.05, 0.025));
+        let little = maps().told(Source::Probe, Findings(vec![f(0.7)])).0.remove(0);
+        assert!(little.value.is_none() && little.reason.as_ref().unwrap().contains("4 KiB, not clearly enough"), "{little:?}");
+    }
+
+    #[test]
+    fn a_table_that_falls_or_is_none_is_refused() {
+        for (text, says) in [
+            ("probe\terase_block\tvalue\t0.9\t0.8\nprobe\terase_block\tvalue\t0.95\t0.7\n", "rise"),
+            ("probe\terase_block\tvalue\t0.9\t0.8\nprobe\terase_block\tvalue\t0.9\t0.9\n", "rise"),
+            ("log\terase_block\tvalue\t0.9\t0.8\n", "source"),
+            ("probe\tcolour\tvalue\t0.9\t0.8\n", "quantity"),
+            ("probe\terase_block\tmaybe\t0.9\t0.8\n", "bound"),
+            ("probe\terase_block\tvalue\t0.9\t1.0\n", "share"),
+            ("probe\terase_block\tvalue\t0.9\n", "columns"),
+        ] {
+            let e = Maps::parse(text).unwrap_err();
+            assert!(e.contains(says), "{e}");
+        }
+    }
+
+    #[test]
+    fn the_table_of_the_program_rises_and_nothing_is_certain() {
+        let maps = Maps::parse(TABLE).unwrap();
+        assert!(TABLE.starts_with('#') && TABLE.contains("fit_confidence"), "it says where it comes from");
+        for (key, steps) in &maps.0 {
+            assert!(steps.iter().all(|s| s.confidence < 1.0), "{key:?}");
+            assert!(steps.windows(2).all(|w| w[0].from < w[1].from && w[0].confidence <= w[1].confidence), "{key:?}");
+        }
+    }
+}

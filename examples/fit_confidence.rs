@@ -1,0 +1,309 @@
+//! Makes the table that turns scores into confidence (crates/infer/src/infer/confidence.tsv), and judges it:
+//!
+//! `fit_confidence probe FAMILY FIRST CARDS OUT [minute]`: probes simulated cards (within a minute, as devices are unless asked) and keeps
+//! what each experiment said of them, a line of JSON each;
+//! `fit_confidence logs FAMILY FIRST CARDS OUT`: the same of what flashbench's own pattern prints of them (with target/PROFILE/nandscope);
+//! `fit_confidence fit FILE...`: prints the table; and to standard error how far experiments that speak to one quantity err together;
+//! `fit_confidence score told|scores|MAP FILE...`: how good it was as it was told then, by scores alone, or by the table MAP now;
+//! `fit_confidence wrong MAP FILE...`: what was wrong on cards that are not kept for judging.
+
+#[path = "../tests/common/bench_card.rs"]
+mod bench_card;
+#[path = "../tests/common/mod.rs"]
+mod common;
+#[path = "../tests/common/families.rs"]
+mod families;
+#[path = "../tests/common/score.rs"]
+mod score;
+
+use families::{Card, Family, JUDGED, KINDS, Probed, RESERVED, Truth, Within, cards, probe_all};
+use nandscope::finding::{Finding, Findings, Quantity};
+use nandscope::infer::combine::{APART, combine, posterior};
+use nandscope::infer::confidence::{Key, Maps, Source};
+use nandscope::infer::tables;
+use nandscope::samples::import;
+use nandscope_sim::{random, unusual};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Mutex;
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    family: String,
+    kind: String,
+    seed: u64,
+    /// Of a log, not of a probe.
+    #[serde(default)]
+    table: bool,
+    apart: Vec<Finding>,
+    told: Findings,
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match &words[..] {
+        ["probe", family, first, n, out, within @ ..] => {
+            let within = if within == ["minute"] { Within::AMinute } else { Within::Usual };
+            let family = Family::by_name(family).expect("random, unusual or bench-card");
+            let all = cards(family, first.parse().expect("FIRST is a number"), n.parse().expect("CARDS is a number"));
+            let file = Mutex::new(std::fs::File::create(out).unwrap());
+            probe_all(&all, within, |p| {
+                let (family, kind) = (family.name().into(), p.card.kind.into());
+                let line = Line { family, kind, seed: p.card.seed, table: false, apart: p.apart.clone(), told: p.told.clone() };
+                writeln!(file.lock().unwrap(), "{}", serde_json::to_string(&line).unwrap()).unwrap();
+            });
+        }
+        ["logs", family, first, n, out] => {
+            let family = Family::by_name(family).expect("random, unusual or bench-card");
+            let mut file = std::fs::File::create(out).unwrap();
+            for card in cards(family, first.parse().expect("FIRST is a number"), n.parse().expect("CARDS is a number")) {
+                let Some(text) = log(&card) else { continue };
+                let tables = import::read(&[("log", text)]).unwrap();
+                let (family, kind, table) = (family.name().into(), card.kind.into(), true);
+                let line = Line { family, kind, seed: card.seed, table, apart: tables::apart(&tables), told: tables::infer(&tables) };
+                writeln!(file, "{}", serde_json::to_string(&line).unwrap()).unwrap();
+            }
+        }
+        ["fit", files @ ..] => {
+            let all = read(files);
+            let of = |source: Source| all.iter().filter(|p| p.0 == source).map(|p| &p.1).collect::<Vec<&Probed>>();
+            together(&of(Source::Probe));
+            print!("{HEAD}");
+            Source::ALL.into_iter().for_each(|s| print!("{}", fit(s, &of(s))));
+        }
+        ["score", by, files @ ..] => {
+            let mut all = read(files);
+            let maps = match *by {
+                "told" => None,
+                "scores" => Some(Maps::default()),
+                path => Some(Maps::parse(&std::fs::read_to_string(path).unwrap()).unwrap()),
+            };
+            if let Some(maps) = maps {
+                all.iter_mut().for_each(|(source, p)| p.told = maps.told(*source, combine(&p.apart)));
+            }
+            for (name, those) in by_family(all) {
+                println!("{} cards, {name}\n{}", those.len(), score::table(&score::score(&those)));
+            }
+        }
+        ["wrong", path, files @ ..] => {
+            let maps = Maps::parse(&std::fs::read_to_string(path).unwrap()).unwrap();
+            let mut all = read(files);
+            all.retain(|p| p.1.card.seed < RESERVED);
+            all.iter_mut().for_each(|(source, p)| p.told = maps.told(*source, combine(&p.apart)));
+            for (name, those) in by_family(all) {
+                score::score(&those).answers.iter().filter(|a| !a.right).for_each(|a| println!("{name}: {}", a.line));
+            }
+        }
+        _ => panic!("probe FAMILY FIRST CARDS OUT [minute], fit FILE..., wrong MAP FILE..., or score told|scores|MAP FILE..."),
+    }
+}
+
+fn read(files: &[&str]) -> Vec<(Source, Probed)> {
+    let text: String = files.iter().map(|f| std::fs::read_to_string(f).unwrap()).collect();
+    let one = |l: &str| {
+        let l: Line = serde_json::from_str(l).unwrap();
+        let kind = KINDS.into_iter().find(|k| *k == l.kind).unwrap_or("");
+        let card = Card { family: Family::by_name(&l.family).unwrap(), kind, seed: l.seed };
+        let source = if l.table { Source::Table } else { Source::Probe };
+        (source, Probed { truth: Truth::of_card(&card), card, apart: l.apart, told: l.told })
+    };
+    let mut all: Vec<(Source, Probed)> = text.lines().map(one).collect();
+    all.sort_by_key(|p| (p.0, p.1.card.family, p.1.card.seed, p.1.card.kind));
+    all
+}
+
+/// What flashbench's own pattern prints of a card whose erase block its user knows: reads across boundaries, and up to eight AUs in both
+/// orders.
+fn log(card: &Card) -> Option<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let target = match card.family {
+        Family::Bench => format!("exec:{} {} {}", bench_card::bench_card().display(), card.kind, card.seed),
+        family => {
+            let model = if family == Family::Random { random::card(card.seed) } else { unusual::card(card.seed) };
+            let path = dir.path().join("card.toml");
+            std::fs::write(&path, model.to_toml()).unwrap();
+            path.display().to_string()
+        }
+    };
+    let block = Truth::of_card(card).of(Quantity::EraseBlock).filter(|b| b.is_finite()).unwrap_or(4_194_304.0);
+    let program = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("nandscope");
+    let run = |args: &[&str]| {
+        let out = std::process::Command::new(&program).arg("flashbench").arg(&target).args(args).arg("-q").output().unwrap();
+        out.status.success().then(|| String::from_utf8(out.stdout).unwrap())
+    };
+    let erase = format!("{block}");
+    let open = ["-O", "-0", "1-8", "-e", &erase];
+    Some(run(&["-a", "-b", "1024"])? + &run(&open)? + &run(&[&open[..], &["-r"]].concat())?)
+}
+
+fn by_family(all: Vec<(Source, Probed)>) -> Vec<(String, Vec<Probed>)> {
+    let mut out: Vec<(String, Vec<Probed>)> = vec![];
+    for (source, p) in all {
+        let name = format!("{} ({})", p.card.family.name(), source.key());
+        match out.iter_mut().find(|o| o.0 == name) {
+            Some(o) => o.1.push(p),
+            None => out.push((name, vec![p])),
+        }
+    }
+    out
+}
+
+/// What a card counts: each family as much as another, however many of its cards there are.
+fn weights(all: &[&Probed]) -> impl Fn(&Probed) -> f64 + use<> {
+    let of = |family: Family| all.iter().filter(|p| p.card.family == family).count() as f64;
+    let families = Family::ALL.into_iter().filter(|f| of(*f) > 0.0).count() as f64;
+    let weights: BTreeMap<Family, f64> = Family::ALL.into_iter().map(|f| (f, all.len() as f64 / families / of(f).max(1.0))).collect();
+    move |p| weights[&p.card.family]
+}
+
+/// What several experiments decide, and how good that is by how far they count as apart.
+fn together(all: &[&Probed]) {
+    let weight = weights(all);
+    let judged = |q: &Quantity| *q != Quantity::CloseCostMs && *q != Quantity::EraseBlockOffset;
+    let mut cases: Vec<(&Probed, Quantity, Vec<&Finding>)> = vec![];
+    for &p in all {
+        for q in JUDGED.into_iter().filter(judged).filter(|q| p.truth.of(*q).is_some()) {
+            let here: Vec<&Finding> = p.apart.iter().filter(|f| f.quantity == q && f.value.is_some()).collect();
+            if here.len() > 1 {
+                cases.push((p, q, here));
+            }
+        }
+    }
+    let agree = |here: &[&Finding]| here.iter().all(|f| f.value == here[0].value);
+    eprintln!("the surest of several that agree: share right; and of one alone");
+    for bin in score::BINS.windows(2).rev() {
+        let within = |c: f64| (bin[1]..bin[0]).contains(&c);
+        let surest = |here: &[&Finding]| here.iter().map(|f| f.confidence).fold(0.0, f64::max);
+        let those: Vec<_> = cases.iter().filter(|c| agree(&c.2) && within(surest(&c.2))).collect();
+        let right = those.iter().filter(|c| c.0.truth.right(c.1, c.2[0].number().unwrap(), false)).count();
+        let alone: Vec<bool> = all
+            .iter()
+            .flat_map(|p| p.apart.iter().map(move |f| (p, f)))
+            .filter(|(p, f)| {
+                judged(&f.quantity)
+                    && f.value.is_some()
+                    && within(f.confidence)
+                    && p.truth.of(f.quantity).is_some()
+                    && p.apart.iter().filter(|o| o.quantity == f.quantity && o.value.is_some()).count() == 1
+            })
+            .map(|(p, f)| p.truth.right(f.quantity, f.number().unwrap(), false))
+            .collect();
+        eprintln!(
+            "  {:.2} to {:.2}: {right} of {}; {} of {}",
+            bin[1],
+            bin[0],
+            those.len(),
+            alone.iter().filter(|r| **r).count(),
+            alone.len()
+        );
+    }
+    for apart in [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0] {
+        let (mut sum, mut n) = (0.0, 0.0);
+        for (p, q, here) in &cases {
+            let right: f64 = posterior(*q, here, apart).iter().filter(|v| p.truth.right(*q, v.0, false)).map(|v| v.1).sum();
+            sum += weight(p) * right.max(score::FLOOR).ln();
+            n += weight(p);
+        }
+        let same = cases.iter().filter(|c| agree(&c.2)).count();
+        eprintln!("apart {apart}: log score {:.4} of {} combined, {same} of which agree (in use: {APART})", sum / n, cases.len());
+    }
+}
+
+/// Scores are sorted by hundredths.
+fn hundredth(score: f64) -> u32 {
+    (score * 100.0 + 1e-6).floor() as u32
+}
+
+/// Findings of scores from one on: weights right and given, and how many they are.
+#[derive(Clone, Copy, Default)]
+struct Block {
+    from: u32,
+    right: f64,
+    given: f64,
+    count: u32,
+}
+
+impl Block {
+    fn with(self, o: Block) -> Block {
+        Block { from: self.from.min(o.from), right: self.right + o.right, given: self.given + o.given, count: self.count + o.count }
+    }
+
+    fn share(&self) -> f64 {
+        self.right / self.given
+    }
+
+    /// The mean of a flat prior with these: of n of n it is (n + 1) / (n + 2).
+    fn expected(&self) -> f64 {
+        (self.right + 1.0) / (self.given + 2.0)
+    }
+}
+
+/// Fewer findings than these are no block of their own, ...
+const FEW: u32 = 20;
+
+/// ... and fewer than these no map.
+const LEAST: u32 = 5;
+
+/// The monotone steps nearest to the shares right (pooled adjacent violators), each with its expected share.
+fn steps(groups: &BTreeMap<u32, Block>) -> Vec<Block> {
+    let mut out: Vec<Block> = vec![];
+    for g in groups.values() {
+        out.push(*g);
+        while let [.., a, b] = out[..]
+            && (a.share() >= b.share() || a.count < FEW)
+        {
+            out.truncate(out.len() - 2);
+            out.push(a.with(b));
+        }
+    }
+    // The last may be small, and what was added to the shares may have turned an order round.
+    while let Some(i) = (1..out.len()).find(|&i| out[i].count < FEW || out[i - 1].expected() > out[i].expected()) {
+        let b = out.remove(i);
+        out[i - 1] = out[i - 1].with(b);
+    }
+    out
+}
+
+/// What the table begins with.
+const HEAD: &str = "# What a finding's score comes to: the share of findings with such a score (from the one named on) that were right.\n\
+# Simulated cards; no generator is the world. Made by `cargo run --example fit_confidence fit`, see METHODS.md.\n\
+# source\tquantity\tof\tfrom score\tconfidence\tright, weighted\tgiven, weighted\tfindings\n";
+
+fn fit(source: Source, all: &[&Probed]) -> String {
+    let weight = weights(all);
+    let mut groups: BTreeMap<Key, BTreeMap<u32, Block>> = BTreeMap::new();
+    for p in all {
+        for f in combine(&p.apart).0.iter().filter(|f| p.truth.of(f.quantity).is_some()) {
+            let Some((v, bound)) = score::answer(f) else { continue };
+            let right = if p.truth.right(f.quantity, v, bound) { weight(p) } else { 0.0 };
+            let from = hundredth(f.confidence);
+            let new = Block { from, right, given: weight(p), count: 1 };
+            let here = groups.entry((source, f.quantity, bound)).or_default();
+            here.entry(from).and_modify(|b| *b = b.with(new)).or_insert(new);
+        }
+    }
+    let mut out = String::new();
+    for family in Family::ALL {
+        let those: Vec<&&Probed> = all.iter().filter(|p| p.card.family == family).collect();
+        let mut seeds: Vec<u64> = those.iter().map(|p| p.card.seed).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        if let [first, .., last] = seeds[..] {
+            let (n, name, w) = (those.len(), family.name(), weight(those[0]));
+            out += &format!("# {} of {name}: {n} cards, {} seeds of {first} to {last}, each of weight {w:.3}\n", source.key(), seeds.len());
+        }
+    }
+    for ((_, q, bound), g) in groups {
+        if g.values().map(|b| b.count).sum::<u32>() < LEAST {
+            continue;
+        }
+        for b in steps(&g) {
+            let kind = if bound { "at least" } else { "value" };
+            let (from, sure) = (f64::from(b.from) / 100.0, (b.expected() * 1e3).floor() / 1e3);
+            out += &format!("{}\t{}\t{kind}\t{from}\t{sure}\t{:.1}\t{:.1}\t{}\n", source.key(), q.key(), b.right, b.given, b.count);
+        }
+    }
+    out
+}

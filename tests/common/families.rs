@@ -1,0 +1,232 @@
+//! The families of simulated cards that confidence is fitted to and judged on, probed and held against their truth.
+#![allow(dead_code)]
+
+use crate::bench_card::bench_card;
+use crate::common::{self, probe_within};
+use nandscope::device::{Consent, Device, Limits, OpenOptions, open};
+use nandscope::experiment;
+use nandscope::finding::{Finding, Findings, Quantity};
+use nandscope::infer::pipeline;
+use nandscope::probe::{Plan, probe};
+use nandscope::samples::Run;
+use nandscope::units::Nanos;
+use nandscope_sim::{Mapping, random, unusual};
+use serde_json::Value;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Seeds from here on are kept for judging: nothing is fitted to them, and what a card of them says is never printed.
+pub const RESERVED: u64 = 1_000_000;
+/// Where the seeds begin that maps are fitted to. Those below were used in development.
+pub const FITTING: u64 = 10_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// `sim::random`.
+    Random,
+    /// `sim::unusual`.
+    Unusual,
+    /// `crates/bench-card`, behind a program.
+    Bench,
+}
+
+impl Family {
+    pub const ALL: [Family; 3] = [Family::Random, Family::Unusual, Family::Bench];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Random => "random",
+            Family::Unusual => "unusual",
+            Family::Bench => "bench-card",
+        }
+    }
+
+    pub fn by_name(name: &str) -> Option<Family> {
+        Family::ALL.into_iter().find(|f| f.name() == name)
+    }
+}
+
+/// The kinds of the second generator.
+pub const KINDS: [&str; 9] = ["block", "switch", "pool", "page", "gradual", "single", "bend", "fresh", "fake"];
+
+#[derive(Clone, Debug)]
+pub struct Card {
+    pub family: Family,
+    /// One of `KINDS`, or empty.
+    pub kind: &'static str,
+    pub seed: u64,
+}
+
+/// So many cards of a family. The second generator's kinds take turns, with one seed for all.
+pub fn cards(family: Family, first: u64, n: u64) -> Vec<Card> {
+    let one = |i: u64| match family {
+        Family::Bench => {
+            let kinds = KINDS.len() as u64;
+            Card { family, kind: KINDS[(i % kinds) as usize], seed: first + i / kinds }
+        }
+        _ => Card { family, kind: "", seed: first + i },
+    };
+    (0..n).map(one).collect()
+}
+
+pub enum Truth {
+    Sim(Box<nandscope_sim::Truth>),
+    Bench(Value),
+}
+
+/// What is judged: of all else the models state no truth.
+pub const JUDGED: [Quantity; 12] = [
+    Quantity::EraseBlock,
+    Quantity::EraseBlockOffset,
+    Quantity::Page,
+    Quantity::AccessUnit,
+    Quantity::WriteUnit,
+    Quantity::OpenAusLinear,
+    Quantity::OpenAusRandom,
+    Quantity::CloseCostMs,
+    Quantity::FatZone,
+    Quantity::Mapping,
+    Quantity::Capacity,
+    Quantity::WriteCache,
+];
+
+impl Truth {
+    pub fn of_card(card: &Card) -> Truth {
+        match card.family {
+            Family::Random => Truth::Sim(Box::new(random::card(card.seed).truth())),
+            Family::Unusual => Truth::Sim(Box::new(unusual::card(card.seed).truth())),
+            Family::Bench => {
+                let out = Command::new(bench_card()).args([card.kind, &card.seed.to_string(), "--truth"]).output().unwrap();
+                Truth::Bench(serde_json::from_slice(&out.stdout).unwrap())
+            }
+        }
+    }
+
+    /// What is true; NaN where the card has none of it (no limit, no zone). `None` where the quantity means nothing on it, or the model
+    /// does not say.
+    pub fn of(&self, q: Quantity) -> Option<f64> {
+        match self {
+            // A card that rewrites an erase block for every write has no unit below that; a medium without structure is mapped in no way.
+            Truth::Sim(t) if q == Quantity::WriteUnit && t.mapping == Mapping::WriteThrough => None,
+            Truth::Sim(t) if q == Quantity::Mapping && t.mapping == Mapping::None => None,
+            Truth::Sim(t) => JUDGED.contains(&q).then(|| common::truth_of(q, t).unwrap_or(f64::NAN)),
+            Truth::Bench(t) => of_bench(q, t),
+        }
+    }
+
+    /// Is a value (or a bound) right? Only where `of` is something.
+    pub fn right(&self, q: Quantity, v: f64, bound: bool) -> bool {
+        match self {
+            Truth::Sim(t) => {
+                let f = if bound { Finding::at_least(q, v, 0.9, "") } else { Finding::decided(q, v, 0.9) };
+                common::right(&f, t).unwrap_or(false)
+            }
+            Truth::Bench(t) => right_of_bench(q, v, bound, self.of(q).unwrap_or(f64::NAN), t),
+        }
+    }
+}
+
+fn of_bench(q: Quantity, t: &Value) -> Option<f64> {
+    let n = |key: &str| t[key].as_f64();
+    let by_block = t["mapping"] == "block";
+    if n("real") < n("size") && q != Quantity::Capacity {
+        return None;
+    }
+    let count = |key: &str| match t["mapping"].as_str() {
+        Some("block") => n(key),
+        Some("pool") => None,
+        _ => Some(f64::NAN),
+    };
+    match q {
+        Quantity::EraseBlock => n("erase_block"),
+        Quantity::EraseBlockOffset => n("offset"),
+        // All planes are sensed and programmed at once, so that the page of one plane cannot be seen.
+        Quantity::Page | Quantity::AccessUnit | Quantity::WriteUnit => n("unit"),
+        Quantity::OpenAusLinear => count("open_sequential"),
+        Quantity::OpenAusRandom => count("open_random"),
+        Quantity::CloseCostMs => n("merge_ms").filter(|_| by_block),
+        Quantity::Mapping => Some(if t["mapping"] == "page" { 2.0 } else { 1.0 }),
+        Quantity::Capacity => n("real"),
+        _ => None,
+    }
+}
+
+fn right_of_bench(q: Quantity, v: f64, bound: bool, truth: f64, t: &Value) -> bool {
+    match q {
+        _ if bound => truth.is_nan() || truth >= v,
+        Quantity::CloseCostMs => (v / truth - 1.0).abs() < 0.3,
+        Quantity::Capacity => (v - truth).abs() <= 1_048_576.0,
+        Quantity::Page => v == truth || Some(v) == t["page"].as_f64(),
+        Quantity::EraseBlockOffset => v == truth || v == truth % t["erase_block"].as_f64().unwrap_or(1.0),
+        _ => v == truth,
+    }
+}
+
+/// A card that was probed: what each experiment said, and what is told.
+pub struct Probed {
+    pub card: Card,
+    pub truth: Truth,
+    pub apart: Vec<Finding>,
+    pub told: Findings,
+}
+
+/// What a probe may use.
+#[derive(Clone, Copy)]
+pub enum Within {
+    /// What simulated cards are given unless asked: half an hour and 8 GiB; ten minutes where a program is the card.
+    Usual,
+    /// And one GiB written.
+    AMinute,
+}
+
+pub fn probed(card: &Card, within: Within) -> Probed {
+    let (writes, seconds) = match (within, card.family) {
+        (Within::AMinute, _) => (1 << 30, 60.0),
+        (Within::Usual, Family::Bench) => (8 << 30, 600.0),
+        (Within::Usual, _) => (8 << 30, 1800.0),
+    };
+    let sim = |model| {
+        let p = probe_within(&model, card.seed, true, writes, seconds);
+        (p.runs, p.findings)
+    };
+    let (runs, told) = match card.family {
+        Family::Random => sim(random::card(card.seed)),
+        Family::Unusual => sim(unusual::card(card.seed)),
+        Family::Bench => behind_program(card, writes, seconds),
+    };
+    Probed { truth: Truth::of_card(card), apart: pipeline::apart(&runs), told, card: card.clone() }
+}
+
+fn behind_program(card: &Card, writes: u64, seconds: f64) -> (Vec<Run>, Findings) {
+    let target = format!("exec:{} {} {}", bench_card().display(), card.kind, card.seed);
+    let opened = open(&target, &OpenOptions::default()).unwrap();
+    let consent = Consent::check(opened.id(), None).unwrap();
+    let mut device = opened.writable(&consent, &Limits { budget: writes, ..Limits::default() }).unwrap();
+    let stop = AtomicBool::new(false);
+    let region = 0..device.geometry().size;
+    let time = Nanos::from_secs_f64(seconds);
+    let plan = Plan { experiments: experiment::probing(), region, time, writes, seed: card.seed, stop: &stop };
+    probe(&mut device, &plan, &mut |_| {})
+}
+
+/// Probes them on two threads; `done` sees each as it comes.
+pub fn probe_all(cards: &[Card], within: Within, done: impl Fn(&Probed) + Sync) -> Vec<Probed> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut out = vec![];
+        while let Some((i, card)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, cards.get(i)?))) {
+            let p = probed(card, within);
+            done(&p);
+            out.push((i, p));
+        }
+        out
+    };
+    let mut all = std::thread::scope(|s| {
+        let other = s.spawn(work);
+        let mut mine = work();
+        mine.extend(other.join().unwrap());
+        mine
+    });
+    all.sort_by_key(|p| p.0);
+    all.into_iter().map(|p| p.1).collect()
+}
