@@ -45,6 +45,140 @@ fn the_screens_of_the_pages_are_as_printed() {
     }
 }
 
+/// A command line as a shell reads it, as far as these pages need.
+fn words(command: &str) -> Vec<String> {
+    let (mut out, mut quoted) = (vec![], false);
+    for (i, part) in command.split('"').enumerate() {
+        quoted = i % 2 == 1;
+        if quoted {
+            out.push(part.to_string());
+        } else {
+            out.extend(part.split_whitespace().map(str::to_string));
+        }
+    }
+    assert!(!quoted || command.ends_with('"'), "{command}");
+    out
+}
+
+/// The uses are tried in order, each page in a directory of its own, and print what the pages show; of a screen with lines left out (`...`), what
+/// is shown stands in it in that order.
+#[test]
+fn the_uses_are_as_printed() {
+    let mut pages: Vec<_> = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/docs")).unwrap().map(|e| e.unwrap().path()).collect();
+    pages.retain(|p| p.file_name().unwrap().to_str().unwrap().starts_with("use-"));
+    assert_eq!(pages.len(), 5, "{pages:?}");
+    std::thread::scope(|scope| {
+        for path in &pages {
+            scope.spawn(move || use_is_as_printed(path));
+        }
+    });
+}
+
+fn use_is_as_printed(path: &std::path::Path) {
+    let dir = tempfile::tempdir().unwrap();
+    let page = std::fs::read_to_string(path).unwrap();
+    let mut now = String::new();
+    let mut shown = 0;
+    for (i, part) in page.split("```\n").enumerate() {
+        now += if i > 0 { "```\n" } else { "" };
+        let Some(block) = part.strip_prefix("$ nandscope ") else {
+            now += part;
+            continue;
+        };
+        let mut commands: Vec<(&str, Vec<&str>)> = vec![];
+        for line in format!("$ nandscope {block}").leak().lines() {
+            match line.strip_prefix("$ nandscope ") {
+                Some(command) => commands.push((command, vec![])),
+                None => commands.last_mut().unwrap().1.push(line),
+            }
+        }
+        for (command, screen) in commands {
+            let words = words(command);
+            let out = std::process::Command::new(env!("CARGO_BIN_EXE_nandscope"))
+                .args(&words)
+                .current_dir(dir.path())
+                .envs([("COLUMNS", "80"), ("HOME", dir.path().to_str().unwrap())])
+                .output()
+                .unwrap();
+            let printed = String::from_utf8(out.stdout).unwrap();
+            assert!(out.status.code().is_some_and(|c| c != 1 && c != 2), "{command}: {}", String::from_utf8_lossy(&out.stderr));
+            shown += 1;
+            now += &format!("$ nandscope {command}\n");
+            if screen.contains(&"...") {
+                let mut rest = printed.lines();
+                for line in screen.iter().filter(|l| **l != "..." && !l.is_empty()) {
+                    assert!(rest.any(|l| l == *line), "{}: {command} does not print (there): {line}\n{printed}", path.display());
+                }
+                screen.iter().for_each(|l| now += &format!("{l}\n"));
+            } else {
+                now += printed.trim_end();
+                now += if printed.trim_end().is_empty() { "" } else { "\n" };
+            }
+        }
+    }
+    assert!(shown >= 2, "{}: {shown}", path.display());
+    holds(path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().to_str().unwrap(), &now);
+}
+
+/// The pages of words and of experiments are what the program knows of them.
+#[test]
+fn words_and_experiments_are_those_of_the_program() {
+    use nandscope::finding::Quantity;
+    let mut page = String::from(
+        "# Words\n\nTerms of flash cards as this program uses them, in the order of the alphabet.\n\n| word | meaning |\n|---|---|\n",
+    );
+    for (word, meaning) in nandscope::report::words::GLOSSARY {
+        page += &format!("| {word} | {meaning} |\n");
+    }
+    page += "\n## What is measured\n\nThe keys are those of JSON, of `survey search` and of `probe --only`.\n\n| name | key | what it is |\n|---|---|---|\n";
+    for q in Quantity::ALL {
+        let row = q.row();
+        page += &format!("| {} | `{}` | {} |\n", row.title.replace(" <", " below"), row.key, row.what);
+    }
+    holds("docs/glossary.md", &page);
+    let mut page = String::from(
+        "# Experiments\n\n`probe` runs those it needs in the order in which they build on each other; `nandscope run NAME TARGET` runs one, with what it \
+         needs first. How each answer follows from the times is in [METHODS.md](../METHODS.md).\n",
+    );
+    for e in nandscope::experiment::ALL {
+        let about = e.about();
+        let answers: Vec<&str> = about.answers.iter().map(|q| q.title()).collect();
+        let writes = if about.writes { "writes; what was there is put back" } else { "reads only" };
+        page += &format!("\n## {}\n\n*{}* ({writes})\n\n{}.\n", about.name, about.question, capital(about.method.trim_end_matches('.')));
+        if !answers.is_empty() {
+            page += &format!("\nAnswers: {}.\n", answers.join(", "));
+        }
+    }
+    holds("docs/experiments.md", &page);
+}
+
+fn capital(text: &str) -> String {
+    let mut c = text.chars();
+    c.next().map_or(String::new(), |first| first.to_uppercase().chain(c).collect())
+}
+
+/// The script for studies draws what it counts.
+#[test]
+fn a_study_ends_in_a_figure() {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: the script for studies: no python3 here");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let out = std::process::Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/reliability.py"))
+        .args(["--cards", "3", "--first", "20", "--program", env!("CARGO_BIN_EXE_nandscope"), "--out", "r"])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(out.stdout).unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let rows = std::fs::read_to_string(dir.path().join("r.csv")).unwrap();
+    let right = rows.lines().filter(|l| l.ends_with(",1")).count();
+    assert!(right >= 12 && said.starts_with(&format!("3 cards: {right} of ")), "{said}\n{rows}");
+    let svg = std::fs::read_to_string(dir.path().join("r.svg")).unwrap();
+    assert!(svg.contains("<circle") && svg.trim_end().ends_with("</svg>"), "{svg}");
+}
+
 /// Text as a picture of a terminal.
 fn screen(command: &str, text: &str) -> String {
     let escaped = |t: &str| t.replace('&', "&amp;").replace('<', "&lt;");
