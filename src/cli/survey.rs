@@ -1,5 +1,6 @@
 //! `nandscope survey`: results of many cards, kept, searched, compared and shared.
 
+mod by_lot;
 mod shown;
 
 use super::compare::{finish, label};
@@ -12,8 +13,9 @@ use crate::survey::record::Told;
 use crate::survey::{Added, Place, Survey, SurveyError, export, site};
 use crate::units::Bytes;
 use anyhow::{Context, bail};
+use by_lot::by_lot;
 use clap::{Args, Subcommand, ValueEnum};
-use shown::{by_lot, draw, list, show};
+use shown::{draw, list, show};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

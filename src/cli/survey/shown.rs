@@ -61,65 +61,6 @@ fn hosts_of(out: &mut impl Write, rows: &[Row]) -> std::io::Result<()> {
     writeln!(out, "measured on {} hosts, which are not comparable: {}; choose one with host=...", hosts.len(), all.join(", "))
 }
 
-/// A value of a card: which lot it is of, the value, and how it is shown.
-type OfLot = (usize, f64, String);
-
-/// One table a figure: a line a lot.
-pub(super) fn by_lot(s: &mut Survey, conditions: &[String]) -> anyhow::Result<ExitCode> {
-    let mut out = std::io::stdout();
-    let (rows, _) = s.list(conditions, None, false)?;
-    let facts = s.facts()?;
-    let mut lots: Vec<&str> = rows.iter().map(|r| r.lot.as_str()).filter(|l| !l.is_empty()).collect();
-    lots.sort_unstable();
-    lots.dedup();
-    if lots.is_empty() {
-        bail!("no card has a lot; `survey add --lot NAME` gives it one");
-    }
-    // Key and host of a figure; a finding is of no host.
-    let mut figures: std::collections::BTreeMap<(bool, String, String), Vec<OfLot>> = Default::default();
-    let mut cards = vec![0; lots.len()];
-    for r in &rows {
-        let Some(lot) = lots.iter().position(|l| *l == r.lot) else { continue };
-        cards[lot] += 1;
-        for f in facts.get(&r.id).into_iter().flatten().filter(|f| !f.flagged && !f.bound && (f.confidence >= 0.75)) {
-            let found = !f.key.contains('-');
-            let host = if found { String::new() } else { chart::host_name(&r.host).to_string() };
-            figures.entry((found, f.key.clone(), host)).or_default().push((lot, f.value, f.shown.clone()));
-        }
-    }
-    for (lot, n) in lots.iter().zip(&cards) {
-        writeln!(out, "lot {lot}: {n} {}", if *n == 1 { "card" } else { "cards" })?;
-    }
-    let both = |all: &[OfLot]| all.iter().any(|a| a.0 != all[0].0);
-    for ((_, key, host), all) in figures.iter().filter(|(_, all)| both(all)) {
-        let on = if host.is_empty() { String::new() } else { format!(", on {host}") };
-        writeln!(
-            out,
-            "\n{key}{on}\n  {:<16}{:>6}  {:>14}  {:>14}  {:>14}  {:>10}",
-            "LOT", "CARDS", "MEDIAN", "LOWEST", "HIGHEST", "x FIRST"
-        )?;
-        let mut base = None;
-        for (i, lot) in lots.iter().enumerate() {
-            let mut of: Vec<&OfLot> = all.iter().filter(|a| a.0 == i).collect();
-            if of.is_empty() {
-                continue;
-            }
-            of.sort_by(|a, b| a.1.total_cmp(&b.1));
-            // Of an even number the lower of the two in the middle: a value that some card has.
-            let (mid, low, high) = (of[(of.len() - 1) / 2], of[0], of[of.len() - 1]);
-            let ratio = mid.1 / *base.get_or_insert(mid.1);
-            let ratio = if ratio.is_finite() { three(ratio) } else { "-".into() };
-            writeln!(out, "  {lot:<16}{:>6}  {:>14}  {:>14}  {:>14}  {ratio:>10}", of.len(), mid.2, low.2, high.2)?;
-        }
-    }
-    if !figures.values().any(|all| both(all)) {
-        writeln!(out, "\nno figure that two lots have")?;
-        return Ok(ExitCode::from(UNDECIDED));
-    }
-    writeln!(out, "\nWhether two lots differ by more than chance: `nandscope survey compare lot={} --against lot=...`", lots[0])?;
-    Ok(ExitCode::SUCCESS)
-}
-
 pub(super) fn draw(s: &mut Survey, a: &ChartArgs) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout();
     let keys = chart::keys(s)?;
