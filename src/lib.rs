@@ -14,6 +14,7 @@ pub use nandscope_report::{compare, report};
 pub use nandscope_serve::serve;
 #[cfg(not(fuzzing))]
 pub use nandscope_survey::survey;
+pub use nandscope_twin::twin;
 
 #[cfg(not(fuzzing))]
 pub mod ab;

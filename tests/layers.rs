@@ -91,6 +91,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("probe.rs", &["crate::cli", "crate::report", "crate::advise", "nandscope_sim"]),
     ("compare", &["crate::cli", "crate::report", "crate::survey", "crate::device", "nandscope_sim"]),
     ("survey", &["crate::cli", "nandscope_sim", "device::open"]),
+    ("twin", &["crate::experiment", "crate::advise", "crate::report", "crate::cli", "device::open"]),
     ("life", &["crate::cli", "crate::device::open", "nandscope_sim"]),
 ];
 
@@ -113,7 +114,7 @@ fn no_use_against_the_arrow() {
 /// Detectors never see a model: only the device that carries a card, the server and the commands about cards do.
 #[test]
 fn only_carriers_know_the_simulator() {
-    let allowed = ["device/sim.rs", "device/mmc_sim.rs", "device/open.rs", "device/target.rs", "serve/", "cli/"];
+    let allowed = ["device/sim.rs", "device/mmc_sim.rs", "device/open.rs", "device/target.rs", "serve/", "cli/", "twin/"];
     let wrong: Vec<String> = all()
         .into_iter()
         .filter(|(f, _)| code(f).iter().any(|l| l.1.contains("nandscope_sim")))

@@ -521,6 +521,19 @@ impl Model {
         form.error.map_or(Ok(model), Err)
     }
 
+    /// This model, with the real sizes where 0 stands for another's, if one key contradicts no other. For models made by a program: the ranges
+    /// of single keys are not looked at.
+    ///
+    /// # Errors
+    /// The key and what is wrong with it.
+    pub fn checked(mut self) -> Result<Model, ModelError> {
+        self.settle();
+        match self.check() {
+            Ok(()) => Ok(self),
+            Err((key, reason)) => Err(ModelError { file: self.name.clone(), key: key.to_string(), reason }),
+        }
+    }
+
     /// Writes the model so that [`Model::parse`] gives the same one back.
     pub fn to_toml(&self) -> String {
         let mut form = Form::new(Mode::Write(String::new()), &self.name);

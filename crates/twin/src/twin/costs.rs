@@ -1,0 +1,310 @@
+//! What the events of a structure cost: robust least squares with no negative cost, and how likely the times then are.
+
+use super::data::Row;
+use super::replay::{FITTED, Groups};
+use nandscope_sim::{Event, Op};
+
+/// Kinds of events fitted.
+pub const P: usize = FITTED.len();
+
+/// Costs in ns an event, and how well they explain the times.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// In ns, in the order of `FITTED`.
+    pub costs: [f64; P],
+    /// Standard errors in ns; infinite where nothing says.
+    pub errors: [f64; P],
+    /// Kinds that are told apart by the times; the others were not seen, or always came with one of these.
+    pub known: [bool; P],
+    /// Logarithm of the likelihood of all times.
+    pub likelihood: f64,
+    /// Costs above 0.
+    pub parameters: usize,
+    /// Width of the core for reads and for all else, ns, and as a share of the time.
+    pub width: [f64; 2],
+    pub relative: f64,
+    /// Share of accesses that are late by chance.
+    pub late: f64,
+}
+
+impl Fitted {
+    /// Width of the core of an access that takes about so long.
+    pub fn width(&self, read: bool, ns: f64) -> f64 {
+        self.width[usize::from(!read)].hypot(self.relative * ns)
+    }
+
+    /// ns that an access of a group takes.
+    pub fn predict(&self, counts: &[f64; P]) -> f64 {
+        counts.iter().zip(&self.costs).map(|(n, c)| n * c).sum()
+    }
+}
+
+pub fn median(x: &mut [f64]) -> f64 {
+    if x.is_empty() {
+        return f64::NAN;
+    }
+    let n = x.len() / 2;
+    *x.select_nth_unstable_by(n, f64::total_cmp).1
+}
+
+/// Rounds of reweighting: the weights change little after the third.
+const ROUNDS: usize = 5;
+
+/// Degrees of freedom of the core: times of hosts have shoulders that a normal core has not, and with 4 the weights of Student's t are those
+/// usually taken for robust regression (Lange, Little and Taylor 1989).
+const FREEDOM: f64 = 4.0;
+
+/// The times of accesses lie between 1 us and 10 s: lateness by chance is spread evenly over these orders of magnitude.
+const SPREAD: f64 = 16.1;
+
+/// The narrowest core that is believed, ns: clocks of hosts have no finer grain.
+const GRAIN: f64 = 100.0;
+
+/// Fits the costs.
+pub fn fit(rows: &[Row], g: &Groups) -> Fitted {
+    let groups = g.counts.len();
+    let mut times: Vec<Vec<f64>> = vec![vec![]; groups];
+    let mut reads = vec![false; groups];
+    for (i, r) in rows.iter().enumerate() {
+        if let Some(t) = times.get_mut(g.of[i] as usize) {
+            t.push((r.took as f64 - g.late[i]).max(0.0));
+            reads[g.of[i] as usize] = r.op == Op::Read;
+        }
+    }
+    let n: Vec<f64> = times.iter().map(|t| t.len() as f64).collect();
+    let y: Vec<f64> = times.iter_mut().map(|t| median(t)).collect();
+    let known = told_apart(&g.counts);
+    let columns: Vec<usize> = (0..P).filter(|&k| known[k]).collect();
+    let mut out = Fitted {
+        costs: [0.0; P],
+        errors: [f64::INFINITY; P],
+        known,
+        likelihood: f64::NEG_INFINITY,
+        parameters: 0,
+        width: [GRAIN; 2],
+        relative: 0.03,
+        late: 0.01,
+    };
+    let mut width: Vec<f64> = y.iter().map(|y| 0.03 * y + 2000.0).collect();
+    for round in 0..ROUNDS {
+        let mut gram = vec![vec![0.0; columns.len() + 1]; columns.len()];
+        for i in 0..groups {
+            let z = if round == 0 { 0.0 } else { (y[i] - out.predict(&g.counts[i])) / width[i] };
+            let w = n[i] * (FREEDOM + 1.0) / (FREEDOM + z * z) / (width[i] * width[i]);
+            for (a, &ka) in columns.iter().enumerate() {
+                let x = g.counts[i][ka] * w;
+                if x != 0.0 {
+                    for (b, &kb) in columns.iter().enumerate().skip(a) {
+                        gram[a][b] += x * g.counts[i][kb];
+                    }
+                    gram[a][columns.len()] += x * y[i];
+                }
+            }
+        }
+        for a in 0..columns.len() {
+            for b in 0..a {
+                gram[a][b] = gram[b][a];
+            }
+        }
+        let (solution, errors) = non_negative(&gram);
+        (out.costs, out.errors) = ([0.0; P], [f64::INFINITY; P]);
+        for (a, &k) in columns.iter().enumerate() {
+            (out.costs[k], out.errors[k]) = (solution[a], errors[a]);
+        }
+        widths(rows, g, &mut out);
+        width = (0..groups).map(|i| out.width(reads[i], y[i])).collect();
+    }
+    out.parameters = out.costs.iter().filter(|c| **c > 0.0).count();
+    likelihood(rows, g, &mut out);
+    out
+}
+
+/// Kinds that occur, without those that are always the same share of another one before them.
+fn told_apart(counts: &[[f64; P]]) -> [bool; P] {
+    let mut known = [false; P];
+    for k in 0..P {
+        let occurs = counts.iter().any(|c| c[k] != 0.0);
+        let same = |j: usize| {
+            let mut ratio = None;
+            counts.iter().all(|c| match (c[j] != 0.0, c[k] != 0.0) {
+                (false, false) => true,
+                (true, true) => (*ratio.get_or_insert(c[k] / c[j]) - c[k] / c[j]).abs() < 1e-9,
+                _ => false,
+            })
+        };
+        known[k] = occurs && !(0..k).any(|j| known[j] && same(j));
+    }
+    known
+}
+
+/// Least squares with no negative solution (Lawson and Hanson 1974, chapter 23) from normal equations with the right side as the last
+/// column; with standard errors of those above 0.
+fn non_negative(gram: &[Vec<f64>]) -> (Vec<f64>, Vec<f64>) {
+    let n = gram.len();
+    let scale: Vec<f64> = (0..n).map(|i| gram[i][i].max(1e-300).sqrt()).collect();
+    let a = |i: usize, j: usize| gram[i][j] / scale[i] / scale[j];
+    let b: Vec<f64> = (0..n).map(|i| gram[i][n] / scale[i]).collect();
+    let largest = b.iter().fold(0.0f64, |m, x| m.max(x.abs())).max(1e-300);
+    let (mut inside, mut x) = (vec![false; n], vec![0.0; n]);
+    for _ in 0..3 * n + 3 {
+        let w: Vec<f64> = (0..n).map(|i| b[i] - (0..n).map(|j| a(i, j) * x[j]).sum::<f64>()).collect();
+        let Some(best) = (0..n).filter(|&i| !inside[i] && w[i] > 1e-9 * largest).max_by(|&i, &j| w[i].total_cmp(&w[j])) else { break };
+        inside[best] = true;
+        for _ in 0..n + 1 {
+            let set: Vec<usize> = (0..n).filter(|&i| inside[i]).collect();
+            let Some(s) = solve(&set, &a, &b) else {
+                inside[best] = false;
+                break;
+            };
+            if s.iter().all(|&v| v > 0.0) {
+                x = vec![0.0; n];
+                set.iter().zip(&s).for_each(|(&i, &v)| x[i] = v);
+                break;
+            }
+            let step = set.iter().zip(&s).filter(|(_, v)| **v <= 0.0).map(|(&i, &v)| x[i] / (x[i] - v).max(1e-300)).fold(1.0, f64::min);
+            for (&i, &v) in set.iter().zip(&s) {
+                x[i] += step * (v - x[i]);
+                if x[i] <= 1e-12 * largest || v <= 0.0 && x[i] <= 1e-9 {
+                    (x[i], inside[i]) = (0.0, false);
+                }
+            }
+        }
+    }
+    let set: Vec<usize> = (0..n).filter(|&i| inside[i]).collect();
+    let mut errors = vec![f64::INFINITY; n];
+    for (at, &i) in set.iter().enumerate() {
+        let unit: Vec<f64> = (0..n).map(|k| f64::from(k == i)).collect();
+        if let Some(s) = solve(&set, &a, &unit) {
+            errors[i] = s[at].max(0.0).sqrt() / scale[i];
+        }
+    }
+    ((0..n).map(|i| x[i] / scale[i]).collect(), errors)
+}
+
+/// Gauss with pivots over the rows and columns of `set`; None where it is singular.
+fn solve(set: &[usize], a: &impl Fn(usize, usize) -> f64, b: &[f64]) -> Option<Vec<f64>> {
+    let n = set.len();
+    let mut m: Vec<Vec<f64>> = set.iter().map(|&i| set.iter().map(|&j| a(i, j)).chain([b[i]]).collect()).collect();
+    for c in 0..n {
+        let p = (c..n).max_by(|&i, &j| m[i][c].abs().total_cmp(&m[j][c].abs()))?;
+        m.swap(c, p);
+        if m[c][c].abs() < 1e-11 {
+            return None;
+        }
+        for r in c + 1..n {
+            let f = m[r][c] / m[c][c];
+            if f != 0.0 {
+                let (upper, lower) = m.split_at_mut(r);
+                lower[0].iter_mut().zip(&upper[c]).skip(c).for_each(|(x, y)| *x -= f * y);
+            }
+        }
+    }
+    let mut x = vec![0.0; n];
+    for c in (0..n).rev() {
+        let rest: f64 = (c + 1..n).map(|j| m[c][j] * x[j]).sum();
+        x[c] = (m[c][n] - rest) / m[c][c];
+    }
+    Some(x)
+}
+
+/// How much longer than predicted an access took; None where the structure refuses it.
+pub fn residual(r: &Row, i: usize, g: &Groups, f: &Fitted) -> Option<(f64, f64)> {
+    let p = f.predict(g.counts.get(g.of[i] as usize)?) + g.late[i];
+    Some((p, r.took as f64 - p))
+}
+
+/// Widths of the core from the residuals.
+fn widths(rows: &[Row], g: &Groups, f: &mut Fitted) {
+    let mut of: [Vec<f64>; 2] = [vec![], vec![]];
+    let mut all: Vec<(f64, f64)> = Vec::with_capacity(rows.len());
+    for (i, r) in rows.iter().enumerate() {
+        if let Some((p, e)) = residual(r, i, g, f) {
+            of[usize::from(r.op != Op::Read)].push(e.abs());
+            all.push((p, e));
+        }
+    }
+    for (w, e) in f.width.iter_mut().zip(&mut of) {
+        *w = if e.is_empty() { GRAIN } else { (1.4826 * median(e)).max(GRAIN) };
+    }
+    // What grows with the time shows in the longest of them.
+    let mut predicted: Vec<f64> = all.iter().map(|x| x.0).collect();
+    let long = 8.0 * median(&mut predicted);
+    let mut share: Vec<f64> = all.iter().filter(|x| x.0 > long).map(|x| (x.1 / x.0).abs()).collect();
+    f.relative = if share.len() < 8 { 0.01 } else { (1.4826 * median(&mut share)).clamp(0.0005, 0.5) };
+}
+
+/// Logarithm of Student's density with 4 degrees of freedom.
+fn core(z: f64) -> f64 {
+    0.375 * (1.0 + z * z / FREEDOM).powf(-2.5)
+}
+
+/// The likelihood of one time: a core, or lateness by chance.
+fn ln_density(took: f64, residual: f64, width: f64, late: f64) -> f64 {
+    ((1.0 - late) * core(residual / width) / width + late / (SPREAD * took.max(1000.0))).ln()
+}
+
+/// An access that the structure refuses is as if it were late by chance.
+fn likelihood(rows: &[Row], g: &Groups, f: &mut Fitted) {
+    let far = |i: usize, r: &Row| residual(r, i, g, f).is_none_or(|(p, e)| e.abs() > 6.0 * f.width(r.op == Op::Read, p));
+    let late = rows.iter().enumerate().filter(|(i, r)| far(*i, r)).count();
+    f.late = ((late as f64 + 1.0) / (rows.len() as f64 + 2.0)).clamp(1e-4, 0.5);
+    let one = |(i, r): (usize, &Row)| match residual(r, i, g, f) {
+        Some((p, e)) => ln_density(r.took as f64, e, f.width(r.op == Op::Read, p), f.late),
+        None => (f.late / (SPREAD * (r.took as f64).max(1000.0))).ln(),
+    };
+    f.likelihood = rows.iter().enumerate().map(one).sum();
+}
+
+/// The rival without structure: a median for each condition. The logarithm of the likelihood, and how many conditions.
+pub fn no_structure(rows: &[Row]) -> (f64, usize) {
+    let n = rows.iter().map(|r| r.condition as usize + 1).max().unwrap_or(0);
+    let mut times: Vec<Vec<f64>> = vec![vec![]; n];
+    rows.iter().for_each(|r| times[r.condition as usize].push(r.took as f64));
+    let used = times.iter().filter(|t| !t.is_empty()).count();
+    let middle: Vec<f64> = times.iter_mut().map(|t| median(t)).collect();
+    // Each condition is a kind of event of its own that costs its median: the same noise, the same likelihood.
+    let mut f = Fitted {
+        costs: [0.0; P],
+        errors: [0.0; P],
+        known: [false; P],
+        likelihood: 0.0,
+        parameters: used,
+        width: [GRAIN; 2],
+        relative: 0.01,
+        late: 0.01,
+    };
+    let g = Groups { counts: vec![[0.0; P]], of: vec![0; rows.len()], late: rows.iter().map(|r| middle[r.condition as usize]).collect() };
+    widths(rows, &g, &mut f);
+    likelihood(rows, &g, &mut f);
+    (f.likelihood, used)
+}
+
+/// The place of a kind in `FITTED`.
+pub fn place(e: Event) -> usize {
+    FITTED.iter().position(|f| *f == e).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn least_squares_without_negative_costs() {
+        // x = (2, 0, 3) with a column that would be negative, and one that is twice another.
+        let rows = [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 4.0], [1.0, 3.0, 0.0]];
+        let y: Vec<f64> = rows.iter().map(|r| 2.0 * r[0] - 0.1 * r[1] + 3.0 * r[2]).collect();
+        let gram: Vec<Vec<f64>> = (0..3)
+            .map(|i| {
+                (0..3).map(|j| rows.iter().map(|r| r[i] * r[j]).sum()).chain([rows.iter().zip(&y).map(|(r, y)| r[i] * y).sum()]).collect()
+            })
+            .collect();
+        let (x, e) = non_negative(&gram);
+        assert!(x[1] == 0.0 && (x[0] - 1.85).abs() < 0.1 && (x[2] - 3.0).abs() < 0.1, "{x:?}");
+        assert!(e[0].is_finite() && e[1].is_infinite());
+        let mut counts = vec![[0.0; P]; 4];
+        for (i, c) in counts.iter_mut().enumerate() {
+            (c[0], c[1], c[2], c[3]) = (1.0, i as f64, 2.0 * i as f64, 2.0 - i as f64);
+        }
+        assert_eq!(told_apart(&counts)[..5], [true, true, false, true, false]);
+    }
+}

@@ -1,0 +1,15 @@
+//! The twin of a card: fitted to what was measured, and held against it.
+
+pub mod check;
+mod costs;
+mod data;
+mod noise;
+mod replay;
+mod result;
+mod search;
+mod structures;
+mod text;
+
+pub use data::{Data, Row, TwinError};
+pub use result::{Cost, Part, Quality, Twin, Weight};
+pub use search::{Asked, fit};

@@ -1,0 +1,217 @@
+//! The search for the structure, block by block, and what it leaves to believe.
+
+use super::costs::{self, Fitted, P, no_structure, residual};
+use super::data::{Data, Row, TwinError};
+use super::replay::{self, groups, needs_costs};
+use super::result::{Twin, build};
+use super::structures::{self, Block, features, kinds, variants};
+use nandscope_sim::Model;
+use nandscope_stats::correlation_with_next;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// How a fit is made.
+pub struct Asked<'a> {
+    /// Of the candidates that are drawn.
+    pub seed: u64,
+    /// Longest time. A search that is done before gives the same for the same seed; one that is cut keeps the best so far.
+    pub time: Duration,
+    /// Set from outside to end the search with the best so far.
+    pub stop: &'a AtomicBool,
+    /// Told as it goes on: what is searched, and the share of the time that is gone.
+    pub tell: &'a mut dyn FnMut(&str, f64),
+}
+
+/// A structure with its costs.
+#[derive(Clone, Debug)]
+pub struct Scored {
+    pub model: Model,
+    pub fitted: Fitted,
+    /// Parameters it has to pay for.
+    pub parameters: usize,
+}
+
+impl Scored {
+    /// Bayes' information criterion, halved, with so many accesses that say something of their own for each access made.
+    pub fn evidence(&self, n: usize, share: f64) -> f64 {
+        evidence(self.fitted.likelihood, self.parameters, n, share)
+    }
+}
+
+pub fn evidence(likelihood: f64, parameters: usize, n: usize, share: f64) -> f64 {
+    share * likelihood - 0.5 * parameters as f64 * (share * n as f64).max(2.0).ln()
+}
+
+/// Structures that go from one block of the search to the next.
+const HANDED: usize = 3;
+
+/// A structure is better by this much evidence, or it is not: less is rounding.
+const BETTER: f64 = 0.05;
+
+struct Search<'a> {
+    data: &'a Data,
+    asked: Asked<'a>,
+    begun: Instant,
+    /// What was scored over all accesses, by its text.
+    table: HashMap<String, Scored>,
+    costs: [f64; P],
+    share: f64,
+    cut: bool,
+}
+
+/// Fits a twin.
+///
+/// # Errors
+/// [`TwinError::NoCard`] where no structure known here explains the times better than a mean for each condition, or than their sizes alone.
+pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
+    let impossible = || TwinError::Unusable(format!("no card model can have {} bytes in sectors of {}", data.size, data.sector));
+    let plain = structures::plain(data).ok_or_else(impossible)?;
+    let mut s = Search { data, asked, begun: Instant::now(), table: HashMap::new(), costs: [0.0; P], share: 1.0, cut: false };
+    let rows = &data.rows;
+    let sizes_only = s.score(&plain, rows);
+    s.keep(&sizes_only);
+    let reads = replay::reads(rows);
+    let mut starts = vec![structures::named(data, &plain)];
+    if reads.len() >= 50 {
+        let found = s.climb("reads", vec![plain.clone(), starts[0].clone()], &[Block::Reads], &reads, false);
+        s.share = independent(&reads, &found[0], s.asked.seed);
+        starts = found.into_iter().take(HANDED).map(|f| f.model).collect();
+    }
+    // What writes do: each kind of mapping over the best few of what reads say.
+    let mut first: Vec<Model> = starts.clone();
+    if data.writes() {
+        for m in &starts {
+            first.extend(kinds(data, m, s.asked.seed));
+        }
+    }
+    let all = s.climb("mapping", first, &[Block::Mapping, Block::Writes, Block::Reads], rows, true);
+    let best = all.into_iter().next().ok_or_else(impossible)?;
+    s.share = independent(rows, &best, s.asked.seed);
+    let none = no_structure(rows);
+    Ok(build(data, s.table.into_values().collect(), &sizes_only, none, s.share, s.cut, s.begun.elapsed(), s.asked.seed))
+}
+
+/// The share of accesses that say something of their own: the residuals of neighbours are alike (drift, temperature), and the n of a
+/// series with correlation r of neighbours counts as n (1 - r) / (1 + r) (Bartlett 1946).
+fn independent(rows: &[Row], best: &Scored, seed: u64) -> f64 {
+    let g = groups(&priced(&best.model, &best.fitted.costs), rows, seed);
+    let f = &best.fitted;
+    let z = |(i, r): (usize, &Row)| residual(r, i, &g, f).map(|(p, e)| (e / f.width(r.op == nandscope_sim::Op::Read, p)).clamp(-3.0, 3.0));
+    let z: Vec<f64> = rows.iter().enumerate().filter_map(z).collect();
+    let r = correlation_with_next(&z);
+    if r.is_finite() { ((1.0 - r) / (1.0 + r)).clamp(0.02, 1.0) } else { 1.0 }
+}
+
+/// A structure with these costs, in ns an event.
+pub fn priced(m: &Model, costs: &[f64; P]) -> Model {
+    use nandscope_sim::Event::*;
+    let mut m = m.clone();
+    let of = |e| costs[costs::place(e)].max(0.0);
+    let ns = |e| of(e).round() as u64;
+    let rate = |e| if of(e) > 0.0 { ((1e9 / of(e)).round() as u64).clamp(1000, 100_000_000_000) } else { 0 };
+    (m.host.command, m.host.split, m.card.accept) = (ns(Command), ns(Split), ns(After));
+    (m.host.rate, m.nand.rest_rate) = (rate(Wire), rate(Rest));
+    (m.nand.sense, m.nand.next_page, m.nand.lookup, m.nand.unwritten_read) = (ns(Sense), ns(NextPage), ns(Lookup), ns(Flat));
+    (m.nand.program, m.nand.commit, m.nand.copy, m.nand.erase) = (ns(Program), ns(Commit), ns(Copy), ns(Erase));
+    (m.ftl.block.close, m.ftl.block.close_random, m.ftl.log.close) = (ns(Close), ns(CloseRandom), ns(Close));
+    if m.ftl.page.map_cache > 0 {
+        m.ftl.page.map_miss = ns(MapMiss).max(1);
+    }
+    (m.slc.program, m.card.discard, m.card.flush) = (ns(SlcProgram), ns(Discard), ns(Flush));
+    m
+}
+
+impl Search<'_> {
+    fn over(&self) -> bool {
+        self.asked.stop.load(Ordering::Relaxed) || self.begun.elapsed() > self.asked.time
+    }
+
+    fn score(&self, m: &Model, rows: &[Row]) -> Scored {
+        score(m, rows, &self.costs, self.asked.seed)
+    }
+
+    fn keep(&mut self, s: &Scored) {
+        self.table.insert(s.model.to_toml(), s.clone());
+    }
+
+    /// Scores all of them on all cores, in their order; those that time did not allow are missing.
+    fn all(&self, models: &[Model], rows: &[Row]) -> Vec<Scored> {
+        let next = AtomicUsize::new(0);
+        let done: Mutex<Vec<(usize, Scored)>> = Mutex::new(vec![]);
+        let (costs, seed, stop, begun, time) = (self.costs, self.asked.seed, self.asked.stop, self.begun, self.asked.time);
+        let work = || {
+            loop {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                if i >= models.len() || i > 0 && (stop.load(Ordering::Relaxed) || begun.elapsed() > time) {
+                    return;
+                }
+                let s = score(&models[i], rows, &costs, seed);
+                if let Ok(mut all) = done.lock() {
+                    all.push((i, s));
+                }
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16);
+        std::thread::scope(|scope| {
+            (1..threads).for_each(|_| {
+                scope.spawn(work);
+            });
+            work();
+        });
+        let mut all = done.into_inner().unwrap_or_default();
+        all.sort_by_key(|x| x.0);
+        all.into_iter().map(|x| x.1).collect()
+    }
+
+    /// From the best of `first` to the best of its neighbours, block by block, until none is better. All that were met, the best first.
+    fn climb(&mut self, what: &str, first: Vec<Model>, blocks: &[Block], rows: &[Row], whole: bool) -> Vec<Scored> {
+        let (n, share) = (rows.len(), self.share);
+        let by = |a: &Scored, b: &Scored| b.evidence(n, share).total_cmp(&a.evidence(n, share));
+        let mut met: HashMap<String, ()> = HashMap::new();
+        let mut fresh = |models: Vec<Model>| -> Vec<Model> {
+            models.into_iter().filter(|m| met.insert(m.to_toml(), ()).is_none()).collect()
+        };
+        let mut found = self.all(&fresh(first), rows);
+        found.sort_by(by);
+        let mut quiet = 0;
+        'search: while quiet < blocks.len() {
+            for &block in blocks {
+                let before = found[0].evidence(n, share);
+                self.costs = found[0].fitted.costs;
+                // The runner-up may lead further than the best.
+                let leaders: Vec<Model> = found.iter().take(if whole { 1 } else { HANDED }).map(|f| f.model.clone()).collect();
+                let next = fresh(leaders.iter().flat_map(|m| variants(self.data, m, block)).collect());
+                found.extend(self.all(&next, rows));
+                found.sort_by(by);
+                let gone = (self.begun.elapsed().as_secs_f64() / self.asked.time.as_secs_f64().max(1e-9)).min(1.0);
+                (self.asked.tell)(what, gone);
+                if self.over() {
+                    self.cut = true;
+                    break 'search;
+                }
+                quiet = if found[0].evidence(n, share) > before + BETTER { 0 } else { quiet + 1 };
+                if quiet >= blocks.len() {
+                    break 'search;
+                }
+            }
+        }
+        if whole {
+            found.iter().for_each(|f| self.keep(f));
+        }
+        found
+    }
+}
+
+/// Fits the costs of a structure. Where its events depend on them, those of the structure before it stand in at first.
+pub fn score(m: &Model, rows: &[Row], costs: &[f64; P], seed: u64) -> Scored {
+    let mut fitted = costs::fit(rows, &groups(&if needs_costs(m) { priced(m, costs) } else { m.clone() }, rows, seed));
+    if needs_costs(m) {
+        for _ in 0..2 {
+            fitted = costs::fit(rows, &groups(&priced(m, &fitted.costs), rows, seed));
+        }
+    }
+    let parameters = fitted.parameters + features(m);
+    Scored { model: m.clone(), fitted, parameters }
+}

@@ -1,0 +1,429 @@
+//! Candidates for the structure of a card: what the detectors named and their rivals, halves, doubles and neighbours, other kinds and
+//! policies. A candidate is a card model whose costs are all 0.
+
+use super::data::Data;
+use crate::finding::Quantity;
+use crate::units::{GIB, KIB, MIB};
+use nandscope_sim::model::{Evict, FtlKind, GcWhen, LogOrder, MergeRandom, SlcFull, State, Unwritten};
+use nandscope_sim::{Model, random};
+
+/// Parts of a structure that are searched together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// Page, planes, erase block and offset, what is read ahead.
+    Reads,
+    /// Write unit, what is collected, how the host cuts.
+    Writes,
+    /// Mapping, counts, policies, caches.
+    Mapping,
+}
+
+/// The simplest structure: no boundaries, no erase blocks to manage, the time of an access follows from its size.
+pub fn plain(data: &Data) -> Option<Model> {
+    let text = format!(
+        "name = \"twin\"\n[card]\ncapacity = {}\nsector = {}\n[nand]\npage = {}\nerase_block = {}\n[ftl]\nkind = \"none\"\n",
+        data.size,
+        data.sector,
+        data.sector,
+        largest_power(data.size.min(4 * MIB)),
+    );
+    let mut m = Model::parse(&text, "twin").ok()?;
+    if let Some(real) = data.real {
+        m.card.real_capacity = real.min(data.size) / data.sector * data.sector;
+    }
+    Some(m)
+}
+
+fn largest_power(n: u64) -> u64 {
+    1 << n.max(1).ilog2()
+}
+
+/// A structure with what the detectors say of sizes.
+pub fn named(data: &Data, plain: &Model) -> Model {
+    let first = |q| data.named(q).first().copied().filter(|&v| v > 0);
+    let mut m = plain.clone();
+    let page = first(Quantity::Page).or(first(Quantity::AccessUnit)).unwrap_or(4 * KIB).max(data.sector);
+    let access = first(Quantity::AccessUnit).filter(|a| a % page == 0).unwrap_or(page);
+    let erase = first(Quantity::EraseBlock).unwrap_or(4 * MIB);
+    let offset = first(Quantity::EraseBlockOffset).unwrap_or(0);
+    let unit = first(Quantity::WriteUnit).unwrap_or(access);
+    for (page, access, unit) in [(page, access, unit), (page, access, access), (page, page, page), (data.sector, data.sector, data.sector)] {
+        (m.nand.page, m.nand.access_unit, m.nand.write_unit) = (page, access, unit);
+        (m.nand.erase_block, m.nand.erase_block_offset) = (erase, offset % erase.max(1) / data.sector * data.sector);
+        if m.clone().checked().is_ok() {
+            return m;
+        }
+    }
+    plain.clone()
+}
+
+/// Each kind of mapping over these sizes, as a place to begin.
+pub fn kinds(data: &Data, m: &Model, seed: u64) -> Vec<Model> {
+    let counts = data.named(Quantity::OpenAusLinear);
+    let n = counts.first().copied().unwrap_or(4).clamp(1, 256);
+    let r = data.named(Quantity::OpenAusRandom).first().copied().unwrap_or(0).min(n);
+    let fat = data.named(Quantity::FatZone).first().copied().unwrap_or(0) / data.sector * data.sector;
+    let mut out = vec![with_kind(m, FtlKind::None)];
+    for random in [r, 0, n] {
+        let mut b = with_kind(m, FtlKind::BlockMap);
+        (b.ftl.block.open_linear, b.ftl.block.open_random) = (n, random);
+        out.push(b.clone());
+        b.ftl.block.fat_zone = fat;
+        out.push(b);
+    }
+    for (group, per_group, sequential, order) in
+        [(1, 1, false, LogOrder::PageMapped), (0, 0, true, LogOrder::PageMapped), (0, 0, false, LogOrder::PageMapped), (1, 1, false, LogOrder::InOrder)]
+    {
+        let mut l = with_kind(m, FtlKind::LogBlock);
+        let f = &mut l.ftl.log;
+        (f.pool, f.group, f.per_group, f.sequential, f.order) = (n, group, per_group, sequential, order);
+        out.push(l);
+    }
+    out.push(with_kind(m, FtlKind::PageMap));
+    for buffer in [0, 4 * KIB, 16 * KIB] {
+        let mut t = with_kind(m, FtlKind::WriteThrough);
+        (t.ftl.through.buffer, t.ftl.through.fat_zone) = (buffer, fat);
+        out.push(t);
+    }
+    // A few that nobody proposed.
+    for k in 0..6 {
+        let drawn = random::card(seed.wrapping_mul(97).wrapping_add(k));
+        let mut d = with_kind(m, drawn.ftl.kind);
+        let (close, units) = (d.ftl.page.clone(), d.nand.write_unit);
+        d.ftl = drawn.ftl;
+        d.ftl.page = close;
+        d.ftl.page.unit = units;
+        (d.ftl.block.close, d.ftl.block.close_random, d.ftl.log.close, d.ftl.block.merge_span) = (0, 0, 0, 0);
+        out.push(d);
+    }
+    valid(out)
+}
+
+/// The same sizes with another mapping, all its settings as they are by default.
+fn with_kind(m: &Model, kind: FtlKind) -> Model {
+    let mut m = m.clone();
+    m.ftl.kind = kind;
+    m.ftl.block.open_linear = m.ftl.block.open_linear.max(1);
+    m.ftl.log.pool = m.ftl.log.pool.max(1);
+    // Spare flash of the smallest share that leaves room to collect; its figure shows only when the card is full.
+    m.ftl.page.over_provisioning = (8.0 * m.nand.erase_block as f64 / m.card.capacity as f64).max(0.07);
+    m.ftl.page.unit = m.nand.write_unit;
+    m
+}
+
+fn valid(all: Vec<Model>) -> Vec<Model> {
+    all.into_iter().filter_map(|m| m.checked().ok()).collect()
+}
+
+/// Neighbours of a number.
+fn near(n: u64) -> Vec<u64> {
+    vec![n.saturating_sub(1), n + 1, n.saturating_sub(2), n + 2, n / 2, n * 2, n * 3 / 2, n * 2 / 3]
+}
+
+/// Sizes around one: halves, doubles, thirds.
+fn around(n: u64) -> Vec<u64> {
+    vec![n / 2, n * 2, n / 3, n * 3, n * 3 / 2, n * 2 / 3, n / 4, n * 4]
+}
+
+/// How a reader cuts: what is known of readers and kernels.
+const CUTS: [u64; 11] = [0, 64 * KIB, 120 * KIB, 128 * KIB, 240 * KIB, 252 * KIB, 256 * KIB, 508 * KIB, 512 * KIB, MIB, 32 * KIB];
+
+/// Structures that differ from this one in one part.
+pub fn variants(data: &Data, m: &Model, block: Block) -> Vec<Model> {
+    let mut out: Vec<Model> = vec![];
+    let mut add = |change: &dyn Fn(&mut Model)| {
+        let mut v = m.clone();
+        change(&mut v);
+        if v != *m {
+            out.push(v);
+        }
+    };
+    match block {
+        Block::Reads => reads(data, m, &mut add),
+        Block::Writes => writes(data, m, &mut add),
+        Block::Mapping => mapping(data, m, &mut add),
+    }
+    valid(out)
+}
+
+type Add<'a> = dyn FnMut(&dyn Fn(&mut Model)) + 'a;
+
+fn reads(data: &Data, m: &Model, add: &mut Add) {
+    let mut pages: Vec<u64> = (9..=15).map(|k| 1 << k).collect();
+    pages.extend(data.named(Quantity::Page));
+    let mut pairs: Vec<(u64, u64)> = pages.iter().flat_map(|&p| [1, 2, 3, 4, 6, 8].map(|n| (p, n * p))).collect();
+    pairs.extend(pages.iter().flat_map(|&p| data.named(Quantity::AccessUnit).into_iter().map(move |a| (p, a))));
+    for (page, access) in pairs {
+        // A write unit that was the access unit stays it.
+        let same = m.nand.write_unit == m.nand.access_unit;
+        add(&|v| {
+            (v.nand.page, v.nand.access_unit) = (page, access);
+            if same {
+                v.nand.write_unit = access;
+            }
+        });
+        add(&|v| (v.nand.page, v.nand.access_unit) = (page, access));
+    }
+    erase_blocks(data, m, add);
+    add(&|v| v.nand.pipelined = !v.nand.pipelined);
+    for k in [0, 4, 8, 16, 32, 64, 128, 256, 512] {
+        add(&|v| v.card.read_ahead = k * KIB);
+    }
+    add(&|v| (v.nand.unwritten, v.card.state) = (Unwritten::Flat, State::Empty));
+    add(&|v| (v.nand.unwritten, v.card.state) = (Unwritten::AsWritten, State::Written));
+    for cut in CUTS.into_iter().chain(data.named(Quantity::LargestRequest)) {
+        add(&|v| v.host.max_request = cut);
+    }
+}
+
+fn erase_blocks(data: &Data, m: &Model, add: &mut Add) {
+    let sector = data.sector;
+    let now = m.nand.erase_block;
+    let mut sizes = data.named(Quantity::EraseBlock);
+    sizes.extend(around(now));
+    sizes.push(now);
+    let mut offsets = data.named(Quantity::EraseBlockOffset);
+    offsets.extend([0, m.nand.erase_block_offset]);
+    for &size in sizes.iter().filter(|&&s| (16 * KIB..=GIB).contains(&s)) {
+        for at in offsets.iter().copied().chain([size / 2, size / 4]) {
+            add(&|v| {
+                (v.nand.erase_block, v.nand.erase_block_offset) = (size, at % size / sector * sector);
+                v.ftl.block.merge_span = 0;
+            });
+        }
+    }
+}
+
+fn writes(data: &Data, m: &Model, add: &mut Add) {
+    let mut units: Vec<u64> = (9..=18).map(|k| 1 << k).collect();
+    units.extend(data.named(Quantity::WriteUnit));
+    units.extend([m.nand.page, m.nand.access_unit, 2 * m.nand.access_unit, m.nand.access_unit / 2, 3 * m.nand.page]);
+    for unit in units {
+        add(&|v| {
+            v.nand.write_unit = unit;
+            v.ftl.page.unit = unit;
+            v.ftl.block.merge_span = 0;
+        });
+    }
+    add(&|v| v.card.combine = !v.card.combine);
+    for after in [0, 1, 2, 3, 4] {
+        add(&|v| (v.card.combine, v.card.combine_after) = (true, after));
+    }
+    for cut in CUTS.into_iter().chain(data.named(Quantity::LargestRequest)) {
+        add(&|v| v.host.max_request = cut);
+    }
+}
+
+fn mapping(data: &Data, m: &Model, add: &mut Add) {
+    let linear = data.named(Quantity::OpenAusLinear);
+    let random = data.named(Quantity::OpenAusRandom);
+    let sector = data.sector;
+    match m.ftl.kind {
+        FtlKind::BlockMap => {
+            let b = &m.ftl.block;
+            let (n, r) = (b.open_linear, b.open_random);
+            for count in linear.iter().copied().chain(near(n)).filter(|c| (1..=512).contains(c)) {
+                add(&|v| (v.ftl.block.open_linear, v.ftl.block.open_random) = (count, if r == n { count } else { r.min(count) }));
+                add(&|v| (v.ftl.block.open_linear, v.ftl.block.open_random) = (count, r.min(count)));
+            }
+            for count in random.iter().copied().chain(near(r)).chain([0, 1, 2, 3, n]).filter(|&c| c <= n) {
+                add(&|v| v.ftl.block.open_random = count);
+            }
+            for evict in [Evict::Lru, Evict::Fifo, Evict::Random] {
+                add(&|v| v.ftl.block.evict = evict);
+            }
+            for groups in (2..=5).filter(|g| n % g == 0) {
+                add(&|v| (v.ftl.block.evict, v.ftl.block.groups) = (Evict::Counter, groups));
+            }
+            for merge in [MergeRandom::Rest, MergeRandom::Whole] {
+                add(&|v| v.ftl.block.merge_random = merge);
+            }
+            for part in [2, 4, 8] {
+                add(&|v| v.ftl.block.merge_span = v.nand.erase_block / part);
+            }
+            add(&|v| v.ftl.block.merge_span = 0);
+            let zones = data.named(Quantity::FatZone).into_iter().map(|z| z / sector * sector);
+            for zone in zones.chain([0, 512 * KIB, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, m.nand.erase_block]) {
+                add(&|v| v.ftl.block.fat_zone = zone);
+            }
+            for small in [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB] {
+                for log in [2, 4, 16] {
+                    add(&|v| (v.ftl.block.small_write, v.ftl.block.small_log) = (small, log * v.nand.erase_block));
+                }
+            }
+            add(&|v| (v.ftl.block.small_write, v.ftl.block.small_log) = (0, 0));
+            for every in [0, 8, 16, 32, 64, 128] {
+                for kept in [0, n / 2] {
+                    add(&|v| (v.ftl.block.protect, v.ftl.block.protected) = (every, kept));
+                }
+            }
+        }
+        FtlKind::LogBlock => {
+            let l = &m.ftl.log;
+            for pool in linear.iter().copied().chain(near(l.pool)).chain([16, 32]).filter(|c| (1..=256).contains(c)) {
+                add(&|v| v.ftl.log.pool = pool);
+            }
+            for group in [0, 1, 2, 4, 8, 16] {
+                for per in [0, 1, 2, 4] {
+                    add(&|v| (v.ftl.log.group, v.ftl.log.per_group) = (group, per));
+                }
+            }
+            add(&|v| v.ftl.log.sequential = !v.ftl.log.sequential);
+            for order in [LogOrder::PageMapped, LogOrder::InOrder] {
+                add(&|v| (v.ftl.log.order, v.ftl.log.sequential) = (order, false));
+            }
+            for evict in [Evict::Lru, Evict::Fifo] {
+                add(&|v| v.ftl.log.evict = evict);
+            }
+        }
+        FtlKind::WriteThrough => {
+            for buffer in [0, 512, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB] {
+                add(&|v| v.ftl.through.buffer = buffer);
+            }
+            for zone in [0, 512 * KIB, MIB, 4 * MIB] {
+                add(&|v| v.ftl.through.fat_zone = zone);
+            }
+        }
+        FtlKind::PageMap => {
+            for span in [MIB, 4 * MIB] {
+                for cache in [span, 4 * span, 16 * span, 64 * span] {
+                    // The cost of a miss is fitted; it must not be 0, or there is no cache to miss.
+                    add(&|v| (v.ftl.page.map_span, v.ftl.page.map_cache, v.ftl.page.map_miss) = (span, cache, 1));
+                }
+            }
+            add(&|v| v.ftl.page.map_cache = 0);
+            for when in [GcWhen::Foreground, GcWhen::Background] {
+                add(&|v| v.ftl.page.when = when);
+            }
+        }
+        FtlKind::None => {}
+    }
+    erase_blocks(data, m, add);
+    let caches = data.named(Quantity::WriteCache);
+    for size in caches.iter().copied().flat_map(|c| [c, c / 2, 2 * c]).filter(|&c| c >= 64 * KIB) {
+        for full in [SlcFull::Direct, SlcFull::Fold] {
+            for background in [false, true] {
+                add(&|v| (v.slc.size, v.slc.full, v.slc.background) = (size / MIB * MIB, full, background));
+            }
+        }
+        add(&|v| v.card.cache = size);
+    }
+    add(&|v| (v.slc.size, v.card.cache) = (0, 0));
+}
+
+/// Settings beyond the simplest structure; each is a parameter that has to pay for itself.
+pub fn features(m: &Model) -> usize {
+    let (c, n, f) = (&m.card, &m.nand, &m.ftl);
+    let mut on = vec![
+        n.page > c.sector,
+        n.access_unit > n.page,
+        n.erase_block_offset > 0,
+        n.pipelined,
+        n.unwritten == Unwritten::Flat,
+        c.read_ahead > 0,
+        c.combine,
+        c.combine_after > 0,
+        m.host.max_request > 0,
+        n.write_unit != n.access_unit,
+        m.slc.size > 0,
+        m.slc.size > 0 && m.slc.background,
+        c.cache > 0,
+        f.kind != FtlKind::None,
+    ];
+    match f.kind {
+        FtlKind::BlockMap => {
+            let b = &f.block;
+            on.extend([
+                true,
+                b.open_random != b.open_linear,
+                b.evict != Evict::Lru,
+                b.evict == Evict::Counter,
+                b.protect > 0,
+                b.protect > 0 && b.protected > 0,
+                b.merge_span > 0,
+                b.merge_random == MergeRandom::Whole,
+                b.fat_zone > 0,
+                b.small_log > 0,
+                b.small_log > 0,
+            ]);
+        }
+        FtlKind::LogBlock => {
+            let l = &f.log;
+            on.extend([true, l.group != 1, l.per_group > 1, l.sequential, l.order == LogOrder::InOrder, l.evict != Evict::Lru]);
+        }
+        FtlKind::WriteThrough => on.extend([f.through.buffer > 0, f.through.fat_zone > 0]),
+        FtlKind::PageMap => on.extend([f.page.map_cache > 0, f.page.map_cache > 0, f.page.when != GcWhen::Foreground]),
+        FtlKind::None => {}
+    }
+    on.into_iter().filter(|x| *x).count()
+}
+
+/// What is said of a structure: name and value of each part, in plain words.
+pub fn parts(m: &Model) -> Vec<(&'static str, String)> {
+    use crate::units::Bytes;
+    let size = |b: u64| Bytes(b).to_string();
+    let n = &m.nand;
+    let mut out = vec![
+        ("page", size(n.page)),
+        ("access unit", size(n.access_unit)),
+        ("write unit", size(n.write_unit)),
+        ("erase block", size(n.erase_block)),
+        ("first erase block at", size(n.erase_block_offset)),
+    ];
+    let policy = |e: Evict| match e {
+        Evict::Lru => "least recently used",
+        Evict::Fifo => "first opened",
+        Evict::Random => "at random",
+        Evict::Counter => "by a counter of writes",
+    };
+    match m.ftl.kind {
+        FtlKind::None => out.push(("mapping", "none seen: the place of a write does not matter".into())),
+        FtlKind::BlockMap => {
+            let b = &m.ftl.block;
+            out.push(("mapping", "block-mapped with open erase blocks".into()));
+            out.push(("open AUs, sequential", b.open_linear.to_string()));
+            out.push(("open AUs, random", b.open_random.to_string()));
+            out.push(("evicts", policy(b.evict).into()));
+            if b.fat_zone > 0 {
+                out.push(("FAT zone", size(b.fat_zone)));
+            }
+            if b.small_log > 0 {
+                out.push(("small writes", format!("up to {} to a log of {}", size(b.small_write), size(b.small_log))));
+            }
+        }
+        FtlKind::LogBlock => {
+            let l = &m.ftl.log;
+            out.push(("mapping", format!("block-mapped with {} log blocks", l.pool)));
+            let shared = match l.group {
+                0 => "by all erase blocks".into(),
+                1 => "by none".into(),
+                g => format!("by {g} erase blocks"),
+            };
+            out.push(("log blocks shared", shared));
+            out.push(("evicts", policy(l.evict).into()));
+        }
+        FtlKind::WriteThrough => {
+            let b = m.ftl.through.buffer;
+            let when = if b > 0 { format!(", at multiples of {}", size(b)) } else { ", at the end of each write".into() };
+            out.push(("mapping", format!("no log blocks (read-modify-write){when}")));
+        }
+        FtlKind::PageMap => {
+            out.push(("mapping", "page-mapped".into()));
+            if m.ftl.page.map_cache > 0 {
+                out.push(("mapping cache", format!("{} of the card", size(m.ftl.page.map_cache))));
+            }
+        }
+    }
+    for (name, bytes) in [("cuts requests at", m.host.max_request), ("reads ahead", m.card.read_ahead), ("SLC cache", m.slc.size), ("write cache", m.card.cache)] {
+        if bytes > 0 {
+            out.push((name, size(bytes)));
+        }
+    }
+    if m.card.combine {
+        out.push(("small writes in sequence", "coalesced to a write unit".into()));
+    }
+    if n.pipelined {
+        out.push(("reads", "sense the next unit while one is sent".into()));
+    }
+    out
+}
