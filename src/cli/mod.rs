@@ -37,12 +37,16 @@ mod partitions;
 mod probe;
 mod progress;
 mod quirk;
+mod replay;
 mod report;
 mod serve;
 mod sim;
 mod sim_text;
 mod stop;
 mod survey;
+mod trace_file;
+mod twin;
+mod twin_text;
 mod undo;
 
 use crate::device::DeviceError;
@@ -85,12 +89,12 @@ Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 re
 
 /// Commands by what somebody wants to do.
 const JOBS: [(&str, &[&str]); 6] = [
-    ("Measure a card", &["check", "probe", "run", "bench", "flashbench", "ab", "partitions", "life"]),
+    ("Measure a card", &["check", "probe", "run", "bench", "flashbench", "ab", "partitions", "life", "replay"]),
     ("Find and identify", &["list", "identify"]),
     ("Lay out a card", &["layout", "format", "erase", "undo"]),
     ("Files and fragmentation", &["frag", "age", "map", "defrag"]),
     ("Reports and many cards", &["report", "infer", "compare", "survey", "quirk"]),
-    ("Simulated cards", &["cards", "sim", "serve"]),
+    ("Simulated cards", &["cards", "sim", "twin", "serve"]),
 ];
 
 /// The command line with its commands listed by job.
@@ -168,6 +172,10 @@ enum Command {
     Defrag(frag::DefragArgs),
     /// Run a trace or a pattern of requests through a simulated card
     Sim(sim::SimArgs),
+    /// Fit a card model to reports: what it explains, what it predicts
+    Twin(twin::TwinArgs),
+    /// Time the requests of a trace on a target
+    Replay(replay::ReplayArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
     /// Compare cards: what differs, with which confidence, by how much
@@ -218,6 +226,8 @@ pub fn main() -> ExitCode {
         Command::Map(a) => frag::map(a),
         Command::Defrag(a) => frag::defrag(a),
         Command::Sim(a) => sim::run(a),
+        Command::Twin(a) => twin::run(a),
+        Command::Replay(a) => replay::run(a),
         Command::Undo(a) => undo::run(a),
         Command::Compare(a) => compare::run(a),
         Command::Survey(a) => survey::run(a),

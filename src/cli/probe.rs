@@ -33,6 +33,9 @@ use std::time::SystemTime;
 pub struct ProbeArgs {
     #[command(flatten)]
     common: Common,
+    /// Fit a card model to what was measured and write it to this file; see `nandscope twin`
+    #[arg(long, value_name = "TWIN.toml")]
+    twin: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -137,7 +140,7 @@ pub(super) fn parse_region(s: &str) -> Result<(Option<Bytes>, Option<Bytes>), St
 }
 
 pub fn probe(a: ProbeArgs) -> anyhow::Result<ExitCode> {
-    measure(a.common, experiment::probing(), None)
+    measure(a.common, experiment::probing(), None, a.twin.as_deref())
 }
 
 pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
@@ -152,11 +155,16 @@ pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
     if a.common.target.is_none() {
         bail!("name a TARGET: nandscope run {} TARGET", a.experiment);
     }
-    measure(a.common, experiment::with_needs(wanted), Some(wanted))
+    measure(a.common, experiment::with_needs(wanted), Some(wanted), None)
 }
 
 /// `asked`: the one experiment that was named; those before it are what it needs.
-fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Option<&'static dyn Experiment>) -> anyhow::Result<ExitCode> {
+fn measure(
+    a: Common,
+    mut experiments: Vec<&'static dyn Experiment>,
+    asked: Option<&'static dyn Experiment>,
+    twin: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
     let target = a.target.clone().unwrap_or_default();
     let simulated = device::is_simulated(&target)?;
     let write = a.writing.write || (simulated && !a.read_only);
@@ -363,11 +371,23 @@ fn measure(a: Common, mut experiments: Vec<&'static dyn Experiment>, asked: Opti
     if interrupted {
         eprintln!("nandscope: interrupted; the report holds what was measured until then");
     }
+    let fitted = match twin {
+        Some(_) if interrupted => {
+            eprintln!("nandscope: no twin was fitted; `nandscope twin REPORT.json` fits one to what was measured");
+            None
+        }
+        Some(path) => {
+            let shown = a.only.is_none() && a.json.as_ref().is_none_or(|p| p.as_os_str() != "-");
+            Some(super::twin::of_probe(&report, path, a.measuring.chance.seed, &stop, (shown, quiet))?)
+        }
+        None => None,
+    };
     let decided = |q: Quantity| report.findings.get(q).is_some_and(|f| f.number().is_some());
     if a.only.is_some_and(|q| !decided(q)) {
         return Ok(ExitCode::from(UNDECIDED));
     }
     match judged(&report) {
+        code if code == ExitCode::SUCCESS && whole && fitted.is_some() => Ok(fitted.unwrap_or(code)),
         code if whole || report.is_counterfeit().is_some() => Ok(code),
         _ => Ok(ExitCode::FAILURE),
     }

@@ -4,18 +4,18 @@
 use super::probe::parse_region;
 use super::progress::Progress;
 use super::sim_text;
+use super::trace_file::{self, TraceArgs};
 use crate::device::{SimCard, Target};
 use crate::units::Bytes;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use nandscope_sim::model::State;
-use nandscope_sim::run::{Fit, How, Outcome, Pace, Pattern, run as simulate};
-use nandscope_sim::trace::{self, Bad, Format, Io, Trace};
+use nandscope_sim::run::{How, Outcome, Pace, Pattern, run_told};
+use nandscope_sim::trace::{Bad, Io, Trace};
 use nandscope_sim::{Card, Histogram, Latencies, Lost, Model, Request, Rng};
 use serde::Serialize;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::ops::Range;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -35,18 +35,8 @@ pub struct SimArgs {
     /// Requests of a trace; '-' reads standard input. Byte 0 of the trace is the first byte of the region
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Format of the trace, where it is not to be found out
-    #[arg(long, value_parser = parse_format, value_name = "FORMAT", requires = "trace")]
-    format: Option<Format>,
-    /// Stop at the first line of the trace that cannot be read
-    #[arg(long, requires = "trace")]
-    strict: bool,
-    /// Fold places of the trace that leave the region back into it
-    #[arg(long, requires = "trace", conflicts_with = "scale")]
-    wrap: bool,
-    /// Shrink or stretch the places of the trace so that they fill the region
-    #[arg(long, requires = "trace")]
-    scale: bool,
+    #[command(flatten)]
+    reading: TraceArgs,
     /// Send each request at its time in the trace, not when the one before is done; latencies then include waiting
     #[arg(long, requires = "trace")]
     as_recorded: bool,
@@ -74,6 +64,9 @@ pub struct SimArgs {
     /// Seed of everything that is left to chance [default: that of the card's name, else 1]
     #[arg(long)]
     seed: Option<u64>,
+    /// Write one line for each request to this file: when it began, what it took, op, place and length
+    #[arg(long, value_name = "F")]
+    latencies: Option<PathBuf>,
     /// Write the result as JSON to a file, or to standard output with '-'
     #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
@@ -84,23 +77,19 @@ pub struct SimArgs {
 
 const AFTER: &str = "\
 Traces: fio iolog 2 and 3 (fio2, fio3), blkparse text (blkparse), blktrace binary (blktrace), ftrace or trace-cmd block
-events (ftrace), MSR Cambridge CSV (msr), MQSim and DiskSim ASCII (mqsim). The format is found out.";
+events (ftrace), MSR Cambridge CSV (msr), MQSim and DiskSim ASCII (mqsim), what --latencies and `nandscope replay` write
+(columns). The format is found out.";
 
 /// What a card holds before the first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Precondition {
+pub enum Precondition {
     /// Every byte was written once, in order
     Full,
     /// Never written
     None,
     /// Full, and then as many random writes as it has write units
     Steady,
-}
-
-fn parse_format(word: &str) -> Result<Format, String> {
-    let all = || Format::ALL.map(|f| f.1).join(", ");
-    Format::named(word).ok_or_else(|| format!("'{word}' is no format of traces; there are: {}", all()))
 }
 
 /// Everything a run said.
@@ -164,8 +153,8 @@ pub fn run(a: SimArgs) -> anyhow::Result<ExitCode> {
             (format!("{pattern}, {n} requests"), Box::new(pattern.ios(region.end - region.start, n, seed)), None)
         }
         (_, Some(path)) => {
-            let mut trace = load(path, &a)?;
-            how.fit = fit(&a, &trace, &region)?;
+            let mut trace = a.reading.load(path)?;
+            how.fit = a.reading.fit(&trace, &region)?;
             how.pace = if a.as_recorded { Pace::AsRecorded } else { Pace::Closed };
             trace.ios.truncate(a.requests.unwrap_or(u64::MAX).try_into().unwrap_or(usize::MAX));
             if a.as_recorded && !trace.timed {
@@ -194,8 +183,16 @@ pub fn run(a: SimArgs) -> anyhow::Result<ExitCode> {
             recorded.add(io.took);
         }
     });
-    let outcome = simulate(&mut card, now, ios, &how);
+    let mut lines = a.latencies.as_ref().map(|_| trace_file::HEAD.to_string());
+    let outcome = run_told(&mut card, now, ios, &how, |io| {
+        if let Some(all) = &mut lines {
+            trace_file::line(all, trace_file::word(io.op), &io);
+        }
+    });
     bar.end();
+    if let (Some(path), Some(all)) = (&a.latencies, &lines) {
+        super::write_text(path, all)?;
+    }
     let outcome = outcome.with_context(|| format!("{} stopped; nothing after that request was simulated", model.name))?;
     let lost = a.power_cut.then(|| card.power_cut());
     let result = Report {
@@ -248,66 +245,24 @@ fn pattern(a: &SimArgs, text: &str, model: &Model, region: &Range<u64>) -> anyho
     Ok(p)
 }
 
-/// Reads a trace; what is wrong in it is an error with `--strict`.
-fn load(path: &Path, a: &SimArgs) -> anyhow::Result<Trace> {
-    let name = path.display();
-    let mut bytes = vec![];
-    if path.as_os_str() == "-" {
-        std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
-    } else {
-        let kind = std::fs::metadata(path).with_context(|| format!("cannot read {name}"))?.file_type();
-        if kind.is_char_device() || kind.is_block_device() {
-            bail!("{name} is a device, not a trace");
-        }
-        bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
-    }
-    if bytes.is_empty() {
-        bail!("{name} is empty");
-    }
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        bail!("{name} is compressed; unpack it first, for example with `gunzip -c {name} | nandscope sim CARD --trace -`");
-    }
-    let trace = trace::parse(&bytes, a.format).map_err(|e| match e {
-        trace::TraceError::Unknown => anyhow::anyhow!("{name}: {e}; --format names one"),
-        e => anyhow::anyhow!("{name}: {e}"),
-    })?;
-    if let (true, Some(bad)) = (a.strict, trace.shown.first()) {
-        bail!("{name}, line {}: {}: '{}' (of {} lines that cannot be read)", bad.line, bad.reason, bad.text.escape_debug(), trace.bad);
-    }
-    Ok(trace)
-}
-
-/// How a trace fits into the region.
-fn fit(a: &SimArgs, trace: &Trace, region: &Range<u64>) -> anyhow::Result<Fit> {
-    let (span, size) = (trace.ios.iter().map(|io| io.at.saturating_add(io.len)).max().unwrap_or(0), region.end - region.start);
-    if a.scale {
-        return Ok(Fit::Scale(span));
-    }
-    if a.wrap {
-        return Ok(Fit::Fold);
-    }
-    if span > size {
-        bail!(
-            "the trace reaches up to {}, the region holds {}: --wrap folds what lies outside back into it, --scale shrinks all places",
-            Bytes(span),
-            Bytes(size)
-        );
-    }
-    Ok(Fit::Reject)
-}
-
 /// As many random writes of a write unit as the region has, so that what follows is in steady state; the time after them.
 fn steady(card: &mut Card, model: &Model, region: &Range<u64>, seed: u64, quiet: bool) -> anyhow::Result<u64> {
-    let unit = model.nand.write_unit.min(region.end - region.start);
-    let (n, mut rng, mut now) = ((region.end - region.start) / unit, Rng::new(seed, 9), 0);
-    let mut bar = Progress::steps("preconditioning", n, quiet);
-    for _ in 0..n {
+    let ios = steady_ios(model, region, seed);
+    let mut bar = Progress::steps("preconditioning", ios.size_hint().0 as u64, quiet);
+    let mut now = 0;
+    for io in ios {
         bar.step();
-        let at = region.start + rng.below(n) * unit;
-        now = card.submit(now, Request::write(at, unit)).context("the card failed while it was preconditioned")?.done;
+        now = card.submit(now, Request::write(io.at, io.len)).context("the card failed while it was preconditioned")?.done;
     }
     bar.end();
     Ok(now)
+}
+
+/// The writes that bring a full card into steady state.
+pub fn steady_ios(model: &Model, region: &Range<u64>, seed: u64) -> impl Iterator<Item = Io> + use<> {
+    let unit = model.nand.write_unit.min(region.end - region.start);
+    let (n, mut rng, start) = ((region.end - region.start) / unit, Rng::new(seed, 9), region.start);
+    (0..n).map(move |_| Io { time: 0, op: nandscope_sim::Op::Write, at: start + rng.below(n) * unit, len: unit, took: 0 })
 }
 
 fn worn(card: &Card, before: &[u32]) -> Option<Worn> {

@@ -179,7 +179,7 @@ impl Timeline {
 
 /// Where a request goes, in whole sectors, and whether it had to be folded back.
 #[inline]
-fn place(io: &Io, region: &Range<u64>, fit: Fit, sector: u64) -> (u64, u64, bool) {
+pub fn place(io: &Io, region: &Range<u64>, fit: Fit, sector: u64) -> (u64, u64, bool) {
     let size = region.end - region.start;
     let mask = sector - 1;
     let mut at = io.at & !mask;
@@ -204,6 +204,20 @@ fn place(io: &Io, region: &Range<u64>, fit: Fit, sector: u64) -> (u64, u64, bool
 /// # Errors
 /// [`Stopped`]: the first request that was not served.
 pub fn run(card: &mut Card, now: u64, ios: impl IntoIterator<Item = Io>, how: &How) -> Result<Outcome, Stopped> {
+    run_told(card, now, ios, how, |_| {})
+}
+
+/// The same, telling each request that was served as it was: where it went on the card, when it began after `now`, and what it took.
+///
+/// # Errors
+/// [`Stopped`]: the first request that was not served.
+pub fn run_told(
+    card: &mut Card,
+    now: u64,
+    ios: impl IntoIterator<Item = Io>,
+    how: &How,
+    mut told: impl FnMut(Io),
+) -> Result<Outcome, Stopped> {
     let before = card.counters().clone();
     let capacity = card.capacity();
     let region = how.region.clone().unwrap_or(0..capacity);
@@ -240,6 +254,7 @@ pub fn run(card: &mut Card, now: u64, ios: impl IntoIterator<Item = Io>, how: &H
             };
             histograms[class].add(latency);
             timeline.add(c.done - now, if class < 2 { len } else { 0 }, latency);
+            told(Io { time: c.done - latency - now, op: io.op, at, len, took: latency });
             last = last.max(c.done);
             served += 1;
         }

@@ -1,5 +1,5 @@
 //! Traces of real requests, read from text or bytes: fio iolog, blkparse, blktrace, ftrace block events, MSR Cambridge CSV,
-//! MQSim and DiskSim ASCII. A malformed line is counted and kept with its number; it is never guessed at.
+//! MQSim and DiskSim ASCII, and our own columns. A malformed line is counted and kept with its number; it is never guessed at.
 
 mod events;
 mod plain;
@@ -40,11 +40,13 @@ pub enum Format {
     Msr,
     /// `ns device lba sectors 0|1` (1 = read), 0 = write; a time with a point is DiskSim's, in ms.
     Mqsim,
+    /// `start_ns took_ns op at len` parted by tabs, below a line with these names.
+    Columns,
 }
 
 impl Format {
     /// Every format with the word that names it.
-    pub const ALL: [(Format, &str); 7] = [
+    pub const ALL: [(Format, &str); 8] = [
         (Format::FioV2, "fio2"),
         (Format::FioV3, "fio3"),
         (Format::Blkparse, "blkparse"),
@@ -52,6 +54,7 @@ impl Format {
         (Format::Ftrace, "ftrace"),
         (Format::Msr, "msr"),
         (Format::Mqsim, "mqsim"),
+        (Format::Columns, "columns"),
     ];
 
     /// The word that names it.
@@ -97,7 +100,7 @@ pub struct Trace {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// Nothing in it looks like a known format.
-    #[error("not a known trace format (fio iolog 2 or 3, blkparse, blktrace, ftrace, MSR CSV, MQSim ASCII)")]
+    #[error("not a known trace format (fio iolog 2 or 3, blkparse, blktrace, ftrace, MSR CSV, MQSim ASCII, columns of nandscope)")]
     Unknown,
     /// It was read and held no request.
     #[error("no request in it; {bad} lines could not be read{}", first.as_ref().map_or(String::new(), |b| format!(", the first is line {}: {}: '{}'", b.line, b.reason, b.text.escape_debug())))]
@@ -120,6 +123,9 @@ pub fn detect(bytes: &[u8]) -> Option<Format> {
         }
         if line.starts_with(b"fio version 3 iolog") {
             return Some(Format::FioV3);
+        }
+        if line.starts_with(b"# nandscope trace") || line.starts_with(b"start_ns\t") {
+            return Some(Format::Columns);
         }
         let has = |what: &[u8]| line.windows(what.len()).any(|w| w == what);
         if has(b"block_rq_issue:") || has(b"block_rq_complete:") || line.starts_with(b"# tracer:") {
@@ -161,6 +167,7 @@ pub fn parse(bytes: &[u8], format: Option<Format>) -> Result<Trace, TraceError> 
                     Format::Blkparse => events::blkparse(line, &mut sink),
                     Format::Ftrace => events::ftrace(line, &mut sink),
                     Format::Msr => plain::msr(line, number == 0, &mut sink),
+                    Format::Columns => plain::columns(line, &mut sink),
                     _ => plain::mqsim(line, &mut sink),
                 };
                 if let Err(reason) = read {

@@ -90,3 +90,30 @@ pub(super) fn mqsim(line: &[u8], sink: &mut Sink) -> Result<(), &'static str> {
     sink.push(Io { time, op, at, len, took: 0 }, device);
     Ok(())
 }
+
+/// `start_ns took_ns op at len`, parted by tabs; what a write put down stands behind its name (`write:random:7`).
+pub(super) fn columns(line: &[u8], sink: &mut Sink) -> Result<(), &'static str> {
+    if line.starts_with(b"#") || line.starts_with(b"start_ns\t") {
+        return Ok(());
+    }
+    let mut w = line.split(|&b| b == b'\t');
+    let mut next = || w.next().unwrap_or_default();
+    let (start, took, op, at, len) = (next(), next(), next(), next(), next());
+    let time = number(start).ok_or("start_ns is not a number")?;
+    let took = number(took).ok_or("took_ns is not a number")?;
+    let op = match op.split(|&b| b == b':').next().unwrap_or_default() {
+        b"read" => Op::Read,
+        b"write" => Op::Write,
+        b"discard" => Op::Discard,
+        b"flush" => Op::Flush,
+        _ => return Err("unknown op"),
+    };
+    let at = number(at).ok_or("at is not a number")?;
+    let len = number(len).filter(|&n| n > 0 || op == Op::Flush).ok_or("len is not a number above 0")?;
+    if w.next().is_some() {
+        return Err("more than five columns");
+    }
+    let device = sink.device(b"");
+    sink.push(Io { time, op, at, len, took }, device);
+    Ok(())
+}

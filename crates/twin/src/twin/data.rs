@@ -4,6 +4,7 @@ use crate::device::Op as Did;
 use crate::finding::{Findings, Quantity};
 use crate::saved::Report;
 use nandscope_sim::Op;
+use nandscope_sim::trace::Io;
 use std::collections::BTreeMap;
 
 /// Why there is no twin.
@@ -151,6 +152,17 @@ impl Data {
             self.parts.len() - 1
         });
         at as u16
+    }
+
+    /// The accesses as they were made, one after the other, with their rests.
+    pub fn ios(&self) -> Vec<Io> {
+        let mut now = 0;
+        let one = |r: &Row| {
+            let time = now + r.gap;
+            now = time + r.took;
+            Io { time, op: r.op, at: r.at, len: r.len, took: r.took }
+        };
+        self.rows.iter().map(one).collect()
     }
 
     /// Whether anything was written.

@@ -8,7 +8,7 @@ mod replay;
 mod result;
 mod search;
 mod structures;
-mod text;
+pub mod text;
 
 pub use data::{Data, Row, TwinError};
 pub use result::{Cost, Part, Quality, Twin, Weight};
