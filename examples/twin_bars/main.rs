@@ -29,7 +29,7 @@ impl Card {
         match self {
             Card::Sim(m, seed) => Box::new(SimDevice::new(m, *seed).with_stamps()),
             Card::Program(command) => {
-                let mut o = open(&format!("exec:{command}"), &OpenOptions::default()).expect("bench-card runs");
+                let o = open(&format!("exec:{command}"), &OpenOptions::default()).expect("bench-card runs");
                 let consent = Consent::check(o.id(), None).expect("simulated");
                 Box::new(o.writable(&consent, &Limits { budget: writes, ..Limits::default() }).expect("writable"))
             }
@@ -41,12 +41,18 @@ fn report(card: &Card, seed: u64) -> Report {
     let mut device = card.device(8 << 30);
     let size = device.geometry().size;
     let stop = AtomicBool::new(false);
-    let plan =
-        Plan { experiments: experiment::probing(), region: 0..size, time: Nanos::from_secs_f64(1800.0), writes: 8 << 30, seed, stop: &stop };
+    let plan = Plan {
+        experiments: experiment::probing(),
+        region: 0..size,
+        time: Nanos::from_secs_f64(1800.0),
+        writes: 8 << 30,
+        seed,
+        stop: &stop,
+    };
     let (runs, findings) = probe(&mut *device, &plan, &mut |_| {});
     let mut r = bare(vec![]);
     (r.target.size, r.runs, r.findings) = (size, runs, findings);
-    nandscope::advise::advise::conclude(&mut r);
+    nandscope::advise::conclude(&mut r);
     r
 }
 
@@ -84,7 +90,13 @@ fn one(name: &str, card: &Card, all: &mut Vec<Checked>) -> String {
         match check(&twin.model, &[], &ios, 1) {
             Ok(c) => {
                 let rate = |x: Option<f64>| x.map_or("-".to_string(), |x| format!("{:.2}", x));
-                cells += &format!(" {:+.1} / {:.0} / {} {} |", 100.0 * c.throughput_error, 100.0 * c.within_tenth, rate(c.precision), rate(c.recall));
+                cells += &format!(
+                    " {:+.1} / {:.0} / {} {} |",
+                    100.0 * c.throughput_error,
+                    100.0 * c.within_tenth,
+                    rate(c.precision),
+                    rate(c.recall)
+                );
                 if twin.no_card.is_none() {
                     all.push(c);
                 }
@@ -107,14 +119,18 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let mut jobs: Vec<(String, Vec<(String, Card)>)> = vec![];
     if args.first().is_some_and(|a| a == "built") {
-        let of = |name: &String| (name.clone(), Card::Sim(Box::new(Model::parse(cards::text(name).expect("a card"), name).expect("valid")), 1));
+        let of =
+            |name: &String| (name.clone(), Card::Sim(Box::new(Model::parse(cards::text(name).expect("a card"), name).expect("valid")), 1));
         jobs.push(("Built-in cards".into(), args[1..].iter().map(of).collect()));
     } else {
         let n: u64 = args.first().and_then(|a| a.parse().ok()).unwrap_or(30);
         let first: u64 = args.get(1).and_then(|a| a.parse().ok()).unwrap_or(5001);
         let which = args.get(2).map(String::as_str).unwrap_or("both");
         if which != "second" {
-            jobs.push(("Simulator".into(), (first..first + n).map(|s| (format!("random-{s}"), Card::Sim(Box::new(random::card(s)), s))).collect()));
+            jobs.push((
+                "Simulator".into(),
+                (first..first + n).map(|s| (format!("random-{s}"), Card::Sim(Box::new(random::card(s)), s))).collect(),
+            ));
         }
         let program = std::env::current_exe().expect("a path").parent().and_then(|p| p.parent()).expect("target").join("bench-card");
         let kinds = ["block", "switch", "pool", "page", "gradual", "single", "bend", "fresh"];

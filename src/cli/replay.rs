@@ -129,12 +129,24 @@ pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
     let inside = |x: &Access| x.at >= region.start && x.at.checked_add(x.len).is_some_and(|e| e <= region.end);
     if let Some(i) = all.iter().position(|x| x.0.op != device::Op::Flush && !inside(&x.0)) {
         let x = all[i].0;
-        bail!("request {} of {name} ({} of {} bytes at {}) leaves the region {} to {}", i + 1, x.op.name(), x.len, x.at, region.start, region.end);
+        bail!(
+            "request {} of {name} ({} of {} bytes at {}) leaves the region {} to {}",
+            i + 1,
+            x.op.name(),
+            x.len,
+            x.at,
+            region.start,
+            region.end
+        );
     }
     let bytes = |write: bool| all.iter().filter(|x| matches!(x.0.op, device::Op::Write(_)) == write).map(|x| x.0.len).sum::<u64>();
     let (writes, budget) = (bytes(true), a.writes.map_or(if simulated { 8 * GIB } else { GIB }, |w| w.0));
     if writes > budget {
-        let why = format!("{name} writes {}, {} are allowed; allow more with --writes, or take fewer with --requests", Bytes(writes), Bytes(budget));
+        let why = format!(
+            "{name} writes {}, {} are allowed; allow more with --writes, or take fewer with --requests",
+            Bytes(writes),
+            Bytes(budget)
+        );
         return Err(DeviceError::Refused(why).into());
     }
     let undo = writing && !simulated && !a.no_undo;
@@ -208,7 +220,11 @@ pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
     }
     let whole = back.tell()?;
     if let Some(e) = failed {
-        return Err(anyhow::Error::from(e).context(format!("request {} of {name} failed, {} were measured before", times.len() + 1, times.len())));
+        return Err(anyhow::Error::from(e).context(format!(
+            "request {} of {name} failed, {} were measured before",
+            times.len() + 1,
+            times.len()
+        )));
     }
     if interrupted {
         eprintln!("nandscope: interrupted after {} of {} requests", times.len(), all.len());
@@ -232,7 +248,13 @@ fn changed(all: &[(Access, u64)]) -> Vec<(u64, u64)> {
 }
 
 /// Sends the requests; the times of those that were served, and what ended it.
-fn replay(guard: &mut Guard, all: &[(Access, u64)], a: &ReplayArgs, stop: &AtomicBool, bar: &mut Progress) -> (Vec<Timed>, Option<DeviceError>) {
+fn replay(
+    guard: &mut Guard,
+    all: &[(Access, u64)],
+    a: &ReplayArgs,
+    stop: &AtomicBool,
+    bar: &mut Progress,
+) -> (Vec<Timed>, Option<DeviceError>) {
     let mut times: Vec<Timed> = Vec::with_capacity(all.len());
     let origin = guard.now();
     for part in all.chunks(if a.queue > 1 { AT_ONCE } else { 1 }) {

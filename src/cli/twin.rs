@@ -91,7 +91,10 @@ pub fn run(a: TwinArgs) -> anyhow::Result<ExitCode> {
     }
     let stop = stop::on_signals(stop::Second::Ends)?;
     let reports = load(&a.reports)?;
-    let data = Data::of(&reports)?;
+    let data = match Data::of(&reports) {
+        Err(e @ TwinError::NoCard(_)) => return Ok(no_card(&e)),
+        other => other?,
+    };
     drop(reports);
     let twin = fitted(&data, a.seed, a.time, &stop, a.quiet)?;
     save(&twin, a.output.as_deref(), a.json.as_deref())?;
@@ -108,7 +111,10 @@ pub fn run(a: TwinArgs) -> anyhow::Result<ExitCode> {
 /// The report holds too little, or the file cannot be written.
 pub fn of_probe(report: &Report, to: &Path, seed: u64, stop: &AtomicBool, shown: (bool, bool)) -> anyhow::Result<ExitCode> {
     let (print, quiet) = shown;
-    let data = Data::of(&[(report.target.path.clone(), report.clone())])?;
+    let data = match Data::of(&[(report.target.path.clone(), report.clone())]) {
+        Err(e @ TwinError::NoCard(_)) => return Ok(no_card(&e)),
+        other => other?,
+    };
     let time = parse_duration(TIME).map_err(anyhow::Error::msg)?;
     let twin = fitted(&data, seed, time, stop, quiet)?;
     save(&twin, Some(to), None)?;
@@ -162,6 +168,12 @@ fn told(twin: &Twin, to: Option<&Path>, interrupted: bool) {
     }
 }
 
+/// What was measured is no card: the reason, and the exit code that says so.
+fn no_card(why: &TwinError) -> ExitCode {
+    eprintln!("nandscope: {why}");
+    ExitCode::from(UNDECIDED)
+}
+
 fn code(twin: &Twin) -> ExitCode {
     if twin.no_card.is_some() { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS }
 }
@@ -171,7 +183,12 @@ fn checked(a: &CheckArgs) -> anyhow::Result<ExitCode> {
     let trace = trace_file::load(&a.measured, None, true)?;
     let last = trace.ios.iter().map(|io| io.at.saturating_add(io.len)).max().unwrap_or(0);
     if last > model.card.capacity {
-        bail!("{} reaches up to byte {last}, {} has {}: it was measured on another card", a.measured.display(), a.twin, model.card.capacity);
+        bail!(
+            "{} reaches up to byte {last}, {} has {}: it was measured on another card",
+            a.measured.display(),
+            a.twin,
+            model.card.capacity
+        );
     }
     match a.precondition {
         None => {}

@@ -30,7 +30,8 @@ pub fn text(t: &Twin, width: usize, plot: bool) -> String {
             let _ = writeln!(o, "\nThe best that was found all the same:");
         }
         None => {
-            let (all, near) = (percent(t.explained), percent(t.within_tenth));
+            let all = if t.explained > 0.0 { percent(t.explained) } else { "nothing".into() };
+            let near = percent(t.within_tenth);
             let _ = writeln!(o, "the twin explains {all} of the variance of their times; {near} of them are within 10 % of what it says");
         }
     }
@@ -70,9 +71,9 @@ pub fn text(t: &Twin, width: usize, plot: bool) -> String {
         }
     }
     if plot {
-        let series = vec![Series { name: "conditions".into(), points: t.points.iter().map(|p| (p[0] / 1e3, p[1] / 1e3)).collect() }];
+        let series = vec![Series { name: "conditions".into(), points: t.points.iter().map(|p| (p[0], p[1])).collect() }];
         let title = "predicted time of each condition against the measured one: what is explained lies on the diagonal";
-        let figure = Figure { title: title.into(), x: "measured, s".into(), y: "s".into(), log_x: true, log_y: true, series };
+        let figure = Figure { title: title.into(), x: "measured, ms".into(), y: "ms".into(), log_x: true, log_y: true, series };
         let lines = braille(&figure, width.min(72), 12);
         if !lines.is_empty() {
             let _ = writeln!(o, "\n{}", lines.join("\n"));

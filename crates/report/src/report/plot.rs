@@ -54,7 +54,7 @@ pub fn braille(f: &Figure, width: usize, height: usize) -> Vec<String> {
     }
     let name = |v: f64| {
         let v = if f.log_x { v.exp2() } else { v };
-        if f.log_x && v >= 512.0 { bytes(v.round() as u64) } else { three(v).trim_end_matches(".00").to_string() }
+        if f.log_x && v >= 512.0 && !f.x.ends_with(", ms") { bytes(v.round() as u64) } else { three(v).trim_end_matches(".00").to_string() }
     };
     let (a, b) = (name(x0), name(x1));
     let gap = columns.saturating_sub(a.chars().count() + b.chars().count());

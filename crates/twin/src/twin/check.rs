@@ -78,7 +78,10 @@ pub fn predict(model: &Model, before: &[Io], ios: &[Io], seed: u64) -> Result<(V
     let stalls: f64 = model
         .stall
         .iter()
-        .map(|s| s.time as f64 * if s.every_bytes > 0 { written as f64 / s.every_bytes as f64 } else { ios.len() as f64 / s.every_commands.max(1) as f64 })
+        .map(|s| {
+            s.time as f64
+                * if s.every_bytes > 0 { written as f64 / s.every_bytes as f64 } else { ios.len() as f64 / s.every_commands.max(1) as f64 }
+        })
         .sum();
     Ok((out, tail + stalls / ios.len().max(1) as f64))
 }

@@ -3,6 +3,7 @@
 use super::data::Row;
 use super::replay::{FITTED, Groups};
 use nandscope_sim::{Event, Op};
+use std::collections::HashMap;
 
 /// Kinds of events fitted.
 pub const P: usize = FITTED.len();
@@ -248,21 +249,43 @@ fn likelihood(rows: &[Row], g: &Groups, f: &mut Fitted) {
     let far = |i: usize, r: &Row| residual(r, i, g, f).is_none_or(|(p, e)| e.abs() > 6.0 * f.width(r.op == Op::Read, p));
     let late = rows.iter().enumerate().filter(|(i, r)| far(*i, r)).count();
     f.late = ((late as f64 + 1.0) / (rows.len() as f64 + 2.0)).clamp(1e-4, 0.5);
+    f.likelihood = densities(rows, g, f).iter().sum();
+}
+
+/// The logarithm of the likelihood of each time.
+pub fn densities(rows: &[Row], g: &Groups, f: &Fitted) -> Vec<f64> {
     let one = |(i, r): (usize, &Row)| match residual(r, i, g, f) {
         Some((p, e)) => ln_density(r.took as f64, e, f.width(r.op == Op::Read, p), f.late),
         None => (f.late / (SPREAD * (r.took as f64).max(1000.0))).ln(),
     };
-    f.likelihood = rows.iter().enumerate().map(one).sum();
+    rows.iter().enumerate().map(one).collect()
 }
 
 /// The rival without structure: a median for each condition. The logarithm of the likelihood, and how many conditions.
 pub fn no_structure(rows: &[Row]) -> (f64, usize) {
-    let n = rows.iter().map(|r| r.condition as usize + 1).max().unwrap_or(0);
-    let mut times: Vec<Vec<f64>> = vec![vec![]; n];
-    rows.iter().for_each(|r| times[r.condition as usize].push(r.took as f64));
+    let of: Vec<usize> = rows.iter().map(|r| r.condition as usize).collect();
+    let (all, used) = medians(rows, &of);
+    (all.iter().sum(), used)
+}
+
+/// The rival that knows sizes alone: a median for each kind and length. The logarithm of the likelihood of each time, and how many there are.
+pub fn by_size(rows: &[Row]) -> (Vec<f64>, usize) {
+    let mut known: HashMap<(Op, u64), usize> = HashMap::new();
+    let mut of = vec![];
+    for r in rows {
+        let next = known.len();
+        of.push(*known.entry((r.op, r.len)).or_insert(next));
+    }
+    medians(rows, &of)
+}
+
+/// A median for each class of accesses.
+fn medians(rows: &[Row], of: &[usize]) -> (Vec<f64>, usize) {
+    let mut times: Vec<Vec<f64>> = vec![vec![]; of.iter().map(|c| c + 1).max().unwrap_or(0)];
+    rows.iter().zip(of).for_each(|(r, &c)| times[c].push(r.took as f64));
     let used = times.iter().filter(|t| !t.is_empty()).count();
     let middle: Vec<f64> = times.iter_mut().map(|t| median(t)).collect();
-    // Each condition is a kind of event of its own that costs its median: the same noise, the same likelihood.
+    // Each class is a kind of event of its own that costs its median: the same noise, the same likelihood.
     let mut f = Fitted {
         costs: [0.0; P],
         errors: [0.0; P],
@@ -273,10 +296,10 @@ pub fn no_structure(rows: &[Row]) -> (f64, usize) {
         relative: 0.01,
         late: 0.01,
     };
-    let g = Groups { counts: vec![[0.0; P]], of: vec![0; rows.len()], late: rows.iter().map(|r| middle[r.condition as usize]).collect() };
+    let g = Groups { counts: vec![[0.0; P]], of: vec![0; rows.len()], late: of.iter().map(|&c| middle[c]).collect() };
     widths(rows, &g, &mut f);
     likelihood(rows, &g, &mut f);
-    (f.likelihood, used)
+    (densities(rows, &g, &f), used)
 }
 
 /// The place of a kind in `FITTED`.

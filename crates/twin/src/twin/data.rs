@@ -76,6 +76,7 @@ impl Data {
     /// A report without samples, with numbers that cannot be, or of another card than the first.
     pub fn of(reports: &[(String, Report)]) -> Result<Data, TwinError> {
         let mut data = Data::default();
+        let mut at_once = 0;
         let mut conditions: BTreeMap<(u16, u32, u8, u8, u64), u32> = BTreeMap::new();
         for (name, r) in reports {
             let wrong = |why: String| TwinError::Unusable(format!("{name}: {why}"));
@@ -116,8 +117,9 @@ impl Data {
                 if s.took.0 > LONGEST || s.start.0 > u64::MAX / 2 {
                     return Err(wrong(format!("an access is said to have taken {} s, which it cannot have", s.took.0 / 1_000_000_000)));
                 }
-                // A read that failed has no time.
+                // A read that failed has no time, nor has what a card that keeps no time serves.
                 if s.took.0 == 0 {
+                    at_once += 1;
                     continue;
                 }
                 let key = (part, run << 16 | s.cell, s.role, op as u8, s.len);
@@ -133,8 +135,15 @@ impl Data {
                 first = false;
             }
         }
+        if data.rows.len() < FEWEST && at_once >= FEWEST {
+            return Err(TwinError::NoCard(format!("{at_once} accesses took no time at all: what answers at once is no flash card")));
+        }
         if data.rows.len() < FEWEST {
-            let what = if data.rows.is_empty() { "no accesses were saved".into() } else { format!("only {} accesses were saved", data.rows.len()) };
+            let what = if data.rows.is_empty() {
+                "no accesses were saved".into()
+            } else {
+                format!("only {} accesses were saved", data.rows.len())
+            };
             return Err(TwinError::Unusable(format!(
                 "{}: {what}, at least {FEWEST} are needed; `nandscope probe TARGET --json REPORT.json` saves them",
                 reports.first().map_or("", |r| r.0.as_str())

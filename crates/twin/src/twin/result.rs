@@ -92,20 +92,11 @@ pub struct Twin {
     pub seed: u64,
 }
 
-/// Twice the logarithm of a Bayes factor above 6 is strong evidence (Kass and Raftery 1995).
-const STRONG: f64 = 3.0;
+/// Standard errors of a one-sided test at 5 %.
+const SURE: f64 = 1.645;
 
 #[allow(clippy::too_many_arguments)]
-pub fn build(
-    data: &Data,
-    mut all: Vec<Scored>,
-    sizes_only: &Scored,
-    none: (f64, usize),
-    share: f64,
-    cut: bool,
-    took: Duration,
-    seed: u64,
-) -> Twin {
+pub fn build(data: &Data, mut all: Vec<Scored>, steady: f64, none: (f64, usize), share: f64, cut: bool, took: Duration, seed: u64) -> Twin {
     let n = data.rows.len();
     let of = |s: &Scored| s.evidence(n, share);
     all.sort_by(|a, b| of(b).total_cmp(&of(a)).then_with(|| a.model.to_toml().cmp(&b.model.to_toml())));
@@ -125,12 +116,8 @@ pub fn build(
     (model.host.jitter, model.host.tail, model.host.tail_every) = (noise.jitter_ns, noise.tail_ns, noise.tail_every);
     model.host.tail_cap = noise.tail_cap_ns.max(noise.tail_ns);
     model.stall = noise.stalls();
-    let pairs: Vec<(usize, f64, f64)> = data
-        .rows
-        .iter()
-        .enumerate()
-        .filter_map(|(i, r)| Some((i, r.took as f64, residual(r, i, &g, &best.fitted)?.0)))
-        .collect();
+    let pairs: Vec<(usize, f64, f64)> =
+        data.rows.iter().enumerate().filter_map(|(i, r)| Some((i, r.took as f64, residual(r, i, &g, &best.fitted)?.0))).collect();
     let part = |rows: &[&(usize, f64, f64)]| {
         let mean = rows.iter().map(|p| p.1).sum::<f64>() / rows.len().max(1) as f64;
         let total: f64 = rows.iter().map(|p| (p.1 - mean).powi(2)).sum();
@@ -150,7 +137,7 @@ pub fn build(
     }
     let (explained, within_tenth) = part(&pairs.iter().collect::<Vec<_>>());
     let (worst, points) = conditions(data, &pairs);
-    let no_card = no_card(data, top - tried, of(sizes_only), none_of_these, &experiments);
+    let no_card = no_card(data, steady, tried, none_of_these, &experiments);
     Twin {
         model,
         of: data.name.clone(),
@@ -175,8 +162,11 @@ pub fn build(
     }
 }
 
-fn no_card(data: &Data, some: f64, sizes_only: f64, none: f64, experiments: &[Part]) -> Option<String> {
-    if some - sizes_only < STRONG {
+/// `steady`: how many standard errors the best structure is better by than one where sizes alone count; `tried`: logarithm of the structures
+/// it is the best of.
+fn no_card(data: &Data, steady: f64, tried: f64, none: f64, experiments: &[Part]) -> Option<String> {
+    // The largest of n normal variates lies near the square root of 2 ln n.
+    if steady < SURE + (2.0 * tried).sqrt() {
         let more = if data.writes() { "" } else { ". Nothing was written: `nandscope probe TARGET --write` says more" };
         return Some(format!(
             "the times follow from the size of each access alone, no page, erase block or mapping shows: this is no flash card of a known kind (a RAM disk, a file, a disk with a large cache){more}"
@@ -185,7 +175,9 @@ fn no_card(data: &Data, some: f64, sizes_only: f64, none: f64, experiments: &[Pa
     if none > 0.5 {
         let worst = experiments.iter().min_by(|a, b| a.explained.unwrap_or(1.0).total_cmp(&b.explained.unwrap_or(1.0)));
         let which = worst.map_or(String::new(), |w| format!("; it fits {} worst", w.experiment));
-        return Some(format!("this card does not behave like any model known here: a mean for each condition explains its times better{which}"));
+        return Some(format!(
+            "this card does not behave like any model known here: a mean for each condition explains its times better{which}"
+        ));
     }
     None
 }
@@ -273,7 +265,12 @@ fn finish(data: &Data, best: &Scored, share: f64) -> (Model, Vec<Cost>, Vec<Stri
         base.ftl.kind = FtlKind::BlockMap;
         (base.ftl.block.open_linear, base.ftl.block.open_random) = (5, 5);
         let program = base.nand.write_unit as f64 * 100.0;
-        set(&mut costs, Event::Program, program, format!("nothing was written: {} are assumed to take {:.2} ms", Bytes(base.nand.write_unit), program / 1e6));
+        set(
+            &mut costs,
+            Event::Program,
+            program,
+            format!("nothing was written: {} are assumed to take {:.2} ms", Bytes(base.nand.write_unit), program / 1e6),
+        );
         set(&mut costs, Event::Copy, program, "nothing was written: copying is assumed to take as long as programming".into());
         set(&mut costs, Event::Close, 2e7, "nothing was written: block-mapped with 5 open AUs, 20 ms a merge, are assumed".into());
         set(&mut costs, Event::Erase, ERASE, "nothing was written: an erase is assumed to take 3.9 ms".into());

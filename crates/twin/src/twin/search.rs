@@ -8,8 +8,8 @@ use super::structures::{self, Block, features, kinds, variants};
 use nandscope_sim::Model;
 use nandscope_stats::correlation_with_next;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How a fit is made.
@@ -90,7 +90,12 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
     let best = all.into_iter().next().ok_or_else(impossible)?;
     s.share = independent(rows, &best, s.asked.seed);
     let none = no_structure(rows);
-    Ok(build(data, s.table.into_values().collect(), &sizes_only, none, s.share, s.cut, s.begun.elapsed(), s.asked.seed))
+    // Sizes alone, as lines and as a median for each.
+    let each = |x: &Scored| costs::densities(rows, &groups(&priced(&x.model, &x.fitted.costs), rows, s.asked.seed), &x.fitted);
+    let (own, (sizes, many)) = (each(&best), costs::by_size(rows));
+    let lines = steadily(&own, best.parameters, &each(&sizes_only), sizes_only.parameters, s.share);
+    let z = lines.min(steadily(&own, best.parameters, &sizes, many, s.share));
+    Ok(build(data, s.table.into_values().collect(), z, none, s.share, s.cut, s.begun.elapsed(), s.asked.seed))
 }
 
 /// The share of accesses that say something of their own: the residuals of neighbours are alike (drift, temperature), and the n of a
@@ -102,6 +107,17 @@ fn independent(rows: &[Row], best: &Scored, seed: u64) -> f64 {
     let z: Vec<f64> = rows.iter().enumerate().filter_map(z).collect();
     let r = correlation_with_next(&z);
     if r.is_finite() { ((1.0 - r) / (1.0 + r)).clamp(0.02, 1.0) } else { 1.0 }
+}
+
+/// How many standard errors a structure is better than a rival by: the ratio of their likelihoods against its own scatter, which holds
+/// where neither is true (Vuong 1989). `share` of the accesses says something of its own.
+fn steadily(of: &[f64], parameters: usize, rival: &[f64], theirs: usize, share: f64) -> f64 {
+    let d: Vec<f64> = of.iter().zip(rival).map(|(a, b)| a - b).collect();
+    let (sum, n) = (d.iter().sum::<f64>(), d.len() as f64);
+    let scatter = d.iter().map(|d| (d - sum / n).powi(2)).sum::<f64>().sqrt();
+    // What more settings fit by chance is no merit.
+    let paid = parameters as f64 - theirs as f64;
+    if scatter > 0.0 { (sum - paid) / scatter * share.sqrt() } else { 0.0 }
 }
 
 /// A structure with these costs, in ns an event.
@@ -170,9 +186,8 @@ impl Search<'_> {
         let (n, share) = (rows.len(), self.share);
         let by = |a: &Scored, b: &Scored| b.evidence(n, share).total_cmp(&a.evidence(n, share));
         let mut met: HashMap<String, ()> = HashMap::new();
-        let mut fresh = |models: Vec<Model>| -> Vec<Model> {
-            models.into_iter().filter(|m| met.insert(m.to_toml(), ()).is_none()).collect()
-        };
+        let mut fresh =
+            |models: Vec<Model>| -> Vec<Model> { models.into_iter().filter(|m| met.insert(m.to_toml(), ()).is_none()).collect() };
         let mut found = self.all(&fresh(first), rows);
         found.sort_by(by);
         let mut quiet = 0;

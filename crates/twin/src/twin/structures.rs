@@ -47,7 +47,8 @@ pub fn named(data: &Data, plain: &Model) -> Model {
     let erase = first(Quantity::EraseBlock).unwrap_or(4 * MIB);
     let offset = first(Quantity::EraseBlockOffset).unwrap_or(0);
     let unit = first(Quantity::WriteUnit).unwrap_or(access);
-    for (page, access, unit) in [(page, access, unit), (page, access, access), (page, page, page), (data.sector, data.sector, data.sector)] {
+    for (page, access, unit) in [(page, access, unit), (page, access, access), (page, page, page), (data.sector, data.sector, data.sector)]
+    {
         (m.nand.page, m.nand.access_unit, m.nand.write_unit) = (page, access, unit);
         (m.nand.erase_block, m.nand.erase_block_offset) = (erase, offset % erase.max(1) / data.sector * data.sector);
         if m.clone().checked().is_ok() {
@@ -71,9 +72,12 @@ pub fn kinds(data: &Data, m: &Model, seed: u64) -> Vec<Model> {
         b.ftl.block.fat_zone = fat;
         out.push(b);
     }
-    for (group, per_group, sequential, order) in
-        [(1, 1, false, LogOrder::PageMapped), (0, 0, true, LogOrder::PageMapped), (0, 0, false, LogOrder::PageMapped), (1, 1, false, LogOrder::InOrder)]
-    {
+    for (group, per_group, sequential, order) in [
+        (1, 1, false, LogOrder::PageMapped),
+        (0, 0, true, LogOrder::PageMapped),
+        (0, 0, false, LogOrder::PageMapped),
+        (1, 1, false, LogOrder::InOrder),
+    ] {
         let mut l = with_kind(m, FtlKind::LogBlock);
         let f = &mut l.ftl.log;
         (f.pool, f.group, f.per_group, f.sequential, f.order) = (n, group, per_group, sequential, order);
@@ -414,7 +418,12 @@ pub fn parts(m: &Model) -> Vec<(&'static str, String)> {
             }
         }
     }
-    for (name, bytes) in [("cuts requests at", m.host.max_request), ("reads ahead", m.card.read_ahead), ("SLC cache", m.slc.size), ("write cache", m.card.cache)] {
+    for (name, bytes) in [
+        ("cuts requests at", m.host.max_request),
+        ("reads ahead", m.card.read_ahead),
+        ("SLC cache", m.slc.size),
+        ("write cache", m.card.cache),
+    ] {
         if bytes > 0 {
             out.push((name, size(bytes)));
         }
