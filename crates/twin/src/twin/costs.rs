@@ -102,11 +102,6 @@ pub fn fit(rows: &[Row], g: &Groups) -> Fitted {
                 }
             }
         }
-        for a in 0..columns.len() {
-            for b in 0..a {
-                gram[a][b] = gram[b][a];
-            }
-        }
         let (solution, errors) = non_negative(&gram);
         (out.costs, out.errors) = ([0.0; P], [f64::INFINITY; P]);
         for (a, &k) in columns.iter().enumerate() {
@@ -138,12 +133,12 @@ fn told_apart(counts: &[[f64; P]]) -> [bool; P] {
     known
 }
 
-/// Least squares with no negative solution (Lawson and Hanson 1974, chapter 23) from normal equations with the right side as the last
-/// column; with standard errors of those above 0.
+/// Least squares with no negative solution (Lawson and Hanson 1974, chapter 23) from the upper half of the normal equations with the right
+/// side as the last column; with standard errors of those above 0.
 fn non_negative(gram: &[Vec<f64>]) -> (Vec<f64>, Vec<f64>) {
     let n = gram.len();
     let scale: Vec<f64> = (0..n).map(|i| gram[i][i].max(1e-300).sqrt()).collect();
-    let a = |i: usize, j: usize| gram[i][j] / scale[i] / scale[j];
+    let a = |i: usize, j: usize| gram[i.min(j)][i.max(j)] / scale[i] / scale[j];
     let b: Vec<f64> = (0..n).map(|i| gram[i][n] / scale[i]).collect();
     let largest = b.iter().fold(0.0f64, |m, x| m.max(x.abs())).max(1e-300);
     let (mut inside, mut x) = (vec![false; n], vec![0.0; n]);
