@@ -144,3 +144,39 @@ fn what_is_no_simulated_card_is_the_same_error_where_one_is_needed() {
     let two = run(dir.path(), &["sim", "{}", "--seed", "2", "--pattern", "random-read-4k", "-q"], "sim:null?seed=1");
     assert!(String::from_utf8_lossy(&two.stderr).contains("two seeds"));
 }
+
+/// The plan, and nothing else: no consent is asked for and nothing is touched.
+#[test]
+fn a_dry_run_touches_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("card.img");
+    let content: Vec<u8> = (0..64u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    std::fs::write(&image, &content).unwrap();
+    let path = image.to_str().unwrap();
+    for args in [
+        &["probe", path, "--write", "--dry-run"][..],
+        &["run", "write-unit", path, "--write", "--dry-run"],
+        &["check", path, "--write", "--dry-run"],
+        &["ab", path, "--a", "default", "--b", "split=8KiB", "--write", "--dry-run"],
+        &["erase", path, "--how", "zeroes", "--region", "4MiB..8MiB", "--dry-run"],
+        &["partitions", path, "--part", "0..16MiB", "--part", "16MiB..32MiB", "--write", "--dry-run"],
+        &["bench", path, "--dry-run"],
+        &["format", path, "--dry-run"],
+    ] {
+        let out = std::process::Command::new(env!("CARGO_BIN_EXE_nandscope"))
+            .args(args)
+            .current_dir(dir.path())
+            .env("XDG_STATE_HOME", dir.path())
+            .output()
+            .unwrap();
+        let (said, plan) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {said}{plan}");
+        let consent = said.contains("--consent 67108864") || args[0] == "format" && said.contains("nothing written");
+        assert!(consent, "{args:?}: {said}{plan}");
+        assert!(std::fs::read(&image).unwrap() == content, "{args:?} wrote");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "{args:?} left a file");
+    }
+    // Of a simulated card it says what it would do, too.
+    let out = std::process::Command::new(env!("CARGO_BIN_EXE_nandscope")).args(["probe", "sim:noisy", "--dry-run"]).output().unwrap();
+    assert!(String::from_utf8(out.stderr).unwrap().contains("will write at most") && out.status.success());
+}

@@ -137,13 +137,14 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     let budget = plan.writes() + plan.writes() / u64::from(a.pairs) + (1 << 20);
     let signatures = if writes && !simulated { opened.signatures()? } else { vec![] };
     let (id, state) = (opened.id().clone(), a.state.unwrap_or(opened.state()));
-    let mut guard = if writes {
+    let dry = a.writing.dry.dry_run;
+    let mut guard = if writes && !dry {
         let consent = a.writing.named.check(opened.id())?;
         opened.writable(&consent, &Limits { region: Some(region.clone()), budget, undo: undo.then(undo::default_dir) })?
     } else {
         opened.read_only()
     };
-    if !a.quiet {
+    if !a.quiet || dry {
         let (n, w) = (a.pairs, plan.load.access());
         eprintln!("{}: {n} pairs of trials, {} times {w} each", a.target, a.count);
         if writes {
@@ -159,6 +160,9 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
                 eprintln!("{k} is {} and will be so again at the end", q.get(k)?);
             }
         }
+    }
+    if dry {
+        return Ok(a.writing.dry.done(&id));
     }
     let began = guard.now();
     plan.deadline = began + a.measuring.time_or(if simulated { 7200.0 } else { 300.0 });

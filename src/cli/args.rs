@@ -2,6 +2,7 @@
 
 use super::probe::{parse_region, region_of};
 use crate::device::{Consent, DeviceError, Geometry, TargetId};
+use crate::host::facts::TargetKind;
 use crate::units::{Bytes, Nanos, parse_duration};
 use clap::Args;
 use std::ops::Range;
@@ -32,6 +33,27 @@ pub struct Writing {
     pub write: bool,
     #[command(flatten)]
     pub named: Named,
+    #[command(flatten)]
+    pub dry: Dry,
+}
+
+/// Only the plan.
+#[derive(Args, Debug)]
+pub struct Dry {
+    /// Print what would be written and where, and end; needs no --consent
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+impl Dry {
+    /// What was not done, and the consent that doing it needs.
+    pub fn done(&self, id: &TargetId) -> std::process::ExitCode {
+        match id.kind {
+            TargetKind::Simulated => say!("nothing was read or written; without --dry-run it is"),
+            _ => say!("nothing was measured or written; writing needs --consent {}", id.consent_id()),
+        }
+        std::process::ExitCode::SUCCESS
+    }
 }
 
 /// How long, and with what chance.

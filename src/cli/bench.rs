@@ -160,6 +160,10 @@ pub fn run_bench(a: BenchArgs) -> anyhow::Result<ExitCode> {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
+            if a.writing.dry.dry_run {
+                target::would(&a, target, case)?;
+                continue;
+            }
             let mut b = one(&a, target, case, &stop, &mut trace).with_context(|| format!("bench of {target}"))?;
             b.price = a.price.get(i).cloned();
             if a.chunks.is_none() && !output::taken(&a) {
@@ -170,6 +174,9 @@ pub fn run_bench(a: BenchArgs) -> anyhow::Result<ExitCode> {
             }
             all.push(b);
         }
+    }
+    if a.writing.dry.dry_run {
+        return Ok(ExitCode::SUCCESS);
     }
     output::save(&a, &all, &trace)?;
     if stop.load(Ordering::Relaxed) {

@@ -113,7 +113,8 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let undo = write && !simulated;
     let window = a.cache.map_or(measure::WINDOW, |c| c.0);
     let region = if write && !simulated { after_tables(disk.as_ref(), &whole) } else { whole.clone() };
-    let mut guard = if write {
+    let dry = a.writing.dry.dry_run;
+    let mut guard = if write && !dry {
         let consent = a.writing.named.check(opened.id())?;
         let limits = Limits { region: Some(region.clone()), budget: GIB + window, undo: undo.then(undo::default_dir) };
         opened.writable(&consent, &limits)?
@@ -121,8 +122,11 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         opened.read_only()
     };
     let id = guard.id().clone();
-    if !a.quiet {
+    if !a.quiet || dry {
         say_plan(&a.target, write, undo, time, window);
+    }
+    if dry {
+        return Ok(a.writing.dry.done(&id));
     }
     let declared = facts.disk.as_deref().filter(|_| facts.kind != TargetKind::Partition);
     let mut declared: Option<Declared> = declared.and_then(|d| live::declared(Path::new("/sys"), d).ok());

@@ -1,6 +1,6 @@
 //! `nandscope erase`: discard, secure discard or fill of a target or a part of it.
 
-use super::args::{Named, Part};
+use super::args::{Dry, Named, Part};
 use super::progress::Progress;
 use super::stop::Interrupt;
 use crate::device::{self, CardState, Fill, Guard, Limits, OpenOptions};
@@ -64,6 +64,8 @@ pub struct EraseArgs {
     #[command(flatten)]
     named: Named,
     #[command(flatten)]
+    dry: Dry,
+    #[command(flatten)]
     part: Part,
     /// Units a discard keeps to: the erase block, or the erase group [default: what the kernel reports]
     #[arg(long, value_name = "SIZE")]
@@ -95,10 +97,15 @@ pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
         order.unit = unit.0;
     }
     order.ends = a.fill_ends.then_some(Fill::Zeros);
-    if !a.quiet {
+    if !a.quiet || a.dry.dry_run {
         for s in opened.signatures()? {
             eprintln!("will be lost: {s}");
         }
+    }
+    if a.dry.dry_run {
+        let how = if matches!(order.how, How::Fill(_)) { "fill" } else { "discard" };
+        eprintln!("would {how} bytes {} to {}, in units of {}", region.start, region.end, Bytes(order.unit));
+        return Ok(a.dry.done(opened.id()));
     }
     let consent = a.named.check(opened.id())?;
     let budget = order.writes(g.offset);

@@ -84,14 +84,18 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
     }
     ranges.sort_by_key(|r| (r.1.start, r.1.end));
     let write = a.writing.write || simulated;
-    let consent = if write { Some(a.writing.named.check(&id)?) } else { None };
+    let dry = a.writing.dry.dry_run;
+    let consent = if write && !dry { Some(a.writing.named.check(&id)?) } else { None };
     let undo = write && !simulated && !a.no_undo;
-    if !a.quiet {
+    if !a.quiet || dry {
         eprintln!("{}: {} partition{}", a.target, ranges.len(), if ranges.len() == 1 { "" } else { "s" });
         match write {
             true => eprintln!("will write at most {} to each{}", a.writes, if undo { "; the old content is put back" } else { "" }),
             false => eprintln!("will write nothing"),
         }
+    }
+    if dry {
+        return Ok(a.writing.dry.done(&id));
     }
     let state = a.state.unwrap_or(opened.state());
     drop(opened);

@@ -192,7 +192,8 @@ fn measure(
             DeviceError::Refused("--prepare overwrites the whole region, which cannot be put back; give --no-undo, too".into()).into()
         );
     }
-    let mut guard = if write {
+    let dry = a.writing.dry.dry_run;
+    let mut guard = if write && !dry {
         let consent = a.writing.named.check(opened.id())?;
         let limits = Limits {
             region: Some(region.clone()),
@@ -224,7 +225,7 @@ fn measure(
     let measuring = if undo { Nanos((time.0 as f64 * 0.75) as u64) } else { time };
     let quiet = a.quiet || a.only.is_some();
     let own = experiments.iter().map(|e| own_time(*e, measuring)).filter(|t| *t > Nanos(0) && experiments.len() > 1).max();
-    if !quiet {
+    if !quiet || dry {
         plan(
             &target,
             write.then_some(writes),
@@ -234,6 +235,9 @@ fn measure(
             (undo, simulated),
             experiments.len(),
         );
+    }
+    if dry {
+        return Ok(a.writing.dry.done(&id));
     }
     // A serial number is not for sharing; the target keeps it for its own undo.
     let declared = facts.disk.as_deref().and_then(|d| live::declared(Path::new("/sys"), d).ok()).map(Declared::without_serial);

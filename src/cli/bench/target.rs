@@ -67,6 +67,36 @@ fn again(a: &BenchArgs, target: &str, case: Case) -> String {
     out
 }
 
+/// In a directory anything else times the memory of the kernel.
+fn synced(case: Case, directory: bool) -> Sync {
+    case.sync.unwrap_or(if directory { Sync::Every(1) } else { Sync::End })
+}
+
+/// Bytes of the test file.
+fn file_size(a: &BenchArgs, case: Case, directory: bool) -> u64 {
+    let usual = if directory && synced(case, directory) == Sync::Every(1) { 1_000_000 } else { 5_000_000 };
+    a.file.map_or(usual, |f| f.0).max(case.record)
+}
+
+/// What a run would write, and the consent it needs.
+///
+/// # Errors
+/// There is no such target.
+pub fn would(a: &BenchArgs, target: &str, case: Case) -> anyhow::Result<()> {
+    let directory = !device::is_simulated(target)? && Path::new(target).is_dir();
+    let (passes, file) = (a.passes.unwrap_or(1), mb(file_size(a, case, directory)));
+    let needs = if directory {
+        "; needs --write".to_string()
+    } else {
+        let opened = device::open(target, &OpenOptions::default())?;
+        let simulated = opened.id().kind == crate::host::facts::TargetKind::Simulated;
+        if simulated { String::new() } else { format!("; needs --write --consent {}", opened.id().consent_id()) }
+    };
+    let often = if a.until.is_some() { "over and over".to_string() } else { format!("{passes} times") };
+    say!("would write {NAME} of {file} to {target} in records of {} B, {often}, and delete it{needs}", case.record);
+    Ok(())
+}
+
 /// Runs it.
 pub fn one(a: &BenchArgs, target: &str, case: Case, stop: &AtomicBool, trace: &mut Trace) -> anyhow::Result<Bench> {
     let Case { record, cluster, .. } = case;
@@ -75,15 +105,13 @@ pub fn one(a: &BenchArgs, target: &str, case: Case, stop: &AtomicBool, trace: &m
     if !simulated && !device::is_program(target) && !Path::new(target).exists() {
         return Err(device::missing(target).into());
     }
-    // In a directory anything else times the memory of the kernel.
-    let sync = case.sync.unwrap_or(if directory { Sync::Every(1) } else { Sync::End });
-    let usual = if directory && sync == Sync::Every(1) { 1_000_000 } else { 5_000_000 };
+    let sync = synced(case, directory);
     // A logger's question wants a longer run than SdFat's table, unless the run is said.
     let own = a.until.is_some() || a.file.is_some() || a.passes.is_some() || a.loss_gb.is_some() || a.loss_time.is_some();
     let until = a.until.or((simulated && !a.log.is_empty() && !own && a.chunks.is_none()).then_some(TEN_MINUTES));
     let plan = Plan {
         record,
-        file: a.file.map_or(usual, |f| f.0).max(record),
+        file: file_size(a, case, directory),
         passes: a.passes.unwrap_or(1),
         reserve: a.preallocate,
         skip_first: !a.count_first,

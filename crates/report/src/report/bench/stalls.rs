@@ -101,7 +101,10 @@ pub fn answer_text(a: &Answer) -> String {
     let Some(bytes) = a.bytes else { return format!("{head}: undecided, because {}", a.because) };
     let samples = if a.sample == 1 { "bytes come one by one".to_string() } else { format!("samples of {} B", a.sample) };
     let less = if a.sample == 1 { "one byte less".to_string() } else { "room for one sample less".into() };
-    let replayed = a.replayed.map_or(String::new(), |[with, n]| format!("; replayed: {with} losses, with {less}: {n} losses"));
+    let replayed = a.replayed.map_or(String::new(), |[with, n]| {
+        let losses = |n: u64| if n == 1 { "1 loss".to_string() } else { format!("{n} losses") };
+        format!("; replayed: {}, with {less}: {}", losses(with), losses(n))
+    });
     let halves =
         a.halves.map_or(String::new(), |(b, lost)| format!("; {b} B from the first half of the calls loses {lost} times in the second"));
     format!("{head} you need {bytes} B of buffer ({samples}): {}{replayed}{halves}", a.because)
