@@ -369,7 +369,7 @@ pub fn parts(m: &Model) -> Vec<(&'static str, String)> {
     let n = &m.nand;
     let mut out = vec![
         ("page", size(n.page)),
-        ("access unit", size(n.access_unit)),
+        ("multi-plane page", size(n.access_unit)),
         ("write unit", size(n.write_unit)),
         ("erase block", size(n.erase_block)),
         ("first erase block at", size(n.erase_block_offset)),

@@ -34,7 +34,7 @@ fn key(e: Event) -> &'static str {
 fn parts(name: &str) -> &'static [&'static str] {
     match name {
         "page" => &["nand.page"],
-        "access unit" => &["nand.access_unit"],
+        "multi-plane page" => &["nand.access_unit"],
         "write unit" => &["nand.write_unit"],
         "erase block" => &["nand.erase_block"],
         "first erase block at" => &["nand.erase_block_offset"],
