@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command that takes a target, with what else it needs; `{}` is the target.
-const COMMANDS: [&[&str]; 19] = [
+const COMMANDS: [&[&str]; 20] = [
     &["check", "{}", "-q"],
     &["probe", "{}", "-q"],
     &["run", "read-boundary", "{}", "-q"],
@@ -24,11 +24,12 @@ const COMMANDS: [&[&str]; 19] = [
     &["defrag", "{}", "-q"],
     &["sim", "{}", "--pattern", "random-read-4k", "-q"],
     &["cards", "show", "{}"],
+    &["replay", "trace.txt", "{}", "--out", "measured.tsv", "-q"],
 ];
 /// As `map`: takes a target and a plan.
 const AGE: &[&str] = &["age", "{}", "-q"];
 /// Take none.
-const OTHERS: [&str; 11] = ["life", "list", "infer", "quirk", "report", "undo", "compare", "survey", "completions", "man", "help"];
+const OTHERS: [&str; 12] = ["twin", "life", "list", "infer", "quirk", "report", "undo", "compare", "survey", "completions", "man", "help"];
 
 fn run(dir: &Path, args: &[&str], target: &str) -> Output {
     let args = args.iter().map(|a| a.replace("{}", target));
@@ -40,6 +41,7 @@ fn dir() -> tempfile::TempDir {
     let shown = run(dir.path(), &["cards", "show", "{}"], "null");
     std::fs::write(dir.path().join("card.toml"), shown.stdout).unwrap();
     std::fs::write(dir.path().join("wrong.toml"), "name = 7").unwrap();
+    std::fs::write(dir.path().join("trace.txt"), "fio version 2 iolog\ncard add\ncard open\ncard read 4096 4096\n").unwrap();
     dir
 }
 
@@ -152,8 +154,11 @@ fn a_dry_run_touches_nothing() {
     let image = dir.path().join("card.img");
     let content: Vec<u8> = (0..64u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     std::fs::write(&image, &content).unwrap();
+    let trace = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&trace, "fio version 2 iolog\ncard add\ncard open\ncard write 4096 4096\n").unwrap();
+    let help = |c: &str| run(dir.path(), &[c, "--help"], "");
     let path = image.to_str().unwrap();
-    for args in [
+    let all = [
         &["probe", path, "--write", "--dry-run"][..],
         &["run", "write-unit", path, "--write", "--dry-run"],
         &["check", path, "--write", "--dry-run"],
@@ -161,8 +166,14 @@ fn a_dry_run_touches_nothing() {
         &["erase", path, "--how", "zeroes", "--region", "4MiB..8MiB", "--dry-run"],
         &["partitions", path, "--part", "0..16MiB", "--part", "16MiB..32MiB", "--write", "--dry-run"],
         &["bench", path, "--dry-run"],
+        &["replay", trace.path().to_str().unwrap(), path, "--dry-run"],
         &["format", path, "--dry-run"],
-    ] {
+    ];
+    for command in COMMANDS.iter().map(|c| c[0]).filter(|c| *c != "layout" && *c != "cards") {
+        let can = String::from_utf8_lossy(&help(command).stdout).contains("--dry-run");
+        assert_eq!(can, all.iter().any(|a| a[0] == command), "{command} --dry-run");
+    }
+    for args in all {
         let out = std::process::Command::new(env!("CARGO_BIN_EXE_nandscope"))
             .args(args)
             .current_dir(dir.path())

@@ -81,7 +81,8 @@ fn a_twin_predicts_what_was_not_measured() {
 fn reports_together_and_again() {
     let m = built_in("flashbench-readme");
     let (a, b) = (report(&m, 1), report(&m, 2));
-    let (one, again, both) = (twin(&[a.clone()]).unwrap(), twin(&[a.clone()]).unwrap(), twin(&[a.clone(), b]).unwrap());
+    let (one, again, both) =
+        (twin(std::slice::from_ref(&a)).unwrap(), twin(std::slice::from_ref(&a)).unwrap(), twin(&[a.clone(), b]).unwrap());
     assert_eq!(one.toml(), again.toml());
     assert!(both.accesses > one.accesses + 1000 && both.no_card.is_none());
     assert_eq!(both.model.nand.erase_block, one.model.nand.erase_block);

@@ -104,7 +104,8 @@ pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
     }
     let simulated = device::is_simulated(&a.target)?;
     let writing = trace.ios.iter().any(|io| matches!(io.op, Op::Write | Op::Discard));
-    if writing && !simulated && !a.writing.write {
+    let dry = a.writing.dry.dry_run;
+    if writing && !simulated && !a.writing.write && !dry {
         return Err(DeviceError::Refused(format!("{name} holds writes; allow them with --write")).into());
     }
     let mut opened = device::open(&a.target, &OpenOptions::default())?;
@@ -152,13 +153,13 @@ pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
     let undo = writing && !simulated && !a.no_undo;
     let signatures = if writing && !simulated { opened.signatures()? } else { vec![] };
     let stop = stop::on_signals(stop::Second::Ends)?;
-    let mut guard = if writing {
+    let mut guard = if writing && !dry {
         let consent = a.writing.named.check(opened.id())?;
         opened.writable(&consent, &Limits { region: Some(region.clone()), budget, undo: undo.then(undo::default_dir) })?
     } else {
         opened.read_only()
     };
-    if !a.quiet {
+    if !a.quiet || dry {
         let what = if writing { format!("will write {}, only in", Bytes(writes)) } else { "will write nothing; reads".into() };
         eprintln!("{}: {} requests of {name}; {what} bytes {} to {}", a.target, all.len(), region.start, region.end);
         if undo {
@@ -167,6 +168,9 @@ pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
             eprintln!("the old content is NOT put back");
         }
         signatures.iter().for_each(|s| eprintln!("the target holds: {s}"));
+    }
+    if dry {
+        return Ok(a.writing.dry.done(guard.id()));
     }
     if undo {
         // No work of the journal may fall between two requests.
