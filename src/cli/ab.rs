@@ -1,6 +1,6 @@
 //! `nandscope ab`: one thing changed, everything else alike; says whether it makes a difference, and how large a one.
 
-use super::args::{Measuring, Part, Writing};
+use super::args::{Measuring, Output, Part, Writing};
 use super::back::Back;
 use super::progress::Progress;
 use super::stop;
@@ -15,7 +15,7 @@ use crate::units::{Bytes, Nanos, about, three};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -77,9 +77,8 @@ pub struct AbArgs {
     /// Leave what was written instead of putting the old content back
     #[arg(long)]
     no_undo: bool,
-    /// Write the result with its samples to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
     /// No progress and no plan
     #[arg(long, short)]
     quiet: bool,
@@ -211,7 +210,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         "run": run,
     });
     let mut out = std::io::stdout();
-    if !super::write_json(a.json.as_deref(), &value)? {
+    if !a.out.write(&value)? {
         write!(out, "{text}")?;
         write!(out, "{}", data(&kept))?;
         let (written, read) = (Bytes(cost.bytes_written), Bytes(cost.bytes_read));

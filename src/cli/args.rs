@@ -3,9 +3,12 @@
 use super::probe::{parse_region, region_of};
 use crate::device::{Consent, DeviceError, Geometry, TargetId};
 use crate::host::facts::TargetKind;
+use crate::report::forms::Form;
 use crate::units::{Bytes, Nanos, parse_duration};
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// The name of the device that may be written.
 #[derive(Args, Debug)]
@@ -100,5 +103,72 @@ impl Part {
     /// It is not part of the target, or not on its grid.
     pub fn of(&self, g: &Geometry) -> Result<Range<u64>, DeviceError> {
         region_of(self.asked(), g)
+    }
+}
+
+/// Where a result goes for programs, and in which form.
+#[derive(Args, Debug)]
+pub struct Output {
+    /// Write the result as JSON to a file, or to standard output with '-'
+    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+    /// Write the result for another program instead of the text
+    #[arg(long, value_name = "FORM", value_parser = form())]
+    pub format: Option<Form>,
+    /// File that --format writes [default: standard output]
+    #[arg(long, short, value_name = "F", requires = "format")]
+    pub output: Option<PathBuf>,
+}
+
+fn form() -> impl TypedValueParser<Value = Form> {
+    let named = |s: String| Form::ALL.iter().find(|f| f.1 == s).map(|f| f.0).ok_or("no such form");
+    PossibleValuesParser::new(Form::ALL.map(|f| f.1)).try_map(named)
+}
+
+impl Output {
+    /// The file of --format, where that is asked for.
+    fn file(&self) -> Option<(Form, &Path)> {
+        self.format.map(|f| (f, self.output.as_deref().unwrap_or(Path::new("-"))))
+    }
+
+    /// Standard output belongs to JSON or to another form, so that no text may go there.
+    pub fn is_stdout(&self) -> bool {
+        let dash = |p: &Path| p.as_os_str() == "-";
+        self.json.as_deref().is_some_and(dash) || self.file().is_some_and(|f| dash(f.1))
+    }
+
+    /// Writes what is asked for. True where it went to standard output.
+    ///
+    /// # Errors
+    /// A file cannot be written, or both were to go to standard output.
+    pub fn write(&self, value: &impl serde::Serialize) -> anyhow::Result<bool> {
+        self.put(|| Ok(serde_json::to_string(value)? + "\n"), || Ok(serde_json::to_value(value)?))
+    }
+
+    /// The same, of a result whose JSON has a text of its own: `text` is called for JSON, `value` for other forms.
+    ///
+    /// # Errors
+    /// As `write`.
+    pub fn put(
+        &self,
+        text: impl Fn() -> anyhow::Result<String>,
+        value: impl Fn() -> anyhow::Result<serde_json::Value>,
+    ) -> anyhow::Result<bool> {
+        let mut stdout = false;
+        if let Some(path) = &self.json {
+            stdout = super::write_text(path, &text()?)?;
+        }
+        if let Some((form, path)) = self.file() {
+            anyhow::ensure!(
+                !(stdout && path.as_os_str() == "-"),
+                "standard output takes one of --json and --format; give the other a file"
+            );
+            let all = match form {
+                Form::Json => text()?,
+                other => other.write(&value()?).map_err(anyhow::Error::msg)?,
+            };
+            stdout |= super::write_text(path, &all)?;
+        }
+        Ok(stdout)
     }
 }

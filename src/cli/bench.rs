@@ -3,7 +3,7 @@
 mod output;
 mod target;
 
-use super::args::Writing;
+use super::args::{Output, Writing};
 use super::{stop, width};
 use crate::advise::price::Price;
 use crate::device::{CardState, DeviceError};
@@ -89,9 +89,8 @@ pub struct BenchArgs {
     price: Vec<Price>,
     #[command(flatten)]
     writing: Writing,
-    /// Write everything measured to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
     /// Print the figures in SdFat's form of 2012, too
     #[arg(long)]
     sdfat: bool,
@@ -199,7 +198,7 @@ fn check(a: &BenchArgs) -> anyhow::Result<()> {
     if a.price.len() > a.targets.len() + a.against.len() {
         return bad("there are more prices than targets");
     }
-    if [&a.json, &a.html, &a.busy].into_iter().flatten().filter(|p| p.as_os_str() == "-").count() > 1 {
+    if [&a.html, &a.busy].into_iter().flatten().filter(|p| p.as_os_str() == "-").count() + usize::from(a.out.is_stdout()) > 1 {
         return bad("standard output takes one of --json, --html and --busy; give the others a file");
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! `nandscope check`: one screen that says whether a card is genuine, stores what it is told, is healthy, and is fast enough.
 
-use super::args::{Measuring, Writing};
+use super::args::{self, Measuring, Writing};
 use super::back::Back;
 use super::colour;
 use super::progress::Progress;
@@ -60,9 +60,8 @@ pub struct CheckArgs {
     /// Ask the card for its maker's health block (SD cards in a slot of their own; two commands at the most)
     #[arg(long)]
     health: bool,
-    /// Write everything as JSON to this file; - for standard output instead of the text
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    out: args::Output,
     /// Keep a record a card in this directory, and say what changed since the last one
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
@@ -279,11 +278,7 @@ fn remember(dir: &Path, key: &str, mut now: Record, size: u64) -> anyhow::Result
 }
 
 fn print(a: &CheckArgs, o: &Output) -> anyhow::Result<()> {
-    let json = serde_json::to_string_pretty(o)? + "\n";
-    let to_stdout = match &a.json {
-        Some(path) => super::write_text(path, &json)?,
-        None => false,
-    };
+    let to_stdout = a.out.put(|| Ok(serde_json::to_string_pretty(o)? + "\n"), || Ok(serde_json::to_value(o)?))?;
     let silent = a.quiet && o.changes.is_empty() && matches!(o.outcome, Outcome::Fine | Outcome::NotKnown);
     if !silent && !to_stdout {
         put!("{}", text(o, colour(&std::io::stdout()), super::width().min(100)));

@@ -1,6 +1,7 @@
 //! `nandscope compare A B [...]`: what differs, with which confidence, by how much; and how that compares with published cards.
 
 use super::UNDECIDED;
+use super::args::Output;
 use crate::compare::{self, Difference, Experiment, Outcome, Subject};
 use crate::report::words::grade;
 use crate::samples::import;
@@ -11,7 +12,6 @@ use anyhow::{Context, bail};
 use clap::Args;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Args)]
@@ -26,9 +26,8 @@ pub struct CompareArgs {
     /// With --against: compare the first card with each other one, too
     #[arg(long, requires = "against")]
     pairs: bool,
-    /// Write the comparison as JSON to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
 }
 
 pub fn run(a: CompareArgs) -> anyhow::Result<ExitCode> {
@@ -67,7 +66,7 @@ pub fn run(a: CompareArgs) -> anyhow::Result<ExitCode> {
             bail!("give at least two cards: there is no published figure to compare this one with");
         }
     }
-    finish(&first, &second, &references, a.pairs, a.json.as_deref())
+    finish(&first, &second, &references, a.pairs, &a.out)
 }
 
 /// A, B, ..., Z, A1, B1, ...
@@ -98,7 +97,7 @@ fn subjects(references: &[Record]) -> Vec<Subject> {
 }
 
 /// Prints the comparison; also for `survey compare`. Of two classes only the classes, unless `pairs` are asked for.
-pub fn finish(first: &[Subject], second: &[Subject], references: &[Record], pairs: bool, json: Option<&Path>) -> anyhow::Result<ExitCode> {
+pub fn finish(first: &[Subject], second: &[Subject], references: &[Record], pairs: bool, out: &Output) -> anyhow::Result<ExitCode> {
     let all: Vec<&Subject> = first.iter().chain(second).collect();
     let base = all[0];
     // What is compared itself is not compared once more as published.
@@ -113,7 +112,7 @@ pub fn finish(first: &[Subject], second: &[Subject], references: &[Record], pair
     let beside = if one_by_one { &all[..] } else { &[] };
     let lines: Vec<String> =
         beside.iter().flat_map(|s| compare::references(s, &published).into_iter().map(|l| format!("{}: {l}", s.label))).collect();
-    if let Some(to) = json {
+    if out.json.is_some() || out.format.is_some() {
         let value = serde_json::json!({
             "schema": "nandscope-compare/1",
             "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
@@ -123,9 +122,9 @@ pub fn finish(first: &[Subject], second: &[Subject], references: &[Record], pair
             "not_compared": apart,
             "references": lines,
         });
-        super::write_json(Some(to), &value)?;
+        out.write(&value)?;
     }
-    if json.is_none_or(|to| to.as_os_str() != "-") {
+    if !out.is_stdout() {
         let mut o = String::new();
         if !second.is_empty() {
             o += &lots_text(first, second, &lots, &apart);

@@ -1,6 +1,7 @@
 //! `nandscope frag`: does fragmentation matter on this card? Brings a volume into its states, measures each, answers.
 //! `nandscope map` looks only, `nandscope defrag` only mends.
 
+use super::args::Output;
 use super::files::{Medium, Place, PlanArgs, Target, cut_off, volume_error};
 use super::progress::Progress;
 use super::stop;
@@ -71,9 +72,8 @@ pub struct FragArgs {
     /// Test a claim: is anything so many times slower fragmented than defragmented?
     #[arg(long, value_name = "TIMES")]
     claim: Option<f64>,
-    /// Write everything that was measured to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
     /// Write the report as one HTML page
     #[arg(long, value_name = "F")]
     html: Option<PathBuf>,
@@ -336,7 +336,7 @@ fn verdict(lab: &Lab, stopped: bool) -> ExitCode {
 }
 
 fn finish(a: &FragArgs, lab: &Lab, profiles: &[Profile], written: u64, size: u64) -> anyhow::Result<()> {
-    let to_stdout = super::write_json(a.json.as_deref(), lab)?;
+    let to_stdout = a.out.write(lab)?;
     let save = |path: &std::path::Path, text: String| super::write_text(path, &text);
     if let Some(path) = &a.gnuplot {
         save(path, report::columns(lab))?;

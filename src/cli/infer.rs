@@ -1,5 +1,6 @@
 //! `nandscope infer FILE...`: findings without the card, from a saved report or from pasted logs of other tools.
 
+use super::args::Output;
 use super::{COUNTERFEIT, UNDECIDED, colour, inferred, width};
 use crate::advise::{advice, conclude};
 use crate::finding::{Findings, Quantity};
@@ -28,9 +29,8 @@ pub struct InferArgs {
     /// '-' reads standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Write the report with the new findings to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
     /// For lines of firmware/: size the buffer of a logger for this rate, such as 20kB (a second); may be given more than once
     /// [default: half of what the card takes]
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = rate)]
@@ -53,7 +53,7 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
     let given = Given::read(&a.files)?;
     let micro = given.micro.len();
     if micro > 0 && given.own.is_empty() && given.logs.is_empty() {
-        return super::infer_micro::run(given.micro, &a.log, a.json.as_ref());
+        return super::infer_micro::run(given.micro, &a.log, &a.out);
     }
     if let Some((name, _)) = given.micro.first() {
         bail!("'{name}' is a busy trace or a log of a microcontroller, and not all the files are; give those alone: each is a card");
@@ -63,20 +63,20 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
     }
     let Given { mut own, logs, texts, .. } = given;
     match (own.len(), logs.len()) {
-        (0, _) => self::logs(&logs, texts, a.json.as_ref()),
+        (0, _) => self::logs(&logs, texts, &a.out),
         (1, 0) => {
             let (name, value) = own.remove(0);
             let mut report = match Saved::from_value(value, &name)? {
                 Saved::Logs(all) => {
                     eprintln!("nandscope: {name} was made of logs that are not in it; it is shown as it was found");
-                    return shown(&all, a.json.as_ref());
+                    return shown(&all, &a.out);
                 }
                 other => other.report(&name)?,
             };
             report.findings = Report::infer(&report.runs);
             conclude(&mut report);
             report.name_target("");
-            output(&report, a.json.as_ref(), if a.details { Print::Details } else { Print::Answer })?;
+            output(&report, &a.out, if a.details { Print::Details } else { Print::Answer })?;
             Ok(judged(&report))
         }
         _ => bail!("give one report, or any number of logs of one card, not both"),
@@ -188,7 +188,7 @@ fn declared(text: &str) -> Option<Declared> {
     (registers || d.preferred_erase_size.is_some()).then_some(d)
 }
 
-fn logs(files: &[(String, Vec<u8>)], texts: Vec<Text>, json: Option<&PathBuf>) -> anyhow::Result<ExitCode> {
+fn logs(files: &[(String, Vec<u8>)], texts: Vec<Text>, out: &Output) -> anyhow::Result<ExitCode> {
     let names: Vec<String> = files.iter().map(|f| f.0.clone()).collect();
     let (parts, others): (Vec<_>, Vec<_>) = texts.into_iter().map(|t| (t.cards, t.figures)).unzip();
     let cards: Vec<Card> = import::pool(&names, parts).into_iter().flat_map(apart).collect();
@@ -202,12 +202,12 @@ fn logs(files: &[(String, Vec<u8>)], texts: Vec<Text>, json: Option<&PathBuf>) -
     };
     let mut cards: Vec<Found> = cards.into_iter().map(of).collect();
     cards.extend(names.iter().zip(&others).filter_map(|(name, b)| Some(printed(name, b.as_ref()?))));
-    shown(&Inferred { logs: names, cards }, json)
+    shown(&Inferred { logs: names, cards }, out)
 }
 
-/// JSON where it was asked for, and text unless that goes to standard output.
-fn shown(all: &Inferred, json: Option<&PathBuf>) -> anyhow::Result<ExitCode> {
-    let to_stdout = super::write_json(json.map(PathBuf::as_path), &all.value())?;
+/// The form that was asked for, and text unless that goes to standard output.
+fn shown(all: &Inferred, out: &Output) -> anyhow::Result<ExitCode> {
+    let to_stdout = out.write(&all.value())?;
     if !to_stdout {
         inferred::print(all)?;
     }
@@ -225,11 +225,10 @@ pub enum Print {
     Only(Quantity),
 }
 
-pub fn output(report: &Report, json: Option<&PathBuf>, print: Print) -> anyhow::Result<()> {
-    let to_stdout = match json {
-        Some(path) => super::write_text(path, &report.json())?,
-        None => false,
-    };
+pub fn output(report: &Report, out: &Output, print: Print) -> anyhow::Result<()> {
+    // No other form than JSON holds samples.
+    let bare = || serde_json::to_value(Report { runs: vec![], ..report.clone() });
+    let to_stdout = out.put(|| Ok(report.json()), || Ok(bare()?))?;
     if !to_stdout {
         let mut out = std::io::stdout();
         let dress = Dress { colour: colour(&out), width: width(), details: print == Print::Details, ..Dress::default() };

@@ -1,5 +1,6 @@
 //! `nandscope infer` of what a microcontroller printed: the line protocol of `firmware/`, or a busy trace in ChaN's form.
 
+use super::args::Output;
 use super::{UNDECIDED, colour, width};
 use crate::advise::advice;
 use crate::compare::{self, Subject};
@@ -13,12 +14,11 @@ use crate::samples::firmware::Log;
 use crate::units::Bytes;
 use anyhow::bail;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Prints what follows from logs, each of a card of its own, and how the cards compare. `rates`: bytes a second that are to be
 /// logged. 3 where they decide nothing and hold no calls.
-pub fn run(logs: Vec<(String, Log)>, rates: &[Bytes], json: Option<&PathBuf>) -> anyhow::Result<ExitCode> {
+pub fn run(logs: Vec<(String, Log)>, rates: &[Bytes], to: &Output) -> anyhow::Result<ExitCode> {
     let cards: Vec<Judged> = logs.into_iter().map(|(name, log)| judge(name, log, rates)).collect();
     if let (Some(c), false) = (cards.iter().find(|c| c.benches.iter().all(|b| b.answers.is_empty())), rates.is_empty()) {
         bail!("{} holds no calls that write: a buffer for --log cannot be sized", c.name);
@@ -35,7 +35,7 @@ pub fn run(logs: Vec<(String, Log)>, rates: &[Bytes], json: Option<&PathBuf>) ->
         }),
     };
     let mut out = std::io::stdout();
-    if !super::write_json(json.map(PathBuf::as_path), &value)? {
+    if !to.write(&value)? {
         for (i, c) in cards.iter().enumerate() {
             if cards.len() > 1 {
                 writeln!(out, "{}card {} of {}:", if i > 0 { "\n" } else { "" }, super::compare::label(i), cards.len())?;

@@ -1,6 +1,6 @@
 //! `nandscope layout`: where things lie on a card, and where they should.
 
-use super::args::{Chance, Named};
+use super::args::{Chance, Named, Output};
 use super::progress::Progress;
 use super::stop;
 use super::{FAULTY, UNDECIDED, evidence};
@@ -58,9 +58,8 @@ struct AuditArgs {
     /// Erase block, where it is known from elsewhere
     #[arg(long, value_name = "SIZE")]
     align: Option<Bytes>,
-    /// Print the audit as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    out: Output,
 }
 
 /// Commands that lay a card out better, each with its reason
@@ -114,9 +113,8 @@ struct ProveArgs {
     no_undo: bool,
     #[command(flatten)]
     chance: Chance,
-    /// Print the comparison as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    out: Output,
     /// No progress
     #[arg(long, short)]
     quiet: bool,
@@ -132,9 +130,8 @@ struct CheckArgs {
     /// Where partitions start, in bytes from the beginning of the disk
     #[arg(long, value_name = "SIZE", required = true)]
     start: Vec<Bytes>,
-    /// Print the answer as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    out: Output,
 }
 
 pub fn run(a: LayoutArgs) -> anyhow::Result<ExitCode> {
@@ -178,9 +175,9 @@ fn audit_target(a: AuditArgs) -> anyhow::Result<ExitCode> {
     if let Some(c) = evidence.as_ref().and_then(|e| Counterfeit::of(&e.findings, g.offset + g.size)) {
         audit.faults.extend(beyond(&audit.disk, &c));
     }
-    if a.json {
-        say!("{}", super::form("nandscope-layout-audit/1", &audit));
-    } else {
+    let mut value = super::form("nandscope-layout-audit/1", &audit);
+    value["target"] = a.target.as_str().into();
+    if !a.out.write(&value)? {
         print_audit(&a.target, &audit, &notes);
     }
     Ok(match audit.worst() {
@@ -335,12 +332,8 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     restored.context("the old content was not put back; run `nandscope undo`")?;
     let best = outcomes.iter().max_by(|a, b| a.copy.median.total_cmp(&b.copy.median));
     let differ = best.is_some_and(|b| outcomes.iter().any(|o| o.copy.differs(&b.copy) || o.files.differs(&b.files)));
-    if a.json {
-        say!(
-            "{}",
-            serde_json::json!({ "schema": "nandscope-layout-prove/1", "target": id, "state": state, "work": work, "outcomes": outcomes, "notes": notes, "differ": differ })
-        );
-    } else {
+    let value = serde_json::json!({ "schema": "nandscope-layout-prove/1", "target": id, "state": state, "work": work, "outcomes": outcomes, "notes": notes, "differ": differ });
+    if !a.out.write(&value)? {
         print_outcomes(&outcomes, &work);
         notes.iter().for_each(|n| say!("{n}"));
     }
@@ -383,9 +376,7 @@ fn print_outcomes(outcomes: &[Outcome], work: &Work) {
 fn check_starts(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let e = evidence::load(&a.report)?;
     let all: Vec<_> = a.start.iter().map(|s| check(s.0, &e.findings)).collect();
-    if a.json {
-        say!("{}", super::form("nandscope-layout-check/1", &all));
-    } else {
+    if !a.out.write(&super::form("nandscope-layout-check/1", &all))? {
         for c in &all {
             let word = match c.answer {
                 Answer::Right => "fine",

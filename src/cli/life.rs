@@ -1,5 +1,6 @@
 //! `nandscope life REPORT`: how long the card of a report will last, with an interval and every assumption.
 
+use super::args::Output;
 use crate::check::history;
 use crate::life::survey::Flash;
 use crate::life::{Amplification, Card, Life, When, Workload, life};
@@ -46,9 +47,8 @@ pub struct LifeArgs {
     /// The record that `check --health --history DIR` keeps of this card: erases so far and write amplification as the card counts them
     #[arg(long, value_name = "F")]
     record: Option<PathBuf>,
-    /// Write the estimate as JSON to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
 }
 
 fn range<T>(s: &str, one: impl Fn(&str) -> Option<T>) -> Option<[T; 2]>
@@ -111,11 +111,7 @@ pub fn run(a: LifeArgs) -> anyhow::Result<ExitCode> {
     if let Some(text) = beside.and_then(|s| crate::life::beside(&report, s)) {
         out.assumptions.push(text);
     }
-    let json = serde_json::to_string_pretty(&out)? + "\n";
-    let to_stdout = match &a.json {
-        Some(path) => super::write_text(path, &json)?,
-        None => false,
-    };
+    let to_stdout = a.out.put(|| Ok(serde_json::to_string_pretty(&out)? + "\n"), || Ok(serde_json::to_value(&out)?))?;
     if !to_stdout {
         put!("{}", text(&out, super::width().min(100)));
     }

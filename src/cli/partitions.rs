@@ -3,7 +3,7 @@
 //! All accesses go through the whole disk, so that a partition's offset counts. Partitions that are shorter than what a test
 //! needs say so instead of an answer that belongs to their neighbours.
 
-use super::args::{Measuring, Writing};
+use super::args::{Measuring, Output, Writing};
 use super::back::Back;
 use super::infer::verdict;
 use super::probe::parse_region;
@@ -23,7 +23,6 @@ use anyhow::bail;
 use clap::Args;
 use std::io::Write;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
@@ -49,9 +48,8 @@ pub struct PartitionsArgs {
     /// Leave what was written instead of putting the old content back
     #[arg(long)]
     no_undo: bool,
-    /// Write the result to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
     /// No progress and no plan
     #[arg(long, short)]
     quiet: bool,
@@ -164,7 +162,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
         })).collect::<Vec<_>>(),
         "notes": notes,
     });
-    if !super::write_json(a.json.as_deref(), &value)? {
+    if !a.out.write(&value)? {
         write!(out, "{}", text(&a.target, &parts, &notes))?;
         writeln!(out, "\n{} written, {} read; {} s of the device's time", Bytes(cost.1), Bytes(cost.0), three(cost.2))?;
     }

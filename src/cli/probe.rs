@@ -1,7 +1,7 @@
 //! `nandscope probe` and `nandscope run`: says what will be touched, measures, says what was found and what was written.
 
 use super::UNDECIDED;
-use super::args::{Measuring, Part, Writing};
+use super::args::{Measuring, Output, Part, Writing};
 use super::back::Back;
 use super::erase::{HowArg, erase_all};
 use super::infer::{Print, judged, output};
@@ -74,9 +74,8 @@ struct Common {
     /// Leave what was written instead of putting the old content back
     #[arg(long)]
     no_undo: bool,
-    /// Write the report to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
     /// Print evidence, full reasons and plots, too
     #[arg(long)]
     details: bool,
@@ -291,7 +290,7 @@ fn measure(
     let began = guard.now();
     let mut plan = Plan { experiments, region, time: measuring, writes: writes.0, seed: a.measuring.chance.seed, stop: &stop };
     let mut bar = Progress::experiments(quiet, (!simulated).then(|| Nanos(time.0 + own.map_or(0, |t| t.0))));
-    let save = a.json.clone().filter(|p| p.as_os_str() != "-");
+    let save = a.out.json.clone().filter(|p| p.as_os_str() != "-");
     let mut tell = |e: Event| match e {
         Event::Begin { index, of, name, .. } => bar.begin(index, of, name),
         Event::Progress(p) => bar.tick(p.spent),
@@ -361,7 +360,7 @@ fn measure(
         (None, false, true) => Print::Table,
         (None, false, false) => Print::Answer,
     };
-    output(&report, a.json.as_ref(), print)?;
+    output(&report, &a.out, print)?;
     let whole = back.tell()?;
     if let Some(why) = failed.as_ref().filter(|why| why.starts_with("undo journal ")) {
         bail!("{why}. Nothing was written without its old content being kept; make room there, or set XDG_STATE_HOME to another disk");
@@ -381,7 +380,7 @@ fn measure(
             None
         }
         Some(path) => {
-            let shown = a.only.is_none() && a.json.as_ref().is_none_or(|p| p.as_os_str() != "-");
+            let shown = a.only.is_none() && !a.out.is_stdout();
             Some(super::twin::of_probe(&report, path, a.measuring.chance.seed, &stop, (shown, quiet))?)
         }
         None => None,

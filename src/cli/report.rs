@@ -1,14 +1,17 @@
 //! `nandscope report REPORT`: prints a saved report, or writes it as a page or as pictures.
 
+use super::args::Output;
 use super::infer::judged;
 use super::{colour, inferred, width, write_text};
 use crate::lab::answer;
 use crate::lab::experiment::Lab;
 use crate::report::any::Saved;
 use crate::report::figures::{plots, slug};
+use crate::report::forms::Form;
 use crate::report::inferred::Inferred;
 use crate::report::terminal::{Dress, text};
-use crate::report::{Report, frag, html, maps, svg};
+use crate::report::{Report, SCHEMA, frag, html, maps, scrub, svg};
+use crate::saved::privacy;
 use anyhow::{Context, bail};
 use clap::Args;
 use std::io::Write;
@@ -17,14 +20,13 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct ReportArgs {
-    /// A report that --json of `probe`, `frag`, `bench` or `infer` wrote
+    /// What --json of `probe`, `frag`, `bench` or `infer` wrote; for --format also of `check`, `ab`, `compare`, `life`, `layout`, `replay`
     report: PathBuf,
     /// Put the fragmentation that `frag --json` measured on this card into the page, too
     #[arg(long, value_name = "F", requires = "html")]
     frag: Option<PathBuf>,
-    /// Write JSON to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
     /// Write one self-contained web page to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]
     html: Option<PathBuf>,
@@ -44,6 +46,9 @@ pub struct ReportArgs {
 
 pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
     let name = a.report.display().to_string();
+    if a.out.format.is_some_and(|f| f != Form::Json) {
+        return other_form(&a, &name);
+    }
     let report = match Saved::load(&a.report)? {
         Saved::Bench(value) => return benched(&a, &value),
         Saved::Lab(lab) => return fragmented(&a, &lab),
@@ -78,9 +83,7 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
         }
         (None, None) => {}
     }
-    if let Some(to) = &a.json {
-        quiet |= write_text(to, &shared.json())?;
-    }
+    quiet |= a.out.put(|| Ok(shared.json()), || Ok(serde_json::to_value(&shared)?))?;
     if !quiet {
         let mut out = std::io::stdout();
         let dress = Dress { colour: colour(&out), width: width(), explain: !a.brief, ..Dress::default() };
@@ -89,12 +92,35 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(judged(&report))
 }
 
+/// Any result, in the form of another program.
+fn other_form(a: &ReportArgs, name: &str) -> anyhow::Result<ExitCode> {
+    if a.html.is_some() || a.svg.is_some() || a.figure.is_some() {
+        bail!("--format writes no page and no figures; write those by themselves");
+    }
+    let text = std::fs::read_to_string(&a.report).with_context(|| format!("cannot read {name}"))?;
+    let mut value = Report::value(&text, name)?;
+    scrub(&mut value);
+    let mut code = ExitCode::SUCCESS;
+    if value["schema"] == SCHEMA && !Inferred::is(&value) {
+        let report = Report::from_value(value, name)?;
+        code = judged(&report);
+        let shared = if a.with_serial { report } else { report.without_serial() };
+        value = serde_json::to_value(Report { runs: vec![], ..shared })?;
+    } else if !a.with_serial {
+        let own = value["target"]["serial"].as_str().map(str::to_string);
+        let serials: Vec<String> = own.into_iter().chain(privacy::in_json(&value)).collect();
+        privacy::hide(&mut value, &serials);
+    }
+    a.out.write(&value).with_context(|| name.to_string())?;
+    Ok(code)
+}
+
 /// What `infer --json` wrote of logs.
 fn of_logs(a: &ReportArgs, all: &Inferred, name: &str) -> anyhow::Result<ExitCode> {
     if a.html.is_some() || a.svg.is_some() || a.figure.is_some() || a.frag.is_some() {
         bail!("{name} was made of logs and holds no samples: there is nothing to draw; it is printed as text and with --json");
     }
-    if !super::write_json(a.json.as_deref(), &all.value())? {
+    if !a.out.write(&all.value())? {
         inferred::print(all)?;
     }
     Ok(inferred::verdict(all))
@@ -108,7 +134,7 @@ fn benched(a: &ReportArgs, v: &serde_json::Value) -> anyhow::Result<ExitCode> {
             a.report.display()
         );
     };
-    if a.svg.is_some() || a.figure.is_some() || a.frag.is_some() || a.json.is_some() {
+    if a.svg.is_some() || a.figure.is_some() || a.frag.is_some() || a.out.json.is_some() || a.out.format.is_some() {
         bail!("of a benchmark only --html can be written here; `nandscope bench --svg DIR` draws its figures");
     }
     write_text(to, &html::bench_page(v).map_err(|e| anyhow::anyhow!("{}: {e}", a.report.display()))?)?;
@@ -150,9 +176,7 @@ fn fragmented(a: &ReportArgs, lab: &Lab) -> anyhow::Result<ExitCode> {
         }
         (None, None) => {}
     }
-    if let Some(to) = &a.json {
-        quiet |= write_text(to, &(serde_json::to_string(lab)? + "\n"))?;
-    }
+    quiet |= a.out.write(lab)?;
     if !quiet {
         std::io::stdout().write_all(frag::text(lab, &profiles, width()).as_bytes())?;
     }

@@ -3,6 +3,7 @@
 mod by_lot;
 mod shown;
 
+use super::args::Output;
 use super::compare::{finish, label};
 use super::progress::Progress;
 use crate::advise::price;
@@ -138,11 +139,10 @@ struct CompareArgs {
     #[arg(long, requires = "against")]
     pairs: bool,
     /// One table over all lots; of the cards that meet the conditions, where there are any
-    #[arg(long, value_name = "WHAT", value_parser = ["lot"], conflicts_with_all = ["against", "json"])]
+    #[arg(long, value_name = "WHAT", value_parser = ["lot"], conflicts_with_all = ["against", "json", "format"])]
     by: Option<String>,
-    /// Write the comparison as JSON to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
 }
 
 #[derive(Args)]
@@ -245,7 +245,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
             if first.len() + second.len() < 2 {
                 bail!("give at least two cards");
             }
-            finish(&first, &second, &published(), a.pairs, a.json.as_deref())
+            finish(&first, &second, &published(), a.pairs, &a.out)
         }
         Command::Chart(a) => draw(&mut s, &a),
         Command::Export(a) => {

@@ -18,7 +18,7 @@ fn dash(p: &Path) -> bool {
 
 /// Standard output belongs to one of the files.
 pub fn taken(a: &BenchArgs) -> bool {
-    [&a.json, &a.busy, &a.html].into_iter().flatten().any(|p| dash(p))
+    [&a.busy, &a.html].into_iter().flatten().any(|p| dash(p)) || a.out.is_stdout()
 }
 
 fn write_to(to: &Path, content: &str) -> anyhow::Result<()> {
@@ -71,9 +71,7 @@ pub fn save(a: &BenchArgs, all: &[Bench], trace: &Trace) -> anyhow::Result<()> {
     if let Some(f) = &a.html {
         write_to(f, &html::bench_page(&v).map_err(anyhow::Error::msg)?)?;
     }
-    if let Some(f) = &a.json {
-        write_to(f, &format!("{v}\n"))?;
-    }
+    a.out.write(&v)?;
     Ok(())
 }
 

@@ -1,0 +1,358 @@
+//! One result in the forms of other programs: each form is read back by a parser, and all of them say the same.
+
+#[path = "common/skip.rs"]
+mod skip;
+
+use nandscope::report::forms::{Form, Verdict};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+fn nandscope(dir: &Path, words: &[&str]) -> (String, String, i32) {
+    let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(words).current_dir(dir).output().unwrap();
+    let text = |b: Vec<u8>| String::from_utf8(b).unwrap();
+    (text(out.stdout), text(out.stderr), out.status.code().unwrap())
+}
+
+/// Rows of CSV (RFC 4180).
+fn csv(text: &str) -> Vec<Vec<String>> {
+    let (mut rows, mut row, mut cell, mut quoted) = (vec![], vec![], String::new(), false);
+    let mut all = text.chars().peekable();
+    while let Some(c) = all.next() {
+        match c {
+            '"' if quoted && all.peek() == Some(&'"') => cell.push(all.next().unwrap()),
+            '"' => quoted = !quoted,
+            ',' if !quoted => row.push(std::mem::take(&mut cell)),
+            '\r' if !quoted => {}
+            '\n' if !quoted => {
+                row.push(std::mem::take(&mut cell));
+                rows.push(std::mem::take(&mut row));
+            }
+            c => cell.push(c),
+        }
+    }
+    assert!(!quoted && cell.is_empty() && row.is_empty(), "ends within a row");
+    rows
+}
+
+/// The same text, or the same number but for the last digit of reading JSON.
+fn same(a: &str, b: &str) -> bool {
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * a.abs();
+    a == b || a.parse().ok().zip(b.parse().ok()).is_some_and(|(a, b)| near(a, b))
+}
+
+/// Names and values: of an element, or of a sample.
+type Pairs = Vec<(String, String)>;
+
+/// Samples of Prometheus' text format: name, labels, value. Panics where the collector of node_exporter would refuse the file.
+fn prometheus(text: &str) -> Vec<(String, Pairs, f64)> {
+    assert!(text.ends_with('\n'), "no end of the last line");
+    let word = |w: &str| {
+        w.starts_with(|c: char| c.is_ascii_lowercase()) && w.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let (mut out, mut seen, mut helped, mut typed) = (vec![], BTreeSet::new(), BTreeSet::new(), String::new());
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, help) = rest.split_once(' ').expect("a help text");
+            assert!(!help.is_empty() && helped.insert(name.to_string()), "HELP of {name} twice, or empty");
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert!(helped.contains(name) && kind == "gauge", "{line}");
+            typed = name.to_string();
+        } else {
+            let (name, rest) = line.split_once('{').unwrap();
+            assert!(name == typed && word(name), "{line}: its TYPE is not above it");
+            let (labels, rest) = quoted_labels(rest);
+            assert!(labels.iter().all(|l| word(&l.0)), "{line}");
+            assert!(seen.insert((name.to_string(), labels.clone())), "twice: {line}");
+            out.push((name.to_string(), labels, rest.trim().parse().unwrap()));
+        }
+    }
+    out
+}
+
+fn quoted_labels(mut rest: &str) -> (Pairs, &str) {
+    let mut out = vec![];
+    loop {
+        let (name, after) = rest.split_once("=\"").unwrap();
+        let (mut value, mut end) = (String::new(), 0);
+        let mut chars = after.char_indices();
+        while let Some((i, c)) = chars.next() {
+            match c {
+                '\\' => value.push(match chars.next().unwrap().1 {
+                    'n' => '\n',
+                    c => c,
+                }),
+                '"' => {
+                    end = i + 1;
+                    break;
+                }
+                c => value.push(c),
+            }
+        }
+        out.push((name.to_string(), value));
+        match after[end..].strip_prefix(',') {
+            Some(more) => rest = more,
+            None => return (out, after[end..].strip_prefix('}').unwrap()),
+        }
+    }
+}
+
+/// Elements of an XML document in order, with their attributes; panics where it is not well formed or breaks the schema of JUnit.
+fn junit(text: &str) -> Vec<(String, Pairs)> {
+    let (mut open, mut out): (Vec<String>, Vec<(String, Pairs)>) = (vec![], vec![]);
+    let mut rest = text.strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n").unwrap();
+    while let Some(at) = rest.find('<') {
+        assert!(!rest[..at].contains('>') && !rest[..at].chars().any(|c| c.is_control() && c != '\n'), "{}", &rest[..at]);
+        let end = rest.find('>').unwrap();
+        let tag = &rest[at + 1..end];
+        rest = &rest[end + 1..];
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop().as_deref(), Some(name));
+            continue;
+        }
+        let (tag, closed) = tag.strip_suffix('/').map_or((tag, false), |t| (t, true));
+        let (name, mut attributes) = tag.split_once(' ').map_or((tag, ""), |x| x);
+        let mut all = vec![];
+        while let Some((key, after)) = attributes.split_once("=\"") {
+            let (value, after) = after.split_once('"').unwrap();
+            assert!(!value.contains('<'));
+            let value = value.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
+            all.push((key.trim().to_string(), value));
+            attributes = after;
+        }
+        let within: &[&str] = match open.last().map(String::as_str) {
+            None => &["testsuites"],
+            Some("testsuites") => &["testsuite"],
+            Some("testsuite") => &["properties", "testcase"],
+            Some("properties") => &["property"],
+            Some("testcase") => &["failure", "skipped", "system-out"],
+            Some(other) => panic!("nothing stands in {other}"),
+        };
+        assert!(within.contains(&name), "{name} in {open:?}");
+        let needs: &[&str] = match name {
+            "testsuite" => &["name", "tests", "failures", "errors", "skipped", "time"],
+            "testcase" => &["classname", "name", "time"],
+            "property" => &["name", "value"],
+            "failure" | "skipped" => &["message"],
+            _ => &[],
+        };
+        assert!(needs.iter().all(|n| all.iter().any(|a| a.0 == *n)), "{name}: {all:?}");
+        out.push((name.to_string(), all));
+        if !closed {
+            open.push(name.to_string());
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    out
+}
+
+fn attribute<'a>(e: &'a (String, Pairs), name: &str) -> &'a str {
+    e.1.iter().find(|a| a.0 == name).map_or("", |a| &a.1)
+}
+
+/// Runs a checker of others on a text, where it is installed; false where it is not.
+fn checked_by(command: &[&str], text: &str) -> bool {
+    let child = Command::new(command[0]).args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let Ok(mut child) = child else { return false };
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let out = child.wait_with_output().unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{command:?}: {said}\n{text}");
+    true
+}
+
+/// What every form of a result says, held against the others. Returns its number of facts.
+fn agree(value: &Value, what: &str) -> usize {
+    let form = |f: Form| f.write(value).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let lines: Vec<Value> = form(Form::Jsonl).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let rows = csv(&form(Form::Csv));
+    assert_eq!(rows.len(), lines.len() + 1, "{what}");
+    assert!(rows.iter().all(|r| r.len() == rows[0].len()), "{what}");
+    let column = |name: &str| rows[0].iter().position(|c| c == name).unwrap();
+    for (row, line) in rows[1..].iter().zip(&lines) {
+        for key in ["card", "target", "name", "conditions", "unit", "text", "verdict"] {
+            assert_eq!(row[column(key)], line[key].as_str().unwrap(), "{what}");
+        }
+        assert!(same(&row[column("value")], &line["value"].as_f64().map_or(String::new(), |v| v.to_string())), "{what}");
+    }
+    let xml = form(Form::Junit);
+    let elements = junit(&xml);
+    let cases: Vec<_> = elements.iter().filter(|e| e.0 == "testcase").collect();
+    assert_eq!(cases.len(), lines.len(), "{what}");
+    let count = |v: Verdict| lines.iter().filter(|l| l["verdict"] == v.word()).count();
+    for (tag, attr, verdict) in [("failure", "failures", Verdict::Fail), ("skipped", "skipped", Verdict::Skip)] {
+        let sum: usize = elements.iter().filter(|e| e.0 == "testsuite").map(|e| attribute(e, attr).parse::<usize>().unwrap()).sum();
+        assert_eq!((elements.iter().filter(|e| e.0 == tag).count(), sum), (count(verdict), count(verdict)), "{what}");
+    }
+    let tap = form(Form::Tap);
+    assert!(tap.starts_with(&format!("TAP version 13\n1..{}\n", lines.len())), "{what}: {tap}");
+    let points: Vec<&str> = tap.lines().filter(|l| l.starts_with("ok ") || l.starts_with("not ok ")).collect();
+    assert_eq!(points.len(), lines.len(), "{what}");
+    for (i, p) in points.iter().enumerate() {
+        assert!(p.contains(&format!("ok {} - ", i + 1)) && p.starts_with("not") == (lines[i]["verdict"] == "fail"), "{what}: {p}");
+        assert_eq!(p.contains("# SKIP"), lines[i]["verdict"] == "skip", "{what}: {p}");
+    }
+    let signals = form(Form::Lava);
+    let cases: Vec<&str> =
+        signals.lines().filter_map(|l| l.strip_prefix("<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=")?.strip_suffix('>')).collect();
+    assert_eq!(cases.len(), lines.len(), "{what}");
+    let result = form(Form::LavaResults);
+    let results: Vec<&str> = result.lines().filter(|l| !l.starts_with("lava-test-set")).collect();
+    for ((case, result), line) in cases.iter().zip(&results).zip(&lines) {
+        let words: Vec<&str> = case.split(' ').collect();
+        assert!(words[0].chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)), "{what}: {case}");
+        assert_eq!(words[1], format!("RESULT={}", line["verdict"].as_str().unwrap()), "{what}");
+        assert_eq!(words.len(), if line["value"].is_null() { 2 } else { 4 }, "{what}: {case}");
+        assert_eq!(words.iter().map(|w| w.split_once('=').map_or(*w, |x| x.1)).collect::<Vec<_>>().join(" "), *result, "{what}");
+    }
+    let prom = form(Form::Prom);
+    let samples = prometheus(&prom);
+    let values = lines.iter().filter(|l| !l["value"].is_null()).count();
+    let derived = ["_confidence_ratio", "_check_decided", "_check_passed", "_card_info", "_timestamp_seconds"];
+    let of_values = samples.iter().filter(|s| {
+        let bound = s.0.contains("_at_least") || s.0.contains("_low") || s.0.contains("_high");
+        !bound && !derived.iter().any(|d| s.0.ends_with(d))
+    });
+    assert_eq!(of_values.count(), values, "{what}: {prom}");
+    static SAID: std::sync::Once = std::sync::Once::new();
+    let theirs = [checked_by(&["promtool", "check", "metrics"], &prom), checked_by(&["xmllint", "--noout", "-"], &xml)];
+    for (tool, _) in ["promtool", "xmllint"].into_iter().zip(theirs).filter(|t| !t.1) {
+        SAID.call_once(|| skip::skipped("forms of other programs", &format!("{tool} is missing; this test's own parsers read them")));
+    }
+    lines.len()
+}
+
+/// Every command that ends in findings, metrics or verdicts.
+#[test]
+fn every_result_in_every_form() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let (text, errors, code) = nandscope(dir.path(), words);
+        assert!(code != 1 && code != 2, "{words:?}: {errors}");
+        text
+    };
+    run(&["probe", "sim:toshiba-emmc", "-q", "--json", "r.json"]);
+    run(&["probe", "sim:flashbench-readme", "-q", "--json", "s.json"]);
+    std::fs::write(dir.path().join("f3.txt"), "Average writing speed: 4.90 MB/s\nData OK: 29.71 GB (62301184 sectors)\nData LOST: 1.00 GB (2097152 sectors)\nAverage reading speed: 9.42 MB/s\n").unwrap();
+    std::fs::write(dir.path().join("t.csv"), "0 w 0 4096\n1000000 r 8192 4096\n").unwrap();
+    for (words, least) in [
+        (&["probe", "sim:usb-stick", "-q"][..], 12),
+        (&["check", "sim:toshiba-emmc", "-q"], 15),
+        (&["run", "capacity", "sim:toshiba-emmc", "-q"], 2),
+        (&["infer", "r.json"], 12),
+        (&["infer", "f3.txt"], 3),
+        (&["bench", "sim:chan-sdc-128mb", "-q", "--file", "200kB", "--passes", "2"], 20),
+        (&["ab", "sim:toshiba-emmc", "--a", "split=8KiB", "--b", "default", "--pairs", "8", "-q"], 2),
+        (&["compare", "r.json", "s.json"], 10),
+        (&["compare", "r.json", "--against", "s.json", "s.json"], 10),
+        (&["layout", "audit", "sim:toshiba-emmc"], 1),
+        (&["layout", "check", "r.json", "--start", "1MiB", "--start", "4MiB"], 2),
+        (&["life", "r.json", "--workload", "dashcam"], 6),
+        (&["partitions", "sim:flashbench-readme", "-q", "--part", "0..128MiB", "--part", "256MiB..384MiB", "--time", "30s"], 4),
+    ] {
+        let what = words.join(" ");
+        let value: Value = serde_json::from_str(&run(&[words, &["--json"]].concat())).unwrap_or_else(|e| panic!("{what}: {e}"));
+        let n = agree(&value, &what);
+        assert!(n >= least, "{what}: {n} facts");
+        // The command writes what the saved result becomes.
+        std::fs::write(dir.path().join("saved.json"), value.to_string()).unwrap();
+        let out = nandscope(dir.path(), &[words, &["--format", "csv", "-o", "out.csv"]].concat());
+        let direct = std::fs::read_to_string(dir.path().join("out.csv")).unwrap_or_else(|e| panic!("{what}: {e} {out:?}"));
+        let later = run(&["report", "saved.json", "--format", "csv"]);
+        let (direct, later) = (csv(&direct), csv(&later));
+        assert_eq!(direct.len(), later.len(), "{what}");
+        direct.iter().flatten().zip(later.iter().flatten()).for_each(|(a, b)| assert!(same(a, b), "{what}: {a}, {b}"));
+        assert!(!out.0.starts_with("from,"), "{what}: the file is not standard output");
+    }
+}
+
+/// Values in base units are those of the JSON.
+#[test]
+fn values_are_in_base_units() {
+    let dir = tempfile::tempdir().unwrap();
+    let (json, _, _) = nandscope(dir.path(), &["probe", "sim:toshiba-emmc", "-q", "--json"]);
+    let value: Value = serde_json::from_str(&json).unwrap();
+    let samples = prometheus(&Form::Prom.write(&value).unwrap());
+    let of = |name: &str| samples.iter().find(|s| s.0 == name).unwrap_or_else(|| panic!("{name}")).2;
+    let finding = |key: &str| value["findings"].as_array().unwrap().iter().find(|f| f["quantity"] == key).unwrap().clone();
+    assert_eq!(of("nandscope_erase_block_bytes"), finding("erase_block")["value"].as_f64().unwrap());
+    assert_eq!(of("nandscope_erase_block_confidence_ratio"), finding("erase_block")["confidence"].as_f64().unwrap());
+    assert_eq!(of("nandscope_open_aus_linear"), 7.0);
+    let ms = finding("close_cost_ms");
+    assert!((of("nandscope_close_cost_seconds") - ms["value"].as_f64().unwrap() / 1e3).abs() < 1e-12);
+    assert!(of("nandscope_close_cost_low_seconds") <= of("nandscope_close_cost_seconds"));
+    assert_eq!(of("nandscope_check_passed"), 1.0);
+    // Undecided: a confidence of nothing, and no value.
+    assert_eq!(of("nandscope_fat_zone_confidence_ratio"), 0.0);
+    assert!(!samples.iter().any(|s| s.0 == "nandscope_fat_zone_bytes"));
+}
+
+/// A report of a card with these names and findings.
+fn report(model: &str, findings: &Value) -> Value {
+    json!({ "schema": "nandscope-report/1", "tool": { "name": "nandscope", "version": "0.1.0" }, "when": 1_700_000_000,
+        "target": { "path": "/dev/sdz", "kind": "disk", "serial": null, "model": model, "size": 1, "offset": 0 },
+        "declared": null, "counterfeit": null, "findings": findings })
+}
+
+/// Whatever a card is called and a reason says, no form breaks.
+#[test]
+fn names_that_could_break_a_form() {
+    for name in
+        ["a\"b", "a\\", "\\\"", "<&>'\"", "a,b", "line\nbreak\r\n", "# SKIP \\# x", "ünï µ", "{card=\"x\"} 1", "\u{1}\u{7f}", "]]>", " "]
+    {
+        let f = json!([{ "quantity": "page", "value": null, "confidence": 0.0, "interval": null, "rivals": [], "evidence": [], "caveats": [], "reason": name },
+            { "quantity": "erase_block", "value": 3, "confidence": 0.5, "interval": [1.0, 2.0], "rivals": [], "evidence": [], "caveats": [] }]);
+        let value = report(name, &f);
+        assert_eq!(agree(&value, name), 3);
+        let samples = prometheus(&Form::Prom.write(&value).unwrap());
+        assert_eq!(samples[0].1[0], ("card".into(), name.to_string()), "{samples:?}");
+        let rows = csv(&Form::Csv.write(&value).unwrap());
+        assert!(rows[2].contains(&name.to_string()), "{rows:?}");
+    }
+    // A probability that cannot be, and results without facts, are said.
+    let bad = json!([{ "quantity": "page", "value": 1, "confidence": 7.0, "interval": null, "rivals": [], "evidence": [], "caveats": [] }]);
+    assert!(Form::Csv.write(&report("x", &bad)).unwrap_err().contains("not between 0 and 1"));
+    for (value, says) in [
+        (json!({ "schema": "nandscope-twin/1" }), "nandscope-twin/1 holds no"),
+        (json!({}), "no schema"),
+        (json!([]), "no schema"),
+        (json!(3), "no schema"),
+    ] {
+        assert!(Form::Prom.write(&value).unwrap_err().contains(says), "{value}");
+    }
+}
+
+/// Two cards of one model in one file, and one condition twice, are told apart: the collector refuses a repeated sample.
+#[test]
+fn nothing_comes_twice() {
+    let figure = json!({ "name": "random read", "conditions": "4 KiB", "value": 7.5, "unit": "kB/s" });
+    let card = json!({ "name": "SU08G", "files": ["a"], "findings": [], "figures": [figure, figure], "records": [], "flags": [] });
+    let value = json!({ "schema": "nandscope-infer/1", "tool": { "version": "0.1.0" }, "cards": [card, card] });
+    assert_eq!(agree(&value, "twice"), 4);
+    let signals = Form::Lava.write(&value).unwrap();
+    assert!(signals.contains("random_read-4-kib-again-2 ") && signals.contains("<LAVA_SIGNAL_TESTSET START 2-su08g>"), "{signals}");
+    let samples = prometheus(&Form::Prom.write(&value).unwrap());
+    assert!(samples.iter().filter(|s| s.0 == "nandscope_random_read_bytes_per_second").all(|s| s.2 == 7500.0));
+}
+
+/// A file is written beside and renamed, and nothing of a refused one is left.
+#[test]
+fn a_file_is_whole_or_not_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, _, code) = nandscope(dir.path(), &["check", "sim:toshiba-emmc", "-q", "--format", "prom", "-o", "card.prom"]);
+    assert_eq!(code, 0);
+    prometheus(&std::fs::read_to_string(dir.path().join("card.prom")).unwrap());
+    let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["card.prom"]);
+    std::fs::write(dir.path().join("twin.json"), "{\"schema\": \"nandscope-twin/1\"}").unwrap();
+    let (out, why, code) = nandscope(dir.path(), &["report", "twin.json", "--format", "tap", "-o", "twin.tap"]);
+    assert!(out.is_empty() && code == 1 && why.contains("twin.json: nandscope-twin/1 holds no findings"), "{why}");
+    assert!(!dir.path().join("twin.tap").exists());
+    let (_, why, code) = nandscope(dir.path(), &["check", "sim:toshiba-emmc", "-q", "--json", "--format", "csv"]);
+    assert!(code == 1 && why.contains("standard output takes one of"), "{why}");
+    let (_, why, code) = nandscope(dir.path(), &["check", "sim:toshiba-emmc", "--format", "yaml"]);
+    assert!(code == 2 && why.contains("jsonl") && why.contains("lava-results"), "{why}");
+}
