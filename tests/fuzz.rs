@@ -174,8 +174,15 @@ fn all() -> Vec<Target> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let boots: Vec<Vec<u8>> = trees().iter().map(|t| t[6 + 4 * usize::from(t[0])..][..512].to_vec()).collect();
     // Published logs lie beside the project, where they are at hand.
-    let theirs = ["flashbench", "wirenboard", "sdfat", "registers"].map(|d| here.join("../../shared/published").join(d));
-    let logs = ["data", "published"].iter().map(|d| here.join(d)).chain(theirs).filter(|d| d.exists()).flat_map(|d| files(&d)).collect();
+    let theirs = ["flashbench", "wirenboard", "sdfat", "registers", "agnostics", "cmd56", "fio", "mfst", "p2-usd"]
+        .map(|d| here.join("../../shared/published").join(d));
+    let logs = ["data", "published", "foreign"]
+        .iter()
+        .map(|d| here.join(d))
+        .chain(theirs)
+        .filter(|d| d.exists())
+        .flat_map(|d| files(&d))
+        .collect();
     vec![
         ("disk", targets::disk, disks()),
         ("boot", targets::boot, boots),

@@ -142,7 +142,7 @@ pub fn log(data: &[u8]) {
     if firmware::is_log(data) {
         firmware::parse(&text);
     }
-    let _ = import::foreign::read(&text);
+    let _ = import::foreign::read("fuzz_lat.1.log", &text);
     let _ = nandscope::host::registers::dump::parse(&text);
     let _ = nandscope::host::registers::ext_csd_text::parse(data);
 }

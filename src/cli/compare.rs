@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct CompareArgs {
-    /// Reports, results of bench, busy traces, logs of firmware/, flashbench, SdFat bench, fio, f3, iozone; ref:NAME is a published
+    /// Reports, results of bench, and whatever `infer` reads: logs of flashbench, SdFat bench, fio, f3, iozone, uFLIP and others; ref:NAME is a published
     /// card, 'ref:' lists them
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,

@@ -24,8 +24,8 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct InferArgs {
-    /// A report that --json wrote, or pasted logs: flashbench, SdFat bench, fio (JSON), f3, iozone, busy traces, lines of firmware/, sysfs or
-    /// register dumps;
+    /// A report that --json wrote, or pasted logs: flashbench, SdFat bench, busy traces, lines of firmware/, sysfs or register dumps; fio (JSON,
+    /// text, latency logs), f3, iozone, uFLIP, h2testw, CrystalDiskMark, agnostics, PiBenchmarks, mfst, sdmon, uSD-FS;
     /// '-' reads standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -157,7 +157,10 @@ fn judge(card: Card, text: &str) -> Found {
 /// What another benchmark printed, which is of no card that the other files name.
 fn printed(name: &str, b: &Benchmark) -> Found {
     let size = b.capacity.map(|c| format!("the card reports {}", Bytes(c)));
+    let registers: String = b.registers.iter().map(|(key, hex)| format!("{key}: {hex}\n")).collect();
     Found {
+        name: b.name.clone(),
+        declared: declared(&registers),
         tests: b.version.clone().unwrap_or_else(|| b.tool.into()),
         files: vec![name.to_string()],
         figures: b.metrics.clone(),

@@ -217,7 +217,7 @@ impl Record {
 
     pub(super) fn of_benchmark(b: foreign::Benchmark, text: &str) -> Record {
         Record {
-            card: Card { capacity: b.capacity, ..Card::default() },
+            card: Card { name: b.name.unwrap_or_default(), capacity: b.capacity, ..Card::default() },
             source: Source { format: b.tool.into(), tool: b.version, ..Source::default() },
             metrics: b.metrics,
             flags: b.flags,

@@ -25,7 +25,7 @@ pub enum File {
 pub struct Text {
     /// Tables and registers, by card; for [`super::pool`].
     pub cards: Vec<Card>,
-    /// The figures of fio, f3 or iozone.
+    /// The figures of fio, f3, iozone and the other benchmarks.
     pub figures: Option<Benchmark>,
     /// Rows of a wiki table of cards.
     pub wiki: bool,
@@ -37,7 +37,7 @@ pub struct Text {
 /// It holds nothing that is understood, or is damaged; names it.
 pub fn open(file: usize, name: &str, bytes: &[u8]) -> Result<File, ImportError> {
     let text = String::from_utf8_lossy(bytes);
-    let figures = foreign::read(&text);
+    let figures = foreign::read(name, &text);
     if figures.is_none() && text.trim_start().starts_with('{') {
         return own(name, &text);
     }
@@ -68,7 +68,7 @@ fn own(name: &str, text: &str) -> Result<File, ImportError> {
     })?;
     match value["schema"].as_str() {
         Some(schema) => Ok(File::Own { schema: schema.into(), value }),
-        None => Err(ImportError::Json(name.into(), "it has no schema: it is neither of nandscope nor of fio".into())),
+        None => Err(ImportError::Json(name.into(), "it has no schema: it is neither of nandscope nor of fio, mfst or uSD-FS".into())),
     }
 }
 

@@ -1,5 +1,11 @@
-//! Results of other benchmarks: fio (JSON), f3 (f3probe, f3write, f3read), iozone. Each becomes figures under stated conditions;
-//! what contradicts itself is noted, never repaired.
+//! Results of other benchmarks: fio, f3 (f3probe, f3write, f3read), iozone; and, in files of their own, uFLIP, mfst, sdmon, uSD-FS,
+//! agnostics, h2testw, CrystalDiskMark, PiBenchmarks. Each becomes figures under stated conditions; what contradicts itself is noted,
+//! never repaired.
+
+mod cards;
+mod fio_text;
+mod lines;
+mod uflip;
 
 use crate::samples::metric::Metric;
 use crate::units::Bytes;
@@ -8,8 +14,12 @@ use serde_json::Value;
 /// What one file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Benchmark {
-    /// "fio", "f3", "iozone".
+    /// "fio", "f3", "iozone", ...
     pub tool: &'static str,
+    /// What the card is called, where the file says.
+    pub name: Option<String>,
+    /// Registers in hex, by name.
+    pub registers: Vec<(String, String)>,
     /// Name and version as printed.
     pub version: Option<String>,
     /// Bytes of the device, where the file tells.
@@ -21,8 +31,11 @@ pub struct Benchmark {
     pub flags: Vec<String>,
 }
 
-/// `None` where the text is none of these; an error where it is, and cannot be used.
-pub fn read(text: &str) -> Option<Result<Benchmark, String>> {
+/// `None` where the text is none of these; an error where it is, and cannot be used. `name` is that of the file.
+pub fn read(name: &str, text: &str) -> Option<Result<Benchmark, String>> {
+    if let Some(found) = cards::read(text) {
+        return Some(found);
+    }
     if text.trim_start().starts_with('{') || text.contains("\"fio version\"") {
         // fio may print warnings before its JSON.
         let start = text.find('{')?;
@@ -38,7 +51,16 @@ pub fn read(text: &str) -> Option<Result<Benchmark, String>> {
     if text.lines().any(|l| l.contains("reclen") && l.contains("rewrite")) {
         return Some(iozone(text));
     }
-    None
+    if uflip::is_result(text) {
+        return Some(uflip::read(text));
+    }
+    if fio_text::is_text(text) {
+        return Some(fio_text::text(text));
+    }
+    if fio_text::is_log(text) {
+        return Some(fio_text::log(name, text));
+    }
+    lines::read(text)
 }
 
 fn fio(text: &str) -> Result<Benchmark, String> {
@@ -267,25 +289,27 @@ mod tests {
     #[test]
     fn iozone_with_holes() {
         let head = "                                                              random    random     bkwd    record    stride\n              kB  reclen    write  rewrite    read    reread    read     write     read   rewrite      read   fwrite frewrite    fread  freread\n";
-        let b = read(&format!(
-            "\tO_DIRECT feature enabled\n{head}          102400    1024   314600   325053                     374715   325762\n"
-        ))
+        let b = read(
+            "f",
+            &format!("\tO_DIRECT feature enabled\n{head}          102400    1024   314600   325053                     374715   325762\n"),
+        )
         .unwrap()
         .unwrap();
         assert!((value(&b, "random write", "1 MiB") - 325_762.0 * 1.024).abs() < 1.0, "{b:#?}");
         assert!(!b.metrics.iter().any(|m| m.name == "sequential read"));
-        let b =
-            read(&format!("{head}          102400       4     2604     2666    12185    12207     9959     2652   \n")).unwrap().unwrap();
+        let b = read("f", &format!("{head}          102400       4     2604     2666    12185    12207     9959     2652   \n"))
+            .unwrap()
+            .unwrap();
         assert!((value(&b, "random write", "4 KiB") - 2652.0 * 1.024).abs() < 0.1 && b.metrics.len() == 6);
-        assert!(read(head).unwrap().is_err());
+        assert!(read("f", head).unwrap().is_err());
     }
 
     #[test]
     fn f3_real_and_counterfeit() {
-        let b = read("Bad news: The device `/dev/sdb' is a counterfeit of type limbo\n\n\t         *Usable* size: 7.86 GB (16477879 blocks)\n\t        Announced size: 15.33 GB (32155648 blocks)\n\tApproximate cache size: 1.00 MB (2048 blocks)\n").unwrap().unwrap();
+        let b = read("f", "Bad news: The device `/dev/sdb' is a counterfeit of type limbo\n\n\t         *Usable* size: 7.86 GB (16477879 blocks)\n\t        Announced size: 15.33 GB (32155648 blocks)\n\tApproximate cache size: 1.00 MB (2048 blocks)\n").unwrap().unwrap();
         assert_eq!(b.capacity, Some(32_155_648 * 512));
         assert!(b.flags[0].starts_with("counterfeit") && value(&b, "write cache", "") == 1024.0);
-        let b = read("Average writing speed: 4.90 MB/s\nData OK: 29.71 GB (62301184 sectors)\nData LOST: 0.00 Byte (0 sectors)\nAverage reading speed: 9.42 MB/s").unwrap().unwrap();
+        let b = read("f", "Average writing speed: 4.90 MB/s\nData OK: 29.71 GB (62301184 sectors)\nData LOST: 0.00 Byte (0 sectors)\nAverage reading speed: 9.42 MB/s").unwrap().unwrap();
         assert!((value(&b, "sequential write", "") - 4.90 * 1048.576).abs() < 1e-6 && b.flags.is_empty());
     }
 
@@ -294,13 +318,13 @@ mod tests {
         let text = r#"fio: warning
 {"fio version":"fio-3.33","global options":{"bs":"4k","iodepth":"8","direct":"1"},"jobs":[{"jobname":"w","error":0,"job options":{"rw":"randwrite"},
  "read":{"iops":0,"bw_bytes":0},"write":{"iops":500.0,"bw_bytes":2048000,"lat_ns":{"mean":2000000.0,"max":90000000},"clat_ns":{"max":90000000,"percentile":{"99.000000":80000000}}}}]}"#;
-        let b = read(text).unwrap().unwrap();
+        let b = read("f", text).unwrap().unwrap();
         assert_eq!(value(&b, "random writes a second", "4 KiB, depth 8, direct"), 500.0);
         assert_eq!((value(&b, "random write", "4 KiB"), value(&b, "random write, longest time", "4 KiB")), (2048.0, 90_000.0));
         assert!(b.flags.is_empty());
         let lie = text.replace("2048000", "9048000").replace("80000000}", "99000000}");
-        assert_eq!(read(&lie).unwrap().unwrap().flags.len(), 2);
-        assert!(read(&text[..300]).unwrap().unwrap_err().contains("cut off"));
-        assert!(read("{\"x\": 1}").is_none() && read("hello").is_none());
+        assert_eq!(read("f", &lie).unwrap().unwrap().flags.len(), 2);
+        assert!(read("f", &text[..300]).unwrap().unwrap_err().contains("cut off"));
+        assert!(read("f", "{\"x\": 1}").is_none() && read("f", "hello").is_none());
     }
 }

@@ -1,0 +1,214 @@
+//! Results of other benchmarks come in by the one door: figures under stated conditions, in the units their programs mean, and what contradicts itself
+//! is said. The samples in tests/foreign/ were written for this test in the form of each program, with figures of ordinary cards; whole published
+//! files are read from ../shared/published.
+//!
+//! covers: F6, U20
+
+#[path = "common/shared.rs"]
+mod shared;
+#[path = "common/skip.rs"]
+mod skip;
+
+use nandscope::samples::import::foreign::Benchmark;
+use nandscope::samples::import::{File, open};
+use shared::published;
+use std::path::Path;
+use std::process::Command;
+
+fn sample(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(name)).unwrap()
+}
+
+fn read(name: &str, text: &str) -> Result<Benchmark, String> {
+    match open(0, name, text.as_bytes()) {
+        Ok(File::Text(t)) => t.figures.ok_or("no figures".into()),
+        Ok(other) => Err(format!("{other:?}")),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// The figure of this name and these conditions, in base units of its kind: kB/s, µs, IOPS.
+fn value(b: &Benchmark, name: &str, conditions: &str) -> f64 {
+    let all: Vec<_> = b.metrics.iter().filter(|m| m.name == name && m.conditions.starts_with(conditions)).collect();
+    assert_eq!(all.len(), 1, "{name}, {conditions}: {b:#?}");
+    if all[0].unit == "MB/s" { all[0].value * 1e3 } else { all[0].value }
+}
+
+/// Figures as they are printed, in the units that each program means (its source or manual).
+#[test]
+fn figures_in_the_units_their_programs_mean() {
+    const MIB: f64 = 1_048.576;
+    for (file, tool, name, conditions, want) in [
+        // h2testw: MByte = 2^20.
+        ("h2testw.txt", "h2testw", "sequential write", "1 GiB files", 9.71 * MIB),
+        ("h2testw.txt", "h2testw", "data read back right", "", 15_675_392.0 * 512.0 / 1_048_576.0),
+        ("h2testw-german.txt", "h2testw", "sequential read", "1 GiB files", 17.4 * MIB),
+        // CrystalDiskMark: MB = 10^6, in every version.
+        ("crystaldiskmark-8.txt", "CrystalDiskMark", "random write", "4 KiB, depth 1,", 2608.0),
+        ("crystaldiskmark-8.txt", "CrystalDiskMark", "sequential read", "1 MiB, depth 8,", 94_512.0),
+        ("crystaldiskmark-8.txt", "CrystalDiskMark", "random reads a second", "4 KiB, depth 32,", 2542.0),
+        ("crystaldiskmark-6.txt", "CrystalDiskMark", "random read", "4 KiB, depth 8, 8 threads", 7013.0),
+        ("crystaldiskmark-6.txt", "CrystalDiskMark", "sequential write", "block not stated, depth 32", 34_120.0),
+        ("crystaldiskmark-3.txt", "CrystalDiskMark", "random write", "512 KiB, depth 1", 1190.0),
+        ("crystaldiskmark-3.txt", "CrystalDiskMark", "random writes a second", "4 KiB, depth 32", 2.7),
+        // hdparm MB = 2^20, dd MB = 10^6, iozone KB = 1024.
+        ("pibenchmarks.txt", "PiBenchmarks", "sequential read", "hdparm", 41.70 * MIB),
+        ("pibenchmarks.txt", "PiBenchmarks", "sequential write", "dd", 25_300.0),
+        ("pibenchmarks.txt", "PiBenchmarks", "random write", "4 KiB, iozone", 3341.0 * 1.024),
+        ("pibenchmarks.txt", "PiBenchmarks", "random writes a second", "4 KiB, fio", 855.0),
+        // uFLIP: µs; two runs are two passes, the longest is that of all.
+        ("uflip-RES.csv", "uFLIP", "sequential read, average time", "32 KiB, GRA.SR", (1810.4 + 1808.0) / 2.0),
+        ("uflip-RES.csv", "uFLIP", "random write, longest time", "32 KiB, GRA.RW", 251_004.0),
+        ("uflip-RES.csv", "uFLIP", "random write, average time", "32 KiB, PAU.RW, 5000 µs pause", 22_110.0),
+        ("job_clat.1.log", "fio", "read, longest time", "4 KiB, fio log (clat)", 251_000.0),
+    ] {
+        let b = read(file, &sample(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+        let got = value(&b, name, conditions);
+        assert!(b.tool == tool && (got / want - 1.0).abs() < 1e-9, "{file}: {name}: {got}, not {want}");
+    }
+    assert_eq!(read("uflip-RES.csv", &sample("uflip-RES.csv")).unwrap().capacity, Some(15_625_216 * 512));
+}
+
+/// Nothing contradicts itself in the samples but the counterfeit; what does is said.
+#[test]
+fn contradictions_are_said() {
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let b = read(&name, &sample(&name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(b.flags.len(), usize::from(name == "h2testw.txt"), "{name}: {:?}", b.flags);
+    }
+    assert!(read("h", &sample("h2testw.txt")).unwrap().flags[0].starts_with("counterfeit or damaged: 22630.5 MiB"));
+    for (file, from, to, says) in [
+        ("crystaldiskmark-6.txt", "338.9 IOPS", "938.9 IOPS", "are not 4 KiB each"),
+        ("uflip-RES.csv", "61210.7", "261210.7", "is below the mean"),
+        ("h2testw.txt", "22.1 GByte overwritten (46347264 sectors)", "0 KByte overwritten (0 sectors)", "did not come back"),
+    ] {
+        let bad = sample(file).replace(from, to);
+        assert!(bad != sample(file));
+        let b = read(file, &bad).unwrap();
+        assert!(b.flags.iter().any(|f| f.contains(says)), "{file}: {:?}", b.flags);
+    }
+    // A log of rates looks like one of latencies.
+    let why = read("job_bw.1.log", &sample("job_clat.1.log")).unwrap_err();
+    assert!(why.contains("does not say of what"), "{why}");
+}
+
+/// A cut file gives what it holds or says that it is cut; never a figure that the whole one has not.
+#[test]
+fn cut_files_make_nothing_up() {
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let text = sample(&name);
+        let whole = read(&name, &text).unwrap();
+        let names: Vec<_> = whole.metrics.iter().map(|m| (&m.name, &m.conditions)).collect();
+        let lines: Vec<&str> = text.lines().collect();
+        for n in 0..lines.len() {
+            if let Ok(b) = read(&name, &(lines[..n].join("\n") + "\n")) {
+                let strange = b.metrics.iter().find(|m| !names.contains(&(&m.name, &m.conditions)));
+                assert!(strange.is_none(), "{name}, {n} lines: {strange:?}");
+            }
+        }
+    }
+}
+
+/// Figures of published files, as they stand in them (the file is the source).
+#[test]
+fn published_files_are_read() {
+    for (file, tool, name, conditions, want) in [
+        ("agnostics/amazon-basics-64gb-queue-on.log", "agnostics", "random writes a second", "4 KiB", 1480.0),
+        ("agnostics/amazon-basics-64gb-queue-on.log", "agnostics", "sequential write", "4 MiB", 74_706.0 * 1.024),
+        ("agnostics/bsimmo-2021.log", "agnostics", "sequential write", "512 KiB", 11_603.0 * 1.024),
+        ("agnostics/intenso-32-fail.log", "agnostics", "random writes a second", "4 KiB", 213.0),
+        ("mfst/made-up-state-genuine.json", "mfst", "rounds to the first error", "whole card", 408.0),
+        ("mfst/made-up-state-genuine.json", "mfst", "sequential write", "120 KiB", 31_201.117_25),
+        ("mfst/made-up-stats.csv", "mfst", "bad sectors", "whole card", 3.0),
+        ("p2-usd/lexar-mssd0-64gb.json", "uSD-FS", "raw write", "32 KiB, SPI at 22.5 MHz", 1949.0),
+        ("cmd56/sandisk-industrial.sdmon.txt", "sdmon", "health used", "", 1.0),
+        ("cmd56/transcend-230i-32.sdmon.txt", "sdmon", "spare blocks", "", 51.0),
+        ("cmd56/adata-iudd33k-64.sdmon.txt", "sdmon", "life remaining", "", 100.0),
+        ("cmd56/swissbit-s56u.sdmon.txt", "sdmon", "life remaining", "", 99.0),
+        ("cmd56/sandisk-2021-04.sdmon.txt", "sdmon", "health used", "", 1.0),
+        ("fio/edge-lab-sd-randrw-4k.txt", "fio", "random write", "4 KiB, depth 256", 3518.0),
+        ("fio/edge-lab-sd-randrw-4k.txt", "fio", "random read, 99 % of the times", "4 KiB, depth 256", 760_000.0),
+        ("fio/sige5-emmc-64-table.txt", "fio", "random write", "16 MiB", 145_210.0 * 1.024),
+        ("fio/xpi-emmc-8-iozone-table.txt", "iozone", "random read", "4 KiB", 17_150.0),
+    ] {
+        let Some(path) = published("published results of other benchmarks", file) else { return };
+        let b = read(file, &std::fs::read_to_string(path).unwrap()).unwrap_or_else(|e| panic!("{file}: {e}"));
+        let name = if file.starts_with("fio/edge") { name.to_string() } else { name.into() };
+        let got = value(&b, &name, conditions);
+        assert!(b.tool == tool && (got / want - 1.0).abs() < 1e-3, "{file}: {name}: {got}, not {want}");
+    }
+    // The program's own bug: its verdicts say 0 IOPS.
+    let text = |file: &str| std::fs::read_to_string(published("published results of other benchmarks", file).unwrap()).unwrap();
+    assert_eq!(read("v015", &text("agnostics/v015-false-fail.log")).unwrap().flags.len(), 2);
+    // A life of 453 % is none; where nothing was read, that is said.
+    let b = read("apacer", &text("cmd56/apacer-msd32gca-2022.sdmon.txt")).unwrap();
+    assert!(b.flags[0].contains("453 % cannot be") && !b.metrics.iter().any(|m| m.name == "life remaining"), "{b:?}");
+    // Of blocks that are none, nothing is taken for a figure.
+    for (file, says) in [
+        ("open-failed-not-root", "device open failed"),
+        ("apacer-slc-garbage", "not SanDisk's"),
+        ("viofo-64-longsys-misread", "not SanDisk's"),
+        ("sandisk-industrial-64-ff", "nothing but ones"),
+    ] {
+        let why = read("x", &text(&format!("cmd56/{file}.sdmon.txt"))).unwrap_err();
+        assert!(why.contains(says), "{file}: {why}");
+    }
+}
+
+/// Every published file of these kinds is read or refused with a reason of its own.
+#[test]
+fn every_published_file_has_an_answer() {
+    let mut read_well = 0;
+    for (dir, end, least) in [("agnostics", "log", 19), ("p2-usd", "json", 15), ("cmd56", "sdmon.txt", 10), ("fio", "txt", 5)] {
+        let Some(dir) = published("published results of other benchmarks", dir) else { return };
+        let mut good = 0;
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_string();
+            if !name.ends_with(end) {
+                continue;
+            }
+            match read(&name, &String::from_utf8_lossy(&std::fs::read(&path).unwrap())) {
+                Ok(b) => {
+                    assert!(b.metrics.iter().all(|m| m.value.is_finite() && !m.unit.is_empty()), "{name}");
+                    good += 1;
+                }
+                Err(why) => assert!(why.len() > 20 && !why.contains("nothing to read"), "{name}: {why}"),
+            }
+        }
+        assert!(good >= least, "{end}: {good} of at least {least}");
+        read_well += good;
+    }
+    assert!(read_well > 40);
+}
+
+/// `compare` and `survey add` read what `infer` reads.
+#[test]
+fn all_commands_read_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign");
+    let run = |words: &[&str]| {
+        let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(words).current_dir(&home).env("HOME", dir.path()).output().unwrap();
+        (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap(), out.status.code().unwrap())
+    };
+    let (text, why, code) = run(&["compare", "crystaldiskmark-6.txt", "crystaldiskmark-8.txt"]);
+    assert!(code == 0 && text.contains("random read, 4 KiB, depth 32, CrystalDiskMark"), "{text}{why}");
+    let survey = dir.path().join("s");
+    let add = [
+        "survey",
+        "--dir",
+        survey.to_str().unwrap(),
+        "add",
+        "h2testw.txt",
+        "pibenchmarks.txt",
+        "uflip-RES.csv",
+        "job_clat.1.log",
+        "crystaldiskmark-3.txt",
+    ];
+    let (text, why, code) = run(&add);
+    assert!(code == 0 && text.contains("5 added, 0 already there, 0 skipped"), "{text}{why}");
+    let (text, why, code) = run(&["infer", "h2testw.txt"]);
+    assert!(code == 6 && text.contains("counterfeit or damaged"), "{text}{why}");
+}
