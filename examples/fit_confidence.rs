@@ -5,7 +5,8 @@
 //! `fit_confidence logs FAMILY FIRST CARDS OUT`: the same of what flashbench's own pattern prints of them (with target/PROFILE/nandscope);
 //! `fit_confidence fit FILE...`: prints the table; and to standard error how far experiments that speak to one quantity err together;
 //! `fit_confidence score told|scores|MAP FILE...`: how good it was as it was told then, by scores alone, or by the table MAP now;
-//! `fit_confidence wrong MAP FILE...`: what was wrong on cards that are not kept for judging.
+//! `fit_confidence steps MAP FILE...`: what each step of a map comes to on each family of cards;
+//! `fit_confidence answers MAP FILE...`: what was right and what wrong on cards that are not kept for judging.
 
 #[path = "../tests/common/bench_card.rs"]
 mod bench_card;
@@ -87,16 +88,21 @@ fn main() {
                 println!("{} cards, {name}\n{}", those.len(), score::table(&score::score(&those)));
             }
         }
-        ["wrong", path, files @ ..] => {
+        ["steps", path, files @ ..] => {
+            let maps = Maps::parse(&std::fs::read_to_string(path).unwrap()).unwrap();
+            print!("{}", by_step(&maps, &read(files)));
+        }
+        ["answers", path, files @ ..] => {
             let maps = Maps::parse(&std::fs::read_to_string(path).unwrap()).unwrap();
             let mut all = read(files);
             all.retain(|p| p.1.card.seed < RESERVED);
             all.iter_mut().for_each(|(source, p)| p.told = maps.told(*source, combine(&p.apart)));
             for (name, those) in by_family(all) {
-                score::score(&those).answers.iter().filter(|a| !a.right).for_each(|a| println!("{name}: {}", a.line));
+                let said = |right: bool| if right { "right" } else { "wrong" };
+                score::score(&those).answers.iter().for_each(|a| println!("{} {name}: {}", said(a.right), a.line));
             }
         }
-        _ => panic!("probe FAMILY FIRST CARDS OUT [minute], fit FILE..., wrong MAP FILE..., or score told|scores|MAP FILE..."),
+        _ => panic!("probe FAMILY FIRST CARDS OUT [minute], fit FILE..., wrong MAP FILE..., or score told|scores|MAP FILE..., or steps MAP FILE..."),
     }
 }
 
@@ -146,6 +152,37 @@ fn by_family(all: Vec<(Source, Probed)>) -> Vec<(String, Vec<Probed>)> {
             Some(o) => o.1.push(p),
             None => out.push((name, vec![p])),
         }
+    }
+    out
+}
+
+/// A line a step of each map: right of given on each family.
+fn by_step(maps: &Maps, all: &[(Source, Probed)]) -> String {
+    let mut counts: BTreeMap<(Key, usize, Family), (u32, u32)> = BTreeMap::new();
+    for (source, p) in all {
+        for f in combine(&p.apart).0.iter().filter(|f| p.truth.of(f.quantity).is_some()) {
+            let Some((v, bound)) = score::answer(f) else { continue };
+            let key = (*source, f.quantity, bound);
+            let step = maps.0.get(&key).map_or(0, |s| s.partition_point(|s| s.from <= f.confidence + 1e-9));
+            let c = counts.entry((key, step, p.card.family)).or_default();
+            *c = (c.0 + u32::from(p.truth.right(f.quantity, v, bound)), c.1 + 1);
+        }
+    }
+    let mut out = format!("{:<30}{:>6}{:>8}", "", "from", "claim");
+    Family::ALL.iter().for_each(|f| out += &format!("{:>20}", f.name()));
+    out.push('\n');
+    let mut steps: Vec<(Key, usize)> = counts.keys().map(|c| (c.0, c.1)).collect();
+    steps.dedup();
+    for (key, i) in steps {
+        let step = i.checked_sub(1).and_then(|i| maps.0.get(&key)?.get(i));
+        let name = format!("{}{}", key.1.key(), if key.2 { " at least" } else { "" });
+        out += &format!("{name:<30}{:>6.2}{:>8.3}", step.map_or(0.0, |s| s.from), step.map_or(0.0, |s| s.confidence));
+        for family in Family::ALL {
+            let (right, given) = counts.get(&(key, i, family)).copied().unwrap_or_default();
+            let told = format!("{right}/{given} {:.3}", f64::from(right) / f64::from(given));
+            out += &format!("{:>20}", if given == 0 { String::new() } else { told });
+        }
+        out.push('\n');
     }
     out
 }
@@ -269,20 +306,37 @@ fn steps(groups: &BTreeMap<u32, Block>) -> Vec<Block> {
 /// What the table begins with.
 const HEAD: &str = "# What a finding's score comes to: the share of findings with such a score (from the one named on) that were right.\n\
 # Simulated cards; no generator is the world. Made by `cargo run --example fit_confidence fit`, see METHODS.md.\n\
+# Each family counts as much as another, in each map.\n\
 # source\tquantity\tof\tfrom score\tconfidence\tright, weighted\tgiven, weighted\tfindings\n";
 
+/// What an answer counts: for each map each family is one witness, however many answers it has, of how such scores fare on cards that
+/// nobody has modelled. A few answers are no witness of their own.
+fn witnesses(answers: &[(Key, Family, u32, bool)]) -> BTreeMap<(Key, Family), f64> {
+    let mut counts: BTreeMap<(Key, Family), f64> = BTreeMap::new();
+    answers.iter().for_each(|a| *counts.entry((a.0, a.1)).or_default() += 1.0);
+    let one = |(&(key, family), &n): (&(Key, Family), &f64)| {
+        let others: Vec<f64> = counts.iter().filter(|c| c.0.0 == key).map(|c| *c.1).collect();
+        let mean = others.iter().sum::<f64>() / others.len() as f64;
+        ((key, family), (mean / n.max(f64::from(FEW))).min(mean / n))
+    };
+    counts.iter().map(one).collect()
+}
+
 fn fit(source: Source, all: &[&Probed]) -> String {
-    let weight = weights(all);
-    let mut groups: BTreeMap<Key, BTreeMap<u32, Block>> = BTreeMap::new();
+    let mut answers: Vec<(Key, Family, u32, bool)> = vec![];
     for p in all {
         for f in combine(&p.apart).0.iter().filter(|f| p.truth.of(f.quantity).is_some()) {
             let Some((v, bound)) = score::answer(f) else { continue };
-            let right = if p.truth.right(f.quantity, v, bound) { weight(p) } else { 0.0 };
-            let from = hundredth(f.confidence);
-            let new = Block { from, right, given: weight(p), count: 1 };
-            let here = groups.entry((source, f.quantity, bound)).or_default();
-            here.entry(from).and_modify(|b| *b = b.with(new)).or_insert(new);
+            let right = p.truth.right(f.quantity, v, bound);
+            answers.push(((source, f.quantity, bound), p.card.family, hundredth(f.confidence), right));
         }
+    }
+    let weight = witnesses(&answers);
+    let mut groups: BTreeMap<Key, BTreeMap<u32, Block>> = BTreeMap::new();
+    for &(key, family, from, right) in &answers {
+        let given = weight[&(key, family)];
+        let new = Block { from, right: if right { given } else { 0.0 }, given, count: 1 };
+        groups.entry(key).or_default().entry(from).and_modify(|b| *b = b.with(new)).or_insert(new);
     }
     let mut out = String::new();
     for family in Family::ALL {
@@ -291,8 +345,8 @@ fn fit(source: Source, all: &[&Probed]) -> String {
         seeds.sort_unstable();
         seeds.dedup();
         if let [first, .., last] = seeds[..] {
-            let (n, name, w) = (those.len(), family.name(), weight(those[0]));
-            out += &format!("# {} of {name}: {n} cards, {} seeds of {first} to {last}, each of weight {w:.3}\n", source.key(), seeds.len());
+            let (n, name) = (those.len(), family.name());
+            out += &format!("# {} of {name}: {n} cards, {} seeds of {first} to {last}\n", source.key(), seeds.len());
         }
     }
     for ((_, q, bound), g) in groups {

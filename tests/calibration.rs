@@ -14,7 +14,8 @@ mod score;
 mod skip;
 
 use common::{probe_within, right};
-use families::{FITTING, Family, RESERVED, Within, cards, probe_all};
+use families::{Card, FITTING, Family, RESERVED, Within, cards, probe_all, probed};
+use nandscope::finding::Quantity;
 use nandscope_sim::random;
 use score::{Scores, bins, score, table};
 
@@ -89,6 +90,17 @@ fn cards_of_the_second_generator_in_a_minute() {
     }
 }
 
+/// What was never written is closed once for nothing, and a FAT zone of several erase blocks needs no room in the table: neither makes one
+/// more seem to stay open.
+#[test]
+fn no_more_are_counted_than_stay_open() {
+    for (kind, seed) in [("fresh", 30_001), ("fresh", 30_058), ("block", 30_050), ("block", 30_067)] {
+        let p = probed(&Card { family: Family::Bench, kind, seed }, Within::Usual);
+        let linear = p.told.get(Quantity::OpenAusLinear).and_then(|f| f.number());
+        assert_eq!(linear, p.truth.of(Quantity::OpenAusLinear), "{kind} {seed}");
+    }
+}
+
 /// Cut anywhere, a probe tells what it has. The two cards saw a limit before any write was slow with more AUs in turn.
 #[test]
 fn a_probe_may_end_at_any_time() {
@@ -106,7 +118,7 @@ fn a_probe_may_end_at_any_time() {
 fn a_bin_that_is_off_is_seen() {
     let bin = |right: usize, given: usize, claimed: f64| {
         let answer = |i: usize| score::Answer {
-            quantity: nandscope::finding::Quantity::Page,
+            quantity: Quantity::Page,
             bound: false,
             confidence: claimed,
             right: i < right,

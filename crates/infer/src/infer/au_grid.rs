@@ -213,6 +213,9 @@ fn judge(run: &Case) -> Vec<Finding> {
     vec![found, offset(run, e, size, trust)]
 }
 
+/// How sure it can be that erase blocks which do not begin at 0 begin on the grid of write units.
+const ELSEWHERE: f64 = 0.65;
+
 /// Where boundaries begin: exactly, on the grid of units, or between two places.
 fn offset(run: &Case, e: &Edges, size: u64, trust: f64) -> Finding {
     let q = Quantity::EraseBlockOffset;
@@ -231,8 +234,9 @@ fn offset(run: &Case, e: &Edges, size: u64, trust: f64) -> Finding {
             return Finding::decided(q, lo.rem_euclid(size) as f64, if odd { trust * 0.85 } else { trust }).evidence(text);
         }
         [one] if run.believed.write_unit().is_some() => {
-            // Nearly all cards begin there; nothing was measured that says so.
-            Finding::decided(q, one.rem_euclid(size) as f64, (trust * 0.97).min(0.88))
+            // Nearly all cards begin there; nothing was measured that says so. One that does not begin at 0 may begin off that grid as well.
+            let at = one.rem_euclid(size);
+            Finding::decided(q, at as f64, if at == 0 { (trust * 0.97).min(0.88) } else { (trust * 0.97).min(ELSEWHERE) })
                 .evidence(format!("{text}, on the grid of write units"))
         }
         _ if lo <= 0 && hi > 0 => Finding::decided(q, 0.0, trust * 0.85).evidence(text),

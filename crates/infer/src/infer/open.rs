@@ -27,16 +27,15 @@ const PROVED: f64 = -7.0;
 const UNRIVALLED: f64 = 10.0;
 
 impl Visits {
-    /// Rounds without a slow visit that prove that all AUs are open, by the pigeonhole. In random order every second round may
-    /// be clean though one is missing, for a closed AU may open as a linear one without cost.
-    pub fn clean_rounds(random: bool) -> usize {
-        2 + random as usize
-    }
+    /// Rounds without a slow visit that prove that all AUs are open, by the pigeonhole. Not two: in random order every second round may be
+    /// clean though one is missing, for a closed AU may open as a linear one without cost; and what was never written is closed once at
+    /// no cost, for there is nothing to copy.
+    pub const CLEAN_ROUNDS: usize = 3;
 
     /// Do all AUs stay open, whatever the card throws out?
-    pub fn settled(&self, random: bool) -> bool {
+    pub fn settled(&self) -> bool {
         let clean = self.rounds.iter().rev().take_while(|r| r.1 == 0).filter(|r| r.0 == self.n).count();
-        clean >= Visits::clean_rounds(random) && clean * self.n as usize >= 6
+        clean >= Visits::CLEAN_ROUNDS && clean * self.n as usize >= 6
     }
 
     fn sum(&self) -> (u32, u32) {
@@ -108,7 +107,7 @@ pub struct ByPolicy {
 /// Posterior over the limit K in 0..=most. `trials` are the last of each count, `history` are all of a run, in their order. What is
 /// seen in trials that fit under a K says how often this card stalls.
 pub fn by_policy(trials: &[Visits], history: &[Trial], stalls: Stalls, most: u32, random: bool) -> ByPolicy {
-    let trials = telling(trials, random);
+    let trials = telling(trials);
     let by_counts = ln_counts(&trials, stalls, most, random);
     // Counts of slow visits against the visits themselves, in their order: of so many slow ones, any order is as likely.
     let seen = |(n, slow): (u32, u32)| (n as usize, slow as usize);
@@ -120,7 +119,7 @@ pub fn by_policy(trials: &[Visits], history: &[Trial], stalls: Stalls, most: u32
     let in_order = ln_by_no_rule(history) + trials.iter().map(order).sum::<f64>();
     let mut ln: Vec<f64> = by_counts.iter().map(|l| l + in_order).collect();
     let noise = Noise { stalls: (0.3 + stalls.0 as f64) / (12.0 + stalls.1 as f64), missed: 0.03 };
-    let counts = proved(&trials, random).max(1 - random as u32) as usize..=most as usize;
+    let counts = proved(&trials).max(1 - random as u32) as usize..=most as usize;
     let queues = ln_queues(history, counts.clone(), random, noise);
     let sum = |by: &[(usize, f64)]| ln_sum_exp(&by.iter().map(|a| a.1).collect::<Vec<_>>());
     let (no_policy, foretold) = (ln_sum_exp(&ln), sum(&queues));
@@ -139,19 +138,19 @@ fn normal(ln: &[f64]) -> Vec<(u32, f64)> {
 }
 
 /// The largest count that settled.
-pub fn proved(trials: &[Visits], random: bool) -> u32 {
-    trials.iter().filter(|v| v.settled(random)).map(|v| v.n).max().unwrap_or(0)
+pub fn proved(trials: &[Visits]) -> u32 {
+    trials.iter().filter(|v| v.settled()).map(|v| v.n).max().unwrap_or(0)
 }
 
 /// What was slow below a count that settled was so for what went before, not for the limit.
-fn telling(trials: &[Visits], random: bool) -> Vec<Visits> {
-    let proved = proved(trials, random);
+fn telling(trials: &[Visits]) -> Vec<Visits> {
+    let proved = proved(trials);
     trials.iter().filter(|v| v.n > proved || v.sum().1 == 0).cloned().collect()
 }
 
 /// ln P(slow visits) for each limit K in 0..=most, whatever is thrown out.
 fn ln_counts(trials: &[Visits], stalls: Stalls, most: u32, random: bool) -> Vec<f64> {
-    let proved = proved(trials, random);
+    let proved = proved(trials);
     let trials: Vec<&Visits> = trials.iter().collect();
     let mut counts: Vec<u32> = trials.iter().map(|v| v.n).collect();
     counts.sort_unstable();
@@ -201,7 +200,7 @@ mod tests {
 
     /// P(K), whatever is thrown out.
     fn posterior(trials: &[Visits], stalls: Stalls, most: u32) -> Vec<f64> {
-        normal(&ln_counts(&telling(trials, false), stalls, most, false)).into_iter().map(|p| p.1).collect()
+        normal(&ln_counts(&telling(trials), stalls, most, false)).into_iter().map(|p| p.1).collect()
     }
 
     #[test]

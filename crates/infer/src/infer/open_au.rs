@@ -149,7 +149,7 @@ fn trials(run: &Case, history: &[(u32, Trial)], random: bool) -> Vec<Visits> {
         // Once settled, how it came there does not matter.
         let clean = rounds.iter().rev().take_while(|r| r.1 == 0).count();
         let mut before = (0, 0);
-        if n > 1 && rounds[rounds.len() - clean..].iter().filter(|r| r.0 == n).count() >= Visits::clean_rounds(random) {
+        if n > 1 && rounds[rounds.len() - clean..].iter().filter(|r| r.0 == n).count() >= Visits::CLEAN_ROUNDS {
             before = rounds.drain(..rounds.len() - clean).fold((0, 0), |a, r| (a.0 + r.0, a.1 + r.1));
         }
         if !rounds.is_empty() {
@@ -163,7 +163,7 @@ fn trials(run: &Case, history: &[(u32, Trial)], random: bool) -> Vec<Visits> {
 fn last_trials(run: &Case, history: &[(u32, Trial)], random: bool) -> Vec<Visits> {
     let all = trials(run, history, random);
     let later = |i: usize| all[i + 1..].iter().filter(|v| v.n == all[i].n).count();
-    (0..all.len()).filter(|&i| later(i) < 3 || all[i].settled(random)).map(|i| all[i].clone()).collect()
+    (0..all.len()).filter(|&i| later(i) < 3 || all[i].settled()).map(|i| all[i].clone()).collect()
 }
 
 /// µs of the visits where none can have closed anything: one AU in linear order, at first and once more.
@@ -199,7 +199,7 @@ impl Belief {
         let most = most(run) as u32;
         let history = history(run, line);
         let last = last_trials(run, &history, random);
-        let proved = proved(&last, random);
+        let proved = proved(&last);
         let taken_back = taken_back(run, &history, random, proved);
         let history: Vec<Trial> = history.into_iter().map(|h| h.1).collect();
         Some(Belief { by: by_policy(&last, &history, stalls(run, line), most, random), proved, last, taken_back })
@@ -227,7 +227,7 @@ fn most(run: &Case) -> i64 {
 
 /// The most AUs in this order whose rounds came to rest: so many stayed open, whatever came later. 0 where nothing slow was seen.
 pub fn rested(run: &Case, random: bool) -> u32 {
-    slow_line(run).map_or(0, |line| proved(&last_trials(run, &history(run, line), random), random))
+    slow_line(run).map_or(0, |line| proved(&last_trials(run, &history(run, line), random)))
 }
 
 /// In the last trial of no more than `proved` AUs that opened them all, were most visits slow? Even a table that throws out at random

@@ -186,6 +186,13 @@ pub(super) fn flat(run: &Run) -> Option<bool> {
     (!view.rows.is_empty()).then_some(view.fit.steps.is_empty() && !confirmed && view.fit.noise <= 0.1 * view.base)
 }
 
+/// The largest step that may be a multi-plane page of which no page shows: eight pages of 16 KiB. A larger one is rather the end of a
+/// translation page, or where the reader splits requests.
+const LARGEST_ALONE: u64 = 128 * KIB;
+
+/// The largest page of one plane. Data sheets have 16 KiB at most; four times as much leaves room for chips to come.
+const LARGEST_PAGE: u64 = 64 * KIB;
+
 /// Page and access unit; `bounded`: the erase block is known to be larger.
 fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bounded: bool) {
     let say = |q: Quantity, s: &steps::Step, exclude: f64| {
@@ -193,7 +200,7 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bound
         let half = view.rows.iter().any(|r| 2 * r.align == s.size);
         let f = if p < 0.5 {
             Finding::undecided(q, format!("a step near {} is too weak to place", Bytes(s.size)))
-        } else if view.rows.iter().all(|r| r.align >= s.size) || q == Quantity::Page && !half {
+        } else if view.rows.iter().all(|r| r.align >= s.size) || (q == Quantity::Page || lower.len() == 1) && !half {
             Finding::undecided(q, format!("{} or less: no smaller boundary was read across", Bytes(s.size)))
         } else {
             Finding::decided(q, s.size as f64, p.min(0.97))
@@ -212,6 +219,11 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bound
         } else {
             say(Quantity::Page, s, view.nothing_below(s).min(if hidden > 0.012 { 0.88 } else { 1.0 }))
         });
+        if s.size > LARGEST_PAGE
+            && let Some(f) = out.last_mut()
+        {
+            *f = f.clone().withdrawn(format!("a step at {} is too large for a page", Bytes(s.size)));
+        }
     }
     // Planes are read together in whole pages: what no page divides is another kind of boundary.
     let whole = |s: &&&steps::Step| lower.first().is_none_or(|page| s.size.is_multiple_of(page.size));
@@ -225,8 +237,8 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bound
         if lower.len() == 1 && f.value.is_some() {
             f.caveats.push("only one small boundary shows; planes read together at no extra cost would not".into());
         }
-        // Sixty-four pages of 16 KiB: more were never seen to be read together.
-        if s.size >= MIB {
+        // Sixty-four pages of 16 KiB: more were never seen to be read together. Nor more than eight, where no page shows.
+        if s.size >= MIB || lower.len() == 1 && s.size > LARGEST_ALONE {
             f = f.withdrawn(format!("a step at {} is too large for planes that are read together", Bytes(s.size)));
         }
         out.push(f);

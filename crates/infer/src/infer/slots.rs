@@ -57,8 +57,8 @@ impl Slots {
         let unit = believed.write_unit().unwrap_or(64 * KIB).max(believed.whole(Quantity::AccessUnit).unwrap_or(0));
         let room = end.checked_sub(start)?;
         let filled = believed.filled().is_some();
-        // A FAT zone, if any, lies in the first AUs of the disk.
-        let skip = (16 * MIB).max(known.unwrap_or(0) * 2).saturating_sub(offset + start).min(room / 8);
+        // A FAT zone, if any, lies in the first AUs of the disk: with one of them in the search, one more would seem to stay open.
+        let skip = (16 * MIB).max(known.unwrap_or(0) * 8).saturating_sub(offset + start).min(room / 8);
         let (au, phase) = match known {
             Some(e) => (e, grid.phase.or(about.map(|a| a + slack)).unwrap_or(0)),
             // 192 MiB is a multiple of nearly all sizes in use, and more than any; less where there is no room for a few dozen:

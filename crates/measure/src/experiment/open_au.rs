@@ -210,7 +210,7 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
             // this host is late has to be known better.
             1 if cell.get("random") == CONTROL && line.is_some_and(|l| l < NEAR * median(&fast(b.run))) => round >= 30,
             1 => round >= 6,
-            _ if clean >= Visits::clean_rounds(random) => round * n >= 8,
+            _ if clean >= Visits::CLEAN_ROUNDS => round * n >= 8,
             _ if held => round >= HELD_ROUNDS,
             _ if !edge || slow * 10 > n * 6 => round >= rounds,
             _ => round >= rounds && (unsettled(n as f64, left, all as f64) <= SURELY || round * n >= LONGEST),

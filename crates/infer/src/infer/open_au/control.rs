@@ -29,7 +29,7 @@ pub(super) fn still_open(run: &Case, line: f64) -> Option<bool> {
     let slow: Vec<bool> = run.of(cell.id).filter(|s| s.role > 0).map(|s| s.took.micros() > line).collect();
     let clean = slow.chunks(n).rev().take_while(|r| r.iter().all(|s| !s)).filter(|r| r.len() == n).count();
     let ended = run.cells.iter().any(|c| c.get("random") == CONTROL && c.get("late") == 1);
-    (clean >= Visits::clean_rounds(false)).then_some(true).or((ended && !slow.is_empty()).then_some(false))
+    (clean >= Visits::CLEAN_ROUNDS).then_some(true).or((ended && !slow.is_empty()).then_some(false))
 }
 
 /// Milliseconds that no programming of a page takes: pages of three bits a cell take 2 to 5 ms.

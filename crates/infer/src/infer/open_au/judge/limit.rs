@@ -97,7 +97,7 @@ impl Seen<'_> {
         let scattered = beyond.0 * 4 < beyond.1 && k > 8;
         // Random replacement is followed only about: it tells one of a few, not of dozens.
         // Or it came to rest once, and not when it was opened anew.
-        let restless = k > 8 && belief.last.iter().rev().find(|v| v.n == k).is_some_and(|v| !v.settled(self.random));
+        let restless = k > 8 && belief.last.iter().rev().find(|v| v.n == k).is_some_and(|v| !v.settled());
         belief.by.foretells > 0.95 || k <= belief.proved.max(1) && !scattered && !restless
     }
 

@@ -15,6 +15,22 @@ const HIDDEN: f64 = 0.65;
 
 const UNSEEN: f64 = 0.78;
 
+/// Bytes between which sizes of caches are spread evenly by logarithm: as much as one erase block of fast memory, and the largest that
+/// counterfeits and cards of today are built with.
+const CACHES: [f64; 2] = [(1u64 << 20) as f64, (1u64 << 35) as f64];
+
+/// Most open AUs that anybody has reported, about.
+const LIMITS: f64 = 64.0;
+
+/// The share of what could hide a limit that is left where so many bytes were written and `n` AUs settled: caches that large, and limits
+/// that low. The more was written, the fewer caches would have taken it all; a bound of two is true of nearly all cards, hidden or not.
+fn hiding(written: u64, n: u32) -> f64 {
+    let [least, most] = CACHES;
+    let larger = 1.0 - (written as f64 / least).max(1.0).ln() / (most / least).ln();
+    let lower = f64::from(n).max(1.0).ln() / LIMITS.ln();
+    larger.clamp(0.0, 1.0) * lower.clamp(0.0, 1.0)
+}
+
 impl Seen<'_> {
     /// All that were tried stay open, or a cache hides what does not.
     pub(super) fn no_limit(&self) -> Vec<Finding> {
@@ -23,11 +39,17 @@ impl Seen<'_> {
             return vec![Finding::undecided(self.q, "the run ended before two AUs were tried")];
         }
         let in_aus = run.believed.erase_block().is_some();
+        let (filled, from) = run.believed.filled().unwrap_or((0, 0));
+        let written = writes(run).map(|s| s.len).sum::<u64>() + filled;
+        // Where reads show erase blocks the card has AUs to close: the more likely, then, that a cache hides it.
+        let no_cache = if filled > 0 { NO_CACHE_FOUND } else { 1.0 };
+        let hidden = if in_aus { 1.0 - HIDDEN } else { (1.0 - UNSEEN) * no_cache };
+        let sure = |n: u32| 1.0 - hidden * hiding(written, n);
         if top < 0.5 {
             let why = "slow writes came and went: the times do not agree";
             let ended = "the run ended before the slow writes could be distinguished from stalls";
             let why = if run.ended == Ended::Complete { why } else { ended };
-            return vec![self.at_rest(why, if in_aus { HIDDEN } else { UNSEEN }).unwrap_or_else(|| Finding::undecided(self.q, why))];
+            return vec![self.at_rest(why, sure(self.belief.proved)).unwrap_or_else(|| Finding::undecided(self.q, why))];
         }
         if let Some((few, many)) = self.shared() {
             let why = format!(
@@ -38,14 +60,11 @@ impl Seen<'_> {
             return vec![Finding::undecided(self.q, why.clone()), Finding::decided(Quantity::Mapping, 1.0, 0.7).evidence(why)];
         }
         // A fast cache in front (SLC, or a small-write log) takes all that such a test writes and hides what lies beyond it.
-        let (filled, from) = run.believed.filled().unwrap_or((0, 0));
         if let Some(cache) = Some(from).filter(|&c| c > 0) {
             let why = format!("a write cache took {} and hides what lies beyond it even when it is full", Bytes(cache));
             return self.neither(why);
         }
-        let no_cache = if filled > 0 { NO_CACHE_FOUND } else { 1.0 };
-        // Where reads show erase blocks the card has AUs to close: the more likely, then, that a cache hides it.
-        let trust = top * if in_aus { HIDDEN } else { 1.0 - (1.0 - UNSEEN) * no_cache };
+        let trust = top * sure(k);
         let why = if self.slots.count as i64 <= largest {
             format!("no cost up to {k} AUs; the region has room for no more")
         } else if largest < MOST {
@@ -55,13 +74,12 @@ impl Seen<'_> {
         };
         // Too little for all that were tried: what came to rest is more surely open.
         if trust < SAID
-            && let Some(bound) = self.at_rest(&why, if in_aus { HIDDEN } else { UNSEEN })
+            && let Some(bound) = self.at_rest(&why, sure(self.belief.proved))
         {
             return vec![bound, Finding::undecided(Quantity::Mapping, why)];
         }
         let each = format!("{} ms a write of {}", three(base / 1e3), Bytes(self.slots.chunk));
         let text = format!("{k} AUs interleaved, {}: {each}, as with one AU", self.order());
-        let written = writes(run).map(|s| s.len).sum::<u64>() + filled;
         let caveat = format!("a write cache of more than {} MiB would hide a limit beyond it", written / MIB);
         let mapping = if in_aus {
             Finding::undecided(
@@ -90,5 +108,22 @@ impl Seen<'_> {
         let slow = many.iter().filter(|&&t| t > 3.0 * base).count();
         let met = slow * few.len() >= 4 * many.len().max(1);
         (met && more > 3.0 * base && more - base > 3.0 * (less - base)).then_some((less, more))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_was_written_and_the_lower_the_bound_the_less_is_hidden() {
+        let gib = 1u64 << 30;
+        for n in [2, 5, 17, 64, 96] {
+            assert!(hiding(gib / 64, n) > hiding(gib, n) && hiding(gib, n) > hiding(8 * gib, n), "{n}");
+        }
+        for written in [0, gib / 64, gib, 8 * gib] {
+            assert!(hiding(written, 96) >= hiding(written, 17) && hiding(written, 17) > hiding(written, 2), "{written}");
+        }
+        assert!((hiding(0, 96) - 1.0).abs() < 1e-9 && hiding(64 * gib, 96) == 0.0 && hiding(0, 1) == 0.0);
     }
 }
