@@ -102,7 +102,9 @@ fn main() {
                 score::score(&those).answers.iter().for_each(|a| println!("{} {name}: {}", said(a.right), a.line));
             }
         }
-        _ => panic!("probe FAMILY FIRST CARDS OUT [minute], fit FILE..., wrong MAP FILE..., or score told|scores|MAP FILE..., or steps MAP FILE..."),
+        _ => panic!(
+            "probe FAMILY FIRST CARDS OUT [minute], fit FILE..., wrong MAP FILE..., or score told|scores|MAP FILE..., or steps MAP FILE..."
+        ),
     }
 }
 

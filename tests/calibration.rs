@@ -117,13 +117,8 @@ fn a_probe_may_end_at_any_time() {
 #[test]
 fn a_bin_that_is_off_is_seen() {
     let bin = |right: usize, given: usize, claimed: f64| {
-        let answer = |i: usize| score::Answer {
-            quantity: Quantity::Page,
-            bound: false,
-            confidence: claimed,
-            right: i < right,
-            line: String::new(),
-        };
+        let answer =
+            |i: usize| score::Answer { quantity: Quantity::Page, bound: false, confidence: claimed, right: i < right, line: String::new() };
         let all: Vec<score::Answer> = (0..given).map(answer).collect();
         bins(all.iter())[0].holds()
     };
