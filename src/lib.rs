@@ -24,3 +24,5 @@ pub mod check;
 pub mod cli;
 #[cfg(not(fuzzing))]
 pub mod probe;
+#[cfg(not(fuzzing))]
+pub mod sweep;

@@ -44,6 +44,7 @@ mod sim;
 mod sim_text;
 mod stop;
 mod survey;
+mod sweep;
 mod trace_file;
 mod twin;
 mod twin_text;
@@ -94,7 +95,7 @@ const JOBS: [(&str, &[&str]); 6] = [
     ("Lay out a card", &["layout", "format", "erase", "undo"]),
     ("Files and fragmentation", &["frag", "age", "map", "defrag"]),
     ("Reports and many cards", &["report", "infer", "compare", "survey", "quirk"]),
-    ("Simulated cards", &["cards", "sim", "twin", "serve"]),
+    ("Simulated cards", &["cards", "sim", "twin", "serve", "sweep"]),
 ];
 
 /// The command line with its commands listed by job.
@@ -174,6 +175,8 @@ enum Command {
     Sim(sim::SimArgs),
     /// Fit a card model to reports: what it explains, what it predicts
     Twin(twin::TwinArgs),
+    /// Probe simulated cards, or fit twins, in shards on many machines
+    Sweep(sweep::SweepArgs),
     /// Time the requests of a trace on a target
     Replay(replay::ReplayArgs),
     /// Put back what an interrupted run overwrote
@@ -227,6 +230,7 @@ pub fn main() -> ExitCode {
         Command::Defrag(a) => frag::defrag(a),
         Command::Sim(a) => sim::run(a),
         Command::Twin(a) => twin::run(a),
+        Command::Sweep(a) => sweep::run(a),
         Command::Replay(a) => replay::run(a),
         Command::Undo(a) => undo::run(a),
         Command::Compare(a) => compare::run(a),
