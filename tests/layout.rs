@@ -193,7 +193,7 @@ fn wrong_wishes_are_one_clear_error() {
         (&["format", name, "--measured", bad], 1, "is not a nandscope report"),
         (&["format", name], 4, "--consent 16777216"),
         (&["erase", name, "--how", "wipe"], 2, "discard, secure, zeroes, ones, random, stamp"),
-        (&["erase", name, "--region", "5..3"], 1, "is not part of the target"),
+        (&["erase", name, "--region", "5..3"], 1, "before it begins"),
         (&["erase", name, "--how", "secure", "--consent", "16777216"], 1, "overwrite instead"),
         (&["erase", "sim:null", "--how", "secure"], 1, "overwrite instead"),
     ] {

@@ -143,3 +143,28 @@ fn every_json_names_its_form() {
         assert!(schema.starts_with("nandscope-") && schema.contains('/'), "{line}: {schema}: {said}");
     }
 }
+
+/// A report without its samples is for sharing: it says the same, in a fraction of the size, and cannot be inferred again.
+#[test]
+fn a_report_without_samples_says_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+    let [whole, less, least] = ["whole.json", "less.json", "least.json"].map(path);
+    run(&["probe", "sim:usb-stick", "-q", "--json", &whole], None);
+    run(&["probe", "sim:usb-stick", "-q", "--samples", "none", "--json", &less], None);
+    run(&["report", &whole, "--samples", "none", "--json", &least], None);
+    let size = |p: &str| std::fs::metadata(p).unwrap().len();
+    assert!(size(&less) < 30_000 && size(&whole) > 5 * size(&less), "{} {}", size(&whole), size(&less));
+    assert_eq!(std::fs::read(&less).unwrap(), std::fs::read(&least).unwrap());
+    let said = |p: &str| run(&["report", p, "--brief"], None);
+    let findings = |t: &str| t.lines().skip_while(|l| *l != "Findings").take_while(|l| !l.is_empty()).collect::<Vec<_>>().join("\n");
+    assert_eq!(findings(&said(&whole)), findings(&said(&less)));
+    let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(["infer", &less]).output().unwrap();
+    let why = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.code() == Some(1) && why.contains("without its samples"), "{why}");
+    let page = path("page.html");
+    run(&["report", &whole, "--samples", "none", "--html", &page], None);
+    assert!(size(&page) < 100_000, "{}", size(&page));
+    run(&["report", &whole, "--html", &page], None);
+    assert!(size(&page) <= 700_000, "{}", size(&page));
+}

@@ -36,7 +36,9 @@ fn the_debian_package_is_whole() {
     assert!(commands >= 25 && pages.len() == commands + 3, "{commands} commands and three others: {pages:?}");
     for page in pages {
         let text = ran("gzip", &["-dc", &path(&page)]);
-        for part in [".TH nandscope", ".SH SYNOPSIS", ".SH \"EXIT STATUS\"", ".SH ENVIRONMENT", ".SH \"SEE ALSO\""] {
+        for part in
+            [".TH nandscope", ".SH SYNOPSIS", ".SH \"EXIT STATUS\"", ".SH ENVIRONMENT", ".SH FILES", ".SH EXAMPLES", ".SH \"SEE ALSO\""]
+        {
             assert!(text.contains(part), "{}: {part}", page.display());
         }
     }

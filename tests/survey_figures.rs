@@ -462,3 +462,80 @@ fn lots_at_a_glance() {
     let (_, two, _) = lab.survey(&["compare", "lot=A", "--against", "lot=B"]);
     assert!(two.contains("first   3 cards") && two.contains("second  3 cards") && two.contains("2.01"), "{two}");
 }
+
+/// Two lots of a genuine card and of a counterfeit, probed.
+fn two_lots(lab: &Lab) {
+    for (card, lot) in [("usb-stick", "A"), ("fake-wrap-32gb", "B")] {
+        let mut files = vec![];
+        for seed in ["3", "4"] {
+            let json = format!("{lot}{seed}.json");
+            let code = lab.run(&["probe", &format!("sim:{card}?seed={seed}"), "--seed", seed, "-q", "--json", &json]).0;
+            assert!([0, 6].contains(&code), "{card}: {code}");
+            files.push(json);
+        }
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        assert_eq!(lab.survey(&[&["add", "--lot", lot, "--price", "4.90 EUR"], &files[..]].concat()).0, 0);
+    }
+}
+
+/// Lists fit a terminal, own cards stand before published ones, which can be left out; a table for statistics has a value a line.
+#[test]
+fn lists_tables_and_sites_of_lots() {
+    let lab = Lab::new();
+    two_lots(&lab);
+    let out = Command::new(env!("CARGO_BIN_EXE_nandscope"))
+        .args(["survey", "--dir", "s", "list"])
+        .env("COLUMNS", "80")
+        .current_dir(lab.dir.path())
+        .output()
+        .unwrap();
+    let list = String::from_utf8(out.stdout).unwrap();
+    assert!(list.lines().all(|l| l.chars().count() <= 80), "{list}");
+    let at = |what: &str| list.find(what).unwrap_or_else(|| panic!("{what}: {list}"));
+    assert!(at("4.90 EUR") < at("Published") && at("Published") < at("ref-"), "{list}");
+    assert!(list.contains("COUNTERFEIT: 4.3 GB") && list.contains("32.0 GB"), "{list}");
+    let (_, own, _) = lab.survey(&["list", "--no-published"]);
+    assert!(own.ends_with("4 cards\n") && !own.contains("ref-"), "{own}");
+    assert_eq!(lab.survey(&["search", "published=no"]).1, own);
+    assert_eq!(lab.survey(&["search", "published=maybe"]).0, 1);
+
+    let (_, long, _) = lab.survey(&["export", "--format", "long", "--no-published"]);
+    let rows: Vec<Vec<&str>> = long.lines().map(|l| l.split(',').collect()).collect();
+    let column = |name: &str| rows[0].iter().position(|c| *c == name).unwrap();
+    let mut names = rows[0].clone();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), rows[0].len(), "{:?}", rows[0]);
+    let of = |lot: &str, what: &str| -> Vec<Vec<&str>> {
+        rows.iter().filter(|r| r.get(column("quantity")) == Some(&what) && r[column("lot")] == lot).cloned().collect()
+    };
+    for r in of("B", "capacity_found") {
+        assert_eq!((r[column("value")], r[column("unit")], r[column("counterfeit")]), ("4294967296", "B", "yes"), "{r:?}");
+    }
+    let merges = of("A", "close_cost_ms");
+    assert_eq!(merges.len(), 2);
+    for r in merges {
+        let number = |c: &str| r[column(c)].parse::<f64>().unwrap_or_else(|_| panic!("{c}: {r:?}"));
+        assert!(number("low") <= number("value") && number("value") <= number("high") && r[column("unit")] == "ms", "{r:?}");
+    }
+
+    // A page a card: what it is and what it cost, in less than 100 kB; with all accesses only where that is asked for.
+    for (args, least, most) in [(&[][..], 10_000, 100_000), (&["--samples", "all", "lot=A"][..], 200_000, 700_000)] {
+        assert_eq!(lab.survey(&[&["site", "web", "--no-published"], args].concat()).0, 0);
+        let pages = std::fs::read_dir(lab.dir.path().join("web/cards")).unwrap().map(|e| e.unwrap().path());
+        let pages: Vec<String> =
+            pages.map(|p| std::fs::read_to_string(p).unwrap()).filter(|p| args.is_empty() || p.contains("USB stick")).collect();
+        assert_eq!(pages.len(), if args.is_empty() { 4 } else { 2 });
+        for p in pages {
+            assert!((least..=most).contains(&p.len()), "{args:?}: {}", p.len());
+            assert!(p.contains("4.90 EUR") && p.contains(".json"), "price and file");
+        }
+        std::fs::remove_dir_all(lab.dir.path().join("web")).unwrap();
+    }
+
+    let (code, _, err) = lab.survey(&["compare", "--by", "lot", "--html", "lots.html"]);
+    let sheet = std::fs::read_to_string(lab.at("lots.html")).unwrap();
+    assert_eq!(code, 0, "{err}");
+    assert!(sheet.contains("2 of 2") && sheet.contains("0 of 2") && sheet.len() < 40_000, "{}", sheet.len());
+    assert!(sheet.matches("<tr>").count() <= 41, "one sheet");
+}

@@ -191,3 +191,40 @@ fn a_dry_run_touches_nothing() {
     let out = std::process::Command::new(env!("CARGO_BIN_EXE_nandscope")).args(["probe", "sim:noisy", "--dry-run"]).output().unwrap();
     assert!(String::from_utf8(out.stderr).unwrap().contains("will write at most") && out.status.success());
 }
+
+/// Defaults from a file: they hold until something is given, and never allow a write.
+#[test]
+fn defaults_of_ones_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("nandscope");
+    std::fs::create_dir(&home).unwrap();
+    let nandscope = |config: &str, args: &[&str]| {
+        std::fs::write(home.join("config.toml"), config).unwrap();
+        let out = Command::new(env!("CARGO_BIN_EXE_nandscope"))
+            .args(args)
+            .current_dir(dir.path())
+            .env("XDG_CONFIG_HOME", dir.path())
+            .env_remove("NANDSCOPE_CONFIG")
+            .output()
+            .unwrap();
+        let text = |b: Vec<u8>| String::from_utf8(b).unwrap();
+        (out.status.code().unwrap(), text(out.stdout), text(out.stderr))
+    };
+    let probe = ["probe", "sim:null", "--dry-run"];
+    let config = "[probe]\ntime = '9m'\nread-only = true\n[survey]\ndir = 'kept'\n";
+    let (code, _, plan) = nandscope(config, &probe);
+    assert!(code == 0 && plan.contains("at most 540 s") && plan.contains("will write nothing"), "{plan}");
+    let (_, _, plan) = nandscope(config, &[&probe[..], &["--time", "2m"]].concat());
+    assert!(plan.contains("at most 120 s"), "{plan}");
+    assert!(nandscope(config, &["survey", "list"]).2.contains("there is no survey in kept"));
+    assert!(!nandscope(config, &["survey", "--dir", "other", "list"]).2.contains("kept"));
+    for (config, said) in [
+        ("[probe]\nwrite = true", "'write' is given each time"),
+        ("consent = '1'", "'consent' is given each time"),
+        ("[probe]\ntmie = '1m'", "probe has no option 'tmie'; did you mean time?"),
+        ("[probe]\ntime = 'soon'", "'soon' is not a time"),
+    ] {
+        let (code, out, err) = nandscope(config, &probe);
+        assert!(code == 2 && out.is_empty() && err.contains(said) && err.contains("config.toml"), "{config}: {err}");
+    }
+}

@@ -59,6 +59,44 @@ impl Dry {
     }
 }
 
+/// A result as JSON, for commands that print something else without it.
+#[derive(Args, Debug)]
+pub struct Json {
+    /// Write the result as JSON to a file, or to standard output instead of the text
+    #[arg(long = "json", value_name = "F", num_args = 0..=1, default_missing_value = "-")]
+    to: Option<PathBuf>,
+}
+
+impl Json {
+    /// It goes to standard output, so that nothing else may.
+    pub fn alone(&self) -> bool {
+        self.to.as_ref().is_some_and(|p| p.as_os_str() == "-")
+    }
+
+    /// Writes it where it is asked for. True where it went to standard output.
+    pub fn put(&self, value: &impl serde::Serialize) -> anyhow::Result<bool> {
+        super::write_json(self.to.as_deref(), value)
+    }
+
+    /// The same with a text: JSON lines, or JSON for people.
+    pub fn put_text(&self, text: &str) -> anyhow::Result<bool> {
+        self.to.as_deref().map_or(Ok(false), |path| super::write_text(path, text))
+    }
+
+    pub fn asked(&self) -> bool {
+        self.to.is_some()
+    }
+}
+
+/// Which samples go into what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Samples {
+    /// All: findings can be inferred again
+    All,
+    /// None: for sharing, in a fiftieth of the size
+    None,
+}
+
 /// How long, and with what chance.
 #[derive(Args, Debug)]
 pub struct Measuring {

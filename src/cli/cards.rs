@@ -1,5 +1,6 @@
 //! `nandscope cards`: the built-in simulated cards; one of them whole; a model file checked.
 
+use super::args::Json;
 use crate::device::{SimCard, Target};
 use crate::units::{Bytes, as_sold};
 use anyhow::Context;
@@ -20,9 +21,8 @@ enum What {
     Show {
         /// A built-in card, the model file PATH.toml, or sim:random?seed=N and sim:unusual?seed=N
         card: String,
-        /// Print name, size and truth as JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: Json,
     },
     /// Check a model file and print the truth that follows from it
     Check {
@@ -41,13 +41,14 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
         }
         Some(What::Show { card, json }) => {
             let SimCard { model, text, seed, .. } = Target::card(&card, None)?;
-            if json {
+            if json.asked() {
                 let all = serde_json::json!({
                     "schema": "nandscope-card/1", "name": model.name, "about": model.about, "seed": seed, "size": model.card.capacity,
                     "truth": model.truth(), "model": text,
                 });
-                say!("{all}");
-                return Ok(ExitCode::SUCCESS);
+                if json.put(&all)? {
+                    return Ok(ExitCode::SUCCESS);
+                }
             }
             put!("{text}");
             say!("\n# The truth that follows from it");

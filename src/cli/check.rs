@@ -20,7 +20,7 @@ use crate::host::wear::{Reading, Wear, Written};
 use crate::layout::disk;
 use crate::report;
 use crate::report::terminal::lines;
-use crate::units::{Bytes, GIB, MIB, Nanos};
+use crate::units::{Bytes, GIB, MIB, Nanos, about};
 use crate::workload::purpose::Purpose;
 use anyhow::Context;
 use clap::Args;
@@ -333,5 +333,5 @@ fn text(o: &Output, colour: bool, width: usize) -> String {
             }
         }
     }
-    out + &format!("\n{} reads, {} written; {:.1} s of the device's time\n", o.reads, Bytes(o.written), o.seconds)
+    out + &format!("\n{} reads, {} written; {:.1} s of the device's time\n", o.reads, about(o.written), o.seconds)
 }

@@ -45,13 +45,17 @@ const ENDS: &str = ".SH \"EXIT STATUS\"
 .TP\nNO_COLOR\nno colour where it is set and not empty; there is none where the output is no terminal, either
 .TP\nCOLUMNS\nwidth of the output
 .TP\nXDG_STATE_HOME\nwhere undo journals are kept [default: ~/.local/state]
+.TP\nXDG_CONFIG_HOME\nwhere the file with defaults is [default: ~/.config]
+.TP\nNANDSCOPE_CONFIG\nanother file with defaults; empty: none
 .TP\nXDG_DATA_HOME\nwhere the survey is kept [default: ~/.local/share]
 .SH FILES
 .TP\n$XDG_STATE_HOME/nandscope/*.undo\nold content of what an interrupted run overwrote; nandscope undo puts it back
+.TP\n$XDG_CONFIG_HOME/nandscope/config.toml\ndefaults of options: for all commands that have one, and in a table such as [probe] for one command
+.TP\n$XDG_DATA_HOME/nandscope/survey\nthe survey
 ";
 
 /// What is tried first with a command.
-const EXAMPLES: [(&str, &[&str]); 9] = [
+const EXAMPLES: [(&str, &[&str]); 30] = [
     ("check", &["nandscope check /dev/mmcblk0", "nandscope check /dev/mmcblk0 --write --consent ID", "nandscope check sim:fake-wrap-32gb"]),
     (
         "probe",
@@ -66,8 +70,29 @@ const EXAMPLES: [(&str, &[&str]); 9] = [
     ("infer", &["nandscope infer card.json", "nandscope infer flashbench.log", "fio ... --output-format=json | nandscope infer -"]),
     ("report", &["nandscope report card.json", "nandscope report card.json --html card.html"]),
     ("layout", &["nandscope layout audit /dev/mmcblk0 --report card.json", "nandscope layout plan /dev/mmcblk0 --for root-ext4"]),
-    ("serve", &["nandscope serve toshiba-emmc", "nandscope serve fake-wrap-32gb --nbd 127.0.0.1:10809"]),
+    ("serve", &["nandscope serve toshiba-emmc", "nandscope serve fake-wrap-32gb --nbd tcp:127.0.0.1:10809"]),
     ("survey", &["nandscope survey add *.json --lot A", "nandscope survey list"]),
+    ("life", &["nandscope life card.json"]),
+    ("ab", &["nandscope ab /dev/mmcblk0 --b split=8KiB", "nandscope ab sim:toshiba-emmc --a default --b split=8KiB"]),
+    ("partitions", &["nandscope partitions /dev/mmcblk0 --json parts.json"]),
+    ("flashbench", &["nandscope flashbench -a /dev/mmcblk0", "nandscope flashbench -O --open-au-nr=5 sim:toshiba-emmc"]),
+    ("list", &["nandscope list", "nandscope list --json"]),
+    ("cards", &["nandscope cards", "nandscope cards show toshiba-emmc", "nandscope cards check my.toml"]),
+    ("identify", &["nandscope identify /dev/mmcblk0"]),
+    ("quirk", &["nandscope quirk card.json"]),
+    ("format", &["nandscope format /dev/mmcblk0 --report card.json --dry-run", "nandscope format /dev/mmcblk0 --consent ID"]),
+    ("erase", &["nandscope erase /dev/mmcblk0 --dry-run", "nandscope erase /dev/mmcblk0 --how discard --consent ID"]),
+    ("frag", &["nandscope frag sim:cf-256mb", "nandscope frag sim:cf-256mb --json frag.json"]),
+    ("age", &["nandscope age sim:cf-256mb --passes 20"]),
+    ("map", &["nandscope map /dev/mmcblk0p1"]),
+    ("defrag", &["nandscope defrag /dev/mmcblk0p1 --consent ID"]),
+    ("sim", &["nandscope sim page-mapped --pattern random-write-4k", "nandscope sim my.toml --trace log.iolog --latencies out.tsv"]),
+    ("twin", &["nandscope twin card.json -o twin.toml", "nandscope twin check twin.toml measured.tsv"]),
+    ("replay", &["nandscope replay log.iolog sim:toshiba-emmc"]),
+    ("undo", &["nandscope undo --list", "nandscope undo"]),
+    ("compare", &["nandscope compare a.json b.json", "nandscope compare a1.json a2.json --against b1.json b2.json"]),
+    ("completions", &["nandscope completions bash > /etc/bash_completion.d/nandscope"]),
+    ("man", &["nandscope man probe | man -l -", "nandscope man --dir /usr/local/share/man/man1"]),
 ];
 
 /// One page: of the program with a line a command, or of one command with its options.
@@ -139,4 +164,25 @@ pub fn man(a: &ManArgs) -> anyhow::Result<ExitCode> {
     };
     std::io::stdout().write_all(&page(&whole, of)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::error::ErrorKind;
+
+    /// Every command has an example, and each is a command line that there is.
+    #[test]
+    fn examples_are_command_lines() {
+        let whole = Cli::command();
+        for c in whole.get_subcommands().map(clap::Command::get_name) {
+            assert!(EXAMPLES.iter().any(|e| e.0 == c), "{c} has no example");
+        }
+        for line in EXAMPLES.iter().flat_map(|e| e.1) {
+            let own = line.split(['|', '>']).map(str::trim).find(|p| p.starts_with("nandscope ")).unwrap_or_else(|| panic!("{line}"));
+            let parsed = whole.clone().try_get_matches_from(own.split(' '));
+            let why = parsed.err().filter(|e| !matches!(e.kind(), ErrorKind::DisplayHelp));
+            assert!(why.is_none(), "{line}: {}", why.unwrap());
+        }
+    }
 }

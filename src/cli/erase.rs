@@ -1,6 +1,6 @@
 //! `nandscope erase`: discard, secure discard or fill of a target or a part of it.
 
-use super::args::{Dry, Named, Part};
+use super::args::{Dry, Json, Named, Part};
 use super::progress::Progress;
 use super::stop::Interrupt;
 use crate::device::{self, CardState, Fill, Guard, Limits, OpenOptions};
@@ -76,9 +76,8 @@ pub struct EraseArgs {
     /// Read back what was filled, and compare
     #[arg(long)]
     verify: bool,
-    /// Print what was done as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
     /// No progress
     #[arg(long, short)]
     quiet: bool,
@@ -119,12 +118,8 @@ pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
         })?;
     }
     let state = if done.stopped || done.left > 0 { CardState::Unknown } else { a.how.state() };
-    if a.json {
-        say!(
-            "{}",
-            serde_json::json!({ "schema": "nandscope-erase/1", "region": [region.start, region.end], "unit": order.unit, "done": done, "state": state })
-        );
-    } else {
+    let value = serde_json::json!({ "schema": "nandscope-erase/1", "region": [region.start, region.end], "unit": order.unit, "done": done, "state": state });
+    if !a.json.put(&value)? {
         say!("discarded {}, filled {}, state now: {state}", Bytes(done.discarded), Bytes(done.filled));
         if done.left > 0 {
             say!("{} at the ends of the region do not fill a unit of {} and are as they were", Bytes(done.left), Bytes(order.unit));

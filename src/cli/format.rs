@@ -1,6 +1,6 @@
 //! `nandscope format`: a FAT or exFAT volume by the SD convention or on the grid of this card.
 
-use super::args::Named;
+use super::args::{Json, Named};
 use super::erase::{HowArg, erase_all};
 use super::evidence;
 use super::progress::Progress;
@@ -59,9 +59,8 @@ pub struct FormatArgs {
     /// Only say what would be written
     #[arg(long)]
     dry_run: bool,
-    /// Print the layout as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
     /// No progress and no layout; warnings go to standard error
     #[arg(long, short)]
     quiet: bool,
@@ -93,16 +92,14 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     let layout = plan(&options)?;
     let notes: Vec<String> = format::warning(&layout).map(|w| format!("warning: {w}")).into_iter().chain(notes).collect();
     let lost = opened.signatures()?;
-    if !a.json && (!a.quiet || a.dry_run) {
+    if !a.json.alone() && (!a.quiet || a.dry_run) {
         format::describe(&layout).iter().chain(&notes).for_each(|l| say!("{l}"));
     }
-    if a.quiet && !a.json && !a.dry_run {
+    if a.quiet && !a.json.alone() && !a.dry_run {
         notes.iter().filter(|n| n.starts_with("warning")).for_each(|n| eprintln!("nandscope: {n}"));
     }
     if a.dry_run {
-        if a.json {
-            say!("{}", json(&layout, &notes, false));
-        } else {
+        if !a.json.put(&json(&layout, &notes, false))? {
             say!("nothing written; {} would be", Bytes(layout.bytes_written()));
         }
         return Ok(ExitCode::SUCCESS);
@@ -126,9 +123,7 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     drop(bar);
     let (written, path) = (guard.counters().bytes_written, guard.id().path.clone());
     drop(guard);
-    if a.json {
-        say!("{}", json(&layout, &notes, true));
-    } else if !a.quiet {
+    if !a.json.put(&json(&layout, &notes, true))? && !a.quiet {
         say!("written and read back: {}", Bytes(written));
     }
     if kind == TargetKind::Disk

@@ -1,6 +1,6 @@
 //! `nandscope infer FILE...`: findings without the card, from a saved report or from pasted logs of other tools.
 
-use super::args::Output;
+use super::args::{Output, Samples};
 use super::{COUNTERFEIT, UNDECIDED, colour, inferred, width};
 use crate::advise::{advice, conclude};
 use crate::finding::{Findings, Quantity};
@@ -73,10 +73,15 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
                 }
                 other => other.report(&name)?,
             };
+            if report.runs.is_empty() && !report.findings.0.is_empty() {
+                bail!(
+                    "{name} was saved without its samples, so that nothing can be inferred again; `nandscope report` prints what was found"
+                );
+            }
             report.findings = Report::infer(&report.runs);
             conclude(&mut report);
             report.name_target("");
-            output(&report, &a.out, if a.details { Print::Details } else { Print::Answer })?;
+            output(&report, &a.out, Samples::All, if a.details { Print::Details } else { Print::Answer })?;
             Ok(judged(&report))
         }
         _ => bail!("give one report, or any number of logs of one card, not both"),
@@ -228,10 +233,11 @@ pub enum Print {
     Only(Quantity),
 }
 
-pub fn output(report: &Report, out: &Output, print: Print) -> anyhow::Result<()> {
+pub fn output(report: &Report, out: &Output, samples: Samples, print: Print) -> anyhow::Result<()> {
     // No other form than JSON holds samples.
-    let bare = || serde_json::to_value(Report { runs: vec![], ..report.clone() });
-    let to_stdout = out.put(|| Ok(report.json()), || Ok(bare()?))?;
+    let bare = || serde_json::to_value(report.without_samples());
+    let whole = || if samples == Samples::None { report.without_samples().json() } else { report.json() };
+    let to_stdout = out.put(|| Ok(whole()), || Ok(bare()?))?;
     if !to_stdout {
         let mut out = std::io::stdout();
         let dress = Dress { colour: colour(&out), width: width(), details: print == Print::Details, ..Dress::default() };

@@ -1,6 +1,6 @@
 //! `nandscope layout`: where things lie on a card, and where they should.
 
-use super::args::{Chance, Named, Output};
+use super::args::{Chance, Json, Named, Output};
 use super::progress::Progress;
 use super::stop;
 use super::{FAULTY, UNDECIDED, evidence};
@@ -77,9 +77,8 @@ struct PlanArgs {
     /// A report of this card
     #[arg(long)]
     report: Option<PathBuf>,
-    /// Print the plan as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Compare layouts on the card itself: files in each, round robin
@@ -266,18 +265,18 @@ fn plan_target(a: PlanArgs) -> anyhow::Result<ExitCode> {
         return Err(anyhow!("this card is a {}: it {}; {why}", c.word(), c.sizes()));
     }
     // The script has variables for the card and its partitions.
-    let name = if a.json { a.target.as_str() } else { DEVICE };
+    let name = if a.json.asked() { a.target.as_str() } else { DEVICE };
     let mut p = plan(&profile, &findings, fake.map_or(g.size, |c| c.holds), name, discard).map_err(|e| anyhow!(e))?;
     let fake = fake.map(|c| format!("{}: {}; the plan uses only what is there", c.word().to_uppercase(), c.sizes()));
     p.basis.splice(0..0, fake.clone());
     let runs = evidence.as_ref().map_or(&[][..], |e| &e.runs);
     p.notes.extend(driver(&findings, runs).into_iter().map(|rule| format!("for a driver: {rule}")));
-    if a.json {
+    if a.json.asked() {
         let mut value = super::form("nandscope-layout-plan/1", &p);
         if let Some(fake) = fake {
             value["counterfeit"] = fake.into();
         }
-        say!("{value}");
+        a.json.put(&value)?;
         return Ok(ExitCode::SUCCESS);
     }
     put!("{}", script(&p, &a.target, &a.purpose));

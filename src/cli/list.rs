@@ -1,5 +1,6 @@
 //! `nandscope list`: the block devices, whether they are free, and what `--consent` must say.
 
+use super::args::Json;
 use crate::host::list::{Listed, list};
 use crate::host::sysfs::Sys;
 use crate::units::as_sold;
@@ -8,9 +9,8 @@ use std::process::ExitCode;
 /// List block devices with size, bus, model, use, and the ID that --consent wants
 #[derive(clap::Args, Debug)]
 pub struct ListArgs {
-    /// Print JSON instead of a table
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Prints the list.
@@ -20,11 +20,8 @@ pub struct ListArgs {
 pub fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     use std::io::Write;
     let all = list(&Sys::default());
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{:#}", super::form("nandscope-device/1", &all))?;
-    } else {
-        out.write_all(table(&all).as_bytes())?;
+    if !args.json.put_text(&format!("{:#}\n", super::form("nandscope-device/1", &all)))? {
+        std::io::stdout().write_all(table(&all).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }

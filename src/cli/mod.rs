@@ -20,6 +20,7 @@ mod cards;
 mod check;
 mod compare;
 mod complete;
+mod config;
 mod erase;
 mod evidence;
 mod files;
@@ -57,6 +58,8 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+/// Wrong usage.
+const USAGE: u8 = 2;
 /// Nothing could be decided.
 pub const UNDECIDED: u8 = 3;
 /// Refused for safety.
@@ -204,7 +207,21 @@ fn put(text: std::fmt::Arguments<'_>) {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let cli = Cli::from_arg_matches(&command_line().get_matches_from(words())).unwrap_or_else(|e| e.exit());
+    let command = match config::with_defaults(command_line()) {
+        Ok(command) => command,
+        Err(why) => {
+            eprintln!("nandscope: {}", harmless(&why));
+            return ExitCode::from(USAGE);
+        }
+    };
+    let cli = match command.try_get_matches_from(words()).and_then(|m| Cli::from_arg_matches(&m)) {
+        Ok(cli) => cli,
+        Err(e) if e.use_stderr() => {
+            eprint!("{}", usage(&e, &words()));
+            return ExitCode::from(USAGE);
+        }
+        Err(help) => help.exit(),
+    };
     let done = match cli.command {
         Command::Check(a) => check::run(a),
         Command::Probe(a) => probe::probe(a),
@@ -249,6 +266,25 @@ pub fn main() -> ExitCode {
             _ => ExitCode::FAILURE,
         }
     })
+}
+
+/// An error of the command line, with the name that all errors begin with.
+fn usage(e: &clap::Error, words: &[std::ffi::OsString]) -> String {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let below = match (e.kind(), e.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(s))) => words
+            .iter()
+            .filter_map(|w| w.to_str())
+            .find(|w| w.starts_with(s.as_str()) && w.len() > 1 && w[1..].starts_with(|c: char| c.is_ascii_digit())),
+        _ => None,
+    };
+    match below {
+        Some(word) => format!("nandscope: '{word}' is below zero; no option takes that\n"),
+        None => {
+            let text = e.to_string();
+            format!("nandscope: {}", text.strip_prefix("error: ").unwrap_or(&text))
+        }
+    }
 }
 
 /// What is written as JSON, with the name of its form as a field: of a list in each of its objects.

@@ -1,7 +1,7 @@
 //! `nandscope probe` and `nandscope run`: says what will be touched, measures, says what was found and what was written.
 
 use super::UNDECIDED;
-use super::args::{Measuring, Output, Part, Writing};
+use super::args::{Measuring, Output, Part, Samples, Writing};
 use super::back::Back;
 use super::erase::{HowArg, erase_all};
 use super::infer::{Print, judged, output};
@@ -76,6 +76,9 @@ struct Common {
     no_undo: bool,
     #[command(flatten)]
     out: Output,
+    /// Which samples the report holds
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "all")]
+    samples: Samples,
     /// Print evidence, full reasons and plots, too
     #[arg(long)]
     details: bool,
@@ -157,6 +160,9 @@ pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
     measure(a.common, experiment::with_needs(wanted), Some(wanted), None)
 }
 
+/// No experiment that writes gets anywhere with less: one piece of each erase block that may be open.
+const LEAST: u64 = 1 << 20;
+
 /// `asked`: the one experiment that was named; those before it are what it needs.
 fn measure(
     a: Common,
@@ -190,6 +196,9 @@ fn measure(
         return Err(
             DeviceError::Refused("--prepare overwrites the whole region, which cannot be put back; give --no-undo, too".into()).into()
         );
+    }
+    if write && writes.0 < LEAST {
+        bail!("--writes {writes} is too little for any experiment; allow {} or more, or give --read-only", Bytes(LEAST));
     }
     let dry = a.writing.dry.dry_run;
     let mut guard = if write && !dry {
@@ -297,7 +306,8 @@ fn measure(
         Event::Done(runs, findings) => {
             // A killed program leaves the runs it had finished.
             if let Some(path) = &save {
-                let part = Report { runs: runs.to_vec(), findings: findings.clone(), ..report.clone() };
+                let kept = if a.samples == Samples::All { runs.to_vec() } else { vec![] };
+                let part = Report { runs: kept, findings: findings.clone(), ..report.clone() };
                 let _ = part.save(path);
             }
         }
@@ -360,7 +370,7 @@ fn measure(
         (None, false, true) => Print::Table,
         (None, false, false) => Print::Answer,
     };
-    output(&report, &a.out, print)?;
+    output(&report, &a.out, a.samples, print)?;
     let whole = back.tell()?;
     if let Some(why) = failed.as_ref().filter(|why| why.starts_with("undo journal ")) {
         bail!("{why}. Nothing was written without its old content being kept; make room there, or set XDG_STATE_HOME to another disk");
@@ -398,13 +408,16 @@ fn measure(
 
 pub(super) fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry) -> Result<Range<u64>, DeviceError> {
     let (start, end) = asked.map_or((0, g.size), |(s, e)| (s, e.unwrap_or(g.size)));
-    if start >= end || end > g.size || !start.is_multiple_of(g.sector) || !end.is_multiple_of(g.sector) {
-        return Err(DeviceError::OutOfBounds(format!(
-            "the region {start}..{end} is not part of the target (0..{}) on its {} byte grid",
-            g.size, g.sector
-        )));
-    }
-    Ok(start..end)
+    let wrong = if end > g.size {
+        format!("the region ends at {}, beyond the target ({})", Bytes(end), Bytes(g.size))
+    } else if start >= end {
+        format!("the region ends ({}) before it begins ({})", Bytes(end), Bytes(start))
+    } else if let Some(at) = [start, end].into_iter().find(|at| !at.is_multiple_of(g.sector)) {
+        format!("the region has an end at byte {at}, which is no multiple of the sector ({} B)", g.sector)
+    } else {
+        return Ok(start..end);
+    };
+    Err(DeviceError::OutOfBounds(wrong))
 }
 
 /// The first lines: what will be touched (U46).

@@ -1,6 +1,6 @@
 //! `nandscope report REPORT`: prints a saved report, or writes it as a page or as pictures.
 
-use super::args::Output;
+use super::args::{Output, Samples};
 use super::infer::judged;
 use super::{colour, inferred, width, write_text};
 use crate::lab::answer;
@@ -39,9 +39,12 @@ pub struct ReportArgs {
     /// Keep serial numbers in what is written; they are left out otherwise
     #[arg(long)]
     with_serial: bool,
-    /// No explanation of terms, no uses
+    /// No explanation of terms, no uses; of a page the answer alone, which prints on two sheets
     #[arg(long, short)]
     brief: bool,
+    /// Which samples go into what is written; a page without them has no plots
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "all")]
+    samples: Samples,
 }
 
 pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
@@ -62,10 +65,17 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
         },
         None => None,
     };
-    let shared = if a.with_serial { report.clone() } else { report.without_serial() };
+    let mut shared = if a.with_serial { report.clone() } else { report.without_serial() };
+    if a.samples == Samples::None {
+        shared = shared.without_samples();
+    }
     let mut quiet = false;
     if let Some(to) = &a.html {
-        write_text(to, &html::page_with(&shared, lab.as_deref(), &answer::profiles()))?;
+        if a.brief && lab.is_some() {
+            bail!("--brief leaves fragmentation out; give --frag without it");
+        }
+        let page = if a.brief { html::brief(&shared) } else { html::page_with(&shared, lab.as_deref(), &answer::profiles()) };
+        write_text(to, &page)?;
         quiet = true;
     }
     match (&a.svg, a.figure.as_deref()) {
@@ -105,7 +115,7 @@ fn other_form(a: &ReportArgs, name: &str) -> anyhow::Result<ExitCode> {
         let report = Report::from_value(value, name)?;
         code = judged(&report);
         let shared = if a.with_serial { report } else { report.without_serial() };
-        value = serde_json::to_value(Report { runs: vec![], ..shared })?;
+        value = serde_json::to_value(shared.without_samples())?;
     } else if !a.with_serial {
         let own = value["target"]["serial"].as_str().map(str::to_string);
         let serials: Vec<String> = own.into_iter().chain(privacy::in_json(&value)).collect();

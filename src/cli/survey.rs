@@ -3,7 +3,7 @@
 mod by_lot;
 mod shown;
 
-use super::args::Output;
+use super::args::{Json, Output, Samples};
 use super::compare::{finish, label};
 use super::progress::Progress;
 use crate::advise::price;
@@ -90,18 +90,35 @@ struct AddArgs {
     with_serial: bool,
 }
 
+/// Whose cards.
+#[derive(Args)]
+struct Whose {
+    /// Leave the published cards of the program out
+    #[arg(long)]
+    no_published: bool,
+}
+
+impl Whose {
+    /// The conditions with that of the option.
+    fn with(&self, conditions: &[String]) -> Vec<String> {
+        let own = self.no_published.then(|| "published=no".to_string());
+        conditions.iter().cloned().chain(own).collect()
+    }
+}
+
 /// How much of a list is printed.
 #[derive(Args)]
 struct Part {
+    #[command(flatten)]
+    whose: Whose,
     /// Print this many cards, and say how many more there are [default: 50; with --json all]
     #[arg(long, value_name = "N", conflicts_with = "all")]
     limit: Option<usize>,
     /// Print all cards
     #[arg(long)]
     all: bool,
-    /// One JSON object a line
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 #[derive(Args)]
@@ -122,9 +139,8 @@ struct SearchArgs {
 struct ShowArgs {
     /// Id, or the beginning of one
     id: String,
-    /// The whole entry as JSON, with the original
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 #[derive(Args)]
@@ -143,6 +159,9 @@ struct CompareArgs {
     by: Option<String>,
     #[command(flatten)]
     out: Output,
+    /// With --by: write the table as a page of one sheet to a file, or to standard output with '-'
+    #[arg(long, value_name = "F", requires = "by")]
+    html: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -156,6 +175,8 @@ struct ChartArgs {
     /// Write the chart as SVG to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    whose: Whose,
     /// Only cards that meet these conditions
     #[arg(value_name = "CONDITION")]
     conditions: Vec<String>,
@@ -163,7 +184,10 @@ struct ChartArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
+    /// A line a card, a column a quantity
     Csv,
+    /// A line a value, with its unit: for statistics
+    Long,
     Jsonl,
     Wiki,
 }
@@ -178,6 +202,8 @@ struct ExportArgs {
     /// Keep the serial numbers of entries that were added with them
     #[arg(long)]
     with_serial: bool,
+    #[command(flatten)]
+    whose: Whose,
     /// Only cards that meet these conditions
     #[arg(value_name = "CONDITION")]
     conditions: Vec<String>,
@@ -190,6 +216,14 @@ struct SiteArgs {
     /// Keep the serial numbers of entries that were added with them
     #[arg(long)]
     with_serial: bool,
+    /// Which samples the pages hold; with all of them a page has its plots, and half a megabyte
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "none")]
+    samples: Samples,
+    #[command(flatten)]
+    whose: Whose,
+    /// Only cards that meet these conditions
+    #[arg(value_name = "CONDITION")]
+    conditions: Vec<String>,
 }
 
 #[derive(Args)]
@@ -220,8 +254,8 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
         Command::Add(a) => add(&mut s, a),
         Command::List(a) => list(&mut s, &[], &a.part),
         Command::Search(a) => list(&mut s, &a.conditions, &a.part),
-        Command::Show(a) => show(&s.get(&a.id)?, a.json),
-        Command::Compare(a) if a.by.is_some() => by_lot(&mut s, &a.ids),
+        Command::Show(a) => show(&s.get(&a.id)?, &a.json),
+        Command::Compare(a) if a.by.is_some() => by_lot(&mut s, &a.ids, a.html.as_deref()),
         Command::Compare(a) => {
             let mut n = 0;
             let mut read = |words: &[String]| -> anyhow::Result<Vec<_>> {
@@ -249,13 +283,14 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
         }
         Command::Chart(a) => draw(&mut s, &a),
         Command::Export(a) => {
-            let (mut rows, _) = s.list(&a.conditions, None, false)?;
+            let (mut rows, _) = s.list(&a.whose.with(&a.conditions), None, false)?;
             if !a.with_serial {
                 // An entry without a name is called after its path.
                 rows.iter_mut().for_each(|r| r.name = privacy::mask(&r.name, &[]));
             }
             let text = match a.format {
                 Format::Csv => export::csv(&mut s, &rows, a.with_serial)?,
+                Format::Long => export::long(&mut s, &rows, a.with_serial)?,
                 Format::Jsonl => export::json_lines(&mut s, &rows, a.with_serial)?,
                 Format::Wiki => export::wiki(&mut s, &rows)?,
             };
@@ -263,7 +298,9 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Site(a) => {
-            let n = site::write(&mut s, &a.out, a.with_serial, &mut |id, e| eprintln!("nandscope: skipped {id}: {e}"))?;
+            let conditions = a.whose.with(&a.conditions);
+            let what = site::What { conditions: &conditions, with_serial: a.with_serial, samples: a.samples == Samples::All };
+            let n = site::write(&mut s, &a.out, &what, &mut |id, e| eprintln!("nandscope: skipped {id}: {e}"))?;
             say!("{n} cards in {}", a.out.join("index.html").display());
             Ok(ExitCode::SUCCESS)
         }

@@ -55,7 +55,7 @@ pub fn run(args: UndoArgs) -> anyhow::Result<ExitCode> {
             _ => undo(path, &options),
         };
         let code = done.unwrap_or_else(|e| {
-            eprintln!("error: {}", told(&e));
+            eprintln!("nandscope: {}", told(&e));
             match e.downcast_ref() {
                 Some(DeviceError::Refused(_)) => 4,
                 _ => 1,
@@ -89,7 +89,7 @@ fn undo(path: &Path, options: &RecoverOptions) -> anyhow::Result<u8> {
         say!("{why}");
     }
     for (i, line) in put_back.loss(MOST).iter().enumerate() {
-        eprintln!("{}{line}", if i == 0 { "error: " } else { "" });
+        eprintln!("{}{line}", if i == 0 { "nandscope: " } else { "" });
     }
     if let (false, Ok(id)) = (put_back.lost.is_empty(), id) {
         eprintln!("{}", give_up(path, &id));
@@ -97,7 +97,7 @@ fn undo(path: &Path, options: &RecoverOptions) -> anyhow::Result<u8> {
     }
     if let (State::Damaged(at), false) = (state, deleted) {
         eprintln!(
-            "error: {} is damaged from byte {at} on; what could be read of it is back, the rest is lost. The journal is kept",
+            "nandscope: {} is damaged from byte {at} on; what could be read of it is back, the rest is lost. The journal is kept",
             path.display()
         );
         return Ok(1);

@@ -24,6 +24,22 @@ pub enum Unit {
     Code,
 }
 
+impl Unit {
+    /// As a table for other programs names it.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Unit::Bytes => "B",
+            Unit::BytesPerSecond => "B/s",
+            Unit::Milliseconds => "ms",
+            Unit::Microseconds => "us",
+            Unit::Polls => "polls",
+            Unit::Count => "count",
+            Unit::Times => "times",
+            Unit::Code => "code",
+        }
+    }
+}
+
 /// For which values a sentence is true.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum When {

@@ -317,7 +317,10 @@ impl Pattern {
                     let suffix = if w.ends_with(|c: char| c.is_ascii_digit()) { " B" } else { "iB" };
                     p.size = parse_size(&format!("{w}{suffix}")).or_else(|| parse_size(w)).unwrap_or(0);
                     if p.size == 0 || !p.size.is_multiple_of(512) {
-                        return Err(format!("'{w}' in '{text}' is neither random, sequential, mixed, read, write nor a size in sectors"));
+                        let inside = if w == text { String::new() } else { format!(" in '{text}'") };
+                        return Err(format!(
+                            "'{w}'{inside} is neither random, sequential, mixed, read, write nor a size such as 4k (a multiple of 512 B)"
+                        ));
                     }
                 }
             }

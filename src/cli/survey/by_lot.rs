@@ -3,11 +3,12 @@
 use super::super::{UNDECIDED, width};
 use crate::compare::permutation;
 use crate::finding::Quantity;
-use crate::survey::{Row, Survey, chart};
+use crate::survey::{Row, Survey, chart, site};
 use crate::units::three;
 use anyhow::bail;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// A value of a card and how it is shown.
@@ -33,7 +34,7 @@ const DIFFERS: f64 = 0.05;
 ///
 /// # Errors
 /// No card of these has a lot.
-pub(super) fn by_lot(s: &mut Survey, conditions: &[String]) -> anyhow::Result<ExitCode> {
+pub(super) fn by_lot(s: &mut Survey, conditions: &[String], html: Option<&Path>) -> anyhow::Result<ExitCode> {
     let (rows, _) = s.list(conditions, None, false)?;
     let facts = s.facts()?;
     let mut lots: Vec<&str> = rows.iter().map(|r| r.lot.as_str()).filter(|l| !l.is_empty()).collect();
@@ -80,21 +81,47 @@ pub(super) fn by_lot(s: &mut Survey, conditions: &[String]) -> anyhow::Result<Ex
         differ |= cells.iter().any(|c| c.1);
         table.push((format!("{}{on}", o.name), cells.into_iter().map(|c| c.0).collect()));
     }
-    let mut out = std::io::stdout();
-    write!(out, "{}", columns(&table, width()))?;
+    let mut notes = vec![];
     if figures.is_empty() {
-        writeln!(out, "\nno figure that two lots have")?;
-        return Ok(ExitCode::from(UNDECIDED));
+        notes.push("no figure that two lots have".to_string());
+    } else {
+        notes.extend(hosts.first().filter(|_| hosts.len() == 1).map(|host| format!("rates: {host}")));
+        notes.push("medians (lowest to highest of the lot), and how many times that of the first lot".into());
+        if differ {
+            notes.push(format!("* differs from the first lot: p below {DIFFERS} (permutation test, each figure by itself)"));
+        }
     }
-    if let [host] = hosts[..] {
-        writeln!(out, "\nrates: {host}")?;
+    if let Some(to) = html {
+        let all = table.len();
+        let rates = all - sheet(&mut table);
+        if rates > 0 {
+            notes.push(format!("{rates} more rates: nandscope survey compare --by lot"));
+        }
+        if super::super::write_text(to, &site::lots(&table, &notes))? {
+            return Ok(ExitCode::SUCCESS);
+        }
+    } else {
+        let mut out = std::io::stdout();
+        writeln!(out, "{}", columns(&table, width()))?;
+        notes.iter().try_for_each(|n| writeln!(out, "{n}"))?;
+        if !figures.is_empty() {
+            writeln!(out, "two lots in full: nandscope survey compare lot={} --against lot=...", lots[0])?;
+        }
     }
-    writeln!(out, "\nmedians (lowest to highest of the lot), and how many times that of the first lot")?;
-    if differ {
-        writeln!(out, "* differs from the first lot: p below {DIFFERS} (permutation test, each figure by itself)")?;
+    Ok(if figures.is_empty() { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS })
+}
+
+/// Lines of a page of one sheet.
+const SHEET: usize = 40;
+
+/// Cuts the table to one sheet: of the lines past it those stay in which lots differ, as long as there is room. Returns its length.
+fn sheet(table: &mut Vec<(String, Vec<String>)>) -> usize {
+    let differs = |r: &(String, Vec<String>)| r.1.iter().any(|c| c.ends_with('*'));
+    while table.len() > SHEET {
+        let last = table.iter().rposition(|r| !differs(r)).unwrap_or(table.len() - 1);
+        table.remove(last);
     }
-    writeln!(out, "two lots in full: nandscope survey compare lot={} --against lot=...", lots[0])?;
-    Ok(ExitCode::SUCCESS)
+    table.len()
 }
 
 /// A rate is of its host as well as of the card.

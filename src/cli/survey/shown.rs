@@ -1,6 +1,7 @@
 //! What a survey shows on a terminal: lists, lots, charts, one record.
 
 use super::super::UNDECIDED;
+use super::super::args::Json;
 use super::{ChartArgs, Part};
 use crate::survey::record::Record;
 use crate::survey::{Row, Survey, chart};
@@ -13,36 +14,98 @@ use std::process::ExitCode;
 const PAGE: usize = 50;
 
 pub(super) fn list(s: &mut Survey, conditions: &[String], part: &Part) -> anyhow::Result<ExitCode> {
-    let most = part.limit.or((!part.all && !part.json).then_some(PAGE));
-    let (rows, count) = s.list(conditions, most, part.json)?;
+    let most = part.limit.or((!part.all && !part.json.asked()).then_some(PAGE));
+    let conditions = part.whose.with(conditions);
+    // One's own cards, then those that come with the program.
+    let mut of = |whose: &str, most: Option<usize>| s.list(&[&conditions[..], &[whose.to_string()]].concat(), most, part.json.asked());
+    let (own, own_count) = of("published=no", most)?;
+    let (published, published_count) = of("published=yes", most.map(|m| m.saturating_sub(own.len())))?;
+    let count = own_count + published_count;
+    if part.json.asked() {
+        let lines: String = own.iter().chain(&published).map(|r| format!("{}\n", as_json(r))).collect();
+        if part.json.put_text(&lines)? {
+            return Ok(if count == 0 { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS });
+        }
+    }
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    if part.json {
-        for r in &rows {
-            let v = serde_json::json!({ "id": r.id, "name": r.name, "maker": r.maker, "kind": r.kind, "capacity": r.capacity, "format": r.format,
-                "lot": r.lot, "host": r.host, "erase_block": r.erase_block, "open_aus_linear": r.open_linear, "open_aus_random": r.open_random, "summary": r.summary, "flags": r.flags,
-                "counterfeit": r.counterfeit, "real_capacity": r.real });
-            writeln!(out, "{v}")?;
-        }
-    } else {
-        writeln!(
-            out,
-            "{:<29}{:<34}{:<10}{:<10}{:<12}{:<13}{:<13}FROM",
-            "ID", "NAME", "SIZE", "REAL", "ERASE BLOCK", "OPEN LINEAR", "OPEN RANDOM"
-        )?;
-        for r in &rows {
-            line(&mut out, r)?;
-        }
-        let cards = if count == 1 { "card" } else { "cards" };
-        match count.saturating_sub(rows.len()) {
-            0 => writeln!(out, "{count} {cards}")?,
-            more => writeln!(out, "{} of {count} {cards}; {more} more with --all, or with --limit N", rows.len())?,
-        }
-        if conditions.iter().any(|c| crate::survey::of_benchmark(c)) {
-            hosts_of(&mut out, &rows)?;
-        }
+    write!(out, "{}", rows(&own, super::super::width()))?;
+    if !published.is_empty() {
+        writeln!(out, "{}Published, as the program knows them", if own.is_empty() { "" } else { "\n" })?;
+        write!(out, "{}", rows(&published, super::super::width()))?;
+    }
+    let cards = if count == 1 { "card" } else { "cards" };
+    let shown = own.len() + published.len();
+    match count.saturating_sub(shown) {
+        0 => writeln!(out, "{count} {cards}")?,
+        more => writeln!(out, "{shown} of {count} {cards}; {more} more with --all, or with --limit N")?,
+    }
+    if conditions.iter().any(|c| crate::survey::of_benchmark(c)) {
+        hosts_of(&mut out, &[own, published].concat())?;
     }
     out.flush()?;
     Ok(if count == 0 { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS })
+}
+
+fn as_json(r: &Row) -> serde_json::Value {
+    serde_json::json!({ "schema": "nandscope-survey-row/1", "id": r.id, "name": r.name, "maker": r.maker, "kind": r.kind,
+        "capacity": r.capacity, "format": r.format, "lot": r.lot, "price": r.price, "host": r.host, "erase_block": r.erase_block,
+        "open_aus_linear": r.open_linear, "open_aus_random": r.open_random, "summary": r.summary, "flags": r.flags,
+        "counterfeit": r.counterfeit, "real_capacity": r.real })
+}
+
+/// Columns of a list; the second, the name, takes the room that the others leave.
+const COLUMNS: [&str; 8] = ["ID", "NAME", "LOT", "PRICE", "SIZE", "ERASE BLOCK", "OPEN", "NOTE"];
+
+/// Characters of a name at least.
+const NAME: usize = 16;
+
+/// Rows as a table of this width: columns that none of the cards fills are left out, and a long name is cut.
+fn rows(all: &[Row], width: usize) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let cells: Vec<[String; 8]> = all.iter().map(line).collect();
+    let mut widths = [0; 8];
+    for (c, w) in widths.iter_mut().enumerate() {
+        *w = cells.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
+        *w = if *w == 0 { 0 } else { (*w).max(COLUMNS[c].len()) };
+    }
+    let others: usize = widths.iter().enumerate().filter(|(c, w)| *c != 1 && **w > 0).map(|(_, w)| w + 1).sum();
+    widths[1] = widths[1].min(width.saturating_sub(others).max(NAME));
+    let heads = COLUMNS.map(str::to_string);
+    let mut out = String::new();
+    for r in std::iter::once(&heads).chain(&cells) {
+        let text: Vec<String> = r.iter().zip(widths).filter(|(_, w)| *w > 0).map(|(t, w)| format!("{:<w$}", cut(t, w))).collect();
+        out += text.join(" ").trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+/// A size as on the box: `32.0 GB`.
+fn sold(bytes: u64) -> String {
+    crate::units::as_sold(bytes).split(" (").next().unwrap_or_default().to_string()
+}
+
+fn line(r: &Row) -> [String; 8] {
+    let fake = r.counterfeit == Some(true);
+    let note = match (fake, r.flags > 0, r.bare) {
+        (true, _, _) => r.real.map_or("COUNTERFEIT".into(), |real| format!("COUNTERFEIT: {}", sold(real))),
+        (_, true, _) => "flagged".into(),
+        (_, _, true) => "no figures".into(),
+        _ => String::new(),
+    };
+    let open = [&r.open_linear, &r.open_random].map(|t| if t.is_empty() { "-" } else { t.as_str() }).join("/");
+    [
+        r.id.clone(),
+        r.name.clone(),
+        r.lot.clone(),
+        r.price.clone(),
+        r.capacity.map_or(String::new(), sold),
+        r.erase_block.clone(),
+        if open == "-/-" { String::new() } else { open },
+        note,
+    ]
 }
 
 /// That a figure was measured on several hosts: it is of the host as well as of the card.
@@ -72,7 +135,7 @@ pub(super) fn draw(s: &mut Survey, a: &ChartArgs) -> anyhow::Result<ExitCode> {
     }
     let first = || keys.iter().find(|k| k.0.contains("write")).or(keys.first()).map(|k| k.0.clone());
     let Some(key) = a.figure.clone().or_else(first) else { bail!("no rate is known of three cards or more") };
-    let charts = chart::charts(s, &key, &a.conditions, a.host.as_deref())?;
+    let charts = chart::charts(s, &key, &a.whose.with(&a.conditions), a.host.as_deref())?;
     let drawn = charts.iter().filter(|c| !c.points.is_empty()).count();
     if let (Some(to), Some(c)) = (&a.svg, charts.first().filter(|c| !c.points.is_empty())) {
         let text = crate::report::svg::file(&c.figure());
@@ -151,34 +214,11 @@ fn cut(t: &str, n: usize) -> String {
     if t.chars().count() > n { format!("{}…", t.chars().take(n.max(1) - 1).collect::<String>()) } else { t.to_string() }
 }
 
-fn line(out: &mut impl Write, r: &Row) -> std::io::Result<()> {
-    let dash = |t: &str| if t.is_empty() { "-".to_string() } else { t.to_string() };
-    let size = r.capacity.map_or("-".into(), crate::report::terminal::size);
-    let real = r.real.map_or("-".into(), crate::report::terminal::size);
-    let flag = match (r.flags > 0, r.bare) {
-        _ if r.counterfeit == Some(true) => " (COUNTERFEIT)",
-        (true, _) => " (flagged)",
-        (false, true) => " (without figures)",
-        _ => "",
-    };
-    writeln!(
-        out,
-        "{:<29}{:<34}{size:<9} {real:<9} {:<12}{:<13}{:<13}{}{flag}",
-        r.id,
-        cut(&r.name, 32),
-        dash(&r.erase_block),
-        dash(&r.open_linear),
-        dash(&r.open_random),
-        r.format
-    )
-}
-
-pub(super) fn show(r: &Record, json: bool) -> anyhow::Result<ExitCode> {
-    let mut out = std::io::stdout();
-    if json {
-        writeln!(out, "{}", serde_json::to_string(r)?)?;
+pub(super) fn show(r: &Record, json: &Json) -> anyhow::Result<ExitCode> {
+    if json.put(r)? {
         return Ok(ExitCode::SUCCESS);
     }
+    let mut out = std::io::stdout();
     let (c, s) = (&r.card, &r.source);
     if let Some(c) = r.counterfeit() {
         writeln!(out, "{}: {}\n", c.word().to_uppercase(), c.sizes())?;

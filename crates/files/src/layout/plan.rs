@@ -61,6 +61,7 @@ impl FromStr for Profile {
                              or partitions of your own such as fat:512MiB,ext4";
                 let parts: Vec<&str> = s.split(',').collect();
                 let mut out = vec![];
+                let mut unsized_part = None;
                 for (i, part) in parts.iter().enumerate() {
                     let (name, size) = part.split_once(':').map_or((*part, None), |(n, s)| (n, Some(s)));
                     let fs = match name {
@@ -74,9 +75,12 @@ impl FromStr for Profile {
                     };
                     let size = size.map(str::parse::<Bytes>).transpose()?.map(|b| b.0);
                     if size.is_none() && i + 1 < parts.len() {
-                        return Err(format!("'{part}' needs a size; only the last partition may take what is left"));
+                        unsized_part = unsized_part.or(Some(*part));
                     }
                     out.push((fs, size));
+                }
+                if let Some(part) = unsized_part {
+                    return Err(format!("'{part}' needs a size; only the last partition may take what is left"));
                 }
                 if out.len() > 4 {
                     return Err("an MBR has four partitions".into());

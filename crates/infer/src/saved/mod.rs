@@ -164,7 +164,12 @@ impl Report {
     /// It is not JSON; a truncated one is named as such.
     pub fn value(text: &str, name: &str) -> Result<serde_json::Value, ReportError> {
         serde_json::from_str(text).map_err(|e| {
-            let why = if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() };
+            let begins = text.trim_start().is_empty() || text.trim_start().starts_with(['{', '[']);
+            let why = match (e.is_eof(), begins) {
+                (true, true) => format!("it ends too early ({e}), as if cut off"),
+                (_, true) => e.to_string(),
+                (_, false) => "it is no JSON".into(),
+            };
             ReportError::Format { path: name.into(), why }
         })
     }
@@ -206,6 +211,11 @@ impl Report {
         let mut text = serde_json::to_string(self).unwrap_or_default();
         text.push('\n');
         text
+    }
+
+    /// The same without the samples: what was found and concluded, in a fiftieth of the size. Nothing can be inferred again from it.
+    pub fn without_samples(&self) -> Report {
+        Report { runs: vec![], ..self.clone() }
     }
 
     /// The same without serial numbers, wherever they stand: for what is shared.

@@ -153,11 +153,12 @@ fn list(out: &mut String, title: &str, lines: &[String], d: Dress) {
     }
 }
 
-/// Exact sizes where they are round, two decimals elsewhere.
+/// Exact sizes where they are round, one or two decimals elsewhere; nothing above 1 MiB is in KiB.
 pub fn size(b: u64) -> String {
+    let round = if b >= GIB { GIB / 16 } else { MIB / 16 };
     match b {
         b if b < 10_000 => format!("{b} B"),
-        b if Bytes(b).to_string().len() <= 9 => Bytes(b).to_string(),
+        b if (b < MIB || b.is_multiple_of(round)) && Bytes(b).to_string().len() <= 9 => Bytes(b).to_string(),
         b if b < 1 << 20 => format!("{:.1} KiB", b as f64 / 1024.0),
         b if b < 1 << 30 => format!("{:.1} MiB", b as f64 / (1 << 20) as f64),
         b => format!("{:.2} GiB", b as f64 / (1 << 30) as f64),

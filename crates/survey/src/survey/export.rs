@@ -86,6 +86,81 @@ pub fn csv(s: &mut Survey, rows: &[Row], with_serial: bool) -> Result<String> {
     Ok(out)
 }
 
+/// One line a value: what it is of, its number, the ends of its interval, its unit. A column holds one kind of thing, as tables for statistics
+/// want it. Rates of benchmarks have their conditions; a choice has its word in `shown`.
+///
+/// # Errors
+/// The database, or a file that was damaged in the meantime.
+pub fn long(s: &mut Survey, rows: &[Row], with_serial: bool) -> Result<String> {
+    let mut out = String::from(
+        "id,name,maker,kind,lot,price,currency,host,simulated,seed,capacity_declared,counterfeit,quantity,conditions,value,low,high,unit,shown,confidence,state,reason\r\n",
+    );
+    for r in rows {
+        let kept = s.get(&r.id)?;
+        let e = if with_serial { kept } else { kept.shared() };
+        let text = |t: &Option<String>| t.clone().unwrap_or_default();
+        let (amount, code) = price::parse(&r.price).map_or((r.price.clone(), String::new()), |(v, c)| (v.to_string(), c));
+        let card: Vec<String> = [
+            r.id.clone(),
+            r.name.clone(),
+            r.maker.clone(),
+            r.kind.clone(),
+            r.lot.clone(),
+            amount,
+            code,
+            text(&e.source.host),
+            u8::from(e.source.simulated).to_string(),
+            e.source.seed.map_or(String::new(), |n| n.to_string()),
+            r.capacity.map_or(String::new(), |c| c.to_string()),
+            r.counterfeit.map_or("", |c| if c { "yes" } else { "no" }).to_string(),
+        ]
+        .map(|c| csv_cell(&c))
+        .into();
+        let mut put = |cells: [String; 10]| {
+            let cells = card.iter().cloned().chain(cells.map(|c| csv_cell(&c)));
+            let _ = write!(out, "{}\r\n", cells.collect::<Vec<_>>().join(","));
+        };
+        for f in &e.findings.0 {
+            let (value, state) = match (f.number(), f.at_least) {
+                (Some(v), _) => (Some(v), "decided"),
+                (None, Some(b)) => (Some(b.0), "at least"),
+                (None, None) => (None, "undecided"),
+            };
+            let number = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
+            put([
+                column(f.quantity).into(),
+                String::new(),
+                number(value),
+                number(f.interval.map(|i| i[0])),
+                number(f.interval.map(|i| i[1])),
+                f.quantity.row().unit.symbol().into(),
+                value.map_or(String::new(), |v| f.quantity.show(v)),
+                if value.is_some() { f.confidence.to_string() } else { String::new() },
+                state.into(),
+                if value.is_some() { String::new() } else { f.reason.clone().unwrap_or_default() },
+            ]);
+        }
+        for m in &e.metrics {
+            let (low, high) = m.passes.iter().fold((m.value, m.value), |(l, h), p| (l.min(*p), h.max(*p)));
+            let state = if e.flagged(m) && !e.flags.is_empty() { "flagged" } else { "measured" };
+            let none = String::new;
+            put([
+                m.name.clone(),
+                m.conditions.clone(),
+                m.value.to_string(),
+                low.to_string(),
+                high.to_string(),
+                m.unit.clone(),
+                none(),
+                none(),
+                state.into(),
+                none(),
+            ]);
+        }
+    }
+    Ok(out)
+}
+
 /// The name of a quantity's column: the size that was found stands beside the one that is declared.
 fn column(q: Quantity) -> &'static str {
     if q == Quantity::Capacity { "capacity_found" } else { q.key() }

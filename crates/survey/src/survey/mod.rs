@@ -99,6 +99,8 @@ pub struct Row {
     pub summary: String,
     pub flags: i64,
     pub lot: String,
+    /// Amount and currency; empty where nobody said.
+    pub price: String,
     /// One name for each host; empty where nobody said.
     pub host: String,
     /// Neither a finding nor a figure: only what the notes say.
@@ -285,7 +287,7 @@ impl Survey {
             let rows = s.db.words(&format!(
                 "SELECT id, name, COALESCE(maker, ''), COALESCE(kind, ''), capacity, format, {summary}, flags,
                     COALESCE(erase_block, ''), COALESCE(open_linear, ''), COALESCE(open_random, ''), COALESCE(lot, ''),
-                    COALESCE(host_class, ''), CASE WHEN summary = '' THEN 1 ELSE 0 END, real_capacity, counterfeit
+                    COALESCE(host_class, ''), CASE WHEN summary = '' THEN 1 ELSE 0 END, real_capacity, counterfeit, COALESCE(price, '')
                  FROM cards WHERE {sql} ORDER BY {order}{limit}"
             ));
             let rows: Vec<Row> = s.db.query(&rows, &values)?.into_iter().map(row).collect();
@@ -456,6 +458,7 @@ fn row(r: Vec<Val>) -> Row {
         lot: r[11].text(),
         host: r[12].text(),
         bare: r[13].int() == Some(1),
+        price: r[16].text(),
     }
 }
 

@@ -76,6 +76,13 @@ pub fn parse(word: &str) -> Result<Condition, String> {
             _ => Err(format!("'{word}': counterfeit is yes, no or unknown; use = or !=")),
         };
     }
+    if key == "published" {
+        return match (op, wanted) {
+            ("=", "yes") | ("!=", "no") => Ok(Condition::new("format = 'published'", vec![])),
+            ("=", "no") | ("!=", "yes") => Ok(Condition::new("format != 'published'", vec![])),
+            _ => Err(format!("'{word}': published is yes or no; use =")),
+        };
+    }
     let real = matches!(key.as_str(), "capacity_found" | "real_capacity");
     // What a card declares and what was found have a name each; the short one is what it declares.
     let (key, declared) = match key.as_str() {
@@ -87,12 +94,14 @@ pub fn parse(word: &str) -> Result<Condition, String> {
     // A figure of a benchmark is named as `survey show` prints it: record-write-100-b-records.
     if !quantity && !declared && !key.contains('_') && key != "flags" {
         let names: Vec<&str> = Quantity::ALL.iter().map(|q| q.key()).filter(|k| *k != "capacity").collect();
-        let meant =
-            nearest(&key, names.iter().chain(&TEXTS).chain(&["capacity", "flags", "price", "counterfeit", "real_capacity"]).copied());
+        let meant = nearest(
+            &key,
+            names.iter().chain(&TEXTS).chain(&["capacity", "flags", "price", "counterfeit", "published", "real_capacity"]).copied(),
+        );
         return Err(match meant {
             Some(m) => format!("'{word}': there is no '{key}'; did you mean {m}?"),
             None => format!(
-                "'{word}': there is no '{key}'; there are {}, capacity (declared), real_capacity, counterfeit, price, flags, {}",
+                "'{word}': there is no '{key}'; there are {}, capacity (declared), real_capacity, counterfeit, published, price, flags, {}",
                 TEXTS.join(", "),
                 names.join(", ")
             ),

@@ -5,9 +5,8 @@ use super::record::Record;
 use super::{Result, Row, Survey, SurveyError, io};
 use crate::report::html::{self, STYLE};
 use crate::report::svg;
-use crate::report::terminal::size;
 use crate::report::words::{GLOSSARY, grade};
-use crate::units::{date_text, three};
+use crate::units::{as_sold, date_text, three};
 use maud::{Markup, PreEscaped, html as markup};
 use std::path::Path;
 
@@ -15,22 +14,34 @@ const SEARCH: &str = include_str!("site.js");
 /// Charts on the first page.
 const CHARTS: usize = 3;
 
+/// What goes into a site.
+#[derive(Default)]
+pub struct What<'a> {
+    /// Only cards that meet these.
+    pub conditions: &'a [String],
+    pub with_serial: bool,
+    /// Each page holds all accesses and their plots: half a megabyte a card instead of some ten kilobytes.
+    pub samples: bool,
+}
+
 /// Writes the site; returns how many cards have a page. Pages that are there already are overwritten, other files are left alone.
 ///
 /// # Errors
 /// A page cannot be written, or the database fails. A damaged entry is skipped and told to `skipped`.
-pub fn write(s: &mut Survey, out: &Path, with_serial: bool, skipped: &mut dyn FnMut(&str, &SurveyError)) -> Result<usize> {
+pub fn write(s: &mut Survey, out: &Path, what: &What, skipped: &mut dyn FnMut(&str, &SurveyError)) -> Result<usize> {
     let cards = out.join("cards");
     io(&cards, std::fs::create_dir_all(&cards))?;
-    let (rows, _) = s.list(&[], None, true)?;
+    // Cards of one's own stand before those that come with the program.
+    let (mut rows, _) = s.list(what.conditions, None, true)?;
+    rows.sort_by_key(|r| r.format == "published");
     let mut kept = vec![];
     for mut row in rows {
         match s.get(&row.id) {
             Ok(r) => {
-                let r = if with_serial { r } else { r.shared() };
+                let r = if what.with_serial { r } else { r.shared() };
                 row.name.clone_from(&r.card.name);
                 let path = cards.join(format!("{}.html", r.id));
-                io(&path, crate::saved::put(&path, &page(&r)))?;
+                io(&path, crate::saved::put(&path, &page(&r, what.samples)))?;
                 kept.push(row);
             }
             Err(e) => skipped(&row.id, &e),
@@ -38,7 +49,7 @@ pub fn write(s: &mut Survey, out: &Path, with_serial: bool, skipped: &mut dyn Fn
     }
     let mut charts = vec![];
     for (key, _) in chart::keys(s)?.into_iter().filter(|k| k.0.contains("write")).take(CHARTS) {
-        charts.extend(chart::charts(s, &key, &[], None)?.into_iter().filter(|c| c.points.len() >= 3).take(CHARTS));
+        charts.extend(chart::charts(s, &key, what.conditions, None)?.into_iter().filter(|c| c.points.len() >= 3).take(CHARTS));
     }
     let path = out.join("index.html");
     io(&path, crate::saved::put(&path, &index(&kept, &charts)))?;
@@ -62,13 +73,14 @@ fn index(rows: &[Row], charts: &[Chart]) -> String {
             }
             div.scroll role="region" tabindex="0" aria-label="Cards" {
                 table id="cards" {
-                    caption { "All cards by name" }
+                    caption { "All cards by name, published ones last" }
                     thead { tr {
-                        @for h in ["Card", "Maker", "Size", "Erase block", "Open, sequential", "Open, random", "From"] { th scope="col" { (h) } }
+                        @for h in ["Card", "Lot", "Price", "Maker", "Size", "Erase block", "Open, sequential", "Open, random", "From"] { th scope="col" { (h) } }
                     } }
                     tbody { @for r in rows { tr data-words=(words(r)) {
                         th scope="row" { a href=(format!("cards/{}.html", r.id)) { (r.name) } }
-                        td { (dash(&r.maker)) } td { (r.capacity.map_or("-".into(), size)) @if let Some(real) = r.real.filter(|_| r.counterfeit == Some(true)) { " " span.poor { "counterfeit: reports " (r.capacity.map_or("-".into(), size)) ", holds " (size(real)) } } }
+                        td { (dash(&r.lot)) } td { (dash(&r.price)) }
+                        td { (dash(&r.maker)) } td { (r.capacity.map_or("-".into(), as_sold)) @if let Some(real) = r.real.filter(|_| r.counterfeit == Some(true)) { " " span.poor { "counterfeit: holds " (as_sold(real)) } } }
                         td { (dash(&r.erase_block)) } td { (dash(&r.open_linear)) } td { (dash(&r.open_random)) }
                         td { (r.format) @if r.flags > 0 { " " span.care { "flagged" } } }
                     } } }
@@ -114,7 +126,7 @@ fn drawn(c: &Chart, id: &str) -> Markup {
 
 fn words(r: &Row) -> String {
     let real = if r.counterfeit == Some(true) { "counterfeit" } else { "" };
-    format!("{} {} {} {} {} {} {} {real}", r.name, r.maker, r.kind, r.id, r.format, r.erase_block, r.summary).to_lowercase()
+    format!("{} {} {} {} {} {} {} {} {real}", r.name, r.lot, r.maker, r.kind, r.id, r.format, r.erase_block, r.summary).to_lowercase()
 }
 
 fn dash(t: &str) -> &str {
@@ -133,20 +145,15 @@ fn first(text: &str) -> (&str, usize) {
     }
 }
 
-/// The page of a card: the report where there is one, else its figures.
-fn page(r: &Record) -> String {
-    let back = "<p><a href=\"../index.html\">All cards</a></p>";
-    if let Some(report) = r.report() {
-        return html::page(&report).replacen("<header>", &format!("<header>{back}"), 1);
-    }
-    let c = &r.card;
-    let s = &r.source;
-    let facts: Vec<(&str, String)> = [
+/// What is known of a card beside its figures, and where it is from.
+fn facts(r: &Record) -> Vec<(&'static str, String)> {
+    let (c, s) = (&r.card, &r.source);
+    [
         ("maker", c.maker.clone()),
         ("part number", c.part.clone()),
         ("identity numbers", c.ids.clone()),
         ("kind", c.kind.clone()),
-        ("size", c.capacity.map(size)),
+        ("size", c.capacity.map(as_sold)),
         ("made", c.made.clone()),
         ("price", c.price.clone()),
         ("lot", c.lot.clone()),
@@ -158,14 +165,55 @@ fn page(r: &Record) -> String {
     ]
     .into_iter()
     .filter_map(|(k, v)| Some((k, v?)))
-    .collect();
-    let body: Markup = markup! {
-        header { (PreEscaped(back)) h1 { (c.name) } p.muted { (s.format) } }
+    .collect()
+}
+
+fn source(r: &Record, facts: &[(&str, String)]) -> Markup {
+    markup! {
+        section aria-labelledby="card" {
+            h2 id="card" { "Card and source" }
+            dl { @for (k, v) in facts { dt { (k) } dd { (v) } } @if let Some(u) = &r.source.url { dt { "address" } dd { (u) } } }
+            @if r.report().is_some() && !r.notes.is_empty() { ul { @for n in &r.notes { li { (n) } } } }
+        }
+    }
+}
+
+/// Lots side by side on one sheet: `table` has the names of the lots in its first line.
+pub fn lots(table: &[(String, Vec<String>)], notes: &[String]) -> String {
+    let Some(((_, names), lines)) = table.split_first().map(|(h, l)| (h.clone(), l)) else { return String::new() };
+    let fake = |line: &str, cell: &str| line == "counterfeit" && !cell.starts_with("0 of") && cell != "not tested";
+    let body = markup! {
+        header { p.tool { "nandscope survey" } h1 { "Lots side by side" } }
         main {
-            section aria-labelledby="card" {
-                h2 id="card" { "Card and source" }
-                dl { @for (k, v) in &facts { dt { (k) } dd { (v) } } @if let Some(u) = &s.url { dt { "address" } dd { (u) } } }
-            }
+            div.scroll role="region" tabindex="0" aria-label="Lots" { table {
+                caption { "Medians, with the lowest and the highest of the lot where they differ" }
+                thead { tr { th scope="col" { "What" } @for n in &names { th scope="col" { (n) } } } }
+                tbody { @for (name, cells) in lines { tr {
+                    th scope="row" { (name) }
+                    @for c in cells { td { @if fake(name, c) { span.poor { (c) } } @else if c.ends_with('*') { span.care { (c) } } @else { (c) } } }
+                } } }
+            } }
+            ul { @for n in notes { li { (n) } } }
+        }
+    };
+    let denser = "@media print{body{font-size:9pt;line-height:1.25}table{break-inside:auto}tr{break-inside:avoid}th,td{padding:.1em .4em}}";
+    html::shell("Lots side by side", &format!("{STYLE}{denser}"), &body)
+}
+
+/// The page of a card: the report where there is one, else its figures.
+fn page(r: &Record, samples: bool) -> String {
+    let back = "<p><a href=\"../index.html\">All cards</a></p>";
+    let facts = facts(r);
+    if let Some(report) = r.report() {
+        let report = if samples { report } else { report.without_samples() };
+        let card = source(r, &facts).into_string();
+        return html::page(&report).replacen("<header>", &format!("<header>{back}"), 1).replacen("</main>", &format!("{card}</main>"), 1);
+    }
+    let c = &r.card;
+    let body: Markup = markup! {
+        header { (PreEscaped(back)) h1 { (c.name) } p.muted { (r.source.format) } }
+        main {
+            (source(r, &facts))
             @if !r.findings.0.is_empty() {
                 section aria-labelledby="found" {
                     h2 id="found" { "Found" }

@@ -4,6 +4,7 @@ use crate::infer::stats::{mad, median};
 use crate::samples::import::{OpenTest, Tables};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// Rows of one table differ from run to run by this much without any cause; stalls by more, but in single rows.
 const ROW: f64 = 0.1;
@@ -27,15 +28,17 @@ pub struct Sides {
 /// Every pair of tables that differ in nothing but a setting named between them.
 pub fn sides(tables: &Tables) -> Vec<Sides> {
     let mut out = vec![];
-    for (i, b) in tables.open.iter().enumerate() {
-        // The nearest one before it under another setting.
-        let twin = |a: &&OpenTest| {
-            let same = (a.n, a.random, a.erase_size, a.place.file) == (b.n, b.random, b.erase_size, b.place.file);
-            same && a.n.is_some() && a.setting != b.setting
+    // Of each test the last table, and the nearest one before it under another setting.
+    let mut before: HashMap<_, (&OpenTest, Option<&OpenTest>)> = HashMap::new();
+    for b in tables.open.iter().filter(|b| b.n.is_some()) {
+        let test = (b.n, b.random, b.erase_size, b.place.file);
+        let twin = match before.get(&test) {
+            Some((last, _)) if last.setting != b.setting => Some(*last),
+            Some((_, other)) => *other,
+            None => None,
         };
-        if let Some(a) = tables.open[..i].iter().rev().find(twin) {
-            out.extend(compare(tables, a, b));
-        }
+        out.extend(twin.and_then(|a| compare(tables, a, b)));
+        before.insert(test, (b, twin));
     }
     out
 }

@@ -51,7 +51,7 @@ pub fn page_with(r: &Report, lab: Option<&Lab>, profiles: &[Profile]) -> String 
             (sections::head(r, &title))
             nav aria-label="On this page" {
                 ul {
-                    @for (id, text) in sections::CONTENTS {
+                    @for (id, text) in sections::CONTENTS.into_iter().filter(|c| !r.runs.is_empty() || !["stalls", "numbers"].contains(&c.0)) {
                         @if id == "commands" && lab.is_some() { li { a href="#fragmentation" { "Fragmentation" } } }
                         li { a href=(format!("#{id}")) { (text) } }
                     }
@@ -62,18 +62,41 @@ pub fn page_with(r: &Report, lab: Option<&Lab>, profiles: &[Profile]) -> String 
                 (sections::advice(r))
                 (sections::verdicts(r, &plots))
                 (sections::declared(r))
-                (sections::stalls(r, &plots))
+                @if !r.runs.is_empty() { (sections::stalls(r, &plots)) }
                 @if let Some(lab) = lab { (fragmentation::section(lab, profiles, &charts)) }
                 (sections::commands(r))
-                (sections::raw(r, &plots, &conditions, [left, *runs]))
+                @if !r.runs.is_empty() { (sections::raw(r, &plots, &conditions, [left, *runs])) }
                 (sections::glossary())
             }
             (sections::foot(r, whole.as_deref(), findings.as_deref()))
-            (scripts(&[plots, charts].concat(), lab))
+            // A page without plots needs no script.
+            @if !plots.is_empty() || lab.is_some() { (scripts(&[plots, charts].concat(), lab)) }
         };
-        shell(&title, &style(), &body)
+        let style = if figures.is_empty() { STYLE.to_string() } else { style() };
+        shell(&title, &style, &body)
     })
 }
+
+/// The answer alone, for two printed sheets: no plots, no samples, no glossary.
+pub fn brief(r: &Report) -> String {
+    let (r, _) = &bound::report(&r.without_samples());
+    let title = sections::name(r);
+    let body = html! {
+        (sections::head(r, &title))
+        main id="main" {
+            (sections::advice(r))
+            (sections::uses(r))
+            (sections::table(r, false))
+            @if !r.declared.is_null() { (sections::declared(r)) }
+        }
+        (sections::foot(r, None, None))
+    };
+    shell(&title, &format!("{STYLE}{BRIEF}"), &body)
+}
+
+/// Denser, where it is printed.
+const BRIEF: &str =
+    "@media print{body{font-size:9.5pt;line-height:1.3}table{break-inside:auto}tr{break-inside:avoid}th,td{padding:.15em .5em}}";
 
 fn style() -> String {
     format!("{STYLE}{UPLOT_STYLE}")

@@ -103,10 +103,41 @@ pub fn scroll(label: &str, table: &Markup) -> Markup {
     html! { div.scroll role="region" tabindex="0" aria-label=(label) { (table) } }
 }
 
-pub fn verdicts(r: &Report, plots: &[Plot]) -> Markup {
-    let order = |f: &&Finding| !decided(f);
+/// Findings, the decided ones first.
+fn in_order(r: &Report) -> Vec<&Finding> {
     let mut all: Vec<&Finding> = r.findings.0.iter().collect();
-    all.sort_by_key(order);
+    all.sort_by_key(|f| !decided(f));
+    all
+}
+
+/// The findings as a table; `linked` to what is said of each further down, else with the reason where one is undecided.
+pub fn table(r: &Report, linked: bool) -> Markup {
+    let all = in_order(r);
+    let at = |f: &Finding| format!("#f-{}", f.quantity.key());
+    let rows = html! {
+        table.stack {
+            caption { "What was found, how sure it is, and what else it could be" }
+            thead { tr { th scope="col" { "What" } th scope="col" { "Found" } th scope="col" { "Confidence" } th scope="col" { "Runner-up or interval" } } }
+            tbody { @for f in &all { tr {
+                th scope="row" { @if linked { a href=(at(f)) { (f.quantity.title()) } } @else { (f.quantity.title()) } }
+                td.value { (value(f)) }
+                td.conf { (confidence(f)) }
+                td {
+                    @if decided(f) { (runner_up(f)) }
+                    @else if linked { a href=(at(f)) aria-label=(format!("why {} is undecided", f.quantity.title())) { "why" } }
+                    @else { (f.reason.as_deref().unwrap_or_default()) }
+                }
+            } } }
+        }
+    };
+    html! {
+        @if linked { (scroll("Findings", &rows)) }
+        @else { section aria-labelledby="verdicts" { h2 id="verdicts" { "Findings" } @if all.is_empty() { p { "Nothing was measured." } } @else { (scroll("Findings", &rows)) } } }
+    }
+}
+
+pub fn verdicts(r: &Report, plots: &[Plot]) -> Markup {
+    let all = in_order(r);
     // A plot stands with the first finding that rests on it.
     let mut shown: Vec<&str> = vec![];
     let mut own = |f: &Finding| -> [Vec<&Plot>; 2] {
@@ -121,18 +152,7 @@ pub fn verdicts(r: &Report, plots: &[Plot]) -> Markup {
         section aria-labelledby="verdicts" {
             h2 id="verdicts" { "Findings" }
             @if all.is_empty() { p { "Nothing was measured." } } @else {
-                (scroll("Findings", &html! {
-                    table.stack {
-                        caption { "What was found, how sure it is, and what else it could be" }
-                        thead { tr { th scope="col" { "What" } th scope="col" { "Found" } th scope="col" { "Confidence" } th scope="col" { "Runner-up or interval" } } }
-                        tbody { @for f in &all { tr {
-                            th scope="row" { a href=(format!("#f-{}", f.quantity.key())) { (f.quantity.title()) } }
-                            td.value { (value(f)) }
-                            td.conf { (confidence(f)) }
-                            td { @if decided(f) { (runner_up(f)) } @else { a href=(format!("#f-{}", f.quantity.key())) aria-label=(format!("why {} is undecided", f.quantity.title())) { "why" } } }
-                        } } }
-                    }
-                }))
+                (table(r, true))
                 div.cards {
                     @for a in &articles { (a) }
                     @if !rest.is_empty() { article { h3 { "Also measured" } @for p in &rest { (figure(p)) } } }
