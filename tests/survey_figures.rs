@@ -375,7 +375,7 @@ fn misspelt_names_are_errors() {
     // C9: cards of which only words are known.
     for maker in ["pqi", "panasonic", "toshiba"] {
         let (code, out, _) = lab.survey(&["search", maker, "chan"]);
-        assert!(code == 0 && out.contains("(without figures)") && out.contains("1 card"), "{out}");
+        assert!(code == 0 && out.contains("no figures") && out.contains("1 card"), "{out}");
         let shown = lab.survey(&["show", &format!("ref-chan-{maker}-sdc")]).1;
         assert!(shown.contains("no figures in the source"), "{shown}");
     }
@@ -463,6 +463,19 @@ fn lots_at_a_glance() {
     assert!(two.contains("first   3 cards") && two.contains("second  3 cards") && two.contains("2.01"), "{two}");
 }
 
+/// The cells of a line of CSV.
+fn cells(line: &str) -> Vec<String> {
+    let (mut out, mut quoted) = (vec![String::new()], false);
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => out.push(String::new()),
+            c => out.last_mut().unwrap().push(c),
+        }
+    }
+    out
+}
+
 /// Two lots of a genuine card and of a counterfeit, probed.
 fn two_lots(lab: &Lab) {
     for (card, lot) in [("usb-stick", "A"), ("fake-wrap-32gb", "B")] {
@@ -500,17 +513,19 @@ fn lists_tables_and_sites_of_lots() {
     assert_eq!(lab.survey(&["search", "published=maybe"]).0, 1);
 
     let (_, long, _) = lab.survey(&["export", "--format", "long", "--no-published"]);
-    let rows: Vec<Vec<&str>> = long.lines().map(|l| l.split(',').collect()).collect();
-    let column = |name: &str| rows[0].iter().position(|c| *c == name).unwrap();
+    let rows: Vec<Vec<String>> = long.lines().map(cells).collect();
+    let column = |name: &str| rows[0].iter().position(|c| c == name).unwrap();
     let mut names = rows[0].clone();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), rows[0].len(), "{:?}", rows[0]);
-    let of = |lot: &str, what: &str| -> Vec<Vec<&str>> {
-        rows.iter().filter(|r| r.get(column("quantity")) == Some(&what) && r[column("lot")] == lot).cloned().collect()
+    let of = |lot: &str, what: &str| -> Vec<&Vec<String>> {
+        rows.iter().filter(|r| r[column("quantity")] == what && r[column("lot")] == lot).collect()
     };
-    for r in of("B", "capacity_found") {
-        assert_eq!((r[column("value")], r[column("unit")], r[column("counterfeit")]), ("4294967296", "B", "yes"), "{r:?}");
+    let fakes = of("B", "capacity_found");
+    assert_eq!(fakes.len(), 2);
+    for r in fakes {
+        assert_eq!(["value", "unit", "counterfeit"].map(|c| r[column(c)].as_str()), ["4294967296", "B", "yes"], "{r:?}");
     }
     let merges = of("A", "close_cost_ms");
     assert_eq!(merges.len(), 2);

@@ -80,7 +80,7 @@ const EXAMPLES: [(&str, &[&str]); 30] = [
     ("cards", &["nandscope cards", "nandscope cards show toshiba-emmc", "nandscope cards check my.toml"]),
     ("identify", &["nandscope identify /dev/mmcblk0"]),
     ("quirk", &["nandscope quirk card.json"]),
-    ("format", &["nandscope format /dev/mmcblk0 --report card.json --dry-run", "nandscope format /dev/mmcblk0 --consent ID"]),
+    ("format", &["nandscope format /dev/mmcblk0 --dry-run", "nandscope format /dev/mmcblk0 --consent ID"]),
     ("erase", &["nandscope erase /dev/mmcblk0 --dry-run", "nandscope erase /dev/mmcblk0 --how discard --consent ID"]),
     ("frag", &["nandscope frag sim:cf-256mb", "nandscope frag sim:cf-256mb --json frag.json"]),
     ("age", &["nandscope age sim:cf-256mb --passes 20"]),

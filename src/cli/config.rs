@@ -111,7 +111,10 @@ fn fits(command: &clap::Command, name: &str, key: &str, text: &str) -> Result<()
     if !arg.get_action().takes_values() {
         return if text == "true" || text == "false" { Ok(()) } else { Err(format!("{key} = {text} in [{name}]: it is true or false")) };
     }
-    let alone = clap::Command::new("one").no_binary_name(true).arg(arg.clone().required(false).global(false));
+    // Alone: what it goes with or contradicts is another matter.
+    let key: &'static str = key.to_string().leak();
+    let tried = clap::Arg::new(key).long(key).value_name("VALUE").value_parser(arg.get_value_parser().clone());
+    let alone = clap::Command::new("one").no_binary_name(true).arg(tried);
     match alone.try_get_matches_from([format!("--{key}={text}")]) {
         Err(e) if matches!(e.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) => {
             let all = e.to_string();
@@ -131,12 +134,13 @@ mod tests {
         let time = || Arg::new("time").long("time").value_parser(crate::units::parse_duration);
         let details = Arg::new("details").long("details").action(ArgAction::SetTrue).conflicts_with("quiet");
         let quiet = || Arg::new("quiet").long("quiet").short('q').action(ArgAction::SetTrue);
-        let dir = Arg::new("dir").long("dir").global(true);
+        let dir = Arg::new("dir").long("dir").global(true).conflicts_with("db");
+        let db = Arg::new("db").long("db").global(true);
         let list = clap::Command::new("list").arg(Arg::new("limit").long("limit"));
         clap::Command::new("x")
             .subcommand(clap::Command::new("probe").arg(time()).arg(details).arg(quiet()).arg(Arg::new("consent").long("consent")))
             .subcommand(clap::Command::new("ab").arg(time()).arg(quiet()))
-            .subcommand(clap::Command::new("survey").arg(dir).subcommand(list))
+            .subcommand(clap::Command::new("survey").arg(dir).arg(db).subcommand(list))
     }
 
     fn given(text: &str, words: &[&str], key: &str) -> String {
@@ -167,7 +171,7 @@ mod tests {
             ("tmie = '2m'", "a command has no option 'tmie'; did you mean time?"),
             ("[prob]\n", "there is no command 'prob'; did you mean probe?"),
             ("[probe]\nlimit = 3", "probe has no option 'limit'"),
-            ("[probe]\ntime = 'soon'", "[probe] invalid value 'soon' for '--time <time>'"),
+            ("[probe]\ntime = 'soon'", "[probe] invalid value 'soon' for '--time <VALUE>'"),
             ("[probe]\ndetails = 'x'", "it is true or false"),
             ("[probe]\nconsent = '1'", "'consent' is given each time"),
             ("[probe]\ntime = [1]", "neither a text"),

@@ -54,10 +54,10 @@ fn as_json(r: &Row) -> serde_json::Value {
 }
 
 /// Columns of a list; the second, the name, takes the room that the others leave.
-const COLUMNS: [&str; 8] = ["ID", "NAME", "LOT", "PRICE", "SIZE", "ERASE BLOCK", "OPEN", "NOTE"];
+const COLUMNS: [&str; 8] = ["ID", "NAME", "LOT", "PRICE", "SIZE", "ERASE", "OPEN", "NOTE"];
 
 /// Characters of a name at least.
-const NAME: usize = 16;
+const NAME: usize = 14;
 
 /// Rows as a table of this width: columns that none of the cards fills are left out, and a long name is cut.
 fn rows(all: &[Row], width: usize) -> String {
