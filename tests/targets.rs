@@ -29,7 +29,8 @@ const COMMANDS: [&[&str]; 20] = [
 /// As `map`: takes a target and a plan.
 const AGE: &[&str] = &["age", "{}", "-q"];
 /// Take none.
-const OTHERS: [&str; 12] = ["twin", "life", "list", "infer", "quirk", "report", "undo", "compare", "survey", "completions", "man", "help"];
+const OTHERS: [&str; 13] =
+    ["twin", "sweep", "life", "list", "infer", "quirk", "report", "undo", "compare", "survey", "completions", "man", "help"];
 
 fn run(dir: &Path, args: &[&str], target: &str) -> Output {
     let args = args.iter().map(|a| a.replace("{}", target));

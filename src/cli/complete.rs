@@ -55,7 +55,7 @@ const ENDS: &str = ".SH \"EXIT STATUS\"
 ";
 
 /// What is tried first with a command.
-const EXAMPLES: [(&str, &[&str]); 30] = [
+const EXAMPLES: [(&str, &[&str]); 31] = [
     ("check", &["nandscope check /dev/mmcblk0", "nandscope check /dev/mmcblk0 --write --consent ID", "nandscope check sim:fake-wrap-32gb"]),
     (
         "probe",
@@ -91,6 +91,7 @@ const EXAMPLES: [(&str, &[&str]); 30] = [
     ("replay", &["nandscope replay log.iolog sim:toshiba-emmc"]),
     ("undo", &["nandscope undo --list", "nandscope undo"]),
     ("compare", &["nandscope compare a.json b.json", "nandscope compare a1.json a2.json --against b1.json b2.json"]),
+    ("sweep", &["nandscope sweep plan.toml -o results --shard 1/2", "nandscope sweep merge results"]),
     ("completions", &["nandscope completions bash > /etc/bash_completion.d/nandscope"]),
     ("man", &["nandscope man probe | man -l -", "nandscope man --dir /usr/local/share/man/man1"]),
 ];
