@@ -356,3 +356,31 @@ fn a_file_is_whole_or_not_there() {
     let (_, why, code) = nandscope(dir.path(), &["check", "sim:toshiba-emmc", "--format", "yaml"]);
     assert!(code == 2 && why.contains("jsonl") && why.contains("lava-results"), "{why}");
 }
+
+/// The example reads the lines of several cards with pandas and with DuckDB, and both say what the reports do.
+#[test]
+fn tables_are_read_by_pandas_and_duckdb() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut lines, mut want) = (String::new(), vec![]);
+    for card in ["sim:flashbench-readme", "sim:toshiba-emmc"] {
+        let (text, _, _) = nandscope(dir.path(), &["run", "read-boundary", card, "-q", "--format", "jsonl"]);
+        let facts = text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap());
+        for f in facts.filter(|f| f["name"] == "erase_block") {
+            let (value, confidence) = (f["value"].as_f64().unwrap(), f["confidence"].as_f64().unwrap());
+            want.push(format!("{}  {value} bytes  {confidence:.2}", f["card"].as_str().unwrap()));
+        }
+        lines += &text;
+    }
+    assert_eq!(want.len(), 2);
+    std::fs::write(dir.path().join("facts.jsonl"), lines).unwrap();
+    for tool in ["pandas", "duckdb"] {
+        let there = Command::new("python3").args(["-c", &format!("import {tool}")]).stderr(Stdio::null()).status();
+        if !there.is_ok_and(|s| s.success()) {
+            skip::skipped("facts as a table", &format!("{tool} is not installed"));
+            continue;
+        }
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/facts.py");
+        let done = Command::new("python3").args([script, tool, "facts.jsonl"]).current_dir(dir.path()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&done.stdout).lines().collect::<Vec<_>>(), want, "{tool}: {done:?}");
+    }
+}
