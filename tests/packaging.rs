@@ -52,4 +52,36 @@ fn the_debian_package_is_whole() {
         let text = std::fs::read_to_string(root.join(file)).unwrap();
         assert!(text.contains(knows), "{file}");
     }
+    in_a_root_of_its_own(&root, &installed);
+}
+
+/// With nothing on the disk but the package and the C library it names, the program works: there is no toolchain, no shell.
+fn in_a_root_of_its_own(root: &Path, installed: &str) {
+    // Only root may change the root of a process.
+    if ran("id", &["-u"]).trim() != "0" {
+        return skip::skipped("the package in a root of its own", "it needs root");
+    }
+    let libraries = ran("ldd", &[installed]);
+    for library in libraries.split_whitespace().filter(|w| w.starts_with('/')) {
+        let to = root.join(library.trim_start_matches('/'));
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(library, to).unwrap();
+    }
+    let inside = |args: &[&str]| {
+        let root = root.to_str().unwrap();
+        ran("chroot", &[&[root, "/usr/bin/nandscope"], args].concat())
+    };
+    assert!(!root.join("bin/sh").exists());
+    assert_eq!(inside(&["probe", "sim:toshiba-emmc", "--read-only", "--only", "erase_block"]).trim(), "4194304");
+    assert!(inside(&["check", "sim:toshiba-emmc", "--quick"]).contains("This card is fine"));
+    assert!(inside(&["man", "probe"]).contains(".SH EXAMPLES"));
+}
+
+/// What the pages say of the Rust that is needed is what Cargo.toml asks for, and what the container is built with.
+#[test]
+fn the_needed_rust_is_said() {
+    let needed = env!("CARGO_PKG_RUST_VERSION");
+    let read = |name: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    assert!(read("README.md").contains(&format!("Rust toolchain ({needed} or later)")));
+    assert!(read("packaging/Containerfile").contains(&format!("rust:{needed}-")));
 }
