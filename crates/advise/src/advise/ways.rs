@@ -7,6 +7,9 @@ use crate::infer::pipeline::reads_flat;
 use crate::saved::Report;
 use crate::units::Bytes;
 
+/// What `probe --write` takes where nothing else is asked for.
+const COST: &str = " (60 s, up to 60 s more for the capacity; at most 1 GiB; the old content is put back)";
+
 /// What only writes can say.
 const BY_WRITES: [Quantity; 5] =
     [Quantity::WriteUnit, Quantity::OpenAusLinear, Quantity::OpenAusRandom, Quantity::CloseCostMs, Quantity::FatZone];
@@ -87,10 +90,10 @@ pub fn ways(r: &Report) -> Vec<String> {
                 "either this card hides its erase block from reads or it was never written; small writes find it by what a merge costs"
             }
             (true, _) => "small writes find the erase block by what a merge costs, also on empty flash",
-            _ => "only writes can measure the write unit, the open erase blocks and the merge cost",
+            _ => "only writes can measure the real capacity, the write unit, the open erase blocks and the merge cost",
         };
         if unwritten > 0 {
-            let back = if r.target.kind == TargetKind::Simulated { "" } else { "; the old content is put back" };
+            let back = if r.target.kind == TargetKind::Simulated { "" } else { COST };
             out.push(format!("{text}{back}: {}", probe(r, "")));
         }
     }
