@@ -2,7 +2,9 @@
 
 use super::Cli;
 use crate::device::nearest;
+use crate::finding::Quantity;
 use anyhow::Context;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory};
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,9 +18,32 @@ pub struct CompletionsArgs {
 
 pub fn completions(a: CompletionsArgs) -> anyhow::Result<ExitCode> {
     let mut text = vec![];
-    clap_complete::generate(a.shell, &mut Cli::command(), "nandscope", &mut text);
+    clap_complete::generate(a.shell, &mut with_names(Cli::command(), a.shell), "nandscope", &mut text);
     std::io::stdout().write_all(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Uses that `layout plan --for` and `check --for` know.
+const LAYOUTS: [&str; 7] = ["raspberry-pi", "camera", "logger", "root-ext4", "root-f2fs", "root-btrfs", "sd-association"];
+const PURPOSES: [&str; 6] = ["boot", "camera", "video-4k", "dashcam", "ip-camera", "logger"];
+
+/// The command line with names that a shell can propose where more than names is taken: cards, quantities, uses. Files and devices are still
+/// proposed where nothing else fits; zsh has no such second choice, so cards are left out there.
+fn with_names(mut c: clap::Command, shell: clap_complete::Shell) -> clap::Command {
+    let layout = c.get_name() == "plan";
+    let ids: Vec<clap::Id> = c.get_arguments().map(|a| a.get_id().clone()).collect();
+    for id in ids {
+        let names: Vec<&'static str> = match id.as_str() {
+            "target" | "targets" | "card" if shell != clap_complete::Shell::Zsh => nandscope_sim::cards::ALL.iter().map(|c| c.0).collect(),
+            "only" => Quantity::ALL.into_iter().map(Quantity::key).collect(),
+            "purpose" if layout => LAYOUTS.to_vec(),
+            "purpose" => PURPOSES.to_vec(),
+            _ => continue,
+        };
+        c = c.mut_arg(id, |a| a.value_parser(PossibleValuesParser::new(names)));
+    }
+    let inside: Vec<String> = c.get_subcommands().map(|s| s.get_name().to_string()).collect();
+    inside.iter().fold(c, |c, name| c.mut_subcommand(name, |s| with_names(s, shell)))
 }
 
 #[derive(Args)]
@@ -171,6 +196,26 @@ pub fn man(a: &ManArgs) -> anyhow::Result<ExitCode> {
 mod tests {
     use super::*;
     use clap::error::ErrorKind;
+
+    /// What completions propose is taken.
+    #[test]
+    fn completions_know_cards_and_uses() {
+        let text = |shell| {
+            let mut out = vec![];
+            clap_complete::generate(shell, &mut with_names(Cli::command(), shell), "nandscope", &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        let (bash, zsh) = (text(clap_complete::Shell::Bash), text(clap_complete::Shell::Zsh));
+        for name in ["toshiba-emmc", "open-au-linear", "close_cost_ms", "dashcam", "raspberry-pi"] {
+            assert!(bash.contains(name), "{name}");
+            assert!(zsh.contains(name) || name == "toshiba-emmc", "{name}");
+        }
+        let whole = Cli::command();
+        let lines = LAYOUTS.iter().map(|u| format!("nandscope layout plan sim:null --for {u}"));
+        for line in lines.chain(PURPOSES.iter().map(|u| format!("nandscope check sim:null --for {u}"))) {
+            assert!(whole.clone().try_get_matches_from(line.split(' ')).is_ok(), "{line}");
+        }
+    }
 
     /// Every command has an example, and each is a command line that there is.
     #[test]
