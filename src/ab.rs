@@ -3,17 +3,19 @@
 //! Both trials of a pair do the same accesses at the same offsets in two stretches of the same size; which stretch, and which
 //! setting goes first, is drawn anew for each pair. The first access of a trial opens its AU and is not counted.
 
+mod written;
+
 use crate::device::mmc::Multi;
 use crate::device::{Access, Device, DeviceError, Fill, Op};
 use crate::samples::{Cell, Ended, Run, Sample};
-use crate::units::{Bytes, KIB, MIB, Nanos, SECTOR};
+use crate::units::{Bytes, KIB, MIB, Nanos};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use written::Written;
 
 /// What the trials do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,10 +225,31 @@ pub fn run(
     }
     let done = pairs_of_trials(plan, device, cache, &mut written, turn, progress);
     let back = cache.map_or(Ok(true), |on| device.switch_cache(on)).and(device.write_as(None));
-    let run = done?;
+    let mut run = done?;
     back?;
+    if run.ended == Ended::Complete {
+        discard_amid(plan, device, &mut written, &mut run)?;
+    }
     let kept = written.check(device)?;
     Ok((run, kept))
+}
+
+/// Small discards in the middle of what was written by a side that discards. A discard of a whole stretch may be right where one of a few KiB
+/// takes what lies beside it along. They come last, so that no trial is timed after one.
+fn discard_amid(plan: &Plan, device: &mut dyn Device, written: &mut Written, run: &mut Run) -> Result<(), DeviceError> {
+    for (side, _) in plan.settings.iter().enumerate().filter(|(_, s)| s.discard) {
+        for at in written.amid(side as u32) {
+            let a = Access { op: Op::Discard, at, len: written::AMID };
+            let t = device.access(a)?;
+            let (cell, trial) = (side as u32, plan.pairs + 1);
+            run.extend(vec![Sample { cell, trial, role: DISCARD, op: a.op, at, len: a.len, start: t.start, took: t.took }]);
+            written.forget(at, written::AMID);
+        }
+    }
+    if plan.load.writes() && plan.settings.iter().any(|s| s.discard) {
+        device.access(Access { op: Op::Flush, at: 0, len: 0 })?;
+    }
+    Ok(())
 }
 
 /// The form of writes that a setting asks for.
@@ -417,61 +440,12 @@ impl Trial<'_> {
     }
 }
 
-/// Who wrote each sector last: the pair, which is the seed of its content, and the side.
-#[derive(Default)]
-struct Written(BTreeMap<u64, (u32, u32)>);
-
-impl Written {
-    fn note(&mut self, at: u64, len: u64, pair: u32, side: u32) {
-        self.0.extend((at / SECTOR..(at + len) / SECTOR).map(|n| (n, (pair, side))));
-    }
-
-    fn forget(&mut self, at: u64, len: u64) {
-        let (from, to) = (at / SECTOR, (at + len) / SECTOR);
-        let gone: Vec<u64> = self.0.range(from..to).map(|e| *e.0).collect();
-        for n in gone {
-            self.0.remove(&n);
-        }
-    }
-
-    /// Reads everything back, in pieces of one owner.
-    fn check(&self, device: &mut dyn Device) -> Result<Kept, DeviceError> {
-        let mut kept = Kept::default();
-        let mut sectors = self.0.iter().peekable();
-        while let Some((&from, &(pair, side))) = sectors.next() {
-            let mut end = from + 1;
-            while end - from < MIB / SECTOR && sectors.next_if(|e| *e.0 == end && *e.1 == (pair, side)).is_some() {
-                end += 1;
-            }
-            let (at, len) = (from * SECTOR, ((end - from) * SECTOR) as usize);
-            let (mut is, mut should) = (vec![0; len], vec![0; len]);
-            match device.load(at, &mut is) {
-                Err(DeviceError::Unsupported(why)) => return Ok(Kept { unchecked: Some(why), ..Kept::default() }),
-                Err(DeviceError::Io { .. }) => {
-                    kept.unread += len as u64;
-                    continue;
-                }
-                other => other?,
-            }
-            Fill::Random(u64::from(pair)).render(at, &mut should);
-            let side = side as usize;
-            kept.checked[side] += len as u64;
-            for (i, (a, b)) in is.chunks(SECTOR as usize).zip(should.chunks(SECTOR as usize)).enumerate() {
-                if a != b {
-                    kept.wrong[side] += SECTOR;
-                    kept.first[side].get_or_insert(at + i as u64 * SECTOR);
-                }
-            }
-        }
-        Ok(kept)
-    }
-}
-
 /// Time of both trials of each complete pair, in ms.
 pub fn pairs(run: &Run) -> Vec<(f64, f64)> {
     let of = |cell: u32| -> Vec<(u32, f64)> {
         let sum = |t: &Vec<&Sample>| t.iter().filter(|s| [COUNTED, FLUSH].contains(&s.role)).map(|s| s.took.millis()).sum();
-        run.trials(cell).iter().filter_map(|t| Some((t.first()?.trial, sum(t)))).collect()
+        let timed = |t: &&Vec<&Sample>| t.iter().any(|s| s.role == COUNTED);
+        run.trials(cell).iter().filter(timed).filter_map(|t| Some((t.first()?.trial, sum(t)))).collect()
     };
     let b = of(1);
     of(0).into_iter().filter_map(|(n, x)| Some((x, b.iter().find(|y| y.0 == n)?.1))).collect()

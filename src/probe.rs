@@ -111,6 +111,12 @@ pub fn is_cut(run: &Run) -> bool {
 
 /// About how long putting back will take what these runs wrote: each place as long as its first write took, and read once.
 pub fn about_as_long(runs: &[Run]) -> Nanos {
+    // Flash reads at least as fast as it is written.
+    Nanos(first_writes(runs).0.saturating_mul(2))
+}
+
+/// How long it took to write for the first time what these runs wrote.
+pub fn first_writes(runs: &[Run]) -> Nanos {
     let mut seen = RangeSet::default();
     let mut writes: Vec<_> = runs.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_)) && s.len > 0).collect();
     writes.sort_by_key(|s| s.start);
@@ -122,8 +128,7 @@ pub fn about_as_long(runs: &[Run]) -> Nanos {
             seen.insert(s.at..s.at + s.len);
         }
     }
-    // Flash reads at least as fast as it is written.
-    Nanos((2.0 * ns) as u64)
+    Nanos(ns as u64)
 }
 
 /// A probe that is going.

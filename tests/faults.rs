@@ -6,7 +6,7 @@ mod skip;
 
 use nandscope::check::examine::{Examined, Order, examine};
 use nandscope::check::judge::{Seen, answers};
-use nandscope::check::measure::WINDOW;
+use nandscope::check::measure::{WINDOW, displacing};
 use nandscope::check::{Answer, Outcome};
 use nandscope::device::{Access, Device, Fill, Op, SimDevice};
 use nandscope::host::faults::Noticed;
@@ -34,6 +34,7 @@ fn check(m: &Model, seed: u64, seconds: f64, window: u64, reinsert: bool) -> Che
         region: 0..size,
         write: true,
         time: Nanos::from_secs_f64(seconds),
+        put_back: false,
         seed,
         stop: &stop,
         window,
@@ -64,6 +65,11 @@ fn check(m: &Model, seed: u64, seconds: f64, window: u64, reinsert: bool) -> Che
 fn cards() -> u64 {
     let asked = std::env::var("NANDSCOPE_CARDS").ok().and_then(|n| n.parse().ok());
     asked.unwrap_or_else(|| if skip::short("all but 42 random cards of 500") { 42 } else { 500 })
+}
+
+/// The first seed of a family; NANDSCOPE_SEEDS=300000 draws other cards.
+fn seed(family: u64) -> u64 {
+    std::env::var("NANDSCOPE_SEEDS").ok().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) + family
 }
 
 /// The longest a write may take by the SD standard (SDXC: 500 ms busy). A minute has 120 of these at the most, no matter what
@@ -102,7 +108,7 @@ fn all<T: Send>(n: u64, one: impl Fn(u64) -> T + Sync) -> Vec<T> {
 #[test]
 fn no_honest_card_is_accused() {
     let seen = all(cards(), |i| {
-        let seed = 70_000 + i;
+        let seed = seed(70_000) + i;
         let c = check(&faulty::honest(seed), seed, 60.0, WINDOW, i % 4 == 0);
         assert!(!matches!(c.outcome, Outcome::Counterfeit | Outcome::Failing), "{seed}: {:#?}", c.answers);
         (c.outcome == Outcome::Fine, c.seconds)
@@ -117,7 +123,7 @@ fn cards_that_lie_are_named_within_a_minute() {
     let n = cards();
     let seen = all(n, |i| {
         let lie = LIES[(i % LIES.len() as u64) as usize];
-        let seed = 80_000 + i;
+        let seed = seed(80_000) + i;
         let m = faulty::card(seed, lie);
         let c = check(&m, seed, 60.0, WINDOW, lie == Lie::Session);
         // The last access of a check may run over.
@@ -176,8 +182,17 @@ fn a_large_cache_in_front_is_displaced_or_forgotten() {
         let out = check(&m, seed, 90.0, WINDOW, true);
         assert_eq!(out.outcome, Outcome::Counterfeit, "{front}: {:#?}", out.answers);
         assert!(out.answers[0].because.contains("what was written at byte"), "{:#?}", out.answers);
-        let more = check(&m, seed, 1800.0, front + 64 * MIB, false);
+        let more = check(&m, seed, 1800.0, displacing(front), false);
         assert_eq!(more.outcome, Outcome::Counterfeit, "{front}: {:#?}", more.answers);
+        // One that wraps round behind its cache.
+        m.card.beyond = nandscope_sim::model::Beyond::Wrap;
+        let more = check(&m, seed, 1800.0, displacing(front), false);
+        assert_eq!(more.outcome, Outcome::Counterfeit, "{front}: {:#?}", more.answers);
+        // One that is a little larger than what was written still hides what was written last: no pass.
+        m.card.front = displacing(front) - 8 * MIB;
+        let nearly = check(&m, seed, 1800.0, displacing(front) - 16 * MIB, false);
+        let (capacity, outcome) = (&nearly.answers[0], nearly.outcome);
+        assert!(outcome != Outcome::Failing || capacity.verdict != nandscope::check::Verdict::Pass, "{front}: {:#?}", nearly.answers);
     }
 }
 

@@ -233,6 +233,38 @@ fn data_written_under_both_settings_are_read_back() {
     }
 }
 
+/// A discard of a few KiB that takes what lies beside it along shows in the data, on the side that discards; a healthy card shows nothing.
+#[test]
+fn a_discard_that_harms_its_neighbours_is_found() {
+    for (name, size) in [("flashbench-readme", 64 << 10), ("usb-stick", 32 << 10)] {
+        for (a, b, side) in [("discard=off", "discard=on", 1), ("discard=on", "discard=off", 0)] {
+            let stop = AtomicBool::new(false);
+            let go = |harm: u64| {
+                let mut m = model(name);
+                m.card.discard_harms = harm;
+                let mut device = SimDevice::new(&m, 5).with_content();
+                let plan = Plan {
+                    settings: [a.parse().unwrap(), b.parse().unwrap()],
+                    load: Load::Linear,
+                    size,
+                    count: 8,
+                    pairs: 8,
+                    region: 0..device.geometry().size,
+                    seed: 5,
+                    deadline: Nanos(u64::MAX),
+                    stop: &stop,
+                };
+                let (run, kept) = ab::run(&plan, &mut device, &mut |_| Ok(()), &mut |_| {}).unwrap();
+                assert_eq!(ab::pairs(&run).len(), 8, "what is tried at the end is timed with nothing");
+                kept
+            };
+            let (healthy, harmed) = (go(0), go(16 << 10));
+            assert!(healthy.wrong == [0, 0] && healthy.checked.iter().all(|&n| n > 0), "{name}: {healthy:?}");
+            assert!(harmed.wrong[side] > 0 && harmed.wrong[1 - side] == 0, "{name}, {a} against {b}: {harmed:?}");
+        }
+    }
+}
+
 /// Published figures of cards with the command queue on and off (bretmlw/sbc-benchmarks): 4 and 8 KiB random accesses by fio, and three
 /// runs of Raspberry Pi's card test. "2.7 times faster" and "no difference" are told apart, at 95 %.
 #[test]

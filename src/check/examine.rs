@@ -6,7 +6,7 @@ use crate::experiment;
 use crate::experiment::run::Progress;
 use crate::finding::{Findings, Quantity};
 use crate::infer::capacity;
-use crate::probe::{Event, Plan, is_cut, probe, resume};
+use crate::probe::{Event, Plan, first_writes, is_cut, probe, resume};
 use crate::units::{GIB, KIB, MIB, Nanos};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -18,6 +18,8 @@ pub struct Order<'a> {
     pub write: bool,
     /// On the device's clock, from now on.
     pub time: Nanos,
+    /// What is written will be put back, and the time is for that, too.
+    pub put_back: bool,
     pub seed: u64,
     pub stop: &'a AtomicBool,
     /// Bytes written in one stretch; [`measure::WINDOW`] unless a larger cache is to be displaced.
@@ -50,6 +52,8 @@ const LEAST: u64 = 8 * MIB;
 /// on a card that is slow to write, its places tell as much of what the card keeps as any other writes.
 const CAPACITY: f64 = 0.4;
 const LONGER: f64 = 0.5;
+/// These shares, where what is written is put back within the same time.
+const WITH_BACK: f64 = 0.7;
 
 /// Bytes that can be saved in a part of the time left, judged by one read: what is overwritten is read first.
 fn affordable(device: &mut dyn Device, window: &Range<u64>, deadline: Nanos) -> u64 {
@@ -67,9 +71,11 @@ fn affordable(device: &mut dyn Device, window: &Range<u64>, deadline: Nanos) -> 
 pub fn examine(device: &mut dyn Device, order: &Order, tell: &mut dyn FnMut(Step)) -> Result<Examined> {
     let (deadline, offset) = (device.now() + order.time, device.geometry().offset);
     let (mut findings, mut broken, mut placed) = (Findings::default(), None, vec![]);
+    let less = if order.put_back { WITH_BACK } else { 1.0 };
+    let mut put_back = order.put_back.then_some(Nanos(0));
     if order.write {
         let experiments = experiment::by_name("capacity").into_iter().collect();
-        let time = Nanos((order.time.0 as f64 * CAPACITY) as u64);
+        let time = Nanos((order.time.0 as f64 * CAPACITY * less) as u64);
         let plan = Plan { experiments, region: order.region.clone(), time, writes: GIB / 4, seed: order.seed, stop: order.stop };
         let mut told = |e: Event| match e {
             Event::Begin { .. } => tell(Step::Begin("capacity", 0.0)),
@@ -78,9 +84,11 @@ pub fn examine(device: &mut dyn Device, order: &Order, tell: &mut dyn FnMut(Step
         };
         let (mut runs, mut found) = probe(device, &plan, &mut told);
         if runs.first().is_some_and(is_cut) {
-            let time = Nanos::from_secs_f64((deadline - device.now()).secs() * LONGER);
+            let back = if order.put_back { measure::putting_back(first_writes(&runs)) } else { Nanos(0) };
+            let time = Nanos::from_secs_f64((deadline - back - device.now()).secs() * LONGER * less);
             (runs, found) = resume(device, &Plan { time, ..plan }, runs, &mut told);
         }
+        put_back = put_back.map(|_| measure::putting_back(first_writes(&runs)));
         if let Some(run) = runs.first() {
             (broken, placed) = (capacity::broken(run), capacity::places_kept(run));
         }
@@ -90,7 +98,7 @@ pub fn examine(device: &mut dyn Device, order: &Order, tell: &mut dyn FnMut(Step
     let region = order.region.start..order.region.end.min(real).max(order.region.start);
     let Order { write, seed, stop, mut window, reinsert, .. } = *order;
     if write && !region.is_empty() && window <= measure::WINDOW {
-        window = window.min(affordable(device, &measure::window(&region, window), deadline));
+        window = window.min(affordable(device, &measure::window(&region, window), deadline - put_back.unwrap_or_default()));
     }
     if write && !region.is_empty() {
         let w = measure::window(&region, window);
@@ -100,7 +108,7 @@ pub fn examine(device: &mut dyn Device, order: &Order, tell: &mut dyn FnMut(Step
             other => other?,
         }
     }
-    let task = Task { region, write, deadline, seed, stop, window, placed: &placed, reinsert };
+    let task = Task { region, write, deadline, put_back, seed, stop, window, placed: &placed, reinsert };
     let measured = measure::measure(device, &task, &mut |step, share| tell(Step::Begin(step, share)));
     Ok(Examined { findings, broken, measured })
 }

@@ -1,7 +1,7 @@
 //! One small record a card, to see what changed since it was checked last.
 
 use super::measure::{Measured, Rate};
-use super::{Answer, Outcome, Verdict};
+use super::{Answer, Outcome, Question, Verdict};
 use crate::host::faults::Noticed;
 use crate::host::wear::{Reading, Wear, Written};
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,14 @@ use std::{fs, io};
 
 /// Of the records.
 pub const SCHEMA: &str = "nandscope-check-history/1";
+
+/// A rate that differs by less is no news: what else a host does changes it by as much, from one check to the next.
+const DIFFERENT: f64 = 1.25;
+
+/// Neither number is more than twice the other.
+fn close(a: u64, b: u64) -> bool {
+    a <= 2 * b && b <= 2 * a
+}
 
 /// What is kept of a check.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +32,12 @@ pub struct Record {
     pub verdicts: BTreeMap<String, String>,
     /// Rates in bytes a second with their bounds at 95 %.
     pub rates: BTreeMap<String, [f64; 3]>,
+    /// Bytes of a request and number of requests of each rate.
+    #[serde(default)]
+    pub requests: BTreeMap<String, [u64; 2]>,
+    /// What verdicts were held against, by question: the use, the classes.
+    #[serde(default)]
+    pub against: BTreeMap<String, String>,
     /// Counters of the card's health block, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<Reading>,
@@ -54,11 +68,22 @@ impl Record {
             outcome: format!("{outcome:?}"),
             verdicts: answers.iter().map(|a| (a.question.title().to_string(), a.verdict.word().to_string())).collect(),
             rates: rates.into_iter().filter_map(|(name, r)| Some((name.to_string(), bounds(r?)))).collect(),
+            requests: rates.into_iter().filter_map(|(name, r)| Some((name.to_string(), [r?.len, r?.requests as u64]))).collect(),
+            against: BTreeMap::new(),
             reading: None,
             written: None,
             file_system_errors: BTreeMap::new(),
             wear: None,
         }
+    }
+
+    /// With what the card was held against: a use, classes.
+    #[must_use]
+    pub fn against(mut self, purpose: Option<&str>, classes: &[String]) -> Record {
+        let mut put = |q: Question, what: String| self.against.insert(q.title().into(), what);
+        purpose.map(|p| put(Question::Purpose, p.into()));
+        put(Question::Speed, classes.join(","));
+        self
     }
 
     /// With the counters of the card and of the host.
@@ -81,11 +106,15 @@ impl Record {
         };
     }
 
-    /// What is different now, one line each. Rates differ where their intervals lie apart.
+    /// What is different now, one line each. Rates of like requests differ where their intervals lie apart, and by more than hosts do.
     pub fn changes(&self, now: &Record) -> Vec<String> {
         let mut out = vec![];
         for (question, verdict) in &now.verdicts {
             let before = self.verdicts.get(question).map_or("not known", String::as_str);
+            // Another use or class is another question.
+            if self.against.get(question) != now.against.get(question) {
+                continue;
+            }
             // A test that was left out says nothing of the card.
             if before != verdict && before != Verdict::NotKnown.word() && verdict != Verdict::NotKnown.word() {
                 out.push(format!("{question}: was {before}, is {verdict}"));
@@ -93,7 +122,9 @@ impl Record {
         }
         for (name, [value, low, high]) in &now.rates {
             let Some([old, old_low, old_high]) = self.rates.get(name) else { continue };
-            if high < old_low || low > old_high {
+            let alike = self.requests.get(name).zip(now.requests.get(name)).is_some_and(|(a, b)| a[0] == b[0] && close(a[1], b[1]));
+            let apart = high < old_low || low > old_high;
+            if alike && apart && (value / old).max(old / value) >= DIFFERENT {
                 let (word, factor) = if value < old { ("slower", old / value) } else { ("faster", value / old) };
                 out.push(format!("{name}: {factor:.2} times {word} than before"));
             }

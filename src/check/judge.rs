@@ -2,7 +2,7 @@
 
 mod speed;
 
-use super::measure::{Fates, Measured};
+use super::measure::{Fates, Later, Measured};
 use super::{Answer, Question, Verdict};
 use crate::finding::{Finding, Findings, NO_SIGN, Quantity, percent};
 use crate::host::declared::{Declared, Kind};
@@ -36,7 +36,7 @@ pub struct Seen<'a> {
     pub purpose: Option<&'a Purpose>,
     /// What the running system has noticed of this disk.
     pub noticed: &'a Noticed,
-    /// The command that writes, for advice.
+    /// The target and the options that allow writes, for advice.
     pub with_writes: &'a str,
 }
 
@@ -86,6 +86,23 @@ fn missed(n: u64, every: f64) -> String {
     if miss < 0.5 { "fewer than 1 of 100 checks".into() } else { format!("{miss:.0} of 100 checks") }
 }
 
+/// How a cache in front of missing flash showed itself.
+fn hidden(later: &Later, real: u64) -> String {
+    let after = if later.reinserted { "when it was put in again".into() } else { format!("after {} more was written", Bytes(later.after)) };
+    if let Some((at, place)) = later.shown.first() {
+        let n = later.shown.len() - 1;
+        return format!(
+            "what was written at byte {at} read back at once; {after} it shows what was written at byte {place}, as {n} more places show others: addresses repeat after {}, behind a cache",
+            Bytes(real)
+        );
+    }
+    let first = later.lost.iter().min().copied().unwrap_or(real);
+    let (n, more) = (later.lost.len() - 1, later.kept.len());
+    format!(
+        "what was written at byte {first} read back at once and was gone {after}, and at {n} places beyond it; {more} places before it are kept: a cache in front of missing flash"
+    )
+}
+
 fn capacity(s: &Seen) -> Answer {
     let q = Question::Capacity;
     if let Some(real) = real_size(s) {
@@ -94,18 +111,7 @@ fn capacity(s: &Seen) -> Answer {
         let seen: String = told.map(|e| format!("; {e}")).collect();
         let later = &s.measured.later;
         let text = match s.measured.unreadable_end() {
-            None if found.is_none() => {
-                let after = if later.reinserted {
-                    "when it was put in again".into()
-                } else {
-                    format!("after {} more was written", Bytes(later.after))
-                };
-                let first = later.lost.iter().min().copied().unwrap_or(real);
-                let (n, more) = (later.lost.len() - 1, later.kept.len());
-                format!(
-                    "what was written at byte {first} read back at once and was gone {after}, and at {n} places beyond it; {more} places before it are kept: a cache in front of missing flash"
-                )
-            }
+            None if found.is_none() => hidden(later, real),
             Some(_) if found.is_none() => {
                 format!("cannot be read beyond about {} of {}: counterfeit or failing", as_sold(real), as_sold(s.size))
             }
@@ -113,6 +119,17 @@ fn capacity(s: &Seen) -> Answer {
         };
         return Answer::new(q, Verdict::Fail, text)
             .todo(format!("give the card back; data written beyond {} is lost or overwrites earlier data", as_sold(real)));
+    }
+    let later = &s.measured.later;
+    if !later.lost.is_empty() {
+        let n = later.lost.len() + later.kept.len() + later.recent.len();
+        if later.reinserted && later.lost.len() == n {
+            return Answer::new(q, Verdict::NotKnown, "none of the places that were written was kept when it was taken out");
+        }
+        let lost = later.lost.len();
+        let text = format!("{lost} of {n} places that read back at once did not at the end: missing flash behind a cache, or bad flash");
+        let todo = format!("a longer stretch decides: nandscope check {} --cache 2GiB --time 20m", s.with_writes);
+        return Answer::new(q, Verdict::NotKnown, text).todo(todo);
     }
     let found = s.findings.get(Quantity::Capacity);
     match found {
@@ -137,10 +154,13 @@ fn capacity(s: &Seen) -> Answer {
             let why = f.reason.as_deref().unwrap_or("the test gave no answer");
             let open = s.measured.unreadable.is_empty() && s.broken.is_none() && !why.starts_with(NO_SIGN);
             let sign = if open { "no sign of less than it reports, but the test did not finish: " } else { "" };
-            Answer::new(q, Verdict::NotKnown, format!("{sign}{why}")).todo(format!("test the capacity alone: {}", s.with_writes))
+            // The command stands below.
+            let (why, command) = why.split_once("; run: ").map_or((why, None), |(why, command)| (why, Some(command.to_string())));
+            let command = command.unwrap_or_else(|| format!("nandscope run capacity {}", s.with_writes));
+            Answer::new(q, Verdict::NotKnown, format!("{sign}{why}")).todo(format!("test the capacity alone: {command}"))
         }
         None => Answer::new(q, Verdict::NotKnown, "only writing and reading back can decide; all of the card can be addressed".to_string())
-            .todo(format!("test it with writes, which are put back afterwards: {}", s.with_writes)),
+            .todo(format!("test it with writes, which are put back afterwards: nandscope check {}", s.with_writes)),
     }
 }
 
@@ -175,7 +195,7 @@ fn stores(s: &Seen) -> Answer {
     }
     let later = &s.measured.later;
     if let (Some(first), None) = (later.lost.iter().min(), real_size(s)) {
-        let n = later.kept.len() + later.lost.len();
+        let n = later.kept.len() + later.recent.len() + later.lost.len();
         let text = format!("{} of {n} places that read back at once did not at the end, the first at byte {first}", later.lost.len());
         return Answer::new(q, Verdict::Fail, text).todo(failing);
     }
@@ -200,12 +220,12 @@ fn stores(s: &Seen) -> Answer {
             "this card takes so long that only {wrote} could be written and read back, as written; a fault in one place of {SILENT:.0} is missed in {}",
             missed(f.read, SILENT)
         );
-        return Answer::new(q, Verdict::NotKnown, text).todo(format!("give it more time: {} --time 15m", s.with_writes));
+        return Answer::new(q, Verdict::NotKnown, text).todo(format!("give it more time: nandscope check {} --time 15m", s.with_writes));
     }
     if let Some(what) = s.measured.untried {
         let wrote = Bytes(f.read * super::measure::SMALL);
         let text = format!("all {wrote} that were written read back as written; not tried: {what}");
-        return Answer::new(q, Verdict::NotKnown, text).todo(format!("give it more time: {} --time 5m", s.with_writes));
+        return Answer::new(q, Verdict::NotKnown, text).todo(format!("give it more time: nandscope check {} --time 5m", s.with_writes));
     }
     let miss = format!("; a fault in one place of 5000 is missed in {}", missed(f.read, 5000.0));
     let more = match (&s.measured.beside_discards, &s.measured.reinserted) {

@@ -4,9 +4,11 @@
 //! All that is written carries its own address and the number of the pass, so that each wrong sector says what became of it: the old
 //! content, another sector's, zeros, or something that differs from reading to reading.
 
+mod afterwards;
 mod measured;
 
 use crate::device::fill::read_stamp;
+use crate::device::ranges::RangeSet;
 use crate::device::{Access, Device, DeviceError, Fill, Op, Result};
 use crate::units::{KIB, MIB, Nanos, SECTOR};
 pub use measured::{Fates, Later, Measured, Rate};
@@ -26,6 +28,8 @@ const GROWING: [u64; 4] = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB];
 const ALIGN: u64 = 4 * MIB;
 /// Bytes of the window, where the card has room and nothing else is asked for.
 pub const WINDOW: u64 = 64 * MIB;
+/// What is put back is read once more to see that it is there, and lies in the order of its places: by so much longer than writing it.
+const PUTTING_BACK: f64 = 1.3;
 /// The pass of everything written carries a number below this, beside the seed of the check.
 const PASSES: u64 = 8;
 /// A small window has no room for a discard with neighbours on both sides that are the check's own.
@@ -49,6 +53,8 @@ pub struct Task<'a> {
     pub write: bool,
     /// On the device's own clock.
     pub deadline: Nanos,
+    /// What is written is put back afterwards, before the deadline; what was written before this takes so long.
+    pub put_back: Option<Nanos>,
     pub seed: u64,
     pub stop: &'a AtomicBool,
     /// Bytes of the window: [`WINDOW`], or more to displace a larger cache.
@@ -57,6 +63,17 @@ pub struct Task<'a> {
     pub placed: &'a [u64],
     /// Has the card taken out and put in again.
     pub reinsert: Option<&'a dyn Fn() -> Result<()>>,
+}
+
+/// About how long it takes to put back what took so long to write for the first time.
+pub fn putting_back(written: Nanos) -> Nanos {
+    Nanos((written.0 as f64 * PUTTING_BACK) as u64)
+}
+
+/// Bytes to write in one stretch so that a cache of this size keeps nothing from before: what is written over again within the stretch
+/// may take the place of what it replaces.
+pub fn displacing(cache: u64) -> u64 {
+    if cache < WINDOW { WINDOW } else { (cache + cache / 16).next_multiple_of(ALIGN) + WINDOW / 4 }
 }
 
 /// The window that a check of this region uses: writes stay inside it.
@@ -86,7 +103,8 @@ pub fn measure(device: &mut dyn Device, task: &Task, tell: &mut dyn FnMut(&'stat
         strange: vec![],
         large: LARGE,
         each: Nanos(0),
-        deadline: task.deadline,
+        deadline: task.deadline - task.put_back.unwrap_or_default(),
+        saved: RangeSet::default(),
     };
     if let Err(e) = m.all(tell) {
         m.out.ended = Some(match e {
@@ -116,8 +134,10 @@ struct Check<'a> {
     /// Bytes of a sequential write, and how long one took on average.
     large: u64,
     each: Nanos,
-    /// On the device's clock; waiting for people does not count.
+    /// On the device's clock, without the time for putting back; waiting for people does not count.
     deadline: Nanos,
+    /// What will be put back.
+    saved: RangeSet,
 }
 
 /// So many failed accesses in a row are a card that has gone.
@@ -125,9 +145,9 @@ const GONE: u32 = 24;
 
 impl Check<'_> {
     fn all(&mut self, tell: &mut dyn FnMut(&'static str, f64)) -> Result<()> {
-        let deadline = self.deadline;
+        let last = self.deadline - self.until(1.0 - AT_LAST);
         if self.task.write {
-            self.deadline = self.until(1.0 - AT_LAST);
+            self.deadline = self.deadline - last;
         }
         let cut = match self.window_and_places(tell) {
             Err(DeviceError::Late) if !self.task.stop.load(Ordering::Relaxed) => Err(DeviceError::Late),
@@ -136,10 +156,10 @@ impl Check<'_> {
                 Ok(())
             }
         };
-        self.deadline = deadline;
         if self.out.no_content || !self.task.write {
             return cut;
         }
+        self.deadline = self.deadline + last;
         tell("places written first", 0.9);
         let cut = self.later(false).and(cut);
         if let Some(ask) = self.task.reinsert {
@@ -263,65 +283,6 @@ impl Check<'_> {
         Ok(all)
     }
 
-    /// What was written all over the card before: a cache in front has forgotten it by now.
-    fn later(&mut self, reinserted: bool) -> Result<()> {
-        let Range { start, end } = self.window;
-        let inside = |at: &&u64| self.task.region.contains(*at) && !(start..end).contains(*at);
-        let places: Vec<u64> = self.task.placed.iter().filter(inside).copied().collect();
-        let (mut later, mut bytes) = (Later { after: self.out.written, reinserted, ..Later::default() }, vec![0; SMALL as usize]);
-        for at in places {
-            self.out.reads += 1;
-            let failed = match self.device.get(at, &mut bytes) {
-                Ok(_) => {
-                    let own = read_stamp(&bytes).is_some_and(|s| s.0 == at);
-                    if own { &mut later.kept } else { &mut later.lost }.push(at);
-                    None
-                }
-                Err(e @ DeviceError::Io { .. }) => {
-                    self.out.unreadable.push(at);
-                    Some(e)
-                }
-                Err(e) => return Err(e),
-            };
-            self.carry_on(failed)?;
-        }
-        self.out.later = later;
-        Ok(())
-    }
-
-    /// Writes that were flushed and some that were not, and what is left of them after the card was out.
-    fn reinserted(&mut self, ask: &dyn Fn() -> Result<()>) -> Result<()> {
-        // What is asked of people is not left undone for want of some seconds.
-        self.deadline = self.deadline.max(self.device.now() + AFTER);
-        let at = self.window.start;
-        self.write(self.large, vec![at], 4, 1.0)?;
-        self.flush();
-        let loose = at + MIB;
-        let mut bytes = vec![0; SMALL as usize];
-        for at in (loose..loose + 16 * SMALL).step_by(SMALL as usize) {
-            if self.device.now() >= self.deadline {
-                break;
-            }
-            let pass = 5;
-            Fill::Stamp(self.stamp(pass)).render(at, &mut bytes);
-            self.device.put(at, &bytes)?;
-            (self.out.writes, self.out.written) = (self.out.writes + 1, self.out.written + SMALL);
-            self.last.insert(at, pass);
-        }
-        // A card that declares its cache may lose what was not flushed.
-        if self.device.geometry().write_cache {
-            self.flush();
-        }
-        // What a card collects to program it together, it programs before it does something else.
-        self.device.get(self.window.end - SMALL, &mut bytes)?;
-        let left = self.deadline - self.device.now();
-        ask()?;
-        self.device.reinsert()?;
-        self.deadline = self.device.now() + left.max(AFTER);
-        self.out.reinserted = Some([self.fates(at, self.large)?, self.fates(loose, 16 * SMALL)?]);
-        self.later(true)
-    }
-
     /// What the sectors of a pass carry beside their address.
     fn stamp(&self, pass: u64) -> u64 {
         self.task.seed.wrapping_mul(PASSES).wrapping_add(pass)
@@ -373,6 +334,8 @@ impl Check<'_> {
     }
 
     fn write(&mut self, len: u64, places: Vec<u64>, pass: u64, share: f64) -> Result<Vec<Nanos>> {
+        // Putting back takes as long again.
+        let share = if self.task.put_back.is_some() { share / (1.0 + PUTTING_BACK) } else { share };
         let (until, mut took) = (self.until(share), vec![]);
         for at in places {
             if self.device.now() >= until {
@@ -383,6 +346,7 @@ impl Check<'_> {
             let failed = match self.device.access(Access { op: Op::Write(fill), at, len }) {
                 Ok(t) => {
                     took.push(t.took);
+                    self.reserve(at, len, t.took);
                     self.out.written += len;
                     self.last.extend((at..at + len).step_by(SMALL as usize).map(|p| (p, pass)));
                     None
@@ -397,6 +361,16 @@ impl Check<'_> {
             self.carry_on(failed)?;
         }
         Ok(took)
+    }
+
+    /// Time for putting back what was just written for the first time.
+    fn reserve(&mut self, at: u64, len: u64, took: Nanos) {
+        if self.task.put_back.is_none() {
+            return;
+        }
+        let fresh: u64 = self.saved.missing(at..at + len).iter().map(|m| m.end - m.start).sum();
+        self.saved.insert(at..at + len);
+        self.deadline = self.deadline - putting_back(Nanos((took.0 as f64 * fresh as f64 / len as f64) as u64));
     }
 
     fn read(&mut self, len: u64, places: Vec<u64>, share: f64) -> Result<Vec<Nanos>> {

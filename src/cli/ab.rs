@@ -25,7 +25,7 @@ A setting is 'default', or one or several of these with commas between:
   queue=on|off|N      accesses in flight: 32, 1, or N. Where the kernel drives the card's own queue it is used by them
   cache=on|off        the volatile write cache of an eMMC, or of a simulated card
   cmd23=on|off        writes announce their length (CMD23 and CMD25), or are ended by CMD12: raw MMC commands
-  discard=on|off      the place is discarded before each trial
+  discard=on|off      the place is discarded before each trial, and at the end 4 KiB amid what was written
   scheduler=NAME, max_sectors_kb=N, nr_requests=N, read_ahead_kb=N
                       settings of the kernel's queue, put back at the end (root, block devices)
 

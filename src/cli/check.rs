@@ -20,6 +20,7 @@ use crate::host::wear::{Reading, Wear, Written};
 use crate::layout::disk;
 use crate::report;
 use crate::report::terminal::lines;
+use crate::saved::counterfeit::name_target;
 use crate::units::{Bytes, GIB, MIB, Nanos, about};
 use crate::workload::purpose::Purpose;
 use anyhow::Context;
@@ -29,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(mut_arg("time", |a| a.help("Time for the check without putting back [default: 90s, with --quick 30s]")))]
+#[command(mut_arg("time", |a| a.help("Time for the check and for putting back [default: 90s, with --quick 30s]")))]
 #[command(mut_arg("write", |a| a.help("Allow writing; a device also needs --consent. What is overwritten is put back at the end")))]
 pub struct CheckArgs {
     /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
@@ -110,7 +111,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let whole = 0..size / opened.geometry().sector * opened.geometry().sector;
     let time = a.measuring.time_or(if a.quick { 30.0 } else { 90.0 });
     let undo = write && !simulated;
-    let window = a.cache.map_or(measure::WINDOW, |c| c.0);
+    let window = a.cache.map_or(measure::WINDOW, |c| measure::displacing(c.0));
     let region = if write && !simulated { after_tables(disk.as_ref(), &whole) } else { whole.clone() };
     let dry = a.writing.dry.dry_run;
     let mut guard = if write && !dry {
@@ -130,16 +131,16 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let declared = facts.disk.as_deref().filter(|_| facts.kind != TargetKind::Partition);
     let mut declared: Option<Declared> = declared.and_then(|d| live::declared(Path::new("/sys"), d).ok());
     let no_health = ask_health(a.health, declared.as_mut());
+    // A directory that cannot be used is no reason to measure in vain.
+    let history = a.history.as_deref().map(|dir| remembered(dir, &key(&id, declared.as_ref()))).transpose()?;
     // Before this check's own accesses, which may fail.
     let noticed = facts.disk.as_deref().filter(|_| !simulated).map(faults::noticed).unwrap_or_default();
     let (_realtime, began) = ((!simulated).then(device::realtime), guard.now());
     let mut bar = Progress::experiments(a.quiet, (!simulated).then_some(time));
-    // Putting the old content back takes about as long as writing did.
-    let measuring = Nanos((time.0 as f64 * if undo { 0.75 } else { 1.0 }) as u64);
     let ask = || take_out(&id.path, simulated);
     let reinsert: Option<&dyn Fn() -> device::Result<()>> = if a.reinsert { Some(&ask) } else { None };
-    let order = Order { region, write, time: measuring, seed: a.measuring.chance.seed, stop: &stop, window, reinsert };
-    let Examined { findings, broken, measured } = examine(&mut guard, &order, &mut |step| match step {
+    let order = Order { region, write, time, put_back: undo, seed: a.measuring.chance.seed, stop: &stop, window, reinsert };
+    let Examined { mut findings, broken, measured } = examine(&mut guard, &order, &mut |step| match step {
         Step::Begin(name, share) => {
             bar.begin((share * 6.0) as usize + usize::from(share > 0.0), 7, name);
             bar.so_far(share);
@@ -150,7 +151,8 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let (reads, written) = (guard.counters().reads, guard.counters().bytes_written);
     let back = Back::of(&mut guard);
     let allowed = if simulated { String::new() } else { format!(" --write --consent {}", id.consent_id()) };
-    let with_writes = format!("nandscope check {}{allowed}", a.target);
+    let with_writes = format!("{}{allowed}", a.target);
+    name_target(&mut findings, &with_writes);
     let seen = Seen {
         size,
         findings: &findings,
@@ -168,12 +170,14 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let answers = judge::answers(&seen);
     let answers = if facts.kind == TargetKind::Image { judge::of_image(answers) } else { answers };
     let outcome = Outcome::of(&answers);
-    let (changes, wear) = match &a.history {
-        Some(dir) => {
+    let (changes, wear) = match history {
+        Some((path, before)) => {
             let reading = declared.as_ref().and_then(|d| d.health_block.as_ref()).map(Reading::from);
             let written = facts.disk.as_deref().filter(|_| !simulated).and_then(Written::now);
+            let classes: Vec<String> = a.class.iter().map(|c| c.name.clone()).collect();
             let now = Record::of(history::now(), outcome, &answers, &measured).with(reading, written, &noticed);
-            remember(dir, &key(&id, declared.as_ref()), now, size)?
+            let purpose = a.purpose.as_ref().map(|p| format!("{}, {}", p.name, p.needs()));
+            remember(&path, before.as_ref(), now.against(purpose.as_deref(), &classes), size)?
         }
         None => (vec![], None),
     };
@@ -249,7 +253,7 @@ fn cache_size(s: &str) -> Result<Bytes, String> {
 fn say_plan(target: &str, write: bool, undo: bool, time: Nanos, window: u64) {
     match (write, undo) {
         (true, true) => eprintln!(
-            "{target}: at most {time} and the time to put back; writes up to about {} MiB, which are kept in a journal and put back",
+            "{target}: at most {time}, putting back included as far as it is foreseen; writes up to about {} MiB, which are kept in a journal and put back",
             136 + window / MIB
         ),
         (true, false) => eprintln!("{target}: at most {time} of the card's time"),
@@ -257,22 +261,28 @@ fn say_plan(target: &str, write: bool, undo: bool, time: Nanos, window: u64) {
     }
 }
 
-/// What names a card in a history: its CID or serial number, else model and size.
+/// What names a card in a history: its CID, else serial number or model with the size.
 fn key(id: &device::TargetId, declared: Option<&Declared>) -> String {
     let cid = declared.and_then(|d| d.cid.as_ref()).map(|c| format!("cid-{}", c.raw));
-    let serial = || id.serial.as_ref().map(|s| format!("serial-{s}"));
+    // The serial number of a reader is the same for all cards in it.
+    let serial = || id.serial.as_ref().map(|s| format!("serial-{s}-{}", id.size));
     cid.or_else(serial).unwrap_or_else(|| format!("{}-{}", id.model.as_deref().unwrap_or(&id.path), id.size))
 }
 
-/// What changed since the last check of this card; the new record takes the place of the old one.
-fn remember(dir: &Path, key: &str, mut now: Record, size: u64) -> anyhow::Result<(Vec<String>, Option<Wear>)> {
+/// The file of a card in a history, and what it holds of the check before.
+fn remembered(dir: &Path, key: &str) -> anyhow::Result<(PathBuf, Option<Record>)> {
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot make the directory {}", dir.display()))?;
     let path = history::file(dir, key);
     let before = history::load(&path).with_context(|| format!("{}: remove it to begin anew", path.display()))?;
-    if let Some(before) = &before {
+    Ok((path, before))
+}
+
+/// What changed since the last check of this card; the new record takes the place of the old one.
+fn remember(path: &Path, before: Option<&Record>, mut now: Record, size: u64) -> anyhow::Result<(Vec<String>, Option<Wear>)> {
+    if let Some(before) = before {
         now.weigh(before, size);
     }
-    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    report::put(&path, &serde_json::to_string_pretty(&now)?).with_context(|| format!("cannot write {}", path.display()))?;
+    report::put(path, &serde_json::to_string_pretty(&now)?).with_context(|| format!("cannot write {}", path.display()))?;
     let changes = before.map_or_else(|| vec!["first check of this card in this history".into()], |b| b.changes(&now));
     Ok((changes, now.wear))
 }

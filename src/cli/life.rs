@@ -2,16 +2,18 @@
 
 use super::args::Output;
 use crate::check::history;
+use crate::device::{SimCard, Target};
 use crate::life::survey::Flash;
 use crate::life::{Amplification, Card, Life, When, Workload, life};
 use crate::report::any::Saved;
 use crate::report::terminal::lines as wrap;
+use crate::twin::wear;
 use crate::units::{Bytes, KIB, three};
 use crate::workload::purpose::{NAMES, Purpose, Writes};
 use anyhow::{Context, bail};
 use clap::Args;
 use nandscope_sim::Op;
-use nandscope_sim::trace;
+use nandscope_sim::trace::{self, Io};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,6 +21,7 @@ const AFTER: &str = "\
 Examples:
   nandscope life card.json --workload dashcam
   nandscope life card.json --workload week.blktrace --erased 120
+  nandscope life card.json --workload week.blktrace --twin TWIN.toml
   nandscope life card.json --per-day 5GB --flash mlc
 
 The report is what `nandscope probe --json` wrote. Where the card has a health block, `check --health --history DIR` keeps its counters;
@@ -44,6 +47,9 @@ pub struct LifeArgs {
     /// Write amplification, or least and most as 2-6, where it is known
     #[arg(long, value_name = "X", value_parser = factor)]
     amplification: Option<[f64; 2]>,
+    /// The model that `nandscope twin` made of this card: the requests of the trace run on it, and what it programs is counted
+    #[arg(long, value_name = "MODEL", requires = "workload", conflicts_with = "amplification")]
+    twin: Option<String>,
     /// The record that `check --health --history DIR` keeps of this card: erases so far and write amplification as the card counts them
     #[arg(long, value_name = "F")]
     record: Option<PathBuf>,
@@ -82,7 +88,8 @@ fn flash(s: &str) -> Result<Flash, String> {
 /// Runs the subcommand.
 pub fn run(a: LifeArgs) -> anyhow::Result<ExitCode> {
     let report = Saved::load(&a.report)?.report(&a.report.display().to_string())?;
-    let mut workload = a.workload.as_deref().map(named).transpose()?;
+    let (mut workload, requests) = a.workload.as_deref().map(named).transpose()?.unzip();
+    let requests = requests.flatten();
     if let Some(per_day) = a.per_day {
         let source = "as given with --per-day".to_string();
         let base =
@@ -92,6 +99,10 @@ pub fn run(a: LifeArgs) -> anyhow::Result<ExitCode> {
     let mut amplification = Amplification::of(&report, workload.as_ref().map_or(Writes::InOrder, |w| w.writes));
     if let Some([low, high]) = a.amplification {
         amplification = Amplification { low, high, counted: false, source: "as given with --amplification".into() };
+    }
+    if let Some(twin) = &a.twin {
+        let requests = requests.context("--twin runs the requests of a trace: name one with --workload instead of a use")?;
+        amplification = by_twin(twin, &requests)?;
     }
     let mut card = Card::of(&report, a.flash, a.erased);
     let mut beside = None;
@@ -118,17 +129,27 @@ pub fn run(a: LifeArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A use by its name, or the requests in a file.
-fn named(word: &str) -> anyhow::Result<Workload> {
+/// What a twin makes of these requests.
+fn by_twin(twin: &str, requests: &[Io]) -> anyhow::Result<Amplification> {
+    let SimCard { model, seed, .. } = Target::card(twin, None)?;
+    let [low, high] = wear::amplification(&model, requests, seed).map_err(|e| anyhow::anyhow!("{twin}: {e}"))?;
+    let source = format!(
+        "the requests of the trace, run on {twin}, a blank card and a full one; a twin is fitted to times, so its copies are inferred and not counted"
+    );
+    Ok(Amplification { low, high, counted: false, source })
+}
+
+/// A use by its name, or the requests in a file with what they are.
+fn named(word: &str) -> anyhow::Result<(Workload, Option<Vec<Io>>)> {
     match word.parse::<Purpose>() {
-        Ok(p) => Ok(Workload::from(&p)),
-        Err(_) if Path::new(word).is_file() => traced(Path::new(word)),
+        Ok(p) => Ok((Workload::from(&p), None)),
+        Err(_) if Path::new(word).is_file() => traced(Path::new(word)).map(|(w, ios)| (w, Some(ios))),
         Err(_) => bail!("'{word}' is no file and no use that is known; there are {NAMES}"),
     }
 }
 
 /// What a trace writes a day, and how.
-fn traced(path: &Path) -> anyhow::Result<Workload> {
+fn traced(path: &Path) -> anyhow::Result<(Workload, Vec<Io>)> {
     let name = path.display();
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
     let trace = trace::parse(&bytes, None).map_err(|e| anyhow::anyhow!("{name}: {e}"))?;
@@ -157,7 +178,7 @@ fn traced(path: &Path) -> anyhow::Result<Workload> {
         100.0 * share,
         Bytes(mean as u64)
     );
-    Ok(Workload { name: name.to_string(), per_day: [per_day; 2], source, writes: how })
+    Ok((Workload { name: name.to_string(), per_day: [per_day; 2], source, writes: how }, trace.ios))
 }
 
 /// `3.1 years (0.9 to 12); 2.9 TB written (0.8 TB to 9.1 TB)`.

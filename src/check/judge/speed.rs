@@ -116,7 +116,7 @@ pub(super) fn purpose(s: &Seen, p: &Purpose) -> Answer {
     if m.sequential_write.is_none() {
         let why = if s.write { "too few writes were timed" } else { "writes were not measured" };
         return Answer::new(q, Verdict::NotKnown, format!("{why}; {asks}"))
-            .todo(format!("measure them, what is overwritten is put back: {}", s.with_writes));
+            .todo(format!("measure them, what is overwritten is put back: nandscope check {}", s.with_writes));
     }
     let small = |n: f64| n * super::super::measure::SMALL as f64;
     let iops = |r: Option<&Rate>| r.map_or("not measured".into(), |r| format!("{:.0} a second", r.iops()));

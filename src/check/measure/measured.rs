@@ -1,7 +1,7 @@
 //! What was measured, as it is judged and saved.
 
 use super::{GROUP, SMALL};
-use crate::units::Nanos;
+use crate::units::{Nanos, gcd};
 use nandscope_stats::student_975;
 use serde::Serialize;
 
@@ -117,6 +117,12 @@ pub struct Measured {
 pub struct Later {
     pub kept: Vec<u64>,
     pub lost: Vec<u64>,
+    /// Kept, beyond the first of the lost ones and written after all of them: where a cache hid the loss, it may hide theirs still.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recent: Vec<u64>,
+    /// Of the lost ones those that show another place of this check: where, and which.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<(u64, u64)>,
     /// Bytes written in between.
     pub after: u64,
     /// The card was taken out in between.
@@ -124,8 +130,12 @@ pub struct Later {
 }
 
 impl Later {
-    /// Where the flash of a card ends that hid it for a while: all places behind some byte are lost, more than one, and none before it.
+    /// Where the flash of a card ends that hid it for a while: all places behind some byte are lost, more than one, and none before it; or
+    /// the distance after which addresses repeat.
     pub fn end(&self) -> Option<u64> {
+        if self.shown.len() > 1 {
+            return Some(self.shown.iter().map(|(a, b)| a.abs_diff(*b)).fold(0, gcd));
+        }
         let (kept, lost) = (self.kept.iter().max()?, self.lost.iter().min()?);
         (self.lost.len() > 1 && kept < lost).then_some(kept + SMALL)
     }

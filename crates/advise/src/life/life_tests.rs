@@ -50,7 +50,7 @@ fn the_interval_of_80_percent_holds_on_brands_that_were_left_out() {
 /// The table in the source is the published one, where that lies beside the repository.
 #[test]
 fn figures_are_those_of_the_survey() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/published/endurance.tsv");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/published/endurance.tsv");
     let Ok(text) = std::fs::read_to_string(path) else {
         println!("skipped: no published survey beside the repository");
         return;

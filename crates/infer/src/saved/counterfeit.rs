@@ -74,11 +74,15 @@ impl Report {
 
     /// Puts the target into reasons that name a command. `options` follow it, such as the consent.
     pub fn name_target(&mut self, options: &str) {
-        let target = format!("{}{options}", self.settings.asked);
-        for f in &mut self.findings.0 {
-            if f.instead().is_some() {
-                f.reason = f.reason.take().map(|r| r.replacen(crate::finding::TARGET, &target, 1));
-            }
+        name_target(&mut self.findings, &format!("{}{options}", self.settings.asked));
+    }
+}
+
+/// Puts a target, with the options that it needs, into reasons that name a command.
+pub fn name_target(findings: &mut Findings, target: &str) {
+    for f in &mut findings.0 {
+        if f.instead().is_some() {
+            f.reason = f.reason.take().map(|r| r.replacen(crate::finding::TARGET, target, 1));
         }
     }
 }

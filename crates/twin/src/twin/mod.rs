@@ -9,6 +9,7 @@ mod result;
 mod search;
 mod structures;
 pub mod text;
+pub mod wear;
 
 pub use data::{Data, Row, TwinError};
 pub use result::{Cost, Part, Quality, Twin, Weight};
