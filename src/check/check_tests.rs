@@ -178,8 +178,10 @@ fn a_history_does_not_take_another_question_for_a_change() {
     let mut now = before.clone().against(Some("video-4k"), &["V30".into()]);
     let put = |r: &mut Record, q: Question, word: &str| r.verdicts.insert(q.title().into(), word.into());
     let mut was = before.clone();
-    [Question::Purpose, Question::Speed].map(|q| put(&mut was, q, "pass"));
-    [Question::Purpose, Question::Speed].map(|q| put(&mut now, q, "FAIL"));
+    for q in [Question::Purpose, Question::Speed] {
+        put(&mut was, q, "pass");
+        put(&mut now, q, "FAIL");
+    }
     assert_eq!(was.changes(&now), Vec::<String>::new());
     assert_eq!(was.changes(&now.clone().against(Some("camera"), &["A1".into()])).len(), 2);
     // A rate of other requests, or of far fewer; and one that hosts alone explain.

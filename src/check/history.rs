@@ -81,7 +81,9 @@ impl Record {
     #[must_use]
     pub fn against(mut self, purpose: Option<&str>, classes: &[String]) -> Record {
         let mut put = |q: Question, what: String| self.against.insert(q.title().into(), what);
-        purpose.map(|p| put(Question::Purpose, p.into()));
+        if let Some(p) = purpose {
+            put(Question::Purpose, p.into());
+        }
         put(Question::Speed, classes.join(","));
         self
     }

@@ -30,6 +30,8 @@ const ALIGN: u64 = 4 * MIB;
 pub const WINDOW: u64 = 64 * MIB;
 /// What is put back is read once more to see that it is there, and lies in the order of its places: by so much longer than writing it.
 const PUTTING_BACK: f64 = 1.3;
+/// Shares of the time for writes are smaller by this factor where putting back takes as long again.
+const LESS: f64 = 1.5;
 /// The pass of everything written carries a number below this, beside the seed of the check.
 const PASSES: u64 = 8;
 /// A small window has no room for a discard with neighbours on both sides that are the check's own.
@@ -334,8 +336,7 @@ impl Check<'_> {
     }
 
     fn write(&mut self, len: u64, places: Vec<u64>, pass: u64, share: f64) -> Result<Vec<Nanos>> {
-        // Putting back takes as long again.
-        let share = if self.task.put_back.is_some() { share / (1.0 + PUTTING_BACK) } else { share };
+        let share = if self.task.put_back.is_some() { share / LESS } else { share };
         let (until, mut took) = (self.until(share), vec![]);
         for at in places {
             if self.device.now() >= until {
