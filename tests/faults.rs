@@ -175,7 +175,7 @@ fn a_large_cache_in_front_is_displaced_or_forgotten() {
         let mut m = faulty::honest(90_000 + seed);
         m.card.capacity = 16 << 30;
         (m.card.real_capacity, m.card.beyond, m.card.front) = (m.card.capacity / 4, nandscope_sim::model::Beyond::Drop, front);
-        let m = Model::parse(&m.to_toml(), &m.name).unwrap();
+        let mut m = Model::parse(&m.to_toml(), &m.name).unwrap();
         let hidden = check(&m, seed, 90.0, WINDOW, false);
         let told = hidden.outcome == Outcome::Counterfeit || hidden.answers[0].because.contains("a cache of more than");
         assert!(told || hidden.outcome == Outcome::NotKnown, "{:#?}", hidden.answers);
