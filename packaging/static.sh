@@ -23,4 +23,4 @@ aarch64-*)
   ;;
 esac
 cargo build --release --locked --quiet --target "$target"
-ls -l "target/$target/release/nandscope"
+ls -l "${CARGO_TARGET_DIR-target}/$target/release/nandscope"
