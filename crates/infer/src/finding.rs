@@ -13,6 +13,10 @@ pub use quantity::{Quantity, Row};
 pub enum Unit {
     Bytes,
     BytesPerSecond,
+    /// Millions of bytes a second.
+    MegabytesPerSecond,
+    /// Reads or writes a second.
+    PerSecond,
     Milliseconds,
     Microseconds,
     /// Looks of a host at a busy card.
@@ -83,6 +87,8 @@ impl Quantity {
         match row.unit {
             Unit::Bytes => Bytes(v as u64).to_string(),
             Unit::BytesPerSecond => rate(v),
+            Unit::MegabytesPerSecond => rate(v * 1e6),
+            Unit::PerSecond => format!("{v:.0} IOPS"),
             Unit::Milliseconds => format!("{} ms", three(v)),
             Unit::Microseconds => format!("{} µs", three(v)),
             Unit::Polls => polls(v),

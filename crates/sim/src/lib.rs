@@ -39,6 +39,7 @@ pub mod random;
 mod request;
 mod rng;
 pub mod run;
+pub mod today;
 pub mod trace;
 mod truth;
 pub mod units;

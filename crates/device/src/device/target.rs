@@ -3,7 +3,7 @@
 //! | form | is |
 //! |---|---|
 //! | `sim:NAME`, `sim:PATH.toml`, `PATH.toml`, `NAME` | a simulated card; with settings as `?seed=7&host=NAME&content` |
-//! | `sim:random?seed=N`, `sim:unusual?seed=N` | a simulated card drawn at random; the seed is that of the draw and of the card |
+//! | `sim:random?seed=N`, `sim:unusual?seed=N`, `sim:random-today?seed=N` | a simulated card drawn at random; the seed is that of the draw and of the card |
 //! | `exec:COMMAND ARGS`, `serial:PORT[@BAUD]` | a program or board that behaves like a card |
 //! | a path, `sda` for `/dev/sda` | a block device, an image file, a directory |
 //!
@@ -12,7 +12,7 @@
 use super::program;
 use super::{DeviceError, Result};
 use nandscope_sim::model::{Host, Profile};
-use nandscope_sim::{Model, cards, random, unusual};
+use nandscope_sim::{Model, cards, random, today, unusual};
 use rustix::io::Errno;
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -175,6 +175,7 @@ fn card(rest: &str, beside: Option<u64>) -> Result<SimCard> {
     let drawn = match place {
         "random" => Some(random::card(seed)),
         "unusual" => Some(unusual::card(seed)),
+        "random-today" => Some(today::card(seed)),
         _ => None,
     };
     let (text, file) = if let Some(m) = drawn {

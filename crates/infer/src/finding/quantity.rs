@@ -359,6 +359,116 @@ quantities! {
         what: "Its length distinguishes small-block flash (pages of 512 bytes) from large-block flash or flash with several bits a cell.",
         means: &[],
     },
+    /// Bytes of the SLC cache, as full as the card is.
+    SlcCache => Row {
+        key: "slc_cache",
+        title: "SLC cache",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "A card writes to part of its flash with one bit a cell first, which is fast; this is how much it takes before it becomes slower.",
+        means: &[(Always, "Up to {} can be written at once at the higher rate.")],
+    },
+    /// Sequential writes while the SLC cache has room, MB/s.
+    RateCachedMbS => Row {
+        key: "rate_cached_mb_s",
+        title: "rate before it",
+        unit: Unit::MegabytesPerSecond,
+        none: None,
+        codes: &[],
+        what: "This is the rate of sequential writes while the SLC cache has room.",
+        means: &[],
+    },
+    /// Sequential writes after the SLC cache is full, MB/s.
+    RateSustainedMbS => Row {
+        key: "rate_sustained_mb_s",
+        title: "rate after it",
+        unit: Unit::MegabytesPerSecond,
+        none: None,
+        codes: &[],
+        what: "This is the rate of sequential writes that the card keeps once the SLC cache is full.",
+        means: &[(Always, "A recording that goes on for long must need less than {}.")],
+    },
+    /// Rest after which the card begins to empty its SLC cache, ms.
+    IdleTriggerMs => Row {
+        key: "idle_trigger_ms",
+        title: "idle trigger",
+        unit: Unit::Milliseconds,
+        none: None,
+        codes: &[],
+        what: "A card that is left alone for this long begins to empty its SLC cache.",
+        means: &[(Always, "Pauses shorter than {} bring nothing back.")],
+    },
+    /// How fast rest empties the SLC cache, MB/s.
+    IdleEmptyMbS => Row {
+        key: "idle_empty_mb_s",
+        title: "emptied at rest",
+        unit: Unit::MegabytesPerSecond,
+        none: None,
+        codes: &[],
+        what: "At rest, room in the SLC cache comes back at this rate.",
+        means: &[],
+    },
+    /// The window up to which random reads find the map at hand, bytes.
+    MapWindowRead => Row {
+        key: "map_window_read",
+        title: "map window, reads",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "The map of where data lie is larger than the memory of a card; random reads within a window of this size find what they need at hand.",
+        means: &[(Always, "Random reads spread over more than {} take longer.")],
+    },
+    /// Bytes of data that one piece of the map covers.
+    MapPiece => Row {
+        key: "map_piece",
+        title: "map piece",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "The card fetches its map in pieces; one piece covers this much data.",
+        means: &[],
+    },
+    /// What a read takes longer whose piece of the map is not at hand, µs.
+    MapMissUs => Row {
+        key: "map_miss_us",
+        title: "map miss",
+        unit: Unit::Microseconds,
+        none: None,
+        codes: &[],
+        what: "A read for which the card has to fetch a piece of its map takes longer by this.",
+        means: &[],
+    },
+    /// Random writes of 4 KiB a second in the steady state.
+    RandomWriteSteadyIops => Row {
+        key: "random_write_steady_iops",
+        title: "steady random writes",
+        unit: Unit::PerSecond,
+        none: None,
+        codes: &[],
+        what: "This is how many random writes of 4 KiB a second a card keeps up once its garbage collection runs.",
+        means: &[(Always, "A system that lives on this card gets {} in the long run, whatever the first minutes show.")],
+    },
+    /// Bytes of random writes after which garbage collection slows them down.
+    CollectionOnset => Row {
+        key: "collection_onset",
+        title: "collection begins",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "After this much of random writes the card has to collect garbage, and the rate falls.",
+        means: &[],
+    },
+    /// How many times faster random reads are with several in flight.
+    QueueGain => Row {
+        key: "queue_gain",
+        title: "queue gain",
+        unit: Unit::Times,
+        none: None,
+        codes: &[],
+        what: "A card with a queue works on several requests side by side; this is what the best depth gains over one at a time.",
+        means: &[(Is(1.0), "Several reads in flight gain nothing on this host."), (Always, "Programs that read in parallel get up to {} as many random reads.")],
+    },
 }
 
 #[cfg(test)]

@@ -109,7 +109,8 @@ fn hidden_by_cache(all: &mut [Finding]) {
         let unlimited = match f.quantity {
             Quantity::OpenAusRandom if untold => f.value.is_some() || f.at_least.is_some(),
             Quantity::OpenAusLinear | Quantity::OpenAusRandom => f.value.is_none() && f.at_least.is_some(),
-            Quantity::Mapping => f.number() == Some(2.0),
+            // Judged past a full cache, it hid nothing.
+            Quantity::Mapping => f.number() == Some(2.0) && !f.from.iter().any(|n| n == "slc-cache"),
             _ => false,
         };
         if unlimited {

@@ -15,19 +15,23 @@ pub mod figure;
 pub mod interval;
 pub mod lattice;
 pub mod linear;
+pub mod map_window;
 pub mod micro;
 pub mod multi_block;
 pub mod open;
 pub mod open_au;
 pub mod pipeline;
+pub mod queue_depth;
 pub mod read_boundary;
 pub mod replacement;
 pub mod rewrite;
 pub mod scatter;
+pub mod slc_cache;
 pub mod slots;
 pub mod small_writes;
 pub mod stalls;
 pub mod stats;
+pub mod steady_state;
 pub mod steps;
 pub mod tables;
 pub mod trace;
@@ -55,4 +59,8 @@ pub const ALL: &[&dyn Analysis] = &[
     &interval::Interval,
     &access_kinds::AccessKinds,
     &small_writes::SmallWrites,
+    &slc_cache::SlcCache,
+    &map_window::MapWindow,
+    &steady_state::SteadyState,
+    &queue_depth::QueueDepth,
 ];

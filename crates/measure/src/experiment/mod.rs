@@ -7,12 +7,16 @@ mod au_grid;
 mod capacity;
 mod fat_zone;
 mod interval;
+mod map_window;
 mod multi_block;
 mod open_au;
+mod queue_depth;
 mod read_boundary;
 pub mod run;
 mod scatter;
+mod slc_cache;
 mod small_writes;
+mod steady_state;
 mod write_boundary;
 mod write_cache;
 mod write_trace;
@@ -155,10 +159,25 @@ pub const ALL: &[&dyn Experiment] = &[
     &interval::Interval,
     &access_kinds::AccessKinds,
     &small_writes::SmallWrites,
+    &slc_cache::SlcCache,
+    &map_window::MapWindow,
+    &steady_state::SteadyState,
+    &queue_depth::QueueDepth,
 ];
 
 /// Experiments that say how a host had better use a card rather than what is inside, or cost more than all the others.
-const ON_REQUEST: [&str; 6] = ["multi-block", "write-trace", "scatter", "interval", "access-kinds", "small-writes"];
+const ON_REQUEST: [&str; 10] = [
+    "multi-block",
+    "write-trace",
+    "scatter",
+    "interval",
+    "access-kinds",
+    "small-writes",
+    "slc-cache",
+    "map-window",
+    "steady-state",
+    "queue-depth",
+];
 
 /// What `probe` runs: all that says what is inside a card.
 pub fn probing() -> Vec<&'static dyn Experiment> {
@@ -222,6 +241,23 @@ impl Bench<'_> {
     pub fn write(&mut self, role: u8, at: u64, len: u64) -> Result<Nanos, DeviceError> {
         let seed = (self.cell as u64) << 32 | self.trial as u64;
         self.write_of(role, Fill::Random(seed), at, len)
+    }
+
+    /// Lets the card rest.
+    pub fn rest(&mut self, time: Nanos) {
+        self.device.idle(time.min(self.deadline - self.device.now()));
+    }
+
+    /// Accesses with several in flight; none begins after the time is over.
+    pub fn batch(&mut self, role: u8, all: &[Access], depth: u32) -> Result<(), DeviceError> {
+        if self.device.now() >= self.deadline || self.stop.load(Ordering::Relaxed) {
+            return Err(DeviceError::Late);
+        }
+        let timed = self.device.batch(all, depth)?;
+        for (a, t) in all.iter().zip(timed) {
+            self.keep(role, a.op, a.at, a.len, t);
+        }
+        Ok(())
     }
 
     /// A write of chosen content.

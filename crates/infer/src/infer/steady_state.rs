@@ -1,0 +1,140 @@
+//! Random writes until their rate stays: SNIA's rule, over rounds of equal bytes.
+//!
+//! Solid State Storage Performance Test Specification: over five rounds the largest and the smallest lie within 20 % of the mean, and the
+//! line fitted to them rises or falls by no more than 10 % of it.
+
+use super::beliefs::Case;
+use super::figure::{Figure, Series};
+use super::pipeline::Analysis;
+use crate::finding::{Finding, Quantity};
+use crate::infer::stats::{mean, quantile};
+use crate::samples::{Cell, Run};
+use crate::units::{Bytes, MIB};
+
+/// Judges runs of `steady-state`.
+pub struct SteadyState;
+
+/// Rounds of the rule, and after how many it is given up.
+const WINDOW: usize = 5;
+pub const ROUNDS: usize = 100;
+
+const RANGE: f64 = 0.2;
+const SLOPE: f64 = 0.1;
+
+/// Garbage collection has begun where a round is slower than this share of the first ones.
+const FALLEN: f64 = 0.8;
+
+/// Writes a second of each round.
+pub fn rounds(run: &Run, cell: &Cell) -> Vec<f64> {
+    let one = |t: &Vec<&crate::samples::Sample>| t.len() as f64 * 1e9 / t.iter().map(|s| s.took.0).sum::<u64>().max(1) as f64;
+    run.trials(cell.id).iter().filter(|t| t.len() > 1).map(one).collect()
+}
+
+/// Do these last rounds keep the rule?
+fn keeps_rule(last: &[f64]) -> bool {
+    let m = mean(last);
+    let range = quantile(last, 1.0) - quantile(last, 0.0);
+    let middle = (last.len() as f64 - 1.0) / 2.0;
+    let (top, bottom) = last.iter().enumerate().fold((0.0, 0.0), |s, (i, y)| {
+        let x = i as f64 - middle;
+        (s.0 + x * (y - m), s.1 + x * x)
+    });
+    range <= RANGE * m && (top / bottom * (last.len() as f64 - 1.0)).abs() <= SLOPE * m
+}
+
+/// The first round whose rate had fallen.
+fn onset(all: &[f64]) -> Option<usize> {
+    let first = quantile(all.get(..3)?, 0.5);
+    (3..all.len()).find(|&i| all[i] < FALLEN * first)
+}
+
+/// The mean of the five rounds that keep the rule, where garbage collection had begun before them or the whole region was written once:
+/// what was steady before that is the spare flash of a card that was not busy.
+pub fn steady(all: &[f64], round: f64, region: f64) -> Option<f64> {
+    let last = all.get(all.len().checked_sub(WINDOW)?..)?;
+    let begun = onset(all).is_some_and(|i| i + 2 <= all.len() - WINDOW) || all.len() as f64 * round >= 2.0 * region;
+    (begun && keeps_rule(last)).then(|| mean(last))
+}
+
+impl Analysis for SteadyState {
+    fn name(&self) -> &'static str {
+        "steady-state"
+    }
+
+    fn infer(&self, run: &Case) -> Vec<Finding> {
+        const Q: Quantity = Quantity::RandomWriteSteadyIops;
+        let Some(cell) = run.cells.first() else { return vec![Finding::undecided(Q, "the region is too small")] };
+        let mut all = rounds(run, cell);
+        let (round, region) = (cell.bytes("round") as f64, cell.bytes("window") as f64);
+        // What the time cut is no whole round.
+        if run.trials(cell.id).last().is_some_and(|t| (t.len() as f64) * (cell.get("size") as f64) < 0.99 * round) {
+            all.pop();
+        }
+        let written = Bytes((all.len() as f64 * round) as u64);
+        let text = format!("random writes of {} a second, in rounds of {}: {}", Bytes(cell.bytes("size")), Bytes(round as u64), told(&all));
+        let mut out = vec![];
+        if let Some(i) = onset(&all) {
+            let at = i as f64 * round;
+            let f = Finding::decided(Quantity::CollectionOnset, at, 0.75).evidence(text.clone());
+            let f = f.caveat("what was written before this run took part of it");
+            out.push(Finding { interval: Some([(at - round).max(0.0), at + round]), ..f });
+        }
+        out.push(match steady(&all, round, region) {
+            Some(rate) => {
+                let last = &all[all.len() - WINDOW..];
+                let f = Finding::decided(Q, rate, 0.85).evidence(text);
+                let f = f.caveat(format!("within {} of the card, as full as it is now", Bytes(region as u64)));
+                Finding { interval: Some([quantile(last, 0.0), quantile(last, 1.0)]), ..f }
+            }
+            None => {
+                let fell = onset(&all).is_some();
+                let rest = if fell { "the rate still changes" } else { "the rate has not fallen yet: the spare flash may not be used up" };
+                let why =
+                    format!("not steady after {} rounds, {written} in all; {rest} (more --time and --writes would decide)", all.len());
+                Finding::undecided(Q, why).evidence(text)
+            }
+        });
+        out
+    }
+
+    fn figures(&self, run: &Case) -> Vec<Figure> {
+        let Some(cell) = run.cells.first() else { return vec![] };
+        let round = cell.bytes("round") as f64 / MIB as f64;
+        let points: Vec<(f64, f64)> = rounds(run, cell).iter().enumerate().map(|(i, r)| ((i + 1) as f64 * round, *r)).collect();
+        if points.is_empty() {
+            return vec![];
+        }
+        vec![Figure {
+            title: "random writes over bytes written".into(),
+            x: "MiB written".into(),
+            y: "IOPS".into(),
+            log_x: false,
+            log_y: false,
+            series: vec![Series { name: format!("writes of {}", Bytes(cell.bytes("size"))), points }],
+        }]
+    }
+}
+
+/// Some of the rounds, the last ones all.
+fn told(all: &[f64]) -> String {
+    let step = all.len().div_ceil(10).max(1);
+    let some = all.iter().enumerate().filter(|(i, _)| i % step == 0 || i + WINDOW >= all.len());
+    some.map(|(_, r)| format!("{r:.0}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steady_is_what_stays_after_the_fall() {
+        let fresh = [2000.0, 2010.0, 1990.0, 2000.0, 2005.0, 1995.0];
+        assert_eq!(steady(&fresh, 1.0, 100.0), None, "the spare flash is not used up");
+        let falling: Vec<f64> = fresh.iter().copied().chain([1500.0, 1200.0, 1000.0, 880.0, 790.0]).collect();
+        assert_eq!(steady(&falling, 1.0, 100.0), None);
+        let stays: Vec<f64> = falling.iter().copied().chain([500.0, 505.0, 495.0, 502.0, 498.0]).collect();
+        assert_eq!(steady(&stays, 1.0, 100.0), Some(500.0));
+        let wide: Vec<f64> = falling.iter().copied().chain([500.0, 560.0, 440.0, 560.0, 440.0]).collect();
+        assert_eq!(steady(&wide, 1.0, 100.0), None, "a range of a quarter");
+    }
+}

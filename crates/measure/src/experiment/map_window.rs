@@ -1,0 +1,102 @@
+//! Up to which window are random reads cheap, and how large is a piece of the card's map?
+//!
+//! The map of a page-mapped card takes a thousandth of its size, more than its memory: pieces of it are fetched when they are needed.
+//! Pairs of reads, each pair in a place of its own, show how far a piece reaches: the second is cheap while it lies in the same. Then
+//! reads at random places in windows of doubled size: those that are too large miss a share that says how much of the map is kept.
+//!
+//! What fools it: a card that reads ahead (pairs lie further apart than any card reads), one that looks up erase blocks one by one (the
+//! windows then disagree, or every one misses), a map whose pieces are no power of two (said).
+
+use super::{About, Bench, Experiment, Setup};
+use crate::device::DeviceError;
+use crate::finding::Quantity;
+use crate::infer::beliefs::Case;
+use crate::infer::map_window::{FIRST, JUDGED, LOAD, PAIR, SECOND, WINDOW, pairs};
+use crate::samples::Cell;
+use crate::units::{Bytes, KIB, MIB};
+
+pub struct MapWindow;
+
+static ABOUT: About = About {
+    name: "map-window",
+    question: "Up to which window are random reads cheap, and how large is a piece of the map?",
+    method: "pairs of reads from 256 KiB to 8 MiB apart, each pair elsewhere; then random reads in windows of doubled size",
+    writes: false,
+    answers: &[Quantity::MapWindowRead, Quantity::MapPiece, Quantity::MapMissUs],
+    roles: &["first", "second", "load", "judged"],
+    covers: "",
+};
+
+/// Places of pairs begin at multiples of this.
+const PLACE: u64 = 32 * MIB;
+/// Distances: 256 KiB times 2^k.
+const NEAREST: u64 = 256 * KIB;
+const DISTANCES: u64 = 6;
+/// Pairs of a distance.
+const PAIRS: u64 = 24;
+/// Reads that are judged, of each window.
+const READS: u64 = 400;
+/// Pieces in the largest window.
+const PIECES: u64 = 8192;
+/// Bytes of a read.
+const SIZE: u64 = 4 * KIB;
+
+impl Experiment for MapWindow {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn cells(&self, setup: &Setup) -> Vec<Cell> {
+        if (setup.region.end - setup.region.start) / PLACE < DISTANCES * 5 {
+            return vec![];
+        }
+        let one = |k: u64| {
+            let apart = NEAREST << k;
+            let set = [("kind", PAIR), ("apart", apart as i64), ("row", k as i64), ("grid", setup.geometry.offset as i64)];
+            Cell::new(format!("{} apart", Bytes(apart)), &set)
+        };
+        (0..DISTANCES).map(one).collect()
+    }
+
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
+        run.of(cell.id).next().is_none()
+    }
+
+    fn more(&self, run: &Case) -> Vec<Cell> {
+        let Some(p) = pairs(run).filter(|_| run.cells.iter().all(|c| c.get("kind") == PAIR)) else { return vec![] };
+        let set = |key: &str| run.setting.get(key).copied().unwrap_or(0).max(0) as u64;
+        let room = set("end").saturating_sub(set("start"));
+        let piece = p.piece as u64;
+        let sizes = (0..32u32).map(|k| piece << k).take_while(|w| *w <= room && *w / piece <= PIECES);
+        let one = |w: u64| Cell::new(Bytes(w).to_string(), &[("kind", WINDOW), ("window", w as i64), ("piece", piece as i64)]);
+        sizes.map(one).collect()
+    }
+
+    fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
+        let size = SIZE.max(b.geometry().sector);
+        let (start, end) = (b.region.start, b.region.end);
+        if cell.get("kind") == PAIR {
+            // Places go by the start of the card, where the map begins; every one is used once.
+            let offset = cell.bytes("grid") % PLACE;
+            let first = (start + offset).next_multiple_of(PLACE) - offset;
+            let places = end.saturating_sub(first) / PLACE;
+            let mut mine: Vec<u64> = (0..places).filter(|i| i % DISTANCES == cell.bytes("row")).collect();
+            b.shuffle(&mut mine);
+            for i in mine.into_iter().take(PAIRS as usize) {
+                let at = first + i * PLACE;
+                b.read(FIRST, at, size)?;
+                b.read(SECOND, at + cell.bytes("apart"), size)?;
+            }
+            return Ok(());
+        }
+        let (window, piece) = (cell.bytes("window"), cell.bytes("piece"));
+        let slack = (end - start - window) / piece;
+        let from = (start.next_multiple_of(piece) + b.below(slack.max(1)) * piece).min(end - window);
+        for i in 0..2 * (window / piece) + READS {
+            let role = if i < 2 * (window / piece) { LOAD } else { JUDGED };
+            let at = from + b.below(window / size) * size;
+            b.read(role, at, size)?;
+        }
+        Ok(())
+    }
+}

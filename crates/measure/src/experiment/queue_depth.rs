@@ -1,0 +1,53 @@
+//! What do several reads in flight gain?
+//!
+//! Random reads of 4 KiB, 256 in a round, with 1 to 32 in flight. Depths take turns, so that drift hits all alike.
+//!
+//! What fools it: a host that hands on one request at a time (then nothing is gained whatever the card can do). Writes are not asked:
+//! where a card has a volatile cache, a write counts when it was flushed, and a flush waits for all.
+
+use super::{About, Bench, Experiment, Setup};
+use crate::device::{Access, DeviceError, Op};
+use crate::finding::Quantity;
+use crate::infer::beliefs::Case;
+use crate::infer::queue_depth::ROUNDS;
+use crate::samples::Cell;
+use crate::units::KIB;
+
+pub struct QueueDepth;
+
+static ABOUT: About = About {
+    name: "queue-depth",
+    question: "What do several reads in flight gain over one at a time?",
+    method: "random reads of 4 KiB with 1 to 32 in flight, depths in turn",
+    writes: false,
+    answers: &[Quantity::QueueGain],
+    roles: &["read"],
+    covers: "",
+};
+
+/// Reads of a round.
+const READS: u64 = 256;
+
+impl Experiment for QueueDepth {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn cells(&self, setup: &Setup) -> Vec<Cell> {
+        if setup.region.end - setup.region.start < READS * 4 * KIB {
+            return vec![];
+        }
+        (0..6).map(|k| Cell::new(format!("{} in flight", 1 << k), &[("depth", 1 << k)])).collect()
+    }
+
+    fn wants(&self, cell: &Cell, run: &Case) -> bool {
+        run.trials(cell.id).len() < ROUNDS
+    }
+
+    fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
+        let size = (4 * KIB).max(b.geometry().sector);
+        let (start, places) = (b.region.start, (b.region.end - b.region.start) / size);
+        let all: Vec<Access> = (0..READS).map(|_| Access { op: Op::Read, at: start + b.below(places) * size, len: size }).collect();
+        b.batch(0, &all, cell.get("depth") as u32)
+    }
+}

@@ -1,0 +1,187 @@
+//! What is asked of today's cards, on cards of today drawn at random, against what their models say.
+
+mod common;
+
+use nandscope::device::{Access, Device, Fill, Op, SimDevice};
+use nandscope::finding::{Finding, Quantity};
+use nandscope::infer::pipeline;
+use nandscope::units::{KIB, Nanos};
+use nandscope_sim::model::{FtlKind, SlcFull};
+use nandscope_sim::{Model, cards, random, today};
+
+fn asked(experiment: &str, m: &Model, seed: u64) -> Vec<Finding> {
+    pipeline::of_run(&common::run_alone(experiment, m, seed, 600))
+}
+
+fn of(all: &[Finding], q: Quantity) -> Option<&Finding> {
+    all.iter().find(|f| f.quantity == q)
+}
+
+/// Right, wrong and undecided answers, and what was wrong.
+#[derive(Default)]
+struct Tally {
+    right: usize,
+    undecided: usize,
+    wrong: Vec<String>,
+    promised: f64,
+}
+
+impl Tally {
+    fn add(&mut self, f: Option<&Finding>, truth: f64, within: f64, who: &str) {
+        match f.and_then(|f| Some((f.number()?, f.confidence))) {
+            None => {
+                self.undecided += 1;
+                if std::env::var_os("NANDSCOPE_SHOW").is_some() {
+                    println!("{who}: truth {truth}: {f:?}");
+                }
+            }
+            Some((v, c)) => {
+                self.promised += c;
+                if v <= truth * within && v >= truth / within {
+                    self.right += 1;
+                } else {
+                    self.wrong.push(format!("{who}: {v} with {c:.2}, truth {truth}: {:?}", f.map(|f| &f.evidence)));
+                }
+            }
+        }
+    }
+
+    /// At least such a share of all right, and as many of those decided as were promised, but for chance.
+    fn check(&self, what: &str, share: f64) {
+        let decided = self.right + self.wrong.len();
+        let all = decided + self.undecided;
+        println!("{what}: {} right, {} wrong, {} undecided of {all}", self.right, self.wrong.len(), self.undecided);
+        for w in &self.wrong {
+            println!("  {w}");
+        }
+        assert!(self.right as f64 >= share * all as f64, "{what}: {} of {all} right", self.right);
+        let doubt = (decided as f64 - self.promised).max(0.0);
+        assert!(self.wrong.len() as f64 <= doubt + 2.0 * doubt.sqrt() + 1.0, "{what}: {:?}", self.wrong);
+    }
+}
+
+/// MB/s of sequential writes while there is room and long after, of the same card without noise.
+fn rates(m: &Model, chunk: u64) -> (f64, f64) {
+    let mut d = SimDevice::new(&random::quiet(m.clone()), 1);
+    let mut write = |n: u64| {
+        let begun = d.now();
+        for i in 0..n {
+            d.access(Access { op: Op::Write(Fill::Random(1)), at: (64 << 20) + i % 128 * chunk, len: chunk }).unwrap();
+        }
+        n as f64 * chunk as f64 * 1e3 / (d.now() - begun).0 as f64
+    };
+    let fast = write(32);
+    write(m.slc.size / chunk + 64);
+    (fast, write(400))
+}
+
+/// How many cards, and from which seed: those of the test itself, or of a longer run by hand.
+fn seeds(few: u64) -> std::ops::Range<u64> {
+    let get = |k: &str| std::env::var(k).ok().and_then(|v| v.parse::<u64>().ok());
+    let from = get("NANDSCOPE_FROM").unwrap_or(100);
+    from..from + get("NANDSCOPE_CARDS").unwrap_or(few)
+}
+
+#[test]
+fn slc_caches_and_their_rates() {
+    let [mut size, mut fast, mut slow, mut idle, mut mapping] = [(); 5].map(|()| Tally::default());
+    let mut invented = vec![];
+    for seed in seeds(12) {
+        let m = today::card(seed);
+        let all = asked("slc-cache", &m, seed);
+        let (before, after) = rates(&m, 256 * KIB);
+        // A bus slower than the flash shows no cache, nor does one that changes little.
+        if m.slc.size == 0 || before < 1.4 * after {
+            let f = of(&all, Quantity::SlcCache);
+            if f.is_some_and(|f| f.value.is_some()) && m.slc.size == 0 {
+                invented.push(format!("{seed}: {f:?}"));
+            }
+            continue;
+        }
+        let who = format!("seed {seed} ({:?})", m.slc.full == SlcFull::Fold);
+        size.add(of(&all, Quantity::SlcCache), m.slc.size as f64, 1.1, &who);
+        fast.add(of(&all, Quantity::RateCachedMbS), before, 1.05, &who);
+        slow.add(of(&all, Quantity::RateSustainedMbS), after, 1.05, &who);
+        idle.add(of(&all, Quantity::IdleTriggerMs), m.slc.idle as f64 / 1e6, 1.3, &who);
+        mapping.add(of(&all, Quantity::Mapping), 2.0, 1.0, &who);
+    }
+    size.check("SLC cache", 0.6);
+    fast.check("rate before", 0.6);
+    slow.check("rate after", 0.5);
+    idle.check("idle trigger", 0.3);
+    mapping.check("mapping", 0.6);
+    assert!(invented.is_empty(), "{invented:?}");
+}
+
+#[test]
+fn windows_of_the_map() {
+    let [mut window, mut piece] = [(); 2].map(|()| Tally::default());
+    for seed in seeds(12) {
+        let m = today::card(seed);
+        let p = &m.ftl.page;
+        let all = asked("map-window", &m, seed);
+        if p.map_cache == 0 || p.map_miss == 0 || p.map_cache * 2 > m.card.capacity {
+            let f = of(&all, Quantity::MapWindowRead);
+            assert!(p.map_cache > 0 || f.is_none_or(|f| f.value.is_none()), "seed {seed}: {f:?}");
+            continue;
+        }
+        window.add(of(&all, Quantity::MapWindowRead), p.map_cache as f64, 1.5, &format!("seed {seed}"));
+        piece.add(of(&all, Quantity::MapPiece), p.map_span as f64, 1.0, &format!("seed {seed}"));
+    }
+    window.check("map window", 0.7);
+    piece.check("map piece", 0.6);
+}
+
+/// Cards that map by block are not said to map by page, nor to have a window.
+#[test]
+fn old_cards_have_none_of_it() {
+    let mut wrong = vec![];
+    for seed in seeds(10) {
+        let m = random::card(seed);
+        if matches!(m.ftl.kind, FtlKind::PageMap | FtlKind::None) {
+            continue;
+        }
+        for f in asked("slc-cache", &m, seed).iter().chain(&asked("map-window", &m, seed)) {
+            let none = f.quantity == Quantity::Mapping || f.quantity == Quantity::SlcCache && m.slc.size == 0;
+            if none && f.value.is_some() {
+                wrong.push(format!("seed {seed}: {f:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_queue_gains_and_none_gains_nothing() {
+    let model = |name: &str| Model::parse(cards::text(name).unwrap(), name).unwrap();
+    let gain = |m: &Model, seed| of(&asked("queue-depth", m, seed), Quantity::QueueGain).unwrap().number().unwrap();
+    for seed in 1..4 {
+        let m = model("modern-a2-128gb");
+        assert!(gain(&m, seed) > 1.5, "seed {seed}: {}", gain(&m, seed));
+        assert_eq!(gain(&model("modern-a1-32gb"), seed), 1.0);
+    }
+}
+
+/// A small card, whose spare flash is soon used up: the rate found is that of long after.
+#[test]
+fn the_steady_rate_is_that_of_long_after() {
+    let text = "name = \"steady\"\nabout = \"1 GiB by page\"\n[host]\ncommand = \"50 us\"\nrate = \"80 MB/s\"\njitter = \"5 us\"\n[card]\ncapacity = \"1 GiB\"\ncommand = \"50 us\"\n[nand]\npage = \"4 KiB\"\naccess_unit = \"4 KiB\"\nwrite_unit = \"4 KiB\"\nerase_block = \"1 MiB\"\nprogram = \"300 us\"\ncopy = \"350 us\"\nerase = \"3 ms\"\n[ftl]\nkind = \"page-map\"\nover_provisioning = 0.15\n";
+    let m = Model::parse(text, "steady").unwrap();
+    for seed in 1..3 {
+        let all = pipeline::of_run(&common::run_alone("steady-state", &m, seed, 7200));
+        let found = of(&all, Quantity::RandomWriteSteadyIops).unwrap();
+        let mut d = SimDevice::new(&m, seed + 100);
+        let (mut x, mut begun) = (seed, Nanos(0));
+        for i in 0..1_500_000u64 {
+            if i == 1_000_000 {
+                begun = d.now();
+            }
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            d.access(Access { op: Op::Write(Fill::Random(1)), at: (x >> 33) % (1 << 18) * 4096, len: 4096 }).unwrap();
+        }
+        let truth = 500_000.0 * 1e9 / (d.now() - begun).0 as f64;
+        let v = found.number().unwrap_or_else(|| panic!("{found:?}"));
+        println!("steady {v}, truth {truth}");
+        assert!((v / truth - 1.0).abs() < 0.05, "{v} IOPS, {truth} long after: {found:?}");
+    }
+}
