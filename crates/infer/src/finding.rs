@@ -34,6 +34,8 @@ impl Unit {
         match self {
             Unit::Bytes => "B",
             Unit::BytesPerSecond => "B/s",
+            Unit::MegabytesPerSecond => "MB/s",
+            Unit::PerSecond => "IOPS",
             Unit::Milliseconds => "ms",
             Unit::Microseconds => "us",
             Unit::Polls => "polls",

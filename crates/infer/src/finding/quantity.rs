@@ -422,11 +422,11 @@ quantities! {
     /// Bytes of data that one piece of the map covers.
     MapPiece => Row {
         key: "map_piece",
-        title: "map piece",
+        title: "translation page",
         unit: Unit::Bytes,
         none: None,
         codes: &[],
-        what: "The card fetches its map in pieces; one piece covers this much data.",
+        what: "The card fetches its map in translation pages; one of them covers this much data.",
         means: &[],
     },
     /// What a read takes longer whose piece of the map is not at hand, µs.
@@ -436,7 +436,7 @@ quantities! {
         unit: Unit::Microseconds,
         none: None,
         codes: &[],
-        what: "A read for which the card has to fetch a piece of its map takes longer by this.",
+        what: "A read for which the card has to fetch a translation page takes longer by this.",
         means: &[],
     },
     /// Random writes of 4 KiB a second in the steady state.

@@ -109,7 +109,7 @@ impl Analysis for MapWindow {
         };
         let shares = misses(run, p);
         let text = shares.iter().map(|s| format!("{} {:.0} %", Bytes(s.0 as u64), 100.0 * s.1)).collect::<Vec<_>>().join(", ");
-        let text = format!("reads that had to fetch a piece of the map, in windows of {text}");
+        let text = format!("reads that had to fetch a translation page, in windows of {text}");
         // What misses in the smallest window for other reasons: tails of the host.
         let base = shares.first().map_or(0.0, |s| s.1).min(0.1);
         let told: Vec<(f64, f64, usize)> = shares

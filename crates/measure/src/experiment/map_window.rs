@@ -19,7 +19,7 @@ pub struct MapWindow;
 
 static ABOUT: About = About {
     name: "map-window",
-    question: "Up to which window are random reads cheap, and how large is a piece of the map?",
+    question: "Up to which window are random reads cheap, and how large is a translation page?",
     method: "pairs of reads from 256 KiB to 8 MiB apart, each pair elsewhere; then random reads in windows of doubled size",
     writes: false,
     answers: &[Quantity::MapWindowRead, Quantity::MapPiece, Quantity::MapMissUs],

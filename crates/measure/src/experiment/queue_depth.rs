@@ -18,7 +18,7 @@ pub struct QueueDepth;
 static ABOUT: About = About {
     name: "queue-depth",
     question: "What do several reads in flight gain over one at a time?",
-    method: "random reads of 4 KiB with 1 to 32 in flight, depths in turn",
+    method: "random reads of 4 KiB with 1 to 32 in flight, depths in random order",
     writes: false,
     answers: &[Quantity::QueueGain],
     roles: &["read"],
