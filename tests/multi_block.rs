@@ -5,7 +5,7 @@ mod common;
 use nandscope::device::{Access, Device, Fill, Machine, Op, SimDevice};
 use nandscope::finding::{Finding, Quantity};
 use nandscope::infer::pipeline;
-use nandscope::samples::{Ended, Run};
+use nandscope::samples::{Ended, Run, SINGLE_ONLY};
 use nandscope::units::Bytes;
 use nandscope::workload::library::Library;
 use nandscope::workload::records::{Plan, run as bench};
@@ -23,10 +23,12 @@ fn it_runs_on_every_simulated_card() {
         for f in pipeline::of_run(&run) {
             decided += u32::from(f.value.is_some());
             assert!(f.value.is_some() || f.reason.is_some(), "{name}: {f:?}");
-            // What the model limits must not be exceeded.
-            if f.quantity == Quantity::LargestRequest && model.host.max_request > 0 {
-                let (limit, said) = (model.host.max_request as f64, f.number().or(f.at_least.map(|n| n.0)).unwrap_or(0.0));
-                assert!(said <= limit, "{name}: {f:?}");
+            // What the model limits must not be exceeded, and where it limits nothing no cut is found.
+            if f.quantity == Quantity::LargestRequest {
+                let limit = if run.faults.iter().any(|f| f.contains(SINGLE_ONLY)) { 512 } else { model.host.max_request };
+                let said = f.number().or(f.at_least.map(|n| n.0)).unwrap_or(0.0);
+                assert!(limit == 0 || said <= limit as f64, "{name}: {f:?}");
+                assert!(limit != 0 || f.number().is_none(), "{name} cuts nothing: {f:?}");
             }
         }
     }
@@ -122,6 +124,33 @@ fn a_card_that_answers_at_once_gains_nothing_that_could_be_said() {
         let shown = format!("{f:?}");
         assert!(!shown.contains("NaN") && !shown.contains("inf"), "{shown}");
     }
+}
+
+/// Halves below what a card programs at once cost more than a further command does: that is no cut, with any unit, size of a further
+/// command and seed.
+#[test]
+fn halves_of_a_unit_are_no_cut() {
+    for (i, unit) in ["64 KiB", "128 KiB", "256 KiB"].into_iter().enumerate() {
+        for command in ["80 us", "300 us"] {
+            let text = cards::text("sdxc-1tb").unwrap();
+            let text = text.replace("access_unit = \"64 KiB\"", &format!("access_unit = \"{unit}\"\nwrite_unit = \"{unit}\""));
+            let model = Model::parse(&text.replace("command = \"80 us\"", &format!("command = \"{command}\"")), "units").unwrap();
+            let all = measured(&model, 11 + i as u64);
+            let f = found(&all, Quantity::LargestRequest);
+            assert!(f.number().is_none(), "{unit}, {command}: {f:?}");
+        }
+    }
+}
+
+/// A gain that grows with the length is that of a length, and says so.
+#[test]
+fn a_gain_that_depends_on_the_length_says_so() {
+    let all = measured(&card("chan-sdc-512mb"), 4);
+    let f = found(&all, Quantity::PreEraseGain);
+    assert!(f.number().is_some_and(|g| g > 5.0) && f.evidence.iter().any(|e| e.contains("the figure is that of 128 KiB")), "{f:?}");
+    let all = measured(&card("sandisk-emmc"), 4);
+    let f = found(&all, Quantity::PreDefinedGain);
+    assert!(f.evidence.iter().any(|e| e.contains("the mean of")), "{f:?}");
 }
 
 /// C24: what the models say comes out, and nothing where they say nothing.

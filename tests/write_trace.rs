@@ -222,6 +222,20 @@ fn a_buffer_is_found_through_lost_lines() {
     }
 }
 
+/// Without the time of a poll nothing is said in milliseconds, at the end of a transaction or at a full buffer.
+#[test]
+fn without_a_poll_time_nothing_is_said_in_ms() {
+    for long in [3_800u64, 12_000, 30_000, 90_000] {
+        for every in [1, 2, 3] {
+            let all = lines(150, |i| {
+                format!("3 3 3 {} {}", if every > 1 && i % every == 0 { long } else { 3 }, if every > 1 { 2 } else { long })
+            });
+            let shown = format!("{:?}", judged(None, &all));
+            assert!(!shown.contains(" ms") && !shown.contains("kB/s"), "{long}, {every}: {shown}");
+        }
+    }
+}
+
 /// What cannot be decided is not: every transaction ends where the buffer would be full.
 #[test]
 fn an_end_that_is_a_multiple_of_the_buffer_is_undecided() {

@@ -247,7 +247,7 @@ fn text(all: &[&Subject], pairs: &[Pair], references: &[String]) -> String {
     }
     let a = &all[0].label;
     let longest = pairs.iter().flat_map(|p| p.findings.iter().chain(&p.metrics)).map(|d| d.what.chars().count() + 2).max();
-    let width = longest.unwrap_or(0).clamp(32, 60);
+    let width = longest.unwrap_or(0).clamp(32, 70);
     for p in pairs {
         let _ = writeln!(o, "\n{a} and {}", p.label);
         p.headline.iter().chain(&p.rewrites).for_each(|h| {

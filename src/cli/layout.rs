@@ -344,11 +344,12 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
 
 fn print_outcomes(outcomes: &[Outcome], work: &Work) {
     let Some(sd) = outcomes.iter().find(|o| o.name == "SD convention") else { return };
-    say!("{:<14} {:<6} {:>8} {:>11}  {:>24}  {:>24}", "layout", "", "cluster", "data at", "copy, kB/s (95 %)", "small files/s (95 %)");
+    let width = outcomes.iter().map(|o| o.name.chars().count()).max().unwrap_or(0).max(14);
+    say!("{:<width$} {:<6} {:>8} {:>11}  {:>24}  {:>24}", "layout", "", "cluster", "data at", "copy, kB/s (95 %)", "small files/s (95 %)");
     for o in outcomes {
         let rate = |r: &Rate| format!("{} ({} to {})", three(r.median), three(r.interval[0]), three(r.interval[1]));
         let (cluster, data) = (Bytes(o.cluster).to_string(), Bytes(o.data).to_string());
-        say!("{:<14} {:<6} {cluster:>8} {data:>11}  {:>24}  {:>24}", o.name, o.filesystem, rate(&o.copy), rate(&o.files));
+        say!("{:<width$} {:<6} {cluster:>8} {data:>11}  {:>24}  {:>24}", o.name, o.filesystem, rate(&o.copy), rate(&o.files));
     }
     say!();
     for o in outcomes.iter().filter(|o| o.name != sd.name) {

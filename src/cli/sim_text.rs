@@ -177,7 +177,10 @@ fn timeline(t: &mut String, o: &Outcome, width: usize) {
     let at = |r: &Row| r.from as f64 / 1e9;
     let rate: Vec<(f64, f64)> = dots.iter().map(|r| (at(r), r.sum.bytes as f64 / 1e6 / r.seconds)).collect();
     let worst: Vec<(f64, f64)> = dots.iter().filter(|r| r.sum.requests > 0).map(|r| (at(r), r.sum.worst as f64 / 1e6)).collect();
-    for (title, y, points) in [("throughput over time", "MB/s", rate), ("worst latency over time", "ms", worst)] {
+    // A card that rewrites an erase block for each sector writes a few kB a second.
+    let slow = rate.iter().all(|r| r.1 < 1.0);
+    let (unit, rate) = if slow { ("kB/s", rate.into_iter().map(|r| (r.0, r.1 * 1e3)).collect()) } else { ("MB/s", rate) };
+    for (title, y, points) in [("throughput over time", unit, rate), ("worst latency over time", "ms", worst)] {
         let most = points.iter().map(|p| p.1).fold(0.0, f64::max);
         let least = points.iter().map(|p| p.1).filter(|&y| y > 0.0).fold(f64::INFINITY, f64::min);
         let f = Figure {

@@ -7,6 +7,9 @@ use crate::units::{Bytes, three};
 /// Below this nobody should re-partition a card.
 const SURE: f64 = 0.75;
 
+/// A gain worth a change of a driver.
+const WORTH: f64 = 1.05;
+
 /// First of all, where a card that says `says` bytes holds less.
 pub fn counterfeit(f: &Findings, says: u64) -> Option<String> {
     let found = Counterfeit::of(f, says)?;
@@ -30,10 +33,19 @@ pub fn advice(f: &Findings) -> Vec<String> {
         out.push(format!("start partitions and filesystem data at {first}"));
     }
     if let Some(w) = value(Quantity::WriteUnit).filter(|&w| w > 512.0) {
-        out.push(format!("write at least {} at a time; anything smaller costs as much", Bytes(w as u64)));
+        // Small writes one after the other may be coalesced, and on a slow wire they take less time.
+        out.push(format!("write at least {} at a time; for a smaller write on its own the card programs as much", Bytes(w as u64)));
     }
+    let announced = value(Quantity::PreEraseGain).filter(|&g| g >= WORTH);
     if let Some(k) = value(Quantity::MultiBlockKnee).filter(|&k| k > 512.0) {
-        out.push(format!("put {} or more into one write command: that reaches nine tenths of the best rate", Bytes(k as u64)));
+        let of = if announced.is_some() { "the best rate without announcing" } else { "the best rate" };
+        out.push(format!("put {} or more into one write command: that reaches nine tenths of {of}", Bytes(k as u64)));
+    }
+    if let Some(g) = announced {
+        out.push(format!("announce how many blocks a long write has (ACMD23): {} times as fast", three(g)));
+    }
+    if let Some(g) = value(Quantity::PreDefinedGain).filter(|&g| g >= WORTH) {
+        out.push(format!("announce how many blocks a write has (CMD23): {} times as fast", three(g)));
     }
     let cost = value(Quantity::CloseCostMs).map(|c| format!(" (each incurs a merge: {} ms)", three(c))).unwrap_or_default();
     match value(Quantity::OpenAusLinear) {

@@ -232,8 +232,9 @@ fn knee(t: &Times) -> Finding {
     Finding::decided(Q, value, p.min(0.95)).rivals(all.into_iter().skip(1).take(3)).evidence(text)
 }
 
-/// A form with something announced against the open-ended one: the geometric mean over the lengths both were written with.
-fn compare(run: &Run, t: &Times, how: Multi) -> Finding {
+/// A form with something announced against the open-ended one: the geometric mean over the lengths both were written with. Where
+/// the card erases ahead the gain grows with the length, and a mean says nothing of any: then it is that of the longest.
+fn compare<'a>(run: &Run, t: &'a Times, how: Multi) -> Finding {
     let quantity = if how == Multi::PreDefined { Quantity::PreDefinedGain } else { Quantity::PreEraseGain };
     for needed in [how, Multi::OpenEnded] {
         if let Some(why) = reason(run, needed) {
@@ -250,8 +251,19 @@ fn compare(run: &Run, t: &Times, how: Multi) -> Finding {
     if !took_time(t) {
         return Finding::undecided(quantity, AT_ONCE);
     }
-    let (value, interval) = mean_ratio(&pairs.iter().map(|p| (p.1.as_slice(), p.2.as_slice())).collect::<Vec<_>>());
+    let of = |p: &(u64, &'a Vec<f64>, &'a Vec<f64>)| (p.1.as_slice(), p.2.as_slice());
+    let each: Vec<(u64, f64, [f64; 2])> = pairs.iter().map(|p| (p.0, mean_ratio(&[of(p)]))).map(|(n, (r, i))| (n, r, i)).collect();
+    let (least, most) = (each.iter().min_by(|a, b| a.1.total_cmp(&b.1)), each.iter().max_by(|a, b| a.1.total_cmp(&b.1)));
+    let differ = least.zip(most).filter(|(a, b)| b.1 > 1.2 * a.1 && a.2[1] < b.2[0]);
+    let last = pairs[pairs.len() - 1];
+    let grows = differ.is_some_and(|d| d.1.0 == last.0);
+    let (value, interval) = mean_ratio(&pairs.iter().filter(|p| !grows || p.0 == last.0).map(of).collect::<Vec<_>>());
     let mut f = ratio(quantity, value, interval);
+    if let Some((a, b)) = differ {
+        let said = |x: &(u64, f64, [f64; 2])| format!("{}x with {}", three(x.1), Bytes(x.0 * SECTOR));
+        let which = if grows { format!("that of {}", Bytes(last.0 * SECTOR)) } else { format!("the mean of {} lengths", pairs.len()) };
+        f = f.evidence(format!("it depends on the length: {} and {}; the figure is {which}", said(a), said(b)));
+    }
     for (n, open, announced) in pairs.iter().filter(|p| p.0 == SHOWN || p.0 == pairs[pairs.len() - 1].0) {
         let ms = |us: &[f64]| mean(us) * *n as f64 / 1e3;
         let (a, b) = (ms(open), ms(announced));
@@ -315,6 +327,18 @@ fn largest(run: &Run) -> Finding {
         d if k < points.len() && points[k].0 > d => 1.5,
         _ => 0.0,
     };
+    let mut data = data;
+    // Halves below what the card programs at once cost more than a command: then the first lengths save more than the others, which
+    // are not cut all the same. What each of the others saves is a command, or the time of the host: the times do not say.
+    let two_levels = |j: usize| {
+        let (one, more) = points.split_at(j);
+        let (saved, rest) = (mean(one), mean(more));
+        if saved > 0.0 { ln_t(one, saved) + ln_t(more, rest.clamp(0.15 * saved, saved)) - 1.0 } else { f64::NEG_INFINITY }
+    };
+    let uncut = (1..points.len()).map(two_levels).fold(f64::NEG_INFINITY, f64::max);
+    if let Some(last) = data.last_mut() {
+        *last = last.max(uncut);
+    }
     let ln: Vec<f64> = data.iter().enumerate().map(|(k, l)| l + prior(k)).collect();
     let top = ln.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = ln.iter().map(|l| (l - top).exp()).sum();

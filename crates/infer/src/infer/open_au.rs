@@ -258,7 +258,7 @@ fn figures(run: &Case, random: bool) -> Vec<Figure> {
         }
     }
     vec![Figure {
-        title: format!("time of a write, N erase blocks interleaved, {} order", if random { "random" } else { "linear" }),
+        title: format!("time of a write, N erase blocks interleaved, {} order", if random { "random" } else { "sequential" }),
         x: "erase blocks interleaved (N)".into(),
         y: "ms".into(),
         log_x: true,

@@ -42,6 +42,9 @@ const HIDDEN: f64 = 0.3;
 /// Nor where it may cost so many microseconds: 8 KiB come out of the registers in 20 us at 400 MB/s (ONFI 4).
 const PAGE_OUT: f64 = 15.0;
 
+/// Smaller boundaries that cost more by so many sigma are no step yet, but the next larger one is not the smallest any more.
+const HINT: f64 = 2.0;
+
 /// Steps of so many sigma are no chance.
 pub const CLEAR: f64 = 6.0;
 
@@ -215,6 +218,9 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bound
         let hidden = if lone { view.hidden_below(s) } else { 0.0 };
         out.push(if hidden > HIDDEN || hidden * s.height > PAGE_OUT {
             let why = format!("{} or less: what a smaller page costs would not stand out of the noise", Bytes(s.size));
+            Finding::undecided(Quantity::Page, why)
+        } else if lone && view.left_out_below(s) > HINT {
+            let why = format!("{} or less: some smaller boundaries seem to cost a little, too", Bytes(s.size));
             Finding::undecided(Quantity::Page, why)
         } else {
             say(Quantity::Page, s, view.nothing_below(s).min(if hidden > 0.012 { 0.88 } else { 1.0 }))

@@ -68,7 +68,7 @@ impl Analysis for Scatter {
             f = f.evidence(name(r));
         }
         let least = WINDOW as u64 / 2 + 1;
-        vec![f.caveat(format!("a stretch below {} or a a difference below {} ms would not show", about(least * apart), three(line / 1e3)))]
+        vec![f.caveat(format!("a stretch below {} or a difference below {} ms would not show", about(least * apart), three(line / 1e3)))]
     }
 
     fn figures(&self, run: &Case) -> Vec<Figure> {

@@ -23,6 +23,9 @@ const REWRITES: [(f64, f64); 3] = [(30.0, 1.0), (15.0, 0.75), (8.0, 0.65)];
 /// Lines that are looked at: enough for a buffer of 1 MiB filled in transactions of 2 KiB.
 const LINES: usize = 2000;
 
+/// What the evidence of a trace begins with.
+const WHAT: &str = "busy trace";
+
 /// Finds nothing in fewer waits.
 const LEAST: usize = 16;
 
@@ -199,7 +202,9 @@ pub fn infer_trace(trace: &Trace) -> Vec<Finding> {
         for f in &mut out {
             match f.quantity {
                 Quantity::RewriteMs | Quantity::ChipClass if f.value.is_some() => {
-                    *f = Finding { evidence: f.evidence.clone(), ..Finding::undecided(f.quantity, unknown) }
+                    // What is said in ms would be of a guessed poll.
+                    let evidence = f.evidence.iter().filter(|e| e.starts_with(WHAT)).cloned().collect();
+                    *f = Finding { evidence, ..Finding::undecided(f.quantity, unknown) }
                 }
                 Quantity::RewritePolicy if f.value.is_some() => {
                     f.confidence = f.confidence.min(REWRITES[1].1);
@@ -236,7 +241,7 @@ fn of_one_kind(lines: &[Line], all: &[f64], to_ms: f64, unit: Unit) -> Vec<Findi
     // A poll takes 10 µs at most, on the slowest machines there are.
     let most = if unit.ms.is_some() { long } else { long * 10_000.0 / USUAL_POLL_NS };
     if most < PROGRAM_MS {
-        let text = format!("busy trace: {} after each block and each transaction", unit.show(usual));
+        let text = format!("{WHAT}: {} after each block and each transaction", unit.show(usual));
         let none = "nothing is rewritten in this row of writes";
         let mut out = undecided(none);
         out[0] = Finding::decided(Quantity::RewritePolicy, 0.0, 0.9).evidence(text);
@@ -244,7 +249,7 @@ fn of_one_kind(lines: &[Line], all: &[f64], to_ms: f64, unit: Unit) -> Vec<Findi
     }
     let rewrite = REWRITES.iter().find(|r| usual * to_ms >= r.0 && r.0 >= 15.0);
     if let (Some((_, sure)), true) = (rewrite, lines.iter().all(|l| l.waits.len() == 1)) {
-        let text = format!("busy trace: {} after every block, each a transaction of its own", unit.show(usual));
+        let text = format!("{WHAT}: {} after every block, each a transaction of its own", unit.show(usual));
         return at_the_end(all, to_ms, SECTOR, 0.9 * sure, text);
     }
     undecided(&format!("every wait takes about {}: a slow page, or a rewrite", unit.show(usual)))
@@ -297,7 +302,7 @@ fn of_two_kinds(lines: &[Line], to_ms: f64, unit: Unit) -> Vec<Finding> {
     if fits(off_end) && fits(best.off) && off_end.abs_diff(best.off) <= 2 && best.slips == 0 {
         let size = Bytes(best.size * SECTOR);
         let why = format!("every transaction ends at a multiple of {size}: its end or a full buffer; writes of another size would decide");
-        let text = format!("busy trace: {} at the end of each transaction, {} elsewhere", unit.show(long), unit.show(fast));
+        let text = format!("{WHAT}: {} at the end of each transaction, {} elsewhere", unit.show(long), unit.show(fast));
         let mut out = undecided(&why);
         if let Some(sure) = sure {
             let p = 0.95 * sure * (p(ln_end) + p(best.ln)).min(0.97);
@@ -309,8 +314,7 @@ fn of_two_kinds(lines: &[Line], to_ms: f64, unit: Unit) -> Vec<Finding> {
     if p(ln_end) >= 0.8 && fits(off_end) {
         let stops = lines.iter().filter(|l| l.waits.len() as u64 > l.blocks).count() * 2 > lines.len();
         let place = if stops { "after Stop Tran" } else { "after the last block of each transaction" };
-        let text =
-            format!("busy trace: {} {place}, {} after most data blocks{}", unit.show(long), unit.show(fast), shown("waits", off_end));
+        let text = format!("{WHAT}: {} {place}, {} after most data blocks{}", unit.show(long), unit.show(fast), shown("waits", off_end));
         let p = p(ln_end).min(0.97) * (1.0 - off_end as f64 / slow as f64);
         if let Some(sure) = sure {
             return at_the_end(&cost, to_ms, len, p * sure, text);
@@ -329,7 +333,7 @@ fn of_two_kinds(lines: &[Line], to_ms: f64, unit: Unit) -> Vec<Finding> {
     if share < 0.6 || !fits(best.off) {
         let longest = quantile(&slow_ones, 0.99);
         if longest * to_ms < PROGRAM_MS && unit.ms.is_some() {
-            let text = format!("busy trace: {} after {slow} of {n} blocks and ends, {} after the others", unit.show(long), unit.show(fast));
+            let text = format!("{WHAT}: {} after {slow} of {n} blocks and ends, {} after the others", unit.show(long), unit.show(fast));
             let mut out = undecided("no wait is long enough for a rewrite");
             out[0] = Finding::decided(Quantity::RewritePolicy, 0.0, 0.9).evidence(text);
             return out;
@@ -356,7 +360,7 @@ fn of_two_kinds(lines: &[Line], to_ms: f64, unit: Unit) -> Vec<Finding> {
     let phase =
         if best.phase > 0 && lines.iter().any(|l| l.named) { format!(" plus {}", Bytes(best.phase * SECTOR)) } else { String::new() };
     let text = format!(
-        "busy trace: {} after every multiple of {}{phase}, {} elsewhere{}{missing}",
+        "{WHAT}: {} after every multiple of {}{phase}, {} elsewhere{}{missing}",
         unit.show(long),
         Bytes(best.size * SECTOR),
         unit.show(fast),

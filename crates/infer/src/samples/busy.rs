@@ -49,8 +49,8 @@ impl Trace {
     }
 
     /// Reads a trace: ours, or lines of bare whole numbers, with the time stamps a terminal program puts before `->` or in
-    /// brackets. Where no stop is marked, the last of several numbers is taken for it, as in ChaN's logs. `None` where the text
-    /// is no such trace.
+    /// brackets. Where no stop is marked, the last of several numbers is taken for it, as in ChaN's logs, unless the blocks that lines
+    /// name leave none for it. `None` where the text is no such trace.
     pub fn parse(text: &str) -> Option<Trace> {
         let ours = text.lines().any(|l| l.trim() == HEAD);
         let mut out = Trace::default();
@@ -75,14 +75,27 @@ impl Trace {
             }
         }
         let marked = out.transactions.iter().any(|t| t.stop.is_some());
-        if !marked && !ours {
+        let counted = out.all_are_blocks();
+        if !marked && !ours && !counted {
             for t in out.transactions.iter_mut().filter(|t| t.data.len() > 1) {
                 t.stop = t.data.pop();
             }
         }
         let n = out.transactions.len();
-        let plain = n >= ENOUGH && n > 2 * (others + out.damaged) && out.transactions.iter().any(|t| t.stop.is_some());
+        let stops = out.transactions.iter().any(|t| t.stop.is_some());
+        let plain = n >= ENOUGH && n > 2 * (others + out.damaged) && (stops || counted);
         (n > 0 && (ours || plain)).then_some(out)
+    }
+}
+
+impl Trace {
+    /// Whether every number of a line is a data block: of lines that name their first block, most begin where the line before ends if
+    /// all its numbers are counted, and none would be left for Stop Tran.
+    fn all_are_blocks(&self) -> bool {
+        let steps: Vec<(u64, u64)> =
+            self.transactions.windows(2).filter_map(|w| Some((w[1].block?.checked_sub(w[0].block?)?, w[0].data.len() as u64))).collect();
+        let whole = steps.iter().filter(|s| s.0 == s.1).count();
+        2 * whole > steps.len() && whole + 1 >= ENOUGH
     }
 }
 
@@ -133,6 +146,12 @@ mod tests {
         let t = Trace::parse(&text).unwrap();
         assert_eq!((t.transactions.len(), t.damaged), (20, 1));
         assert_eq!((t.transactions[3].data.len(), t.transactions[3].stop), (4, Some(3803)));
+        // Blocks that count up by all numbers of a line leave none for Stop Tran; those that count up by one less leave the last.
+        for (len, step) in [(1u64, 1), (4, 4), (8, 8), (9, 8), (5, 4)] {
+            let text: String = (0..20).map(|i| format!("{}:{}\n", 4096 + step * i, " 7".repeat(len as usize))).collect();
+            let t = Trace::parse(&text).unwrap();
+            assert!(t.transactions.iter().all(|t| t.data.len() as u64 == step && t.stop.is_some() == (len > step)), "{len} {step}");
+        }
         let single: String = (0..20).map(|i| format!("{i}\n")).collect();
         for other in [
             "",

@@ -19,9 +19,11 @@ fn better(paired: Estimate, low: Estimate) -> Estimate {
 /// Does a card or host that reads ahead answer the later reads of a trial out of a buffer? Then only the first ones tell.
 pub fn reads_ahead(run: &Run) -> bool {
     let rows = |s: &&Sample| [PRE, ON, POST].contains(&s.role);
-    let reads: Vec<&Sample> = run.samples.iter().filter(rows).take(600).collect();
+    // The shortest reads, of which a fixed saving is the largest part.
+    let shortest = run.samples.iter().filter(rows).take(2000).map(|s| s.len).min().unwrap_or(0);
+    let reads: Vec<&Sample> = run.samples.iter().filter(rows).filter(|s| s.len == shortest).take(600).collect();
     let of = |place: usize| {
-        let trials = reads.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)).filter(|t| t.len() == 3 && t[0].len == reads[0].len);
+        let trials = reads.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)).filter(|t| t.len() == 3);
         trials.map(|t| t[place].took.micros()).collect::<Vec<f64>>()
     };
     median(&of(2)) < 0.8 * median(&of(0))
@@ -33,19 +35,69 @@ pub fn row_estimate(run: &Run, cell: &Cell) -> Estimate {
     let more = run.cells.iter().filter(|c| c.id != cell.id && matches!(kind(c), Kind::Row | Kind::Fine) && row(c) == row(cell));
     let again: Vec<u32> = if kind(cell) == Kind::Verify { vec![] } else { more.map(|c| c.id).collect() };
     let first_only = kind(cell) != Kind::Verify && reads_ahead(run);
+    // Of boundaries that later reads feel as well, all reads tell, once what the first one looked up is taken off.
+    let usual = match first_only && cell.bytes("align") <= LEAST_PLAIN && later_feel(run) {
+        true => Some(by_place(run, |c| c.bytes("block") == cell.bytes("block")).map(|p| median(&p.off))),
+        false => None,
+    };
+    let mut first = Place::default();
     let (mut on, mut off, mut paired) = (vec![], vec![], vec![]);
     for t in std::iter::once(cell.id).chain(again).flat_map(|id| run.trials(id)) {
-        if first_only {
-            if let Some(s) = t.first() {
-                if s.role == ON { &mut on } else { &mut off }.push(s.took.micros());
-            }
-        } else if let (Some(pre), Some(x), Some(post)) = (of_trial(&t, PRE), of_trial(&t, ON), of_trial(&t, POST)) {
+        t.iter().take(1).for_each(|s| first.add(s));
+        let of = |role: u8| {
+            let place = t.iter().position(|s| s.role == role)?;
+            Some(t[place].took.micros() - usual.map_or(0.0, |u| u[place.min(2)]))
+        };
+        if let (Some(pre), Some(x), Some(post)) = (of(PRE), of(ON), of(POST)) {
             on.push(x);
             off.extend([pre, post]);
             paired.push(x - (pre + post) / 2.0);
         }
     }
-    better(location(&paired), low_difference(&on, &off))
+    match first_only && usual.is_none() {
+        true => low_difference(&first.on, &first.off),
+        false => better(location(&paired), low_difference(&on, &off)),
+    }
+}
+
+/// Rows from here on may be boundaries of pieces of a map, which only the first read of a trial feels.
+const LEAST_PLAIN: u64 = 128 * KIB;
+
+/// Reads that came at one place of their trials, in microseconds.
+#[derive(Default)]
+struct Place {
+    on: Vec<f64>,
+    off: Vec<f64>,
+}
+
+impl Place {
+    fn add(&mut self, s: &Sample) {
+        if s.role == ON { &mut self.on } else { &mut self.off }.push(s.took.micros());
+    }
+
+    fn estimate(&self) -> Estimate {
+        low_difference(&self.on, &self.off)
+    }
+}
+
+/// The first six thousand reads of these rows, by their place in a trial.
+fn by_place(run: &Run, which: impl Fn(&Cell) -> bool) -> [Place; 3] {
+    let rows: Vec<u32> = run.cells.iter().filter(|c| kind(c) == Kind::Row && which(c)).map(|c| c.id).collect();
+    let mut places = [Place::default(), Place::default(), Place::default()];
+    let reads: Vec<&Sample> = run.samples.iter().filter(|s| rows.contains(&s.cell)).take(6000).collect();
+    for t in reads.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)).filter(|t| t.len() == 3) {
+        t.iter().zip(&mut places).for_each(|(s, place)| place.add(s));
+    }
+    places
+}
+
+/// Do the later reads of a trial feel a small boundary as the first one does? A map that was looked up for the first read leaves them
+/// their boundaries, a buffer that was filled ahead does not. Rows above planes and below pieces of a map tell.
+fn later_feel(run: &Run) -> bool {
+    let shortest = run.cells.iter().filter(|c| kind(c) == Kind::Row).map(|c| c.bytes("block")).min().unwrap_or(0);
+    let between = |c: &Cell| (64 * KIB..MIB).contains(&c.bytes("align")) && c.bytes("block") == shortest;
+    let [first, second, third] = by_place(run, between).map(|p| p.estimate());
+    first.value > CLEAR * first.error && [second, third].iter().all(|e| e.value > 0.7 * first.value)
 }
 
 /// Median time of a read that crosses nothing, in microseconds.

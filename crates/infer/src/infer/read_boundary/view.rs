@@ -51,6 +51,23 @@ impl View {
         below.map(|r| most(&r.extra)).fold(0.0, f64::max) / s.height.max(1e-9)
     }
 
+    /// How clearly the rows below this step show a smaller one that the fit left out, in sigma: rows that are multiples of a part of its
+    /// size against those that are not.
+    pub fn left_out_below(&self, s: &steps::Step) -> f64 {
+        let below: Vec<&steps::Row> = self.rows.iter().filter(|r| !r.align.is_multiple_of(s.size)).collect();
+        let of = |part: u64| {
+            let (on, off): (Vec<&steps::Row>, Vec<&steps::Row>) = below.iter().copied().partition(|r| r.align.is_multiple_of(part));
+            let mean = |rows: &[&steps::Row]| {
+                let weight = |r: &steps::Row| r.extra.error.max(1e-3).powi(-2);
+                let all: f64 = rows.iter().map(|r| weight(r)).sum();
+                (rows.iter().map(|r| weight(r) * r.extra.value).sum::<f64>() / all, all.recip())
+            };
+            let ((a, va), (b, vb)) = (mean(&on), mean(&off));
+            if on.is_empty() || off.is_empty() { 0.0 } else { (a - b) / (va + vb).sqrt() }
+        };
+        [2, 4, 3, 6].iter().filter(|k| s.size.is_multiple_of(**k)).map(|k| of(s.size / k)).fold(0.0, f64::max)
+    }
+
     /// An erase block that the rows alone name.
     pub fn candidate(&self) -> Option<u64> {
         let top = self.fit.steps.last()?;
