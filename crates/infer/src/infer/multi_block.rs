@@ -333,7 +333,7 @@ fn largest(run: &Run) -> Finding {
     let two_levels = |j: usize| {
         let (one, more) = points.split_at(j);
         let (saved, rest) = (mean(one), mean(more));
-        if saved > 0.0 { ln_t(one, saved) + ln_t(more, rest.clamp(0.15 * saved, saved)) - 1.0 } else { f64::NEG_INFINITY }
+        if saved > 0.0 { ln_t(one, saved) + ln_t(more, rest.clamp(0.25 * saved, saved)) - 1.0 } else { f64::NEG_INFINITY }
     };
     let uncut = (1..points.len()).map(two_levels).fold(f64::NEG_INFINITY, f64::max);
     if let Some(last) = data.last_mut() {
