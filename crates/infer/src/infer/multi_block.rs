@@ -329,14 +329,14 @@ fn largest(run: &Run) -> Finding {
     };
     let mut data = data;
     // Halves below what the card programs at once cost more than a command: then the first lengths save more than the others, which
-    // are not cut all the same. What each of the others saves is a command, or the time of the host: the times do not say.
+    // are not cut all the same. What each of the others saves is a command, or the time of the host: the times do not say, and nothing does where no limit is declared.
     let two_levels = |j: usize| {
         let (one, more) = points.split_at(j);
         let (saved, rest) = (mean(one), mean(more));
-        if saved > 0.0 { ln_t(one, saved) + ln_t(more, rest.clamp(0.25 * saved, saved)) - 1.0 } else { f64::NEG_INFINITY }
+        if saved > 0.0 { ln_t(one, saved) + ln_t(more, rest.clamp(0.05 * saved, saved)) - 1.0 } else { f64::NEG_INFINITY }
     };
     let uncut = (1..points.len()).map(two_levels).fold(f64::NEG_INFINITY, f64::max);
-    if let Some(last) = data.last_mut() {
+    if let Some(last) = data.last_mut().filter(|_| declared == 0) {
         *last = last.max(uncut);
     }
     let ln: Vec<f64> = data.iter().enumerate().map(|(k, l)| l + prior(k)).collect();
