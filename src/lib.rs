@@ -25,4 +25,8 @@ pub mod cli;
 #[cfg(not(fuzzing))]
 pub mod probe;
 #[cfg(not(fuzzing))]
+pub mod rate;
+#[cfg(not(fuzzing))]
 pub mod sweep;
+#[cfg(not(fuzzing))]
+pub mod uflip;

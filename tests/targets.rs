@@ -4,8 +4,10 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command that takes a target, with what else it needs; `{}` is the target.
-const COMMANDS: [&[&str]; 20] = [
+const COMMANDS: [&[&str]; 22] = [
     &["check", "{}", "-q"],
+    &["rate", "{}", "-q", "--class", "C10"],
+    &["uflip", "{}", "-q", "--only", "ORD.R"],
     &["probe", "{}", "-q"],
     &["run", "read-boundary", "{}", "-q"],
     &["ab", "{}", "--a", "default", "--b", "split=8KiB", "--load", "read"],
@@ -163,6 +165,8 @@ fn a_dry_run_touches_nothing() {
         &["probe", path, "--write", "--dry-run"][..],
         &["run", "write-unit", path, "--write", "--dry-run"],
         &["check", path, "--write", "--dry-run"],
+        &["rate", path, "--write", "--dry-run"],
+        &["uflip", path, "--write", "--dry-run"],
         &["ab", path, "--a", "default", "--b", "split=8KiB", "--write", "--dry-run"],
         &["erase", path, "--how", "zeroes", "--region", "4MiB..8MiB", "--dry-run"],
         &["partitions", path, "--part", "0..16MiB", "--part", "16MiB..32MiB", "--write", "--dry-run"],

@@ -55,7 +55,7 @@ pub struct CheckArgs {
     /// Class to measure against instead of what the card declares: C10, U1, U3, V30, A1, A2 ...
     #[arg(long, value_name = "CLASS", value_delimiter = ',', value_parser = Class::by_name)]
     class: Vec<Class>,
-    /// What the card is wanted for: boot, camera, video-4k, dashcam, ip-camera, logger or logger:200kB/s
+    /// What the card is wanted for: boot, camera, video-4k, action-camera, dashcam, ip-camera, 3d-printer, logger, logger:200kB/s, dashcam:4x20Mbit/s ...
     #[arg(long = "for", value_name = "PURPOSE")]
     purpose: Option<Purpose>,
     /// Ask the card for its maker's health block (SD cards in a slot of their own; two commands at the most)

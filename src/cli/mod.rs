@@ -38,6 +38,8 @@ mod partitions;
 mod probe;
 mod progress;
 mod quirk;
+mod rate;
+mod rate_text;
 mod replay;
 mod report;
 mod serve;
@@ -49,6 +51,7 @@ mod sweep;
 mod trace_file;
 mod twin;
 mod twin_text;
+mod uflip;
 mod undo;
 
 use crate::device::DeviceError;
@@ -70,6 +73,8 @@ pub const FAULTY: u8 = 5;
 pub const COUNTERFEIT: u8 = 6;
 /// Data that were written do not read back.
 pub const FAILING: u8 = 7;
+/// Slower than its class, or than a purpose needs.
+pub const BELOW_CLASS: u8 = 8;
 
 /// Times a flash card and says what is inside it, how sure it is, and what to do about it
 #[derive(Parser)]
@@ -93,7 +98,7 @@ Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 re
 
 /// Commands by what somebody wants to do.
 const JOBS: [(&str, &[&str]); 6] = [
-    ("Measure a card", &["check", "probe", "run", "bench", "flashbench", "ab", "partitions", "life", "replay"]),
+    ("Measure a card", &["check", "rate", "probe", "run", "bench", "flashbench", "uflip", "ab", "partitions", "life", "replay"]),
     ("Find and identify", &["list", "identify"]),
     ("Lay out a card", &["layout", "format", "erase", "undo"]),
     ("Files and fragmentation", &["frag", "age", "map", "defrag"]),
@@ -132,6 +137,8 @@ fn words() -> Vec<std::ffi::OsString> {
 enum Command {
     /// Check a card: genuine, stores what is written, errors, speed, health, partitions
     Check(check::CheckArgs),
+    /// Rate a card by the SD Association's speed classes, or for a purpose
+    Rate(rate::RateArgs),
     /// Find out what is inside a card
     Probe(probe::ProbeArgs),
     /// How long a card will last, with an interval and every assumption
@@ -146,6 +153,8 @@ enum Command {
     Bench(bench::BenchArgs),
     /// flashbench-compatible tests, options and lines, with its measurement errors corrected
     Flashbench(flashbench::FlashbenchArgs),
+    /// The nine micro-benchmarks of uFLIP, 34 experiments, with start-up, period and pauses found
+    Uflip(uflip::UflipArgs),
     /// List block devices and whether they may be probed
     List(list::ListArgs),
     /// List or show the built-in simulated cards
@@ -224,6 +233,7 @@ pub fn main() -> ExitCode {
     };
     let done = match cli.command {
         Command::Check(a) => check::run(a),
+        Command::Rate(a) => rate::run(a),
         Command::Probe(a) => probe::probe(a),
         Command::Life(a) => life::run(a),
         Command::Run(a) => probe::run(a),
@@ -231,6 +241,7 @@ pub fn main() -> ExitCode {
         Command::Partitions(a) => partitions::run(a),
         Command::Bench(a) => bench::run_bench(a),
         Command::Flashbench(a) => flashbench::run(a),
+        Command::Uflip(a) => uflip::run(a),
         Command::List(a) => list::run(a),
         Command::Cards(a) => cards::run(a),
         Command::Identify(a) => identify::run(a),

@@ -4,12 +4,14 @@
 //! Mathematical Functions; Press et al., Numerical Recipes; Efron and Tibshirani, An Introduction to the Bootstrap; Conover, Practical
 //! Nonparametric Statistics.
 
+mod change;
 mod distributions;
 mod least_squares;
 mod ranks;
 mod resample;
 mod robust;
 
+pub use change::{StartUp, period, start_up, two_levels};
 pub use distributions::{
     erfc, ln_beta_binomial, ln_gamma, ln_sum_exp, normal, normal_density, normal_inverse, student_975, t3_density, t3_kernel, two_sided,
 };

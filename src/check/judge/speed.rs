@@ -3,63 +3,9 @@
 use super::super::measure::{Measured, Rate};
 use super::super::{Answer, Question, Verdict};
 use super::{Seen, real_size};
-use crate::host::declared::Declared;
+pub use crate::host::class::Class;
 use crate::units::{Bytes, rate, three};
 use crate::workload::purpose::{Purpose, Writes};
-
-/// What a speed class asks for (SD Physical Layer 4.13 and 4.16).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Class {
-    /// As printed on the card.
-    pub name: String,
-    /// Sequential write, bytes a second.
-    pub sequential_write: f64,
-    /// Random reads and writes of 4 KiB a second, where the class has such limits.
-    pub random: Option<[f64; 2]>,
-    /// Its limits hold with a command queue only.
-    pub queued: bool,
-}
-
-impl Class {
-    /// By its name: C2 to C10, U1, U3, V6 to V90, A1, A2.
-    ///
-    /// # Errors
-    /// There is no such class.
-    pub fn by_name(name: &str) -> Result<Class, String> {
-        let name = name.trim().to_ascii_uppercase();
-        let known = ["C2", "C4", "C6", "C10", "U1", "U3", "V6", "V10", "V30", "V60", "V90", "A1", "A2"];
-        if !known.contains(&name.as_str()) {
-            return Err(format!("'{name}' is no class; there are {}", known.join(", ")));
-        }
-        let number: f64 = name[1..].parse().unwrap_or(0.0);
-        let (megabytes, random) = match name.as_str() {
-            "A1" => (10.0, Some([1500.0, 500.0])),
-            "A2" => (10.0, Some([4000.0, 2000.0])),
-            "U1" => (10.0, None),
-            "U3" => (30.0, None),
-            _ => (number, None),
-        };
-        Ok(Class { queued: name == "A2", name, sequential_write: megabytes * 1e6, random })
-    }
-
-    /// What a card declares in its SD status, the most demanding first for sequential writes and the application class beside it.
-    pub fn declared(d: &Declared) -> Vec<Class> {
-        let Some(ssr) = d.ssr.as_ref().filter(|s| !s.is_blank()) else { return vec![] };
-        let mut names = vec![];
-        if (1..=2).contains(&ssr.app_class) {
-            names.push(format!("A{}", ssr.app_class));
-        }
-        names.push(format!("V{}", ssr.video_class));
-        names.push(format!("U{}", ssr.uhs_grade));
-        names.push(format!("C{}", ssr.speed_class.unwrap_or(0)));
-        let mut all: Vec<Class> = names.iter().filter_map(|n| Class::by_name(n).ok()).collect();
-        // Of classes that ask for sequential writes only the highest counts.
-        let most = all.iter().map(|c| c.sequential_write).fold(0.0, f64::max);
-        let mut seen = false;
-        all.retain(|c| c.random.is_some() || (c.sequential_write == most && !std::mem::replace(&mut seen, true)));
-        all
-    }
-}
 
 /// What a limit says of a rate.
 fn against(rate: Option<&Rate>, least: f64) -> Verdict {
@@ -122,6 +68,9 @@ pub(super) fn purpose(s: &Seen, p: &Purpose) -> Answer {
     let iops = |r: Option<&Rate>| r.map_or("not measured".into(), |r| format!("{:.0} a second", r.iops()));
     let bytes = |r: Option<&Rate>| r.map_or("not measured".into(), |r| rate(r.bytes_per_second));
     let mut limits = vec![("sequential writes", m.sequential_write.as_ref(), p.sequential_write, bytes(m.sequential_write.as_ref()))];
+    if p.sequential_read > 0.0 {
+        limits.push(("sequential reads", m.sequential_read.as_ref(), p.sequential_read, bytes(m.sequential_read.as_ref())));
+    }
     if let Some([reads, writes]) = p.random {
         limits.push(("random writes of 4 KiB", m.random_write.as_ref(), small(writes), iops(m.random_write.as_ref())));
         limits.push(("random reads of 4 KiB", m.random_read.as_ref(), small(reads), iops(m.random_read.as_ref())));

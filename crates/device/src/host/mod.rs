@@ -1,5 +1,6 @@
 //! What the host says about its block devices, who uses them, and what a card declares.
 
+pub mod class;
 pub mod declared;
 pub mod facts;
 pub mod faults;

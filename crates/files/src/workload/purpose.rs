@@ -25,6 +25,12 @@ pub struct Purpose {
     pub title: &'static str,
     /// Least sequential writes, bytes a second.
     pub sequential_write: f64,
+    /// Least sequential reads, bytes a second; 0 where reading is no limit.
+    pub sequential_read: f64,
+    /// Files that are written at the same time.
+    pub streams: u32,
+    /// Bytes that the device holds back while the card is busy, where a source says so.
+    pub buffer: Option<u64>,
     /// Least random reads and writes of 4 KiB a second, where the use has such limits.
     pub random: Option<[f64; 2]>,
     /// Where the limits are published.
@@ -42,13 +48,17 @@ const GB: f64 = 1e9;
 const DAY: f64 = 86_400.0;
 
 /// All names that are understood, the usual ones first.
-pub const NAMES: &str = "boot, camera, video-4k, dashcam, ip-camera, logger, or logger:RATE such as logger:200kB/s";
+pub const NAMES: &str =
+    "boot, camera, video-4k, action-camera, dashcam, ip-camera, 3d-printer, logger, or with a rate: logger:200kB/s, dashcam:4x20Mbit/s";
 
 fn purpose(name: &str) -> Option<Purpose> {
     let base = Purpose {
         name: name.into(),
         title: "",
         sequential_write: 0.0,
+        sequential_read: 0.0,
+        streams: 1,
+        buffer: None,
         random: None,
         source: "",
         per_day: [0.0; 2],
@@ -98,6 +108,22 @@ fn purpose(name: &str) -> Option<Purpose> {
             per_day_source: "the same rate all day",
             ..base
         },
+        "action-camera" => Purpose {
+            title: "an action camera",
+            sequential_write: 45e6 / 8.0,
+            source: "GoPro HERO3 Black: about 45 Mbit/s, cards of class 10 or U1 (thediveo-e.blogspot.com, 2013); name the rate of yours: action-camera:120Mbit/s",
+            per_day: [1.0 * GB, 45e6 / 8.0 * 3600.0],
+            per_day_source: "assumed: three minutes to an hour a day",
+            ..base
+        },
+        "3d-printer" => Purpose {
+            title: "a 3D printer that prints from the card",
+            sequential_read: 25_000.0,
+            source: "Marlin's Configuration.h: 250000 bit/s (10 bits a byte) of G-code where a host sends it; from a card it is read as fast",
+            per_day: [1.0 * MB, 50.0 * MB],
+            per_day_source: "assumed: one small file to some large ones",
+            ..base
+        },
         "logger" => Purpose { name: "logger:100kB/s".into(), ..logger(100e3) },
         _ => return None,
     })
@@ -108,6 +134,9 @@ fn logger(bytes_per_second: f64) -> Purpose {
         name: format!("logger:{bytes_per_second:.0}B/s"),
         title: "a data logger",
         sequential_write: bytes_per_second,
+        sequential_read: 0.0,
+        streams: 1,
+        buffer: None,
         random: None,
         source: "the rate that was named (logger:RATE; 100 kB/s where none was)",
         per_day: [bytes_per_second * DAY; 2],
@@ -130,8 +159,44 @@ impl FromStr for Purpose {
             }
             return Ok(Purpose { name, ..logger(bytes.0 as f64) });
         }
+        if let Some((kind @ ("dashcam" | "action-camera" | "camera" | "video-4k" | "ip-camera"), given)) = name.split_once(':') {
+            let wrong = || format!("'{s}': write streams and a bit rate such as {kind}:4x20Mbit/s");
+            let (streams, rate) = given.split_once('x').map_or((Some(1), given), |(n, r)| (n.parse().ok(), r));
+            let streams: u32 = streams.filter(|n| (1..=64).contains(n)).ok_or_else(wrong)?;
+            let each = bits(rate).ok_or_else(wrong)?;
+            let total = each * f64::from(streams);
+            let p = purpose(kind).ok_or_else(wrong)?;
+            return Ok(Purpose {
+                name: name.clone(),
+                streams,
+                sequential_write: total,
+                random: None,
+                source: "the streams and the bit rate that were named",
+                per_day: [total * 3600.0, total * DAY],
+                per_day_source: "the same rate, an hour a day to all day",
+                ..p
+            });
+        }
         purpose(&name).ok_or_else(|| format!("'{s}' is no use of a card that is known; there are {NAMES}"))
     }
+}
+
+/// A rate in bytes a second, from `20Mbit/s` or `4MB/s`.
+fn bits(text: &str) -> Option<f64> {
+    let text = text.strip_suffix("/s").unwrap_or(text);
+    let bytes = match text.strip_suffix("bit") {
+        Some(t) => {
+            let (number, unit) = match t.as_bytes().last()? {
+                b'k' => (&t[..t.len() - 1], 1e3),
+                b'm' => (&t[..t.len() - 1], 1e6),
+                b'g' => (&t[..t.len() - 1], 1e9),
+                _ => (t, 1.0),
+            };
+            number.parse::<f64>().ok()? * unit / 8.0
+        }
+        None => text.parse::<Bytes>().ok()?.0 as f64,
+    };
+    (bytes >= 1.0 && bytes <= GIB as f64).then_some(bytes)
 }
 
 impl Purpose {
@@ -139,7 +204,14 @@ impl Purpose {
     pub fn needs(&self) -> String {
         let random =
             self.random.map_or(String::new(), |[r, w]| format!(", {w:.0} random writes and {r:.0} random reads of 4 KiB a second"));
-        format!("{} of sequential writes{random}", rate(self.sequential_write))
+        let streams = if self.streams > 1 { format!(" in {} streams", self.streams) } else { String::new() };
+        let reads = if self.sequential_read > 0.0 { format!("{} of sequential reads", rate(self.sequential_read)) } else { String::new() };
+        let writes = if self.sequential_write > 0.0 {
+            format!("{} of sequential writes{streams}{random}", rate(self.sequential_write))
+        } else {
+            String::new()
+        };
+        [writes, reads].into_iter().filter(|t| !t.is_empty()).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -151,8 +223,13 @@ mod tests {
     fn every_name_is_known_and_has_its_sources() {
         for name in NAMES.split(", ").filter(|n| !n.contains(' ')) {
             let p: Purpose = name.parse().unwrap();
-            assert!(p.sequential_write > 0.0 && !p.source.is_empty() && !p.title.is_empty(), "{name}");
+            assert!(p.sequential_write + p.sequential_read > 0.0 && !p.source.is_empty() && !p.title.is_empty(), "{name}");
             assert!(p.per_day[0] > 0.0 && p.per_day[1] >= p.per_day[0] && !p.per_day_source.is_empty(), "{name}");
+        }
+        let p: Purpose = "dashcam:4x20Mbit/s".parse().unwrap();
+        assert_eq!((p.streams, p.sequential_write), (4, 1e7));
+        for wrong in ["dashcam:", "dashcam:0x1Mbit/s", "dashcam:99x1Mbit/s", "camera:4x", "camera:nanMbit/s", "boot:4x1MB/s"] {
+            assert!(wrong.parse::<Purpose>().is_err(), "{wrong}");
         }
         assert!("fridge".parse::<Purpose>().unwrap_err().contains("boot, camera"));
     }

@@ -5,10 +5,12 @@
 mod bench;
 mod bound;
 mod data;
+mod figures;
 mod fragmentation;
 mod sections;
 
 pub use bench::page as bench_page;
+pub use figures::page as figures_page;
 pub use fragmentation::{map_page, page as lab_page};
 
 use super::Report;

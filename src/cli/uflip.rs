@@ -1,0 +1,282 @@
+//! `nandscope uflip`: the 34 experiments of uFLIP.
+
+use super::args::{Chance, Part, Writing};
+use super::back::Back;
+use super::progress::Progress;
+use super::{UNDECIDED, form, stop, write_json};
+use crate::device::{self, Device, Limits, OpenOptions, undo};
+use crate::report::html::figures_page;
+use crate::report::plot::braille;
+use crate::report::terminal::lines;
+use crate::report::{Cost, put};
+use crate::uflip::measured::{Format, Measured};
+use crate::uflip::plan::LEAST;
+use crate::uflip::run::{Task, chosen, cost};
+use crate::uflip::{SCHEMA, plan, res, run as bench, say};
+use crate::units::{Bytes, GIB, KIB, Nanos, parse_duration, three};
+use anyhow::{Context, anyhow, ensure};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const AFTER: &str = "\
+With --out DIR: RES.csv (columns of FlashIO 2.3), uflip.json, uflip.html with all plots (one page, no network).
+
+Examples:
+  nandscope uflip sim:modern-a1-32gb --only granularity,ORD.W
+  nandscope uflip /dev/sdb --out results --time 20m
+  nandscope uflip /dev/sdb --write --consent ID --format random --writes 40GiB --out results";
+
+#[derive(Args)]
+#[command(after_help = AFTER)]
+pub struct UflipArgs {
+    /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
+    #[arg(value_parser = super::target)]
+    target: String,
+    /// Micro-benchmarks (granularity, alignment, locality, partitioning, order, parallelism, mix, pause, bursts) or experiments (GRA.SR,
+    /// LOC.RW ...) to run [default: all that fit into time and bytes]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Directory for RES.csv, uflip.json and uflip.html; made where it is not there
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// State of the flash before: as it is, or the region written once, which takes as many bytes
+    #[arg(long, value_enum, default_value = "as-is")]
+    state: Format,
+    /// Most time for the measurement; the longest experiments are left out [default: 30m on a device, 24h of virtual time on a simulated card]
+    #[arg(long, value_parser = parse_duration)]
+    time: Option<Nanos>,
+    /// Most bytes to write; experiments that write more are left out [default: 1GiB on a device, 256GiB on a simulated card]
+    #[arg(long, value_name = "SIZE")]
+    writes: Option<Bytes>,
+    /// Half of the interval, in per cent of the mean, at which a value is not repeated any more
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent)]
+    within: f64,
+    /// Most runs of a value
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(3..=100))]
+    runs: u32,
+    #[command(flatten)]
+    chance: Chance,
+    #[command(flatten)]
+    writing: Writing,
+    /// Never write (the default on a device; a simulated card is written unless this is given)
+    #[arg(long, conflicts_with = "write")]
+    read_only: bool,
+    #[command(flatten)]
+    part: Part,
+    /// Leave what was written instead of putting the old content back
+    #[arg(long)]
+    no_undo: bool,
+    /// Draw each experiment in the terminal
+    #[arg(long)]
+    details: bool,
+    /// Write the result as JSON to a file, or to standard output with '-'
+    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+    /// No progress and no plan
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+fn percent(s: &str) -> Result<f64, String> {
+    let number = s.trim_end_matches('%').parse().ok().filter(|x| (0.1..=50.0).contains(x));
+    number.ok_or_else(|| format!("'{s}' is no percentage from 0.1 to 50"))
+}
+
+pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
+    let experiments = chosen(&a.only).map_err(|e| anyhow!(e))?;
+    let simulated = device::is_simulated(&a.target)?;
+    let write = a.writing.write || (simulated && !a.read_only);
+    let mut opened = device::open(&a.target, &OpenOptions::default())?;
+    let (facts, geometry) = (opened.facts().clone(), opened.geometry().clone());
+    let region = a.part.of(&geometry)?;
+    ensure!(
+        region.end - region.start >= LEAST,
+        "the region has {}; uFLIP needs at least {}",
+        Bytes(region.end - region.start),
+        Bytes(LEAST)
+    );
+    ensure!(write || a.state == Format::AsIs, "--state writes the whole region: add --write");
+    let undo = write && !simulated && !a.no_undo;
+    let writes = if write { a.writes.map_or(if simulated { 256 * GIB } else { GIB }, |w| w.0) } else { 0 };
+    let time = a.time.unwrap_or(Nanos::from_secs_f64(if simulated { 86_400.0 } else { 1800.0 }));
+    if a.state != Format::AsIs {
+        let room = region.end - region.start;
+        ensure!(writes > room, "--state writes the region once, {}; allow that and the experiments with --writes", Bytes(room));
+    }
+    let stop = stop::on_signals(stop::Second::Ends)?;
+    let signatures = if write && !simulated { opened.signatures()? } else { vec![] };
+    let id = opened.id().clone();
+    let dry = a.writing.dry.dry_run;
+    let mut guard = if write && !dry {
+        let consent = a.writing.named.check(&id)?;
+        opened.writable(&consent, &Limits { region: Some(region.clone()), budget: writes, undo: undo.then(undo::default_dir) })?
+    } else {
+        opened.read_only()
+    };
+    if !a.quiet || dry {
+        let all = experiments.iter().map(|e| cost(e, plan::RUNS)).fold((0, 0), |s, c| (s.0 + c.0, s.1 + c.1));
+        let can = if write { format!("writes {} of {}", Bytes(writes.min(all.1)), Bytes(all.1)) } else { "writes nothing".into() };
+        eprintln!(
+            "{}: {} experiments, {} accesses; at most {time} of the device's time; {can}, only in bytes {} to {}",
+            a.target,
+            experiments.len(),
+            all.0,
+            region.start,
+            region.end
+        );
+        match (write, undo) {
+            (true, true) => eprintln!("the old content is kept in a journal and put back at the end"),
+            (true, false) if !simulated => eprintln!("the old content is NOT put back"),
+            _ => {}
+        }
+        signatures.iter().for_each(|s| eprintln!("the target holds: {s}"));
+    }
+    if dry {
+        for e in &experiments {
+            let (n, bytes) = cost(e, plan::RUNS);
+            say!("{:<8} {:<13} {:>2} values, {n} accesses, writes {}", e.code, e.vary.name(), e.values.len(), Bytes(bytes));
+        }
+        return Ok(a.writing.dry.done(&id));
+    }
+    if let Some(dir) = &a.out {
+        std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    }
+    let task = Task {
+        region,
+        format: a.state,
+        only: &a.only,
+        time,
+        writes,
+        write,
+        within: a.within / 100.0,
+        most_runs: a.runs,
+        seed: a.chance.seed,
+        stop: &stop,
+    };
+    let (_realtime, began) = ((!simulated).then(device::realtime), guard.now());
+    let mut bar = Progress::experiments(a.quiet, None);
+    let m = bench::run(&mut guard, &task, &mut |name, share| {
+        bar.begin((share * 34.0) as usize, 34, name);
+        bar.so_far(share);
+    });
+    bar.end();
+    let back = Back::of(&mut guard);
+    let m = m.map_err(|e| anyhow!(e))?;
+    let cost = Cost::of(guard.counters(), (guard.now() - began).secs());
+    let warnings = facts.caveats.clone();
+    let value = form(
+        SCHEMA,
+        &serde_json::json!({
+            "tool": format!("nandscope {}", env!("CARGO_PKG_VERSION")),
+            "target": id,
+            "warnings": warnings,
+            "measured": &m,
+            "drifts": m.drifts(),
+            "said": m.done.iter().map(|d| serde_json::json!({ "code": d.experiment.code, "text": say::sentence(d, &m) })).collect::<Vec<_>>(),
+            "cost": cost,
+        }),
+    );
+    if let Some(dir) = &a.out {
+        files(dir, &a, &m, &warnings, geometry.size, facts.direct, &value)?;
+    }
+    if !write_json(a.json.as_deref(), &value)? {
+        put!("{}", text(&a, &m, &warnings, &cost));
+    }
+    let whole = back.tell()?;
+    Ok(match m.done.is_empty() {
+        _ if !whole => ExitCode::FAILURE,
+        true => ExitCode::from(UNDECIDED),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+fn files(
+    dir: &Path,
+    a: &UflipArgs,
+    m: &Measured,
+    warnings: &[String],
+    size: u64,
+    direct: bool,
+    value: &serde_json::Value,
+) -> anyhow::Result<()> {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let mut notes: Vec<String> = warnings.iter().map(|w| format!("Warning: {w}")).collect();
+    notes.extend(conditions(m));
+    notes.extend(m.left_out.iter().map(|l| format!("left out: {}: {}", l.code, l.because)));
+    let phases = m.phases.iter().filter(|p| p.times_us.len() > 1).map(|p| (say::phase(p), say::phase_figure(p)));
+    let all: Vec<_> = phases.chain(m.done.iter().map(|d| (say::sentence(d, m), say::figure(d)))).collect();
+    let page = figures_page(&format!("uFLIP: {}", a.target), &notes, &all);
+    for (name, text) in [("RES.csv", res::file(m, size, &host, direct)), ("uflip.json", format!("{value}\n")), ("uflip.html", page)] {
+        let path = dir.join(name);
+        put(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// What the results hold under.
+fn conditions(m: &Measured) -> Vec<String> {
+    let pause = match m.pause.slow_for_ms {
+        None => format!("pause between runs {} ms; how long reads stay slow after writes was not measured", three(m.pause.ms)),
+        Some(_) if m.pause.still_slow => {
+            format!("pause between runs {} ms; reads were still slow then after random writes", three(m.pause.ms))
+        }
+        Some(s) => format!("pause between runs {} ms: reads were slow for {} ms after random writes", three(m.pause.ms), three(s)),
+    };
+    let depth = if m.one_at_a_time {
+        "the target serves one request at a time: parallelism measures interleaved streams"
+    } else {
+        "the target serves several requests at a time: parallelism keeps one in flight for each stream"
+    };
+    let crowded = m.rows.iter().any(|r| r.crowded);
+    let mut all = vec![res::state(m), pause, depth.to_string()];
+    all.extend(m.drifts().iter().map(say::drift));
+    if crowded {
+        all.push("the region has too little room for fresh areas: some were used again".into());
+    }
+    all
+}
+
+fn text(a: &UflipArgs, m: &Measured, warnings: &[String], cost: &Cost) -> String {
+    let width = super::width().min(100);
+    let mut out = String::new();
+    let mut add = |text: &str, indent: usize| {
+        let mut rest = lines(text, width.saturating_sub(indent)).into_iter();
+        out += &format!("{}\n", rest.next().unwrap_or_default());
+        rest.for_each(|l| out += &format!("{:indent$}{l}\n", ""));
+    };
+    add(&format!("{}: {} of {} experiments", a.target, m.done.len(), m.done.len() + m.left_out.len()), 2);
+    warnings.iter().for_each(|w| add(&format!("Warning: {w}"), 2));
+    conditions(m).iter().for_each(|c| add(&format!("- {c}"), 2));
+    m.phases.iter().for_each(|p| add(&format!("- {}", say::phase(p)), 2));
+    out.push('\n');
+    for d in &m.done {
+        let mut rest = lines(&say::sentence(d, m), width.saturating_sub(10)).into_iter();
+        out += &format!("{:<9} {}\n", d.experiment.code, rest.next().unwrap_or_default());
+        rest.for_each(|l| out += &format!("{:10}{l}\n", ""));
+        let mut left: Vec<&str> = d.left_out.iter().map(|l| l.1.as_str()).collect();
+        left.dedup();
+        for why in left {
+            let n = d.left_out.iter().filter(|l| l.1 == why).count();
+            out += &format!("{:10}values left out: {n}, {why}\n", "");
+        }
+        if a.details {
+            braille(&say::figure(d), width, 8).iter().for_each(|l| out += &format!("{l}\n"));
+            out.push('\n');
+        }
+    }
+    if !m.left_out.is_empty() {
+        out += "\nLeft out\n";
+    }
+    for l in &m.left_out {
+        out += &format!("{:<9} {} (about {} s, writes {})\n", l.code, l.because, three(l.seconds), Bytes(l.bytes));
+    }
+    if let Some(e) = &m.ended {
+        out += &format!("\nended early: {e}\n");
+    }
+    if let Some(dir) = &a.out {
+        out += &format!("\n{}: RES.csv ({} rows), uflip.json, uflip.html\n", dir.display(), m.rows.len());
+    }
+    let (read, written) = (Bytes(cost.bytes_read / KIB * KIB), Bytes(cost.bytes_written / KIB * KIB));
+    out + &format!("\n{read} read, {written} written; {:.0} s of the device's time\n", cost.seconds)
+}

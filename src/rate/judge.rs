@@ -1,0 +1,263 @@
+//! From times to verdicts. Pure.
+
+use super::measure::{Measured, Part, Random, SMALL, Stretch};
+use super::record::{Drops, Recording};
+use super::{Limit, Rating, Verdict};
+use crate::host::class::{Class, FAT_CYCLE_LONGEST_MS, FAT_CYCLE_MEAN_MS, FAT_CYCLES, Family, fat_read_ms};
+use crate::units::{Bytes, rate, three};
+use crate::workload::purpose::Purpose;
+use nandscope_stats::student_975;
+use serde::Serialize;
+
+/// What else decides.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    /// Bytes of the card.
+    pub capacity: u64,
+    /// The AU that the card declares.
+    pub au: Option<u64>,
+    /// An image file: nothing of a card is known.
+    pub image: bool,
+    /// Through a USB reader, which adds time to every command.
+    pub usb: bool,
+    /// The whole procedure was done.
+    pub whole: bool,
+}
+
+/// A mean of groups of times with its bounds at 95 %, as bytes or requests a second: `amount` of them in each time.
+fn interval(times: &[f64], amount: f64) -> Option<(f64, [f64; 2])> {
+    let size = (times.len() / 20).max(1);
+    let groups: Vec<f64> = times.chunks_exact(size).map(|g| g.iter().sum::<f64>() / size as f64).collect();
+    let n = groups.len() as f64;
+    let mean = groups.iter().sum::<f64>() / n;
+    if groups.len() < 4 || mean <= 0.0 {
+        return None;
+    }
+    let spread = (groups.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    let half = spread / n.sqrt() * student_975(groups.len());
+    let fastest = groups.iter().copied().fold(f64::INFINITY, f64::min);
+    Some((amount / mean, [amount / (mean + half), amount / (mean - half).max(fastest)]))
+}
+
+fn limit(what: &'static str, unit: &'static str, asks: f64, at_most: bool, found: Option<(f64, [f64; 2])>) -> Limit {
+    let good = |x: f64| if at_most { x <= asks } else { x >= asks };
+    let verdict = match found {
+        Some((_, [lo, hi])) if good(lo) && good(hi) => Verdict::Passes,
+        Some((_, [lo, hi])) if !good(lo) && !good(hi) => Verdict::Fails,
+        _ => Verdict::NotDecided,
+    };
+    let margin = found.map(|(v, _)| if at_most { 1.0 - v / asks } else { v / asks - 1.0 });
+    let because = match found {
+        None => Some("not measured".to_string()),
+        Some(_) if verdict == Verdict::NotDecided => Some("the interval holds the limit".to_string()),
+        Some(_) => None,
+    };
+    Limit { what, unit, asks, at_most, measured: found.map(|f| f.0), interval: found.map(|f| f.1), margin, verdict, because }
+}
+
+/// A failure becomes undecided where something else than the card explains it.
+fn unless(mut l: Limit, excused: bool, why: &str) -> Limit {
+    if l.verdict == Verdict::Fails && excused {
+        (l.verdict, l.because) = (Verdict::NotDecided, Some(why.to_string()));
+    }
+    l
+}
+
+/// The rate of the slowest unit (Pw), with the noise of its writes.
+fn slowest(s: &Stretch) -> Option<(f64, [f64; 2])> {
+    let u = s.units.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+    let value = s.unit as f64 / u.seconds;
+    let by = (2.0 * u.spread / u.seconds).max(0.001);
+    Some((value, [value / (1.0 + by), value / (1.0 - by).max(0.5)]))
+}
+
+fn sequential(s: &Stretch, asks: f64) -> Limit {
+    let l = limit("slowest unit, sequential writes (Pw)", "B/s", asks, false, slowest(s));
+    let low = |seconds: f64| (s.unit as f64 / seconds) < asks;
+    let below: Vec<_> = s.units.iter().filter(|u| low(u.seconds)).collect();
+    // A host delays one unit now and then, never the same one three times, nor a quarter of them.
+    let again = below.len() >= (s.units.len() / 4).max(2) || s.units.len() == 1 || below.iter().any(|u| u.again.is_some_and(low));
+    let text = format!("{} of {} units were below the limit, none of them again: it may have been the host", below.len(), s.units.len());
+    unless(l, !again, &text)
+}
+
+fn reading(s: &Stretch) -> Option<(f64, [f64; 2])> {
+    interval(&s.reads, s.ru as f64)
+}
+
+/// Moving used recording units (Pm), from AUs half of which was in use: P = (1 - r) Pw Pm / (r Pw + (1 - r) Pm) with r = 1/2.
+fn moving(s: &Stretch, asks: f64) -> Limit {
+    let of = |p: f64, pw: f64| if p >= 0.98 * pw { f64::INFINITY } else { p * pw / (pw - p) };
+    let found = slowest(s).zip(s.half_used.iter().copied().min_by(f64::total_cmp)).map(|((pw, [lo, hi]), p)| {
+        let all = [of(p, pw), of(p, hi), of(p, lo)].map(|x| x.min(1e12));
+        (all[0], [all[1].min(all[2]), all[1].max(all[2])])
+    });
+    limit("moving used recording units (Pm)", "B/s", asks, false, found)
+}
+
+/// Limits of FAT cycles and of reads of the FAT: one long one may be the host's.
+fn tables(m: &Measured, capacity: u64) -> Vec<Limit> {
+    let exact = |v: Option<f64>| v.map(|v| (v, [v, v]));
+    let most = |x: &[f64]| x.iter().copied().max_by(f64::total_cmp);
+    let means: Vec<f64> = m.fat.cycles_ms.windows(FAT_CYCLES).map(|w| w.iter().sum::<f64>() / FAT_CYCLES as f64).collect();
+    let once = |x: &[f64], asks: f64| x.iter().filter(|v| **v > asks).count() == 1;
+    let tfr = fat_read_ms(capacity);
+    let why = "one was longer, once: it may have been the host";
+    vec![
+        limit("FAT cycle, mean of 8 (TFW)", "ms", FAT_CYCLE_MEAN_MS, true, exact(most(&means))),
+        unless(
+            limit("longest FAT cycle (TFW)", "ms", FAT_CYCLE_LONGEST_MS, true, exact(most(&m.fat.cycles_ms))),
+            once(&m.fat.cycles_ms, FAT_CYCLE_LONGEST_MS),
+            why,
+        ),
+        unless(
+            limit("longest read of 4 KiB of the FAT (TFR)", "ms", tfr, true, exact(most(&m.fat.reads_ms))),
+            once(&m.fat.reads_ms, tfr),
+            why,
+        ),
+    ]
+}
+
+/// Requests a second of a random test. A short test of writes counts its second half only: what comes first may fall into a cache.
+fn iops(parts: &[Part], last_half: bool) -> Option<(f64, [f64; 2])> {
+    let from = if last_half { parts.len() / 2 } else { 0 };
+    let times: Vec<f64> = parts[from..].iter().filter(|p| p.requests > 0).map(|p| p.seconds / p.requests as f64).collect();
+    interval(&times, 1.0)
+}
+
+/// A class against what was measured.
+pub fn class(c: &Class, m: &Measured, seen: &Seen) -> Rating {
+    let limits = match c.family() {
+        Family::Application => application(c, m, seen),
+        _ => {
+            let (ru, unit) = (c.recording_unit(seen.capacity), c.measured_unit(seen.capacity, seen.au));
+            match m.stretches.iter().find(|s| s.ru == ru && s.unit == unit) {
+                None => vec![limit("slowest unit, sequential writes (Pw)", "B/s", c.sequential_write, false, None)],
+                Some(s) => {
+                    let read = reading(s);
+                    let slow = read.is_none_or(|r| r.1[1] < 1.25 * c.sequential_write);
+                    let reader = "reads are no faster than the limit, so the reader may be the limit";
+                    let mut all = vec![unless(sequential(s, c.sequential_write), slow, reader)];
+                    if c.moving > 0.0 {
+                        all.push(unless(moving(s, c.moving), slow, reader));
+                    }
+                    all.push(unless(limit("random reads of recording units (Pr)", "B/s", c.sequential_write, false, read), slow, reader));
+                    all.extend(
+                        tables(m, seen.capacity).into_iter().map(|l| unless(l, seen.usb, "through a USB reader, which adds its own time")),
+                    );
+                    all
+                }
+            }
+        }
+    };
+    together(c.name.clone(), limits, seen)
+}
+
+fn application(c: &Class, m: &Measured, seen: &Seen) -> Vec<Limit> {
+    let [reads, writes] = c.random.unwrap_or_default();
+    let plain = m.random.iter().find(|r| r.depth <= 1);
+    let queued = m.random.iter().find(|r| r.depth > 1).filter(|_| c.queued);
+    let r: Option<&Random> = queued.or(plain);
+    let of = |f: &dyn Fn(&Random) -> Option<(f64, [f64; 2])>| r.and_then(f);
+    let contiguous = interval(&m.contiguous.seconds, m.contiguous.len as f64);
+    let depth = "A2 is measured with the card's command queue, which was not in use here";
+    let read = limit("random reads of 4 KiB", "IOPS", reads, false, of(&|r| iops(&r.reads, false)));
+    let write = limit("random writes of 4 KiB", "IOPS", writes, false, of(&|r| iops(&r.writes, !seen.whole)));
+    let bus = of(&|r| iops(&r.reads, false)).is_some_and(|x| x.1[1] * SMALL as f64 <= c.sequential_write / 4.0) && contiguous.is_none();
+    let excused = c.queued && queued.is_none();
+    let usb = "through a USB reader, which adds its own time to every command";
+    let mut all = vec![
+        unless(unless(write, excused, depth), bus, usb),
+        unless(unless(read, excused, depth), seen.usb, usb),
+        unless(limit("1 GiB written sequentially", "B/s", c.sequential_write, false, contiguous), excused && contiguous.is_none(), depth),
+    ];
+    // A card of class A2 must also pass A1 with queue and cache off.
+    if let (true, Ok(Class { random: Some([reads, writes]), .. })) = (queued.is_some(), Class::by_name("A1")) {
+        let of = |f: &dyn Fn(&Random) -> Option<(f64, [f64; 2])>| plain.and_then(f);
+        all.push(limit("random writes without a queue (A1)", "IOPS", writes, false, of(&|r| iops(&r.writes, !seen.whole))));
+        all.push(unless(limit("random reads without a queue (A1)", "IOPS", reads, false, of(&|r| iops(&r.reads, false))), seen.usb, usb));
+    }
+    all
+}
+
+fn together(class: String, limits: Vec<Limit>, seen: &Seen) -> Rating {
+    let names = |v: Verdict| limits.iter().filter(|l| l.verdict == v).map(|l| l.what).collect::<Vec<_>>().join(", ");
+    let is = |v: Verdict| limits.iter().any(|l| l.verdict == v);
+    let (verdict, because) = match () {
+        () if seen.image => {
+            (Verdict::NotDecided, "an image file is as fast as the disk it lies on; only the card itself can be rated".to_string())
+        }
+        () if is(Verdict::Fails) => (Verdict::Fails, names(Verdict::Fails)),
+        () if is(Verdict::NotDecided) || limits.is_empty() => (Verdict::NotDecided, names(Verdict::NotDecided)),
+        () => (Verdict::Passes, "all limits are kept".to_string()),
+    };
+    Rating { class, verdict, because, limits }
+}
+
+/// The answer for a purpose.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ForPurpose {
+    pub title: &'static str,
+    pub needs: String,
+    /// Where the needs are published.
+    pub source: &'static str,
+    pub verdict: Verdict,
+    pub because: String,
+    pub limits: Vec<Limit>,
+    /// Bytes of buffer without which something would have been lost.
+    pub buffer: Option<u64>,
+    /// Losses with this buffer.
+    pub drops: Option<Drops>,
+}
+
+/// Is the card enough? `buffer` is what the device has, where that is known.
+pub fn purpose(p: &Purpose, m: &Measured, seen: &Seen, buffer: Option<u64>) -> ForPurpose {
+    let mut limits = vec![];
+    let recorded: Option<&Recording> = m.recording.as_ref().filter(|r| r.bytes > 0);
+    let asked = if p.sequential_write > 0.0 { p.sequential_write } else { p.sequential_read };
+    let scattered = p.random.is_some();
+    if let Some([reads, writes]) = p.random {
+        let plain = m.random.iter().find(|r| r.depth <= 1);
+        limits.push(limit("random writes of 4 KiB", "IOPS", writes, false, plain.and_then(|r| iops(&r.writes, !seen.whole))));
+        limits.push(limit("random reads of 4 KiB", "IOPS", reads, false, plain.and_then(|r| iops(&r.reads, false))));
+        let contiguous = interval(&m.contiguous.seconds, m.contiguous.len as f64);
+        limits.push(limit("1 GiB written sequentially", "B/s", asked, false, contiguous));
+    } else {
+        let what = if p.sequential_write > 0.0 { "all streams and their tables" } else { "sequential reads" };
+        let times: Vec<f64> = recorded.map_or(vec![], |r| r.rates.iter().map(|x| 1.0 / x).collect());
+        limits.push(limit(what, "B/s", asked, false, interval(&times, 1.0)));
+    }
+    let needed = recorded.map(|r| r.buffer);
+    let has = buffer.or(p.buffer).or(needed.map(u64::next_power_of_two));
+    let drops = recorded.zip(has).map(|(r, b)| r.drops(b));
+    let mut r = together(p.name.clone(), limits, seen);
+    if let (Verdict::Passes, Some(d)) = (r.verdict, drops) {
+        if d.seen > 0 {
+            (r.verdict, r.because) = (Verdict::Fails, format!("a buffer of {} overflowed {} times", Bytes(d.buffer), d.seen));
+        } else {
+            r.because = "it keeps up".into();
+        }
+    } else if r.verdict == Verdict::Passes && scattered {
+        r.because = "it keeps up".into();
+    }
+    ForPurpose {
+        title: p.title,
+        needs: p.needs(),
+        source: p.source,
+        verdict: r.verdict,
+        because: r.because,
+        limits: r.limits,
+        buffer: needed,
+        drops,
+    }
+}
+
+/// A value of a limit for people.
+pub fn shown(l: &Limit, v: f64) -> String {
+    match l.unit {
+        "B/s" if v >= 1e12 => "no slower than without".into(),
+        "B/s" => rate(v),
+        "IOPS" => format!("{v:.0} IOPS"),
+        unit => format!("{} {unit}", three(v)),
+    }
+}

@@ -1,0 +1,138 @@
+//! Ratings of cards whose rates are known.
+
+#[path = "common/skip.rs"]
+mod skip;
+
+use nandscope::device::{Device, open_model};
+use nandscope::host::class::Class;
+use nandscope::rate::Verdict;
+use nandscope::rate::judge::{self, Seen};
+use nandscope::rate::measure::{Measured, Tables, Task, measure};
+use nandscope::units::{GIB, KIB, MIB, Nanos};
+use nandscope_sim::Model;
+use std::sync::atomic::AtomicBool;
+
+/// A card that takes this long to program 16 KiB, behind a host with noise or without.
+fn card(program_us: f64, noise: bool) -> Model {
+    let host = if noise { "jitter = \"40 us\"\ntail = \"2 ms\"\ntail_every = 300" } else { "" };
+    let text = format!(
+        r#"
+name = "x"
+about = "x"
+[host]
+command = "90 us"
+rate = "200 MB/s"
+{host}
+[card]
+capacity = "8 GiB"
+command = "60 us"
+[nand]
+page = "16 KiB"
+write_unit = "16 KiB"
+erase_block = "4 MiB"
+sense = "60 us"
+program = "{program_us} us"
+[ftl]
+kind = "none"
+"#
+    );
+    Model::parse(&text, "x").unwrap()
+}
+
+fn run(model: &Model, seed: u64, classes: &[Class], seconds: f64) -> Measured {
+    let opened = open_model(model, seed);
+    let size = opened.geometry().size;
+    let id = opened.id().clone();
+    let consent = nandscope::device::Consent::check(&id, None).unwrap();
+    let limits = nandscope::device::Limits { region: None, budget: 1 << 44, undo: None };
+    let mut guard = opened.writable(&consent, &limits).unwrap();
+    let stop = AtomicBool::new(false);
+    let task = Task {
+        region: 0..size,
+        whole: false,
+        deadline: guard.now() + Nanos::from_secs_f64(seconds),
+        seed,
+        stop: &stop,
+        capacity: size,
+        au: None,
+        depth: 1,
+        classes,
+        tables: Tables { fat: 4 * MIB - 64 * KIB, copy: 4 * MIB - 32 * KIB, directory: 4 * MIB, data: 8 * MIB },
+        recording: None,
+        random: false,
+        write: true,
+    };
+    measure(&mut guard, &task, &mut |_, _| ())
+}
+
+fn pw(m: &Measured) -> f64 {
+    let s = &m.stretches[0];
+    s.units.iter().map(|u| s.unit as f64 / u.seconds).fold(f64::INFINITY, f64::min)
+}
+
+/// Times to program for which a card without noise writes at this many bytes a second: the time of a unit is linear in it.
+fn program_for(class: &[Class], rate: f64) -> f64 {
+    let time = |us: f64| 1.0 / pw(&run(&card(us, false), 1, class, 20.0));
+    let (a, b) = (time(100.0), time(1100.0));
+    let us = 100.0 + (1.0 / rate - a) / (b - a) * 1000.0;
+    // The engine counts whole nanoseconds.
+    (us * 1000.0).round() / 1000.0
+}
+
+fn verdict(class: &Class, m: &Measured) -> Verdict {
+    judge::class(class, m, &Seen { capacity: 8 * GIB, ..Seen::default() }).verdict
+}
+
+/// Five per cent below a limit never passes, five above never fails, with the noise of a host.
+#[test]
+fn five_per_cent_decide() {
+    let seeds = if skip::short("1000 seeds of each side") { 12 } else { 1000 };
+    for name in ["C10", "V30"] {
+        let class = [Class::by_name(name).unwrap()];
+        let asks = class[0].sequential_write;
+        let (slow, fast) = (card(program_for(&class, 0.95 * asks), true), card(program_for(&class, 1.05 * asks), true));
+        let (mut below, mut above) = ([0, 0, 0], [0, 0, 0]);
+        for seed in 1..=seeds {
+            below[verdict(&class[0], &run(&slow, seed, &class, 12.0)) as usize] += 1;
+            above[verdict(&class[0], &run(&fast, seed, &class, 12.0)) as usize] += 1;
+        }
+        println!("{name}: passes, fails, not decided: 5 % below {below:?}, 5 % above {above:?}");
+        assert_eq!((below[0], above[1]), (0, 0), "{name}: {below:?} {above:?}");
+        // And it decides.
+        assert!(below[1] * 10 >= seeds * 9 && above[0] * 10 >= seeds * 9, "{name}: {below:?} {above:?}");
+    }
+}
+
+/// The rate that is reported is that of the closed form.
+#[test]
+fn the_rate_is_that_of_the_model() {
+    let class = [Class::by_name("C10").unwrap()];
+    for us in [200.0, 500.0, 900.0] {
+        let m = run(&card(us, false), 1, &class, 20.0);
+        // 512 KiB: both commands, the bus, 32 pages.
+        let each = 90e-6 + 60e-6 + 524_288.0 / 200e6 + 32.0 * us * 1e-6;
+        let expected = 524_288.0 / each;
+        assert!((pw(&m) / expected - 1.0).abs() < 0.02, "{us}: {} {expected}", pw(&m));
+    }
+}
+
+/// A single slow unit that is fast the second time is no failure.
+#[test]
+fn one_slow_time_decides_nothing() {
+    let class = [Class::by_name("C10").unwrap()];
+    let mut m = run(&card(500.0, false), 1, &class, 20.0);
+    assert_eq!(verdict(&class[0], &m), Verdict::Passes);
+    let s = &mut m.stretches[0];
+    let usual = s.units[1].seconds;
+    s.units[0].seconds *= 9.0;
+    s.units[0].again = Some(usual);
+    assert_eq!(verdict(&class[0], &m), Verdict::NotDecided);
+    m.stretches[0].units[0].again = Some(usual * 9.0);
+    assert_eq!(verdict(&class[0], &m), Verdict::Fails);
+    // The same of FAT cycles and of reads of the FAT.
+    let mut m = run(&card(500.0, false), 1, &class, 20.0);
+    m.fat.reads_ms[0] = 13.0;
+    assert_eq!(verdict(&class[0], &m), Verdict::NotDecided);
+    m.fat.reads_ms[1] = 13.0;
+    assert_eq!(verdict(&class[0], &m), Verdict::Fails);
+}
