@@ -9,6 +9,9 @@ use crate::workload::purpose::Purpose;
 use nandscope_stats::student_975;
 use serde::Serialize;
 
+/// A value with its bounds at 95 %, where there is one.
+type Found = Option<(f64, [f64; 2])>;
+
 /// What else decides.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
@@ -25,7 +28,7 @@ pub struct Seen {
 }
 
 /// A mean of groups of times with its bounds at 95 %, as bytes or requests a second: `amount` of them in each time.
-fn interval(times: &[f64], amount: f64) -> Option<(f64, [f64; 2])> {
+fn interval(times: &[f64], amount: f64) -> Found {
     let size = (times.len() / 20).max(1);
     let groups: Vec<f64> = times.chunks_exact(size).map(|g| g.iter().sum::<f64>() / size as f64).collect();
     let n = groups.len() as f64;
@@ -39,7 +42,7 @@ fn interval(times: &[f64], amount: f64) -> Option<(f64, [f64; 2])> {
     Some((amount / mean, [amount / (mean + half), amount / (mean - half).max(fastest)]))
 }
 
-fn limit(what: &'static str, unit: &'static str, asks: f64, at_most: bool, found: Option<(f64, [f64; 2])>) -> Limit {
+fn limit(what: &'static str, unit: &'static str, asks: f64, at_most: bool, found: Found) -> Limit {
     let good = |x: f64| if at_most { x <= asks } else { x >= asks };
     let verdict = match found {
         Some((_, [lo, hi])) if good(lo) && good(hi) => Verdict::Passes,
@@ -64,7 +67,7 @@ fn unless(mut l: Limit, excused: bool, why: &str) -> Limit {
 }
 
 /// The rate of the slowest unit (Pw), with the noise of its writes.
-fn slowest(s: &Stretch) -> Option<(f64, [f64; 2])> {
+fn slowest(s: &Stretch) -> Found {
     let u = s.units.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
     let value = s.unit as f64 / u.seconds;
     let by = (2.0 * u.spread / u.seconds).max(0.001);
@@ -81,7 +84,7 @@ fn sequential(s: &Stretch, asks: f64) -> Limit {
     unless(l, !again, &text)
 }
 
-fn reading(s: &Stretch) -> Option<(f64, [f64; 2])> {
+fn reading(s: &Stretch) -> Found {
     interval(&s.reads, s.ru as f64)
 }
 
@@ -119,7 +122,7 @@ fn tables(m: &Measured, capacity: u64) -> Vec<Limit> {
 }
 
 /// Requests a second of a random test. A short test of writes counts its second half only: what comes first may fall into a cache.
-fn iops(parts: &[Part], last_half: bool) -> Option<(f64, [f64; 2])> {
+fn iops(parts: &[Part], last_half: bool) -> Found {
     let from = if last_half { parts.len() / 2 } else { 0 };
     let times: Vec<f64> = parts[from..].iter().filter(|p| p.requests > 0).map(|p| p.seconds / p.requests as f64).collect();
     interval(&times, 1.0)
@@ -158,7 +161,7 @@ fn application(c: &Class, m: &Measured, seen: &Seen) -> Vec<Limit> {
     let plain = m.random.iter().find(|r| r.depth <= 1);
     let queued = m.random.iter().find(|r| r.depth > 1).filter(|_| c.queued);
     let r: Option<&Random> = queued.or(plain);
-    let of = |f: &dyn Fn(&Random) -> Option<(f64, [f64; 2])>| r.and_then(f);
+    let of = |f: &dyn Fn(&Random) -> Found| r.and_then(f);
     let contiguous = interval(&m.contiguous.seconds, m.contiguous.len as f64);
     let depth = "A2 is measured with the card's command queue, which was not in use here";
     let read = limit("random reads of 4 KiB", "IOPS", reads, false, of(&|r| iops(&r.reads, false)));
@@ -173,7 +176,7 @@ fn application(c: &Class, m: &Measured, seen: &Seen) -> Vec<Limit> {
     ];
     // A card of class A2 must also pass A1 with queue and cache off.
     if let (true, Ok(Class { random: Some([reads, writes]), .. })) = (queued.is_some(), Class::by_name("A1")) {
-        let of = |f: &dyn Fn(&Random) -> Option<(f64, [f64; 2])>| plain.and_then(f);
+        let of = |f: &dyn Fn(&Random) -> Found| plain.and_then(f);
         all.push(limit("random writes without a queue (A1)", "IOPS", writes, false, of(&|r| iops(&r.writes, !seen.whole))));
         all.push(unless(limit("random reads without a queue (A1)", "IOPS", reads, false, of(&|r| iops(&r.reads, false))), seen.usb, usb));
     }

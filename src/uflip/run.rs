@@ -179,7 +179,7 @@ impl Bench<'_> {
 
     /// Seconds of pauses in one run.
     fn waits(&self, p: &Pattern) -> f64 {
-        let bursts = if p.burst > 0 { p.count / p.burst * BURST_PAUSE_US } else { 0 };
+        let bursts = p.count.checked_div(p.burst).unwrap_or(0) * BURST_PAUSE_US;
         (p.pause_us * p.count + bursts) as f64 / 1e6
     }
 

@@ -96,8 +96,8 @@ fn of_levels(b: &[bool]) -> Option<usize> {
     };
     let all = before[n];
     let (mut best, mut at) = (f64::NEG_INFINITY, 0);
-    for k in LEAST..=n - LEAST {
-        let l = likely(before[k], k) + likely(all - before[k], n - k);
+    for (k, &ones) in before.iter().enumerate().take(n - LEAST + 1).skip(LEAST) {
+        let l = likely(ones, k) + likely(all - ones, n - k);
         if l > best {
             (best, at) = (l, k);
         }
