@@ -80,7 +80,7 @@ const ENDS: &str = ".SH \"EXIT STATUS\"
 ";
 
 /// What is tried first with a command.
-const EXAMPLES: [(&str, &[&str]); 31] = [
+const EXAMPLES: [(&str, &[&str]); 33] = [
     ("check", &["nandscope check /dev/mmcblk0", "nandscope check /dev/mmcblk0 --write --consent ID", "nandscope check sim:fake-wrap-32gb"]),
     (
         "probe",
@@ -116,6 +116,14 @@ const EXAMPLES: [(&str, &[&str]); 31] = [
     ("replay", &["nandscope replay log.iolog sim:toshiba-emmc"]),
     ("undo", &["nandscope undo --list", "nandscope undo"]),
     ("compare", &["nandscope compare a.json b.json", "nandscope compare a1.json a2.json --against b1.json b2.json"]),
+    (
+        "rate",
+        &[
+            "nandscope rate sim:modern-a1-32gb --class C10,V30,A1",
+            "nandscope rate sim:modern-a1-32gb --for dashcam:4x20Mbit/s --conditions spec",
+        ],
+    ),
+    ("uflip", &["nandscope uflip sim:patriot-16gb --only granularity,alignment --out results"]),
     ("sweep", &["nandscope sweep plan.toml -o results --shard 1/2", "nandscope sweep merge results"]),
     ("completions", &["nandscope completions bash > /etc/bash_completion.d/nandscope"]),
     ("man", &["nandscope man probe | man -l -", "nandscope man --dir /usr/local/share/man/man1"]),
