@@ -19,7 +19,7 @@ pub struct CardsArgs {
 enum What {
     /// Print a card's model: how it works and where each figure comes from
     Show {
-        /// A built-in card, the model file PATH.toml, or sim:random?seed=N and sim:unusual?seed=N
+        /// A built-in card, the model file PATH.toml, or sim:random?seed=N, sim:unusual?seed=N, sim:random-today?seed=N
         card: String,
         #[command(flatten)]
         json: Json,

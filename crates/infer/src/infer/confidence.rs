@@ -39,6 +39,9 @@ pub struct Step {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Maps(pub BTreeMap<Key, Vec<Step>>);
 
+/// Experiments of which the fit had no findings: a score of theirs is told as it is, though another's of the same quantity has a map.
+const NOT_FITTED: [&str; 4] = ["slc-cache", "map-window", "steady-state", "queue-depth"];
+
 /// Scores are compared as the table writes them.
 const ROUNDED: f64 = 1e-9;
 
@@ -100,6 +103,9 @@ impl Maps {
         if f.value.is_none() && f.at_least.is_none() {
             return f;
         }
+        if f.from.iter().any(|e| NOT_FITTED.contains(&e.as_str())) {
+            return said(f);
+        }
         let (score, named) = (f.confidence, f.value.is_some());
         f.confidence = self.confidence((source, f.quantity, !named), score);
         // What is left over is shared as it was.
@@ -150,6 +156,14 @@ mod tests {
         assert_eq!((told.confidence, told.rivals[0].probability, told.rivals[1].probability), (0.9, 0.05, 0.025));
         let little = maps().told(Source::Probe, Findings(vec![f(0.7)])).0.remove(0);
         assert!(little.value.is_none() && little.reason.as_ref().unwrap().contains("4 KiB, not clearly enough"), "{little:?}");
+    }
+
+    #[test]
+    fn what_the_fit_did_not_see_keeps_its_score() {
+        for (from, told) in [("au-grid", 0.98), ("slc-cache", 0.97), ("steady-state", 0.97)] {
+            let f = Finding { from: vec![from.into()], ..Finding::decided(Quantity::EraseBlock, 4096.0, 0.97) };
+            assert_eq!(maps().told(Source::Probe, Findings(vec![f])).0[0].confidence, told, "{from}");
+        }
     }
 
     #[test]
