@@ -4,7 +4,7 @@ use crate::device::{SimCard, Target};
 use crate::serve::fuse::{Options, Served};
 use crate::serve::nbd::{self, NbdServer};
 use crate::serve::{Stats, TraceFile};
-use crate::units::Bytes;
+use crate::units::as_sold;
 use anyhow::Context;
 use clap::Args;
 use nandscope_sim::Model;
@@ -67,7 +67,7 @@ pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout();
     writeln!(out, "{device}").and_then(|()| out.flush()).context("cannot write to standard output")?;
     if !a.quiet {
-        eprintln!("{}: {} as {device}; Ctrl-C ends it", model.name, Bytes(model.card.capacity));
+        eprintln!("{}: {} as {device}; Ctrl-C ends it", model.name, as_sold(model.card.capacity));
         if !served.removed().is_empty() {
             eprintln!("removed what a killed server had left: {}", served.removed().join(", "));
         }
@@ -121,7 +121,7 @@ fn over_nbd(server: NbdServer, a: &ServeArgs, model: &Model, signals: &AtomicUsi
     let mut out = std::io::stdout();
     writeln!(out, "{}", server.uri()).and_then(|()| out.flush()).context("cannot write to standard output")?;
     if !a.quiet {
-        eprintln!("{}: {} at {}; Ctrl-C ends it", model.name, Bytes(model.card.capacity), server.uri());
+        eprintln!("{}: {} at {}; Ctrl-C ends it", model.name, as_sold(model.card.capacity), server.uri());
     }
     let mut line = LiveLine::new(a.quiet);
     let out = super::stop::taken_out()?;
