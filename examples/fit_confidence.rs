@@ -103,7 +103,7 @@ fn main() {
             }
         }
         _ => panic!(
-            "probe FAMILY FIRST CARDS OUT [minute], fit FILE..., wrong MAP FILE..., or score told|scores|MAP FILE..., or steps MAP FILE..."
+            "probe FAMILY FIRST CARDS OUT [minute], fit FILE..., steps MAP FILE..., answers MAP FILE..., or score told|scores|MAP FILE..."
         ),
     }
 }
@@ -158,16 +158,23 @@ fn by_family(all: Vec<(Source, Probed)>) -> Vec<(String, Vec<Probed>)> {
     out
 }
 
+/// What a card's scores name where the truth is known: each with its map, its score, and whether it is right.
+fn answers(source: Source, p: &Probed) -> Vec<(Key, f64, bool)> {
+    let one = |f: &Finding| {
+        let (v, bound) = p.truth.of(f.quantity).and(score::answer(f))?;
+        Some(((source, f.quantity, bound), f.confidence, p.truth.right(f.quantity, v, bound)))
+    };
+    combine(&p.apart).0.iter().filter_map(one).collect()
+}
+
 /// A line a step of each map: right of given on each family.
 fn by_step(maps: &Maps, all: &[(Source, Probed)]) -> String {
     let mut counts: BTreeMap<(Key, usize, Family), (u32, u32)> = BTreeMap::new();
     for (source, p) in all {
-        for f in combine(&p.apart).0.iter().filter(|f| p.truth.of(f.quantity).is_some()) {
-            let Some((v, bound)) = score::answer(f) else { continue };
-            let key = (*source, f.quantity, bound);
-            let step = maps.0.get(&key).map_or(0, |s| s.partition_point(|s| s.from <= f.confidence + 1e-9));
+        for (key, score, right) in answers(*source, p) {
+            let step = maps.0.get(&key).map_or(0, |s| s.partition_point(|s| s.from <= score + 1e-9));
             let c = counts.entry((key, step, p.card.family)).or_default();
-            *c = (c.0 + u32::from(p.truth.right(f.quantity, v, bound)), c.1 + 1);
+            *c = (c.0 + u32::from(right), c.1 + 1);
         }
     }
     let mut out = format!("{:<30}{:>6}{:>8}", "", "from", "claim");
@@ -319,7 +326,7 @@ fn witnesses(answers: &[(Key, Family, u32, bool)]) -> BTreeMap<(Key, Family), f6
     let one = |(&(key, family), &n): (&(Key, Family), &f64)| {
         let others: Vec<f64> = counts.iter().filter(|c| c.0.0 == key).map(|c| *c.1).collect();
         let mean = others.iter().sum::<f64>() / others.len() as f64;
-        ((key, family), (mean / n.max(f64::from(FEW))).min(mean / n))
+        ((key, family), mean / n.max(f64::from(FEW)))
     };
     counts.iter().map(one).collect()
 }
@@ -327,11 +334,7 @@ fn witnesses(answers: &[(Key, Family, u32, bool)]) -> BTreeMap<(Key, Family), f6
 fn fit(source: Source, all: &[&Probed]) -> String {
     let mut answers: Vec<(Key, Family, u32, bool)> = vec![];
     for p in all {
-        for f in combine(&p.apart).0.iter().filter(|f| p.truth.of(f.quantity).is_some()) {
-            let Some((v, bound)) = score::answer(f) else { continue };
-            let right = p.truth.right(f.quantity, v, bound);
-            answers.push(((source, f.quantity, bound), p.card.family, hundredth(f.confidence), right));
-        }
+        answers.extend(self::answers(source, p).into_iter().map(|(key, score, right)| (key, p.card.family, hundredth(score), right)));
     }
     let weight = witnesses(&answers);
     let mut groups: BTreeMap<Key, BTreeMap<u32, Block>> = BTreeMap::new();

@@ -6,7 +6,7 @@ use super::{Limit, Rating, Verdict};
 use crate::host::class::{Class, FAT_CYCLE_LONGEST_MS, FAT_CYCLE_MEAN_MS, FAT_CYCLES, Family, fat_read_ms};
 use crate::units::{Bytes, rate, three};
 use crate::workload::purpose::Purpose;
-use nandscope_stats::student_975;
+use nandscope_stats::mean_within;
 use serde::Serialize;
 
 /// A value with its bounds at 95 %, where there is one.
@@ -31,13 +31,10 @@ pub struct Seen {
 fn interval(times: &[f64], amount: f64) -> Found {
     let size = (times.len() / 20).max(1);
     let groups: Vec<f64> = times.chunks_exact(size).map(|g| g.iter().sum::<f64>() / size as f64).collect();
-    let n = groups.len() as f64;
-    let mean = groups.iter().sum::<f64>() / n;
+    let (mean, half) = mean_within(&groups);
     if groups.len() < 4 || mean <= 0.0 {
         return None;
     }
-    let spread = (groups.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    let half = spread / n.sqrt() * student_975(groups.len());
     let fastest = groups.iter().copied().fold(f64::INFINITY, f64::min);
     Some((amount / mean, [amount / (mean + half), amount / (mean - half).max(fastest)]))
 }

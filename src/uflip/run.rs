@@ -4,7 +4,7 @@ use super::measured::{Done, Format, LeftOut, Measured, Pause, Phase, Point, Row}
 use super::plan::{ALIGN, BURST_PAUSE_US, Base, Experiment, PAUSE_MS, Pattern, RUNS, SIZE, Vary};
 use crate::device::{Access, Device, DeviceError, Fill, Op, Result};
 use crate::units::Nanos;
-use nandscope_stats::{mean, median, period, quantile, start_up, student_975};
+use nandscope_stats::{mean, mean_within, median, period, quantile, start_up};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use std::ops::Range;
@@ -453,11 +453,9 @@ impl Bench<'_> {
 
 /// Mean of the runs with its bounds at 95 %.
 fn bounds(means: &[f64]) -> (f64, [f64; 2]) {
-    let (n, m) = (means.len() as f64, mean(means));
+    let (m, half) = mean_within(means);
     if means.len() < 2 {
         return (m, [0.0, f64::INFINITY]);
     }
-    let spread = (means.iter().map(|x| (x - m).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    let half = spread / n.sqrt() * student_975(means.len());
     (m, [(m - half).max(0.0), m + half])
 }

@@ -117,7 +117,7 @@ fn the_probe_tells_the_truth_in_real_time() {
     all.iter().for_each(|(_, j)| println!("{}", j.row));
     let sum = |f: fn(&Judged) -> usize| all.iter().map(|(_, j)| f(j)).sum::<usize>();
     let (plain, found) = (sum(|j| j.plain), sum(|j| j.found));
-    println!("\n{} right, {} wrong; of {plain} that show plainly {found} are found", sum(|j| j.right), sum(|j| j.wrong));
+    println!("\n{} right, {} wrong; of {plain} that show plainly {found} are found", sum(|j| j.right), sum(|j| j.untrue.len()));
     let claims: Vec<f64> = all.iter().flat_map(|(_, j)| j.claims.iter().copied()).collect();
     let expected: f64 = claims.iter().map(|p| 1.0 - p).sum();
     let error = claims.iter().map(|p| p * (1.0 - p)).sum::<f64>().sqrt();
@@ -154,7 +154,6 @@ const QUANTITIES: [Quantity; 10] = [
 
 struct Judged {
     right: usize,
-    wrong: usize,
     /// Quantities that the card's timing shows plainly, and how many of them were found.
     plain: usize,
     found: usize,
@@ -168,7 +167,7 @@ struct Judged {
 /// Compares a report with the truth, and keeps the report where it is wrong, or all of them in the directory NANDSCOPE_SERVE_KEEP.
 fn judge(name: &str, model: &Model, report: &Report) -> Judged {
     let (truth, plain) = (model.truth(), visible(model));
-    let mut j = Judged { right: 0, wrong: 0, plain: plain.len(), found: 0, claims: vec![], untrue: vec![], row: format!("| {name} |") };
+    let mut j = Judged { right: 0, plain: plain.len(), found: 0, claims: vec![], untrue: vec![], row: format!("| {name} |") };
     for quantity in QUANTITIES {
         let finding = report.findings.0.iter().find(|f| f.quantity == quantity);
         let verdict = finding.and_then(|f| right(f, &truth));
@@ -181,7 +180,6 @@ fn judge(name: &str, model: &Model, report: &Report) -> Judged {
             _ => "  |".to_string(),
         };
         j.right += usize::from(verdict == Some(true));
-        j.wrong += usize::from(verdict == Some(false));
         j.found += usize::from(verdict == Some(true) && plain.contains(&quantity));
         let Some((is, f)) = verdict.zip(finding) else { continue };
         j.claims.push(f.confidence);
@@ -193,7 +191,7 @@ fn judge(name: &str, model: &Model, report: &Report) -> Judged {
     }
     println!("{}", j.row);
     let kept = std::env::var_os("NANDSCOPE_SERVE_KEEP").map(|dir| Path::new(&dir).join(format!("{name}.json")));
-    let wrong = (j.wrong > 0).then(|| std::env::temp_dir().join(format!("nandscope-wrong-{name}.json")));
+    let wrong = (!j.untrue.is_empty()).then(|| std::env::temp_dir().join(format!("nandscope-wrong-{name}.json")));
     if let Some(path) = kept.or(wrong) {
         path.parent().map(std::fs::create_dir_all).transpose().unwrap();
         report.save(&path).unwrap();

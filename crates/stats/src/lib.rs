@@ -18,4 +18,4 @@ pub use distributions::{
 pub use least_squares::line;
 pub use ranks::{correlation_with_next, mann_whitney, mann_whitney_z, mean_ranks};
 pub use resample::{bootstrap_difference, bootstrap_median, bootstrap_ratio};
-pub use robust::{Estimate, location, low_difference, mad, mean, median, quantile};
+pub use robust::{Estimate, location, low_difference, mad, mean, mean_within, median, quantile};

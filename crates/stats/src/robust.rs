@@ -1,5 +1,7 @@
 //! Robust statistics under their textbook names.
 
+use crate::student_975;
+
 /// Linear-interpolated quantile (type 7) of an unsorted slice; NaN when empty.
 pub fn quantile(x: &[f64], q: f64) -> f64 {
     let mut v: Vec<f64> = x.iter().copied().filter(|a| a.is_finite()).collect();
@@ -20,6 +22,13 @@ pub fn median(x: &[f64]) -> f64 {
 /// The arithmetic mean; NaN when empty.
 pub fn mean(x: &[f64]) -> f64 {
     x.iter().sum::<f64>() / x.len() as f64
+}
+
+/// The arithmetic mean, and half of its interval at 95 % by Student's t; NaN of fewer than two values.
+pub fn mean_within(x: &[f64]) -> (f64, f64) {
+    let (n, m) = (x.len() as f64, mean(x));
+    let spread = (x.iter().map(|a| (a - m).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    (m, spread / n.sqrt() * student_975(x.len()))
 }
 
 /// Median absolute deviation, scaled to the standard deviation of a normal distribution.
@@ -80,6 +89,14 @@ pub fn low_difference(slow: &[f64], fast: &[f64]) -> Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_interval_of_a_mean_is_students() {
+        // 1 to 5: mean 3, s = 1.5811, s / sqrt(5) times t with four degrees of freedom, 2.776: 1.963.
+        let (m, half) = mean_within(&[1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert!(m == 3.0 && (half - 1.963).abs() < 0.01, "{half}");
+        assert!(mean_within(&[7.0]).1.is_nan() && mean_within(&[]).0.is_nan());
+    }
 
     #[test]
     fn textbook_values() {

@@ -2,7 +2,7 @@
 
 use super::{GROUP, SMALL};
 use crate::units::{Nanos, gcd};
-use nandscope_stats::student_975;
+use nandscope_stats::mean_within;
 use serde::Serialize;
 
 /// A rate with its bounds at 95 %, as bytes a second.
@@ -22,13 +22,10 @@ impl Rate {
     /// From the times of requests of one length; none from fewer than four groups.
     pub(super) fn of(len: u64, took: &[Nanos]) -> Option<Rate> {
         let groups: Vec<f64> = took.chunks_exact(GROUP).map(|g| g.iter().map(|t| t.secs()).sum()).collect();
-        let n = groups.len() as f64;
-        let mean = groups.iter().sum::<f64>() / n;
+        let (mean, half) = mean_within(&groups);
         if groups.len() < 4 || mean <= 0.0 {
             return None;
         }
-        let spread = (groups.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-        let half = spread / n.sqrt() * student_975(groups.len());
         let rate = |seconds: f64| (len * GROUP as u64) as f64 / seconds;
         let longest_ms = took.iter().map(|t| t.millis()).fold(0.0, f64::max);
         // A card cannot be faster than its fastest group.

@@ -15,8 +15,8 @@ const HIDDEN: f64 = 0.65;
 
 const UNSEEN: f64 = 0.78;
 
-/// Bytes between which sizes of caches are spread evenly by logarithm: as much as one erase block of fast memory, and the largest that
-/// counterfeits and cards of today are built with.
+/// Bytes between which sizes of caches are taken to be spread evenly by logarithm. Assumed: they put scores in order, and the maps of
+/// `confidence.tsv` make shares of them.
 const CACHES: [f64; 2] = [(1u64 << 20) as f64, (1u64 << 35) as f64];
 
 /// Most open AUs that anybody has reported, about.
