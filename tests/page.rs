@@ -7,6 +7,7 @@ mod skip;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 const AXE: &str = "axe-core@4.14.1";
 
@@ -21,17 +22,22 @@ fn browser() -> Option<&'static str> {
         .find(|b| Command::new(b).arg("--version").output().is_ok_and(|o| o.status.success()))
 }
 
-/// axe-core from npm, kept below target/.
+/// axe-core from npm, kept below target/. Fetched once, by one test while the others wait, and moved into place whole: half a script is a syntax error in every page.
 fn axe() -> Option<String> {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("axe-core");
-    let script = dir.join("package/axe.min.js");
-    if !script.exists() {
-        std::fs::create_dir_all(&dir).ok()?;
-        let packed = Command::new("npm").args(["pack", "--silent", AXE]).current_dir(&dir).output().ok()?;
-        let name = String::from_utf8(packed.stdout).ok()?.trim().to_string();
-        Command::new("tar").args(["xzf", &name]).current_dir(&dir).status().ok().filter(|s| s.success())?;
-    }
-    std::fs::read_to_string(script).ok()
+    static AXE_CORE: OnceLock<Option<String>> = OnceLock::new();
+    AXE_CORE
+        .get_or_init(|| {
+            let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{AXE}.min.js"));
+            if !kept.exists() {
+                let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).ok()?;
+                let packed = Command::new("npm").args(["pack", "--silent", AXE]).current_dir(&dir).output().ok()?;
+                let name = String::from_utf8(packed.stdout).ok()?.trim().to_string();
+                Command::new("tar").args(["xzf", &name]).current_dir(&dir).status().ok().filter(|s| s.success())?;
+                std::fs::rename(dir.path().join("package/axe.min.js"), &kept).ok()?;
+            }
+            std::fs::read_to_string(kept).ok()
+        })
+        .clone()
 }
 
 const FIRST: &str = r#"<script>
