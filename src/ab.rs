@@ -182,6 +182,12 @@ impl Plan<'_> {
         if self.load.writes() { u64::from(self.pairs) * 2 * (self.count + 1) * each } else { 0 }
     }
 
+    /// Most bytes that are overwritten or discarded, which is what an undo puts back.
+    pub fn changes(&self) -> u64 {
+        let discards = self.settings.iter().filter(|s| s.discard).count() as u64;
+        (self.writes() + discards * (u64::from(self.pairs) + 1) * self.stretch()).min(self.region.end - self.region.start)
+    }
+
     /// The accesses of a trial, as offset in its stretch and length; the first opens.
     fn accesses(&self, sector: u64, rng: &mut Pcg64Mcg) -> Vec<(u64, u64)> {
         let below = |rng: &mut Pcg64Mcg, n: u64| rng.next_u64() % n.max(1);

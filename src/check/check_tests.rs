@@ -2,7 +2,7 @@
 
 use super::examine::{Examined, Order, examine};
 use super::judge::{Class, Seen, answers};
-use super::measure::{Measured, Task, WINDOW, measure};
+use super::measure::{Measured, Placed, Task, WINDOW, measure};
 use super::{Answer, Outcome, Question, Verdict};
 use crate::device::{Device, SimDevice};
 use crate::finding::Findings;
@@ -277,8 +277,17 @@ fn what_the_system_noticed_is_part_of_the_answer() {
     let mut device = SimDevice::new(&model("modern-a1-32gb"), 1).with_content();
     let (stop, size) = (AtomicBool::new(false), device.geometry().size);
     let deadline = Nanos::from_secs_f64(20.0);
-    let task =
-        Task { region: 0..size, write: false, deadline, put_back: None, seed: 1, stop: &stop, window: WINDOW, placed: &[], reinsert: None };
+    let task = Task {
+        region: 0..size,
+        write: false,
+        deadline,
+        put_back: None,
+        seed: 1,
+        stop: &stop,
+        window: WINDOW,
+        placed: &Placed::default(),
+        reinsert: None,
+    };
     let measured = measure(&mut device, &task, &mut |_, _| {});
     let judge = |noticed: &Noticed| {
         let findings = Findings::default();
@@ -345,4 +354,34 @@ fn a_history_counts_what_the_card_counts() {
     let mut old = serde_json::to_value(&now).unwrap();
     ["reading", "written", "wear", "file_system_errors"].iter().for_each(|k| drop(old.as_object_mut().unwrap().remove(*k)));
     assert!(serde_json::from_value::<Record>(old).unwrap().reading.is_none());
+}
+
+/// What a check left on a card that keeps nothing any more is not what the next one wrote.
+#[test]
+fn two_checks_write_different_stamps() {
+    let m = model("modern-a1-32gb");
+    let mut device = SimDevice::new(&m, 1).with_content();
+    let stop = AtomicBool::new(false);
+    let mut numbers = vec![];
+    for _ in 0..2 {
+        let deadline = device.now() + Nanos::from_secs_f64(20.0);
+        let size = device.geometry().size;
+        let placed = Placed::default();
+        let task = Task {
+            region: 0..size,
+            write: true,
+            deadline,
+            put_back: None,
+            seed: 1,
+            stop: &stop,
+            window: WINDOW,
+            placed: &placed,
+            reinsert: None,
+        };
+        let done = measure(&mut device, &task, &mut |_, _| {});
+        let mut sector = vec![0; 512];
+        device.load(done.window[1] - 512, &mut sector).unwrap();
+        numbers.push(crate::device::fill::read_stamp(&sector).unwrap().1);
+    }
+    assert_ne!(numbers[0], numbers[1]);
 }

@@ -1,6 +1,6 @@
 //! The tests of a check, in their order: the capacity, then what [`super::measure`] does on what is there.
 
-use super::measure::{self, Measured, Task};
+use super::measure::{self, Measured, Placed, Task};
 use crate::device::{Access, Device, DeviceError, Op, Result};
 use crate::experiment;
 use crate::experiment::run::Progress;
@@ -70,7 +70,7 @@ fn affordable(device: &mut dyn Device, window: &Range<u64>, deadline: Nanos) -> 
 /// What is overwritten cannot be kept for putting it back: nothing was written there.
 pub fn examine(device: &mut dyn Device, order: &Order, tell: &mut dyn FnMut(Step)) -> Result<Examined> {
     let (deadline, offset) = (device.now() + order.time, device.geometry().offset);
-    let (mut findings, mut broken, mut placed) = (Findings::default(), None, vec![]);
+    let (mut findings, mut broken, mut placed) = (Findings::default(), None, Placed::default());
     let less = if order.put_back { WITH_BACK } else { 1.0 };
     let mut put_back = order.put_back.then_some(Nanos(0));
     if order.write {
@@ -90,12 +90,16 @@ pub fn examine(device: &mut dyn Device, order: &Order, tell: &mut dyn FnMut(Step
         }
         put_back = put_back.map(|_| measure::putting_back(first_writes(&runs)));
         if let Some(run) = runs.first() {
-            (broken, placed) = (capacity::broken(run), capacity::places_kept(run));
+            broken = capacity::broken(run);
+            placed = Placed { places: capacity::places_kept(run), stretch: capacity::stretch(run), longest: capacity::longest_place(run) };
         }
         findings = found;
     }
     let real = findings.get(Quantity::Capacity).and_then(|f| f.number()).map_or(order.region.end, |c| (c as u64).saturating_sub(offset));
     let region = order.region.start..order.region.end.min(real).max(order.region.start);
+    if region.end < order.region.end {
+        placed.stretch = None;
+    }
     let Order { write, seed, stop, mut window, reinsert, .. } = *order;
     if write && !region.is_empty() && window <= measure::WINDOW {
         window = window.min(affordable(device, &measure::window(&region, window), deadline - put_back.unwrap_or_default()));

@@ -4,13 +4,13 @@
 //! All that is written carries its own address and the number of the pass, so that each wrong sector says what became of it: the old
 //! content, another sector's, zeros, or something that differs from reading to reading.
 
+mod accesses;
 mod afterwards;
 mod measured;
 
-use crate::device::fill::read_stamp;
 use crate::device::ranges::RangeSet;
-use crate::device::{Access, Device, DeviceError, Fill, Op, Result};
-use crate::units::{KIB, MIB, Nanos, SECTOR};
+use crate::device::{Device, DeviceError, Result};
+use crate::units::{KIB, MIB, Nanos};
 pub use measured::{Fates, Later, Measured, Rate};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
@@ -32,10 +32,12 @@ pub const WINDOW: u64 = 64 * MIB;
 const PUTTING_BACK: f64 = 1.3;
 /// Shares of the time for writes are smaller by this factor where putting back takes as long again.
 const LESS: f64 = 1.5;
-/// The pass of everything written carries a number below this, beside the seed of the check.
+/// The pass of everything written is a number below this, added to the number of the check.
 const PASSES: u64 = 8;
-/// A small window has no room for a discard with neighbours on both sides that are the check's own.
-const ROOM: u64 = 16 * MIB;
+/// Bytes around small discards that are the check's own and read back as written; the second where there are no more.
+const AROUND: [u64; 2] = [MIB, 16 * SMALL];
+/// Share of the time for reading the stretch that the test of the capacity wrote.
+const STRETCH: f64 = 0.15;
 /// Random writes, and random reads, at the most.
 const MOST_SMALL: usize = 2048;
 /// Requests of a group: groups are compared to learn how much a rate varies.
@@ -61,10 +63,21 @@ pub struct Task<'a> {
     pub stop: &'a AtomicBool,
     /// Bytes of the window: [`WINDOW`], or more to displace a larger cache.
     pub window: u64,
-    /// Places all over the card that show what was written there.
-    pub placed: &'a [u64],
+    /// What the test of the capacity left on the card.
+    pub placed: &'a Placed,
     /// Has the card taken out and put in again.
     pub reinsert: Option<&'a dyn Fn() -> Result<()>>,
+}
+
+/// What the test of the capacity wrote, with sectors that carry their address and its own number.
+#[derive(Clone, Debug, Default)]
+pub struct Placed {
+    /// Places all over the card that showed what was written there.
+    pub places: Vec<u64>,
+    /// The stretch near the front, as (first byte, bytes); none where the card holds less than it reports: others may have landed in it.
+    pub stretch: Option<(u64, u64)>,
+    /// The longest write of one of the places.
+    pub longest: Nanos,
 }
 
 /// About how long it takes to put back what took so long to write for the first time.
@@ -94,17 +107,22 @@ pub fn measure(device: &mut dyn Device, task: &Task, tell: &mut dyn FnMut(&'stat
     let window = window(&task.region, task.window);
     let out = Measured { window: [window.start, window.end], ..Measured::default() };
     let rng = Pcg64Mcg::new(u128::from(task.seed) << 1 | 1);
+    // Others in each check of a device: what an earlier one left on a card that keeps nothing now is not taken for this one's.
+    let stamps = (task.seed ^ device.now().0).wrapping_mul(PASSES);
     let mut m = Check {
         device,
         task,
         window,
         rng,
+        stamps,
         out,
         last: BTreeMap::new(),
         failures: 0,
         strange: vec![],
         large: LARGE,
-        each: Nanos(0),
+        kept: BTreeMap::new(),
+        apart: task.placed.longest,
+        wrote: None,
         deadline: task.deadline - task.put_back.unwrap_or_default(),
         saved: RangeSet::default(),
     };
@@ -126,24 +144,28 @@ struct Check<'a> {
     task: &'a Task<'a>,
     window: Range<u64>,
     rng: Pcg64Mcg,
+    /// What the first pass carries beside addresses.
+    stamps: u64,
     out: Measured,
-    /// The pass that wrote a piece last.
+    /// What the stamps of a piece that was written and not yet read carry beside their address.
     last: BTreeMap<u64, u64>,
+    /// The same of pieces that read back as written.
+    kept: BTreeMap<u64, u64>,
     /// Failed accesses in a row.
     failures: u32,
     /// Places that showed what nobody wrote: looked at again.
     strange: Vec<u64>,
-    /// Bytes of a sequential write, and how long one took on average.
+    /// Bytes of a sequential write.
     large: u64,
-    each: Nanos,
+    /// The longest write far away from the one before: a card may first have to merge.
+    apart: Nanos,
+    /// Where the last write began, and how long it took.
+    wrote: Option<(u64, Nanos)>,
     /// On the device's clock, without the time for putting back; waiting for people does not count.
     deadline: Nanos,
     /// What will be put back.
     saved: RangeSet,
 }
-
-/// So many failed accesses in a row are a card that has gone.
-const GONE: u32 = 24;
 
 impl Check<'_> {
     fn all(&mut self, tell: &mut dyn FnMut(&'static str, f64)) -> Result<()> {
@@ -181,6 +203,10 @@ impl Check<'_> {
             self.window = window(&(self.task.region.start..end), self.task.window);
             self.out.window = [self.window.start, self.window.end];
         }
+        if self.task.write {
+            tell("what the test of the capacity wrote", 0.1);
+            self.stretch()?;
+        }
         let room = !self.window.is_empty();
         // Shares of the time left at each step; what one does not use goes to the next.
         if room && self.task.write {
@@ -189,7 +215,6 @@ impl Check<'_> {
             let took = self.write(large, self.sequential(large), 1, 0.3)?;
             self.out.sequential_write = Rate::of(large, &took);
             self.large = large;
-            self.each = Nanos(took.iter().map(|t| t.0).sum::<u64>() / took.len().max(1) as u64);
             tell("random write", 0.3);
             let places = self.random();
             let took = self.write(SMALL, places, 2, 0.35)?;
@@ -205,7 +230,7 @@ impl Check<'_> {
             let took = self.read(LARGE, self.sequential(LARGE), 0.4)?;
             self.out.sequential_read = Rate::of(LARGE, &took);
         }
-        if room && self.task.write && !self.out.no_content {
+        if self.task.write && !self.out.no_content {
             tell("beside a discard", 0.8);
             self.beside()?;
         }
@@ -227,67 +252,9 @@ impl Check<'_> {
         Ok(LARGE)
     }
 
-    fn flush(&mut self) {
-        self.device.access(Access { op: Op::Flush, at: 0, len: 0 }).ok();
-    }
-
-    /// What two small discards do to what lies beside them, within 1 MiB; less on a card that takes no large writes.
-    fn beside(&mut self) -> Result<()> {
-        let Range { start, end } = self.window;
-        if end - start < ROOM {
-            return Ok(());
-        }
-        let at = (start + (end - start) / 2) / MIB * MIB;
-        let fits = |whole: &u64| self.device.now() + Nanos(self.each.0.saturating_mul(whole / self.large)) < self.until(0.4);
-        let whole = [MIB, 16 * SMALL].into_iter().find(fits);
-        let whole = whole.unwrap_or(16 * SMALL);
-        let len = self.large.min(whole / 4);
-        let pieces: Vec<u64> = (at..at + whole).step_by(len as usize).collect();
-        let wanted = pieces.len();
-        let took = self.write(len, pieces, 3, 0.5)?;
-        self.flush();
-        if took.len() < wanted {
-            self.out.untried = Some("what a small discard does to what lies beside it");
-            return Ok(());
-        }
-        for (at, len) in [(at + whole / 4, SMALL), (at + whole / 8 * 5, whole / 16)] {
-            match self.device.access(Access { op: Op::Discard, at, len }) {
-                Ok(_) => self.last.retain(|p, _| !(at..at + len).contains(p)),
-                Err(DeviceError::Unsupported(_) | DeviceError::Io { .. }) => return Ok(()),
-                Err(e) => return Err(e),
-            }
-        }
-        self.flush();
-        self.out.beside_discards = Some(self.fates(at, whole)?);
-        Ok(())
-    }
-
-    /// What became of everything written last in a range.
-    fn fates(&mut self, at: u64, len: u64) -> Result<Fates> {
-        let (mut all, mut bytes) = (Fates::default(), vec![0; LARGE.min(len) as usize]);
-        for at in (at..at + len).step_by(bytes.len()) {
-            self.out.reads += 1;
-            let failed = match self.device.get(at, &mut bytes) {
-                Ok(_) => {
-                    for (i, piece) in bytes.chunks_exact(SMALL as usize).enumerate() {
-                        self.judge(at + i as u64 * SMALL, piece, &mut all);
-                    }
-                    None
-                }
-                Err(e @ DeviceError::Io { .. }) => {
-                    self.out.unreadable.push(at);
-                    Some(e)
-                }
-                Err(e) => return Err(e),
-            };
-            self.carry_on(failed)?;
-        }
-        Ok(all)
-    }
-
     /// What the sectors of a pass carry beside their address.
     fn stamp(&self, pass: u64) -> u64 {
-        self.task.seed.wrapping_mul(PASSES).wrapping_add(pass)
+        self.stamps.wrapping_add(pass)
     }
 
     fn below(&mut self, n: u64) -> u64 {
@@ -317,133 +284,6 @@ impl Check<'_> {
         now + Nanos::from_secs_f64((self.deadline - now).secs() * share)
     }
 
-    /// Go on? An error of a card that has gone ends the check.
-    fn carry_on(&mut self, failed: Option<DeviceError>) -> Result<()> {
-        if self.task.stop.load(Ordering::Relaxed) || self.device.now() >= self.deadline {
-            return Err(DeviceError::Late);
-        }
-        match failed {
-            Some(e) if self.failures + 1 >= GONE => Err(e),
-            Some(_) => {
-                self.failures += 1;
-                Ok(())
-            }
-            None => {
-                self.failures = 0;
-                Ok(())
-            }
-        }
-    }
-
-    fn write(&mut self, len: u64, places: Vec<u64>, pass: u64, share: f64) -> Result<Vec<Nanos>> {
-        let share = if self.task.put_back.is_some() { share / LESS } else { share };
-        let (until, mut took) = (self.until(share), vec![]);
-        for at in places {
-            if self.device.now() >= until {
-                break;
-            }
-            let fill = Fill::Stamp(self.stamp(pass));
-            self.out.writes += 1;
-            let failed = match self.device.access(Access { op: Op::Write(fill), at, len }) {
-                Ok(t) => {
-                    took.push(t.took);
-                    self.reserve(at, len, t.took);
-                    self.out.written += len;
-                    self.last.extend((at..at + len).step_by(SMALL as usize).map(|p| (p, pass)));
-                    None
-                }
-                Err(e @ DeviceError::Io { .. }) => {
-                    self.out.unwritable.push(at);
-                    Some(e)
-                }
-                Err(DeviceError::Budget(_)) => break,
-                Err(e) => return Err(e),
-            };
-            self.carry_on(failed)?;
-        }
-        Ok(took)
-    }
-
-    /// Time for putting back what was just written for the first time.
-    fn reserve(&mut self, at: u64, len: u64, took: Nanos) {
-        if self.task.put_back.is_none() {
-            return;
-        }
-        let fresh: u64 = self.saved.missing(at..at + len).iter().map(|m| m.end - m.start).sum();
-        self.saved.insert(at..at + len);
-        self.deadline = self.deadline - putting_back(Nanos((took.0 as f64 * fresh as f64 / len as f64) as u64));
-    }
-
-    fn read(&mut self, len: u64, places: Vec<u64>, share: f64) -> Result<Vec<Nanos>> {
-        let (until, mut took, mut bytes) = (self.until(share), vec![], vec![0; len as usize]);
-        for at in places {
-            if self.device.now() >= until {
-                break;
-            }
-            if let Some(t) = self.one(at, &mut bytes)? {
-                took.push(t);
-            }
-        }
-        Ok(took)
-    }
-
-    /// One read, and what became of what was written there; none where it failed.
-    fn one(&mut self, at: u64, bytes: &mut [u8]) -> Result<Option<Nanos>> {
-        self.out.reads += 1;
-        let done = match self.device.get(at, bytes) {
-            Err(DeviceError::Unsupported(_)) => {
-                self.out.no_content = true;
-                self.device.access(Access { op: Op::Read, at, len: bytes.len() as u64 })
-            }
-            Ok(t) => {
-                let mut fates = std::mem::take(&mut self.out.fates);
-                for (i, piece) in bytes.chunks_exact(SMALL as usize).enumerate() {
-                    self.judge(at + i as u64 * SMALL, piece, &mut fates);
-                }
-                self.out.fates = fates;
-                Ok(t)
-            }
-            failed => failed,
-        };
-        let (took, failed) = match done {
-            Ok(t) => {
-                self.out.highest_read = self.out.highest_read.max(at);
-                (Some(t.took), None)
-            }
-            Err(e @ DeviceError::Io { .. }) => {
-                self.out.unreadable.push(at);
-                (None, Some(e))
-            }
-            Err(e) => return Err(e),
-        };
-        self.carry_on(failed)?;
-        Ok(took)
-    }
-
-    /// What a piece shows, where it was written. Each piece is judged once.
-    fn judge(&mut self, at: u64, piece: &[u8], f: &mut Fates) {
-        let Some(pass) = self.last.remove(&at) else { return };
-        let (seed, ours) = (|pass: u64| self.stamp(pass), |s: u64| s.wrapping_sub(self.stamp(0)) < PASSES);
-        f.read += 1;
-        let stamps: Vec<Option<(u64, u64)>> = piece.chunks_exact(SECTOR as usize).map(read_stamp).collect();
-        let own = |n: usize, want: u64| stamps[n] == Some((at + n as u64 * SECTOR, want));
-        let wrong = (0..stamps.len()).find(|&n| !own(n, seed(pass)));
-        let Some(n) = wrong else { return f.kept += 1 };
-        let sector = &piece[n * SECTOR as usize..(n + 1) * SECTOR as usize];
-        match stamps[n] {
-            Some((place, s)) if place != at + n as u64 * SECTOR && ours(s) => {
-                f.another.push((at + n as u64 * SECTOR, place));
-            }
-            Some(_) => f.old += 1,
-            None if sector.iter().all(|&b| b == 0) => f.zeros += 1,
-            None if sector.iter().all(|&b| b == 0xff) => f.ones += 1,
-            None => {
-                self.strange.push(at);
-                f.garbage += 1;
-            }
-        }
-    }
-
     /// Some places three times, with others between, so that no cache answers: a healthy card shows the same each time.
     fn again(&mut self) -> Result<()> {
         if self.out.no_content {
@@ -458,27 +298,16 @@ impl Check<'_> {
         });
         let places: Vec<u64> = strange.iter().copied().chain(places).collect();
         let mut seen: BTreeMap<u64, Vec<Vec<u8>>> = BTreeMap::new();
+        let mut bytes = vec![0; SMALL as usize];
         for _ in 0..3 {
             for &at in &places {
                 if self.device.now() >= until {
                     return Ok(());
                 }
-                let mut bytes = vec![0; SMALL as usize];
-                self.out.reads += 1;
-                match self.device.get(at, &mut bytes) {
-                    Ok(_) => seen.entry(at).or_default().push(bytes),
-                    Err(DeviceError::Unsupported(_)) => {
-                        self.out.no_content = true;
-                        return Ok(());
-                    }
-                    Err(e @ DeviceError::Io { .. }) => {
-                        self.out.unreadable.push(at);
-                        self.carry_on(Some(e))?;
-                        continue;
-                    }
-                    Err(e) => return Err(e),
+                self.look_at(at, &mut bytes, &mut |_, bytes| seen.entry(at).or_default().push(bytes.to_vec()))?;
+                if self.out.no_content {
+                    return Ok(());
                 }
-                self.carry_on(None)?;
             }
         }
         let three = seen.values().filter(|v| v.len() >= 3);

@@ -147,7 +147,11 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         let (n, w) = (a.pairs, plan.load.access());
         eprintln!("{}: {n} pairs of trials, {} times {w} each", a.target, a.count);
         if writes {
-            eprintln!("will write at most {}, only in bytes {} to {}", Bytes(budget), region.start, region.end);
+            let back = match undo {
+                true => format!("; what is overwritten or discarded, up to {}, is kept in a journal and put back", Bytes(plan.changes())),
+                false => String::new(),
+            };
+            eprintln!("will write at most {}, only in bytes {} to {}{back}", Bytes(budget), region.start, region.end);
         } else {
             eprintln!("will write nothing; reads bytes {} to {}", region.start, region.end);
         }
@@ -184,6 +188,8 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     });
     bar.end();
     let queue_back = queue.as_mut().map_or(Ok(()), Queue::restore);
+    // Putting back is not counted: it is no part of the comparison.
+    let cost = Cost::of(guard.counters(), (guard.now() - began).secs());
     let back = Back::of(&mut guard);
     let (run, kept) = match (queue_back.context("the settings of the queue were not all put back"), done) {
         (Ok(()), Ok(done)) => done,
@@ -193,7 +199,6 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
             return Err(done.err().map_or_else(|| anyhow::anyhow!("nothing was measured"), Into::into));
         }
     };
-    let cost = Cost::of(guard.counters(), (guard.now() - began).secs());
     let times = ab::pairs(&run);
     let effect = compare(&times, a.alpha, a.margin / 100.0);
     let text = text(&a, &run, &times, effect.as_ref());

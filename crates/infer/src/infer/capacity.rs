@@ -10,7 +10,7 @@ use super::figure::Figure;
 use super::pipeline::Analysis;
 use crate::finding::Finding;
 use crate::samples::Run;
-use crate::units::{KIB, MIB};
+use crate::units::{KIB, MIB, Nanos};
 
 /// Judges runs of `capacity`.
 pub struct Capacity;
@@ -56,6 +56,12 @@ impl Analysis for Capacity {
 /// Places all over the card that a run wrote and found kept.
 pub fn places_kept(run: &Run) -> Vec<u64> {
     run.samples.iter().filter(|s| s.role == KEPT && s.len == PLACE).map(|s| s.at).collect()
+}
+
+/// The longest write of one of the places.
+pub fn longest_place(run: &Run) -> Nanos {
+    let places = run.samples.iter().filter(|s| s.role == STAMP && s.len == PLACE);
+    places.map(|s| s.took).max().unwrap_or_default()
 }
 
 /// Did places not keep what they were given, in no way that says where the flash ends?

@@ -84,7 +84,8 @@ impl Experiment for Capacity {
     fn wants(&self, cell: &Cell, run: &Case) -> bool {
         let has = |key: &str| cell.set.contains_key(key);
         if has("look") {
-            elsewhere(run).is_some()
+            let most = cell.set.get("most").map_or(usize::MAX, |n| *n as usize);
+            elsewhere(run).is_some() && run.of(cell.id).count() < most
         } else if has("pairs") {
             irregular(run).is_none() && !pairs(run).is_empty()
         } else if has("at") || has("multiples") {
@@ -97,7 +98,8 @@ impl Experiment for Capacity {
     }
 
     fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
-        let seed = b.below(u64::MAX);
+        // Other stamps in each run on a device: what an earlier one left on a card that keeps nothing now is not taken for this one's.
+        let seed = b.below(u64::MAX) ^ b.now().0;
         let has = |key: &str| cell.set.contains_key(key);
         let done = if has("at") {
             let step = cell.set.get("step").copied().unwrap_or(0) as u64;
@@ -151,10 +153,12 @@ impl Experiment for Capacity {
             return vec![];
         }
         if short(run) && aliases(run).is_empty() {
-            return match begun("rest") {
-                false => once("rest", "other places"),
-                true if elsewhere(run).is_some() => once("look", "elsewhere"),
-                true => vec![],
+            // The nearest first: a card that holds little of what it reports shows the stretch there.
+            return match (begun("look"), begun("rest")) {
+                (false, _) => vec![Cell::new("elsewhere, nearest", &[("look", 1), ("most", LOOKS as i64)])],
+                (_, false) => once("rest", "other places"),
+                _ if elsewhere(run).is_some() && !begun("further") => vec![Cell::new("elsewhere", &[("look", 1), ("further", 1)])],
+                _ => vec![],
             };
         }
         if elsewhere(run).is_some() && !begun("look") {
@@ -196,19 +200,7 @@ fn ends(b: &mut Bench, seed: u64, from: u64, stretch: u64) -> Result<(), DeviceE
         look(b, seed, last, PLACE, [AT_ONCE, LOST])?;
     }
     if known(b) == Some(true) {
-        // Half of the time is for what reads it back: where writes take long the stretch is shorter.
-        let until = b.halfway();
-        // Cards without a map for small units may take seconds for 4 KiB: pieces grow as long as the next one fits.
-        let pieces = [(from + FRONT, 3 * FRONT), (from + 4 * FRONT, 12 * FRONT), (from + 16 * FRONT, 16 * FRONT)];
-        let pieces = pieces.into_iter().chain((from + CHUNK..from + stretch).step_by(CHUNK as usize).map(|at| (at, CHUNK)));
-        for (at, len) in pieces.filter(|p| !stamped(p.0)).collect::<Vec<_>>() {
-            let now = b.now();
-            let last = b.taken.iter().rev().find(|s| s.role == STAMP).map_or(Nanos(0), |s| s.took);
-            let grows = if len < CHUNK { 4.0 } else { 1.0 };
-            if now >= until || (until - now).secs() < grows * last.secs() || !stamp(b, seed, at, len)? {
-                break;
-            }
-        }
+        write_stretch(b, seed, from, stretch)?;
         written = stretch;
         read_back(b, seed, &[last])?;
     }
@@ -223,14 +215,59 @@ fn ends(b: &mut Bench, seed: u64, from: u64, stretch: u64) -> Result<(), DeviceE
     Ok(())
 }
 
-/// The other places, once nothing showed the stretch: all written before the first is read.
+/// The stretch from where it was left. Half of the time is for what reads it back: where writes take long it is shorter.
+fn write_stretch(b: &mut Bench, seed: u64, from: u64, whole: u64) -> Result<(), DeviceError> {
+    let until = b.halfway();
+    let mut at = from + stretch(b.run).map_or(0, |s| s.1).max(FRONT);
+    // Cards without a map for small units may take seconds for 4 KiB: pieces grow as long as the next one fits.
+    let mut ends = [4 * FRONT, 16 * FRONT].into_iter().chain((CHUNK..=whole).step_by(CHUNK as usize)).map(|n| from + n).peekable();
+    let last = |b: &Bench| {
+        let all = b.taken.iter().rev().chain(b.run.samples.iter().rev());
+        all.filter(|s| s.role == STAMP).map(|s| (s.len, s.took)).next().unwrap_or((PLACE, Nanos(0)))
+    };
+    while let Some(&end) = ends.peek() {
+        if at >= end {
+            ends.next();
+            continue;
+        }
+        let (len, took) = last(b);
+        let left = if b.now() < until { (until - b.now()).secs() } else { 0.0 };
+        let grown = ((end - at) as f64 / len as f64).max(1.0);
+        // What goes on where the last write ended may need no merge where that one did: a small piece shows it.
+        let next = if grown * took.secs() < left { end - at } else { PLACE };
+        if took.secs() >= left || !stamp(b, seed, at, next)? {
+            break;
+        }
+        at += next;
+    }
+    Ok(())
+}
+
+/// The other places, once nothing showed the stretch: all written before the first is read, unless that would take too long; then
+/// each is looked for powers of two away once it is written.
 fn other_places(b: &mut Bench) -> Result<(), DeviceError> {
     let Some((from, stretch)) = stretch(b.run) else { return Ok(()) };
     let seed = front(b, from)?;
     let places = rest(b.run);
-    for &at in &places {
-        if !b.run.samples.iter().any(|s| s.at == at && s.role == STAMP) && !refused(b, at) {
+    let far = far(b.run);
+    let took = |b: &Bench, at: u64| {
+        let mut all = b.run.samples.iter().chain(&b.taken).filter(|s| s.len == PLACE && s.role == STAMP);
+        all.find(|s| s.at == at).map(|s| s.took.secs())
+    };
+    let (mut slow, mut begun) = (false, vec![]);
+    for (i, &at) in far.iter().chain(&places).enumerate() {
+        if took(b, at).is_none() && !refused(b, at) {
             stamp(b, seed, at, PLACE)?;
+        }
+        begun.push(at);
+        let mean = begun.iter().filter_map(|at| took(b, *at)).sum::<f64>() / begun.len() as f64;
+        slow = slow || mean * (places.len() - i) as f64 > (b.halfway() - b.now()).secs();
+        if slow {
+            for at in std::mem::take(&mut begun) {
+                if look_for(b, seed, at)? {
+                    return Ok(());
+                }
+            }
         }
     }
     push(b, seed, from, stretch.min(4 * CHUNK))?;
@@ -326,6 +363,19 @@ fn look_at_multiples(b: &mut Bench) -> Result<(), DeviceError> {
         look(b, seed, at, sector, [MISSED, MISSED])?;
     }
     Ok(())
+}
+
+/// Looks for a place powers of two away; true where it shows there.
+fn look_for(b: &mut Bench, seed: u64, place: u64) -> Result<bool, DeviceError> {
+    let sector = b.geometry().sector;
+    for at in powers_away(b.run, place) {
+        if !b.run.samples.iter().any(|s| s.at == at && s.len == sector && s.cell == b.cell)
+            && look(b, seed, at, sector, [NOTHING, NOTHING])? == Some(place)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Some of the single sectors that a broken address line would have show a place that was kept.

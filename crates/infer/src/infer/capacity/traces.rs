@@ -78,8 +78,8 @@ pub fn met(run: &Run) -> Option<u64> {
 }
 
 /// What the cell with this key looked at.
-pub fn looks<'a>(run: &'a Run, key: &str) -> impl Iterator<Item = &'a Sample> {
-    run.cells.iter().find(|c| c.set.contains_key(key)).into_iter().flat_map(|c| run.of(c.id))
+pub fn looks<'a>(run: &'a Run, key: &'a str) -> impl Iterator<Item = &'a Sample> {
+    run.cells.iter().filter(move |c| c.set.contains_key(key)).flat_map(|c| run.of(c.id))
 }
 
 /// Where one place was shown at another, and which; a look and what it showed follow each other.
@@ -125,8 +125,12 @@ fn limit(run: &Run, period: u64) -> u64 {
 
 /// Two addresses that show one place, and another pair as far apart that does not; or that were found without any rule.
 pub fn irregular(run: &Run) -> Option<(u64, u64)> {
-    let no = run.samples.iter().any(|s| s.role == MISSED);
-    if no { aliases(run).first().copied() } else { pairs_of(looks(run, "pairs")).next() }
+    if run.samples.iter().any(|s| s.role == MISSED) {
+        return aliases(run).first().copied();
+    }
+    // Where addresses repeat after a power of two, the front has shown it before.
+    let away = |(at, place): &(u64, u64)| at.abs_diff(*place).is_power_of_two();
+    pairs_of(looks(run, "pairs")).next().or_else(|| pairs_of(looks(run, "rest")).find(away))
 }
 
 /// Is the stretch so short that looking for it all over the region would take longer than all else?
@@ -201,15 +205,18 @@ pub fn searched(run: &Run) -> Option<u64> {
     looks(run, "look").filter(|s| s.role == NOTHING).map(|s| s.at - from).max()
 }
 
-/// Places that a broken address line would have show a place that was kept: powers of two away, on both sides.
-pub fn pairs(run: &Run) -> Vec<u64> {
+/// Powers of two away from a place, on both sides: where a broken address line would show it. The farthest first.
+pub fn powers_away(run: &Run, place: u64) -> Vec<u64> {
     let number = |key: &str| run.setting(key).unwrap_or(0);
     let (start, end) = (number("start"), number("end").saturating_sub(number("sector")));
-    let mut all: Vec<u64> = vec![];
-    for s in run.samples.iter().filter(|s| s.role == KEPT && s.len == PLACE) {
-        let away = |k: u32| [s.at.checked_add(1 << k), s.at.checked_sub(1 << k)];
-        all.extend((20..63).rev().flat_map(away).flatten().filter(|at| (start..end).contains(at)));
-    }
+    let away = |k: u32| [place.checked_add(1 << k), place.checked_sub(1 << k)];
+    (20..63).rev().flat_map(away).flatten().filter(|at| (start..end).contains(at)).collect()
+}
+
+/// These addresses for all places that were kept, as far as they were not looked at.
+pub fn pairs(run: &Run) -> Vec<u64> {
+    let kept = run.samples.iter().filter(|s| s.role == KEPT && s.len == PLACE);
+    let mut all: Vec<u64> = kept.flat_map(|s| powers_away(run, s.at)).collect();
     let done: BTreeSet<u64> = looks(run, "pairs").map(|s| s.at).collect();
     all.retain(|at| !done.contains(at));
     all
