@@ -8,7 +8,7 @@ pub use nandscope_advise::{advise, life};
 pub use nandscope_device::{chance, device, host, units};
 pub use nandscope_files::{lab, layout, volume, workload};
 pub use nandscope_infer::{finding, flashbench, infer, samples, saved};
-pub use nandscope_measure::experiment;
+pub use nandscope_measure::{experiment, probe};
 pub use nandscope_report::{compare, report};
 #[cfg(not(fuzzing))]
 pub use nandscope_serve::serve;
@@ -19,11 +19,11 @@ pub use nandscope_twin::twin;
 #[cfg(not(fuzzing))]
 pub mod ab;
 #[cfg(not(fuzzing))]
+pub mod campaign;
+#[cfg(not(fuzzing))]
 pub mod check;
 #[cfg(not(fuzzing))]
 pub mod cli;
-#[cfg(not(fuzzing))]
-pub mod probe;
 #[cfg(not(fuzzing))]
 pub mod rate;
 #[cfg(not(fuzzing))]

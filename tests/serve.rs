@@ -6,6 +6,8 @@
 
 #[path = "serve/bed.rs"]
 mod bed;
+#[path = "serve/campaign.rs"]
+mod campaign;
 #[path = "serve/checked.rs"]
 mod checked;
 mod common;

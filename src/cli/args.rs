@@ -158,6 +158,14 @@ pub struct Output {
     pub output: Option<PathBuf>,
 }
 
+/// A result in the form of another program instead of the text, where -o is of something else.
+#[derive(Args, Debug)]
+pub struct Other {
+    /// Write the result to standard output for another program instead of the text
+    #[arg(long, value_name = "FORM", value_parser = form())]
+    pub format: Option<Form>,
+}
+
 fn form() -> impl TypedValueParser<Value = Form> {
     let named = |s: String| Form::ALL.iter().find(|f| f.1 == s).map(|f| f.0).ok_or("no such form");
     PossibleValuesParser::new(Form::ALL.map(|f| f.1)).try_map(named)

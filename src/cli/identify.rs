@@ -1,5 +1,6 @@
 //! `nandscope identify`: what a card declares about itself.
 
+use super::args::Output;
 use crate::device::{Target, missing};
 use crate::host::declared::{self, Declared, Kind, RawRegisters};
 use crate::host::health::{self, HealthBlock};
@@ -60,9 +61,8 @@ pub struct IdentifyArgs {
     /// Bus of the given registers, where they do not show it
     #[arg(long, value_enum, conflicts_with_all = ["target", "dump"])]
     pub bus: Option<Bus>,
-    /// Write everything as JSON to this file; - for standard output instead of the text
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
     /// Show serial numbers (left out otherwise, also inside the CID)
     #[arg(long)]
     pub show_serial: bool,
@@ -78,10 +78,8 @@ pub fn run(args: IdentifyArgs) -> anyhow::Result<ExitCode> {
         declared.health_block = Some(live::health_block(&declared).map_err(|why| anyhow!("no health block: {why}"))?);
     }
     let declared = if args.show_serial { declared } else { declared.without_serial() };
-    let to_stdout = match &args.json {
-        Some(path) => super::write_text(path, &format!("{:#}\n", super::form("nandscope-identify/1", &declared)))?,
-        None => false,
-    };
+    let value = super::form("nandscope-identify/1", &declared);
+    let to_stdout = args.out.put(|| Ok(format!("{value:#}\n")), || Ok(value.clone()))?;
     if !to_stdout {
         put!("{}", text(&declared));
     }

@@ -16,6 +16,8 @@ mod ab;
 mod args;
 mod back;
 mod bench;
+mod campaign;
+mod campaign_table;
 mod cards;
 mod check;
 mod compare;
@@ -102,7 +104,7 @@ const JOBS: [(&str, &[&str]); 6] = [
     ("Find and identify", &["list", "identify"]),
     ("Lay out a card", &["layout", "format", "erase", "undo"]),
     ("Files and fragmentation", &["frag", "age", "map", "defrag"]),
-    ("Reports and many cards", &["report", "infer", "compare", "survey", "quirk"]),
+    ("Reports and many cards", &["report", "infer", "compare", "campaign", "survey", "quirk"]),
     ("Simulated cards", &["cards", "sim", "twin", "serve", "sweep"]),
 ];
 
@@ -195,6 +197,8 @@ enum Command {
     Undo(undo::UndoArgs),
     /// Compare cards: what differs, with which confidence, by how much
     Compare(compare::CompareArgs),
+    /// Check, probe and rate many cards, several readers at once; goes on after a crash
+    Campaign(campaign::CampaignArgs),
     /// Keep, search and share results of many cards
     Survey(survey::SurveyArgs),
     /// Print completions for a shell
@@ -216,6 +220,11 @@ fn put(text: std::fmt::Arguments<'_>) {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    answer(words())
+}
+
+/// Runs one command line, whose first word is the name of the program.
+fn answer(words: Vec<std::ffi::OsString>) -> ExitCode {
     let command = match config::with_defaults(command_line()) {
         Ok(command) => command,
         Err(why) => {
@@ -223,10 +232,10 @@ pub fn main() -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    let cli = match command.try_get_matches_from(words()).and_then(|m| Cli::from_arg_matches(&m)) {
+    let cli = match command.try_get_matches_from(words.clone()).and_then(|m| Cli::from_arg_matches(&m)) {
         Ok(cli) => cli,
         Err(e) if e.use_stderr() => {
-            eprint!("{}", usage(&e, &words()));
+            eprint!("{}", usage(&e, &words));
             return ExitCode::from(USAGE);
         }
         Err(help) => help.exit(),
@@ -262,6 +271,7 @@ pub fn main() -> ExitCode {
         Command::Replay(a) => replay::run(a),
         Command::Undo(a) => undo::run(a),
         Command::Compare(a) => compare::run(a),
+        Command::Campaign(a) => campaign::run(a),
         Command::Survey(a) => survey::run(a),
         Command::Completions(a) => complete::completions(a),
         Command::Man(a) => complete::man(&a),

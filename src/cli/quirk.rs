@@ -1,6 +1,7 @@
 //! `nandscope quirk REPORT...`: an entry for the kernel's list of cards with quirks, where measurements support one.
 
 use super::UNDECIDED;
+use super::args::Output;
 use crate::advise::quirk::{self, Compared, Entry, Evidence, Proposal, Support, proposals};
 use crate::host::declared::Kind;
 use crate::host::registers::cid::Cid;
@@ -35,9 +36,8 @@ pub struct QuirkArgs {
     /// A copy of drivers/mmc/core/quirks.h: print a patch against it
     #[arg(long, value_name = "F")]
     source: Option<PathBuf>,
-    /// Write what was found as JSON to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
 }
 
 /// Runs the subcommand.
@@ -62,7 +62,7 @@ pub fn run(a: QuirkArgs) -> anyhow::Result<ExitCode> {
     let card =
         serde_json::json!({ "name": cid.name, "manfid": cid.manfid, "oemid": cid.oemid, "year": cid.date.year, "month": cid.date.month });
     let value = serde_json::json!({ "schema": "nandscope-quirk/1", "card": card, "proposals": all, "patch": patch });
-    if !super::write_json(a.json.as_deref(), &value)? {
+    if !a.out.write(&value)? {
         put!("{}", text(&cid, &all, patch.as_deref(), super::width().min(100)));
     }
     Ok(if entries.is_empty() { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS })

@@ -1,9 +1,9 @@
 //! `nandscope rate`: does a card keep what its class promises, is it enough for a purpose.
 
-use super::args::{Chance, Part, Writing};
+use super::args::{Chance, Output, Part, Writing};
 use super::back::Back;
 use super::progress::Progress;
-use super::{BELOW_CLASS, UNDECIDED, rate_text, stop, write_json};
+use super::{BELOW_CLASS, UNDECIDED, rate_text, stop};
 use crate::device::{self, Device, Limits, OpenOptions, undo};
 use crate::host::class::Class;
 use crate::host::declared::Declared;
@@ -20,7 +20,7 @@ use crate::workload::purpose::Purpose;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Classes that are tried where none is named and none is declared.
@@ -87,9 +87,8 @@ pub struct RateArgs {
     /// Leave what was written instead of putting the old content back
     #[arg(long)]
     no_undo: bool,
-    /// Write the result as JSON to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
     /// No progress and no plan
     #[arg(long, short)]
     quiet: bool,
@@ -247,7 +246,7 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
         measured: &measured,
         cost,
     };
-    if !write_json(a.json.as_deref(), &rated)? {
+    if !a.out.write(&rated)? {
         put!("{}", rate_text::text(&rated, super::colour(&std::io::stdout()), super::width().min(100)));
     }
     let whole_again = back.tell()?;

@@ -311,6 +311,11 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// The page of `compare --by lot` of all cards that have a lot.
+pub(super) fn lots_page(place: &Place, page: &Path) -> anyhow::Result<()> {
+    by_lot(&mut Survey::open(place)?, &[], Some(page)).map(|_| ())
+}
+
 fn place(dir: Option<PathBuf>, db: Option<String>) -> anyhow::Result<Place> {
     if let Some(url) = db {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {

@@ -1,5 +1,6 @@
 //! `nandscope twin REPORT...`: a card model fitted to reports; `nandscope twin check`: a card model held against what was measured.
 
+use super::args::Other;
 use super::progress::Progress;
 use super::sim::Precondition;
 use super::{UNDECIDED, form, stop, trace_file, twin_text, width, write_json, write_text};
@@ -38,6 +39,8 @@ pub struct TwinArgs {
     /// Write everything that was fitted to a file, or to standard output with '-'
     #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    other: Other,
     /// Seed of the structures that are drawn
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -86,8 +89,9 @@ pub fn run(a: TwinArgs) -> anyhow::Result<ExitCode> {
         return checked(&c);
     }
     let to_stdout = |p: &Option<PathBuf>| p.as_ref().is_some_and(|p| p.as_os_str() == "-");
-    if to_stdout(&a.json) && to_stdout(&a.output) {
-        bail!("standard output takes one of --json and --output; give the other a file");
+    let asked = [to_stdout(&a.json), to_stdout(&a.output), a.other.format.is_some()];
+    if asked.into_iter().filter(|x| *x).count() > 1 {
+        bail!("standard output takes one of --json, --output and --format; give the others a file");
     }
     let stop = stop::on_signals(stop::Second::Ends)?;
     let reports = load(&a.reports)?;
@@ -97,8 +101,10 @@ pub fn run(a: TwinArgs) -> anyhow::Result<ExitCode> {
     };
     drop(reports);
     let twin = fitted(&data, a.seed, a.time, &stop, a.quiet)?;
-    save(&twin, a.output.as_deref(), a.json.as_deref())?;
-    if !to_stdout(&a.json) && !to_stdout(&a.output) {
+    let value = save(&twin, a.output.as_deref(), a.json.as_deref())?;
+    if let Some(other) = a.other.format {
+        put!("{}", other.write(&value).map_err(anyhow::Error::msg)?);
+    } else if !to_stdout(&a.json) && !to_stdout(&a.output) {
         put!("{}", twin_text::text(&twin, width(), !a.quiet));
     }
     told(&twin, a.output.as_deref(), stop.load(Ordering::Relaxed));
@@ -145,7 +151,7 @@ fn fitted(data: &Data, seed: u64, time: Nanos, stop: &AtomicBool, quiet: bool) -
 }
 
 /// Writes the model and the JSON. Where there is no card, no model is written.
-fn save(twin: &Twin, model: Option<&Path>, json: Option<&Path>) -> anyhow::Result<()> {
+fn save(twin: &Twin, model: Option<&Path>, json: Option<&Path>) -> anyhow::Result<serde_json::Value> {
     if let (Some(path), None) = (model, &twin.no_card) {
         write_text(path, &twin.toml())?;
     }
@@ -153,7 +159,7 @@ fn save(twin: &Twin, model: Option<&Path>, json: Option<&Path>) -> anyhow::Resul
     value["version"] = env!("CARGO_PKG_VERSION").into();
     value["model"] = if twin.no_card.is_none() { twin.toml().into() } else { serde_json::Value::Null };
     write_json(json, &value)?;
-    Ok(())
+    Ok(value)
 }
 
 fn told(twin: &Twin, to: Option<&Path>, interrupted: bool) {

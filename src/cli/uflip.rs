@@ -1,9 +1,9 @@
 //! `nandscope uflip`: the 34 experiments of uFLIP.
 
-use super::args::{Chance, Part, Writing};
+use super::args::{Chance, Output, Part, Writing};
 use super::back::Back;
 use super::progress::Progress;
-use super::{UNDECIDED, form, stop, write_json};
+use super::{UNDECIDED, form, stop};
 use crate::device::{self, Device, Limits, OpenOptions, undo};
 use crate::report::html::figures_page;
 use crate::report::plot::braille;
@@ -70,9 +70,8 @@ pub struct UflipArgs {
     /// Draw each experiment in the terminal
     #[arg(long)]
     details: bool,
-    /// Write the result as JSON to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    result: Output,
     /// No progress and no plan
     #[arg(long, short)]
     quiet: bool,
@@ -180,7 +179,7 @@ pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
     if let Some(dir) = &a.out {
         files(dir, &a, &m, &warnings, geometry.size, facts.direct, &value)?;
     }
-    if !write_json(a.json.as_deref(), &value)? {
+    if !a.result.write(&value)? {
         put!("{}", text(&a, &m, &warnings, &cost));
     }
     let whole = back.tell()?;

@@ -5,3 +5,4 @@ use nandscope_device::{chance, device, units};
 use nandscope_infer::{finding, infer, samples};
 
 pub mod experiment;
+pub mod probe;

@@ -200,6 +200,25 @@ impl BlockNode {
         by_path.iter().find(|(p, _)| path.contains(p)).map_or("virtual", |(_, bus)| bus).to_string()
     }
 
+    /// What the device shares its bus with: the hubs from the root of a USB bus to the one it hangs on ("usb1", "1-4"), or the host of an MMC card.
+    pub fn hubs(&self) -> Vec<String> {
+        let path = self.disk_dir.to_string_lossy();
+        let parts: Vec<&str> = path.split('/').collect();
+        let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+        // "usb1", then "1-4", "1-4.2" and so on; an interface of a device has a colon.
+        let root = |p: &&str| p.strip_prefix("usb").is_some_and(digits);
+        let port = |p: &&str| p.split_once('-').is_some_and(|(bus, ports)| digits(bus) && ports.split('.').all(digits));
+        if let Some(at) = parts.iter().position(|p| root(&p)) {
+            let mut all: Vec<String> = parts[at..].iter().take_while(|p| root(p) || port(p)).map(ToString::to_string).collect();
+            // The last is the reader itself.
+            if all.len() > 1 {
+                all.pop();
+            }
+            return all;
+        }
+        parts.windows(2).find(|w| w[0] == "mmc_host").map(|w| vec![w[1].to_string()]).unwrap_or_default()
+    }
+
     pub fn vendor(&self) -> Option<String> {
         // Below virtio this is a bus number, not a name.
         text(&self.disk_dir.join("device/vendor")).filter(|v| !v.starts_with("0x"))
@@ -251,6 +270,19 @@ mod tests {
     fn the_scheduler_in_use_is_the_bracketed_one() {
         assert_eq!(chosen("none [mq-deadline] kyber bfq"), "mq-deadline");
         assert_eq!(chosen("none"), "none");
+    }
+
+    #[test]
+    fn hubs_are_those_between_a_reader_and_its_root() {
+        let of = |path: &str| {
+            let dir = PathBuf::from(path);
+            BlockNode { name: "x".into(), dev: (8, 0), disk_dir: dir.clone(), partition: None, offset: 0, size: 1, dir }.hubs()
+        };
+        let usb = "/sys/devices/pci0000:00/0000:00:14.0/usb1/1-4/1-4.2/1-4.2:1.0/host6/target6:0:0/6:0:0:0/block/sdb";
+        assert_eq!(of(usb), ["usb1", "1-4"]);
+        assert_eq!(of("/sys/devices/platform/scb/fd500000.pcie/usb2/2-1/2-1:1.0/host0/block/sda"), ["usb2"]);
+        assert_eq!(of("/sys/devices/platform/soc/mmc_host/mmc0/mmc0:aaaa/block/mmcblk0"), ["mmc0"]);
+        assert!(of("/sys/devices/virtual/block/loop0").is_empty());
     }
 
     #[test]

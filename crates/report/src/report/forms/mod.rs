@@ -6,6 +6,7 @@
 mod lines;
 mod prom;
 mod read;
+mod verdicts;
 mod xml;
 
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! The facts in the JSON of each command.
 
-use super::{Card, Fact, Facts, Verdict, base, words};
+use super::{Card, Fact, Facts, Verdict, base, verdicts, words};
 use crate::finding::{Finding, Findings, Unit, percent};
 use crate::samples::metric::Metric;
 use crate::units::{Bytes, three};
@@ -35,13 +35,19 @@ pub fn read(v: &Value) -> Result<Facts, String> {
         "partitions" => partitions(&mut f, v)?,
         "frag" => frag(&mut f, v),
         "replay" => replayed(&mut f, v),
+        "campaign" => verdicts::campaign(&mut f, v),
+        "rate" => verdicts::rated(&mut f, v),
+        "uflip" => verdicts::uflip(&mut f, v),
+        "twin" => verdicts::twin(&mut f, v),
+        "quirk" => verdicts::quirk(&mut f, v),
+        "identify" => verdicts::identified(&mut f, v),
         _ => return Err(format!("{schema} holds no findings, metrics or verdicts that have another form than JSON")),
     }
     Ok(f)
 }
 
 /// A card by what its target says.
-fn card(target: &Value) -> Card {
+pub(super) fn card(target: &Value) -> Card {
     let text = |k: &str| target[k].as_str().filter(|s| !s.is_empty()).map(str::to_string);
     let path = text("path").or_else(|| target.as_str().map(str::to_string)).unwrap_or_default();
     let model = text("model");
@@ -52,7 +58,7 @@ fn card(target: &Value) -> Card {
     Card { id, model, target: path }
 }
 
-fn empty(card: usize, group: &'static str, name: &str) -> Fact {
+pub(super) fn empty(card: usize, group: &'static str, name: &str) -> Fact {
     Fact {
         card,
         group,
@@ -70,7 +76,7 @@ fn empty(card: usize, group: &'static str, name: &str) -> Fact {
 }
 
 /// A number under conditions, in the unit it was printed in.
-fn number(card: usize, name: &str, conditions: &str, value: &Value, unit: &str) -> Option<Fact> {
+pub(super) fn number(card: usize, name: &str, conditions: &str, value: &Value, unit: &str) -> Option<Fact> {
     let value = value.as_f64().filter(|v| v.is_finite())?;
     let (in_base, base_unit) = base(value, unit);
     Some(Fact {
@@ -83,13 +89,13 @@ fn number(card: usize, name: &str, conditions: &str, value: &Value, unit: &str) 
     })
 }
 
-fn between(mut f: Fact, interval: &Value, unit: &str) -> Fact {
+pub(super) fn between(mut f: Fact, interval: &Value, unit: &str) -> Fact {
     let end = |i: usize| interval[i].as_f64().filter(|v| v.is_finite()).map(|v| base(v, unit).0);
     f.interval = end(0).zip(end(1)).map(|(a, b)| [a, b]);
     f
 }
 
-fn judged(card: usize, name: &str, verdict: Verdict, text: &str, help: &str) -> Fact {
+pub(super) fn judged(card: usize, name: &str, verdict: Verdict, text: &str, help: &str) -> Fact {
     Fact { verdict, text: text.into(), help: help.into(), ..empty(card, "check", name) }
 }
 
@@ -137,7 +143,7 @@ fn findings(card: usize, v: &Value) -> Result<Vec<Fact>, String> {
 }
 
 /// What it took, where a result says so.
-fn cost(f: &mut Facts, v: &Value) {
+pub(super) fn cost(f: &mut Facts, v: &Value) {
     for (key, name, unit) in
         [("bytes_read", "measuring_read", "B"), ("bytes_written", "measuring_written", "B"), ("seconds", "measuring", "s")]
     {

@@ -1,0 +1,264 @@
+//! Simulated cards, traces, and twins.
+
+use crate::reports::Report;
+use crate::{os, value};
+use nandscope_device::device::{SimCard, Target, open_model};
+use nandscope_sim::run::{How, run_told};
+use nandscope_sim::trace::{self, Io};
+use nandscope_sim::{Data, Model, Op, Request};
+use nandscope_twin::twin::{Asked, Data as Fitting, fit};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Numbers of operations in a column `op`.
+const OPS: [(Op, &str); 4] = [(Op::Read, "read"), (Op::Write, "write"), (Op::Discard, "discard"), (Op::Flush, "flush")];
+
+fn op_named(word: &str) -> PyResult<Op> {
+    OPS.iter().find(|o| o.1 == word).map(|o| o.0).ok_or_else(|| value(format!("'{word}' is neither read, write, discard nor flush")))
+}
+
+fn op_of(number: u8) -> PyResult<Op> {
+    OPS.get(usize::from(number)).map(|o| o.0).ok_or_else(|| value(format!("op {number}: 0 read, 1 write, 2 discard, 3 flush")))
+}
+
+fn number_of(op: Op) -> u8 {
+    OPS.iter().position(|o| o.0 == op).unwrap_or(0) as u8
+}
+
+/// A simulated card with a clock of its own.
+#[pyclass(module = "nandscope")]
+pub struct Card {
+    card: nandscope_sim::Card,
+    name: String,
+    now: u64,
+}
+
+fn model(name: &str, seed: Option<u64>) -> PyResult<SimCard> {
+    let name = if name.starts_with("sim:") || name.ends_with(".toml") { name.to_string() } else { format!("sim:{name}") };
+    Target::card(&name, seed).map_err(value)
+}
+
+#[pymethods]
+impl Card {
+    /// A card by its name ("sim:toshiba-emmc", "toshiba-emmc", "random"), or by the path of its model.
+    #[new]
+    #[pyo3(signature = (name, seed=None))]
+    fn new(name: &str, seed: Option<u64>) -> PyResult<Card> {
+        let SimCard { model, seed, .. } = model(name, seed)?;
+        Ok(Card::of(&model, seed))
+    }
+
+    /// A card by the text of its model.
+    #[staticmethod]
+    #[pyo3(signature = (text, seed=1))]
+    fn from_toml(text: &str, seed: u64) -> PyResult<Card> {
+        Ok(Card::of(&Model::parse(text, "the model").map_err(value)?, seed))
+    }
+
+    /// Name of the card.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes.
+    #[getter]
+    fn capacity(&self) -> u64 {
+        self.card.capacity()
+    }
+
+    /// Its clock, in ns.
+    #[getter]
+    fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// What is true of it, as a dict: the structure that a probe looks for.
+    fn truth(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        crate::reports::object(py, &self.card.model().truth())
+    }
+
+    /// Counters of the card so far, as a dict.
+    fn counters(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let k = self.card.counters();
+        let d = PyDict::new(py);
+        for (name, n) in [
+            ("bytes_read", k.bytes_read),
+            ("bytes_written", k.bytes_written),
+            ("erases", k.erases),
+            ("units_programmed", k.units_programmed),
+            ("units_copied", k.units_copied),
+            ("merges_full", k.merges_full),
+            ("collections", k.collections),
+        ] {
+            d.set_item(name, n)?;
+        }
+        Ok(d.into_any().unbind())
+    }
+
+    /// One request at the card's own time: ("read", 0, 4096) gives its start and how long it took, in ns.
+    fn submit(&mut self, op: &str, at: u64, len: u64) -> PyResult<(u64, u64)> {
+        let request = Request { op: op_named(op)?, at, len, data: Data::Other };
+        let c = self.card.submit(self.now, request).map_err(os)?;
+        let start = self.now;
+        self.now = c.done;
+        Ok((start, c.done - start))
+    }
+
+    /// Lets time pass, in ns.
+    fn idle(&mut self, ns: u64) {
+        self.now += ns;
+    }
+
+    /// All requests of a trace, one after the other; how long each took, in ns, as an array. The lock is released.
+    #[pyo3(signature = (trace, depth=1))]
+    fn run<'py>(&mut self, py: Python<'py>, trace: &Trace, depth: u64) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let mut took = Vec::with_capacity(trace.ios.len());
+        let how = How { depth: depth.max(1), ..How::default() };
+        let (card, now) = (&mut self.card, self.now);
+        let done = py.detach(|| run_told(card, now, trace.ios.iter().copied(), &how, |io| took.push(io.took)));
+        self.now += done.map_err(os)?.took;
+        Ok(took.into_pyarray(py))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<nandscope.Card {}: {} bytes>", self.name, self.card.capacity())
+    }
+}
+
+impl Card {
+    fn of(model: &Model, seed: u64) -> Card {
+        Card { card: nandscope_sim::Card::new(model, seed), name: model.name.clone(), now: 0 }
+    }
+}
+
+/// Requests with times, in columns.
+#[pyclass(module = "nandscope", frozen)]
+pub struct Trace {
+    ios: Vec<Io>,
+    format: &'static str,
+    bad: u64,
+}
+
+#[pymethods]
+impl Trace {
+    /// From columns: op (0 read, 1 write, 2 discard, 3 flush), at and len in bytes, and time in ns where there is one.
+    #[new]
+    #[pyo3(signature = (op, at, len, time=None))]
+    fn new(
+        op: PyReadonlyArray1<'_, u8>,
+        at: PyReadonlyArray1<'_, u64>,
+        len: PyReadonlyArray1<'_, u64>,
+        time: Option<PyReadonlyArray1<'_, u64>>,
+    ) -> PyResult<Trace> {
+        let (op, at, len) = (op.as_slice()?, at.as_slice()?, len.as_slice()?);
+        let time = time.as_ref().map(|t| t.as_slice()).transpose()?;
+        if at.len() != op.len() || len.len() != op.len() || time.is_some_and(|t| t.len() != op.len()) {
+            return Err(value("the columns have different lengths"));
+        }
+        let one = |i: usize| Ok(Io { time: time.map_or(0, |t| t[i]), op: op_of(op[i])?, at: at[i], len: len[i], took: 0 });
+        Ok(Trace { ios: (0..op.len()).map(one).collect::<PyResult<_>>()?, format: "columns", bad: 0 })
+    }
+
+    /// Reads a file: fio iolog, blkparse, blktrace, ftrace, MSR, MQSim, or columns.
+    #[staticmethod]
+    fn read(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Trace> {
+        py.detach(|| {
+            let bytes = std::fs::read(&path).map_err(|e| os(format!("{}: {e}", path.display())))?;
+            let t = trace::parse(&bytes, None).map_err(|e| value(format!("{}: {e}", path.display())))?;
+            Ok(Trace { ios: t.ios, format: t.format.name(), bad: t.bad })
+        })
+    }
+
+    /// A pattern: "random-4k", "sequential-read-1m", "mixed-4k", on so many bytes.
+    #[staticmethod]
+    #[pyo3(signature = (pattern, requests, capacity, seed=1))]
+    fn made(pattern: &str, requests: u64, capacity: u64, seed: u64) -> PyResult<Trace> {
+        let p = nandscope_sim::run::Pattern::parse(pattern).map_err(value)?;
+        if p.size > capacity {
+            return Err(value(format!("requests of {} bytes are larger than {capacity} bytes", p.size)));
+        }
+        Ok(Trace { ios: p.ios(capacity, requests, seed).collect(), format: "made", bad: 0 })
+    }
+
+    /// How it was written.
+    #[getter]
+    fn format(&self) -> &str {
+        self.format
+    }
+
+    /// Lines that could not be read.
+    #[getter]
+    fn malformed(&self) -> u64 {
+        self.bad
+    }
+
+    fn __len__(&self) -> usize {
+        self.ios.len()
+    }
+
+    /// Columns time, op, at, len, took as NumPy arrays; ns and bytes.
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let d = PyDict::new(py);
+        d.set_item("time", self.ios.iter().map(|i| i.time).collect::<Vec<u64>>().into_pyarray(py))?;
+        d.set_item("op", self.ios.iter().map(|i| number_of(i.op)).collect::<Vec<u8>>().into_pyarray(py))?;
+        d.set_item("at", self.ios.iter().map(|i| i.at).collect::<Vec<u64>>().into_pyarray(py))?;
+        d.set_item("len", self.ios.iter().map(|i| i.len).collect::<Vec<u64>>().into_pyarray(py))?;
+        d.set_item("took", self.ios.iter().map(|i| i.took).collect::<Vec<u64>>().into_pyarray(py))?;
+        Ok(d)
+    }
+}
+
+/// A card model fitted to reports.
+#[pyclass(module = "nandscope", frozen)]
+pub struct Twin {
+    twin: nandscope_twin::twin::Twin,
+    seed: u64,
+}
+
+#[pymethods]
+impl Twin {
+    /// Fits a model to reports of one card, for at most so many seconds. The lock is released.
+    #[staticmethod]
+    #[pyo3(signature = (reports, seed=1, seconds=30.0))]
+    fn fit(py: Python<'_>, reports: Vec<PyRef<'_, Report>>, seed: u64, seconds: f64) -> PyResult<Twin> {
+        if !(seconds.is_finite() && seconds > 0.0) {
+            return Err(value("seconds is a number above 0"));
+        }
+        let all: Vec<_> = reports.iter().map(|r| (r.inner.target.path.clone(), r.inner.clone())).collect();
+        drop(reports);
+        let twin = py.detach(|| {
+            let data = Fitting::of(&all).map_err(|e| e.to_string())?;
+            let stop = AtomicBool::new(false);
+            fit(&data, Asked { seed, time: Duration::from_secs_f64(seconds), stop: &stop, tell: &mut |_, _| {} }).map_err(|e| e.to_string())
+        });
+        Ok(Twin { twin: twin.map_err(value)?, seed })
+    }
+
+    /// Why what was measured behaves like no card known here; None where it does.
+    #[getter]
+    fn no_card(&self) -> Option<String> {
+        self.twin.no_card.clone()
+    }
+
+    /// The model as text; every command of the program takes it as a file.
+    #[getter]
+    fn model(&self) -> Option<String> {
+        self.twin.no_card.is_none().then(|| self.twin.toml())
+    }
+
+    /// Everything that was fitted, as a dict.
+    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        crate::reports::object(py, &self.twin)
+    }
+
+    /// A card that behaves so.
+    fn card(&self) -> PyResult<Card> {
+        let text = self.model().ok_or_else(|| value("there is no twin"))?;
+        let model = open_model(&text).map_err(value)?;
+        Ok(Card::of(&model, self.seed))
+    }
+}
