@@ -55,6 +55,10 @@ fn end(child: &mut Child, dir: &Path, all: bool) {
         steps_of(dir).into_iter().for_each(kill);
         std::thread::sleep(Duration::from_millis(5));
     }
+    // A process loses its words before its locks.
+    while all && places(dir, "part").len() > interrupted(dir).len() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Card and step of each directory below `cards` with this end.

@@ -238,8 +238,19 @@ fn every_result_in_every_form() {
     run(&["probe", "sim:flashbench-readme", "-q", "--json", "s.json"]);
     std::fs::write(dir.path().join("f3.txt"), "Average writing speed: 4.90 MB/s\nData OK: 29.71 GB (62301184 sectors)\nData LOST: 1.00 GB (2097152 sectors)\nAverage reading speed: 9.42 MB/s\n").unwrap();
     std::fs::write(dir.path().join("t.csv"), "0 w 0 4096\n1000000 r 8192 4096\n").unwrap();
+    std::fs::write(
+        dir.path().join("plan.toml"),
+        "[[card]]\ntarget = 'sim:toshiba-emmc'\nlot = 'A'\nsteps = ['check', 'layout', 'probe']\n",
+    )
+    .unwrap();
+    let cid = "035344535532353680e2d0a5a2010f6d";
     for (words, least) in [
-        (&["probe", "sim:usb-stick", "-q"][..], 12),
+        (&["rate", "sim:modern-a1-32gb", "--class", "A1,C10", "-q"][..], 12),
+        (&["uflip", "sim:toshiba-emmc", "--only", "GRA.SR", "-q"], 10),
+        (&["quirk", "r.json", "--cid", cid], 1),
+        (&["identify", "--cid", cid, "--csd", "400e00325b590000ebf77f800a4000c3", "--bus", "sd"], 1),
+        (&["campaign", "plan.toml", "-q"], 6),
+        (&["probe", "sim:usb-stick", "-q"], 12),
         (&["check", "sim:toshiba-emmc", "-q"], 15),
         (&["run", "capacity", "sim:toshiba-emmc", "-q"], 2),
         (&["infer", "r.json"], 12),
@@ -267,6 +278,9 @@ fn every_result_in_every_form() {
         direct.iter().flatten().zip(later.iter().flatten()).for_each(|(a, b)| assert!(same(a, b), "{what}: {a}, {b}"));
         assert!(!out.0.starts_with("from,"), "{what}: the file is not standard output");
     }
+    // Its -o is the model.
+    let tap = run(&["twin", "r.json", "--time", "300ms", "-q", "--format", "tap"]);
+    assert!(tap.starts_with("TAP version 13") && tap.contains("ok 1 - twin_found") && tap.contains("twin_erase_block"), "{tap}");
 }
 
 /// Values in base units are those of the JSON.
@@ -316,7 +330,7 @@ fn names_that_could_break_a_form() {
     let bad = json!([{ "quantity": "page", "value": 1, "confidence": 7.0, "interval": null, "rivals": [], "evidence": [], "caveats": [] }]);
     assert!(Form::Csv.write(&report("x", &bad)).unwrap_err().contains("not between 0 and 1"));
     for (value, says) in [
-        (json!({ "schema": "nandscope-twin/1" }), "nandscope-twin/1 holds no"),
+        (json!({ "schema": "nandscope-sim/1" }), "nandscope-sim/1 holds no"),
         (json!({}), "no schema"),
         (json!([]), "no schema"),
         (json!(3), "no schema"),
@@ -347,10 +361,10 @@ fn a_file_is_whole_or_not_there() {
     prometheus(&std::fs::read_to_string(dir.path().join("card.prom")).unwrap());
     let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["card.prom"]);
-    std::fs::write(dir.path().join("twin.json"), "{\"schema\": \"nandscope-twin/1\"}").unwrap();
-    let (out, why, code) = nandscope(dir.path(), &["report", "twin.json", "--format", "tap", "-o", "twin.tap"]);
-    assert!(out.is_empty() && code == 1 && why.contains("twin.json: nandscope-twin/1 holds no findings"), "{why}");
-    assert!(!dir.path().join("twin.tap").exists());
+    std::fs::write(dir.path().join("sim.json"), "{\"schema\": \"nandscope-sim/1\"}").unwrap();
+    let (out, why, code) = nandscope(dir.path(), &["report", "sim.json", "--format", "tap", "-o", "sim.tap"]);
+    assert!(out.is_empty() && code == 1 && why.contains("sim.json: nandscope-sim/1 holds no findings"), "{why}");
+    assert!(!dir.path().join("sim.tap").exists());
     let (_, why, code) = nandscope(dir.path(), &["check", "sim:toshiba-emmc", "-q", "--json", "--format", "csv"]);
     assert!(code == 1 && why.contains("standard output takes one of"), "{why}");
     let (_, why, code) = nandscope(dir.path(), &["check", "sim:toshiba-emmc", "--format", "yaml"]);

@@ -31,8 +31,8 @@ const COMMANDS: [&[&str]; 22] = [
 /// As `map`: takes a target and a plan.
 const AGE: &[&str] = &["age", "{}", "-q"];
 /// Take none.
-const OTHERS: [&str; 13] =
-    ["twin", "sweep", "life", "list", "infer", "quirk", "report", "undo", "compare", "survey", "completions", "man", "help"];
+const OTHERS: [&str; 14] =
+    ["twin", "sweep", "campaign", "life", "list", "infer", "quirk", "report", "undo", "compare", "survey", "completions", "man", "help"];
 
 fn run(dir: &Path, args: &[&str], target: &str) -> Output {
     let args = args.iter().map(|a| a.replace("{}", target));
