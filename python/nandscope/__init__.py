@@ -8,9 +8,9 @@
 Sizes are in bytes, times in ns. What computes releases the interpreter's lock, so that threads run side by side.
 """
 
-from ._nandscope import Card, Finding, Report, Trace, Twin, __version__, infer, probe
+from ._nandscope import Card, Finding, Logs, Report, Trace, Twin, __version__, infer, probe
 
-__all__ = ["Card", "Finding", "Report", "Trace", "Twin", "__version__", "arrow", "infer", "probe"]
+__all__ = ["Card", "Finding", "Logs", "Report", "Trace", "Twin", "__version__", "arrow", "infer", "probe"]
 
 
 def arrow(columns):

@@ -2,7 +2,7 @@
 
 use crate::reports::Report;
 use crate::{os, value};
-use nandscope_device::device::{SimCard, Target, open_model};
+use nandscope_device::device::{SimCard, Target};
 use nandscope_sim::run::{How, run_told};
 use nandscope_sim::trace::{self, Io};
 use nandscope_sim::{Data, Model, Op, Request};
@@ -258,7 +258,6 @@ impl Twin {
     /// A card that behaves so.
     fn card(&self) -> PyResult<Card> {
         let text = self.model().ok_or_else(|| value("there is no twin"))?;
-        let model = open_model(&text).map_err(value)?;
-        Ok(Card::of(&model, self.seed))
+        Card::from_toml(&text, self.seed)
     }
 }

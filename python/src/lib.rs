@@ -26,6 +26,7 @@ fn _nandscope(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(reports::infer, m)?)?;
     m.add_class::<reports::Report>()?;
     m.add_class::<reports::Finding>()?;
+    m.add_class::<reports::Logs>()?;
     m.add_class::<cards::Card>()?;
     m.add_class::<cards::Trace>()?;
     m.add_class::<cards::Twin>()?;

@@ -4,6 +4,8 @@ use crate::{os, value};
 use nandscope_device::device::{self, Consent, Device, Limits, Op, OpenOptions};
 use nandscope_device::units::{Bytes, parse_duration};
 use nandscope_infer::finding::{Finding as Found, Findings, Quantity};
+use nandscope_infer::infer::tables;
+use nandscope_infer::samples::import;
 use nandscope_infer::saved::{self, Cost, SCHEMA, Settings, Tool};
 use nandscope_measure::experiment;
 use nandscope_measure::probe::{Plan, probe as measured};
@@ -122,8 +124,7 @@ impl Report {
 
     /// One quantity by its name; None where it was not looked for.
     fn finding(&self, quantity: &str) -> PyResult<Option<Finding>> {
-        let q = Quantity::ALL.into_iter().find(|q| q.key() == quantity).ok_or_else(|| value(format!("there is no quantity '{quantity}'")))?;
-        Ok(self.inner.findings.0.iter().find(|f| f.quantity == q).map(|f| Finding { inner: f.clone() }))
+        named(&self.inner.findings, quantity)
     }
 
     /// Whether the card holds less than it reports; None where that was not decided.
@@ -178,10 +179,58 @@ impl Report {
     }
 }
 
-/// Findings of saved reports again, by the rules of this version; the same as `Report.load(path).inferred()` for each.
+/// What the logs of other tools say of one card.
+#[pyclass(module = "nandscope", frozen)]
+pub struct Logs {
+    name: Option<String>,
+    tests: String,
+    findings: Findings,
+}
+
+#[pymethods]
+impl Logs {
+    /// Name of the card, where the logs say it.
+    #[getter]
+    fn name(&self) -> Option<String> {
+        self.name.clone()
+    }
+
+    /// The tests that were read, in words.
+    #[getter]
+    fn tests(&self) -> &str {
+        &self.tests
+    }
+
+    /// Everything that they let conclude.
+    #[getter]
+    fn findings(&self) -> Vec<Finding> {
+        self.findings.0.iter().map(|f| Finding { inner: f.clone() }).collect()
+    }
+
+    /// One quantity by its name; None where the logs say nothing of it.
+    fn finding(&self, quantity: &str) -> PyResult<Option<Finding>> {
+        named(&self.findings, quantity)
+    }
+}
+
+fn named(all: &Findings, quantity: &str) -> PyResult<Option<Finding>> {
+    let q = Quantity::ALL.into_iter().find(|q| q.key() == quantity).ok_or_else(|| value(format!("there is no quantity '{quantity}'")))?;
+    Ok(all.0.iter().find(|f| f.quantity == q).map(|f| Finding { inner: f.clone() }))
+}
+
+/// Findings from the logs of other tools, one `Logs` a card. `Report.inferred` does it from samples.
 #[pyfunction]
-pub fn infer(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<Report>> {
-    paths.into_iter().map(|p| Ok(Report::load(py, p)?.inferred(py))).collect()
+pub fn infer(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<Logs>> {
+    py.detach(|| {
+        let read = |p: &PathBuf| {
+            let bytes = std::fs::read(p).map_err(|e| os(format!("{}: {e}", p.display())))?;
+            Ok((p.display().to_string(), bytes))
+        };
+        let files = paths.iter().map(read).collect::<PyResult<Vec<_>>>()?;
+        let cards = import::cards(&files).map_err(value)?;
+        let one = |c: import::Card| Logs { name: c.identity.name(), tests: c.tables.summary(), findings: tables::infer(&c.tables) };
+        Ok(cards.into_iter().map(one).collect())
+    })
 }
 
 /// Probes a simulated card ("sim:toshiba-emmc") or a program that behaves like one ("exec:python3 card.py"). A device needs the command line, which
