@@ -93,7 +93,7 @@ impl Dir {
         let events = path.join("events.jsonl");
         let mut file = io(&events, OpenOptions::new().read(true).append(true).create(true).open(&events))?;
         // A line that a crash cut ends here.
-        if !io(&events, fs::read(&events))?.last().is_none_or(|b| *b == b'\n') {
+        if io(&events, fs::read(&events))?.last().is_some_and(|b| *b != b'\n') {
             io(&events, file.write_all(b"\n"))?;
         }
         Ok(Dir { path, events: Mutex::new(file), _lock: lock })

@@ -208,7 +208,7 @@ impl BlockNode {
         // "usb1", then "1-4", "1-4.2" and so on; an interface of a device has a colon.
         let root = |p: &&str| p.strip_prefix("usb").is_some_and(digits);
         let port = |p: &&str| p.split_once('-').is_some_and(|(bus, ports)| digits(bus) && ports.split('.').all(digits));
-        if let Some(at) = parts.iter().position(|p| root(&p)) {
+        if let Some(at) = parts.iter().position(root) {
             let mut all: Vec<String> = parts[at..].iter().take_while(|p| root(p) || port(p)).map(ToString::to_string).collect();
             // The last is the reader itself.
             if all.len() > 1 {
