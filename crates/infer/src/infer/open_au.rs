@@ -3,10 +3,12 @@
 mod closing;
 mod control;
 mod judge;
+mod moves;
 pub(super) mod tables;
 
 pub use self::closing::*;
 pub use self::control::*;
+use self::moves::moves;
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
@@ -90,7 +92,12 @@ pub fn slow_line(run: &Case) -> Option<f64> {
         return None;
     }
     let all: Vec<f64> = writes(run).map(|s| s.took.micros()).collect();
-    line(&fast, &all, run.believed.number(Quantity::CloseCostMs).map(|ms| ms * 1e3))
+    let close = run.believed.number(Quantity::CloseCostMs).map(|ms| ms * 1e3);
+    // What each change of AU costs is no closing, where closings cost more.
+    match moves(run) {
+        Some(moves) => line(&moves, &all, close),
+        None => line(&fast, &all, close),
+    }
 }
 
 /// All trials in the order they were made, each with its cell and the streams it had in turn.
@@ -99,6 +106,7 @@ fn history(run: &Case, line: f64) -> Vec<(u32, Trial)> {
     let mut out: Vec<(u32, Trial)> = vec![];
     let mut recent: Vec<u64> = vec![];
     let mut aus: HashMap<u64, u64> = HashMap::new();
+    let mut taken: HashMap<u64, u64> = HashMap::new();
     for t in run.samples.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)) {
         // What is tried beside the counts, when they are known, says nothing of them.
         if run.cell(t[0].cell).is_some_and(|c| [HELD, CLOSING].contains(&c.get("random"))) {
@@ -110,8 +118,9 @@ fn history(run: &Case, line: f64) -> Vec<(u32, Trial)> {
             let goes_on = aus.insert(stream, au).is_some_and(|before| before != au);
             let end = Sample { at: s.at + s.len, ..*s };
             let in_order = run.cell(s.cell).is_some_and(|c| c.get("random") != 1);
-            let fills = in_order && au_of(run, &slots, &end) != au;
-            Visit { stream, au, slow: s.took.micros() > line, opening: s.role == 0, fills, in_order, goes_on }
+            let slow = s.took.micros() > line;
+            let fills = if in_order { au_of(run, &slots, &end) != au } else { fills_its_log(run, s, slow, taken.entry(au).or_default()) };
+            Visit { stream, au, slow, opening: s.role == 0, fills, in_order, goes_on }
         };
         let visits: Vec<Visit> = t.iter().filter(|s| s.is_write()).map(&mut visit).collect();
         let mut set: Vec<u64> = vec![];
@@ -127,6 +136,19 @@ fn history(run: &Case, line: f64) -> Vec<(u32, Trial)> {
         out.push((t[0].cell, Trial { set, visits }));
     }
     out
+}
+
+/// Is a write in random order, after `taken` bytes of them into the same AU, the one that fills the AU's log? It is merged then, however
+/// many are open. The write before may be it, where the AU was opened by another run.
+fn fills_its_log(run: &Case, s: &Sample, slow: bool, taken: &mut u64) -> bool {
+    *taken += s.len;
+    let Some(au) = run.believed.erase_block().filter(|au| *au > 4 * s.len) else { return false };
+    let fills = *taken % au < s.len || *taken % au + 2 * s.len > au;
+    if slow {
+        // Merged, or closed before and opened anew.
+        *taken = if fills { 0 } else { s.len };
+    }
+    fills
 }
 
 /// The trials of one kind, opening rounds left out.

@@ -22,8 +22,10 @@ pub(super) fn after_one_write(run: &Case, slots: &Slots, line: f64) -> Option<(f
     if slow.len() < FEWEST || fast.len() < FEWEST {
         return None;
     }
-    let cost = median(&slow) - median(&fast);
-    let mut interval = bootstrap_difference(&slow, &fast)?;
+    // Each of them goes to another AU, too.
+    let change = moves(run).map_or(0.0, |m| median(&m) / 1e3 - median(&fast)).max(0.0);
+    let cost = median(&slow) - median(&fast) - change;
+    let mut interval = bootstrap_difference(&slow, &fast)?.map(|ms| ms - change);
     if run.believed.write_unit().is_none() {
         // Of the unit only that it is no longer than the write is known.
         let au = run.believed.erase_block().filter(|e| *e > slots.chunk)?;

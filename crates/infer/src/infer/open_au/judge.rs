@@ -13,8 +13,10 @@ struct Seen<'a> {
     random: bool,
     q: Quantity,
     slots: Slots,
-    /// µs of a write that closes nothing.
+    /// µs of a write that closes nothing: where more than one AU is in turn, one that goes to another AU than the last.
     base: f64,
+    /// It is that change that costs, whatever the number of AUs.
+    changes: bool,
     /// µs above which a write is slow; `None` when none was.
     line: Option<f64>,
     /// The most AUs that were in turn in this order.
@@ -55,7 +57,9 @@ impl<'a> Seen<'a> {
             || Belief { by: ByPolicy { p: vec![(most, 0.97)], rules: 0.0, foretells: 0.0 }, proved: 0, last: vec![], taken_back: false };
         let belief = Belief::of(run, random).unwrap_or_else(none_slow);
         let (k, top) = belief.by.p.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0));
-        Ok(Seen { run, random, q, slots, base: median(&fast), line: slow_line(run), largest, most, belief, k, top })
+        let moves = moves(run).filter(|_| k > 1);
+        let (base, changes) = (median(moves.as_ref().unwrap_or(&fast)), moves.is_some());
+        Ok(Seen { run, random, q, slots, base, changes, line: slow_line(run), largest, most, belief, k, top })
     }
 
     fn order(&self) -> &'static str {

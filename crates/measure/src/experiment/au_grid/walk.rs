@@ -32,7 +32,8 @@ pub fn finer(run: &Case, cell: &Cell) -> Option<u64> {
     if run.cells.len() > 1 || cell.bytes("stride") <= chunk {
         None
     } else if all > 8 && slow * 3 > all {
-        Some(chunk)
+        // Still with gaps: an AU that was written whole costs little to close.
+        Some((2 * chunk).max(cell.bytes("stride") / 8 / chunk * chunk))
     } else {
         (all > 48 && slow * 10 > all).then_some(2 * chunk)
     }

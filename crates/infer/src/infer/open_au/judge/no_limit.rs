@@ -79,7 +79,8 @@ impl Seen<'_> {
             return vec![bound, Finding::undecided(Quantity::Mapping, why)];
         }
         let each = format!("{} ms a write of {}", three(base / 1e3), Bytes(self.slots.chunk));
-        let text = format!("{k} AUs interleaved, {}: {each}, as with one AU", self.order());
+        let as_with = if self.changes { "as with two: changing AU costs that" } else { "as with one AU" };
+        let text = format!("{k} AUs interleaved, {}: {each}, {as_with}", self.order());
         let caveat = format!("a write cache of more than {} MiB would hide a limit beyond it", written / MIB);
         let mapping = if in_aus {
             Finding::undecided(
