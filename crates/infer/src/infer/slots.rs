@@ -15,6 +15,12 @@ const LEVELS: u32 = 4;
 /// Names in the setting of a run.
 const KEYS: [&str; 5] = ["slot_first", "slot_spacing", "slot_count", "slot_span", "slot_chunk"];
 
+/// Bytes of a write that is a whole unit, where the unit is not known: 64 KiB, and no more than a 32nd of the erase block. Data sheets of
+/// NAND have 64 pages a block and more, 32 in the oldest.
+fn longest_unit(erase_block: Option<u64>) -> u64 {
+    erase_block.map_or(64 * KIB, |e| (64 * KIB).min(1 << (e / 32).max(1).ilog2()))
+}
+
 /// Where a run may write, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Ground {
@@ -54,7 +60,7 @@ impl Slots {
         let about = grid.about.filter(|_| grid.phase.is_none());
         let slack = about.and(grid.slack).unwrap_or(0);
         // Less than one unit would be combined with the next write to the same AU, and cost more with several AUs in turn.
-        let unit = believed.write_unit().unwrap_or(64 * KIB).max(believed.whole(Quantity::AccessUnit).unwrap_or(0));
+        let unit = believed.write_unit().unwrap_or_else(|| longest_unit(known)).max(believed.whole(Quantity::AccessUnit).unwrap_or(0));
         let room = end.checked_sub(start)?;
         let filled = believed.filled().is_some();
         // A FAT zone, if any, lies in the first AUs of the disk: with one of them in the search, one more would seem to stay open.

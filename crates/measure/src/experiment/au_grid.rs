@@ -142,10 +142,10 @@ impl Experiment for AuGrid {
             return filled.map(|c| walk(c.bytes("then"), c.bytes("chunk"), c.bytes("stride"), c.bytes("cost"))).into_iter().collect();
         };
         // The same with smaller steps, once.
-        if let Some(stride) = finer(run, first) {
+        if let Some((stride, chunk)) = finer(run, first) {
             // Elsewhere, for a card may keep AUs open that are written again.
             let from = run.of(first.id).map(|s| s.at + s.len).max().unwrap_or(0).next_multiple_of(MIB) + MIB;
-            let mut again = walk(first.bytes("walk").min(24 * MIB), first.bytes("chunk"), stride, first.bytes("cost"));
+            let mut again = walk(first.bytes("walk").min(24 * MIB), chunk, stride, first.bytes("cost"));
             again.set.insert("from".into(), from as i64);
             return vec![again];
         }

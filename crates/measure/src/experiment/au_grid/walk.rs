@@ -25,17 +25,17 @@ pub fn fill(region: &Range<u64>, believed: &Beliefs, walk: &Cell) -> Option<Cell
     (apart > 0).then(|| Cell::new(format!("{n} AUs elsewhere"), &set))
 }
 
-/// The steps of a second walk, where AUs are fewer than ten of the first: a boundary known to two of them is not known well enough
-/// to be looked for elsewhere.
-pub fn finer(run: &Case, cell: &Cell) -> Option<u64> {
-    let (chunk, (slow, all)) = (cell.bytes("chunk"), slow_and_all(run, cell));
-    if run.cells.len() > 1 || cell.bytes("stride") <= chunk {
+/// The steps of a second walk and the length of its writes, where AUs are fewer than ten steps of the first: a boundary known to two of
+/// them is not known well enough to be looked for elsewhere. Still with gaps, for an AU that was written whole costs little to close.
+pub fn finer(run: &Case, cell: &Cell) -> Option<(u64, u64)> {
+    let (chunk, stride, (slow, all)) = (cell.bytes("chunk"), cell.bytes("stride"), slow_and_all(run, cell));
+    if run.cells.len() > 1 || stride <= chunk {
         None
     } else if all > 8 && slow * 3 > all {
-        // Still with gaps: an AU that was written whole costs little to close.
-        Some((2 * chunk).max(cell.bytes("stride") / 8 / chunk * chunk))
+        // Two or three steps an AU: a quarter of one is known well enough, and shorter writes leave room for that many.
+        Some((stride / 4, chunk.min(stride / 8)))
     } else {
-        (all > 48 && slow * 10 > all).then_some(2 * chunk)
+        (all > 48 && slow * 10 > all).then_some((2 * chunk, chunk))
     }
 }
 
