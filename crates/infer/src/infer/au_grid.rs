@@ -98,7 +98,8 @@ pub fn replay(run: &Case) -> Option<State> {
             (s.level, s.here, s.quiet) = (level, 0, 0);
         }
         let all: Vec<_> = run.of(c.id).collect();
-        let found = all.windows(2).find(|w| line.slow(w[1].len, w[1].took)).map(|w| (w[1].at, w[1].at + w[1].len));
+        let mut pairs = all.windows(2).skip(c.bytes("gap") as usize);
+        let found = pairs.find(|w| line.slow(w[1].len, w[1].took)).map(|w| (w[1].at, w[1].at + w[1].len));
         // The AU before was open already, so the one behind may be, too: that says nothing. Or shorter writes go to a log of
         // their own, and what is slow among them is the emptying of that.
         let quiet = all.first().is_none_or(|f| !line.slow(f.len, f.took));

@@ -103,11 +103,11 @@ impl Experiment for AuGrid {
             return Ok(());
         }
         if cell.get("look") == 1 {
-            let (from, to) = (cell.bytes("from"), cell.bytes("to"));
+            let (from, to, gap) = (cell.bytes("from"), cell.bytes("to"), cell.bytes("gap"));
             for i in 0.. {
-                let at = from + i * chunk;
-                // The first write opens the AU; one that is slow later has crossed.
-                if at >= to || at + chunk > b.region.end || (line.slow(chunk, b.write(LOOK, at, chunk)?) && i > 0) {
+                let at = from + (i + if i > 0 { gap } else { 0 }) * chunk;
+                // The first write opens the AU, and the one behind a gap makes it one in random order; one that is slow later has crossed.
+                if at >= to || at + chunk > b.region.end || (line.slow(chunk, b.write(LOOK, at, chunk)?) && i > gap) {
                     break;
                 }
             }
@@ -181,7 +181,7 @@ fn next(mut state: State, run: &Case) -> Option<Cell> {
     // Between two boundaries there should be none: one look at each place, and another if there is.
     let part = state.between.iter().position(|b| b.0 == 0 || *b == (1, 1)).filter(|_| state.right >= 3);
     if let Some((part, k)) = part.zip(state.edges.farthest(STEPS * state.lengths[0] as f64, &room)) {
-        return Some(look(&state, k, state.lengths[0], PARTS[part]));
+        return Some(look(&state, k, state.lengths[0], PARTS[part], unit(run)));
     }
     while let Some(&len) = state.lengths.get(state.level) {
         let doubt = state.edges.period[1] - state.edges.period[0];
@@ -192,7 +192,7 @@ fn next(mut state: State, run: &Case) -> Option<Cell> {
         // What a longer step left open may need more than the usual number of steps.
         let k = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0].iter().find_map(|x| state.edges.farthest(x * STEPS * len as f64, &room));
         if let Some(k) = k.filter(|_| !enough) {
-            return Some(look(&state, k, len, 1));
+            return Some(look(&state, k, len, 1, unit(run)));
         }
         (state.level, state.here) = (state.level + 1, 0);
     }
@@ -200,13 +200,17 @@ fn next(mut state: State, run: &Case) -> Option<Cell> {
 }
 
 /// `part`: 1 at the boundary, 2 or 3 that part of the way to the next.
-fn look(state: &State, k: i64, len: u64, part: i64) -> Cell {
+fn look(state: &State, k: i64, len: u64, part: i64, unit: u64) -> Cell {
     let [lo, hi] = state.edges.expect(k);
     let aside = if part > 1 { state.edges.period[0] / part as f64 } else { 0.0 };
     let from = ((lo + aside).max(0.0) as u64).saturating_sub(2 * len) / len * len;
     let to = ((hi + aside) as u64 + 2 * len).next_multiple_of(len);
+    // Where the card takes random order, a hole keeps the AU from being full when the boundary comes: some cards copy what lies before.
+    // Writes shorter than a unit are gathered, and what they cost comes with a later one.
+    let gap = (state.cell.get("stride") > state.cell.get("chunk") && len >= unit) as i64;
     let set = [
         ("look", 1),
+        ("gap", gap),
         ("k", k),
         ("part", part),
         ("from", from as i64),
