@@ -4,6 +4,8 @@
 mod bench_card;
 #[path = "exec/boards.rs"]
 mod boards;
+#[path = "exec/merges.rs"]
+mod merges;
 #[path = "common/skip.rs"]
 mod skip;
 

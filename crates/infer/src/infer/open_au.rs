@@ -106,7 +106,7 @@ fn history(run: &Case, line: f64) -> Vec<(u32, Trial)> {
     let mut out: Vec<(u32, Trial)> = vec![];
     let mut recent: Vec<u64> = vec![];
     let mut aus: HashMap<u64, u64> = HashMap::new();
-    let mut taken: HashMap<u64, u64> = HashMap::new();
+    let mut logs: HashMap<u64, Log> = HashMap::new();
     for t in run.samples.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)) {
         // What is tried beside the counts, when they are known, says nothing of them.
         if run.cell(t[0].cell).is_some_and(|c| [HELD, CLOSING].contains(&c.get("random"))) {
@@ -119,7 +119,7 @@ fn history(run: &Case, line: f64) -> Vec<(u32, Trial)> {
             let end = Sample { at: s.at + s.len, ..*s };
             let in_order = run.cell(s.cell).is_some_and(|c| c.get("random") != 1);
             let slow = s.took.micros() > line;
-            let fills = if in_order { au_of(run, &slots, &end) != au } else { fills_its_log(run, s, slow, taken.entry(au).or_default()) };
+            let fills = if in_order { au_of(run, &slots, &end) != au } else { logs.entry(au).or_default().fills(run, &slots, s, slow) };
             Visit { stream, au, slow, opening: s.role == 0, fills, in_order, goes_on }
         };
         let visits: Vec<Visit> = t.iter().filter(|s| s.is_write()).map(&mut visit).collect();
@@ -138,17 +138,30 @@ fn history(run: &Case, line: f64) -> Vec<(u32, Trial)> {
     out
 }
 
-/// Is a write in random order, after `taken` bytes of them into the same AU, the one that fills the AU's log? It is merged then, however
-/// many are open. The write before may be it, where the AU was opened by another run.
-fn fills_its_log(run: &Case, s: &Sample, slow: bool, taken: &mut u64) -> bool {
-    *taken += s.len;
-    let Some(au) = run.believed.erase_block().filter(|au| *au > 4 * s.len) else { return false };
-    let fills = *taken % au < s.len || *taken % au + 2 * s.len > au;
-    if slow {
-        // Merged, or closed before and opened anew.
-        *taken = if fills { 0 } else { s.len };
+/// What writes in random order left in the log of an AU, bytes.
+#[derive(Default)]
+struct Log {
+    taken: u64,
+    /// Where in the AU the first of them went: a card may have copied what lies before.
+    first: Option<u64>,
+}
+
+impl Log {
+    /// Is this write the one that fills the log? The AU is merged then, however many are open. The write before may be it, where the AU
+    /// was opened by another run.
+    fn fills(&mut self, run: &Case, slots: &Slots, s: &Sample, slow: bool) -> bool {
+        let Some(au) = run.believed.erase_block().filter(|au| *au > 4 * s.len) else { return false };
+        let place = s.at.saturating_sub(slots.first) % slots.spacing % au;
+        self.taken += s.len;
+        let copied = *self.first.get_or_insert(place);
+        let full = |used: u64| used % au < s.len || used % au + 2 * s.len > au;
+        let fills = full(self.taken) || full(self.taken + copied);
+        if slow {
+            // Merged, or closed before and opened anew.
+            *self = if fills { Log::default() } else { Log { taken: s.len, first: Some(place) } };
+        }
+        fills
     }
-    fills
 }
 
 /// The trials of one kind, opening rounds left out.
