@@ -75,6 +75,8 @@ pub struct State {
     /// Writes of the present length show nothing.
     pub blind: bool,
     pub looks: usize,
+    /// The next look leaves a hole in the AU before the boundary.
+    pub hole: bool,
 }
 
 /// What the looks of a run have shown so far; `None` before a walk met a row of boundaries.
@@ -89,8 +91,9 @@ pub fn replay(run: &Case) -> Option<State> {
             lengths.push(l);
         }
     }
-    let mut s = State { edges, cell, lengths, level: 0, right: 0, here: 0, between: [(0, 0); 2], quiet: 0, blind: false, looks: 0 };
+    let mut s = State { edges, cell, lengths, level: 0, right: 0, here: 0, between: [(0, 0); 2], quiet: 0, blind: false, looks: 0, hole: false };
     let line = Line::new(run, &s.cell);
+    let mut whole: Vec<i64> = vec![];
     for c in run.cells.iter().filter(|c| c.get("look") == 1) {
         s.looks += 1;
         let level = s.lengths.iter().position(|&l| l == c.bytes("chunk")).unwrap_or(0);
@@ -129,9 +132,22 @@ pub fn replay(run: &Case) -> Option<State> {
                 continue;
             }
         }
+        let hole = c.get("gap") == 1;
         if s.edges.look(c.get("k"), found) {
             s.right += 1;
             s.here += 1;
+            if hole {
+                // Those without a hole found the AU full, which some cards make it by copying what lies before, and then close for nothing.
+                s.edges.visited.extend(whole.drain(..));
+                let visited = &s.edges.visited;
+                s.edges.missed.retain(|k| !visited.contains(k));
+            }
+            s.hole = hole;
+        } else {
+            if !hole {
+                whole.push(c.get("k"));
+            }
+            s.hole = !hole;
         }
     }
     Some(s)

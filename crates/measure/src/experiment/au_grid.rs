@@ -205,9 +205,8 @@ fn look(state: &State, k: i64, len: u64, part: i64, unit: u64) -> Cell {
     let aside = if part > 1 { state.edges.period[0] / part as f64 } else { 0.0 };
     let from = ((lo + aside).max(0.0) as u64).saturating_sub(2 * len) / len * len;
     let to = ((hi + aside) as u64 + 2 * len).next_multiple_of(len);
-    // Where the card takes random order, a hole keeps the AU from being full when the boundary comes: some cards copy what lies before.
     // Writes shorter than a unit are gathered, and what they cost comes with a later one.
-    let gap = (state.cell.get("stride") > state.cell.get("chunk") && len >= unit) as i64;
+    let gap = (state.hole && state.cell.get("stride") > state.cell.get("chunk") && len >= unit) as i64;
     let set = [
         ("look", 1),
         ("gap", gap),
