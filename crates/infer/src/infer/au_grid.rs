@@ -91,7 +91,8 @@ pub fn replay(run: &Case) -> Option<State> {
             lengths.push(l);
         }
     }
-    let mut s = State { edges, cell, lengths, level: 0, right: 0, here: 0, between: [(0, 0); 2], quiet: 0, blind: false, looks: 0, hole: false };
+    let mut s =
+        State { edges, cell, lengths, level: 0, right: 0, here: 0, between: [(0, 0); 2], quiet: 0, blind: false, looks: 0, hole: false };
     let line = Line::new(run, &s.cell);
     let mut whole: Vec<i64> = vec![];
     for c in run.cells.iter().filter(|c| c.get("look") == 1) {
