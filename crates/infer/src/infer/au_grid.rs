@@ -139,7 +139,7 @@ pub fn replay(run: &Case) -> Option<State> {
             s.here += 1;
             if hole {
                 // Those without a hole found the AU full, which some cards make it by copying what lies before, and then close for nothing.
-                s.edges.visited.extend(whole.drain(..));
+                s.edges.visited.append(&mut whole);
                 let visited = &s.edges.visited;
                 s.edges.missed.retain(|k| !visited.contains(k));
             }
