@@ -103,13 +103,12 @@ impl Check<'_> {
         }
         let fresh = self.device.now() + self.about(at) <= self.deadline;
         if fresh {
-            self.deadline = self.deadline.max(self.device.now() + AFTER);
             self.write(self.large, vec![at], 4, 1.0)?;
         }
         self.flush();
         let mut bytes = vec![0; SMALL as usize];
         for at in (loose..loose + 16 * SMALL).step_by(SMALL as usize) {
-            if !fresh || self.device.now() >= self.deadline {
+            if !fresh || self.device.now() + self.about(at) > self.deadline {
                 break;
             }
             let number = self.stamp(5);
@@ -136,9 +135,10 @@ impl Check<'_> {
         }
         self.fates(at, self.large, &mut after[0])?;
         self.fates(loose, 16 * SMALL, &mut after[1])?;
+        let loose = after[1].read > 0;
         self.out.reinserted = Some(after);
         self.later(true)?;
-        if !fresh {
+        if !loose {
             self.out.untried = Some("what becomes of the last writes when it is taken out");
         }
         Ok(())

@@ -264,6 +264,10 @@ fn other_places(b: &mut Bench) -> Result<(), DeviceError> {
         slow = slow || mean * (places.len() - i) as f64 > (b.halfway() - b.now()).secs();
         if slow {
             for at in std::mem::take(&mut begun) {
+                // What is lost at once is lost; what is kept counts once a cache has had other things to keep.
+                if !read(b.run, at) && !refused(b, at) {
+                    look(b, seed, at, PLACE, [AT_ONCE, LOST])?;
+                }
                 if look_for(b, seed, at)? {
                     return Ok(());
                 }
