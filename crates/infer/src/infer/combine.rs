@@ -1,6 +1,7 @@
 //! Several experiments may speak to one quantity: their findings become one, and disagreement is told.
 
 use super::confidence::said;
+use super::pipeline::by_name;
 use super::steps::alignments;
 use crate::finding::{CONTRADICTED, Finding, Findings, Quantity, SAID, Unit};
 use crate::units::MIB;
@@ -110,7 +111,7 @@ fn hidden_by_cache(all: &mut [Finding]) {
             Quantity::OpenAusRandom if untold => f.value.is_some() || f.at_least.is_some(),
             Quantity::OpenAusLinear | Quantity::OpenAusRandom => f.value.is_none() && f.at_least.is_some(),
             // Judged past a full cache, it hid nothing.
-            Quantity::Mapping => f.number() == Some(2.0) && !f.from.iter().any(|n| n == "slc-cache"),
+            Quantity::Mapping => f.number() == Some(2.0) && !f.from.iter().filter_map(|n| by_name(n)).any(|a| a.past_cache()),
             _ => false,
         };
         if unlimited {

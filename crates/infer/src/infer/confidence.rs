@@ -3,6 +3,7 @@
 //! Inside, experiments and what they go by keep the scores. What is told at the end is the share of findings with such a score that were
 //! right on the cards of the fit; `examples/fit_confidence.rs` makes the table. What it has no map for is told with its score.
 
+use super::pipeline::by_name;
 use crate::finding::{Finding, Findings, Quantity, SAID};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -38,9 +39,6 @@ pub struct Step {
 /// The maps, by what they are for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Maps(pub BTreeMap<Key, Vec<Step>>);
-
-/// Experiments of which the fit had no findings: a score of theirs is told as it is, though another's of the same quantity has a map.
-const NOT_FITTED: [&str; 4] = ["slc-cache", "map-window", "steady-state", "queue-depth"];
 
 /// Scores are compared as the table writes them.
 const ROUNDED: f64 = 1e-9;
@@ -103,7 +101,7 @@ impl Maps {
         if f.value.is_none() && f.at_least.is_none() {
             return f;
         }
-        if f.from.iter().any(|e| NOT_FITTED.contains(&e.as_str())) {
+        if f.from.iter().filter_map(|e| by_name(e)).any(|a| !a.fitted()) {
             return said(f);
         }
         let (score, named) = (f.confidence, f.value.is_some());

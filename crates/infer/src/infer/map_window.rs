@@ -98,6 +98,10 @@ impl Analysis for MapWindow {
         "map-window"
     }
 
+    fn fitted(&self) -> bool {
+        false
+    }
+
     fn infer(&self, run: &Case) -> Vec<Finding> {
         const Q: Quantity = Quantity::MapWindowRead;
         if run.cells.is_empty() {

@@ -23,6 +23,17 @@ pub trait Analysis: Sync {
         vec![]
     }
 
+    /// Did the fit of the table of confidence see what it says? Where it did not, a score is told as it is, though another's of the
+    /// same quantity has a map.
+    fn fitted(&self) -> bool {
+        true
+    }
+
+    /// Does it look at what lies behind a full write cache? Then no cache hid it.
+    fn past_cache(&self) -> bool {
+        false
+    }
+
     /// Does a complete later run say more than an earlier one, as it knew more? Not where what was written in between spoilt it.
     fn replaces(&self, _later: (&Case, &[Finding]), _earlier: (&Case, &[Finding])) -> bool {
         true

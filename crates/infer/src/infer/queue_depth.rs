@@ -38,6 +38,10 @@ impl Analysis for QueueDepth {
         "queue-depth"
     }
 
+    fn fitted(&self) -> bool {
+        false
+    }
+
     fn infer(&self, run: &Case) -> Vec<Finding> {
         const Q: Quantity = Quantity::QueueGain;
         let all = rates(run);

@@ -79,6 +79,14 @@ impl Analysis for SlcCache {
         "slc-cache"
     }
 
+    fn fitted(&self) -> bool {
+        false
+    }
+
+    fn past_cache(&self) -> bool {
+        true
+    }
+
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let Some(cell) = run.cells.first() else {
             return vec![Finding::undecided(Quantity::SlcCache, "the region is too small to fill a cache")];

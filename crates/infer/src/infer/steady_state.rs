@@ -61,6 +61,10 @@ impl Analysis for SteadyState {
         "steady-state"
     }
 
+    fn fitted(&self) -> bool {
+        false
+    }
+
     fn infer(&self, run: &Case) -> Vec<Finding> {
         const Q: Quantity = Quantity::RandomWriteSteadyIops;
         let Some(cell) = run.cells.first() else { return vec![Finding::undecided(Q, "the region is too small")] };

@@ -34,6 +34,10 @@ impl Experiment for AccessKinds {
         &ABOUT
     }
 
+    fn on_request(&self) -> bool {
+        true
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         if setup.region.end - setup.region.start < 16 * STRETCH {
             return vec![];

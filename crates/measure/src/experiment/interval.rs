@@ -33,6 +33,10 @@ impl Experiment for Interval {
         &ABOUT
     }
 
+    fn on_request(&self) -> bool {
+        true
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let room = (setup.region.end - setup.region.start) / 16;
         let sizes = std::iter::successors(Some(setup.geometry.sector.max(512)), |s| Some(s * 2));

@@ -46,6 +46,10 @@ impl Experiment for MapWindow {
         &ABOUT
     }
 
+    fn on_request(&self) -> bool {
+        true
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         if (setup.region.end - setup.region.start) / PLACE < DISTANCES * 5 {
             return vec![];

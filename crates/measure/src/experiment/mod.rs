@@ -96,6 +96,11 @@ impl Setup<'_> {
 pub trait Experiment: Sync {
     fn about(&self) -> &'static About;
 
+    /// Left out of `probe`: it says how a host had better use a card rather than what is inside, or costs more than all the others.
+    fn on_request(&self) -> bool {
+        false
+    }
+
     /// Names of the experiments whose findings it builds on, in the order in which they run: without those it has nothing to ask.
     fn needs(&self) -> &'static [&'static str] {
         &[]
@@ -141,47 +146,18 @@ pub trait Experiment: Sync {
     }
 }
 
-/// The order of the command line, the documentation, the report and the tests.
-pub const ALL: &[&dyn Experiment] = &[
-    // First: what fails or lies behind a counterfeit's flash would spoil the others.
-    &capacity::Capacity,
-    &read_boundary::ReadBoundary,
-    &write_unit::WriteUnit,
-    &open_au::OpenAu::<false>,
-    &open_au::OpenAu::<true>,
-    &au_grid::AuGrid,
-    &write_boundary::WriteBoundary,
-    &fat_zone::FatZone,
-    &write_cache::WriteCache,
-    &multi_block::MultiBlock,
-    &write_trace::WriteTrace,
-    &scatter::Scatter,
-    &interval::Interval,
-    &access_kinds::AccessKinds,
-    &small_writes::SmallWrites,
-    &slc_cache::SlcCache,
-    &map_window::MapWindow,
-    &steady_state::SteadyState,
-    &queue_depth::QueueDepth,
-];
+macro_rules! experiments {
+    ($($one:expr),+) => {
+        /// All there are, in the order in which `infer` lists them.
+        pub const ALL: &[&dyn Experiment] = &[$(&$one),+];
+    };
+}
 
-/// Experiments that say how a host had better use a card rather than what is inside, or cost more than all the others.
-const ON_REQUEST: [&str; 10] = [
-    "multi-block",
-    "write-trace",
-    "scatter",
-    "interval",
-    "access-kinds",
-    "small-writes",
-    "slc-cache",
-    "map-window",
-    "steady-state",
-    "queue-depth",
-];
+nandscope_infer::every_experiment!(experiments);
 
 /// What `probe` runs: all that says what is inside a card.
 pub fn probing() -> Vec<&'static dyn Experiment> {
-    ALL.iter().copied().filter(|e| !ON_REQUEST.contains(&e.about().name)).collect()
+    ALL.iter().copied().filter(|e| !e.on_request()).collect()
 }
 
 /// An experiment, and before it those whose findings it needs.

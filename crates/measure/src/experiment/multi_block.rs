@@ -76,6 +76,10 @@ impl Experiment for MultiBlock {
         &ABOUT
     }
 
+    fn on_request(&self) -> bool {
+        true
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         // The slowest writes there are find out what can be sent at all, and how long it takes.
         let least = (setup.geometry.sector / SECTOR).max(1);

@@ -33,6 +33,10 @@ impl Experiment for QueueDepth {
         &ABOUT
     }
 
+    fn on_request(&self) -> bool {
+        true
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         if setup.region.end - setup.region.start < READS * 4 * KIB {
             return vec![];

@@ -38,6 +38,10 @@ impl Experiment for Scatter {
         &ABOUT
     }
 
+    fn on_request(&self) -> bool {
+        true
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let sector = setup.geometry.sector;
         let size = setup.region.end - setup.region.start;

@@ -59,6 +59,10 @@ impl Experiment for SlcCache {
         &ABOUT
     }
 
+    fn on_request(&self) -> bool {
+        true
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let room = setup.region.end - setup.region.start;
         let chunk = (256 * KIB).max(setup.geometry.sector);

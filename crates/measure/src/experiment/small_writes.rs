@@ -40,6 +40,10 @@ impl Experiment for SmallWrites {
         &ABOUT
     }
 
+    fn on_request(&self) -> bool {
+        true
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let sector = setup.geometry.sector.max(512);
         let room = (setup.region.end - setup.region.start) / 32;

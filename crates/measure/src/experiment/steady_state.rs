@@ -34,6 +34,10 @@ impl Experiment for SteadyState {
         &ABOUT
     }
 
+    fn on_request(&self) -> bool {
+        true
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let size = (4 * KIB).max(setup.geometry.sector);
         let window = setup.region.end - setup.region.start;

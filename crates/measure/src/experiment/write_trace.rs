@@ -38,6 +38,10 @@ impl Experiment for WriteTrace {
         &ABOUT
     }
 
+    fn on_request(&self) -> bool {
+        true
+    }
+
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let sector = setup.geometry.sector;
         if setup.region.end - setup.region.start < 16 * MIB {
