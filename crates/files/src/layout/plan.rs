@@ -98,6 +98,25 @@ pub struct Step {
     pub why: String,
 }
 
+/// How one partition is best mounted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mount {
+    /// For people: the device and its options.
+    pub command: String,
+    /// `PART1`, `PART2`: as in the commands.
+    pub device: String,
+    /// As /etc/fstab has them.
+    pub options: Vec<String>,
+    pub why: String,
+}
+
+impl Mount {
+    fn new(device: &str, options: &str, why: String) -> Mount {
+        let each = options.split(',').map(str::to_string).collect();
+        Mount { command: format!("{device}: {options}"), device: device.into(), options: each, why }
+    }
+}
+
 /// One partition of a plan, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Planned {
@@ -116,7 +135,7 @@ pub struct Plan {
     /// The same by another program.
     pub instead: Vec<Step>,
     /// Mount options, one partition each.
-    pub mount: Vec<Step>,
+    pub mount: Vec<Mount>,
     pub notes: Vec<String>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::grid::lcm;
 use super::super::zone::Made;
-use super::{Fs, Known, Plan, Planned, Step};
+use super::{Fs, Known, Mount, Plan, Planned, Step};
 use crate::units::{Bytes, GIB, KIB, MIB, SECTOR, three};
 use nandscope_fat::{Convention, FatType, Options, sd_units};
 
@@ -14,14 +14,16 @@ pub(super) fn table(p: &mut Plan, unit: u64, size: u64, path: &str) {
         let (start, len) = (part.start / SECTOR, part.size / SECTOR);
         let fat32 = part.size >= 2 * GIB || (part.fs == Fs::Fat && part.size >= 512 * MIB);
         let (kind, guid, name) = match part.fs {
-            Fs::Fat if fat32 => ("c", "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7", "fat32"),
-            Fs::Fat => ("6", "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7", "fat16"),
-            Fs::Exfat => ("7", "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7", "ntfs"),
-            Fs::Swap => ("82", "0657FD6D-A4AB-43C4-84E5-0933C84B4F4F", "linux-swap"),
-            Fs::Ext4 | Fs::F2fs | Fs::Btrfs => ("83", "0FC63DAF-8483-4772-8E79-3D69D8477DE4", "ext4"),
+            Fs::Fat if fat32 => ("c", "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7", "fat32 "),
+            Fs::Fat => ("6", "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7", "fat16 "),
+            Fs::Exfat => ("7", "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7", "ntfs "),
+            Fs::Swap => ("82", "0657FD6D-A4AB-43C4-84E5-0933C84B4F4F", "linux-swap "),
+            Fs::Ext4 => ("83", "0FC63DAF-8483-4772-8E79-3D69D8477DE4", "ext4 "),
+            // Of the same type; parted has no name for them everywhere, and needs none.
+            Fs::F2fs | Fs::Btrfs => ("83", "0FC63DAF-8483-4772-8E79-3D69D8477DE4", ""),
         };
         script.push_str(&format!("start={start}, size={len}, type={}\\n", if gpt { guid } else { kind }));
-        parted.push_str(&format!(" mkpart {} {name} {start}s {}s", if gpt { "nand" } else { "primary" }, start + len - 1));
+        parted.push_str(&format!(" mkpart {} {name}{start}s {}s", if gpt { "nand" } else { "primary" }, start + len - 1));
     }
     let first = p.parts.first().map_or(0, |x| x.start);
     let why = format!("each partition begins on a boundary of {}, the first at {}", Bytes(unit), Bytes(first));
@@ -59,7 +61,7 @@ pub(super) fn make(p: &mut Plan, k: &Known, part: &Planned, name: &str, logger: 
                 let why = format!("mkfs.exfat knows powers of two only, and the boundary is {}", Bytes(k.unit));
                 p.steps.push(Step { command, why });
             }
-            p.mount.push(Step { command: format!("{name}: noatime"), why: "reading a file should not write to it".into() });
+            p.mount.push(Mount::new(name, "noatime", "reading a file should not write to it".into()));
         }
         Fs::Ext4 => ext4(p, k, name),
         Fs::F2fs => f2fs(p, k, part, name),
@@ -95,7 +97,7 @@ pub(super) fn fat(p: &mut Plan, o: &Options, unit: u64, name: &str, zone: Option
         p.steps.push(Step { command: align, why: "mkfs.fat has too few reserved sectors for this boundary".into() });
     }
     let why = "reading a file should not write to it; changes reach the card soon after they are made";
-    p.mount.push(Step { command: format!("{name}: noatime,flush"), why: why.into() });
+    p.mount.push(Mount::new(name, "noatime,flush", why.into()));
     Ok(())
 }
 
@@ -123,7 +125,7 @@ pub(super) fn ext4(p: &mut Plan, k: &Known, name: &str) {
         }
         _ => ("noatime", "reading a file should not write to it".to_string()),
     };
-    p.mount.push(Step { command: format!("{name}: {options}"), why });
+    p.mount.push(Mount::new(name, options, why));
     if few {
         p.notes.push("commit=60 means that up to a minute of work is lost when the power goes".into());
     }
@@ -157,7 +159,7 @@ pub(super) fn f2fs(p: &mut Plan, k: &Known, part: &Planned, name: &str) {
         Some(n) => ("noatime", format!("writes to 6 logs are interleaved, and this card keeps {n} open")),
         None => ("noatime", "reading a file should not write to it".into()),
     };
-    p.mount.push(Step { command: format!("{name}: {option}"), why });
+    p.mount.push(Mount::new(name, option, why));
 }
 
 pub(super) fn btrfs(p: &mut Plan, k: &Known, part: &Planned, name: &str) {
@@ -181,7 +183,7 @@ pub(super) fn btrfs(p: &mut Plan, k: &Known, part: &Planned, name: &str) {
     }
     p.steps.push(Step { command: format!("{command} {name}"), why: why.join("; ") });
     let why = "new data goes to free stretches instead of the gaps between old data; fewer commits, fewer trees written";
-    p.mount.push(Step { command: format!("{name}: noatime,ssd_spread,commit=120"), why: why.into() });
+    p.mount.push(Mount::new(name, "noatime,ssd_spread,commit=120", why.into()));
     p.notes.push(
         "btrfs places its chunks itself, at multiples of 1 MiB from the start of the partition: their alignment cannot be chosen".into(),
     );
