@@ -1,6 +1,6 @@
 //! `nandscope ab`: one thing changed, everything else alike; says whether it makes a difference, and how large a one.
 
-use super::args::{Measuring, Output, Part, Writing};
+use super::args::{Measuring, Output, Part, Undoing, Writing};
 use super::back::Back;
 use super::progress::Progress;
 use super::stop;
@@ -74,9 +74,8 @@ pub struct AbArgs {
     /// What the card went through before, for the report: fresh, erased, filled, aged
     #[arg(long, value_name = "STATE")]
     state: Option<CardState>,
-    /// Leave what was written instead of putting the old content back
-    #[arg(long)]
-    no_undo: bool,
+    #[command(flatten)]
+    undoing: Undoing,
     #[command(flatten)]
     out: Output,
     /// No progress and no plan
@@ -120,7 +119,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         (Some(d), _) => Some(Queue::of(Path::new("/sys"), d)),
         (None, Some(k)) => bail!("{k} is a setting of the kernel's queue: it needs a block device, and {} is none", a.target),
     };
-    let undo = writes && !simulated && !a.no_undo;
+    let undo = a.undoing.kept(writes, simulated);
     let stop_flag: &AtomicBool = &stop;
     let mut plan = Plan {
         settings,

@@ -40,6 +40,38 @@ pub struct Writing {
     pub dry: Dry,
 }
 
+/// Permission to write, for commands that write a simulated card unasked.
+#[derive(Args, Debug)]
+pub struct Allowed {
+    #[command(flatten)]
+    pub writing: Writing,
+    /// Never write (the default on a device; a simulated card is written unless this is given)
+    #[arg(long, conflicts_with = "write")]
+    pub read_only: bool,
+}
+
+impl Allowed {
+    /// May this kind of target be written?
+    pub fn write(&self, simulated: bool) -> bool {
+        self.writing.write || (simulated && !self.read_only)
+    }
+}
+
+/// What becomes of what was overwritten.
+#[derive(Args, Debug)]
+pub struct Undoing {
+    /// Leave what was written instead of putting the old content back
+    #[arg(long)]
+    pub no_undo: bool,
+}
+
+impl Undoing {
+    /// Is it kept, to be put back? Nothing is lost on a simulated card.
+    pub fn kept(&self, write: bool, simulated: bool) -> bool {
+        write && !simulated && !self.no_undo
+    }
+}
+
 /// Only the plan.
 #[derive(Args, Debug)]
 pub struct Dry {
@@ -57,13 +89,19 @@ impl Dry {
         }
         std::process::ExitCode::SUCCESS
     }
+
+    /// The same where a filesystem of the system is named, and no device.
+    pub fn nothing() -> std::process::ExitCode {
+        say!("nothing was written; without --dry-run it is");
+        std::process::ExitCode::SUCCESS
+    }
 }
 
 /// A result as JSON, for commands that print something else without it.
 #[derive(Args, Debug)]
 pub struct Json {
     /// Write the result as JSON to a file, or to standard output instead of the text
-    #[arg(long = "json", value_name = "F", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
+    #[arg(long = "json", value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     to: Option<PathBuf>,
 }
 

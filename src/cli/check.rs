@@ -1,6 +1,6 @@
 //! `nandscope check`: one screen that says whether a card is genuine, stores what it is told, is healthy, and is fast enough.
 
-use super::args::{self, Measuring, Writing};
+use super::args::{self, Allowed, Measuring};
 use super::back::Back;
 use super::colour;
 use super::progress::Progress;
@@ -37,10 +37,7 @@ pub struct CheckArgs {
     #[arg(value_parser = super::target)]
     target: String,
     #[command(flatten)]
-    writing: Writing,
-    /// Never write (the default on a device; a simulated card is written unless this is given)
-    #[arg(long, conflicts_with = "write")]
-    read_only: bool,
+    allowed: Allowed,
     #[command(flatten)]
     measuring: Measuring,
     /// At most 30 s
@@ -100,7 +97,7 @@ struct Output<'a> {
 /// Runs the subcommand.
 pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let simulated = device::is_simulated(&a.target)?;
-    let write = a.writing.write || (simulated && !a.read_only);
+    let write = a.allowed.write(simulated);
     anyhow::ensure!(write || !(a.reinsert || a.cache.is_some()), "--reinsert and --cache look at what was written: add --write");
     anyhow::ensure!(!a.reinsert || can_go(&a.target), "{} cannot be taken out; leave --reinsert away", a.target);
     let target = if simulated { device::with_content(&a.target) } else { a.target.clone() };
@@ -113,9 +110,9 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let undo = write && !simulated;
     let window = a.cache.map_or(measure::WINDOW, |c| measure::displacing(c.0));
     let region = if write && !simulated { after_tables(disk.as_ref(), &whole) } else { whole.clone() };
-    let dry = a.writing.dry.dry_run;
+    let dry = a.allowed.writing.dry.dry_run;
     let mut guard = if write && !dry {
-        let consent = a.writing.named.check(opened.id())?;
+        let consent = a.allowed.writing.named.check(opened.id())?;
         let limits = Limits { region: Some(region.clone()), budget: GIB + window, undo: undo.then(undo::default_dir) };
         opened.writable(&consent, &limits)?
     } else {
@@ -126,7 +123,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         say_plan(&a.target, write, undo, time, window);
     }
     if dry {
-        return Ok(a.writing.dry.done(&id));
+        return Ok(a.allowed.writing.dry.done(&id));
     }
     let declared = facts.disk.as_deref().filter(|_| facts.kind != TargetKind::Partition);
     let mut declared: Option<Declared> = declared.and_then(|d| live::declared(Path::new("/sys"), d).ok());

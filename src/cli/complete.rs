@@ -66,6 +66,7 @@ const ENDS: &str = ".SH \"EXIT STATUS\"
 .TP\n6\nthe card is a counterfeit
 .TP\n7\nfailing, or not storing what it is told
 .TP\n8\nslower than its class
+.TP\n101\na defect of nandscope: the error says where
 .SH ENVIRONMENT
 .TP\nNO_COLOR\nno colour where it is set and not empty; there is none where the output is no terminal, either
 .TP\nCOLUMNS\nwidth of the output

@@ -2,7 +2,7 @@
 //! simulated card.
 
 use super::args::Named;
-use crate::device::{self, CardState, Device, DeviceError, Guard, Limits, OpenOptions};
+use crate::device::{self, CardState, Device, DeviceError, Guard, Limits, OpenOptions, TargetId};
 use crate::host::facts::HostFacts;
 use crate::host::partitions;
 use crate::host::safety::system_mount;
@@ -98,6 +98,7 @@ pub struct Medium {
     /// A FAT volume is there.
     pub formatted: bool,
     pub simulated: bool,
+    pub id: TargetId,
     /// What its flash went through before.
     pub state: CardState,
     /// What is known of the machine and the way to the target.
@@ -138,6 +139,7 @@ impl Target {
         // When data must be on the medium is for the filesystem to say.
         let opened = device::open(&name, &OpenOptions { flush_writes: Some(false), ..OpenOptions::default() })?;
         let (size, state, facts) = (opened.geometry().size, opened.state(), Box::new(opened.facts().clone()));
+        let id = opened.id().clone();
         let mut guard = match budget {
             None => opened.read_only(),
             Some(budget) => {
@@ -151,6 +153,7 @@ impl Target {
             range: found.clone().unwrap_or(0..size),
             formatted: found.is_some(),
             simulated,
+            id,
             state,
             facts,
         }))
@@ -166,7 +169,9 @@ impl Target {
 }
 
 impl Medium {
-    fn must_be_formatted(&self, name: &str) -> anyhow::Result<()> {
+    /// # Errors
+    /// There is no FAT volume, with what to do.
+    pub fn must_be_formatted(&self, name: &str) -> anyhow::Result<()> {
         if !self.formatted {
             let kind = if self.simulated { "a simulated card is blank each time; use `nandscope frag`" } else { "format it first" };
             bail!("{name} holds no FAT volume; {kind}");

@@ -1,6 +1,6 @@
 //! `nandscope flashbench`: flashbench's command line and lines, measured anew.
 
-use super::args::{Chance, Named};
+use super::args::{Chance, Dry, Named, Undoing};
 use super::back::Back;
 use super::progress::Progress;
 use super::stop;
@@ -111,9 +111,10 @@ pub struct FlashbenchArgs {
     /// flashbench's lines only: none that begin with '#'
     #[arg(long, help_heading = "Beyond flashbench")]
     plain: bool,
-    /// Leave what was written instead of putting the old content back
-    #[arg(long, help_heading = "Beyond flashbench")]
-    no_undo: bool,
+    #[command(flatten, next_help_heading = "Beyond flashbench")]
+    undoing: Undoing,
+    #[command(flatten, next_help_heading = "Beyond flashbench")]
+    dry: Dry,
     /// No plan and no progress
     #[arg(short, long, help_heading = "Beyond flashbench")]
     quiet: bool,
@@ -209,7 +210,15 @@ fn go(a: &FlashbenchArgs) -> anyhow::Result<bool> {
     let head = headline(a, &opened);
     let simulated = opened.facts().kind == TargetKind::Simulated;
     let changed = merged(costs.iter().flat_map(|c| c.changed.iter().copied()).collect());
-    let undo = !changed.is_empty() && !simulated && !a.no_undo;
+    let undo = a.undoing.kept(!changed.is_empty(), simulated);
+    if a.dry.dry_run {
+        if let Some(first) = changed.first() {
+            start_is_free(a, &mut opened, first.0)?;
+        }
+        plan(&a.target, &costs, &changed, undo, simulated);
+        a.dry.done(opened.id());
+        return Ok(true);
+    }
     let mut guard = if let (Some(first), Some(last)) = (changed.first(), changed.last()) {
         start_is_free(a, &mut opened, first.0)?;
         let consent = a.named.check(opened.id())?;

@@ -1,7 +1,6 @@
 //! `nandscope frag`: does fragmentation matter on this card? Brings a volume into its states, measures each, answers.
-//! `nandscope map` looks only, `nandscope defrag` only mends.
 
-use super::args::Output;
+use super::args::{Dry, Output};
 use super::files::{Medium, Place, PlanArgs, Target, cut_off, volume_error};
 use super::progress::Progress;
 use super::stop;
@@ -11,10 +10,9 @@ use crate::host::sysfs::Sys;
 use crate::lab::answer::{self, Profile};
 use crate::lab::bench::{self, Workload};
 use crate::lab::experiment::{self, Lab, Settings, Setup, State, map_grid};
-use crate::lab::fragment::{self, Map};
 use crate::lab::mounted::{self as lab_mounted, Blank};
 use crate::lab::offload::Card;
-use crate::lab::{age, class, defragment};
+use crate::lab::{age, class};
 use crate::report::{frag as report, html, maps};
 use crate::units::{Bytes, MIB, Nanos};
 use crate::volume::{Cache, Directory, Host, Label, Volume};
@@ -85,6 +83,8 @@ pub struct FragArgs {
     gnuplot: Option<PathBuf>,
     #[command(flatten)]
     plan: PlanArgs,
+    #[command(flatten)]
+    dry: Dry,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -187,7 +187,7 @@ pub fn run(a: FragArgs) -> anyhow::Result<ExitCode> {
         au: MIB,
         plan,
     };
-    match a.target.open(Some(u64::MAX))? {
+    match a.target.open(Some(u64::MAX).filter(|_| !a.dry.dry_run))? {
         Place::Directory(d) => mounted(&a, settings, d, &profiles),
         Place::Medium(m) => in_process(&a, settings, m, &profiles),
     }
@@ -210,12 +210,15 @@ fn in_process(a: &FragArgs, mut settings: Settings, mut m: Medium, profiles: &[P
     }
     let size = m.range.end - m.range.start;
     settings.au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), m.device.geometry().size);
-    if !a.target.quiet {
+    if !a.target.quiet || a.dry.dry_run {
         eprintln!("{}: {}", a.target.target, experiment::plan_text(&settings, size));
         if !m.simulated {
             let place = format!("bytes {} to {}", m.range.start, m.range.end);
             eprintln!("{} in {place}", if keeps { "will write test files and remove them, only" } else { "will DESTROY what is on it" });
         }
+    }
+    if a.dry.dry_run {
+        return Ok(a.dry.done(&m.id));
     }
     let stop = stop::on_signals(stop::Second::Ends)?;
     let mut line = Progress::phases(a.target.quiet);
@@ -261,18 +264,22 @@ fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[P
         settings.states = vec![State::AsIs, State::Fragmented, State::Defragmented];
         settings.states.extend(a.target.named.consent.is_some().then_some(State::Blank));
     }
-    let blank = match settings.states.contains(&State::Blank) {
+    let format = settings.states.contains(&State::Blank);
+    let blank = match format && !a.dry.dry_run {
         true => Some(allowed(&d, &a.target, a.spare.as_ref())?),
         false => None,
     };
     let space = d.space().map_err(volume_error)?;
     settings.au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), space.size);
-    if !a.target.quiet {
+    if !a.target.quiet || a.dry.dry_run {
         eprintln!("{}: {}", a.target.target, experiment::plan_text(&settings, space.size));
         eprintln!("will write files below {} and {} in it, and remove them", age::DIRECTORY, bench::DIRECTORY);
-        if blank.is_some() {
+        if format {
             eprintln!("will copy its files off, FORMAT it, and copy them back");
         }
+    }
+    if a.dry.dry_run {
+        return Ok(Dry::nothing());
     }
     let stop = stop::on_signals(stop::Second::Ends)?;
     let mut line = Progress::phases(a.target.quiet);
@@ -286,7 +293,7 @@ fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[P
 }
 
 /// Whether a mounted card may be formatted.
-fn allowed(d: &Directory, target: &Target, spare: Option<&PathBuf>) -> anyhow::Result<Blank> {
+pub fn allowed(d: &Directory, target: &Target, spare: Option<&PathBuf>) -> anyhow::Result<Blank> {
     let card = Card::new(d, target.named.consent.as_deref()).map_err(volume_error)?;
     Ok(Blank { card, spare: spare.cloned() })
 }
@@ -363,153 +370,4 @@ fn finish(a: &FragArgs, lab: &Lab, profiles: &[Profile], written: u64, size: u64
         }
     }
     Ok(())
-}
-
-#[derive(Args)]
-pub struct MapArgs {
-    #[command(flatten)]
-    target: Target,
-    /// Bytes of an AU [default: by capacity]
-    #[arg(long, value_name = "SIZE")]
-    au: Option<Bytes>,
-    /// Write the map as one HTML page, too
-    #[arg(long, value_name = "F")]
-    html: Option<PathBuf>,
-    /// Write the map as an SVG file, too
-    #[arg(long, value_name = "F")]
-    svg: Option<PathBuf>,
-}
-
-/// Looks at a volume, writes nothing to it.
-pub fn map(a: MapArgs) -> anyhow::Result<ExitCode> {
-    let (what, state, map) = match a.target.open(None)? {
-        Place::Directory(mut d) => {
-            let space = d.space().map_err(volume_error)?;
-            let au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), space.size);
-            let (state, map) = fragment::of_files(&mut d, au).map_err(volume_error)?;
-            (format!("{}, {} ({}): files below this directory", a.target.target, d.filesystem(), d.label()), state, map)
-        }
-        Place::Medium(m) => {
-            let tree = m.tree(&a.target.target)?;
-            let au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), m.device.geometry().size);
-            let mut what = format!("{}, {}, clusters of {}", a.target.target, tree.volume.kind, Bytes(tree.volume.cluster));
-            if tree.lost > 0 || tree.copies_differ {
-                let differ = if tree.copies_differ { ", the copies of the table differ" } else { "" };
-                what += &format!("\nnote: {} clusters belong to nothing{differ}; fsck mends that", tree.lost);
-            }
-            (what, fragment::of_tree(&tree), Map::of_tree(&tree, m.range.start % au, au))
-        }
-    };
-    let save = |path: &PathBuf, text: String| super::write_text(path, &text);
-    if let Some(path) = &a.html {
-        save(path, html::map_page(&a.target.target, &what, &state, &map))?;
-    }
-    if let Some(path) = &a.svg {
-        save(path, maps::svg(&map))?;
-    }
-    say!("{what}\n{}", report::fragmentation(&state));
-    put!("{}", report::map(&map, super::width().min(100) - 4));
-    Ok(ExitCode::SUCCESS)
-}
-
-#[derive(Args)]
-pub struct DefragArgs {
-    #[command(flatten)]
-    target: Target,
-    /// Directory on another disk for the files of a mounted card while it is formatted
-    #[arg(long, value_name = "DIR")]
-    spare: Option<PathBuf>,
-}
-
-/// Defragments a FAT volume in-process, where a cut at any moment loses no file; or a mounted filesystem.
-pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
-    let m = match a.target.open(Some(u64::MAX))? {
-        Place::Medium(m) => m,
-        Place::Directory(d) => return defrag_mounted(&a, d),
-    };
-    drop(m.mount(&a.target.target)?);
-    let stop = stop::on_signals(stop::Second::Ends)?;
-    let mut line = Progress::phases(a.target.quiet);
-    let mut device = m.device.clone();
-    let done = defragment::defragment(&mut device, m.range.start, &stop, &mut |x| line.phase("defragmenting", x));
-    line.end();
-    let d = done.map_err(|e| cut_off(e, "every file is whole; run fsck.fat -a on the volume, then this command again"))?;
-    say!(
-        "{} files; in more than one piece: {} before, {} after; {} moved",
-        d.files,
-        d.fragmented_before,
-        d.fragmented_after,
-        Bytes(d.bytes_moved)
-    );
-    if d.directories_before > 0 {
-        say!("directories in more than one piece: {} before, {} after", d.directories_before, d.directories_after);
-    }
-    if d.stopped {
-        say!("stopped; the volume is whole, and the same command goes on");
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn defrag_mounted(a: &DefragArgs, mut d: Directory) -> anyhow::Result<ExitCode> {
-    let space = d.space().map_err(volume_error)?;
-    let au = map_grid(None, space.size);
-    let before = fragment::of_files(&mut d, au).map_err(volume_error)?.0;
-    let blank = if d.filesystem() == "ext4" { None } else { Some(allowed(&d, &a.target, a.spare.as_ref())?) };
-    let mut line = Progress::phases(a.target.quiet);
-    let done = lab_mounted::defragment(&mut d, blank.as_ref(), &mut |what, x| line.phase(what, x));
-    line.end();
-    say!("{}", done.map_err(volume_error)?);
-    let after = fragment::of_files(&mut d, au).map_err(volume_error)?.0;
-    say!("before: {}", report::fragmentation(&before));
-    say!("after:  {}", report::fragmentation(&after));
-    Ok(ExitCode::SUCCESS)
-}
-
-#[derive(Args)]
-pub struct AgeArgs {
-    #[command(flatten)]
-    target: Target,
-    #[command(flatten)]
-    plan: PlanArgs,
-    /// Remove everything an ageing made, instead
-    #[arg(long, conflicts_with = "verify")]
-    remove: bool,
-    /// Read all its files back and compare them, instead
-    #[arg(long)]
-    verify: bool,
-}
-
-/// Ages a volume with files.
-pub fn age(a: AgeArgs) -> anyhow::Result<ExitCode> {
-    let plan = a.plan.plan()?;
-    let place = a.target.open(if a.verify { None } else { Some(u64::MAX) })?;
-    let mut v = a.target.volume(place)?;
-    if a.remove {
-        say!("{} files removed", age::remove(&mut *v).map_err(volume_error)?);
-        return Ok(ExitCode::SUCCESS);
-    }
-    if a.verify {
-        let Some(state) = age::state(&mut *v).map_err(volume_error)? else { bail!("{} holds no ageing", a.target.target) };
-        say!("{} files are as they were written", age::verify(&mut *v, &state).map_err(volume_error)?);
-        return Ok(ExitCode::SUCCESS);
-    }
-    let stop = stop::on_signals(stop::Second::Ends)?;
-    let mut line = Progress::phases(a.target.quiet);
-    let done = age::age(&mut *v, &plan, &stop, &mut |p| {
-        line.phase(&format!("ageing, pass {} of {}", p.passes + 1, p.of), f64::from(p.passes) / f64::from(p.of.max(1)));
-    });
-    line.end();
-    let aged = done.map_err(|e| cut_off(e, "run fsck on the volume, then this command again: it goes on where it was"))?;
-    say!(
-        "{} of {} passes; {} files made, {} removed, {} MB written",
-        aged.state.passes,
-        plan.passes,
-        aged.files_made,
-        aged.files_removed,
-        aged.bytes_written / 1_000_000
-    );
-    if aged.stopped {
-        say!("stopped; the same command goes on, --remove removes what was made");
-    }
-    Ok(ExitCode::SUCCESS)
 }

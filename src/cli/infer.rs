@@ -13,6 +13,7 @@ use crate::report::any::Saved;
 use crate::report::inferred::{Card as Found, Inferred};
 use crate::report::terminal::{Dress, table_text, text};
 use crate::samples::firmware::Log;
+use crate::samples::import::foreign::PROGRAMS;
 use crate::samples::import::{self, Card, File, ImportError, Text, foreign::Benchmark};
 use crate::units::Bytes;
 use anyhow::{Context, bail};
@@ -24,10 +25,10 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct InferArgs {
-    /// A report that --json wrote, or pasted logs: flashbench, SdFat bench, busy traces, lines of firmware/, sysfs or register dumps; fio (JSON,
-    /// text, latency logs), f3, iozone, uFLIP, h2testw, CrystalDiskMark, agnostics, PiBenchmarks, mfst, sdmon, uSD-FS;
-    /// '-' reads standard input
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required = true, value_name = "FILE", help = format!(
+        "A report that --json wrote, or pasted logs: flashbench, SdFat bench, busy traces, lines of firmware/, sysfs or register dumps; {PROGRAMS}; \
+         '-' reads standard input"
+    ))]
     files: Vec<PathBuf>,
     #[command(flatten)]
     out: Output,

@@ -1,6 +1,6 @@
 //! `nandscope layout`: where things lie on a card, and where they should.
 
-use super::args::{Chance, Json, Named, Output};
+use super::args::{Chance, Dry, Json, Named, Output};
 use super::progress::Progress;
 use super::stop;
 use super::{FAULTY, UNDECIDED, evidence};
@@ -95,6 +95,8 @@ struct ProveArgs {
     report: Option<PathBuf>,
     #[command(flatten)]
     named: Named,
+    #[command(flatten)]
+    dry: Dry,
     /// Bytes of the file that is copied
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     file: Bytes,
@@ -310,12 +312,15 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
         return Err(anyhow!("this may write {}, and --writes allows {}; take fewer --rounds or allow more", about(budget), a.writes));
     }
     let (id, state) = (opened.id().clone(), opened.state());
-    let consent = a.named.check(opened.id())?;
     let undo = !simulated && !a.no_undo;
-    if !a.quiet {
+    if !a.quiet || a.dry.dry_run {
         let after = if undo { "the old content is put back at the end" } else { "what is on it is lost" };
         eprintln!("{}: {} layouts, {} rounds, at most {} written; {after}", a.target, all.len(), a.rounds, about(budget));
     }
+    if a.dry.dry_run {
+        return Ok(a.dry.done(&id));
+    }
+    let consent = a.named.check(&id)?;
     let guard = opened.writable(&consent, &Limits { region: None, budget, undo: undo.then(device::undo::default_dir) })?;
     let shared = Shared::new(guard);
     // What was written is put back, whatever ends it.

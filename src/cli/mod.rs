@@ -23,6 +23,7 @@ mod check;
 mod compare;
 mod complete;
 mod config;
+mod defect;
 mod erase;
 mod evidence;
 mod files;
@@ -37,6 +38,7 @@ mod layout;
 mod life;
 mod list;
 mod partitions;
+mod pieces;
 mod probe;
 mod progress;
 mod quirk;
@@ -180,11 +182,11 @@ enum Command {
     /// Measure whether fragmentation matters on a card: fragmented, defragmented, blank
     Frag(frag::FragArgs),
     /// Age a volume: passes of making and removing files
-    Age(frag::AgeArgs),
+    Age(pieces::AgeArgs),
     /// Show how fragmented a volume is, and a map of it
-    Map(frag::MapArgs),
+    Map(pieces::MapArgs),
     /// Defragment a FAT volume
-    Defrag(frag::DefragArgs),
+    Defrag(pieces::DefragArgs),
     /// Run a trace or a pattern of requests through a simulated card
     Sim(sim::SimArgs),
     /// Fit a card model to reports: what it explains, what it predicts
@@ -220,6 +222,7 @@ fn put(text: std::fmt::Arguments<'_>) {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    defect::ends_the_program();
     answer(words())
 }
 
@@ -262,9 +265,9 @@ fn answer(words: Vec<std::ffi::OsString>) -> ExitCode {
         Command::Format(a) => format::run(a),
         Command::Erase(a) => erase::run(a),
         Command::Frag(a) => frag::run(a),
-        Command::Age(a) => frag::age(a),
-        Command::Map(a) => frag::map(a),
-        Command::Defrag(a) => frag::defrag(a),
+        Command::Age(a) => pieces::age(a),
+        Command::Map(a) => pieces::map(a),
+        Command::Defrag(a) => pieces::defrag(a),
         Command::Sim(a) => sim::run(a),
         Command::Twin(a) => twin::run(a),
         Command::Sweep(a) => sweep::run(a),

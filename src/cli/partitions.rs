@@ -3,7 +3,7 @@
 //! All accesses go through the whole disk, so that a partition's offset counts. Partitions that are shorter than what a test
 //! needs say so instead of an answer that belongs to their neighbours.
 
-use super::args::{Measuring, Output, Writing};
+use super::args::{Measuring, Output, Undoing, Writing};
 use super::back::Back;
 use super::infer::verdict;
 use super::probe::parse_region;
@@ -45,9 +45,8 @@ pub struct PartitionsArgs {
     /// What the card went through before, for the report: fresh, erased, filled, aged
     #[arg(long, value_name = "STATE")]
     state: Option<CardState>,
-    /// Leave what was written instead of putting the old content back
-    #[arg(long)]
-    no_undo: bool,
+    #[command(flatten)]
+    undoing: Undoing,
     #[command(flatten)]
     out: Output,
     /// No progress and no plan
@@ -84,7 +83,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
     let write = a.writing.write || simulated;
     let dry = a.writing.dry.dry_run;
     let consent = if write && !dry { Some(a.writing.named.check(&id)?) } else { None };
-    let undo = write && !simulated && !a.no_undo;
+    let undo = a.undoing.kept(write, simulated);
     if !a.quiet || dry {
         eprintln!("{}: {} partition{}", a.target, ranges.len(), if ranges.len() == 1 { "" } else { "s" });
         match write {

@@ -1,7 +1,7 @@
 //! `nandscope probe` and `nandscope run`: says what will be touched, measures, says what was found and what was written.
 
 use super::UNDECIDED;
-use super::args::{Measuring, Output, Part, Samples, Writing};
+use super::args::{Allowed, Measuring, Output, Part, Samples, Undoing};
 use super::back::Back;
 use super::erase::{HowArg, erase_all};
 use super::infer::{Print, judged, output};
@@ -54,10 +54,7 @@ struct Common {
     #[arg(value_parser = super::target)]
     target: Option<String>,
     #[command(flatten)]
-    writing: Writing,
-    /// Never write (the default on a device; a simulated card is written unless this is given)
-    #[arg(long, conflicts_with = "write")]
-    read_only: bool,
+    allowed: Allowed,
     #[command(flatten)]
     measuring: Measuring,
     /// Most bytes to write [default: 1GiB on a device, 8GiB on a simulated card]
@@ -71,9 +68,8 @@ struct Common {
     /// What the card went through before, for the report: fresh, erased, filled, aged
     #[arg(long, value_name = "STATE", conflicts_with = "prepare")]
     state: Option<CardState>,
-    /// Leave what was written instead of putting the old content back
-    #[arg(long)]
-    no_undo: bool,
+    #[command(flatten)]
+    undoing: Undoing,
     #[command(flatten)]
     out: Output,
     /// Which samples the report holds
@@ -172,7 +168,7 @@ fn measure(
 ) -> anyhow::Result<ExitCode> {
     let target = a.target.clone().unwrap_or_default();
     let simulated = device::is_simulated(&target)?;
-    let write = a.writing.write || (simulated && !a.read_only);
+    let write = a.allowed.write(simulated);
     if !write {
         if let Some(only) = asked.filter(|e| e.about().writes) {
             return Err(DeviceError::Refused(format!("{} writes; allow it with --write", only.about().name)).into());
@@ -182,7 +178,7 @@ fn measure(
     let stop = stop::on_signals(stop::Second::Ends)?;
     let writes = a.writes.unwrap_or(Bytes(if simulated { 8 * GIB } else { GIB }));
     let region_asked = a.part.asked();
-    let undo = write && !simulated && !a.no_undo;
+    let undo = a.undoing.kept(write, simulated);
     let mut opened = device::open(&target, &OpenOptions::default())?;
     let facts = opened.facts().clone();
     let (geometry, state) = (opened.geometry().clone(), opened.state());
@@ -200,9 +196,9 @@ fn measure(
     if write && writes.0 < LEAST {
         bail!("--writes {writes} is too little for any experiment; allow {} or more, or give --read-only", Bytes(LEAST));
     }
-    let dry = a.writing.dry.dry_run;
+    let dry = a.allowed.writing.dry.dry_run;
     let mut guard = if write && !dry {
-        let consent = a.writing.named.check(opened.id())?;
+        let consent = a.allowed.writing.named.check(opened.id())?;
         let limits = Limits {
             region: Some(region.clone()),
             budget: writes.0 + prepare.as_ref().map_or(0, |o| o.writes(geometry.offset)),
@@ -245,7 +241,7 @@ fn measure(
         );
     }
     if dry {
-        return Ok(a.writing.dry.done(&id));
+        return Ok(a.allowed.writing.dry.done(&id));
     }
     // A serial number is not for sharing; the target keeps it for its own undo.
     let declared = facts.disk.as_deref().and_then(|d| live::declared(Path::new("/sys"), d).ok()).map(Declared::without_serial);

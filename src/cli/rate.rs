@@ -1,6 +1,6 @@
 //! `nandscope rate`: does a card keep what its class promises, is it enough for a purpose.
 
-use super::args::{Chance, Output, Part, Writing};
+use super::args::{Allowed, Chance, Output, Part, Undoing};
 use super::back::Back;
 use super::progress::Progress;
 use super::{BELOW_CLASS, UNDECIDED, rate_text, stop};
@@ -75,18 +75,14 @@ pub struct RateArgs {
     #[command(flatten)]
     chance: Chance,
     #[command(flatten)]
-    writing: Writing,
-    /// Never write (the default on a device; a simulated card is written unless this is given)
-    #[arg(long, conflicts_with = "write")]
-    read_only: bool,
+    allowed: Allowed,
     #[command(flatten)]
     part: Part,
     /// Most bytes to write [default: 4GiB; with --conditions spec what the procedure needs]
     #[arg(long, value_name = "SIZE")]
     writes: Option<Bytes>,
-    /// Leave what was written instead of putting the old content back
-    #[arg(long)]
-    no_undo: bool,
+    #[command(flatten)]
+    undoing: Undoing,
     #[command(flatten)]
     out: Output,
     /// No progress and no plan
@@ -137,7 +133,7 @@ fn tables(capacity: u64, sector: u64, region: &Range<u64>) -> (Tables, bool) {
 
 pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
     let simulated = device::is_simulated(&a.target)?;
-    let write = a.writing.write || (simulated && !a.read_only);
+    let write = a.allowed.write(simulated);
     let whole = a.conditions == Conditions::Spec;
     let mut opened = device::open(&a.target, &OpenOptions::default())?;
     let (facts, geometry) = (opened.facts().clone(), opened.geometry().clone());
@@ -154,7 +150,7 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
         () if !of_card.is_empty() => of_card,
         () => usual(),
     };
-    let undo = write && !simulated && !a.no_undo;
+    let undo = a.undoing.kept(write, simulated);
     let seconds = if whole { f64::MAX / 1e12 } else { QUICK_S };
     let time = a.time.unwrap_or(Nanos::from_secs_f64(seconds.min(1e9)));
     let recording = a.purpose.as_ref().and_then(|p| Plan::of(p, HOUR_S));
@@ -181,10 +177,10 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
     let most = if whole || simulated { measure::most_written(&task) } else { QUICK_WRITES };
     let budget = a.writes.map_or(most, |w| w.0);
     let signatures = if write && !simulated { opened.signatures()? } else { vec![] };
-    let dry = a.writing.dry.dry_run;
+    let dry = a.allowed.writing.dry.dry_run;
     let id = opened.id().clone();
     let mut guard = if write && !dry {
-        let consent = a.writing.named.check(&id)?;
+        let consent = a.allowed.writing.named.check(&id)?;
         opened.writable(&consent, &Limits { region: Some(region.clone()), budget, undo: undo.then(undo::default_dir) })?
     } else {
         opened.read_only()
@@ -194,7 +190,7 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
         signatures.iter().for_each(|s| eprintln!("the target holds: {s}"));
     }
     if dry {
-        return Ok(a.writing.dry.done(&id));
+        return Ok(a.allowed.writing.dry.done(&id));
     }
     let (_realtime, began) = ((!simulated).then(device::realtime), guard.now());
     let measuring = if whole { 1.0 } else { MEASURING[usize::from(!undo)] };

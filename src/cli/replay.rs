@@ -1,6 +1,6 @@
 //! `nandscope replay TRACE TARGET`: the requests of a trace on a real or simulated target, each timed.
 
-use super::args::{Part, Writing};
+use super::args::{Part, Undoing, Writing};
 use super::back::Back;
 use super::progress::Progress;
 use super::stop;
@@ -53,9 +53,8 @@ pub struct ReplayArgs {
     /// Most bytes to write [default: 1GiB on a device, 8GiB on a simulated card]
     #[arg(long, value_name = "SIZE")]
     writes: Option<Bytes>,
-    /// Leave what was written instead of putting the old content back
-    #[arg(long)]
-    no_undo: bool,
+    #[command(flatten)]
+    undoing: Undoing,
     /// Seed of the bytes that are written
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -150,7 +149,7 @@ pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
         );
         return Err(DeviceError::Refused(why).into());
     }
-    let undo = writing && !simulated && !a.no_undo;
+    let undo = a.undoing.kept(writing, simulated);
     let signatures = if writing && !simulated { opened.signatures()? } else { vec![] };
     let stop = stop::on_signals(stop::Second::Ends)?;
     let mut guard = if writing && !dry {

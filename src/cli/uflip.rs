@@ -1,6 +1,6 @@
 //! `nandscope uflip`: the 34 experiments of uFLIP.
 
-use super::args::{Chance, Output, Part, Writing};
+use super::args::{Allowed, Chance, Output, Part, Undoing};
 use super::back::Back;
 use super::progress::Progress;
 use super::{UNDECIDED, form, stop};
@@ -58,15 +58,11 @@ pub struct UflipArgs {
     #[command(flatten)]
     chance: Chance,
     #[command(flatten)]
-    writing: Writing,
-    /// Never write (the default on a device; a simulated card is written unless this is given)
-    #[arg(long, conflicts_with = "write")]
-    read_only: bool,
+    allowed: Allowed,
     #[command(flatten)]
     part: Part,
-    /// Leave what was written instead of putting the old content back
-    #[arg(long)]
-    no_undo: bool,
+    #[command(flatten)]
+    undoing: Undoing,
     /// Draw each experiment in the terminal
     #[arg(long)]
     details: bool,
@@ -85,7 +81,7 @@ fn percent(s: &str) -> Result<f64, String> {
 pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
     let experiments = chosen(&a.only).map_err(|e| anyhow!(e))?;
     let simulated = device::is_simulated(&a.target)?;
-    let write = a.writing.write || (simulated && !a.read_only);
+    let write = a.allowed.write(simulated);
     let mut opened = device::open(&a.target, &OpenOptions::default())?;
     let (facts, geometry) = (opened.facts().clone(), opened.geometry().clone());
     let region = a.part.of(&geometry)?;
@@ -96,7 +92,7 @@ pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
         Bytes(LEAST)
     );
     ensure!(write || a.state == Format::AsIs, "--state writes the whole region: add --write");
-    let undo = write && !simulated && !a.no_undo;
+    let undo = a.undoing.kept(write, simulated);
     let writes = if write { a.writes.map_or(if simulated { 256 * GIB } else { GIB }, |w| w.0) } else { 0 };
     let time = a.time.unwrap_or(Nanos::from_secs_f64(if simulated { 86_400.0 } else { 1800.0 }));
     if a.state != Format::AsIs {
@@ -106,9 +102,9 @@ pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
     let stop = stop::on_signals(stop::Second::Ends)?;
     let signatures = if write && !simulated { opened.signatures()? } else { vec![] };
     let id = opened.id().clone();
-    let dry = a.writing.dry.dry_run;
+    let dry = a.allowed.writing.dry.dry_run;
     let mut guard = if write && !dry {
-        let consent = a.writing.named.check(&id)?;
+        let consent = a.allowed.writing.named.check(&id)?;
         opened.writable(&consent, &Limits { region: Some(region.clone()), budget: writes, undo: undo.then(undo::default_dir) })?
     } else {
         opened.read_only()
@@ -136,7 +132,7 @@ pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
             let (n, bytes) = cost(e, plan::RUNS);
             say!("{:<8} {:<13} {:>2} values, {n} accesses, writes {}", e.code, e.vary.name(), e.values.len(), Bytes(bytes));
         }
-        return Ok(a.writing.dry.done(&id));
+        return Ok(a.allowed.writing.dry.done(&id));
     }
     if let Some(dir) = &a.out {
         std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;

@@ -18,6 +18,9 @@ pub struct UndoArgs {
     /// Only list the journals
     #[arg(long)]
     pub list: bool,
+    /// Say what would be put back, or given up, and end
+    #[arg(long, conflicts_with = "list")]
+    pub dry_run: bool,
     /// Where the target is now, if it has another name than before
     #[arg(long, value_name = "TARGET", requires = "journal")]
     pub target: Option<String>,
@@ -51,6 +54,7 @@ pub fn run(args: UndoArgs) -> anyhow::Result<ExitCode> {
     for path in &journals {
         let done = match (args.list, args.discard) {
             (true, _) => show(path),
+            _ if args.dry_run => would(path, args.discard),
             (_, true) => give(path, args.consent.as_deref()),
             _ => undo(path, &options),
         };
@@ -76,6 +80,25 @@ fn show(path: &Path) -> anyhow::Result<u8> {
     };
     say!("{}: {} of {} ({} bytes){note}", path.display(), Bytes(saved.bytes()), id.path, id.size);
     Ok(0)
+}
+
+/// What would be done with a journal.
+fn would(path: &Path, discard: bool) -> anyhow::Result<u8> {
+    show(path)?;
+    let (what, saved) = (if discard { "would give up what these held" } else { "would write, and read back" }, Saved::open(path)?);
+    say!("{what}:");
+    listed(&saved.ranges());
+    say!("nothing was written; without --dry-run it is");
+    Ok(0)
+}
+
+fn listed(ranges: &[(u64, u64)]) {
+    for (at, len) in ranges.iter().take(MOST) {
+        say!("  bytes {at} to {} ({})", at + len - 1, Bytes(*len));
+    }
+    if ranges.len() > MOST {
+        say!("  and {} more", ranges.len() - MOST);
+    }
 }
 
 /// Ranges printed of what is not back.
@@ -108,11 +131,6 @@ fn undo(path: &Path, options: &RecoverOptions) -> anyhow::Result<u8> {
 fn give(path: &Path, consent: Option<&str>) -> anyhow::Result<u8> {
     let Discarded { target, ranges } = discard(path, consent).with_context(|| "not discarded".to_string())?;
     say!("{target}: the journal is deleted; what these ranges held is lost:");
-    for (at, len) in ranges.iter().take(MOST) {
-        say!("  bytes {at} to {} ({})", at + len - 1, Bytes(*len));
-    }
-    if ranges.len() > MOST {
-        say!("  and {} more", ranges.len() - MOST);
-    }
+    listed(&ranges);
     Ok(0)
 }

@@ -175,8 +175,15 @@ fn ranges_that_are_lost_and_given_up() {
     let journal = pending(&at).remove(0);
     let saved = Saved::open(&journal).unwrap().ranges();
     assert!(saved.iter().any(|r| r.0 < 4 * MIB) && saved.iter().any(|r| r.0 >= 4 * MIB), "{saved:?}");
+    // A result does not go to a disk.
+    let r = nandscope(&state, &["cards", "--json", &l.0]);
+    assert!(r.code == 1 && r.err.contains("this is a disk"), "{}{}", r.out, r.err);
     // The file shrinks under the device and cannot grow again: beyond its end reads and writes fail.
-    let lost = fs::read(&file).unwrap().split_off(4 * MIB as usize);
+    let now = fs::read(&file).unwrap();
+    let r = nandscope(&state, &["undo", "--dry-run"]);
+    assert!(r.code == 0 && r.out.contains("would write, and read back:") && r.out.contains("  bytes "), "{}{}", r.out, r.err);
+    assert!(journal.exists() && fs::read(&file).unwrap() == now, "a dry run writes nothing");
+    let lost = now.split_at(4 * MIB as usize).1.to_vec();
     fs::File::options().write(true).open(&file).unwrap().set_len(4 * MIB).unwrap();
     room("4m");
     let r = nandscope(&state, &["undo"]);

@@ -3,9 +3,29 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// The settings that may be changed.
 pub const KNOBS: [&str; 4] = ["scheduler", "max_sectors_kb", "nr_requests", "read_ahead_kb"];
+
+/// Files with the first values of all that is changed just now, in the order in which it was: for an end of the program that drops nothing.
+static CHANGED: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
+
+/// Puts back what every queue of this program has changed. For a program that ends where it stands; it waits for nobody.
+pub fn restore_all() {
+    let Ok(mut all) = CHANGED.try_lock() else { return };
+    for (path, first) in all.drain(..).rev() {
+        let _ = fs::write(path, first);
+    }
+}
+
+fn note(path: PathBuf, first: &str) {
+    CHANGED.lock().unwrap_or_else(|e| e.into_inner()).push((path, first.into()));
+}
+
+fn forget(path: &Path) {
+    CHANGED.lock().unwrap_or_else(|e| e.into_inner()).retain(|c| c.0 != path);
+}
 
 /// The queue of one disk. Dropping it puts the first values back.
 #[derive(Debug)]
@@ -62,6 +82,7 @@ impl Queue {
         }
         let known = self.changed.iter().position(|c| c.0 == name);
         let at = known.unwrap_or_else(|| {
+            note(self.dir.join(name), &now);
             self.changed.push((name.into(), now.clone(), now));
             self.changed.len() - 1
         });
@@ -90,12 +111,17 @@ impl Queue {
     pub fn restore(&mut self) -> Result<(), QueueError> {
         let mut failed = None;
         for (name, first, _) in std::mem::take(&mut self.changed).into_iter().rev() {
+            let path = self.dir.join(&name);
             if self.get(&name).is_ok_and(|now| now == first) {
+                forget(&path);
                 continue;
             }
-            if let Err(e) = write(&self.dir.join(&name), &first) {
-                failed = failed.or(Some(e));
-                self.changed.push((name, first.clone(), first));
+            match write(&path, &first) {
+                Ok(()) => forget(&path),
+                Err(e) => {
+                    failed = failed.or(Some(e));
+                    self.changed.push((name, first.clone(), first));
+                }
             }
         }
         failed.map_or(Ok(()), Err)

@@ -85,6 +85,12 @@ impl Plan {
         }
         Ok(())
     }
+
+    /// Bytes that it writes to an empty volume of this size, about: the first pass fills it, each further one replaces what it removed.
+    pub fn writes(&self, size: u64) -> u64 {
+        // Removing a share of the files frees about that share of their bytes.
+        (size as f64 * self.fill * (1.0 + self.churn * f64::from(self.passes.saturating_sub(1)))) as u64
+    }
 }
 
 /// A file to be made.

@@ -273,10 +273,7 @@ pub fn plan_text(s: &Settings, size: u64) -> String {
     let names: Vec<&str> = s.states.iter().map(|x| x.name()).collect();
     let mut text = format!("states: {}; {} rounds of {} file sizes", names.join(", "), s.workload.repeats, s.workload.sizes.len());
     if s.states.iter().any(|x| matches!(x, State::Fragmented | State::Defragmented)) {
-        let each = size as f64 * s.plan.fill;
-        // Removing a share of the files frees about that share of their bytes.
-        let bytes = each + each * s.plan.churn * f64::from(s.plan.passes.saturating_sub(1));
-        text += &format!("; ageing writes about {}", Bytes((bytes / MIB as f64).round() as u64 * MIB));
+        text += &format!("; ageing writes about {}", Bytes((s.plan.writes(size) as f64 / MIB as f64).round() as u64 * MIB));
     }
     text
 }

@@ -11,6 +11,7 @@ use crate::samples::Run;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// Name and version of the report format; a reader refuses what it does not know.
@@ -94,12 +95,16 @@ pub struct Report {
     pub runs: Vec<Run>,
 }
 
-/// Writes a file so that nobody sees half of it. What is no file (`/dev/null`, a pipe) is written to and stays what it is.
+/// Writes a file so that nobody sees half of it. What is no file (`/dev/null`, a pipe) is written to and stays what it is; a disk never
+/// is written to this way, which asks for no consent.
 ///
 /// # Errors
 /// It cannot be written; an older file of that name is then untouched.
 pub fn put(path: &Path, content: &str) -> std::io::Result<()> {
-    if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+    if let Some(m) = std::fs::metadata(path).ok().filter(|m| !m.is_file()) {
+        if m.file_type().is_block_device() {
+            return Err(std::io::Error::other("this is a disk, and a result goes into a file"));
+        }
         return std::fs::write(path, content);
     }
     // What a link leads to is replaced, not the link.

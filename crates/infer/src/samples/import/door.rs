@@ -1,7 +1,8 @@
 //! The one door for files that somebody gives: bytes become what they hold. Every command that reads results comes through here, so
 //! that what one of them understands all of them do.
 //!
-//! A new format is a file beside this one that fills [`Tables`](super::Tables) or [`Benchmark`], and a line in [`open`].
+//! A new format of another program is a file in `foreign/` that fills a [`Benchmark`], two lines and a name in `foreign/mod.rs`, and a row
+//! in FORMATS.md.
 
 use super::foreign::{self, Benchmark};
 use super::{Card, ImportError, clean, reader};

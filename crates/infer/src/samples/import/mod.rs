@@ -232,8 +232,9 @@ impl Tables {
 pub enum ImportError {
     #[error(
         "nothing to read in '{0}': it holds no rows of flashbench (\"align 4194304 pre 741µs on 1.08ms ...\", \"256KiB 912K/s\"), \
-         SdFat bench, fio, f3, iozone, uFLIP, h2testw, CrystalDiskMark, agnostics, PiBenchmarks, mfst or sdmon, no busy trace (whole numbers, \
-         at least twelve lines), no lines of firmware/ and no register dump; paste the output as text, with its units"
+         SdFat bench, {programs}, no busy trace (whole numbers, at least twelve lines), no lines of firmware/ and no register dump; \
+         paste the output as text, with its units",
+        programs = foreign::PROGRAMS
     )]
     Nothing(String),
     #[error(

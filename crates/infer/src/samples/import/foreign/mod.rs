@@ -11,6 +11,10 @@ use crate::samples::metric::Metric;
 use crate::units::Bytes;
 use serde_json::Value;
 
+/// The programs whose output is read here, for people.
+pub const PROGRAMS: &str =
+    "fio (JSON, text, latency logs), f3, iozone, uFLIP, h2testw, CrystalDiskMark, agnostics, PiBenchmarks, mfst, sdmon, uSD-FS";
+
 /// What one file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Benchmark {

@@ -1,0 +1,86 @@
+use super::*;
+use crate::samples::import::read;
+
+/// Rows from 1 GiB down, 700 µs a read; `extra` in µs of an alignment.
+fn log(extra: impl Fn(u64) -> f64) -> Vec<Finding> {
+    let row = |k: u32| {
+        let wander = [1.0, -2.0, 3.0, -1.0, 2.0][k as usize % 5];
+        let on = 700.0 + extra(1 << k) + wander;
+        format!("align {} pre 700µs on {on:.0}µs post 700µs diff {:.3}µs\n", 1u64 << k, on.round() - 700.0)
+    };
+    infer(&read(&[("t", (11..=30).rev().map(row).collect::<String>())]).unwrap())
+}
+
+fn values(f: &[Finding]) -> Vec<Option<f64>> {
+    f.iter().map(|f| f.number()).collect()
+}
+
+#[test]
+fn two_steps_and_their_absence() {
+    let f = log(|a| {
+        if a >= 4 * MIB {
+            300.0
+        } else if a >= 16 * KIB {
+            150.0
+        } else {
+            0.0
+        }
+    });
+    assert_eq!(values(&f), [Some((4 * MIB) as f64), Some((16 * KIB) as f64), Some((16 * KIB) as f64)], "{f:?}");
+    assert!(f.iter().all(|f| f.confidence > 0.9), "{f:?}");
+    let f = log(|_| 2.0);
+    assert_eq!(values(&f), [None, None, None], "{f:?}");
+    let f = log(|a| if a >= 16 * KIB { 130.0 } else { 0.0 });
+    assert!(f[0].value.is_none() && f[0].reason.as_ref().unwrap().contains("hides"), "{f:?}");
+}
+
+#[test]
+fn the_end_of_the_device_is_no_erase_block() {
+    let f = log(|a| {
+        if a >= 512 * MIB {
+            260.0
+        } else if a >= 16 * KIB {
+            130.0
+        } else {
+            0.0
+        }
+    });
+    assert!(f[0].value.is_none(), "{f:?}");
+    assert!(f[0].caveats.iter().any(|c| c.contains("wrap")), "{f:?}");
+    // A level that only some middle rows show contradicts every block size.
+    let f = log(|a| {
+        if (4 * MIB..=8 * MIB).contains(&a) {
+            155.0
+        } else if a >= 16 * KIB {
+            130.0
+        } else {
+            0.0
+        }
+    });
+    assert!(f[0].value.is_none() || f[0].confidence < 0.8, "{f:?}");
+}
+
+#[test]
+fn a_row_halfway_leaves_two_sizes() {
+    let f = log(|a| {
+        if a >= 8 * MIB {
+            165.0
+        } else if a >= 4 * MIB {
+            75.0
+        } else {
+            5.0
+        }
+    });
+    assert!(f[0].confidence < 0.8, "{f:?}");
+    let known = twice_as_large(0.75, 4 * MIB, 1 << 30, Some(3_965_190_144));
+    assert!(known == 0.0 && twice_as_large(0.75, 4 * MIB, 1 << 30, Some(3_980_394_496)) > 0.1);
+}
+
+#[test]
+fn rows_cut_above_the_page_leave_it_open() {
+    let rows =
+        (17..=30).rev().map(|k| format!("align {} pre 700µs on {}µs post 700µs diff 0ns\n", 1u64 << k, if k >= 23 { 900 } else { 830 }));
+    let f = infer(&read(&[("t", rows.collect::<String>())]).unwrap());
+    assert_eq!(f[0].number(), Some((8 * MIB) as f64), "{f:?}");
+    assert!(f[1].value.is_none() && f[1].reason.as_ref().unwrap().contains("at or below"), "{f:?}");
+}
