@@ -24,6 +24,15 @@ fi
 NANDSCOPE_SKIPPED=$PWD/target/skipped.txt
 export NANDSCOPE_SKIPPED
 : >"$NANDSCOPE_SKIPPED"
+if [ -n "$all" ]; then
+  # What reads our tables, runs our sweeps and builds the Python package, in a place of its own.
+  if [ ! -e target/venv/ready ]; then
+    rm -rf target/venv
+    { python3 -m venv target/venv && target/venv/bin/pip install -q numpy pandas pyarrow duckdb dask distributed pytest "maturin>=1.5,<2" && touch target/venv/ready; } >target/venv.log 2>&1 ||
+      echo "Python packages could not be installed (target/venv.log); their tests say what they leave out"
+  fi
+  [ ! -e target/venv/ready ] || PATH=$PWD/target/venv/bin:$PATH
+fi
 cargo fmt --all --check
 cargo test --workspace --quiet --no-run
 status=0
@@ -56,6 +65,10 @@ for file in tests/*.rs crates/*/tests/*.rs; do
 done
 nice cargo test --workspace --quiet --no-fail-fast --lib --bins --examples $computing || status=$?
 nice cargo test --workspace --quiet --no-fail-fast --doc || status=$?
+if [ -n "$all" ] && [ -e target/venv/ready ]; then
+  # The optional feature, in a profile that compiles fast.
+  NANDSCOPE=$PWD/target/debug/nandscope nice cargo test --profile quick --quiet -p nandscope-survey --features parquet --test parquet || status=$?
+fi
 wait "$beside" || status=$?
 cat target/waiting.log
 if [ -n "$all" ]; then

@@ -199,6 +199,9 @@ struct ExportArgs {
     /// File to write instead of standard output
     #[arg(long, short, value_name = "F")]
     out: Option<PathBuf>,
+    /// Write values.parquet and samples.parquet to this directory instead (in builds with the feature `parquet`)
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "out"])]
+    parquet: Option<PathBuf>,
     /// Keep the serial numbers of entries that were added with them
     #[arg(long)]
     with_serial: bool,
@@ -288,6 +291,9 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
                 // An entry without a name is called after its path.
                 rows.iter_mut().for_each(|r| r.name = privacy::mask(&r.name, &[]));
             }
+            if let Some(dir) = &a.parquet {
+                return tables(&mut s, &rows, a.with_serial, dir);
+            }
             let text = match a.format {
                 Format::Csv => export::csv(&mut s, &rows, a.with_serial)?,
                 Format::Long => export::long(&mut s, &rows, a.with_serial)?,
@@ -309,6 +315,18 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+#[cfg(feature = "parquet")]
+fn tables(s: &mut Survey, rows: &[crate::survey::Row], with_serial: bool, dir: &Path) -> anyhow::Result<ExitCode> {
+    let [values, samples] = crate::survey::parquet::write(s, rows, with_serial, dir)?;
+    say!("{values} values and {samples} accesses of {} cards in {}", rows.len(), dir.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn tables(_: &mut Survey, _: &[crate::survey::Row], _: bool, _: &Path) -> anyhow::Result<ExitCode> {
+    bail!("this build writes no Parquet: cargo build --features parquet does; DuckDB and pandas read --format long and jsonl as well")
 }
 
 /// The page of `compare --by lot` of all cards that have a lot.

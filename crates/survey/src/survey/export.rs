@@ -86,15 +86,70 @@ pub fn csv(s: &mut Survey, rows: &[Row], with_serial: bool) -> Result<String> {
     Ok(out)
 }
 
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    Text,
+    Whole,
+    Real,
+}
+
+/// A table whose columns hold one kind of thing each; an empty cell is one without a value.
+pub struct Table {
+    pub columns: Vec<(&'static str, Holds)>,
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn csv(&self) -> String {
+        let mut out = self.columns.iter().map(|c| c.0).collect::<Vec<_>>().join(",") + "\r\n";
+        for r in &self.rows {
+            let _ = write!(out, "{}\r\n", r.iter().map(|c| csv_cell(c)).collect::<Vec<_>>().join(","));
+        }
+        out
+    }
+}
+
 /// One line a value: what it is of, its number, the ends of its interval, its unit. A column holds one kind of thing, as tables for statistics
 /// want it. Rates of benchmarks have their conditions; a choice has its word in `shown`.
 ///
 /// # Errors
 /// The database, or a file that was damaged in the meantime.
 pub fn long(s: &mut Survey, rows: &[Row], with_serial: bool) -> Result<String> {
-    let mut out = String::from(
-        "id,name,maker,kind,lot,price,currency,host,simulated,seed,capacity_declared,counterfeit,quantity,conditions,value,low,high,unit,shown,confidence,state,reason\r\n",
-    );
+    Ok(values(s, rows, with_serial)?.csv())
+}
+
+/// The same as a table.
+///
+/// # Errors
+/// As `long`.
+pub fn values(s: &mut Survey, rows: &[Row], with_serial: bool) -> Result<Table> {
+    use Holds::{Real, Text, Whole};
+    let columns = vec![
+        ("id", Text),
+        ("name", Text),
+        ("maker", Text),
+        ("kind", Text),
+        ("lot", Text),
+        ("price", Real),
+        ("currency", Text),
+        ("host", Text),
+        ("simulated", Whole),
+        ("seed", Whole),
+        ("capacity_declared", Whole),
+        ("counterfeit", Text),
+        ("quantity", Text),
+        ("conditions", Text),
+        ("value", Real),
+        ("low", Real),
+        ("high", Real),
+        ("unit", Text),
+        ("shown", Text),
+        ("confidence", Real),
+        ("state", Text),
+        ("reason", Text),
+    ];
+    let mut out = Table { columns, rows: vec![] };
     for r in rows {
         let kept = s.get(&r.id)?;
         let e = if with_serial { kept } else { kept.shared() };
@@ -114,12 +169,8 @@ pub fn long(s: &mut Survey, rows: &[Row], with_serial: bool) -> Result<String> {
             r.capacity.map_or(String::new(), |c| c.to_string()),
             r.counterfeit.map_or("", |c| if c { "yes" } else { "no" }).to_string(),
         ]
-        .map(|c| csv_cell(&c))
         .into();
-        let mut put = |cells: [String; 10]| {
-            let cells = card.iter().cloned().chain(cells.map(|c| csv_cell(&c)));
-            let _ = write!(out, "{}\r\n", cells.collect::<Vec<_>>().join(","));
-        };
+        let mut put = |cells: [String; 10]| out.rows.push(card.iter().cloned().chain(cells).collect());
         for f in &e.findings.0 {
             let (value, state) = match (f.number(), f.at_least) {
                 (Some(v), _) => (Some(v), "decided"),

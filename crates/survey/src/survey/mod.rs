@@ -10,6 +10,8 @@ pub mod export;
 mod figures;
 pub mod hosts;
 mod index;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod published;
 mod query;
 pub mod record;
