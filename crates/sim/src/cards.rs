@@ -3,7 +3,7 @@
 macro_rules! cards {
     ($($name:literal),+ $(,)?) => {
         /// Name and text of every card.
-        pub const ALL: &[(&str, &str)] = &[$(($name, include_str!(concat!("../../../cards/", $name, ".toml")))),+];
+        pub const ALL: &[(&str, &str)] = &[$(($name, include_str!(concat!("../cards/", $name, ".toml")))),+];
     };
 }
 

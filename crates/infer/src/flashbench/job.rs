@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 /// The tests that write, as patterns.
-const OPEN_AU: &str = include_str!("../../../../patterns/open-au.pattern");
-const FIND_FAT: &str = include_str!("../../../../patterns/find-fat.pattern");
-const KINDS: &str = include_str!("../../../../patterns/access-kinds.pattern");
+const OPEN_AU: &str = include_str!("../../patterns/open-au.pattern");
+const FIND_FAT: &str = include_str!("../../patterns/find-fat.pattern");
+const KINDS: &str = include_str!("../../patterns/access-kinds.pattern");
 
 /// A test with its parameters.
 #[derive(Clone, Debug)]
