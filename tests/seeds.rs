@@ -1,5 +1,5 @@
-//! Every built-in card, probed with forty seeds: what the detectors score with 0.90 and more is the truth in the model, with no exception.
-//! And each seed is a run of its own.
+//! Every built-in card, probed with forty seeds: what is shown with 90 % and more is the truth in the model, with no exception; what is shown
+//! with less is right as often as that says. And each seed is a run of its own.
 //!
 //! By default each card has one seed of the forty, another for each card; NANDSCOPE_SEEDS=40 takes all (NANDSCOPE_SEED the
 //! first of them), NANDSCOPE_SHOW prints what was wrong at any confidence.
@@ -25,12 +25,12 @@ fn exactly(f: &Finding, t: &Truth) -> Option<bool> {
 }
 
 /// Probes all of these on as many threads as there are processors.
-fn probed(jobs: &[(Model, u64)], look: impl Fn(&Model, u64, &[Finding]) -> Vec<String> + Sync) -> Vec<String> {
+fn probed<T: Send>(jobs: &[(Model, u64)], look: impl Fn(&Model, u64, &common::Probed) -> Vec<T> + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut out = vec![];
         while let Some((model, seed)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            out.extend(look(model, *seed, &probe_model(model, *seed, true).scores().0));
+            out.extend(look(model, *seed, &probe_model(model, *seed, true)));
         }
         out
     };
@@ -40,28 +40,54 @@ fn probed(jobs: &[(Model, u64)], look: impl Fn(&Model, u64, &[Finding]) -> Vec<S
     })
 }
 
+/// A finding that a truth is stated for.
+struct Judged {
+    confidence: f64,
+    right: bool,
+    text: String,
+}
+
+fn judged(model: &Model, seed: u64, findings: &[Finding]) -> Vec<Judged> {
+    let truth = model.truth();
+    let one = |f: &Finding| {
+        let right = exactly(f, &truth)?;
+        let said = f.number().or(f.at_least.map(|b| b.0));
+        let text =
+            format!("{} seed {seed}: {} {said:?} at {:.3}, truth {:?}", model.name, f.quantity, f.confidence, truth_of(f.quantity, &truth));
+        Some(Judged { confidence: f.confidence, right, text })
+    };
+    findings.iter().filter_map(one).collect()
+}
+
+/// Shares of right answers by what was shown. Seeds of one card are no draws of their own, so that a bin may miss by as much as one card that
+/// is always wrong; all of it together may not.
+fn as_often_as_shown(all: &[Judged]) {
+    let mut missed = vec![];
+    for [lo, hi] in [[0.6, 0.8], [0.8, 0.9], [0.9, 0.95], [0.95, 1.01]] {
+        let here: Vec<&Judged> = all.iter().filter(|j| (lo..hi).contains(&j.confidence)).collect();
+        let right = here.iter().filter(|j| j.right).count();
+        let claimed: f64 = here.iter().map(|j| j.confidence).sum();
+        println!("{:.0} to {:.0} %: {right} of {} right, {claimed:.1} claimed", 100.0 * lo, (100.0 * hi).min(100.0), here.len());
+        missed.extend(here.iter().filter(|j| !j.right).map(|j| j.text.clone()));
+    }
+    let (right, claimed) = (all.iter().filter(|j| j.right).count() as f64, all.iter().map(|j| j.confidence).sum::<f64>());
+    let spread = all.iter().map(|j| j.confidence * (1.0 - j.confidence)).sum::<f64>().sqrt();
+    println!("together: {right} of {} right, {claimed:.1} claimed", all.len());
+    assert!(
+        right >= claimed - 3.0 * spread - 1.0,
+        "{right} of {} right, {claimed:.1} +- {spread:.1} claimed:\n{}",
+        all.len(),
+        missed.join("\n")
+    );
+    if std::env::var_os("NANDSCOPE_SHOW").is_some() {
+        println!("{}", missed.join("\n"));
+    }
+}
+
 /// What is wrong although the detectors score it with 0.90 and more: beyond the share that confidence allows for.
 fn confident_errors(jobs: &[(Model, u64)]) -> Vec<String> {
-    let show = std::env::var_os("NANDSCOPE_SHOW").is_some();
-    probed(jobs, |model, seed, findings| {
-        let truth = model.truth();
-        let wrong = findings.iter().filter(|f| exactly(f, &truth) == Some(false));
-        let told = wrong.map(|f| {
-            let said = f.number().or(f.at_least.map(|b| b.0));
-            let text = format!(
-                "{} seed {seed}: {} {said:?} at {:.3}, truth {:?}",
-                model.name,
-                f.quantity,
-                f.confidence,
-                truth_of(f.quantity, &truth)
-            );
-            if show {
-                println!("{text}");
-            }
-            (f.confidence, text)
-        });
-        told.filter(|w| w.0 >= 0.9).map(|w| w.1).collect()
-    })
+    let all = probed(jobs, |model, seed, p| judged(model, seed, &p.scores().0));
+    all.into_iter().filter(|j| !j.right && j.confidence >= 0.9).map(|j| j.text).collect()
 }
 
 #[test]
@@ -76,8 +102,10 @@ fn no_built_in_card_is_wrong_and_sure_with_any_seed() {
         let model = Model::parse(text, name).unwrap();
         jobs.extend((0..all.min(40)).map(|k| (model.clone(), first + (i as u64 * 7 + k * 21) % 40)));
     }
-    let wrong = confident_errors(&jobs);
-    assert!(wrong.is_empty(), "{} of {} probes:\n{}", wrong.len(), jobs.len(), wrong.join("\n"));
+    let all = probed(&jobs, |model, seed, p| judged(model, seed, &p.findings.0));
+    as_often_as_shown(&all);
+    let sure: Vec<&str> = all.iter().filter(|j| !j.right && j.confidence >= 0.9).map(|j| &j.text[..]).collect();
+    assert!(sure.is_empty(), "{} of {} probes:\n{}", sure.len(), jobs.len(), sure.join("\n"));
 }
 
 /// A card of the quirks thread that keeps open what comes back, with other numbers.
@@ -123,7 +151,8 @@ fn a_count_beside_aus_that_are_held_is_a_bound() {
             jobs.push((keeps(linear, random, evict, protect, protected, true), 6 + 5 * i as u64));
         }
     }
-    let wrong = probed(&jobs, |model, seed, findings| {
+    let wrong = probed(&jobs, |model, seed, p| {
+        let findings = p.scores().0;
         let linear = findings.iter().find(|f| f.quantity == Quantity::OpenAusLinear).unwrap();
         let most = f64::from(model.truth().open_aus_linear.unwrap());
         let sound = linear.number().is_none_or(|n| n == most) && linear.at_least.is_none_or(|b| b.0 <= most);
@@ -156,12 +185,33 @@ fn a_page_hidden_in_planes_is_not_taken_for_them() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Reads of 1 KiB by a host whose polls round the times to 0.1 ms and more: every row costs as much, and which of them begins it is chance. The
+/// size of planes is not named, or right.
+#[test]
+fn code_words_are_not_taken_for_planes() {
+    let all = if std::env::var_os("NANDSCOPE_SEEDS").is_some() { 40 } else { 3 };
+    let mut wrong = vec![];
+    for (i, name) in ["sdxc-64gb", "amazon-c10-4gb", "swissbit-1gb", "wintec-1gb"].into_iter().enumerate() {
+        let model = Model::parse(cards::text(name).unwrap(), name).unwrap();
+        let truth = truth_of(Quantity::AccessUnit, &model.truth());
+        for seed in (0..all).map(|k| 2 + k * (1 + i as u64)) {
+            let findings = probe_model(&model, seed, false).findings;
+            let said = findings.get(Quantity::AccessUnit).and_then(Finding::number);
+            if said.is_some() && said != truth {
+                wrong.push(format!("{name}, seed {seed}: {said:?}, truth {truth:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// The SanDisk of the quirks thread: 20 in both orders, or a bound that is no more than that; 20 in most runs.
 #[test]
 fn the_sandisk_of_the_thread_keeps_twenty_open() {
     let model = Model::parse(cards::text("sandisk-emmc").unwrap(), "sandisk-emmc").unwrap();
     let jobs: Vec<(Model, u64)> = (0..12).map(|k| (model.clone(), k * 5 + 20)).collect();
-    let said = probed(&jobs, |_, seed, findings| {
+    let said: Vec<String> = probed(&jobs, |_, seed, p| {
+        let findings = p.scores().0;
         let of = |q: Quantity| findings.iter().find(|f| f.quantity == q).cloned().unwrap();
         let counts = [Quantity::OpenAusLinear, Quantity::OpenAusRandom].map(of);
         for f in &counts {

@@ -17,6 +17,7 @@ use nandscope::workload::records::{Plan, run as bench};
 use nandscope::workload::traced::Traced;
 use nandscope_sim::model::FtlKind;
 use nandscope_sim::{Model, cards};
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 fn findings(model: &Model, seed: u64) -> Vec<Finding> {
@@ -67,6 +68,55 @@ fn chans_cards_are_told_apart() {
     assert_eq!((value(&large, Quantity::ChipClass), value(&large, Quantity::FatZone)), (Some(2.0), Some(524_288.0)), "{large:#?}");
     let ratio = value(&large, Quantity::RewriteMs).unwrap() / value(&small, Quantity::RewriteMs).unwrap();
     assert!((7.0..9.0).contains(&ratio), "C15: 8 times longer, not {ratio}");
+}
+
+/// C2: what the size of a card says of its chip stands beside what its times say.
+#[test]
+fn the_size_of_a_card_is_held_against_its_chip() {
+    for (name, capacity, said) in [
+        ("chan-sdc-128mb", "122 MiB", "either kind"),
+        ("chan-sdc-128mb", "61 MiB", "either kind"),
+        ("chan-sdc-128mb", "488 MiB", "unusual: cards above 128 MB"),
+        ("chan-sdc-512mb", "488 MiB", "cards above 128 MB have chips of large blocks as a rule"),
+        ("chan-sdc-512mb", "244 MiB", "cards above 128 MB have chips of large blocks as a rule"),
+    ] {
+        let text = cards::text(name).unwrap();
+        let line = text.lines().find(|l| l.starts_with("capacity")).unwrap();
+        let model = Model::parse(&text.replace(line, &format!("capacity = \"{capacity}\"")), name).unwrap();
+        let all = findings(&model, 7);
+        let chip = all.iter().find(|f| f.quantity == Quantity::ChipClass).unwrap();
+        assert!(chip.evidence.iter().any(|e| e.contains(said)), "{name}, {capacity}: {chip:?}");
+        assert_eq!(chip.evidence.iter().any(|e| e.starts_with("unusual")), said.starts_with("unusual"), "{chip:?}");
+    }
+}
+
+/// C17: traces of cards that rewrite at other moments are not called slower or faster by what single calls wait; of the same policy they are.
+#[test]
+fn traces_of_two_policies_are_not_compared_call_by_call() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = |name: &str, line: &dyn Fn(u64) -> String| {
+        let path = dir.path().join(name);
+        let lines: Vec<String> = (0..160).map(|i| format!("{}: {}", 4096 + 4 * i, line(i))).collect();
+        std::fs::write(&path, format!("# nandscope busy trace 1\n# poll_ns 4900\n{}\n", lines.join("\n"))).unwrap();
+        path
+    };
+    for (stop, full) in [(3750u64, 28_900u64), (2900, 60_000)] {
+        let end = trace("end", &|i| format!("3 3 3 3 s{}", stop + i % 9));
+        let slower = trace("slower", &|i| format!("3 3 3 3 s{}", 2 * stop + i % 9));
+        let buffer = trace("buffer", &|i| if i % 2 == 0 { "3 3 3 3 s90".into() } else { format!("3 3 3 {} s90", full + i % 9) });
+        let compared = |a: &std::path::Path, b: &std::path::Path| {
+            let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).arg("compare").args([a, b]).output().unwrap();
+            let text = String::from_utf8(out.stdout).unwrap();
+            let busy: Vec<String> = text.lines().filter(|l| l.starts_with("  busy ")).map(String::from).collect();
+            assert!(!busy.is_empty(), "{text}{}", String::from_utf8_lossy(&out.stderr));
+            (text, busy)
+        };
+        let (text, busy) = compared(&end, &buffer);
+        assert!(text.contains("because the policies differ"), "{text}");
+        assert!(busy.iter().all(|l| l.contains("not compared") && !l.contains("slower") && !l.contains("faster")), "{text}");
+        let (text, busy) = compared(&end, &slower);
+        assert!(busy.iter().any(|l| l.contains("slower")) && busy.iter().all(|l| !l.contains("not compared")), "{text}");
+    }
 }
 
 #[test]

@@ -56,10 +56,6 @@ pub fn right(f: &Finding, t: &Truth) -> Option<bool> {
         return None;
     }
     let truth = truth_of(f.quantity, t);
-    // A card that rewrites an erase block for every write has no unit of its own below that.
-    if f.quantity == Quantity::WriteUnit && t.mapping == Mapping::WriteThrough {
-        return None;
-    }
     // A medium without structure is mapped in no way.
     if f.quantity == Quantity::Mapping && t.mapping == Mapping::None {
         return None;
@@ -72,6 +68,8 @@ pub fn right(f: &Finding, t: &Truth) -> Option<bool> {
             (Quantity::Capacity, Some(x)) => (v - x).abs() <= 1048576.0,
             // A card that keeps AUs open from earlier has room for the fewer others.
             (Quantity::OpenAusLinear | Quantity::OpenAusRandom, Some(x)) => v <= x && v + f64::from(t.open_aus_kept) >= x,
+            // Where each write out of order rewrites its erase block, that is what a small one costs as much as.
+            (Quantity::WriteUnit, _) if t.open_aus_random == Some(0) && v == t.erase_block as f64 => true,
             // Writes see the erase blocks that share log blocks as one.
             (Quantity::EraseBlock, Some(x)) => v == x || v == t.shared as f64,
             (Quantity::EraseBlockOffset, Some(x)) => v == x || t.shared > 0 && v as u64 % t.erase_block == x as u64,

@@ -147,6 +147,16 @@ fn the_readme_shows_what_an_uno_prints() {
     }
 }
 
+/// What the board says is what the user is told, with a serial monitor's time before it or not.
+fn reason_is_given(board: &str, log: &str) {
+    let why = log.lines().last().unwrap().strip_prefix("no result: ").unwrap();
+    for log in [log.to_string(), log.replace("no result", "12:00:01.250 -> no result")] {
+        let out = infer(&log, &[]);
+        let said = text(&out);
+        assert!(!out.status.success() && said.lines().count() == 1 && said.contains(&format!("the board says: {why}")), "{board}: {said}");
+    }
+}
+
 #[test]
 fn a_board_without_a_card_says_so_and_is_no_result() {
     if !compilers() {
@@ -156,8 +166,21 @@ fn a_board_without_a_card_says_so_and_is_no_result() {
     for board in BOARDS {
         let log = printed(board, &["-DNO_CARD"], dir.path());
         assert!(log.starts_with("no result: ") && log.lines().count() == 1, "{board}: {log}");
-        let out = infer(&log, &[]);
-        assert!(!out.status.success() && text(&out).lines().count() < 4, "{board}: {}", text(&out));
+        reason_is_given(board, &log);
+    }
+}
+
+/// A card that fills up in the middle is no result either, and nothing is left on it.
+#[test]
+fn a_board_whose_card_is_full_leaves_no_file() {
+    if !compilers() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for board in BOARDS {
+        let log = printed(board, &["-DNO_ROOM"], dir.path());
+        assert!(log.contains("no result: ") && !log.contains("left on the card"), "{board}: {log}");
+        reason_is_given(board, &log);
     }
 }
 

@@ -46,7 +46,7 @@ pub struct Truth {
     pub page: u64,
     /// Largest unit below the erase block: planes read or programmed together.
     pub access_unit: u64,
-    /// Size below which a write costs as much as one of that size.
+    /// Size below which a write costs as much as one of that size; where each write rewrites, what it rewrites at a time.
     pub write_unit: u64,
     /// AUs that can be written in turn, each in linear order, without paying for closing one each time; None = no limit, or one that
     /// the card has too few AUs to reach. Where neighbours share log blocks, this many of the groups.
@@ -105,7 +105,13 @@ impl Model {
             // Nothing outside a card can time less than a microsecond.
             page: size(if read.page_ns >= 1000 { n.page } else { n.access_unit }),
             access_unit: size(n.access_unit),
-            write_unit: size(if write.access_unit_ns > 0 { n.write_unit } else { 0 }),
+            write_unit: size(match self.ftl.kind {
+                // What is rewritten at a time decides, whatever is programmed in it.
+                FtlKind::WriteThrough if self.ftl.through.buffer > 0 => self.ftl.through.buffer,
+                FtlKind::WriteThrough => n.erase_block,
+                _ if write.access_unit_ns > 0 => n.write_unit,
+                _ => 0,
+            }),
             open_aus_linear: open.and_then(|o| limit(o.0)),
             open_aus_random: open.and_then(|o| limit(o.1)),
             open_aus_kept: match (block && b.protect > 0, b.protected) {

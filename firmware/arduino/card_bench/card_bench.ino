@@ -40,6 +40,12 @@ static void failed(const __FlashStringHelper *what) {
   Serial.println(what);
 }
 
+// Leaves the card as it was.
+static void away(File &file) {
+  file.close();
+  sd.remove(NAME);
+}
+
 static void printed(char what, uint32_t us) { ns_call(what, 0, us); }
 
 static void bench() {
@@ -56,6 +62,7 @@ static void bench() {
     begun = micros();
     if (file.write(buffer, RECORD_BYTES) != RECORD_BYTES) {
       failed(F("a write failed; is the card full?"));
+      away(file);
       return;
     }
     ns_run_add(&run, micros() - begun);
@@ -73,6 +80,7 @@ static void bench() {
     begun = micros();
     if (file.read(buffer, RECORD_BYTES) != (int)RECORD_BYTES) {
       failed(F("a read failed"));
+      away(file);
       return;
     }
     ns_run_add(&run, micros() - begun);

@@ -48,20 +48,27 @@ static int pass(int file, char what, uint8_t *buffer, uint32_t *kept) {
     return 1;
 }
 
+/* Leaves the card as it was. */
+static const char *away(int file, const char *why) {
+    close(file);
+    unlink(NAME);
+    return why;
+}
+
 static const char *bench(uint8_t *buffer, uint32_t *kept) {
     uint32_t opened, synced, begun = micros();
     int file = open(NAME, O_RDWR | O_CREAT | O_TRUNC, 0644);
     if (file < 0) return "the file cannot be made; is the card full or write-protected?";
     opened = micros() - begun;
     ns_begin(put, HOST, 0, 1);
-    if (!pass(file, 'w', buffer, kept)) { close(file); return "a write failed; is the card full?"; }
+    if (!pass(file, 'w', buffer, kept)) return away(file, "a write failed; is the card full?");
     begun = micros();
     fsync(file);
     synced = micros() - begun;
     ns_call('o', 0, opened);
     ns_run_print(&run);
     ns_call('s', 0, synced);
-    if (lseek(file, 0, SEEK_SET) != 0 || !pass(file, 'r', buffer, kept)) { close(file); return "a read failed"; }
+    if (lseek(file, 0, SEEK_SET) != 0 || !pass(file, 'r', buffer, kept)) return away(file, "a read failed");
     ns_run_print(&run);
     begun = micros();
     close(file);

@@ -13,8 +13,8 @@ struct SdSpiConfig {
 };
 
 struct File {
-  bool open(const char *, int) { card_step(21000); return true; }
-  size_t write(const void *, size_t n) { card_write(); return n; }
+  bool open(const char *, int) { card_step(21000); card_file = 1; return true; }
+  size_t write(const void *, size_t n) { card_write(); return card_room() ? n : 0; }
   int read(void *, size_t n) { card_read(); return (int)n; }
   bool sync() { card_step(9000); return true; }
   void rewind() {}
@@ -29,6 +29,6 @@ struct SdFat {
     return true;
 #endif
   }
-  bool remove(const char *) { return true; }
+  bool remove(const char *) { card_file = 0; return true; }
 };
 #endif

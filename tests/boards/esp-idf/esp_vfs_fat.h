@@ -22,13 +22,13 @@ static inline esp_err_t esp_vfs_fat_sdspi_mount(const char *base, const sdmmc_ho
 }
 static inline esp_err_t esp_vfs_fat_sdcard_unmount(const char *base, sdmmc_card_t *card) { (void)base; (void)card; return ESP_OK; }
 
-static inline int card_open(const char *name, int how, int mode) { (void)name; (void)how; (void)mode; card_step(21000); return 3; }
-static inline ssize_t card_put(int f, const void *from, size_t n) { (void)f; (void)from; card_write(); return (ssize_t)n; }
+static inline int card_open(const char *name, int how, int mode) { (void)name; (void)how; (void)mode; card_step(21000); card_file = 1; return 3; }
+static inline ssize_t card_put(int f, const void *from, size_t n) { (void)f; (void)from; card_write(); return card_room() ? (ssize_t)n : -1; }
 static inline ssize_t card_get(int f, void *to, size_t n) { (void)f; (void)to; card_read(); return (ssize_t)n; }
 static inline int card_sync(int f) { (void)f; card_step(9000); return 0; }
 static inline off_t card_seek(int f, off_t at, int from) { (void)f; (void)from; return at; }
 static inline int card_close(int f) { (void)f; card_step(300); return 0; }
-static inline int card_unlink(const char *name) { (void)name; return 0; }
+static inline int card_unlink(const char *name) { (void)name; card_file = 0; return 0; }
 #define open card_open
 #define write card_put
 #define read card_get

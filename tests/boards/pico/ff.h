@@ -17,11 +17,11 @@ static inline FRESULT f_mount(FATFS *v, const char *drive, int now) {
     return FR_OK;
 #endif
 }
-static inline FRESULT f_open(FIL *f, const char *name, int how) { (void)f; (void)name; (void)how; card_step(21000); return FR_OK; }
-static inline FRESULT f_write(FIL *f, const void *b, UINT n, UINT *done) { (void)f; (void)b; card_write(); *done = n; return FR_OK; }
+static inline FRESULT f_open(FIL *f, const char *name, int how) { (void)f; (void)name; (void)how; card_step(21000); card_file = 1; return FR_OK; }
+static inline FRESULT f_write(FIL *f, const void *b, UINT n, UINT *done) { (void)f; (void)b; card_write(); *done = card_room() ? n : 0; return FR_OK; }
 static inline FRESULT f_read(FIL *f, void *b, UINT n, UINT *done) { (void)f; (void)b; card_read(); *done = n; return FR_OK; }
 static inline FRESULT f_sync(FIL *f) { (void)f; card_step(9000); return FR_OK; }
 static inline FRESULT f_lseek(FIL *f, unsigned long at) { (void)f; (void)at; return FR_OK; }
 static inline FRESULT f_close(FIL *f) { (void)f; card_step(300); return FR_OK; }
-static inline FRESULT f_unlink(const char *name) { (void)name; return FR_OK; }
+static inline FRESULT f_unlink(const char *name) { (void)name; card_file = 0; return FR_OK; }
 #endif

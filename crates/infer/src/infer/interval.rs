@@ -7,7 +7,7 @@ use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats;
-use crate::infer::stats::median;
+use crate::infer::stats::{bootstrap_medians, expanded, median};
 use crate::samples::{Cell, Run};
 use crate::units::{Bytes, three};
 
@@ -28,8 +28,8 @@ impl Analysis for Interval {
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let both = [Quantity::AccessTimeUs, Quantity::ReadRate];
         let undecided = |why: &str| both.map(|q| Finding::undecided(q, why)).to_vec();
-        let points = points(run);
-        let used = points.get(LEFT_OUT..).unwrap_or(&[]);
+        let (sizes, times): (Vec<f64>, Vec<Vec<f64>>) = reads(run).into_iter().skip(LEFT_OUT).unzip();
+        let used: &[(f64, f64)] = &sizes.iter().copied().zip(times.iter().map(|t| median(t))).collect::<Vec<_>>();
         if used.len() < 4 || used.iter().any(|p| p.1 <= 0.0) {
             return undecided(if used.len() < 4 { "too few sizes were read" } else { "reads take no time" });
         }
@@ -39,6 +39,14 @@ impl Analysis for Interval {
         let all: Vec<(f64, f64)> = (0..used.len()).filter_map(without).chain([best]).collect();
         let span =
             |f: fn(&(f64, f64)) -> f64| all.iter().map(f).fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], v| [lo.min(v), hi.max(v)]);
+        let fewest = times.iter().map(Vec::len).min().unwrap_or(0);
+        // What another draw of the reads would have given.
+        let again = |medians: Vec<f64>| line(&sizes.iter().copied().zip(medians).collect::<Vec<_>>());
+        let again: Vec<(f64, f64)> = bootstrap_medians(&times).into_iter().filter_map(again).collect();
+        let within = |f: fn(&(f64, f64)) -> f64| {
+            let all: Vec<f64> = again.iter().map(f).collect();
+            expanded(&all, fewest)
+        };
         let text = format!(
             "reads take {} µs at {} and {} µs at {}; no size lies more than {:.0} % off the line",
             three(used[0].1),
@@ -47,20 +55,23 @@ impl Analysis for Interval {
             Bytes(used[used.len() - 1].0 as u64),
             (off * 100.0).ceil()
         );
-        let one = |q: Quantity, v: f64, [lo, hi]: [f64; 2]| {
+        let one = |q: Quantity, v: f64, [lo, hi]: [f64; 2], interval: [f64; 2]| {
             let wide = (hi - lo) / v.abs().max(1e-12);
             if off > OFF || v <= 0.0 || lo <= 0.0 || wide > 0.5 {
                 return Finding::undecided(q, "the times do not lie on one line").evidence(text.clone());
             }
             let mut f = Finding::decided(q, v, 0.92 - 0.4 * wide - off).evidence(text.clone());
-            f.interval = Some([lo, hi]);
+            f.interval = Some(interval);
             f
         };
         // µs a byte to bytes a second.
         let rate = |x: f64| (1e6 / x).round();
-        let [slow, fast] = span(|l| l.1);
-        let tenth = |x: f64| (x * 10.0).round() / 10.0;
-        vec![one(both[0], tenth(best.0), span(|l| l.0).map(tenth)), one(both[1], rate(best.1), [rate(fast), rate(slow)])]
+        let turned = |[slow, fast]: [f64; 2]| [rate(fast), rate(slow)];
+        let hundredth = |x: f64| (x * 100.0).round() / 100.0;
+        vec![
+            one(both[0], hundredth(best.0), span(|l| l.0), within(|l| l.0).map(hundredth)),
+            one(both[1], rate(best.1), turned(span(|l| l.1)), turned(within(|l| l.1))),
+        ]
     }
 
     fn figures(&self, run: &Case) -> Vec<Figure> {
@@ -70,16 +81,16 @@ impl Analysis for Interval {
             y: "ms".into(),
             log_x: true,
             log_y: true,
-            series: vec![Series { name: "median".into(), points: points(run).iter().map(|p| (p.0, p.1 / 1e3)).collect() }],
+            series: vec![Series { name: "median".into(), points: reads(run).iter().map(|p| (p.0, median(&p.1) / 1e3)).collect() }],
         }]
     }
 }
 
-/// Size and median time in µs, ascending.
-fn points(run: &Run) -> Vec<(f64, f64)> {
+/// Size and times in µs, sizes ascending.
+fn reads(run: &Run) -> Vec<(f64, Vec<f64>)> {
     let one = |c: &Cell| {
         let t: Vec<f64> = run.of(c.id).map(|s| s.took.micros()).collect();
-        (t.len() >= 4).then(|| (c.bytes("len") as f64, median(&t)))
+        (t.len() >= 4).then(|| (c.bytes("len") as f64, t))
     };
     run.cells.iter().filter_map(one).collect()
 }

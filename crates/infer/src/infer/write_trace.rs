@@ -7,7 +7,7 @@ use crate::finding::{Finding, Quantity};
 use crate::infer::rewrite::{Look, fast_start, infer, shows};
 use crate::infer::stats::{median, quantile};
 use crate::samples::{Run, Sample};
-use crate::units::{Bytes, KIB};
+use crate::units::{Bytes, KIB, MIB, as_sold};
 
 /// Judges runs of `write-trace`.
 pub struct WriteTrace;
@@ -17,6 +17,9 @@ pub const READ: u8 = 0;
 pub const OPENING: u8 = 1;
 pub const WRITE: u8 = 2;
 pub const START: u8 = 3;
+
+/// Bytes of the largest cards with chips of small blocks, sold as 128 MB.
+const LARGEST_SMALL: u64 = 128 * MIB;
 
 /// Bytes of one bar of the start.
 pub const BAR: u64 = 64 * KIB;
@@ -56,6 +59,9 @@ impl Analysis for WriteTrace {
             }
         }
         raw_beside(run, &mut out);
+        if let (Some(chip), Some(size)) = (out.iter_mut().find(|f| f.quantity == Quantity::ChipClass), run.setting("size")) {
+            chip.evidence.push(rule(chip.number(), size));
+        }
         let len = 4 * first.len;
         let elsewhere: Vec<Look> = run.samples.iter().filter(|s| s.role == WRITE && s.len == len).map(look).collect();
         let usual: Vec<f64> = bars(&elsewhere, BAR).iter().map(|b| b.1).collect();
@@ -113,6 +119,17 @@ fn raw_beside(run: &Run, out: &mut [Finding]) {
 struct Row {
     len: u64,
     looks: Vec<Look>,
+}
+
+/// Cards sold as more than 128 MB have chips of large blocks (C2): what that says of this one.
+fn rule(chip: Option<f64>, size: u64) -> String {
+    let sold = as_sold(size);
+    let large = size > LARGEST_SMALL;
+    match (large, chip) {
+        (true, Some(1.0)) => format!("unusual: cards above 128 MB have chips of large blocks as a rule, and this one has {sold}"),
+        (true, _) => format!("cards above 128 MB have chips of large blocks as a rule; this one has {sold}"),
+        (false, _) => format!("cards up to 128 MB have chips of either kind; this one has {sold}"),
+    }
 }
 
 fn rows(run: &Run) -> Vec<Row> {

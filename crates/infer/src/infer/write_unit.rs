@@ -197,6 +197,12 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         );
         return Finding::undecided(Q, why).evidence(text);
     }
+    // Where the smallest write takes next to nothing of the time of a unit, no smaller write costs as much as one: what shows is something small
+    // that comes once in so many bytes, as the end of an erase block.
+    if at(smallest) < LEAST_SHARE * at(unit) {
+        let why = format!("the time of a write rises with its size; what comes at multiples of {} adds little to it", Bytes(unit));
+        return Finding::undecided(Q, why).evidence(text);
+    }
     if unit == smallest || best > 12.0 * writes.len() as f64 {
         let why = if unit == smallest {
             "the time of a write rises evenly with its size: no unit shows"
@@ -227,6 +233,9 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
 
 /// Microseconds below which no write of a unit is believed: flash takes 200 and more to program a page.
 const FLASH: f64 = 150.0;
+
+/// The smallest write takes this part of the time of a unit, at least: it costs as much, but for the bytes that are moved.
+const LEAST_SHARE: f64 = 0.1;
 
 /// By how much cheap and dear writes differ, and by how much where neither scatters.
 const COMBINED: f64 = 3.0;

@@ -78,6 +78,13 @@ fn transaction(f: &[&str]) -> Option<Transaction> {
     (!data.is_empty() && data.iter().chain(&stop).all(|n| *n < 1 << 32)).then_some(Transaction { block: Some(block), data, stop })
 }
 
+/// Why a board of `firmware/` has no result, in its own words.
+pub fn refused(text: &str) -> Option<String> {
+    let why = text.lines().rev().find_map(|l| l.split_once("no result: "))?.1;
+    let plain: String = why.chars().filter(|c| !c.is_control()).take(160).collect();
+    Some(plain.trim().to_string()).filter(|w| !w.is_empty())
+}
+
 /// Reads a log; lines of anything else are passed over, damaged ones are counted.
 pub fn parse(text: &str) -> Log {
     let mut log = Log { clock_us: 1, ..Log::default() };
@@ -185,6 +192,9 @@ pub fn parse(text: &str) -> Log {
             "{what} of {} B come as a histogram: a percentile is the upper end of its bin, and in what order the calls came is not known",
             p.record
         ));
+    }
+    if let Some(why) = refused(text) {
+        log.notes.push(format!("the board ended with: {why}"));
     }
     if !log.passes.is_empty() {
         log.notes.push("speed is that of the calls alone: the firmware does not print the time between them".into());

@@ -177,6 +177,9 @@ pub fn metrics(a: &Subject, b: &Subject) -> Vec<Difference> {
         let plain = [y.value / x.value, f64::NAN, f64::NAN];
         let (outcome, ratio, why) = match (&a.host, &b.host) {
             (Some(h), Some(i)) if h != i => (Outcome::Unclear, None, Some(format!("not compared: measured on {h} and on {i}"))),
+            _ if x.name.starts_with("busy ") && rewrites::policies_differ(a, b) => {
+                (Outcome::Unclear, None, Some("not compared: the cards rewrite at other moments".into()))
+            }
             // The longest of some passes is no sample of anything that could be drawn again.
             _ if x.over != Over::Median => {
                 (Outcome::Unclear, Some(plain), Some(format!("the {} of all calls: no interval", x.over.word())))

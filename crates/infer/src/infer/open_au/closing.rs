@@ -2,7 +2,7 @@
 //! less to copy: how much less is known of no single one.
 
 use super::*;
-use crate::infer::stats::bootstrap_difference;
+use crate::infer::stats::shift;
 
 /// The order of a cell that opens one AU after another, each with one write.
 pub const CLOSING: i64 = 4;
@@ -24,8 +24,8 @@ pub(super) fn after_one_write(run: &Case, slots: &Slots, line: f64) -> Option<(f
     }
     // Each of them goes to another AU, too.
     let change = moves(run).map_or(0.0, |m| median(&m) / 1e3 - median(&fast)).max(0.0);
-    let cost = median(&slow) - median(&fast) - change;
-    let mut interval = bootstrap_difference(&slow, &fast)?.map(|ms| ms - change);
+    let (cost, interval) = shift(&slow, &fast)?;
+    let (cost, mut interval) = (cost - change, interval.map(|ms| ms - change));
     if run.believed.write_unit().is_none() {
         // Of the unit only that it is no longer than the write is known.
         let au = run.believed.erase_block().filter(|e| *e > slots.chunk)?;

@@ -43,7 +43,11 @@ pub fn open(file: usize, name: &str, bytes: &[u8]) -> Result<File, ImportError> 
         return own(name, &text);
     }
     if figures.is_none() && firmware::is_log(bytes) {
-        return Ok(File::Micro { log: firmware::parse(&text), format: "firmware log" });
+        let log = firmware::parse(&text);
+        return match firmware::refused(&text) {
+            Some(why) if log.passes.is_empty() && log.busy.is_empty() => Err(ImportError::Board(name.into(), why)),
+            _ => Ok(File::Micro { log, format: "firmware log" }),
+        };
     }
     if figures.is_none()
         && let Some(trace) = Trace::parse(&text)
@@ -56,7 +60,10 @@ pub fn open(file: usize, name: &str, bytes: &[u8]) -> Result<File, ImportError> 
         (Some(Err(why)), _) if cards.is_empty() => Err(ImportError::Damaged(name.into(), why)),
         (None, false) if cards.is_empty() => Err(match spoken.name() {
             Some(card) => ImportError::Prose(name.into(), card),
-            None => ImportError::Nothing(name.into()),
+            None => match firmware::refused(&text) {
+                Some(why) => ImportError::Board(name.into(), why),
+                None => ImportError::Nothing(name.into()),
+            },
         }),
         (figures, wiki) => Ok(File::Text(Text { cards, figures: figures.and_then(Result::ok), wiki })),
     }

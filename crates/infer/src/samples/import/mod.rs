@@ -245,6 +245,9 @@ pub enum ImportError {
     /// Rows of a wiki, whose figures somebody else concluded.
     #[error("{0} is a wiki table of cards, which somebody else concluded; compare it, or add it to a survey")]
     Wiki(String),
+    /// A board that measured nothing, and its reason.
+    #[error("{0} holds no times; the board says: {1}")]
+    Board(String, String),
     /// A result of another benchmark that cannot be used.
     #[error("{0}: {1}")]
     Damaged(String, String),
@@ -257,7 +260,7 @@ pub enum ImportError {
 impl ImportError {
     /// The file holds nothing, rather than something that is damaged: among several it can be left out.
     pub fn is_nothing(&self) -> bool {
-        matches!(self, ImportError::Nothing(_) | ImportError::Prose(..) | ImportError::Wiki(_))
+        matches!(self, ImportError::Nothing(_) | ImportError::Board(..) | ImportError::Prose(..) | ImportError::Wiki(_))
     }
 }
 
