@@ -6,7 +6,7 @@ use nandscope::device::{Access, Device, Fill, Op, SimDevice};
 use nandscope::finding::{Finding, Quantity};
 use nandscope::infer::pipeline;
 use nandscope::units::{KIB, Nanos};
-use nandscope_sim::model::{FtlKind, SlcFull};
+use nandscope_sim::model::{FtlKind, SlcFull, State, Unwritten};
 use nandscope_sim::{Model, cards, random, today};
 
 fn asked(experiment: &str, m: &Model, seed: u64) -> Vec<Finding> {
@@ -84,7 +84,7 @@ fn seeds(few: u64) -> std::ops::Range<u64> {
 
 #[test]
 fn slc_caches_and_their_rates() {
-    let [mut size, mut fast, mut slow, mut idle, mut mapping] = [(); 5].map(|()| Tally::default());
+    let [mut size, mut fast, mut slow, mut idle] = [(); 4].map(|()| Tally::default());
     let mut invented = vec![];
     for seed in seeds(12) {
         let m = today::card(seed);
@@ -103,13 +103,11 @@ fn slc_caches_and_their_rates() {
         fast.add(of(&all, Quantity::RateCachedMbS), before, 1.05, &who);
         slow.add(of(&all, Quantity::RateSustainedMbS), after, 1.05, &who);
         idle.add(of(&all, Quantity::IdleTriggerMs), m.slc.idle as f64 / 1e6, 1.3, &who);
-        mapping.add(of(&all, Quantity::Mapping), 2.0, 1.0, &who);
     }
     size.check("SLC cache", 0.6);
     fast.check("rate before", 0.6);
     slow.check("rate after", 0.5);
     idle.check("idle trigger", 0.3);
-    mapping.check("mapping", 0.6);
     assert!(invented.is_empty(), "{invented:?}");
 }
 
@@ -132,6 +130,41 @@ fn windows_of_the_map() {
     piece.check("map piece", 0.6);
 }
 
+/// By page whether or not there is a cache; and the window of writes.
+#[test]
+fn page_mapped_and_windows_of_writes() {
+    let [mut mapping, mut window] = [(); 2].map(|()| Tally::default());
+    for seed in seeds(12) {
+        let m = today::card(seed);
+        mapping.add(of(&asked("page-mapping", &m, seed), Quantity::Mapping), 2.0, 1.0, &format!("seed {seed}"));
+        let p = &m.ftl.page;
+        let all = asked("map-window-write", &m, seed);
+        if p.map_cache == 0 || p.map_miss == 0 || p.map_cache * 2 > m.card.capacity {
+            let f = of(&all, Quantity::MapWindowWrite);
+            assert!(p.map_cache > 0 || f.is_none_or(|f| f.value.is_none()), "seed {seed}: {f:?}");
+            continue;
+        }
+        window.add(of(&all, Quantity::MapWindowWrite), p.map_cache as f64, 1.5, &format!("seed {seed}"));
+    }
+    mapping.check("mapping", 0.75);
+    window.check("map window of writes", 0.4);
+}
+
+/// A card that was never written has nothing to copy, so that its merges cost nothing: it is filled before it is judged.
+#[test]
+fn merges_of_empty_cards_are_not_overlooked() {
+    let mut wrong = vec![];
+    for seed in seeds(12) {
+        let mut m = random::card(seed);
+        if m.ftl.kind != FtlKind::BlockMap || m.slc.size > 0 {
+            continue;
+        }
+        (m.nand.unwritten, m.nand.unwritten_read, m.card.state) = (Unwritten::Flat, 5_000, State::Empty);
+        wrong.extend(asked("page-mapping", &m, seed).into_iter().filter(|f| f.value.is_some()).map(|f| format!("seed {seed}: {f:?}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Cards that map by block are not said to map by page, nor to have a window.
 #[test]
 fn old_cards_have_none_of_it() {
@@ -141,7 +174,7 @@ fn old_cards_have_none_of_it() {
         if matches!(m.ftl.kind, FtlKind::PageMap | FtlKind::None) {
             continue;
         }
-        for f in asked("slc-cache", &m, seed).iter().chain(&asked("map-window", &m, seed)) {
+        for f in ["slc-cache", "page-mapping", "map-window"].iter().flat_map(|e| asked(e, &m, seed)) {
             let none = f.quantity == Quantity::Mapping || f.quantity == Quantity::SlcCache && m.slc.size == 0;
             if none && f.value.is_some() {
                 wrong.push(format!("seed {seed}: {f:?}"));

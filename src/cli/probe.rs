@@ -137,8 +137,12 @@ pub(super) fn parse_region(s: &str) -> Result<(Option<Bytes>, Option<Bytes>), St
     Ok((part(a)?, part(b)?))
 }
 
+/// From so much time on, asked for, today's cards are asked more.
+const LONGER: Nanos = Nanos(300_000_000_000);
+
 pub fn probe(a: ProbeArgs) -> anyhow::Result<ExitCode> {
-    measure(a.common, experiment::probing(), None, a.twin.as_deref())
+    let longer = a.common.measuring.time.is_some_and(|t| t >= LONGER);
+    measure(a.common, if longer { experiment::probing_longer() } else { experiment::probing() }, None, a.twin.as_deref())
 }
 
 pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {

@@ -439,6 +439,26 @@ quantities! {
         what: "A read for which the card has to fetch a translation page takes longer by this.",
         means: &[],
     },
+    /// The window up to which random writes find the map at hand, bytes.
+    MapWindowWrite => Row {
+        key: "map_window_write",
+        title: "map window, writes",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "Random writes within a window of this size find the part of the map at hand that they change.",
+        means: &[(Always, "Random writes spread over more than {} take longer.")],
+    },
+    /// What a write takes longer whose piece of the map is not at hand, µs.
+    MapMissWriteUs => Row {
+        key: "map_miss_write_us",
+        title: "map miss, writes",
+        unit: Unit::Microseconds,
+        none: None,
+        codes: &[],
+        what: "A write for which the card has to fetch a translation page, and perhaps to write one back, takes longer by this.",
+        means: &[],
+    },
     /// Random writes of 4 KiB a second in the steady state.
     RandomWriteSteadyIops => Row {
         key: "random_write_steady_iops",

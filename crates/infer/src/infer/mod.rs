@@ -16,10 +16,12 @@ pub mod interval;
 pub mod lattice;
 pub mod linear;
 pub mod map_window;
+pub mod map_window_write;
 pub mod micro;
 pub mod multi_block;
 pub mod open;
 pub mod open_au;
+pub mod page_mapping;
 pub mod pipeline;
 pub mod queue_depth;
 pub mod read_boundary;
@@ -65,7 +67,9 @@ macro_rules! every_experiment {
             access_kinds::AccessKinds,
             small_writes::SmallWrites,
             slc_cache::SlcCache,
+            page_mapping::PageMapping,
             map_window::MapWindow,
+            map_window_write::MapWindowWrite,
             steady_state::SteadyState,
             queue_depth::QueueDepth
         );

@@ -12,11 +12,10 @@ use crate::units::{Bytes, MIB};
 /// Judges runs of `slc-cache`.
 pub struct SlcCache;
 
-/// Roles: writes in sequence, and those at random places while the cache is full.
+/// The role of writes in sequence.
 pub const SEQUENTIAL: u8 = 0;
-pub const SCATTERED: u8 = 1;
 
-/// Fills after a long rest; then one after each of `RESTS_MS`, then the scattered writes.
+/// Fills after a long rest; then one after each of `RESTS_MS`.
 pub const LONG: u32 = 2;
 
 /// Rests before a fill, in ms.
@@ -28,9 +27,6 @@ const SLOW: usize = 20;
 
 /// Two fills after rests of different length are the same where they differ by less.
 const SAME: f64 = 0.04;
-
-/// Scattered writes cost no more than this many sequential ones where the card maps by page; merges cost tens of them.
-const LIKE_SEQUENTIAL: f64 = 1.7;
 
 /// µs of a write while there is room, and while there is none.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,10 +79,6 @@ impl Analysis for SlcCache {
         false
     }
 
-    fn past_cache(&self) -> bool {
-        true
-    }
-
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let Some(cell) = run.cells.first() else {
             return vec![Finding::undecided(Quantity::SlcCache, "the region is too small to fill a cache")];
@@ -105,7 +97,6 @@ impl Analysis for SlcCache {
         let mut out = vec![size(run, cell, l, chunk)];
         out.extend(rates(run, cell, l, chunk));
         out.extend(at_rest(run, cell, l, chunk));
-        out.extend(mapping(run, cell, l));
         out
     }
 
@@ -232,21 +223,6 @@ fn at_rest(run: &Run, cell: &Cell, l: Levels, chunk: f64) -> Vec<Finding> {
             ..Finding::decided(rate, per_second, if some.len() >= 3 { 0.85 } else { 0.75 }).evidence(text)
         },
     ]
-}
-
-/// Past a full cache nothing hides merges: where scattered writes cost as much as sequential ones, the card maps by page.
-fn mapping(run: &Run, cell: &Cell, l: Levels) -> Option<Finding> {
-    let last = LONG + RESTS_MS.len() as u32;
-    let t = times(run, cell, last, SCATTERED);
-    let n = t.len();
-    // The first of them may fill log blocks.
-    let t = t.get(n / 2..).filter(|_| n >= 128)?;
-    let ratio = median(t) / l.slow;
-    let text = format!(
-        "with the cache full, writes scattered over {} erase blocks and more took {ratio:.2} times as long as sequential ones of the same size",
-        n / 2
-    );
-    (ratio < LIKE_SEQUENTIAL).then(|| Finding::decided(Quantity::Mapping, 2.0, 0.9).rivals([(1.0, 0.05)]).evidence(text))
 }
 
 #[cfg(test)]

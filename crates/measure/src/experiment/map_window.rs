@@ -10,7 +10,7 @@
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
-use crate::infer::beliefs::Case;
+use crate::infer::beliefs::{Beliefs, Case};
 use crate::infer::map_window::{FIRST, JUDGED, LOAD, PAIR, SECOND, WINDOW, pairs};
 use crate::samples::Cell;
 use crate::units::{Bytes, KIB, MIB};
@@ -48,6 +48,10 @@ impl Experiment for MapWindow {
 
     fn on_request(&self) -> bool {
         true
+    }
+
+    fn asks(&self, believed: &Beliefs) -> bool {
+        super::may_map_by_page(believed)
     }
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {

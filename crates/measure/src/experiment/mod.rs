@@ -8,8 +8,10 @@ mod capacity;
 mod fat_zone;
 mod interval;
 mod map_window;
+mod map_window_write;
 mod multi_block;
 mod open_au;
+mod page_mapping;
 mod queue_depth;
 mod read_boundary;
 pub mod run;
@@ -27,7 +29,7 @@ pub use capacity::readable;
 use crate::device::mmc::Multi;
 use crate::device::{Access, Device, DeviceError, Fill, Geometry, Op, Timed};
 use crate::finding::Quantity;
-use crate::infer::beliefs::{Beliefs, Case};
+use crate::infer::beliefs::{Belief, Beliefs, Case, SURE};
 use crate::infer::slots::{Ground, Slots};
 use crate::samples::{Cell, Grid, Sample};
 use crate::units::Nanos;
@@ -106,6 +108,11 @@ pub trait Experiment: Sync {
         &[]
     }
 
+    /// Has it something to ask of a card of which this is believed? Where not, `probe` leaves it out.
+    fn asks(&self, _believed: &Beliefs) -> bool {
+        true
+    }
+
     /// The conditions to compare first.
     fn cells(&self, setup: &Setup) -> Vec<Cell>;
 
@@ -154,6 +161,23 @@ macro_rules! experiments {
 }
 
 nandscope_infer::every_experiment!(experiments);
+
+/// What today's cards are asked, where there is time: what decides how good a card is that maps by page.
+const TODAY: [&str; 5] = ["slc-cache", "page-mapping", "map-window", "map-window-write", "queue-depth"];
+
+/// May the card map by page? What decides how it is asked goes by what is believed.
+pub(crate) fn may_map_by_page(believed: &Beliefs) -> bool {
+    let by_block = |b: &Belief| b.number().is_some_and(|m| m != 2.0) && b.confidence >= SURE;
+    !believed.get(Quantity::Mapping).is_some_and(by_block)
+}
+
+/// What `probe` runs where it has time: today's questions come before the search for a write cache, which they answer as well.
+pub fn probing_longer() -> Vec<&'static dyn Experiment> {
+    let mut all = probing();
+    let at = all.iter().position(|e| e.about().name == "write-cache").unwrap_or(all.len());
+    all.splice(at..at, ALL.iter().copied().filter(|e| TODAY.contains(&e.about().name)));
+    all
+}
 
 /// What `probe` runs: all that says what is inside a card.
 pub fn probing() -> Vec<&'static dyn Experiment> {
@@ -217,6 +241,11 @@ impl Bench<'_> {
     pub fn write(&mut self, role: u8, at: u64, len: u64) -> Result<Nanos, DeviceError> {
         let seed = (self.cell as u64) << 32 | self.trial as u64;
         self.write_of(role, Fill::Random(seed), at, len)
+    }
+
+    /// Saves what these ranges hold where it is put back, so that no read comes between the writes there.
+    pub fn keep_old(&mut self, ranges: &[(u64, u64)]) -> Result<(), DeviceError> {
+        self.device.keep_old(ranges)
     }
 
     /// Lets the card rest.

@@ -3,8 +3,7 @@
 //! Cards of several bits a cell use part of their flash with one bit, fast, and fold it to its place later. After a rest, sequential
 //! writes over one stretch go on until they have become slower and stay so: what was taken fast is the size. The same after a longer
 //! rest tells whether the first one emptied it. Then short rests, doubled each time, each followed by writes until it is full again:
-//! what comes back over the length of the rest is a line; where it begins is the trigger. Last, with the cache full, writes scattered
-//! over the region: they cost as much as sequential ones where the card maps by page, and a merge where it does not.
+//! what comes back over the length of the rest is a line; where it begins is the trigger.
 //!
 //! What fools it: a card that slows down when it is hot; a bus slower than the flash, where nothing becomes slower; a card that empties
 //! its cache as fast as it is filled.
@@ -12,8 +11,8 @@
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
-use crate::infer::beliefs::Case;
-use crate::infer::slc_cache::{LONG, RESTS_MS, SCATTERED, SEQUENTIAL, full, levels, times};
+use crate::infer::beliefs::{Beliefs, Case};
+use crate::infer::slc_cache::{LONG, RESTS_MS, SEQUENTIAL, full, levels, times};
 use crate::infer::write_cache::{WRITES, step};
 use crate::samples::Cell;
 use crate::units::{KIB, MIB, Nanos};
@@ -23,17 +22,10 @@ pub struct SlcCache;
 static ABOUT: About = About {
     name: "slc-cache",
     question: "How large is the SLC cache, how fast is the card in front of it and after it, and does rest bring it back?",
-    method: "sequential writes over one stretch until they become slower, after two long rests and after rests from 25 ms on; then writes at random places with the cache full",
+    method: "sequential writes over one stretch until they become slower, after two long rests and after rests from 25 ms on",
     writes: true,
-    answers: &[
-        Quantity::SlcCache,
-        Quantity::RateCachedMbS,
-        Quantity::RateSustainedMbS,
-        Quantity::IdleTriggerMs,
-        Quantity::IdleEmptyMbS,
-        Quantity::Mapping,
-    ],
-    roles: &["sequential", "scattered"],
+    answers: &[Quantity::SlcCache, Quantity::RateCachedMbS, Quantity::RateSustainedMbS, Quantity::IdleTriggerMs, Quantity::IdleEmptyMbS],
+    roles: &["sequential"],
     covers: "",
 };
 
@@ -47,9 +39,6 @@ const PART: u64 = 3;
 /// Writes of the first fill that go on after they have become slower: the rate after it is their mean.
 const AFTER: usize = 128;
 
-/// Scattered writes, each in a place of its own.
-const SCATTER: u64 = 192;
-
 /// The first long rest, and its share of the time.
 const REST: u64 = 30_000;
 const REST_SHARE: u64 = 16;
@@ -61,6 +50,10 @@ impl Experiment for SlcCache {
 
     fn on_request(&self) -> bool {
         true
+    }
+
+    fn asks(&self, believed: &Beliefs) -> bool {
+        super::may_map_by_page(believed)
     }
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
@@ -80,22 +73,12 @@ impl Experiment for SlcCache {
 
     fn wants(&self, cell: &Cell, run: &Case) -> bool {
         let done = run.of(cell.id).map(|s| s.trial + 1).max().unwrap_or(0);
-        done == 0 || (levels(run, cell).is_some() && done <= LONG + RESTS_MS.len() as u32)
+        done == 0 || (levels(run, cell).is_some() && done < LONG + RESTS_MS.len() as u32)
     }
 
     fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         let (from, stretch, chunk, most) = (cell.bytes("from"), cell.bytes("stretch"), cell.bytes("chunk"), cell.bytes("most"));
         let known = levels(b.run, cell);
-        if n == LONG + RESTS_MS.len() as u32 {
-            let places = (b.region.end - b.region.start) / SCATTER;
-            let mut order: Vec<u64> = (0..SCATTER).collect();
-            b.shuffle(&mut order);
-            for i in order {
-                let at = (b.region.start + i * places + b.below(places - chunk)) / chunk * chunk;
-                b.write(SCATTERED, at.max(b.region.start), chunk)?;
-            }
-            return Ok(());
-        }
         let allowed = b.run.setting.get("time_ms").copied().unwrap_or(0).max(0) as u64;
         let long = REST.min(allowed / REST_SHARE);
         let ms = match n {

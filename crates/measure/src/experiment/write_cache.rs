@@ -11,7 +11,7 @@
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
-use crate::infer::beliefs::Case;
+use crate::infer::beliefs::{Beliefs, Case};
 use crate::infer::write_cache::{WRITES, step, times};
 use crate::samples::Cell;
 use crate::units::{KIB, MIB};
@@ -52,6 +52,11 @@ impl Experiment for WriteCache {
     /// The searches that come after it need the time.
     fn goes_on(&self) -> bool {
         false
+    }
+
+    /// What `slc-cache` found, or did not find, says more.
+    fn asks(&self, believed: &Beliefs) -> bool {
+        believed.get(Quantity::SlcCache).is_none()
     }
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {

@@ -170,8 +170,50 @@ pub fn shown(q: Quantity, v: f64) -> String {
     if q == Quantity::Capacity && v >= GIB as f64 { format!("{:.1} GiB", v / GIB as f64) } else { q.show(v) }
 }
 
+/// What a card that maps by page is judged by.
+const TODAY: [Quantity; 11] = [
+    Quantity::Mapping,
+    Quantity::SlcCache,
+    Quantity::RateCachedMbS,
+    Quantity::RateSustainedMbS,
+    Quantity::IdleTriggerMs,
+    Quantity::IdleEmptyMbS,
+    Quantity::MapWindowRead,
+    Quantity::MapWindowWrite,
+    Quantity::RandomWriteSteadyIops,
+    Quantity::CollectionOnset,
+    Quantity::QueueGain,
+];
+
+/// And what means nothing on it, unless it was found.
+const OLD: [Quantity; 5] =
+    [Quantity::EraseBlock, Quantity::OpenAusLinear, Quantity::OpenAusRandom, Quantity::CloseCostMs, Quantity::FatZone];
+
+/// Findings in the order in which they are printed, and one line on those that mean nothing on this card: where the card maps by page and
+/// was asked what today's cards are asked, these answers come first.
+fn in_order(findings: &Findings) -> (Vec<&Finding>, Option<String>) {
+    let all: Vec<&Finding> = findings.0.iter().collect();
+    let by_page = findings.get(Quantity::Mapping).and_then(Finding::number) == Some(2.0);
+    if !by_page || !all.iter().any(|f| TODAY[1..].contains(&f.quantity)) {
+        return (all, None);
+    }
+    let (first, rest): (Vec<&Finding>, Vec<&Finding>) = all.into_iter().partition(|f| TODAY.contains(&f.quantity));
+    let (old, rest): (Vec<&Finding>, Vec<&Finding>) =
+        rest.into_iter().partition(|f| OLD.contains(&f.quantity) && f.number().is_none() && f.instead().is_none());
+    let names: Vec<String> = old
+        .iter()
+        .map(|f| match f.at_least {
+            Some(b) => format!("{} at least {}", f.quantity.title(), f.quantity.show(b.0)),
+            None => f.quantity.title().to_string(),
+        })
+        .collect();
+    let line = (!names.is_empty()).then(|| format!("no limit of a page-mapped card: {}", names.join("; ")));
+    (first.into_iter().chain(rest).collect(), line)
+}
+
 fn table(out: &mut String, findings: &Findings, d: Dress) {
-    for f in &findings.0 {
+    let (all, old) = in_order(findings);
+    for f in all {
         let title = format!("{:<22}", f.quantity.title());
         let line = match (f.number(), f.at_least) {
             _ if f.instead().is_some() => {
@@ -210,6 +252,9 @@ fn table(out: &mut String, findings: &Findings, d: Dress) {
             }
         };
         let _ = writeln!(out, "{}", line.trim_end());
+    }
+    if let Some(line) = old {
+        wrapped(out, &format!("{:<22}", "block-mapped only"), &line, d.width);
     }
 }
 

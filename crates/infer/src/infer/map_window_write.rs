@@ -1,0 +1,193 @@
+//! What random writes take longer than writes beside them, over the window they fall in: `c * (1 - C / W)` beyond the `C` bytes whose map
+//! is kept, whichever piece makes room, and nothing below.
+
+use super::beliefs::Case;
+use super::figure::{Figure, Series};
+use super::pipeline::Analysis;
+use crate::finding::{Finding, Quantity};
+use crate::infer::stats::mean;
+use crate::samples::{Cell, Run};
+use crate::units::{Bytes, MIB};
+
+/// Judges runs of `map-window-write`.
+pub struct MapWindowWrite;
+
+/// Roles: writes that load the map, at random places of the window, and beside those.
+pub const LOAD: u8 = 0;
+pub const FAR: u8 = 1;
+pub const NEAR: u8 = 2;
+
+/// The smallest window.
+pub const SMALLEST: u64 = MIB / 2;
+
+/// The share of the longest that counts as stalls.
+const STALLS: usize = 25;
+/// A miss that costs less does not show, µs.
+const SHOWS: f64 = 15.0;
+/// And no more than this, µs: what costs more is a merge.
+const MOST: f64 = 6000.0;
+/// How far chi squared may lie above its least for a window to be possible.
+const WITHIN: f64 = 6.0;
+/// Bounds that lie further apart than this factor name no window.
+const APART: f64 = 2.2;
+/// Chi squared for each window, above which the shape is another.
+const FITS: f64 = 4.0;
+
+/// Of one window: bytes, µs that writes took longer, and its standard error.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    window: f64,
+    longer: f64,
+    error: f64,
+}
+
+fn micros(run: &Run, cell: &Cell, role: u8) -> Vec<f64> {
+    run.of(cell.id).filter(|s| s.role == role).map(|s| s.took.micros()).collect()
+}
+
+/// Mean and squared standard error of all but the longest.
+fn usual(mut t: Vec<f64>) -> Option<(f64, f64)> {
+    t.sort_by(f64::total_cmp);
+    t.truncate(t.len() - t.len() / STALLS);
+    if t.len() < 64 {
+        return None;
+    }
+    let m = mean(&t);
+    let variance = t.iter().map(|x| (x - m).powi(2)).sum::<f64>() / t.len() as f64;
+    Some((m, variance / t.len() as f64))
+}
+
+/// By size of the window, and µs of a write beside the last one.
+fn points(run: &Run) -> (Vec<Point>, f64) {
+    let mut near = vec![];
+    let mut one = |c: &Cell| {
+        let (far, there) = (usual(micros(run, c, FAR))?, usual(micros(run, c, NEAR))?);
+        near.push(there.0);
+        // Pairs of equal writes are not alike to less than a few µs.
+        Some(Point { window: c.bytes("window") as f64, longer: far.0 - there.0, error: (far.1 + there.1 + 4.0).sqrt() })
+    };
+    let mut out: Vec<Point> = run.cells.iter().filter_map(&mut one).collect();
+    out.sort_by(|a, b| a.window.total_cmp(&b.window));
+    let usual = mean(&near);
+    (out, usual)
+}
+
+/// Chi squared of a window `at`, and the cost of a miss and what every far write takes longer that fit best.
+fn fit(all: &[Point], at: f64) -> (f64, f64, f64) {
+    let share = |p: &Point| (1.0 - at / p.window).max(0.0);
+    let [mut w, mut x, mut y, mut xx, mut xy] = [0.0; 5];
+    for p in all {
+        let (k, s) = (p.error.powi(-2), share(p));
+        w += k;
+        x += k * s;
+        y += k * p.longer;
+        xx += k * s * s;
+        xy += k * s * p.longer;
+    }
+    let down = w * xx - x * x;
+    let cost = if down > 0.0 { (w * xy - x * y) / down } else { 0.0 };
+    let base = (y - cost * x) / w;
+    let chi = all.iter().map(|p| ((p.longer - base - cost * share(p)) / p.error).powi(2)).sum();
+    (chi, cost, base)
+}
+
+impl Analysis for MapWindowWrite {
+    fn name(&self) -> &'static str {
+        "map-window-write"
+    }
+
+    fn fitted(&self) -> bool {
+        false
+    }
+
+    fn infer(&self, run: &Case) -> Vec<Finding> {
+        let (q, miss) = (Quantity::MapWindowWrite, Quantity::MapMissWriteUs);
+        let (all, _) = points(run);
+        if all.len() < 4 {
+            let why = "too few windows were written (a larger region, more --time or --writes would decide)";
+            return vec![Finding::undecided(q, why)];
+        }
+        let text = all.iter().map(|p| format!("{} {:.0} µs", Bytes(p.window as u64), p.longer)).collect::<Vec<_>>().join(", ");
+        let text = format!("writes at random places of a window took longer than writes beside them by: {text}");
+        let largest = all[all.len() - 1].window;
+        // 24 steps an octave from half the smallest window on.
+        let steps = ((largest / SMALLEST as f64).log2() + 1.0) * 24.0;
+        let tried: Vec<(f64, (f64, f64, f64))> = (0..steps as i32)
+            .map(|i| SMALLEST as f64 / 2.0 * (f64::from(i) / 24.0).exp2())
+            .map(|at| (at, fit(&all, at)))
+            .filter(|t| t.1.1 > 0.0)
+            .collect();
+        // What every window scatters by must be less than a miss.
+        let blur = all.iter().map(|p| 3.0 * p.error).fold(0.0, f64::max);
+        let none = || {
+            if blur > SHOWS {
+                let why = format!("what writes scatter by ({blur:.0} µs) may hide what the map costs");
+                return vec![Finding::undecided(q, why).evidence(text.clone())];
+            }
+            let why = format!("no window that was written was too large, up to {}", Bytes(largest as u64));
+            vec![Finding::at_least(q, largest, 0.8, why).evidence(text.clone())]
+        };
+        let Some(best) = tried.iter().min_by(|a, b| a.1.0.total_cmp(&b.1.0)) else { return none() };
+        let (at, (chi, cost, _)) = *best;
+        let flat = fit(&all, 2.0 * largest).0;
+        if flat - chi < 25.0 || cost * (1.0 - at / largest).max(0.0) < SHOWS {
+            return none();
+        }
+        let grows = |why: &str| vec![Finding::undecided(q, why).evidence(text.clone())];
+        if cost > MOST {
+            return grows(
+                "random writes take longer the wider they are spread, by more than fetching a translation page would: merges, or collected garbage",
+            );
+        }
+        let slack = (chi / all.len() as f64).max(1.0);
+        if slack > 10.0 * FITS {
+            return grows("what random writes take longer does not grow with the window as misses of a map would");
+        }
+        let possible: Vec<f64> = tried.iter().filter(|t| t.1.0 - chi < WITHIN * slack).map(|t| t.0).collect();
+        let (low, high) = possible.iter().fold((at, at), |b, &p| (b.0.min(p), b.1.max(p)));
+        if high / low > APART {
+            return grows("the windows that were written fit maps of very different size");
+        }
+        if at < 1.05 * SMALLEST as f64 / 2.0 {
+            return grows("even the smallest window that was written was too large");
+        }
+        let score = if slack < FITS { 0.9 } else { 0.75 };
+        let f = Finding { interval: Some([low, high]), ..Finding::decided(q, at.round(), score).evidence(text.clone()) };
+        let cost = Finding { interval: Some([cost * 0.85, cost * 1.15]), ..Finding::decided(miss, cost, score.min(0.85)).evidence(text) };
+        vec![f, cost]
+    }
+
+    fn figures(&self, run: &Case) -> Vec<Figure> {
+        let (all, near) = points(run);
+        if all.is_empty() {
+            return vec![];
+        }
+        vec![Figure {
+            title: "random writes over the window they fall in".into(),
+            x: "MiB".into(),
+            y: "IOPS".into(),
+            log_x: true,
+            log_y: false,
+            series: vec![Series {
+                name: "random writes".into(),
+                points: all.iter().map(|p| (p.window / MIB as f64, 1e6 / (near + p.longer).max(1.0))).collect(),
+            }],
+        }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_and_the_cost_come_back() {
+        let all: Vec<Point> = (0..12)
+            .map(|k| SMALLEST as f64 * f64::from(1 << k))
+            .map(|w| Point { window: w, longer: 12.0 + 150.0 * (1.0 - 96e6 / w).max(0.0), error: 3.0 })
+            .collect();
+        let best = (0..400).map(|i| 1e6 * (f64::from(i) / 40.0).exp2()).min_by(|a, b| fit(&all, *a).0.total_cmp(&fit(&all, *b).0)).unwrap();
+        assert!((best / 96e6 - 1.0).abs() < 0.03, "{best}");
+        assert!((fit(&all, best).1 - 150.0).abs() < 6.0);
+    }
+}
