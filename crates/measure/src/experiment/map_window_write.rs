@@ -68,7 +68,7 @@ impl Experiment for MapWindowWrite {
                 left > 0
             })
             .collect();
-        if sizes.len() < 4 || SIZE % setup.geometry.sector != 0 {
+        if sizes.len() < 4 || !SIZE.is_multiple_of(setup.geometry.sector) {
             return vec![];
         }
         let one = |&w: &u64| Cell::new(crate::units::Bytes(w).to_string(), &[("window", w as i64), ("load", load(w) as i64)]);

@@ -70,7 +70,7 @@ impl Experiment for PageMapping {
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let room = setup.region.end - setup.region.start;
-        if room < LEAST || SIZE % setup.geometry.sector != 0 {
+        if room < LEAST || !SIZE.is_multiple_of(setup.geometry.sector) {
             return vec![];
         }
         let from = (setup.region.start + room / 64).next_multiple_of(4 * MIB);
