@@ -113,12 +113,33 @@ fn a_probe_may_end_at_any_time() {
     }
 }
 
+/// Two bounds of one card count once: 44 and 44 right of 44 at 85 % are no more than 44.
+#[test]
+fn bounds_of_one_card_are_one_witness() {
+    let holds = |bound: bool, n: u64| {
+        let answer = |i: u64| {
+            let quantity = if i.is_multiple_of(2) { Quantity::OpenAusLinear } else { Quantity::OpenAusRandom };
+            score::Answer { card: ("", i / 2), quantity, bound, confidence: 0.85, right: true, line: String::new() }
+        };
+        let all: Vec<score::Answer> = (0..n).map(answer).collect();
+        bins(all.iter())[0].holds()
+    };
+    assert!(holds(true, 60) && !holds(false, 60), "30 cards");
+    assert!(!holds(true, 100), "50 cards");
+}
+
 /// A bin is held to its word from both sides: too low a claim is as wrong as too high a one.
 #[test]
 fn a_bin_that_is_off_is_seen() {
     let bin = |right: usize, given: usize, claimed: f64| {
-        let answer =
-            |i: usize| score::Answer { quantity: Quantity::Page, bound: false, confidence: claimed, right: i < right, line: String::new() };
+        let answer = |i: usize| score::Answer {
+            card: ("", i as u64),
+            quantity: Quantity::Page,
+            bound: false,
+            confidence: claimed,
+            right: i < right,
+            line: String::new(),
+        };
         let all: Vec<score::Answer> = (0..given).map(answer).collect();
         bins(all.iter())[0].holds()
     };

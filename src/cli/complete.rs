@@ -81,7 +81,7 @@ const ENDS: &str = ".SH \"EXIT STATUS\"
 ";
 
 /// What is tried first with a command.
-const EXAMPLES: [(&str, &[&str]); 33] = [
+const EXAMPLES: [(&str, &[&str]); 34] = [
     ("check", &["nandscope check /dev/mmcblk0", "nandscope check /dev/mmcblk0 --write --consent ID", "nandscope check sim:fake-wrap-32gb"]),
     (
         "probe",
@@ -97,6 +97,7 @@ const EXAMPLES: [(&str, &[&str]); 33] = [
     ("report", &["nandscope report card.json", "nandscope report card.json --html card.html"]),
     ("layout", &["nandscope layout audit /dev/mmcblk0 --report card.json", "nandscope layout plan /dev/mmcblk0 --for root-ext4"]),
     ("serve", &["nandscope serve toshiba-emmc", "nandscope serve fake-wrap-32gb --nbd tcp:127.0.0.1:10809"]),
+    ("campaign", &["nandscope campaign plan.toml --dry-run", "nandscope campaign plan.toml --state runs"]),
     ("survey", &["nandscope survey add *.json --lot A", "nandscope survey list"]),
     ("life", &["nandscope life card.json"]),
     ("ab", &["nandscope ab /dev/mmcblk0 --b split=8KiB", "nandscope ab sim:toshiba-emmc --a default --b split=8KiB"]),

@@ -176,7 +176,7 @@ fn ranges_that_are_lost_and_given_up() {
     let saved = Saved::open(&journal).unwrap().ranges();
     assert!(saved.iter().any(|r| r.0 < 4 * MIB) && saved.iter().any(|r| r.0 >= 4 * MIB), "{saved:?}");
     // A result does not go to a disk.
-    let r = nandscope(&state, &["cards", "--json", &l.0]);
+    let r = nandscope(&state, &["probe", "sim:null", "--read-only", "--quiet", "--json", &l.0]);
     assert!(r.code == 1 && r.err.contains("this is a disk"), "{}{}", r.out, r.err);
     // The file shrinks under the device and cannot grow again: beyond its end reads and writes fail.
     let now = fs::read(&file).unwrap();

@@ -35,6 +35,8 @@ impl Tally {
 }
 
 pub struct Answer {
+    /// Kind and seed.
+    pub card: (&'static str, u64),
     pub quantity: Quantity,
     pub bound: bool,
     pub confidence: f64,
@@ -85,7 +87,7 @@ pub fn score(cards: &[Probed]) -> Scores {
             *if right { &mut tally.right } else { &mut tally.wrong } += 1;
             let sign = if bound { ">= " } else { "" };
             let line = format!("{} {}: {} {sign}{v} at {:.3}, truth {truth}", c.card.kind, c.card.seed, q.key(), f.confidence);
-            s.answers.push(Answer { quantity: q, bound, confidence: f.confidence, right, line });
+            s.answers.push(Answer { card: (c.card.kind, c.card.seed), quantity: q, bound, confidence: f.confidence, right, line });
         }
     }
     s
@@ -115,6 +117,23 @@ fn high(i: usize) -> f64 {
     if i == 0 { 1.01 } else { BINS[i - 1] }
 }
 
+/// Of the number that is right, if all is as claimed. That no write was slow however many AUs were in turn gives a bound in both orders and
+/// the mapping: on one card they are right or wrong together, for what makes them wrong is a cache that hid the limit. Other answers are
+/// taken to be independent.
+fn variance(answers: &[&Answer]) -> f64 {
+    let bound = |a: &Answer| a.bound && [Quantity::OpenAusLinear, Quantity::OpenAusRandom].contains(&a.quantity);
+    let mut together: BTreeMap<(&str, u64), f64> = answers.iter().filter(|a| bound(a)).map(|a| (a.card, 0.0)).collect();
+    let mut apart = 0.0;
+    for a in answers {
+        let v = a.confidence * (1.0 - a.confidence);
+        match together.get_mut(&a.card).filter(|_| bound(a) || a.quantity == Quantity::Mapping) {
+            Some(sd) => *sd += v.sqrt(),
+            None => apart += v,
+        }
+    }
+    apart + together.into_values().map(|sd| sd * sd).sum::<f64>()
+}
+
 /// The bins that hold something, the highest first.
 pub fn bins<'a>(answers: impl Iterator<Item = &'a Answer> + Clone) -> Vec<Bin> {
     let bin = |i: usize| {
@@ -122,7 +141,7 @@ pub fn bins<'a>(answers: impl Iterator<Item = &'a Answer> + Clone) -> Vec<Bin> {
         let n = those.len() as f64;
         let right = those.iter().filter(|a| a.right).count();
         let claimed = those.iter().map(|a| a.confidence).sum::<f64>() / n;
-        let error = those.iter().map(|a| a.confidence * (1.0 - a.confidence)).sum::<f64>().sqrt() / n;
+        let error = variance(&those).sqrt() / n;
         let off = (right as f64 / n - claimed) / error.max(1e-9);
         (!those.is_empty()).then_some(Bin { low: BINS[i], given: those.len(), right, claimed, off })
     };

@@ -8,6 +8,9 @@ use crate::units::SECTOR;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+/// Writes that are not flushed before the card is taken out.
+const LOOSE: u64 = 16;
+
 /// The number that most sectors carry beside their own address.
 fn number(at: u64, bytes: &[u8]) -> Option<u64> {
     let sectors = bytes.chunks_exact(SECTOR as usize).enumerate();
@@ -97,8 +100,8 @@ impl Check<'_> {
     pub(super) fn reinserted(&mut self, ask: &dyn Fn() -> Result<()>) -> Result<()> {
         let before = AROUND.into_iter().find_map(|len| Some((self.known(len)?, len)));
         let (at, loose) = (self.window.start, self.window.start + MIB);
-        // What is asked of people is not left undone for want of some seconds, unless there is enough without.
-        if before.is_none() {
+        // What is asked of people is not left undone for want of some seconds, unless there is enough without and the writes take long.
+        if before.is_none() || self.about(at).0 * LOOSE <= AFTER.0 {
             self.deadline = self.deadline.max(self.device.now() + AFTER);
         }
         let fresh = self.device.now() + self.about(at) <= self.deadline;
@@ -107,7 +110,7 @@ impl Check<'_> {
         }
         self.flush();
         let mut bytes = vec![0; SMALL as usize];
-        for at in (loose..loose + 16 * SMALL).step_by(SMALL as usize) {
+        for at in (loose..loose + LOOSE * SMALL).step_by(SMALL as usize) {
             if !fresh || self.device.now() + self.about(at) > self.deadline {
                 break;
             }
@@ -134,7 +137,7 @@ impl Check<'_> {
             self.fates(at, len, &mut after[0])?;
         }
         self.fates(at, self.large, &mut after[0])?;
-        self.fates(loose, 16 * SMALL, &mut after[1])?;
+        self.fates(loose, LOOSE * SMALL, &mut after[1])?;
         let loose = after[1].read > 0;
         self.out.reinserted = Some(after);
         self.later(true)?;
