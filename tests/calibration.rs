@@ -101,16 +101,24 @@ fn no_more_are_counted_than_stay_open() {
     }
 }
 
-/// Cut anywhere, a probe tells what it has. The two cards saw a limit before any write was slow with more AUs in turn.
+/// Cut anywhere, a probe tells what it has, and no more is wrong than was said. The two cards saw a limit before any write was slow with
+/// more AUs in turn.
 #[test]
 fn a_probe_may_end_at_any_time() {
+    let (mut wrong, mut expected, mut variance) = (vec![], 0.0, 0.0);
     for (seed, model) in [346, 503].map(|s| (s, random::card(s))) {
         for seconds in [0.01, 0.1, 0.5, 1.0, 3.0, 6.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0] {
             let p = probe_within(&model, seed, true, 1 << 30, seconds);
-            let wrong = p.findings.0.iter().find(|f| f.confidence >= 0.9 && right(f, &model.truth()) == Some(false));
-            assert!(wrong.is_none(), "card {seed} after {seconds} s: {wrong:?}");
+            for f in p.findings.0.iter().filter(|f| f.confidence >= 0.9) {
+                expected += 1.0 - f.confidence;
+                variance += f.confidence * (1.0 - f.confidence);
+                if right(f, &model.truth()) == Some(false) {
+                    wrong.push(format!("card {seed} after {seconds} s: {f:?}"));
+                }
+            }
         }
     }
+    assert!(expected > 1.0 && (wrong.len() as f64) < expected + score::ERRORS * variance.sqrt(), "{expected:.1} claimed: {wrong:#?}");
 }
 
 /// Two bounds of one card count once: 44 and 44 right of 44 at 85 % are no more than 44.
@@ -149,8 +157,11 @@ fn a_bin_that_is_off_is_seen() {
         (890, 1000, 0.85, false),
         (800, 1000, 0.85, false),
         (8, 10, 0.85, true),
-        (5, 10, 0.85, false),
+        (5, 10, 0.85, true),
+        (4, 10, 0.85, false),
         (1000, 1000, 0.96, false),
+        (11, 13, 0.973, true),
+        (9, 13, 0.973, false),
         (100, 100, 0.98, true),
     ] {
         assert_eq!(bin(right, given, claimed), holds, "{right} of {given} at {claimed}");

@@ -14,6 +14,8 @@ pub const BINS: [f64; 6] = [0.99, 0.95, 0.9, 0.8, 0.7, 0.6];
 pub const NEAR: f64 = 0.03;
 /// ... or within so many of its standard errors.
 pub const ERRORS: f64 = 2.6;
+/// The chance of more than that on one side (normal distribution).
+const BEYOND: f64 = 0.0047;
 
 #[derive(Default, Clone, Copy)]
 pub struct Tally {
@@ -109,7 +111,28 @@ impl Bin {
     }
 
     pub fn holds(&self) -> bool {
-        (self.share() - self.claimed).abs() <= NEAR || self.off.abs() <= ERRORS
+        (self.share() - self.claimed).abs() <= NEAR || self.off.abs() <= ERRORS || self.chance() >= BEYOND
+    }
+
+    /// The chance of as many right or more, or as few or fewer, if all is as claimed. Counted out: for a few dozen claims near 1 the
+    /// standard error is no measure of it. 0 for many.
+    fn chance(&self) -> f64 {
+        let (n, p) = (self.given, self.claimed.min(1.0 - 1e-9));
+        if n > 100 {
+            return 0.0;
+        }
+        let mut exactly = (1.0 - p).powi(n as i32);
+        let (mut below, mut above) = (0.0, 0.0);
+        for k in 0..=n {
+            if k <= self.right {
+                below += exactly;
+            }
+            if k >= self.right {
+                above += exactly;
+            }
+            exactly *= (n - k) as f64 / (k + 1) as f64 * p / (1.0 - p);
+        }
+        below.min(above)
     }
 }
 
