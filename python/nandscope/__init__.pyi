@@ -98,7 +98,7 @@ def probe(
     target: str,
     *,
     write: bool = True,
-    time: str = "30m",
+    time: Optional[str] = None,
     writes: str = "8GiB",
     seed: int = 1,
     experiments: Optional[Sequence[str]] = None,

@@ -101,7 +101,7 @@ impl Dry {
 #[derive(Args, Debug)]
 pub struct Json {
     /// Write the result as JSON to a file, or to standard output instead of the text
-    #[arg(long = "json", value_name = "F", num_args = 0..=1, default_missing_value = "-")]
+    #[arg(long = "json", value_name = "F", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
     to: Option<PathBuf>,
 }
 

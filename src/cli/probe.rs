@@ -137,12 +137,9 @@ pub(super) fn parse_region(s: &str) -> Result<(Option<Bytes>, Option<Bytes>), St
     Ok((part(a)?, part(b)?))
 }
 
-/// From so much time on, asked for, today's cards are asked more.
-const LONGER: Nanos = Nanos(300_000_000_000);
-
 pub fn probe(a: ProbeArgs) -> anyhow::Result<ExitCode> {
-    let longer = a.common.measuring.time.is_some_and(|t| t >= LONGER);
-    measure(a.common, if longer { experiment::probing_longer() } else { experiment::probing() }, None, a.twin.as_deref())
+    let experiments = experiment::probing_within(a.common.measuring.time);
+    measure(a.common, experiments, None, a.twin.as_deref())
 }
 
 pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {

@@ -171,9 +171,16 @@ pub(crate) fn may_map_by_page(believed: &Beliefs) -> bool {
     !believed.get(Quantity::Mapping).is_some_and(by_block)
 }
 
-/// What `probe` runs where it has time: today's questions come before the search for a write cache, which they answer as well.
-pub fn probing_longer() -> Vec<&'static dyn Experiment> {
+/// From so much time on, asked for, today's cards are asked more.
+const LONGER: Nanos = Nanos(300_000_000_000);
+
+/// What `probe` runs in the time that was asked for, if any: where there is enough, today's questions come before the search for a write
+/// cache, which they answer as well.
+pub fn probing_within(asked: Option<Nanos>) -> Vec<&'static dyn Experiment> {
     let mut all = probing();
+    if asked.is_none_or(|t| t < LONGER) {
+        return all;
+    }
     let at = all.iter().position(|e| e.about().name == "write-cache").unwrap_or(all.len());
     all.splice(at..at, ALL.iter().copied().filter(|e| TODAY.contains(&e.about().name)));
     all
