@@ -216,7 +216,7 @@ fn intervals_hold_what_they_promise_under_noise() {
         let run = measured(&mut card);
         let [low, high] = found(&run, Quantity::MultiBlockGain).interval.unwrap();
         inside += u32::from(low <= truth && truth <= high);
-        narrow += u32::from(high - low < 0.5 * truth);
+        narrow += u32::from(high - low < 0.58 * truth);
         let l = found(&run, Quantity::LargestRequest);
         wrong += u32::from(l.value.is_some_and(|v| v.0 != 524_288.0));
     }
