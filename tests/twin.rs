@@ -5,7 +5,7 @@
 mod workloads;
 
 use nandscope::device::{Access, Device, Fill, Op, SimDevice};
-use nandscope::experiment;
+use nandscope::experiment::{self, Experiment};
 use nandscope::probe::{Plan, probe};
 use nandscope::saved::{Report, bare};
 use nandscope::twin::check::{Checked, check};
@@ -17,16 +17,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 fn report(m: &Model, seed: u64) -> Report {
+    report_of(m, seed, experiment::probing())
+}
+
+fn report_of(m: &Model, seed: u64, experiments: Vec<&'static dyn Experiment>) -> Report {
     let mut device = SimDevice::new(m, seed).with_stamps();
     let (size, stop) = (m.card.capacity, AtomicBool::new(false));
-    let plan = Plan {
-        experiments: experiment::probing(),
-        region: 0..size,
-        time: Nanos::from_secs_f64(1800.0),
-        writes: 8 << 30,
-        seed,
-        stop: &stop,
-    };
+    let plan = Plan { experiments, region: 0..size, time: Nanos::from_secs_f64(1800.0), writes: 8 << 30, seed, stop: &stop };
     let (runs, findings) = probe(&mut device, &plan, &mut |_| {});
     let mut r = bare(vec![]);
     (r.target.size, r.runs, r.findings) = (size, runs, findings);
@@ -88,6 +85,19 @@ fn reports_together_and_again() {
     assert_eq!(both.model.nand.erase_block, one.model.nand.erase_block);
     let other = twin(&[a, report(&built_in("usb-stick"), 1)]).unwrap_err().to_string();
     assert!(other.contains("give reports of one card"), "{other}");
+}
+
+/// Requests that overlap in a queue are no access after the other, and say nothing of what one costs.
+#[test]
+fn a_longer_probe_has_the_same_twin() {
+    for (name, seed) in [("toshiba-emmc", 1), ("flashbench-readme", 2)] {
+        let m = built_in(name);
+        let longer = report_of(&m, seed, experiment::probing_within(Some(Nanos::from_secs_f64(1200.0))));
+        assert!(longer.runs.iter().any(|r| r.experiment == "queue-depth"), "{name}");
+        let t = twin(&[longer]).unwrap();
+        assert!(t.no_card.is_none(), "{name}: {:?}", t.no_card);
+        assert_eq!(t.model.nand.erase_block, m.nand.erase_block, "{name}");
+    }
 }
 
 /// Times as a loop device over a file, a RAM disk or an SSD have them: by size alone, with a long tail and what caches do. No twin.

@@ -98,7 +98,7 @@ def probe(
     target: str,
     *,
     write: bool = True,
-    time: Optional[str] = None,
+    time: str = "30m",
     writes: str = "8GiB",
     seed: int = 1,
     experiments: Optional[Sequence[str]] = None,

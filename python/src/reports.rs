@@ -236,22 +236,21 @@ pub fn infer(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<Logs>> {
 /// Probes a simulated card ("sim:toshiba-emmc") or a program that behaves like one ("exec:python3 card.py"). A device needs the command line, which
 /// asks for consent. The lock is released.
 #[pyfunction]
-#[pyo3(signature = (target, *, write=true, time=None, writes="8GiB", seed=1, experiments=None))]
+#[pyo3(signature = (target, *, write=true, time="30m", writes="8GiB", seed=1, experiments=None))]
 pub fn probe(
     py: Python<'_>,
     target: &str,
     write: bool,
-    time: Option<&str>,
+    time: &str,
     writes: &str,
     seed: u64,
     experiments: Option<Vec<String>>,
 ) -> PyResult<Report> {
     let target = device::target_name(target);
-    let asked = time.map(parse_duration).transpose().map_err(value)?;
-    let time = asked.map_or_else(|| parse_duration("30m").map_err(value), Ok)?;
+    let time = parse_duration(time).map_err(value)?;
     let writes = writes.parse::<Bytes>().map_err(value)?.0;
     let mut all = match experiments {
-        None => experiment::probing_within(asked),
+        None => experiment::probing(),
         Some(names) => {
             let one = |n: &String| experiment::by_name(n).ok_or_else(|| value(format!("there is no experiment '{n}'")));
             names.iter().map(one).collect::<PyResult<Vec<_>>>()?

@@ -45,7 +45,7 @@ def test_a_probe_finds_what_is_true(report):
 def test_the_program_finds_the_same(report, tmp_path):
     if not PROGRAM:
         pytest.skip("NANDSCOPE names no program")
-    subprocess.run([PROGRAM, "probe", "sim:toshiba-emmc", "--time", "20m", "-q", "--json", "r.json"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([PROGRAM, "probe", "sim:toshiba-emmc", "-q", "--json", "r.json"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
     theirs = nandscope.Report.load(tmp_path / "r.json")
     ours = {f.quantity: (f.value, f.confidence) for f in report.findings}
     assert {f.quantity: (f.value, f.confidence) for f in theirs.findings} == ours
