@@ -121,7 +121,7 @@ fn a_probe_may_end_at_any_time() {
     assert!(expected > 1.0 && (wrong.len() as f64) < expected + score::ERRORS * variance.sqrt(), "{expected:.1} claimed: {wrong:#?}");
 }
 
-/// Two bounds of one card count once: 44 and 44 right of 44 at 85 % are no more than 44.
+/// Two bounds of one card count once: 60 of 60 right at 85 % are 30 cards, and hold; 60 answers that stand alone do not, nor do the bounds of 50 cards.
 #[test]
 fn bounds_of_one_card_are_one_witness() {
     let holds = |bound: bool, n: u64| {
