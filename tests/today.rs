@@ -218,3 +218,54 @@ fn the_steady_rate_is_that_of_long_after() {
         assert!((v / truth - 1.0).abs() < 0.05, "{v} IOPS, {truth} long after: {found:?}");
     }
 }
+
+/// Heat slows a card down after the bytes its model says, and rest brings it back; a card that does not get hot is not called hot.
+#[test]
+fn a_hot_card_is_told_from_one_that_is_not() {
+    let mut told = 0;
+    const ALL: u64 = 12;
+    for seed in 1..=ALL {
+        let mut m = random::card(seed);
+        m.throttle.clear();
+        (m.stall, m.wear) = (vec![], Default::default());
+        let cold = common::run_alone("throttling", &m, seed, 200);
+        let (bytes, ns) = cold.samples.iter().fold((0, 0), |a, s| (a.0 + s.len, a.1 + s.took.0));
+        let cold = pipeline::of_run(&cold);
+        let bound = of(&cold, Quantity::ThrottledAfterS).and_then(|f| f.at_least).map(|n| n.0);
+        assert!(bound.is_some_and(|b| (190.0..=201.0).contains(&b)), "seed {seed}: {cold:?}");
+        // Hot after 20 to 110 s, a quarter to twice as slow again, cooling at a tenth to a third of the rate at which it heats.
+        let rate = bytes as f64 / (ns as f64 / 1e9);
+        let cool = rate * (0.1 + 0.02 * seed as f64);
+        let seconds = 20.0 + (seed as f64 * 37.0) % 90.0;
+        let heat = ((rate - cool) * seconds) as u64;
+        m.throttle = vec![nandscope_sim::model::Throttle { heat, cool: cool as u64, percent: 125 + 15 * seed }];
+        let found = pipeline::of_run(&common::run_alone("throttling", &m, seed, 200));
+        let f = of(&found, Quantity::ThrottledAfterS).unwrap();
+        if f.number().is_some() {
+            let [low, high] = f.interval.unwrap();
+            assert!(low <= 1.03 * seconds && high >= 0.97 * seconds, "seed {seed}: {seconds} s, {f:?}");
+            told += 1;
+        } else {
+            println!("seed {seed}: {seconds:.0} s, {} %: {f:?}", m.throttle[0].percent);
+        }
+    }
+    assert!(told * 10 >= ALL * 8, "{told} of {ALL}");
+}
+
+/// What a discard costs and what a discarded place reads as, on cards drawn at random.
+#[test]
+fn a_discard_is_timed_and_what_is_read_afterwards_is_told() {
+    use nandscope_sim::model::Discarded;
+    for seed in 1..=12 {
+        let mut m = today::card(seed);
+        m.card.discard = 200_000 + seed * 900_000;
+        m.card.discarded = if seed % 2 == 0 { Discarded::Zeros } else { Discarded::Old };
+        let run = common::run_with_stamps("discard", &m, seed, 120);
+        let all = pipeline::of_run(&run);
+        let reads = of(&all, Quantity::DiscardReads).unwrap();
+        assert_eq!(reads.number(), Some(if seed % 2 == 0 { 0.0 } else { 2.0 }), "seed {seed}: {reads:?}");
+        let cost = of(&all, Quantity::DiscardMs).unwrap();
+        let truth = (m.card.discard + m.host.command + m.card.command) as f64 / 1e6;
+        assert!(cost.number().is_some_and(|v| v >= 0.95 * truth && v <= 1.5 * truth + 1.0), "seed {seed}: {truth} ms, {cost:?}");
+    }
+}

@@ -63,8 +63,16 @@ impl<D: Device> Device for Count<D> {
 
 /// One experiment on a simulated card, alone, for so many seconds of its clock at most.
 pub fn run_alone(experiment: &str, model: &Model, seed: u64, seconds: u64) -> Run {
+    run_on(experiment, nandscope::device::SimDevice::new(model, seed), model, seed, seconds)
+}
+
+/// The same on a card that keeps what is marked.
+pub fn run_with_stamps(experiment: &str, model: &Model, seed: u64, seconds: u64) -> Run {
+    run_on(experiment, nandscope::device::SimDevice::new(model, seed).with_stamps(), model, seed, seconds)
+}
+
+fn run_on(experiment: &str, mut device: nandscope::device::SimDevice, model: &Model, seed: u64, seconds: u64) -> Run {
     let exp = experiment::by_name(experiment).unwrap();
-    let mut device = nandscope::device::SimDevice::new(model, seed);
     let geometry = device.geometry().clone();
     let known = Beliefs::default();
     let region = 0..model.truth().real_capacity.min(geometry.size);

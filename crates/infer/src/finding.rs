@@ -17,6 +17,7 @@ pub enum Unit {
     MegabytesPerSecond,
     /// Reads or writes a second.
     PerSecond,
+    Seconds,
     Milliseconds,
     Microseconds,
     /// Looks of a host at a busy card.
@@ -36,6 +37,7 @@ impl Unit {
             Unit::BytesPerSecond => "B/s",
             Unit::MegabytesPerSecond => "MB/s",
             Unit::PerSecond => "IOPS",
+            Unit::Seconds => "s",
             Unit::Milliseconds => "ms",
             Unit::Microseconds => "us",
             Unit::Polls => "polls",
@@ -91,6 +93,7 @@ impl Quantity {
             Unit::BytesPerSecond => rate(v),
             Unit::MegabytesPerSecond => rate(v * 1e6),
             Unit::PerSecond => format!("{v:.0} IOPS"),
+            Unit::Seconds => format!("{} s", three(v)),
             Unit::Milliseconds => format!("{} ms", three(v)),
             Unit::Microseconds => format!("{} µs", three(v)),
             Unit::Polls => polls(v),

@@ -489,6 +489,49 @@ quantities! {
         what: "A card with a queue works on several requests side by side; this is what the best depth gains over one at a time.",
         means: &[(Is(1.0), "Several reads in flight gain nothing on this host."), (Always, "Programs that read in parallel get up to {} as many random reads.")],
     },
+    /// Seconds under load after which the card slows down.
+    ThrottledAfterS => Row {
+        key: "throttled_after_s",
+        title: "throttled after",
+        unit: Unit::Seconds,
+        none: None,
+        codes: &[],
+        what: "A card that gets hot slows itself down; this is how long it kept its full read rate under load.",
+        means: &[(Always, "Copies and recordings that keep the card busy for longer than {} get slower.")],
+    },
+    /// MB/s of sequential reads of a card that has slowed itself down.
+    RateThrottledMbS => Row {
+        key: "rate_throttled_mb_s",
+        title: "rate when throttled",
+        unit: Unit::MegabytesPerSecond,
+        none: None,
+        codes: &[],
+        what: "Sequential reads go on at this rate once the card has slowed itself down.",
+        means: &[],
+    },
+    /// What a discarded place reads as.
+    DiscardReads => Row {
+        key: "discard_reads",
+        title: "discarded data read",
+        unit: Unit::Code,
+        none: None,
+        codes: &[(0.0, "as zeros"), (1.0, "as ones"), (2.0, "as before"), (3.0, "as other data")],
+        what: "What a place that was discarded reads as afterwards.",
+        means: &[
+            (Is(2.0), "Whoever finds the card can read what was deleted: overwrite it, or erase the card."),
+            (Is(3.0), "Do not rely on what a discarded place reads as."),
+        ],
+    },
+    /// ms of a discard of 1 MiB that was just written.
+    DiscardMs => Row {
+        key: "discard_ms",
+        title: "discard",
+        unit: Unit::Milliseconds,
+        none: None,
+        codes: &[],
+        what: "A discard of 1 MiB that was written takes this long.",
+        means: &[(Above(20.0), "Mount without `discard` and run fstrim when the card may be slow: each deletion waits {} and more.")],
+    },
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub mod buffer;
 pub mod capacity;
 pub mod combine;
 pub mod confidence;
+pub mod discard;
 pub mod edges;
 pub mod fat_zone;
 pub mod figure;
@@ -36,6 +37,7 @@ pub mod stats;
 pub mod steady_state;
 pub mod steps;
 pub mod tables;
+pub mod throttling;
 pub mod trace;
 pub mod write_boundary;
 pub mod write_cache;
@@ -71,7 +73,9 @@ macro_rules! every_experiment {
             map_window::MapWindow,
             map_window_write::MapWindowWrite,
             steady_state::SteadyState,
-            queue_depth::QueueDepth
+            queue_depth::QueueDepth,
+            throttling::Throttling,
+            discard::Discard
         );
     };
 }

@@ -83,7 +83,7 @@ pub fn step(times: &[f64]) -> Option<usize> {
 }
 
 /// For every cut: the least of the later blocks against the upper ones of those before.
-fn ratios(blocks: &[f64]) -> Vec<f64> {
+pub fn ratios(blocks: &[f64]) -> Vec<f64> {
     let mut most = running(blocks.iter(), 0.9);
     let mut least = running(blocks.iter().rev(), 0.1);
     most.insert(0, f64::NAN);

@@ -5,6 +5,7 @@
 mod access_kinds;
 mod au_grid;
 mod capacity;
+mod discard;
 mod fat_zone;
 mod interval;
 mod map_window;
@@ -19,6 +20,7 @@ mod scatter;
 mod slc_cache;
 mod small_writes;
 mod steady_state;
+mod throttling;
 mod write_boundary;
 mod write_cache;
 mod write_trace;

@@ -3,6 +3,7 @@
 use super::Card;
 use crate::buffer::Lost;
 use crate::content::{PIECE, walk};
+use crate::model::Discarded;
 use crate::nand::SHIFT;
 use crate::places::{Goes, runs};
 use crate::request::{Fault, Op};
@@ -40,7 +41,9 @@ impl Card {
         let Some(content) = &mut self.content else { return };
         for (place, n) in runs(at, len, &self.model) {
             let Goes::To(place) = place else { continue };
-            content.clear(place, n);
+            if self.model.card.discarded == Discarded::Zeros {
+                content.clear(place, n);
+            }
             if harm > 0 {
                 let before = place.saturating_sub(harm);
                 content.decay(before, place - before);

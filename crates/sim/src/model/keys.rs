@@ -81,6 +81,7 @@ impl CardPart {
              once; 0 = any write is collected",
         );
         f.time("discard", May, &mut self.discard, 0..=T, "cost of a discard");
+        f.choice("discarded", May, &mut self.discarded, "what a discarded place reads as: zeros, or what was there before");
         f.size(
             "discard_harms",
             May,

@@ -68,6 +68,10 @@ mod kinds {
         MergeRandom { Rest = "rest", Whole = "whole" }
     );
     words!(
+        /// What a discarded place reads as.
+        Discarded { Zeros = "zeros", Old = "old" }
+    );
+    words!(
         /// Which operation a rule looks at.
         On { Write = "write", Read = "read", Any = "any" }
     );
@@ -186,6 +190,8 @@ pub struct CardPart {
     pub combine_after: u64,
     /// ns a discard command costs.
     pub discard: u64,
+    /// What a discarded place reads as.
+    pub discarded: Discarded,
     /// Bytes beside a discard of less than an erase block that lose data.
     pub discard_harms: u64,
     /// Has a discard after which the old data cannot be read, as eMMC has and SD cards have not.

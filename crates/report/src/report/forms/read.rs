@@ -102,12 +102,13 @@ pub(super) fn judged(card: usize, name: &str, verdict: Verdict, text: &str, help
 fn finding(card: usize, f: &Finding) -> Fact {
     let row = f.quantity.row();
     // Their keys end in the unit of the JSON, which is another one here.
-    let name = ["_mb_s", "_ms", "_us", "_polls"].iter().find_map(|u| row.key.strip_suffix(u)).unwrap_or(row.key);
+    let name = ["_mb_s", "_ms", "_us", "_polls", "_s"].iter().find_map(|u| row.key.strip_suffix(u)).unwrap_or(row.key);
     let (factor, unit) = match row.unit {
         Unit::Bytes => ("B", None),
         Unit::BytesPerSecond => ("B/s", None),
         Unit::MegabytesPerSecond => ("MB/s", None),
         Unit::PerSecond => ("IOPS", None),
+        Unit::Seconds => ("s", None),
         Unit::Milliseconds => ("ms", None),
         Unit::Microseconds => ("µs", None),
         Unit::Polls => ("", Some("polls")),
