@@ -126,6 +126,9 @@ fn keeps(linear: u32, random: u32, evict: &str, protect: u32, protected: u32, re
 /// orders, by any rule of what is thrown out.
 #[test]
 fn a_table_taken_up_by_earlier_aus_is_not_taken_for_a_small_one() {
+    if skip::short("tables of AUs with many seeds") {
+        return;
+    }
     let mut jobs = vec![];
     let kept = [(8, 12), (20, 36), (12, 8), (6, 8), (28, 8), (16, 20), (20, 12), (8, 12)];
     for (i, (linear, protect)) in kept.into_iter().enumerate() {
@@ -145,6 +148,9 @@ fn a_table_taken_up_by_earlier_aus_is_not_taken_for_a_small_one() {
 /// shows that it goes by history, what was counted is a bound, with any size of table, either rule and any seed.
 #[test]
 fn a_count_beside_aus_that_are_held_is_a_bound() {
+    if skip::short("AUs that are held with many seeds") {
+        return;
+    }
     let mut jobs = vec![];
     for (i, (linear, protect)) in [(20, 12), (20, 12), (8, 12), (12, 8), (28, 8), (16, 20)].into_iter().enumerate() {
         for (random, protected, evict) in [(linear, 0, "lru"), (linear / 2, 0, "lru"), (linear, linear / 2, "lru"), (linear, 0, "fifo")] {
@@ -165,6 +171,9 @@ fn a_count_beside_aus_that_are_held_is_a_bound() {
 /// not named, or right, on fast cards whose first read of a place looks something up, with any number of planes and any seed.
 #[test]
 fn a_page_hidden_in_planes_is_not_taken_for_them() {
+    if skip::short("pages hidden in planes with many seeds") {
+        return;
+    }
     let all = if std::env::var_os("NANDSCOPE_SEEDS").is_some() { 40 } else { 3 };
     let text = cards::text("modern-a2-128gb").unwrap();
     let mut wrong = vec![];
@@ -189,6 +198,9 @@ fn a_page_hidden_in_planes_is_not_taken_for_them() {
 /// size of planes is not named, or right.
 #[test]
 fn code_words_are_not_taken_for_planes() {
+    if skip::short("code words with many seeds") {
+        return;
+    }
     let all = if std::env::var_os("NANDSCOPE_SEEDS").is_some() { 40 } else { 3 };
     let mut wrong = vec![];
     for (i, name) in ["sdxc-64gb", "amazon-c10-4gb", "swissbit-1gb", "wintec-1gb"].into_iter().enumerate() {

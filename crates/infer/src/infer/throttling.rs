@@ -68,7 +68,7 @@ impl Analysis for Throttling {
         let under: f64 = run.of(cell.id).filter(|s| s.role == LOAD).map(|s| (s.start.0 + s.took.0) as f64 / 1e9).fold(0.0, f64::max)
             - run.of(cell.id).next().map_or(0.0, |s| s.start.0 as f64 / 1e9);
         let rate = |us: &[f64]| size / median(us);
-        if all.len() < BEFORE + AFTER {
+        if all.len() < BEFORE + AFTER || under < 1.0 {
             return vec![Finding::undecided(Q, "too few reads under load (more --time would decide)")];
         }
         let reads = format!("sequential reads of {} over {}", Bytes(size as u64), Bytes(cell.bytes("stretch")));
