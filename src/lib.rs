@@ -5,9 +5,10 @@
 #![deny(unsafe_code)]
 
 pub use nandscope_advise::{advise, life};
+pub use nandscope_data::{finding, flashbench, samples};
 pub use nandscope_device::{chance, device, host, units};
 pub use nandscope_files::{lab, layout, volume, workload};
-pub use nandscope_infer::{finding, flashbench, infer, samples, saved};
+pub use nandscope_infer::{infer, saved};
 pub use nandscope_measure::{experiment, probe};
 pub use nandscope_report::{compare, report};
 #[cfg(not(fuzzing))]

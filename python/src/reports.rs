@@ -3,9 +3,9 @@
 use crate::{os, value};
 use nandscope_device::device::{self, Consent, Device, Limits, Op, OpenOptions};
 use nandscope_device::units::{Bytes, parse_duration};
-use nandscope_infer::finding::{Finding as Found, Findings, Quantity};
+use nandscope_data::finding::{Finding as Found, Findings, Quantity};
 use nandscope_infer::infer::tables;
-use nandscope_infer::samples::import;
+use nandscope_data::samples::import;
 use nandscope_infer::saved::{self, Cost, SCHEMA, Settings, Tool};
 use nandscope_measure::experiment;
 use nandscope_measure::probe::{Plan, probe as measured};

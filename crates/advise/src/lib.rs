@@ -2,9 +2,10 @@
 //! printed here.
 #![deny(unsafe_code)]
 
+use nandscope_data::{finding, samples};
 use nandscope_device::{chance, device, host, units};
 use nandscope_files::{lab, layout, workload};
-use nandscope_infer::{finding, infer, samples, saved};
+use nandscope_infer::{infer, saved};
 
 pub mod advise;
 pub mod life;

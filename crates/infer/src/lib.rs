@@ -1,10 +1,8 @@
-//! What was measured or pasted, and what follows from it: samples, readers of logs, statistics, findings.
+//! What follows from what was measured or pasted: statistics, findings, and a report as it is saved.
 #![deny(unsafe_code)]
 
-use nandscope_device::{chance, device, host, units};
+use nandscope_data::{finding, flashbench, samples};
+use nandscope_device::{device, host, units};
 
-pub mod finding;
-pub mod flashbench;
 pub mod infer;
-pub mod samples;
 pub mod saved;

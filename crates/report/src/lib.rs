@@ -2,9 +2,10 @@
 #![deny(unsafe_code)]
 
 use nandscope_advise::advise;
+use nandscope_data::{finding, samples};
 use nandscope_device::{device, host, units};
 use nandscope_files::lab;
-use nandscope_infer::{finding, infer, samples, saved};
+use nandscope_infer::{infer, saved};
 use nandscope_measure::experiment;
 
 pub mod compare;

@@ -4,7 +4,8 @@
 //! measured, and what none does. The best is a card model that every command takes.
 #![deny(unsafe_code)]
 
+use nandscope_data::{finding, samples};
 use nandscope_device::{device, units};
-use nandscope_infer::{finding, samples, saved};
+use nandscope_infer::saved;
 
 pub mod twin;

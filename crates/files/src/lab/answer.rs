@@ -4,7 +4,7 @@ use super::bench::{Kind, Sample};
 use super::class::{Class, Written};
 use super::experiment::{Condition, Lab, State};
 use super::fragment::Map;
-use crate::infer::stats::{mean, quantile};
+use nandscope_stats::{mean, quantile};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use serde::Serialize;

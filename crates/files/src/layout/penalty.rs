@@ -3,8 +3,8 @@
 use super::grid::SURE;
 use crate::device::Op;
 use crate::finding::{Findings, Quantity};
-use crate::infer::stats::median;
 use crate::samples::Run;
+use nandscope_stats::median;
 use std::collections::BTreeMap;
 
 /// Measured costs; what was not measured, or not surely, is absent.

@@ -9,10 +9,10 @@ use super::format;
 use super::grid::Grid;
 use crate::chance;
 use crate::device::Device;
-use crate::infer::stats::{bootstrap_median, median};
 use crate::units::{Bytes, KIB, MIB, Nanos};
 use crate::volume::{Cache, ExFatVolume, FatVolume, FileId, Host, Result, Shared, Volume, VolumeError};
 use nandscope_fat::{Convention, FatType, Layout, Options, plan, recognise};
+use nandscope_stats::{bootstrap_median, median};
 use rand_pcg::rand_core::Rng;
 use serde::Serialize;
 
