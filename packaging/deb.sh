@@ -8,9 +8,8 @@ program=${1-}
 out=${2-target}
 if [ -z "$program" ]; then
   cargo build --release --locked --quiet
-  program=target/release/nandscope
+  program=${CARGO_TARGET_DIR-target}/release/nandscope
 fi
-version=$("$program" --version | cut -d' ' -f2)
 machine=$(od -An -j18 -N2 -tu2 "$program" | tr -d ' ')
 case $machine in
 62) arch=amd64 ;;
@@ -20,6 +19,17 @@ case $machine in
   exit 1
   ;;
 esac
+# Of another machine's program qemu-user writes the pages.
+run=("$program")
+case $arch:$(uname -m) in
+arm64:x86_64) run=(qemu-aarch64-static "$program") ;;
+amd64:aarch64) run=(qemu-x86_64-static "$program") ;;
+esac
+command -v "${run[0]}" >/dev/null || {
+  echo "packaging/deb.sh: there is no ${run[0]}; install it with: apt install qemu-user-static" >&2
+  exit 1
+}
+version=$("${run[@]}" --version | cut -d' ' -f2)
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 chmod 755 "$root"
@@ -29,11 +39,11 @@ mkdir -p "$root/usr/bin" "$root/DEBIAN" "$share/man/man1" "$share/bash-completio
   "$share/fish/vendor_completions.d" "$doc/examples"
 strip -o "$root/usr/bin/nandscope" "$program" 2>/dev/null || cp "$program" "$root/usr/bin/nandscope"
 chmod 755 "$root/usr/bin/nandscope"
-"$program" man --dir "$share/man/man1"
+"${run[@]}" man --dir "$share/man/man1"
 gzip -9n "$share"/man/man1/*.1
-"$program" completions bash >"$share/bash-completion/completions/nandscope"
-"$program" completions zsh >"$share/zsh/vendor-completions/_nandscope"
-"$program" completions fish >"$share/fish/vendor_completions.d/nandscope.fish"
+"${run[@]}" completions bash >"$share/bash-completion/completions/nandscope"
+"${run[@]}" completions zsh >"$share/zsh/vendor-completions/_nandscope"
+"${run[@]}" completions fish >"$share/fish/vendor_completions.d/nandscope.fish"
 cp packaging/60-nandscope.rules "$doc/examples/"
 cp README.md CITATION.cff "$doc/"
 cat LICENSE-MIT LICENSE-APACHE >"$doc/copyright"

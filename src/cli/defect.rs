@@ -23,7 +23,10 @@ pub fn ends_the_program() {
 }
 
 fn told(info: &PanicHookInfo) -> String {
-    let why = info.payload_as_str().unwrap_or("no reason is known").trim();
+    // `payload_as_str` needs a newer Rust than everything else here.
+    let payload = info.payload();
+    let said = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let why = said.unwrap_or("no reason is known").trim();
     let at = info.location().map_or(String::new(), |l| format!(" ({}:{})", l.file(), l.line()));
     let undo = "if it was writing, 'nandscope undo' lists what can be put back";
     format!("this is a defect of nandscope{at}: {}; {undo}; please report it with the command", super::harmless(why))

@@ -39,7 +39,7 @@ enum Command {
     Plan(PlanArgs),
     /// Compare layouts on the card itself: files in each, round robin
     Prove(ProveArgs),
-    /// Hold a start of partitions against what a report found
+    /// Check where partitions start against a report
     Check(CheckArgs),
 }
 
@@ -121,7 +121,7 @@ struct ProveArgs {
     quiet: bool,
 }
 
-/// Hold a start of partitions against what a report found
+/// Check where partitions start against a report
 ///
 /// Exit codes: 0 it is a boundary of the erase block, 5 it is none, 3 the report does not say.
 #[derive(Args)]

@@ -54,6 +54,11 @@ impl FromStr for Bytes {
         let split = t.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(t.len());
         let (digits, unit) = t.split_at(split);
         let number: f64 = digits.parse().map_err(|_| format!("'{s}' is not a size; write for example 4MiB or 4194304"))?;
+        // Bits, as rates of a bus are told in them.
+        if let "Kb" | "Mb" | "Gb" | "Tb" = unit.trim() {
+            let (k, prefix) = (&unit.trim()[..1].replace('K', "k"), &unit.trim()[..1]);
+            return Err(format!("'{s}' is a number of bits; for bytes write {digits}{k}B (1000) or {digits}{prefix}iB (1024)"));
+        }
         let factor = match unit.trim().to_ascii_lowercase().as_str() {
             "" | "b" => 1,
             "s" => SECTOR,
@@ -239,9 +244,12 @@ mod tests {
         for (text, bytes) in [("4MiB", 4 << 20), ("4m", 4 << 20), ("512", 512), ("1.5GiB", 3 << 29), ("4MB", 4_000_000), ("8s", 4096)] {
             assert_eq!(text.parse::<Bytes>().unwrap().0, bytes, "{text}");
         }
-        for bad in ["", "x", "-1", "4 parsecs", "1.0001", "1e30", "..", "99999999999999999999"] {
+        for bad in ["", "x", "-1", "4 parsecs", "1.0001", "1e30", "..", "99999999999999999999", "4Kb", "1Gb"] {
             assert!(bad.parse::<Bytes>().is_err(), "{bad}");
         }
+        assert!("2Gb".parse::<Bytes>().unwrap_err().ends_with("write 2GB (1000) or 2GiB (1024)"));
+        assert!("2Kb".parse::<Bytes>().unwrap_err().ends_with("write 2kB (1000) or 2KiB (1024)"));
+        assert_eq!("2gb".parse::<Bytes>().unwrap().0, 2_000_000_000);
         assert_eq!(Bytes(4128 * 1024).to_string(), "4128 KiB");
         assert_eq!(Bytes(12 << 20).to_string(), "12 MiB");
         assert_eq!(Bytes(3 << 19).to_string(), "1.5 MiB");

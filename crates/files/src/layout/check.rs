@@ -22,15 +22,15 @@ pub enum Answer {
 pub struct Check {
     pub start: u64,
     pub answer: Answer,
-    /// Probability that the start is a boundary, by all the sizes the report allows; 0 where it names none.
-    pub probability: f64,
+    /// Probability that the start is a boundary, by all the sizes the report allows; none where it names no size.
+    pub probability: Option<f64>,
     /// In words, one sentence each.
     pub because: Vec<String>,
 }
 
 /// Holds a start in bytes from the beginning of the disk against the findings.
 pub fn check(start: u64, findings: &Findings) -> Check {
-    let undecided = |why: String| Check { start, answer: Answer::Undecided, probability: 0.0, because: vec![why] };
+    let undecided = |why: String| Check { start, answer: Answer::Undecided, probability: None, because: vec![why] };
     let Some(block) = findings.get(Quantity::EraseBlock) else { return undecided("the report says nothing of the erase block".into()) };
     let Some(size) = block.number().filter(|v| *v >= 1.0) else {
         return undecided(format!("the erase block is undecided, because {}", block.reason.as_deref().unwrap_or("of reasons not given")));
@@ -58,7 +58,7 @@ pub fn check(start: u64, findings: &Findings) -> Check {
             None => "that is not sure enough, and the sizes the report allows have no common multiple below 64 MiB".into(),
         },
     });
-    Check { start, answer, probability, because }
+    Check { start, answer, probability: Some(probability), because }
 }
 
 #[cfg(test)]
@@ -81,7 +81,9 @@ mod tests {
         // A rival that the start also fits counts for it; one it does not fit counts against it.
         let doubtful = about(4, 0.6, Some((8, 0.35)));
         assert_eq!(check(8 * MIB, &doubtful).answer, Answer::Right);
-        assert_eq!(check(4 * MIB, &doubtful).answer, Answer::Undecided);
+        let undecided = check(4 * MIB, &doubtful);
+        assert_eq!(undecided.answer, Answer::Undecided);
+        assert!(undecided.probability.is_some_and(|p| (p - 0.6).abs() < 0.02), "what speaks for it is known: {:?}", undecided.probability);
         assert!(check(4 * MIB, &doubtful).because[1].contains("multiples of 8 MiB"));
         assert_eq!(check(4 * MIB, &about(12, 0.9, None)).answer, Answer::Wrong);
         assert!(check(4 * MIB, &about(12, 0.9, None)).because[1].contains("12 MiB"));
@@ -89,8 +91,11 @@ mod tests {
 
     #[test]
     fn no_answer_without_a_size() {
-        assert_eq!(check(MIB, &Findings::default()).answer, Answer::Undecided);
-        assert_eq!(check(MIB, &Findings(vec![Finding::undecided(Quantity::EraseBlock, "noise")])).answer, Answer::Undecided);
+        for f in [Findings::default(), Findings(vec![Finding::undecided(Quantity::EraseBlock, "noise")])] {
+            let c = check(MIB, &f);
+            assert_eq!((c.answer, c.probability), (Answer::Undecided, None));
+            assert!(serde_json::to_value(&c).unwrap()["probability"].is_null());
+        }
     }
 
     #[test]
