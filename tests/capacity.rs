@@ -3,9 +3,11 @@
 
 mod common;
 
-use nandscope::device::SimDevice;
-use nandscope::experiment::by_name;
+use nandscope::device::{Access, Device, Fill, Op, SimDevice};
+use nandscope::experiment::run::{self, Limits};
+use nandscope::experiment::{Setup, by_name};
 use nandscope::finding::{Finding, Quantity};
+use nandscope::infer::beliefs::Beliefs;
 use nandscope::infer::pipeline;
 use nandscope::probe::{Plan, probe};
 use nandscope::units::Nanos;
@@ -59,6 +61,36 @@ fn a_card_is_what_it_says_as_far_as_it_was_tried() {
     assert!(cut.value.is_none(), "{cut:?}");
     let forgets = found(SimDevice::new(&model, 1), None, 60.0);
     assert!(forgets.value.is_none() && forgets.reason.as_ref().is_some_and(|r| r.contains("keeps no content")), "{forgets:?}");
+}
+
+/// What other experiments write over between the time's end and the going on is not lost: the search that was cut anywhere ends as one that
+/// was not, on a card that is what it says; and a counterfeit is never taken for one.
+#[test]
+fn what_others_wrote_over_is_not_lost() {
+    for (real, beyond) in [(0, Beyond::Wrap), (3000 * MIB, Beyond::Wrap), (3000 * MIB, Beyond::Drop)] {
+        let model = card("toshiba-emmc", real, beyond);
+        for time in [0.2, 0.4, 0.7, 1.5, 3.2, 3.6, 4.6] {
+            let mut device = SimDevice::new(&model, 3).with_stamps();
+            let (exp, stop, believed) = (by_name("capacity").unwrap(), AtomicBool::new(false), Beliefs::default());
+            let geometry = device.geometry().clone();
+            let setup = Setup { geometry: &geometry, region: 0..geometry.size, believed: &believed, writes: 1 << 30 };
+            let limits = |d: &SimDevice, secs: f64| Limits { deadline: d.now() + Nanos::from_secs_f64(secs), stop: &stop, seed: 1 };
+            let first = limits(&device, time);
+            let run = run::run(exp, &setup, &mut device, &first, &mut |_| {});
+            for s in run.samples.iter().filter(|s| matches!(s.op, Op::Write(_)) && s.len > 0) {
+                device.access(Access { op: Op::Write(Fill::Zeros), at: s.at, len: s.len }).unwrap();
+            }
+            let second = limits(&device, 60.0);
+            let run = run::go_on(exp, run, &setup, &mut device, &second, &mut |_| {});
+            let said = pipeline::of_run(&run);
+            let f = said.iter().find(|f| f.quantity == Quantity::Capacity).unwrap();
+            let size = geometry.size as f64;
+            match real {
+                0 => assert_eq!(f.number(), Some(size), "cut after {time} s: {f:?}"),
+                _ => assert!(f.number().is_none_or(|n| (n - real as f64).abs() <= MIB as f64), "cut after {time} s: {f:?}"),
+            }
+        }
+    }
 }
 
 /// Within a probe the search has time of its own: it is not cut by what others need, and needs few merges, each of which may take long.

@@ -135,6 +135,9 @@ fn classes_prices_and_a_page() {
     for word in ["What to do", "Stalls of writes", "Stalls by their place", "2.23 times as fast", "wear levelling"] {
         assert!(page("a.html").contains(word) && page("b.html").contains(word), "{word}");
     }
+    // One card of one record size has a price, too.
+    let text = good(&["bench", "sim:swissbit-1gb", "--record", "512", "--no-read", "-q", "--price", "5.75 USD"], dir.path());
+    assert!(text.contains("costs 5.75 USD: ") && text.contains(" kB/s for each USD"), "{text}");
     let (out, text) = bench(&["bench", "sim:null", "--price", "40"], dir.path());
     assert!(!out.status.success() && text.contains("write for example '40 EUR'"), "{text}");
 }

@@ -197,6 +197,19 @@ impl Finding {
         (self.quantity == Quantity::Capacity && alone).then_some(reason)
     }
 
+    /// Why it is undecided, without the names of the experiments that say it, and without what a second one repeats.
+    pub fn reason_in_words(&self) -> Option<String> {
+        let named = |n: &str| self.from.iter().any(|f| f == n) || n.contains('-') && n.chars().all(|c| c == '-' || c.is_ascii_lowercase());
+        let mut out: Vec<&str> = vec![];
+        for clause in self.reason.as_deref()?.split("; ") {
+            let clause = clause.split_once(": ").filter(|(n, _)| named(n)).map_or(clause, |(_, why)| why);
+            if !out.contains(&clause) {
+                out.push(clause);
+            }
+        }
+        Some(out.join("; "))
+    }
+
     pub fn decided(quantity: Quantity, value: f64, confidence: f64) -> Finding {
         Finding {
             quantity,

@@ -3,7 +3,7 @@
 use super::BenchArgs;
 use crate::compare::bench::{classes, rows, text};
 use crate::infer::figure::Figure;
-use crate::report::bench::{self as form, Bench, SCHEMA, advice, busy, histogram, summary, timeline};
+use crate::report::bench::{self as form, Bench, SCHEMA, advice, busy, histogram, prices, summary, timeline};
 use crate::report::{html, svg};
 use crate::samples::busy::Trace;
 use crate::units::{Bytes, rate};
@@ -56,6 +56,8 @@ pub fn save(a: &BenchArgs, all: &[Bench], trace: &Trace) -> anyhow::Result<()> {
             write!(out, "{}", chunk_table(all))?;
         } else if all.len() > 1 {
             write!(out, "\n{}", summary(all))?;
+        } else {
+            write!(out, "{}", prices(all))?;
         }
         if let Some(lines) = v["classes"]["text"].as_array() {
             let both = |t: &[String]| t.join(", ");

@@ -1,6 +1,6 @@
 //! A guess about where partitions should start, held against what was measured (U12: distributions guess 4 MiB, 8 MiB).
 
-use super::grid::{SURE, probability_on, safe_unit};
+use super::grid::{self, SURE, probability_on, safe_unit};
 use crate::finding::{Findings, Quantity, percent};
 use crate::units::Bytes;
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub fn check(start: u64, findings: &Findings) -> Check {
     let undecided = |why: String| Check { start, answer: Answer::Undecided, probability: None, because: vec![why] };
     let Some(block) = findings.get(Quantity::EraseBlock) else { return undecided("the report says nothing of the erase block".into()) };
     let Some(size) = block.number().filter(|v| *v >= 1.0) else {
-        return undecided(format!("the erase block is undecided, because {}", block.reason.as_deref().unwrap_or("of reasons not given")));
+        return undecided(grid::undecided(block));
     };
     let first = findings.value(Quantity::EraseBlockOffset, 0.5).unwrap_or(0.0) as u64;
     let probability = probability_on(block, first, start);

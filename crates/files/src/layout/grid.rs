@@ -48,6 +48,11 @@ impl fmt::Display for Grid {
     }
 }
 
+/// That the erase block is undecided, and why.
+pub(super) fn undecided(block: &Finding) -> String {
+    format!("the erase block is undecided, because {}", block.reason_in_words().unwrap_or("of reasons not given".into()))
+}
+
 impl Grid {
     /// The grid a report names, where it is sure enough.
     ///
@@ -56,7 +61,7 @@ impl Grid {
     pub fn found(f: &Findings) -> Result<Grid, String> {
         let block = f.get(Quantity::EraseBlock).ok_or("the report says nothing of the erase block")?;
         let Some(unit) = block.number() else {
-            return Err(format!("the erase block is undecided, because {}", block.reason.as_deref().unwrap_or("of reasons not given")));
+            return Err(undecided(block));
         };
         if block.confidence < SURE {
             return Err(format!("the erase block is {} at {:.0} % only", Bytes(unit as u64), percent(block.confidence)));
@@ -146,6 +151,10 @@ mod tests {
         assert_eq!(f(Finding::decided(Quantity::EraseBlock, 4194304.0, 0.9)).unwrap().unit, 4 * MIB);
         assert!(f(Finding::decided(Quantity::EraseBlock, 4194304.0, 0.7)).unwrap_err().contains("70 % only"));
         assert!(f(Finding::undecided(Quantity::EraseBlock, "noise")).unwrap_err().contains("noise"));
+        // Which experiments said it is nothing for a plan; what two of them say stands once.
+        let both = "read-boundary: flat: nothing; au-grid: no merges; write-boundary: no merges";
+        let said = f(Finding::undecided(Quantity::EraseBlock, both)).unwrap_err();
+        assert_eq!(said, "the erase block is undecided, because flat: nothing; no merges");
         for wrong in [0.0, 100.5, 1e18, f64::NAN] {
             assert!(f(Finding::decided(Quantity::EraseBlock, wrong, 0.9)).unwrap_err().contains("cannot be"), "{wrong}");
         }

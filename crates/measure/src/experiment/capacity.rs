@@ -104,15 +104,15 @@ impl Experiment for Capacity {
         let done = if has("at") {
             let step = cell.set.get("step").copied().unwrap_or(0) as u64;
             let n = cell.set.get("n").copied().unwrap_or(1) as u64;
-            nearer(b, &(0..n).map(|i| cell.bytes("at") + i * step).collect::<Vec<_>>())
+            nearer(b, seed, &(0..n).map(|i| cell.bytes("at") + i * step).collect::<Vec<_>>())
         } else if has("look") {
-            look_elsewhere(b)
+            look_elsewhere(b, seed)
         } else if has("multiples") {
-            look_at_multiples(b)
+            look_at_multiples(b, seed)
         } else if has("pairs") {
-            look_at_pairs(b)
+            look_at_pairs(b, seed)
         } else if has("rest") {
-            other_places(b)
+            other_places(b, seed)
         } else {
             ends(b, seed, cell.bytes("from"), cell.bytes("stretch"))
         };
@@ -189,18 +189,23 @@ fn ends(b: &mut Bench, seed: u64, from: u64, stretch: u64) -> Result<(), DeviceE
     let stamped = |at: u64| before.contains(&(at, true));
     // The front comes first: a card that fails here has failed for another reason.
     let seed = if stamped(from) {
-        front(b, from)?
+        front(b, from, seed)?
     } else {
         b.write_of(STAMP, Fill::Stamp(seed), from, FRONT)?;
         seed
     };
     let (Some(last), mut written) = (far(b.run), FRONT) else { return Ok(()) };
     let known = |b: &Bench| may_cache(&b.run.samples, last).or_else(|| may_cache(&b.taken, last));
-    if known(b).is_none() && (stamped(last) || stamp(b, seed, last, PLACE)?) {
+    // Other experiments may have written there since the time was over.
+    if known(b).is_none() && stamp(b, seed, last, PLACE)? {
         look(b, seed, last, PLACE, [AT_ONCE, LOST])?;
     }
     if known(b) == Some(true) {
+        let again = !before.is_empty() && !read(b.run, last) && stamp(b, seed, last, PLACE)?;
         write_stretch(b, seed, from, stretch)?;
+        if again {
+            push(b, seed, from, stretch.min(4 * CHUNK))?;
+        }
         written = stretch;
         read_back(b, seed, &[last])?;
     }
@@ -245,9 +250,9 @@ fn write_stretch(b: &mut Bench, seed: u64, from: u64, whole: u64) -> Result<(), 
 
 /// The other places, once nothing showed the stretch: all written before the first is read, unless that would take too long; then
 /// each is looked for powers of two away once it is written.
-fn other_places(b: &mut Bench) -> Result<(), DeviceError> {
+fn other_places(b: &mut Bench, seed: u64) -> Result<(), DeviceError> {
     let Some((from, stretch)) = stretch(b.run) else { return Ok(()) };
-    let seed = front(b, from)?;
+    let seed = front(b, from, seed)?;
     let places = rest(b.run);
     let far = far(b.run);
     let took = |b: &Bench, at: u64| {
@@ -256,7 +261,9 @@ fn other_places(b: &mut Bench) -> Result<(), DeviceError> {
     };
     let (mut slow, mut begun) = (false, vec![]);
     for (i, &at) in far.iter().chain(&places).enumerate() {
-        if took(b, at).is_none() && !refused(b, at) {
+        // What an earlier trial wrote and did not read, other experiments may have written over since.
+        let here = b.taken.iter().any(|s| s.at == at && s.len == PLACE && s.role == STAMP);
+        if !here && !read(b.run, at) && !refused(b, at) {
             stamp(b, seed, at, PLACE)?;
         }
         begun.push(at);
@@ -330,21 +337,27 @@ pub fn readable(device: &mut dyn Device, setup: &Setup) -> Run {
     run
 }
 
-/// The number that the stamps of this run carry, read from the front.
-fn front(b: &mut Bench, from: u64) -> Result<u64, DeviceError> {
-    let mut seed = 0;
+/// The number that the stamps of this run carry, read from the front. Where other experiments wrote over it, since the time of this one
+/// was over, the stretch is written again with another: what is gone for that reason is not lost.
+fn front(b: &mut Bench, from: u64, other: u64) -> Result<u64, DeviceError> {
+    let mut seed = None;
     b.read_back(from, b.geometry().sector, |bytes| {
-        seed = read_stamp(bytes).map_or(0, |s| s.1);
+        seed = read_stamp(bytes).filter(|s| s.0 == from).map(|s| s.1);
         KEPT
     })?;
-    Ok(seed)
+    if let Some(seed) = seed {
+        return Ok(seed);
+    }
+    let whole = stretch(b.run).map_or(FRONT, |s| s.1);
+    push(b, other, from, whole)?;
+    Ok(other)
 }
 
 /// Some of the single sectors that may show the stretch.
-fn look_elsewhere(b: &mut Bench) -> Result<(), DeviceError> {
+fn look_elsewhere(b: &mut Bench, seed: u64) -> Result<(), DeviceError> {
     let sector = b.geometry().sector;
     let (Some(next), Some((from, stretch))) = (elsewhere(b.run), stretch(b.run)) else { return Ok(()) };
-    let seed = front(b, from)?;
+    let seed = front(b, from, seed)?;
     let mut shown = 0;
     // What was seen is gone through before each trial: many small ones would cost the computer more time than the card.
     let trial = TRIAL.max(b.run.of(b.cell).count() / 4);
@@ -360,9 +373,9 @@ fn look_elsewhere(b: &mut Bench) -> Result<(), DeviceError> {
 }
 
 /// Where addresses repeat, all multiples of the distance show the front.
-fn look_at_multiples(b: &mut Bench) -> Result<(), DeviceError> {
+fn look_at_multiples(b: &mut Bench, seed: u64) -> Result<(), DeviceError> {
     let (Some(w), Some((from, _)), sector) = (period(b.run), stretch(b.run), b.geometry().sector) else { return Ok(()) };
-    let seed = front(b, from)?;
+    let seed = front(b, from, seed)?;
     for at in multiples(b.run, w) {
         look(b, seed, at, sector, [MISSED, MISSED])?;
     }
@@ -383,9 +396,9 @@ fn look_for(b: &mut Bench, seed: u64, place: u64) -> Result<bool, DeviceError> {
 }
 
 /// Some of the single sectors that a broken address line would have show a place that was kept.
-fn look_at_pairs(b: &mut Bench) -> Result<(), DeviceError> {
+fn look_at_pairs(b: &mut Bench, seed: u64) -> Result<(), DeviceError> {
     let (Some((from, _)), sector) = (stretch(b.run), b.geometry().sector) else { return Ok(()) };
-    let seed = front(b, from)?;
+    let seed = front(b, from, seed)?;
     for at in pairs(b.run).into_iter().take(TRIAL) {
         look(b, seed, at, sector, [NOTHING, NOTHING])?;
     }
@@ -393,9 +406,9 @@ fn look_at_pairs(b: &mut Bench) -> Result<(), DeviceError> {
 }
 
 /// More places between those kept and those lost. Where addresses repeat, what is kept shows one round further on, too.
-fn nearer(b: &mut Bench, places: &[u64]) -> Result<(), DeviceError> {
+fn nearer(b: &mut Bench, seed: u64, places: &[u64]) -> Result<(), DeviceError> {
     let Some((from, stretch)) = stretch(b.run) else { return Ok(()) };
-    let (seed, sector) = (front(b, from)?, b.geometry().sector);
+    let (seed, sector) = (front(b, from, seed)?, b.geometry().sector);
     let mut written = vec![];
     for &at in places {
         if stamp(b, seed, at, PLACE)? {

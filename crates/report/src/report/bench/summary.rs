@@ -48,7 +48,7 @@ pub fn summary(all: &[Bench]) -> String {
 }
 
 /// Speed per price, in the currency that was given.
-fn prices(all: &[Bench]) -> String {
+pub fn prices(all: &[Bench]) -> String {
     let mut out = String::new();
     let mut currencies: Vec<&str> = vec![];
     for b in all {
