@@ -18,6 +18,8 @@ esac
 mkdir -p target
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
   packages="fio flashbench f3 dosfstools exfatprogs e2fsprogs fdisk libnbd-bin qemu-utils fuse3 mtools parted f2fs-tools btrfs-progs xfsprogs chromium postgresql g++"
+  # Slurm, for a sweep as a job array.
+  [ -z "$all" ] || packages="$packages munge slurmctld slurmd slurm-client libxml2-utils"
   dpkg -s $packages >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq $packages; } >target/apt.log 2>&1 ||
     echo "some Debian packages could not be installed (target/apt.log); their tests say what they leave out"
 fi
@@ -28,9 +30,13 @@ if [ -n "$all" ]; then
   # What reads our tables, runs our sweeps and builds the Python package, in a place of its own.
   if [ ! -e target/venv/ready ]; then
     rm -rf target/venv
-    { python3 -m venv target/venv && target/venv/bin/pip install -q numpy pandas pyarrow duckdb dask distributed pytest "maturin>=1.5,<2" && touch target/venv/ready; } >target/venv.log 2>&1 ||
+    { python3 -m venv target/venv && target/venv/bin/pip install -q numpy pandas pyarrow duckdb dask distributed pytest mypy "maturin>=1.5,<2" && touch target/venv/ready; } >target/venv.log 2>&1 ||
       echo "Python packages could not be installed (target/venv.log); their tests say what they leave out"
   fi
+  # Prometheus' checker of its text format, without its server.
+  [ -x target/promtool ] || ! command -v apt-get >/dev/null || (
+    rm -rf target/deb && mkdir target/deb && cd target/deb && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb . && mv usr/bin/promtool .. && rm -rf ../deb
+  ) >target/promtool.log 2>&1 || echo "promtool could not be unpacked (target/promtool.log); the tests' own parser reads that form"
   [ ! -e target/venv/ready ] || PATH=$PWD/target/venv/bin:$PATH
 fi
 cargo fmt --all --check

@@ -218,7 +218,9 @@ fn agree(value: &Value, what: &str) -> usize {
     });
     assert_eq!(of_values.count(), values, "{what}: {prom}");
     static SAID: std::sync::Once = std::sync::Once::new();
-    let theirs = [checked_by(&["promtool", "check", "metrics"], &prom), checked_by(&["xmllint", "--noout", "-"], &xml)];
+    let unpacked = concat!(env!("CARGO_MANIFEST_DIR"), "/target/promtool");
+    let promtool = if Path::new(unpacked).exists() { unpacked } else { "promtool" };
+    let theirs = [checked_by(&[promtool, "check", "metrics"], &prom), checked_by(&["xmllint", "--noout", "-"], &xml)];
     for (tool, _) in ["promtool", "xmllint"].into_iter().zip(theirs).filter(|t| !t.1) {
         SAID.call_once(|| skip::skipped("forms of other programs", &format!("{tool} is missing; this test's own parsers read them")));
     }
@@ -237,12 +239,15 @@ fn every_result_in_every_form() {
     run(&["probe", "sim:toshiba-emmc", "-q", "--json", "r.json"]);
     run(&["probe", "sim:flashbench-readme", "-q", "--json", "s.json"]);
     std::fs::write(dir.path().join("f3.txt"), "Average writing speed: 4.90 MB/s\nData OK: 29.71 GB (62301184 sectors)\nData LOST: 1.00 GB (2097152 sectors)\nAverage reading speed: 9.42 MB/s\n").unwrap();
-    std::fs::write(dir.path().join("t.csv"), "0 w 0 4096\n1000000 r 8192 4096\n").unwrap();
+    std::fs::write(dir.path().join("t.csv"), "fio version 2 iolog\nx add\nx open\nx write 0 4096\nx read 8192 4096\nx close\n").unwrap();
     std::fs::write(
         dir.path().join("plan.toml"),
         "[[card]]\ntarget = 'sim:toshiba-emmc'\nlot = 'A'\nsteps = ['check', 'layout', 'probe']\n",
     )
     .unwrap();
+    std::fs::write(dir.path().join("sweep.toml"), "cards = ['flashbench-readme']\nseeds = 2\ntime = '2s'\n").unwrap();
+    run(&["sweep", "sweep.toml", "-o", "sw", "-q"]);
+    run(&["replay", "t.csv", "sim:toshiba-emmc", "-q", "--write", "--out", "timed.tsv"]);
     let cid = "035344535532353680e2d0a5a2010f6d";
     for (words, least) in [
         (&["rate", "sim:modern-a1-32gb", "--class", "A1,C10", "-q"][..], 12),
@@ -260,6 +265,7 @@ fn every_result_in_every_form() {
         (&["compare", "r.json", "s.json"], 10),
         (&["compare", "r.json", "--against", "s.json", "s.json"], 10),
         (&["layout", "audit", "sim:toshiba-emmc"], 1),
+        (&["twin", "check", "sim:toshiba-emmc", "timed.tsv"], 6),
         (&["layout", "check", "r.json", "--start", "1MiB", "--start", "4MiB"], 2),
         (&["life", "r.json", "--workload", "dashcam"], 6),
         (&["partitions", "sim:flashbench-readme", "-q", "--part", "0..128MiB", "--part", "256MiB..384MiB", "--time", "30s"], 4),
@@ -281,6 +287,15 @@ fn every_result_in_every_form() {
     // Its -o is the model.
     let tap = run(&["twin", "r.json", "--time", "300ms", "-q", "--format", "tap"]);
     assert!(tap.starts_with("TAP version 13") && tap.contains("ok 1 - twin_found") && tap.contains("twin_erase_block"), "{tap}");
+    // Its -o is the merged file.
+    let sweep: Value = serde_json::from_str(&run(&["sweep", "merge", "sw", "--json"])).unwrap();
+    assert!(agree(&sweep, "sweep merge") > 10);
+    assert!(
+        run(&["sweep", "merge", "sw", "--format", "prom"])
+            .contains("nandscope_sweep_quantity_jobs{card=\"sweep\",conditions=\"erase_block\"} 2\n")
+    );
+    let (_, why, code) = nandscope(dir.path(), &["sweep", "merge", "sw", "--json", "--format", "csv"]);
+    assert!(code == 1 && why.contains("one of --json and --format"), "{why}");
 }
 
 /// Values in base units are those of the JSON.

@@ -13,6 +13,8 @@ mod checked;
 mod common;
 #[path = "serve/content.rs"]
 mod content;
+#[path = "serve/contention.rs"]
+mod contention;
 #[path = "serve/fakes.rs"]
 mod fakes;
 #[path = "serve/hostile.rs"]

@@ -2,6 +2,8 @@
 
 #[path = "common/skip.rs"]
 mod skip;
+#[path = "sweep/slurm.rs"]
+mod slurm;
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -172,11 +174,7 @@ fn twins_are_swept() {
     assert_eq!(std::fs::read_to_string(dir.path().join("again/merged.jsonl")).unwrap(), one);
 }
 
-fn has(program: &str) -> bool {
-    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
-}
-
-/// The job script, with what Slurm sets for each task of an array; on Slurm itself where it is installed and runs.
+/// The job script, with what Slurm sets for each task of an array.
 #[test]
 fn the_job_array_gives_the_result_of_one() {
     let dir = begun(PLAN);
@@ -197,11 +195,27 @@ fn the_job_array_gives_the_result_of_one() {
     }
     well(dir.path(), &["sweep", "merge", "array"]);
     assert_eq!(std::fs::read_to_string(dir.path().join("array/merged.jsonl")).unwrap(), one);
-    if !has("sbatch") || !has("sinfo") || !Command::new("sinfo").output().is_ok_and(|o| o.status.success()) {
-        skip::skipped("a sweep as a job array of Slurm", "Slurm does not run here; the script was run with what it sets");
+}
+
+/// The job script on a Slurm of one node.
+#[test]
+fn slurm_gives_the_result_of_one() {
+    let what = "a sweep as a job array of Slurm";
+    if skip::short(what) {
         return;
     }
-    let done = Command::new("sbatch")
+    if let Some(program) = slurm::missing() {
+        return skip::no_tool(what, &format!("{program} (Debian's slurmctld, slurmd, slurm-client and munge)"));
+    }
+    let slurm = match slurm::Slurm::start() {
+        Ok(s) => s,
+        Err(why) => return skip::skipped(what, &format!("Slurm does not run here: {why}")),
+    };
+    let dir = begun(PLAN);
+    let one = alone(dir.path());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/contrib/slurm/sweep.sbatch");
+    let done = slurm
+        .command("sbatch")
         .args(["--wait", "--array=1-3", script, "plan.toml", "slurm"])
         .current_dir(dir.path())
         .env("NANDSCOPE", env!("CARGO_BIN_EXE_nandscope"))

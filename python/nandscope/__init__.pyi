@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union, final
 
 import numpy
 import numpy.typing
@@ -7,8 +7,11 @@ import numpy.typing
 _Path = Union[str, "PathLike[str]"]
 _Column = numpy.typing.NDArray[Any]
 
+__all__ = ["Card", "Finding", "Logs", "Report", "Trace", "Twin", "__version__", "arrow", "infer", "probe"]
+
 __version__: str
 
+@final
 class Finding:
     @property
     def quantity(self) -> str: ...
@@ -25,6 +28,7 @@ class Finding:
     @property
     def shown(self) -> Optional[str]: ...
 
+@final
 class Logs:
     @property
     def name(self) -> Optional[str]: ...
@@ -34,6 +38,7 @@ class Logs:
     def findings(self) -> List[Finding]: ...
     def finding(self, quantity: str) -> Optional[Finding]: ...
 
+@final
 class Report:
     @staticmethod
     def load(path: _Path) -> "Report": ...
@@ -55,8 +60,9 @@ class Report:
     def samples(self) -> Dict[str, _Column]: ...
     def inferred(self) -> "Report": ...
 
+@final
 class Trace:
-    def __init__(self, op: _Column, at: _Column, len: _Column, time: Optional[_Column] = None) -> None: ...
+    def __new__(cls, op: _Column, at: _Column, len: _Column, time: Optional[_Column] = None) -> "Trace": ...
     @staticmethod
     def read(path: _Path) -> "Trace": ...
     @staticmethod
@@ -68,8 +74,9 @@ class Trace:
     def __len__(self) -> int: ...
     def columns(self) -> Dict[str, _Column]: ...
 
+@final
 class Card:
-    def __init__(self, name: str, seed: Optional[int] = None) -> None: ...
+    def __new__(cls, name: str, seed: Optional[int] = None) -> "Card": ...
     @staticmethod
     def from_toml(text: str, seed: int = 1) -> "Card": ...
     @property
@@ -84,6 +91,7 @@ class Card:
     def idle(self, ns: int) -> None: ...
     def run(self, trace: Trace, depth: int = 1) -> "numpy.typing.NDArray[numpy.uint64]": ...
 
+@final
 class Twin:
     @staticmethod
     def fit(reports: Sequence[Report], seed: int = 1, seconds: float = 30.0) -> "Twin": ...

@@ -69,12 +69,12 @@ def test_samples_are_arrays_on_the_memory_they_came_in(report):
     # An array that was moved out of Rust has an owner other than NumPy.
     assert not s["took"].flags["OWNDATA"] and s["took"].base is not None
     assert s["run"].max() < len(report.experiments) and (numpy.diff(s["run"].astype(int)) >= 0).all()
-    pyarrow = pytest.importorskip("pyarrow")
+    compute = pytest.importorskip("pyarrow.compute")
     table = nandscope.arrow(s)
     assert table.num_rows == len(s["took"])
     address = table["took"].chunk(0).buffers()[1].address
     assert address == s["took"].__array_interface__["data"][0], "the table is a copy"
-    assert pyarrow.compute.max(table["took"]).as_py() == s["took"].max()
+    assert compute.max(table["took"]).as_py() == s["took"].max()
 
 
 def test_one_request_and_a_whole_trace_are_the_same():
@@ -158,6 +158,27 @@ def test_the_lock_is_released():
         time.sleep(0.001)
     # With the lock held this thread would get one turn or two.
     assert len(done[0]) == 300_000 and turns > 5
+
+
+def one_card(seed):
+    """The report of a random card, without what the clock says."""
+    report = json.loads(nandscope.probe(f"sim:random?seed={seed}", time="5s", writes="16MiB").to_json())
+    return report["findings"]
+
+
+def test_processes_of_dask_say_what_one_process_says():
+    distributed = pytest.importorskip("dask.distributed")
+    seeds = range(11, 17)
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as client:
+            # Functions of a test module are sent by value.
+            import cloudpickle
+
+            cloudpickle.register_pickle_by_value(sys.modules[__name__])
+            found = client.gather(client.map(one_card, seeds))
+            workers = len(client.scheduler_info()["workers"])
+    assert workers == 2 and len(found) == 6 and all(found)
+    assert found == [one_card(seed) for seed in seeds]
 
 
 def test_everything_is_described():

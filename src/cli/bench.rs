@@ -122,7 +122,7 @@ fn parse_sync(s: &str) -> Result<Sync, String> {
 }
 
 /// Bytes a second, with their unit: "20kB", "20kB/s".
-fn parse_rate(s: &str) -> Result<Bytes, String> {
+pub(super) fn parse_rate(s: &str) -> Result<Bytes, String> {
     let size = s.trim().strip_suffix("/s").unwrap_or(s.trim()).trim();
     if size.ends_with(|c: char| c.is_ascii_digit()) {
         return Err(format!("'{s}' has no unit; write for example {size}kB for {size} kB a second, or {size}B"));

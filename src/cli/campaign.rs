@@ -136,7 +136,7 @@ fn campaign(path: &Path, state: Option<PathBuf>, dry: bool, out: &Output, quiet:
     let program = std::env::current_exe().context("where is this program?")?;
     let host =
         Host { plan: &plan, dir: &dir, program, sys, lanes: lanes.clone(), shared: shared.as_ref(), stop: &stop, tell: &tell, keep: &keep };
-    let mut live = Live::new(&plan, &dir, quiet);
+    let mut live = Live::new(&plan, &dir, lanes.lines(), quiet);
     let done = std::thread::scope(|scope| {
         let worker = scope.spawn(|| work(&host));
         while !worker.is_finished() {
@@ -149,7 +149,7 @@ fn campaign(path: &Path, state: Option<PathBuf>, dry: bool, out: &Output, quiet:
         live.show(Some(e));
     }
     live.end();
-    let page = page(&plan, &dir, &place)?;
+    let page = page(&plan, &dir, &place, &lanes)?;
     let rows: Vec<Row> = plan.card.iter().zip(&done).map(|(c, o)| Row::of(c, &plan.steps_of(c), &dir, o)).collect();
     let code = code(&rows);
     let value = json!({
@@ -158,6 +158,7 @@ fn campaign(path: &Path, state: Option<PathBuf>, dry: bool, out: &Output, quiet:
     });
     if !out.write(&value)? {
         put!("{}", table(&rows, super::width()));
+        lanes.lines().iter().for_each(|l| say!("{l}"));
         let whole = rows.iter().filter(|r| r.whole()).count();
         say!();
         say!("{whole} of {} cards are done; results are in {}", rows.len(), dir.path().display());
@@ -255,9 +256,6 @@ fn lanes(plan: &Plan, dir: &Dir, sys: &Sys, quiet: bool) -> anyhow::Result<Lanes
         let targets: Vec<&str> = who.iter().map(|&i| readers[i].target.as_str()).collect();
         contention::read(&targets)
     });
-    for (lane, who) in found.lanes.iter().filter(|_| !quiet) {
-        eprintln!("{lane}: {} slow each other, so they take turns", who.join(", "));
-    }
     crate::report::put(&path, &json!({ "readers": readers, "bus": found }).to_string())?;
     Ok(found)
 }
@@ -290,13 +288,13 @@ fn kept(c: &Card, plan: &Plan, dir: &Dir, place: &Place) -> Result<(), String> {
 }
 
 /// Lots beside each other, where cards have lots and something is in the survey.
-fn page(plan: &Plan, dir: &Dir, place: &Place) -> anyhow::Result<Option<PathBuf>> {
+fn page(plan: &Plan, dir: &Dir, place: &Place, lanes: &Lanes) -> anyhow::Result<Option<PathBuf>> {
     let any = plan.card.iter().any(|c| c.lot.is_some() && matches!(dir.stands(c.key(), Step::Probe), Stands::Done(_)));
     if !any {
         return Ok(None);
     }
     let page = dir.path().join("lots.html");
-    super::survey::lots_page(place, &page)?;
+    super::survey::lots_page(place, &page, lanes.lines())?;
     Ok(Some(page))
 }
 

@@ -2,7 +2,8 @@
 
 use super::campaign::{note, word};
 use crate::campaign::state::{Dir, RESULT, Stands};
-use crate::campaign::{Card, Event, Outcome, Plan, Step};
+use crate::campaign::{Card, Event, Outcome, Plan, Step, find};
+use crate::host::sysfs::Sys;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
@@ -10,6 +11,7 @@ use std::time::Instant;
 /// One card.
 pub struct Row {
     key: String,
+    target: Option<String>,
     lot: Option<String>,
     steps: Vec<(Step, Stands)>,
     outcome: Outcome,
@@ -18,7 +20,7 @@ pub struct Row {
 impl Row {
     pub fn of(c: &Card, steps: &[Step], dir: &Dir, outcome: &Outcome) -> Row {
         let steps = steps.iter().map(|s| (*s, dir.stands(c.key(), *s))).collect();
-        Row { key: c.key().into(), lot: c.lot.clone(), steps, outcome: outcome.clone() }
+        Row { key: c.key().into(), target: find(c, &Sys::default()).map(|f| f.0), lot: c.lot.clone(), steps, outcome: outcome.clone() }
     }
 
     /// Nothing is left to do.
@@ -48,7 +50,7 @@ impl Row {
             })
         };
         let note = Some(note(&self.outcome)).filter(|n| !n.is_empty());
-        json!({ "card": self.key, "lot": self.lot, "done": self.whole(), "note": note, "steps": self.steps.iter().map(step).collect::<Vec<_>>() })
+        json!({ "card": self.key, "target": self.target, "lot": self.lot, "done": self.whole(), "note": note, "steps": self.steps.iter().map(step).collect::<Vec<_>>() })
     }
 }
 
@@ -100,6 +102,8 @@ fn lines(cells: &[Vec<String>], width: usize) -> String {
 /// What is seen while it runs: the table in place on a terminal, else a line a step.
 pub struct Live<'a> {
     plan: &'a Plan,
+    /// What is said of the bus, below the table.
+    bus: Vec<String>,
     dir: &'a Dir,
     quiet: bool,
     terminal: bool,
@@ -111,10 +115,13 @@ pub struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    pub fn new(plan: &'a Plan, dir: &'a Dir, quiet: bool) -> Live<'a> {
+    pub fn new(plan: &'a Plan, dir: &'a Dir, bus: Vec<String>, quiet: bool) -> Live<'a> {
         let n = plan.card.len();
         let terminal = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|t| t != "dumb");
-        Live { plan, dir, quiet, terminal, shown: 0, now: vec![None; n], notes: vec![String::new(); n], drawn: None }
+        if !quiet && !terminal {
+            bus.iter().for_each(|l| eprintln!("{l}"));
+        }
+        Live { plan, bus, dir, quiet, terminal, shown: 0, now: vec![None; n], notes: vec![String::new(); n], drawn: None }
     }
 
     pub fn show(&mut self, e: Option<Event>) {
@@ -160,7 +167,8 @@ impl<'a> Live<'a> {
     }
 
     fn draw(&mut self) {
-        let most = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(24, |w| w.ws_row as usize).max(6) - 2;
+        let rows = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(24, |w| w.ws_row as usize);
+        let most = rows.saturating_sub(self.bus.len()).max(6) - 2;
         let steps: Vec<Step> = Step::ALL.into_iter().filter(|s| self.plan.card.iter().any(|c| self.plan.steps_of(c).contains(s))).collect();
         let head = ["card", "lot"].into_iter().chain(steps.iter().map(|s| s.name())).map(str::to_string).collect::<Vec<_>>();
         let line = |(i, c): (usize, &Card)| {
@@ -182,7 +190,8 @@ impl<'a> Live<'a> {
             order.truncate(most - 1);
         }
         let rows = order.into_iter().map(|i| line((i, &self.plan.card[i])));
-        let text = lines(&std::iter::once(head).chain(rows).collect::<Vec<_>>(), super::width());
+        let mut text = lines(&std::iter::once(head).chain(rows).collect::<Vec<_>>(), super::width());
+        self.bus.iter().for_each(|l| text += &format!("{}\n", l.chars().take(super::width()).collect::<String>()));
         let up = if self.shown > 0 { format!("\x1b[{}A", self.shown) } else { String::new() };
         let _ = write!(std::io::stderr(), "{up}\x1b[J{text}");
         self.shown = text.lines().count();

@@ -1,6 +1,6 @@
 //! `nandscope map` looks where the pieces of files lie, `nandscope defrag` puts them together, `nandscope age` scatters them.
 
-use super::args::Dry;
+use super::args::{Dry, Output};
 use super::files::{Place, PlanArgs, Target, cut_off, volume_error};
 use super::frag::allowed;
 use super::progress::Progress;
@@ -31,6 +31,8 @@ pub struct MapArgs {
     /// Write the map as an SVG file, too
     #[arg(long, value_name = "F")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
 }
 
 /// Looks at a volume, writes nothing to it.
@@ -59,6 +61,13 @@ pub fn map(a: MapArgs) -> anyhow::Result<ExitCode> {
     }
     if let Some(path) = &a.svg {
         save(path, maps::svg(&map))?;
+    }
+    let value = serde_json::json!({
+        "schema": "nandscope-map/1", "tool": format!("nandscope {}", env!("CARGO_PKG_VERSION")), "target": a.target.target, "volume": what, "au": map.au,
+        "fragmentation": state,
+    });
+    if a.out.write(&value)? {
+        return Ok(ExitCode::SUCCESS);
     }
     say!("{what}\n{}", report::fragmentation(&state));
     put!("{}", report::map(&map, super::width().min(100) - 4));

@@ -3,8 +3,8 @@
 use crate::device::{SimCard, Target};
 use crate::serve::fuse::{Options, Served};
 use crate::serve::nbd::{self, NbdServer};
-use crate::serve::{Stats, TraceFile};
-use crate::units::as_sold;
+use crate::serve::{Shared, Stats, TraceFile};
+use crate::units::{Bytes, as_sold};
 use anyhow::Context;
 use clap::Args;
 use nandscope_sim::Model;
@@ -19,7 +19,7 @@ pub struct ServeArgs {
     /// A simulated card: NAME or sim:NAME (`nandscope cards` lists them), or the model file PATH.toml, with settings as NAME?seed=7
     card: String,
     /// Serve over the network block device protocol instead: unix:PATH or tcp:HOST:PORT; needs no privileges
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["mount", "write_cache", "partitions"])]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["mount", "write_cache", "partitions", "bus"])]
     nbd: Option<nbd::Address>,
     /// Let other machines connect; NBD has no password and no encryption
     #[arg(long, requires = "nbd")]
@@ -36,6 +36,12 @@ pub struct ServeArgs {
     /// Declare a write cache, so that the host's flushes reach the card
     #[arg(long)]
     write_cache: bool,
+    /// Share a bus with all cards that are served with the same file, as readers on one hub do
+    #[arg(long, value_name = "FILE")]
+    bus: Option<PathBuf>,
+    /// What that bus moves for all cards together
+    #[arg(long, value_name = "RATE", requires = "bus", default_value = "35MB/s", value_parser = super::bench::parse_rate)]
+    bus_rate: Bytes,
     /// Show the partitions on the card as devices of their own
     #[arg(long)]
     partitions: bool,
@@ -59,6 +65,7 @@ pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
         mount: a.mount.clone(),
         trace: a.trace.clone().map(TraceFile::named),
         write_cache: a.write_cache.then_some(true),
+        bus: a.bus.clone().map(|path| Shared { path, rate: a.bus_rate.0 }),
         partitions: a.partitions,
         ..Options::default()
     };

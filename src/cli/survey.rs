@@ -258,7 +258,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
         Command::List(a) => list(&mut s, &[], &a.part),
         Command::Search(a) => list(&mut s, &a.conditions, &a.part),
         Command::Show(a) => show(&s.get(&a.id)?, &a.json),
-        Command::Compare(a) if a.by.is_some() => by_lot(&mut s, &a.ids, a.html.as_deref()),
+        Command::Compare(a) if a.by.is_some() => by_lot(&mut s, &a.ids, a.html.as_deref(), vec![]),
         Command::Compare(a) => {
             let mut n = 0;
             let mut read = |words: &[String]| -> anyhow::Result<Vec<_>> {
@@ -330,8 +330,8 @@ fn tables(_: &mut Survey, _: &[crate::survey::Row], _: bool, _: &Path) -> anyhow
 }
 
 /// The page of `compare --by lot` of all cards that have a lot.
-pub(super) fn lots_page(place: &Place, page: &Path) -> anyhow::Result<()> {
-    by_lot(&mut Survey::open(place)?, &[], Some(page)).map(|_| ())
+pub(super) fn lots_page(place: &Place, page: &Path, notes: Vec<String>) -> anyhow::Result<()> {
+    by_lot(&mut Survey::open(place)?, &[], Some(page), notes).map(|_| ())
 }
 
 fn place(dir: Option<PathBuf>, db: Option<String>) -> anyhow::Result<Place> {

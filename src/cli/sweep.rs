@@ -1,5 +1,6 @@
 //! `nandscope sweep`: simulated work in shards, on any number of machines.
 
+use super::args::Other;
 use super::progress::Progress;
 use super::stop;
 use crate::sweep::{Merged, Plan, Shard, merge, run as work, shard_file};
@@ -61,6 +62,8 @@ struct MergeArgs {
     /// Write the counts as JSON to a file, or to standard output with '-'
     #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    other: Other,
 }
 
 pub fn run(a: SweepArgs) -> anyhow::Result<ExitCode> {
@@ -93,7 +96,14 @@ fn swept(path: &Path, dir: &Path, shard: Option<Shard>, threads: Option<u16>, qu
 fn merged(a: &MergeArgs) -> anyhow::Result<ExitCode> {
     let to = a.output.clone().unwrap_or_else(|| a.dir.join("merged.jsonl"));
     let m = merge(&a.dir, &to)?;
-    if super::write_json(a.json.as_deref(), &super::form("nandscope-sweep-merged/1", &m))? {
+    let value = super::form("nandscope-sweep-merged/1", &m);
+    let json = super::write_json(a.json.as_deref(), &value)?;
+    if let Some(form) = a.other.format {
+        anyhow::ensure!(!json, "standard output takes one of --json and --format; give --json a file");
+        put!("{}", form.write(&value).map_err(anyhow::Error::msg)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if json {
         return Ok(ExitCode::SUCCESS);
     }
     put!("{}", text(&m, &to));

@@ -1,6 +1,6 @@
 //! `nandscope twin REPORT...`: a card model fitted to reports; `nandscope twin check`: a card model held against what was measured.
 
-use super::args::Other;
+use super::args::{Other, Output};
 use super::progress::Progress;
 use super::sim::Precondition;
 use super::{UNDECIDED, form, stop, trace_file, twin_text, width, write_json, write_text};
@@ -79,9 +79,8 @@ pub struct CheckArgs {
     /// Seed of what the model leaves to chance [default: that of the card's name, else 1]
     #[arg(long)]
     seed: Option<u64>,
-    /// Write the comparison to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
 }
 
 pub fn run(a: TwinArgs) -> anyhow::Result<ExitCode> {
@@ -214,7 +213,7 @@ fn checked(a: &CheckArgs) -> anyhow::Result<ExitCode> {
     value["twin"] = model.name.clone().into();
     value["measured"] = a.measured.display().to_string().into();
     value["begins"] = begins(a, &model).into();
-    if !write_json(a.json.as_deref(), &value)? {
+    if !a.out.write(&value)? {
         put!("{}", twin_text::checked(&c, &a.twin, &a.measured.display().to_string(), &begins(a, &model)));
     }
     Ok(ExitCode::SUCCESS)

@@ -34,7 +34,7 @@ const DIFFERS: f64 = 0.05;
 ///
 /// # Errors
 /// No card of these has a lot.
-pub(super) fn by_lot(s: &mut Survey, conditions: &[String], html: Option<&Path>) -> anyhow::Result<ExitCode> {
+pub(super) fn by_lot(s: &mut Survey, conditions: &[String], html: Option<&Path>, more: Vec<String>) -> anyhow::Result<ExitCode> {
     let (rows, _) = s.list(conditions, None, false)?;
     let facts = s.facts()?;
     let mut lots: Vec<&str> = rows.iter().map(|r| r.lot.as_str()).filter(|l| !l.is_empty()).collect();
@@ -97,6 +97,7 @@ pub(super) fn by_lot(s: &mut Survey, conditions: &[String], html: Option<&Path>)
         if rates > 0 {
             notes.push(format!("{rates} more rates: nandscope survey compare --by lot"));
         }
+        notes.extend(more);
         if super::super::write_text(to, &site::lots(&table, &notes))? {
             return Ok(ExitCode::SUCCESS);
         }

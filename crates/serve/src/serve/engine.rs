@@ -1,5 +1,6 @@
 //! The card in real time: takes requests as they arrive and says when each is to be answered.
 
+use super::bus::Bus;
 use super::clock;
 use super::recorder::{Line, Recorder};
 use crate::device::{Access, Counters, Fill, Op, errno, request};
@@ -56,6 +57,8 @@ pub struct Engine {
     shown: Mutex<Stats>,
     /// Answers by how late they were, in µs.
     late: Box<[AtomicU32]>,
+    /// What the card shares with others.
+    bus: Option<Bus>,
 }
 
 struct Inner {
@@ -84,7 +87,15 @@ impl Engine {
             cut: AtomicBool::new(false),
             shown: Mutex::default(),
             late: (0..=LATEST).map(|_| AtomicU32::new(0)).collect(),
+            bus: None,
         }
+    }
+
+    /// All data goes over this bus.
+    #[must_use]
+    pub fn on(mut self, bus: Option<Bus>) -> Engine {
+        self.bus = bus;
+        self
     }
 
     /// Bytes of the card, whole sectors.
@@ -192,7 +203,10 @@ impl Engine {
         }
         let start = arrived - self.origin;
         let done = inner.card.submit(start, request(Access { op, at, len }));
-        let done = done.map_err(|f| self.refused(inner, Due(arrived), &f))?.done;
+        let mut done = done.map_err(|f| self.refused(inner, Due(arrived), &f))?.done;
+        if let Some(bus) = self.bus.as_ref().filter(|_| matches!(op, Op::Read | Op::Write(_))) {
+            done = bus.answered(arrived, self.origin + done, op != Op::Read, len) - self.origin;
+        }
         inner.done.add(op, len);
         inner.done.busy = inner.done.busy + Nanos(done - start);
         if let Ok(mut shown) = self.shown.try_lock() {

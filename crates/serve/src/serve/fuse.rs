@@ -4,6 +4,7 @@
 //! program that is killed therefore leaves a loop device that answers every request with an error, and nothing else; the
 //! next server removes it.
 
+use super::bus::Shared;
 use super::engine::{Engine, Stats};
 use super::file::{CardFile, NAME};
 use super::loop_device::{self, LoopDevice};
@@ -35,6 +36,8 @@ pub struct Options {
     /// Declare a write cache, so that flushes reach the card; as a rule they do where the model has a cost for them. Without
     /// it a completed write counts as durable, as with the SD cards and sticks the kernel knows.
     pub write_cache: Option<bool>,
+    /// A bus that the card shares with others.
+    pub bus: Option<Shared>,
     /// Show the partitions on the card as devices of their own.
     pub partitions: bool,
     /// Ask for real-time priority and locked memory, for the whole program.
@@ -45,7 +48,15 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { mount: None, trace: None, write_cache: None, partitions: false, realtime: true, grace: Duration::from_millis(500) }
+        Options {
+            mount: None,
+            trace: None,
+            write_cache: None,
+            bus: None,
+            partitions: false,
+            realtime: true,
+            grace: Duration::from_millis(500),
+        }
     }
 }
 
@@ -82,8 +93,9 @@ impl Served {
         if let Some(dir) = &options.mount {
             check_mount_point(dir)?;
         }
+        let bus = options.bus.as_ref().map(Shared::begin).transpose()?;
         let mut trace = options.trace.as_ref().map(Recorder::create).transpose()?;
-        let engine = Arc::new(Engine::new(model, seed, trace.as_ref()));
+        let engine = Arc::new(Engine::new(model, seed, trace.as_ref()).on(bus));
         let granted = Arc::new(OnceLock::new());
         let files = CardFile::new(Arc::clone(&engine), options.realtime, Arc::clone(&granted));
         let (session, tree) = mount(files)?;

@@ -4,6 +4,7 @@
 //! Both hand every request to one [`Engine`], which ties the card's virtual clock to the real one: a request is submitted at
 //! the time it arrived, and answered when the card would have been done with it.
 
+mod bus;
 mod clock;
 mod engine;
 mod file;
@@ -12,6 +13,7 @@ mod loop_device;
 pub mod nbd;
 mod recorder;
 
+pub use bus::Shared;
 pub use engine::{Due, Engine, Refused, Stats};
 pub use recorder::TraceFile;
 

@@ -1,4 +1,4 @@
-//! The facts of commands that end in verdicts of their own: `rate`, `uflip`, `twin`, `quirk`, `identify`, `campaign`.
+//! The facts of commands that end in verdicts of their own: `rate`, `uflip`, `twin`, `map`, `sweep merge`, `quirk`, `identify`, `campaign`.
 
 use super::read::{between, card, empty, judged, number};
 use super::{Card, Fact, Facts, Verdict, base};
@@ -97,6 +97,71 @@ pub fn twin(f: &mut Facts, v: &Value) {
     }
 }
 
+/// A number without a unit, with what it is.
+fn share(name: &str, of: &str, value: &Value, unit: &str, help: &str) -> Option<Fact> {
+    number(0, name, of, value, "").map(|x| Fact { unit: unit.into(), help: help.into(), ..x })
+}
+
+/// How far a twin is from what was measured, in all and for each kind of access.
+pub fn twin_checked(f: &mut Facts, v: &Value) {
+    let twin = text(&v["twin"]).to_string();
+    f.cards = vec![Card { id: twin.clone(), model: Some(twin), target: text(&v["measured"]).into() }];
+    for (key, name, unit, help) in [
+        ("accesses", "twin_accesses", "", "Accesses that were measured"),
+        ("throughput_error", "twin_throughput_error", "ratio", "Predicted throughput over measured throughput, less 1"),
+        ("within_tenth", "twin_within_tenth", "ratio", "Share of the accesses predicted within 10 %"),
+        ("correlation", "twin_correlation", "ratio", "Correlation of measured and predicted times"),
+        ("slow", "twin_slow_accesses", "", "Accesses that took more than 3 times the median of their kind"),
+        ("precision", "twin_slow_precision", "ratio", "Of the accesses predicted to be slow, how many were"),
+        ("recall", "twin_slow_recall", "ratio", "Of the slow accesses, how many were predicted"),
+    ] {
+        f.all.extend(share(name, "", &v[key], unit, help));
+    }
+    for (key, name) in [("measured_s", "twin_time_measured"), ("predicted_s", "twin_time_predicted")] {
+        f.all.extend(number(0, name, "", &v[key], "s"));
+    }
+    for k in list(&v["worst"]) {
+        let of = format!("{}, {} B", text(&k["op"]), k["len"]);
+        for (key, name) in [("measured_ns", "twin_access_measured"), ("predicted_ns", "twin_access_predicted")] {
+            f.all.extend(number(0, name, &of, &k[key], "ns"));
+        }
+    }
+}
+
+/// How fragmented a volume is.
+pub fn mapped(f: &mut Facts, v: &Value) {
+    f.cards = vec![card(&v["target"])];
+    let x = &v["fragmentation"];
+    for (value, name, unit, help) in [
+        (&x["files"], "files", "", "Files with content"),
+        (&x["fragmented"], "files_in_pieces", "", "Files in more than one piece"),
+        (&x["extents"], "pieces", "", "Pieces of all files"),
+        (&x["most"], "most_pieces", "", "Most pieces of one file"),
+        (&x["bytes"], "in_files", "bytes", "Bytes in files"),
+        (&x["free"]["bytes"], "free", "bytes", "Free space"),
+        (&x["free"]["extents"], "free_pieces", "", "Pieces of the free space"),
+        (&x["free"]["largest"], "free_largest", "bytes", "The largest piece of the free space"),
+    ] {
+        f.all.extend(share(name, "", value, unit, help));
+    }
+}
+
+/// How often a quantity was decided in a sweep, and how often rightly.
+pub fn merged(f: &mut Facts, v: &Value) {
+    f.cards = vec![Card { id: "sweep".into(), ..Card::default() }];
+    f.all.extend(share("sweep_jobs", "", &v["jobs"], "", "Jobs of the sweep"));
+    for (quantity, t) in v["quantities"].as_object().into_iter().flatten() {
+        for (key, help) in [
+            ("jobs", "Jobs that asked for a quantity"),
+            ("decided", "Of those, how many decided it"),
+            ("judged", "Of those, how many have a truth"),
+            ("right", "Of those, how many are right"),
+        ] {
+            f.all.extend(share(&format!("sweep_quantity_{key}"), quantity, &t[key], "", help));
+        }
+    }
+}
+
 /// One check a quirk: an entry that is supported is a trouble of the card.
 pub fn quirk(f: &mut Facts, v: &Value) {
     let name = text(&v["card"]["name"]).to_string();
@@ -153,6 +218,18 @@ pub fn campaign(f: &mut Facts, v: &Value) {
             let fact = judged(i, &format!("step_{}", text(&s["step"])), verdict, why, "How a step of the campaign ended");
             f.all.push(Fact { conditions: lot.clone(), ..fact });
             f.all.extend(number(i, &format!("step_{}", text(&s["step"])), &lot, &s["seconds"], "s"));
+        }
+        let beside = list(&v["bus"]["measured"]).filter(|m| m["target"].is_string() && m["target"] == c["target"]);
+        for m in beside {
+            let [middle, low, high] = [0, 1, 2].map(|k| m["ratio"][k].as_f64());
+            let fact = number(i, "read_beside_others", text(&m["with"]), &m["ratio"][0], "");
+            f.all.extend(fact.map(|x| Fact {
+                unit: "ratio".into(),
+                interval: low.zip(high).map(|(a, b)| [a, b]),
+                text: format!("{:.2} times", middle.unwrap_or(f64::NAN)),
+                help: "Time of a read while the other readers are read, over that of one alone".into(),
+                ..x
+            }));
         }
     }
 }
