@@ -39,11 +39,13 @@ pub fn rounds(run: &Run, cell: &Cell, role: u8) -> Vec<f64> {
     run.trials(cell.id).iter().filter_map(one).collect()
 }
 
-/// The first round from which on reads are slower and stay so.
+/// The first round from which on reads are slower and stay so. Whether they do, tails tell, which feel no single round; where, the two means
+/// that explain the rounds best.
 pub fn after(rounds: &[f64]) -> Option<usize> {
     let all = ratios(rounds);
     let cuts = BEFORE..rounds.len().checked_sub(AFTER)? + 1;
-    let cut = cuts.max_by(|&a, &b| all[a].total_cmp(&all[b]))?;
+    let explained = |c: usize| (mean(&rounds[c..]) - mean(&rounds[..c])).powi(2) * c as f64 * (rounds.len() - c) as f64;
+    let cut = cuts.max_by(|&a, &b| explained(a).total_cmp(&explained(b)))?;
     (all[cut] >= SLOWER && rounds.len() - cut >= cut / AFTER_SHARE).then_some(cut)
 }
 
