@@ -8,7 +8,7 @@ use super::pipeline::Analysis;
 use super::read_boundary::erase_block_prior;
 use crate::finding::{Finding, Quantity, SAID};
 use crate::infer::edges::Edges;
-use crate::samples::Cell;
+use crate::samples::{Cell, Sample};
 use crate::units::{Bytes, MIB};
 pub use walk::*;
 
@@ -22,6 +22,15 @@ pub const FILL: u8 = 2;
 
 /// Looks of shorter writes that cost nothing at all, at which the search ends.
 const QUIET: u32 = 2;
+
+/// So many times as long as most takes a write of a long look that may have closed an AU.
+const DEARER: f64 = 2.5;
+
+/// Costs of closings before a look crossed anything, at which two AUs were closed.
+const TWICE: f64 = 1.5;
+
+/// Looks in a row that missed, or cost nothing, after which looks go from the middle of one AU to the middle of the next.
+const ASTRAY: u32 = 2;
 
 /// Parts of the distance at which there must be no boundary.
 pub const PARTS: [i64; 2] = [2, 3];
@@ -77,6 +86,41 @@ pub struct State {
     pub looks: usize,
     /// The next look leaves a hole in the AU before the boundary.
     pub hole: bool,
+    /// Looks go from the middle of one AU to the middle of the next, with gaps: what is closed then was written to as much as in the walk, and
+    /// costs as much. An AU that holds little costs little to close where the card was never written, and one opened near its end may be full
+    /// before the boundary.
+    pub long: bool,
+    /// Looks of the first length in a row that showed nothing.
+    astray: u32,
+    /// What the walk alone says.
+    walked: Edges,
+}
+
+impl State {
+    /// Is it time for long looks?
+    pub fn lost(&self) -> bool {
+        !self.long && self.astray >= ASTRAY
+    }
+
+    /// Begins with long looks: what short ones said is let go.
+    pub fn begin_long(&mut self) {
+        let visited: Vec<i64> = self.edges.seen.iter().map(|s| s.0).chain(std::mem::take(&mut self.edges.visited)).collect();
+        self.edges = Edges { visited, ..self.walked.clone() };
+        (self.long, self.right, self.here, self.level, self.quiet) = (true, 0, 0, 0, 0);
+        (self.between, self.blind, self.hole) = ([(0, 0); 2], false, false);
+    }
+
+    /// Counts one more place that is part of the way to the next boundary, crossed or not; two that were make it a boundary.
+    fn beside(&mut self, part: usize, crossed: bool) {
+        let b = &mut self.between[part];
+        *b = (b.0 + 1, b.1 + u32::from(crossed));
+        // Boundaries between those met: some were passed without a cost that stood out, their AUs being open already.
+        if *b == (2, 2) {
+            self.edges.divide(PARTS[part]);
+            // What was seen before says nothing of those between, nor of what lies between them.
+            (self.right, self.between) = (0, [(0, 0); 2]);
+        }
+    }
 }
 
 /// What the looks of a run have shown so far; `None` before a walk met a row of boundaries.
@@ -91,8 +135,10 @@ pub fn replay(run: &Case) -> Option<State> {
             lengths.push(l);
         }
     }
-    let mut s =
-        State { edges, cell, lengths, level: 0, right: 0, here: 0, between: [(0, 0); 2], quiet: 0, blind: false, looks: 0, hole: false };
+    let walked = edges.clone();
+    let (between, level, astray) = ([(0, 0); 2], 0, 0);
+    let (blind, hole, long) = (false, false, false);
+    let mut s = State { edges, cell, lengths, level, right: 0, here: 0, between, quiet: 0, blind, looks: 0, hole, long, astray, walked };
     let line = Line::new(run, &s.cell);
     let mut whole: Vec<i64> = vec![];
     for c in run.cells.iter().filter(|c| c.get("look") == 1) {
@@ -102,6 +148,13 @@ pub fn replay(run: &Case) -> Option<State> {
             (s.level, s.here, s.quiet) = (level, 0, 0);
         }
         let all: Vec<_> = run.of(c.id).collect();
+        if c.bytes("stride") > c.bytes("chunk") {
+            if !s.long {
+                s.begin_long();
+            }
+            look_long(&mut s, c.get("k"), &all, &line);
+            continue;
+        }
         let mut pairs = all.windows(2).skip(c.bytes("gap") as usize);
         let found = pairs.find(|w| line.slow(w[1].len, w[1].took)).map(|w| (w[1].at, w[1].at + w[1].len));
         // The AU before was open already, so the one behind may be, too: that says nothing. Or shorter writes go to a log of
@@ -110,19 +163,20 @@ pub fn replay(run: &Case) -> Option<State> {
         if quiet && (found.is_none() || level > 0) {
             s.edges.visited.push(c.get("k"));
             s.quiet += 1;
+            s.astray += u32::from(level == 0);
             s.blind |= level > 0 && s.quiet >= QUIET;
+            continue;
+        }
+        // Two were closed for the AU before, so that there is room for the one behind: that says nothing either.
+        let before: f64 = all.iter().filter(|x| line.slow(x.len, x.took)).map(|x| x.took.micros() - line.usual).sum();
+        if found.is_none() && before > TWICE * c.get("cost") as f64 {
+            s.edges.visited.push(c.get("k"));
+            s.hole = c.get("gap") != 1;
             continue;
         }
         if let Some(part) = PARTS.iter().position(|&p| p == c.get("part")) {
             s.edges.visited.push(c.get("k"));
-            let b = &mut s.between[part];
-            *b = (b.0 + 1, b.1 + found.is_some() as u32);
-            // Boundaries between those met: some were passed without a cost that stood out, their AUs being open already.
-            if *b == (2, 2) {
-                s.edges.divide(PARTS[part]);
-                // What was seen before says nothing of those between, nor of what lies between them.
-                (s.right, s.between) = (0, [(0, 0); 2]);
-            }
+            s.beside(part, found.is_some());
             continue;
         }
         // Below one unit a card may put writes aside or combine them: then they cost little, or show no boundary.
@@ -133,10 +187,19 @@ pub fn replay(run: &Case) -> Option<State> {
                 continue;
             }
         }
+        // Shorter writes only ask for the exact place in a row that longer ones have shown.
         let hole = c.get("gap") == 1;
+        if level > 0 && !s.edges.clone().look(c.get("k"), found) {
+            s.edges.visited.push(c.get("k"));
+            s.blind |= run.believed.write_unit().is_none();
+            s.hole = !hole;
+            s.here += 1;
+            continue;
+        }
         if s.edges.look(c.get("k"), found) {
             s.right += 1;
             s.here += 1;
+            s.astray = 0;
             if hole {
                 // Those without a hole found the AU full, which some cards make it by copying what lies before, and then close for nothing.
                 s.edges.visited.append(&mut whole);
@@ -148,10 +211,47 @@ pub fn replay(run: &Case) -> Option<State> {
             if !hole {
                 whole.push(c.get("k"));
             }
+            s.astray += u32::from(level == 0);
             s.hole = !hole;
         }
     }
     Some(s)
+}
+
+/// A look from the middle of one AU to the middle of the next, with gaps. The first two writes pay for the AU they open; of the others the
+/// slowest tells, for stalls of a host are many in so many writes.
+fn look_long(s: &mut State, k: i64, all: &[&Sample], line: &Line) {
+    // One that holds little, on a card that was never written, costs little to close; only the place makes a boundary of it.
+    let slow = |i: &usize| all[*i].took.micros() > DEARER * line.usual;
+    // The second write into an AU may be the one that pays, as in the walk.
+    let between = |i: usize| (all[i - 2].at + all[i - 2].len, all[i].at + all[i].len);
+    let crossed: Vec<usize> = (2..all.len()).filter(slow).collect();
+    let Some(&most) = crossed.iter().max_by_key(|i| all[**i].took) else {
+        // The AUs were open, or there is no boundary: no write was slow, or only the first.
+        let opened = (0..2.min(all.len())).any(|i| slow(&i));
+        if opened {
+            s.edges.missed.push(k)
+        } else {
+            s.edges.visited.push(k)
+        }
+        return;
+    };
+    if !s.edges.look(k, Some(between(most))) {
+        return;
+    }
+    (s.right, s.here) = (s.right + 1, s.here + 1);
+    // Alike places at a half and at a third of the way to the next, which this look has passed.
+    let at = between(most).1 as f64;
+    for part in 0..PARTS.len() {
+        let way = s.edges.period[0] / PARTS[part] as f64;
+        let near = |i: &&usize| {
+            let (lo, hi) = between(**i);
+            [at - way, at + way].iter().any(|p| (lo as f64..=2.0 * hi as f64 - lo as f64).contains(p))
+        };
+        if s.between[part].0 < 2 {
+            s.beside(part, crossed.iter().any(|i| near(&i)));
+        }
+    }
 }
 
 fn judge(run: &Case) -> Vec<Finding> {

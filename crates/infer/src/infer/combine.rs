@@ -21,6 +21,7 @@ pub fn combine(all: &[Finding]) -> Findings {
     more_than_linear(&mut out);
     other_order_goes_by_history(&mut out);
     one_order_bounds_the_other(&mut out);
+    off_units(&mut out);
     Findings(out)
 }
 
@@ -96,6 +97,23 @@ fn one_order_bounds_the_other(all: &mut [Finding]) {
         let why = format!("random order kept {n} open, and sequential order keeps at least as many; how many more is not known");
         let f = Finding::at_least(linear.quantity, n, random.confidence, why);
         all[l] = Finding { evidence: linear.evidence, caveats: linear.caveats, from: linear.from, ..f };
+    }
+}
+
+/// Two AUs in turn that pay at every visit are more than stay open, or their writes begin inside a unit and are taken for random order, as
+/// the one that went before filled it in part. Random order that pays at once, and units or places that are not known, leave that open.
+fn off_units(all: &mut [Finding]) {
+    let number = |q: Quantity| all.iter().find(|f| f.quantity == q).and_then(Finding::number);
+    let random_pays = number(Quantity::OpenAusRandom) == Some(0.0) && number(Quantity::WriteUnit).is_none();
+    let unplaced = number(Quantity::EraseBlock).is_some() && number(Quantity::EraseBlockOffset).is_none();
+    if !random_pays && !unplaced {
+        return;
+    }
+    let what = if random_pays { "the write unit" } else { "where erase blocks begin" };
+    for f in all.iter_mut().filter(|f| f.quantity == Quantity::OpenAusLinear && f.number() == Some(1.0)) {
+        let why = format!("two interleaved incur merges, but {what} is not known, and writes that begin inside a unit would do so as well");
+        let (evidence, caveats, from) = (f.evidence.clone(), f.caveats.clone(), f.from.clone());
+        *f = Finding { evidence, caveats, from, ..Finding::undecided(f.quantity, why) };
     }
 }
 
@@ -286,6 +304,23 @@ mod tests {
             (Finding::undecided(Quantity::OpenAusLinear, "full"), Finding::at_least(Quantity::WriteCache, 3e8, 0.8, "part of it"));
         let all = combine(&[untold, Finding::decided(Quantity::OpenAusRandom, 1.0, 0.88), cache]);
         assert!(undecided(&all, Quantity::OpenAusRandom), "{all:?}");
+    }
+
+    #[test]
+    fn one_open_au_is_not_told_where_writes_may_begin_inside_units() {
+        let decided = |q, v| Finding::decided(q, v, 0.9);
+        let (unit, block) = (decided(Quantity::WriteUnit, 8192.0), decided(Quantity::EraseBlock, 4e6));
+        let (at, no_unit) = (decided(Quantity::EraseBlockOffset, 0.0), Finding::undecided(Quantity::WriteUnit, "x"));
+        let told = |linear: f64, random: f64, others: &[&Finding]| {
+            let mut all = vec![decided(Quantity::OpenAusLinear, linear), decided(Quantity::OpenAusRandom, random)];
+            all.extend(others.iter().map(|f| (*f).clone()));
+            combine(&all).get(Quantity::OpenAusLinear).and_then(Finding::number)
+        };
+        assert_eq!(told(1.0, 0.0, &[&no_unit, &block, &at]), None);
+        assert_eq!(told(1.0, 1.0, &[&unit, &block]), None);
+        assert_eq!(told(1.0, 0.0, &[&unit, &block, &at]), Some(1.0));
+        assert_eq!(told(1.0, 1.0, &[&no_unit, &block, &at]), Some(1.0));
+        assert_eq!(told(3.0, 0.0, &[&no_unit, &block]), Some(3.0));
     }
 
     #[test]

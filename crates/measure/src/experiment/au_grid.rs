@@ -50,6 +50,12 @@ const MOST_OPEN: u64 = 64;
 /// Writes of one look, about.
 const STEPS: f64 = 16.0;
 
+/// Steps of a look from the middle of one AU to the middle of the next, about.
+const LONG_STEPS: u32 = 24;
+
+/// How well the place of a boundary is known before such a look, as a share of the distance.
+const WIDEST: f64 = 0.4;
+
 /// Confidence at which nothing is left to ask.
 const KNOWN: f64 = 0.9;
 
@@ -99,6 +105,13 @@ impl Experiment for AuGrid {
                 if line.slow(chunk, took) {
                     break;
                 }
+            }
+            return Ok(());
+        }
+        if cell.get("look") == 1 && cell.bytes("stride") > chunk {
+            let (from, to) = (cell.bytes("from"), cell.bytes("to").min(b.region.end));
+            for at in (from..to.saturating_sub(chunk)).step_by(cell.bytes("stride") as usize) {
+                b.write(LOOK, at, chunk)?;
             }
             return Ok(());
         }
@@ -169,6 +182,9 @@ fn region(run: &Case) -> std::ops::Range<u64> {
 
 /// The next look, if there is something left to know.
 fn next(mut state: State, run: &Case) -> Option<Cell> {
+    if state.lost() {
+        state.begin_long();
+    }
     if state.edges.missed.len() >= MISSED || state.blind || state.looks >= LOOKS {
         return None;
     }
@@ -178,6 +194,12 @@ fn next(mut state: State, run: &Case) -> Option<Cell> {
     let far = state.edges.window.end + (128.0 * state.edges.period[1]) as u64;
     let last = (start + (end - start) / 4).max(far).min(end.saturating_sub(ahead));
     let room = (start + (end - start) / 16 + 4 * state.lengths[0])..last;
+    if state.long {
+        let doubt = state.edges.period[1] - state.edges.period[0];
+        let enough = state.right >= 4 && doubt < unit(run) as f64 / 4.0 || state.here >= 8;
+        let k = (!enough).then(|| state.edges.farthest(WIDEST * state.edges.period[0], &room))?;
+        return Some(long_look(&state, k?));
+    }
     // Between two boundaries there should be none: one look at each place, and another if there is.
     let part = state.between.iter().position(|b| b.0 == 0 || *b == (1, 1)).filter(|_| state.right >= 3);
     if let Some((part, k)) = part.zip(state.edges.farthest(STEPS * state.lengths[0] as f64, &room)) {
@@ -197,6 +219,26 @@ fn next(mut state: State, run: &Case) -> Option<Cell> {
         (state.level, state.here) = (state.level + 1, 0);
     }
     None
+}
+
+/// From the middle of the AU before boundary `k` to the middle of the next, and a little on, so that a boundary in the middle shows.
+fn long_look(state: &State, k: i64) -> Cell {
+    let [lo, hi] = state.edges.expect(k);
+    let (middle, period, chunk) = ((lo + hi) / 2.0, state.edges.period[1], state.lengths[0]);
+    let stride = (state.cell.bytes("stride")).max((period / f64::from(LONG_STEPS)) as u64 / chunk * chunk).max(2 * chunk);
+    let from = (middle - 0.55 * period).max(0.0) as u64 / chunk * chunk;
+    let to = ((middle + 0.55 * period) as u64).next_multiple_of(chunk);
+    let set = [
+        ("look", 1),
+        ("k", k),
+        ("part", 1),
+        ("from", from as i64),
+        ("to", to as i64),
+        ("stride", stride as i64),
+        ("chunk", chunk as i64),
+        ("cost", state.cell.get("cost")),
+    ];
+    Cell::new(format!("boundary {k}, steps of {}", Bytes(stride)), &set)
 }
 
 /// `part`: 1 at the boundary, 2 or 3 that part of the way to the next.
