@@ -213,13 +213,18 @@ pub fn join_files(files: Vec<Vec<Card>>) -> Vec<Card> {
     out
 }
 
+/// The first words of a text; what parts them is neither letter nor digit.
+pub fn first_words(text: &str, most: usize) -> Vec<&str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).take(most).collect()
+}
+
 /// "Card 2", "=== SD card B: Kingston 4GB ===": a heading that numbers cards.
 pub fn label(text: &str) -> Option<String> {
     if !["card", "Card", "CARD", "stick", "Stick", "ample", "icro"].iter().any(|w| text.contains(w)) {
         return None;
     }
-    let plain: String = text.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { ' ' }).collect();
-    let words: Vec<&str> = plain.split_whitespace().collect();
+    let low = text.to_ascii_lowercase();
+    let words = first_words(&low, 10);
     if words.len() > 9 {
         return None;
     }
@@ -250,7 +255,7 @@ pub fn maker(text: &str) -> Option<&'static str> {
     let address = |w: &str| w.contains("://") || w.contains("sim:");
     let low = if address(&low) { low.split_whitespace().filter(|w| !address(w)).collect::<Vec<_>>().join(" ") } else { low };
     let mut named =
-        low.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).filter_map(|w| MAKERS.into_iter().find(|m| *m == w));
+        low.split(|c: char| !c.is_alphanumeric()).filter(|w| w.len() >= 3).filter_map(|w| MAKERS.iter().find(|m| **m == w).copied());
     let one = named.next()?;
     named.all(|m| m == one).then_some(one)
 }

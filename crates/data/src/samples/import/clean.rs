@@ -16,7 +16,7 @@ pub fn lines(bytes: &[u8]) -> Vec<Line> {
     let mut all: Vec<Line> = vec![];
     let mut goes_on = false;
     for (i, raw) in text.split('\n').enumerate() {
-        let text = if raw.trim().is_empty() { String::new() } else { entities(&unquote(raw)) };
+        let text = if raw.trim().is_empty() { String::new() } else { entities(unquote(raw)) };
         // A shell line that ends in a backslash goes on below.
         match all.last_mut().filter(|_| goes_on) {
             Some(last) => {
@@ -167,7 +167,7 @@ fn unquote(line: &str) -> String {
             break;
         }
     }
-    if !rest.contains(['[', '|']) {
+    if !rest.bytes().any(|b| matches!(b, b'[' | b'|')) {
         return rest.to_string();
     }
     let mut rest = rest.to_string();
@@ -179,12 +179,12 @@ fn unquote(line: &str) -> String {
 }
 
 /// HTML: tags away, the entities that occur in logs replaced. One pass: "&amp;gt;" stays "&gt;".
-fn entities(line: &str) -> String {
-    if !line.contains(['<', '&']) {
-        return line.to_string();
+fn entities(line: String) -> String {
+    if !line.bytes().any(|b| matches!(b, b'<' | b'&')) {
+        return line;
     }
     let mut out = String::with_capacity(line.len());
-    let mut rest = line;
+    let mut rest = &line[..];
     while let Some(i) = rest.find(['<', '&']) {
         out.push_str(&rest[..i]);
         rest = &rest[i..];

@@ -127,8 +127,8 @@ pub fn command(text: &str) -> Option<Context> {
 
 /// A heading such as "AU=4, linear access", "Random access" or "find FAT: 1"; `n` and `random` only where it names them.
 pub fn heading(text: &str) -> Option<Context> {
-    let plain: String = text.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { ' ' }).collect();
-    let words: Vec<&str> = plain.split_whitespace().collect();
+    let low = text.to_ascii_lowercase();
+    let words = super::card::first_words(&low, 13);
     // Prose is not a heading.
     if words.is_empty() || words.len() > 12 {
         return None;
@@ -181,12 +181,13 @@ pub fn setting(text: &str) -> Option<String> {
         let name = path.trim_end_matches('/').rsplit('/').next()?;
         return Some(format!("{name} = {}", value.trim().trim_matches(['"', '\''])));
     }
-    let words: Vec<&str> = bare.split_whitespace().collect();
+    // One more than any of what follows may have.
+    let words: Vec<&str> = bare.split_whitespace().take(9).collect();
     let at =
         words.iter().position(|w| matches!(w.rsplit('/').next(), Some("modprobe" | "insmod" | "rmmod" | "sysctl" | "blockdev" | "hdparm")));
     let prompt = at.is_some_and(|i| i <= 2 && words.len() > i + 1 && words.len() <= i + 6);
     if let Some(i) = at.filter(|_| prompt && text != bare || at == Some(0)) {
-        return Some(words[i..].join(" "));
+        return Some(bare.split_whitespace().skip(i).collect::<Vec<_>>().join(" "));
     }
     let patch = |w: &&str| {
         let w = w.trim_matches(|c: char| !c.is_alphanumeric()).to_ascii_lowercase();

@@ -69,8 +69,16 @@ const COMMON: [&str; 25] = [
     "stick",
 ];
 
+fn starts_number(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit())
+}
+
 /// "4GB", "64 GB" in two words, "128MB": bytes of 1000.
 fn capacity(word: &str) -> Option<u64> {
+    // Most words are none, and this is asked of each.
+    if !starts_number(word) {
+        return None;
+    }
     let low = word.to_ascii_lowercase();
     let digits = low.bytes().take_while(u8::is_ascii_digit).count();
     let n: u64 = low[..digits].parse().ok().filter(|n| (1..=4096).contains(n))?;
@@ -100,7 +108,7 @@ pub fn named(text: &str) -> Option<Named> {
         let (bytes, len) = match capacity(words[i]) {
             Some(b) => (b, 1),
             // "16 GB".
-            None => match words.get(i + 1).and_then(|u| capacity(&format!("{}{u}", words[i]))) {
+            None => match words.get(i + 1).filter(|_| starts_number(words[i])).and_then(|u| capacity(&format!("{}{u}", words[i]))) {
                 Some(b) => (b, 2),
                 None => {
                     i += 1;
@@ -195,19 +203,17 @@ pub fn host(text: &str) -> Option<String> {
     const HOSTS: [&str; 12] =
         ["arduino", "atmega", "teensy", "esp32", "esp8266", "rp2040", "rp2350", "stm32", "ipaq", "raspberry", "beaglebone", "pico"];
     const MODELS: [&str; 6] = ["uno", "mega", "due", "nano", "zero", "leonardo"];
-    let words: Vec<&str> = text.split_whitespace().map(|w| w.trim_matches(|c: char| !c.is_alphanumeric() && c != '@')).collect();
-    let at = words.iter().position(|w| {
-        w.is_char_boundary(w.len().min(4))
-            && HOSTS.iter().any(|h| w.len() >= h.len() && w.is_char_boundary(h.len()) && w[..h.len()].eq_ignore_ascii_case(h))
-    })?;
-    let next = words.get(at + 1).copied().unwrap_or("");
+    let mut words = text.split_whitespace().map(|w| w.trim_matches(|c: char| !c.is_alphanumeric() && c != '@'));
+    let begins = |w: &str, h: &str| w.as_bytes().get(..h.len()).is_some_and(|b| b.eq_ignore_ascii_case(h.as_bytes()));
+    let name = words.find(|w| w.len() >= 4 && HOSTS.iter().any(|h| begins(w, h)))?;
+    let next = words.next().unwrap_or("");
     let low = next.to_ascii_lowercase();
     let more = next.starts_with('@')
         || MODELS.contains(&low.as_str())
         || low.starts_with("pi")
         || low.starts_with("rp2")
-        || words[at].eq_ignore_ascii_case("ipaq");
-    Some(if more && !next.is_empty() { format!("{} {next}", words[at]) } else { words[at].to_string() })
+        || name.eq_ignore_ascii_case("ipaq");
+    Some(if more && !next.is_empty() { format!("{name} {next}") } else { name.to_string() })
 }
 
 #[cfg(test)]

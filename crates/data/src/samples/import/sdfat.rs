@@ -103,7 +103,9 @@ fn statements(state: &mut State, number: usize, text: &str, low: &str) -> Vec<Sa
     let mut before = ' ';
     while at < low.len() {
         let c = low.as_bytes()[at] as char;
-        let word = !before.is_ascii_alphanumeric() && c.is_ascii_alphanumeric();
+        // Each statement begins with one of these.
+        let first = matches!(c, 'w' | 'r' | 'm' | 'a' | 'b' | 'o' | '0'..='9');
+        let word = first && !before.is_ascii_alphanumeric();
         before = c;
         let rest = if word { &low[at..] } else { "" };
         if let Some((write, speed, end)) = speed(rest) {
