@@ -2,22 +2,25 @@
 
 mod busy;
 mod bytes;
+mod extras;
 mod queue;
 
 pub use busy::Busy;
 pub use queue::Queue;
 
+use extras::Extras;
+
 use crate::account::{Event, Events as Set};
-use crate::buffer::{Heat, Lost, SlcCache, WriteCache};
+use crate::buffer::Lost;
 use crate::content::{Content, PIECE};
 use crate::counters::Counters;
 use crate::events::Events;
-use crate::ftl::{Ftl, MapCache, WriteCost};
+use crate::ftl::{Ftl, WriteCost};
 use crate::host::HostCost;
-use crate::model::{GcWhen, Model, Shortcut, Transfer, Unwritten};
+use crate::model::{Model, Transfer, Unwritten};
 use crate::nand::{Grid, ReadCache, ReadCost, SHIFT};
 use crate::places::{Front, Goes, runs};
-use crate::request::{Completion, Data, Fault, Op, Request};
+use crate::request::{Completion, Fault, Op, Request};
 
 /// Writes that [`Card::foresee`] looks at.
 pub const AHEAD: usize = 16;
@@ -61,39 +64,6 @@ pub struct Card {
     extras: Option<Box<Extras>>,
     lost: Vec<Lost>,
     model: Box<Model>,
-}
-
-/// What only some cards have; the usual card does not pay for asking.
-#[derive(Clone, Debug)]
-struct Extras {
-    slc: Option<SlcCache>,
-    cache: Option<WriteCache>,
-    /// The host has switched it off.
-    cache_off: bool,
-    heat: Option<Heat>,
-    map: Option<MapCache>,
-    shortcut: Shortcut,
-    /// ns to rewrite an erase block that was read too often; 0 = reads are not counted.
-    refresh: u64,
-}
-
-impl Extras {
-    fn new(m: &Model) -> Option<Box<Extras>> {
-        let n = &m.nand;
-        let refresh = if m.wear.read_disturb > 0 { n.erase_block / n.write_unit * n.copy + n.erase } else { 0 };
-        let e = Extras {
-            slc: SlcCache::new(m),
-            cache: WriteCache::new(m),
-            cache_off: false,
-            heat: Heat::new(m),
-            map: MapCache::new(m),
-            shortcut: m.card.shortcut,
-            refresh,
-        };
-        let any = e.slc.is_some() || e.cache.is_some() || e.heat.is_some() || e.map.is_some();
-        let rests = m.ftl.page.when != GcWhen::Foreground;
-        (any || rests || e.refresh > 0 || e.shortcut != Shortcut::None || m.wear != Default::default()).then(|| Box::new(e))
-    }
 }
 
 /// ns of one command, by where they are spent.
@@ -320,41 +290,6 @@ impl Card {
         }
     }
 
-    /// What the card did by itself since it was last busy; ns by which that overruns. A worn out card takes no more writes.
-    fn rest(&mut self, start: u64, op: Op) -> Result<u64, Fault> {
-        if op == Op::Write && self.ftl.wear().is_some_and(|w| w.worn_out()) {
-            return Err(Fault::ReadOnlyMedium);
-        }
-        let ns = start - self.busy_until.min(start);
-        let Some(extras) = &mut self.extras else { return Ok(0) };
-        if let Some(cache) = &mut extras.cache {
-            cache.rest(ns);
-        }
-        if let Some(slc) = &mut extras.slc {
-            slc.rest(ns);
-        }
-        self.keep();
-        Ok(self.ftl.rest(&self.write, &mut self.counters, ns))
-    }
-
-    /// Switches the volatile write cache on or off, as a host does; what is in it goes to the flash first. Returns whether it was on,
-    /// and the ns this takes; nothing where the card has none.
-    pub fn switch_cache(&mut self, on: bool) -> Option<(bool, u64)> {
-        self.extras.as_ref()?.cache.as_ref()?;
-        let ns = if on { 0 } else { self.drain() };
-        let extras = self.extras.as_mut()?;
-        Some((!std::mem::replace(&mut extras.cache_off, !on), ns))
-    }
-
-    /// ns to bring everything acknowledged to the flash.
-    fn drain(&mut self) -> u64 {
-        let cached = self.extras.as_mut().and_then(|e| e.cache.as_mut()).map_or(0, |c| c.flush());
-        self.counters.note(Event::Late, cached);
-        let ns = cached + self.write.settle(&mut self.counters);
-        self.keep();
-        ns
-    }
-
     /// A card that has no flash of its own at an address takes the place of another one, drops the data, or fails.
     fn elsewhere(&mut self, start: u64, req: Request, all: &[(Goes, u64)]) -> Result<Completion, Fault> {
         let alone = self.host.command + self.read.wire(if req.op == Op::Discard { 0 } else { req.len });
@@ -446,62 +381,6 @@ impl Card {
         let flash = if self.announced == Announced::Erase { self.ahead(flash, erased, wire) } else { flash };
         self.last.push(busy::Written { at, len, flash });
         Parts { command: self.host.command, wire, flash }
-    }
-
-    fn read_extras(&mut self, at: u64, len: u64, a: u64, b: u64) -> u64 {
-        let Some(extras) = &mut self.extras else { return 0 };
-        let mut ns = 0;
-        if let Some(map) = &mut extras.map {
-            let (fetched, took) = map.fetch(at >> SHIFT, (at + len) >> SHIFT);
-            self.counters.note(Event::MapMiss, fetched);
-            ns += took;
-        }
-        if extras.refresh > 0 {
-            let n = self.ftl.disturb(&self.grid, a, b);
-            self.counters.refreshes += n;
-            self.counters.note(Event::Copy, n * (self.model.nand.erase_block / self.model.nand.write_unit));
-            self.counters.note(Event::Erase, n);
-            ns += n * extras.refresh;
-        }
-        ns
-    }
-
-    fn write_extras(&mut self, req: &Request, at: u64, len: u64, a: u64, b: u64) -> u64 {
-        let short = self.extras.as_ref().map_or(Shortcut::None, |e| e.shortcut);
-        let flat = match req.data {
-            Data::Zeros => matches!(short, Shortcut::Zeros | Shortcut::Both),
-            Data::Ones => matches!(short, Shortcut::Ones | Shortcut::Both),
-            Data::Other => false,
-        };
-        if flat {
-            // Whole units of one value are only noted in the map.
-            self.ftl.discard(&self.grid, a, b);
-            return 0;
-        }
-        let before = self.counters.noted();
-        let mut flash = self.ftl.write(&self.grid, &mut self.write, &mut self.counters, a, b);
-        let Some(extras) = &mut self.extras else { return flash };
-        if let Some(slc) = &mut extras.slc {
-            let (written, all) = self.ftl.share();
-            if let Some(taken) = slc.take(len, flash, written, all) {
-                self.counters.unnote(before);
-                self.counters.note(Event::Late, taken.waited);
-                self.counters.note(Event::SlcProgram, taken.units);
-                flash = taken.waited + taken.programmed;
-            }
-        }
-        if let Some(cache) = extras.cache.as_mut().filter(|_| !extras.cache_off) {
-            let (waited, taken) = cache.take(Lost { write: self.counters.writes + 1, at, len }, flash);
-            if taken {
-                self.counters.unnote(before);
-                flash = 0;
-            }
-            self.counters.note(Event::Late, waited);
-            flash += waited;
-        }
-        let (fetched, fetch) = extras.map.as_mut().map_or((0, 0), |m| m.fetch(at >> SHIFT, (at + len) >> SHIFT));
-        self.counters.note(Event::MapMiss, fetched);
-        flash + fetch
     }
 
     #[inline]

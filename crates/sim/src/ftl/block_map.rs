@@ -2,6 +2,8 @@
 //! until the AU is closed. Closing copies what the log lacks. An AU written from its first to its last unit closes by
 //! itself, for the log simply takes the place of the old AU.
 
+mod small;
+
 use super::protect::Protect;
 use super::{WriteCost, Written};
 use crate::account::Event;
@@ -10,6 +12,7 @@ use crate::model::{Evict, MergeRandom, Model};
 use crate::nand::{Grid, SHIFT};
 use crate::rng::Rng;
 use crate::wear::Wear;
+use small::SmallLog;
 
 const NONE: u16 = u16::MAX;
 
@@ -58,18 +61,6 @@ impl Run {
     const NONE: Run = Run { slot: NONE, next: u64::MAX, end: 0 };
 }
 
-/// A log of its own for small writes.
-#[derive(Clone, Debug)]
-struct SmallLog {
-    /// Sectors up to which a write is small.
-    limit: u64,
-    /// Units it holds, and how many are used.
-    room: u64,
-    used: u64,
-    /// AUs with data in it.
-    aus: Vec<u32>,
-}
-
 #[derive(Clone, Debug, Default)]
 struct Slot {
     au: u32,
@@ -116,12 +107,7 @@ impl BlockMap {
             written: Written::new(m, grid),
             wear: Wear::new(m, grid.blocks, None, seed),
             protect: Protect::new(b, grid.blocks),
-            small: (b.small_log > 0).then(|| SmallLog {
-                limit: b.small_write >> SHIFT,
-                room: b.small_log / n.write_unit,
-                used: 0,
-                aus: Vec::new(),
-            }),
+            small: SmallLog::new(m),
         }
     }
 
@@ -160,32 +146,6 @@ impl BlockMap {
             let in_order = slot != NONE && !tail && !self.slots[slot as usize].random && self.small.is_none();
             self.run = if in_order { Run { slot, next: last, end: (au + 1) * units } } else { Run::NONE };
             at = end;
-        }
-        ns
-    }
-
-    /// A small write goes to its own log; when that is full, every AU with data in it is merged.
-    fn small(&mut self, grid: &Grid, cost: &WriteCost, counters: &mut Counters, a: u64, b: u64) -> u64 {
-        self.written.set(grid, a, b);
-        let Some(small) = &mut self.small else { return 0 };
-        let units = grid.unit.of(b - 1) - grid.unit.of(a) + 1;
-        let mut ns = 0;
-        if small.used + units > small.room {
-            small.used = 0;
-            for au in std::mem::take(&mut small.aus) {
-                counters.merges_full += 1;
-                counters.units_copied += u64::from(self.units);
-                counters.note(Event::Copy, u64::from(self.units));
-                counters.note(Event::Close, 1);
-                ns += u64::from(self.units) * cost.copy + self.close + self.erase(cost, counters, au);
-            }
-        }
-        if let Some(small) = &mut self.small {
-            small.used += units;
-            let au = grid.block.of(a) as u32;
-            if !small.aus.contains(&au) {
-                small.aus.push(au);
-            }
         }
         ns
     }
