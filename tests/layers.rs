@@ -124,6 +124,90 @@ fn only_carriers_know_the_simulator() {
     assert!(wrong.is_empty(), "these know the simulator: {wrong:?}");
 }
 
+/// Everything outside a crate reaches a room by one name, which its `lib.rs` gives: else the rules above would not see it.
+#[test]
+fn rooms_have_one_name_in_each_crate() {
+    let other = |text: &str| {
+        let names = text.match_indices("nandscope_").map(|(at, _)| &text[at + "nandscope_".len()..]);
+        names.filter(|n| !n.starts_with(char::is_uppercase)).any(|n| ROOMS.iter().any(|r| n.starts_with(&format!("{r}::"))))
+    };
+    let wrong: Vec<String> =
+        all().into_iter().filter(|(f, name)| name != "lib.rs" && code(f).iter().any(|l| other(&l.1))).map(|f| f.1).collect();
+    assert!(wrong.is_empty(), "these go round their lib.rs: {wrong:?}");
+    assert!(other("use nandscope_infer::infer;") && other("nandscope_device::device::open()") && !other("use nandscope_sim::Model;"));
+}
+
+/// Crates of rooms, without their prefix.
+const ROOMS: [&str; 10] = ["device", "data", "infer", "measure", "files", "advise", "report", "survey", "serve", "twin"];
+
+/// The simulator is arithmetic: the same numbers everywhere, at any speed.
+#[test]
+fn the_simulator_has_no_io_and_no_clock() {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("DESIGN.md")).unwrap();
+    assert!(text.contains("no I/O, no clock, no unsafe code"));
+    for name in ["sim", "fat", "stats"] {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates").join(name);
+        let words = ["std::fs", "std::io", "std::net", "std::process", "std::thread", "std::time", "std::env", "Instant::now"];
+        for file in sources(&home.join("src")) {
+            let wrong: Vec<usize> = code(&file).iter().filter(|l| words.iter().any(|w| l.1.contains(w))).map(|l| l.0).collect();
+            assert!(wrong.is_empty(), "{}: {wrong:?}", file.display());
+        }
+        assert!(fs::read_to_string(home.join("Cargo.toml")).unwrap().contains("unsafe_code = \"forbid\""), "{name}");
+    }
+}
+
+/// The files of a room, without those of its own machinery.
+fn names(room_name: &str, without: &[&str]) -> Vec<String> {
+    let lib = fs::read_to_string(room(room_name).join("mod.rs")).unwrap();
+    let mods = lib.lines().filter_map(|l| l.trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';'));
+    mods.filter(|m| !without.contains(m)).map(str::to_string).collect()
+}
+
+#[test]
+fn an_experiment_is_two_files_of_one_name_and_a_line() {
+    let measured = names("experiment", &["run"]);
+    assert!(measured.len() > 15, "{measured:?}");
+    let concluded = names("infer", &[]);
+    let list = fs::read_to_string(room("infer").join("mod.rs")).unwrap();
+    let list = list.split("macro_rules! every_experiment").nth(1).unwrap().split("macro_rules!").next().unwrap();
+    for name in &measured {
+        assert!(concluded.contains(name), "infer/{name}.rs is missing");
+        assert!(list.contains(&format!(" {name}::")), "{name} is not in the list of infer/mod.rs");
+    }
+    let listed = list.lines().filter_map(|l| l.trim().split_once("::").filter(|_| !l.contains("//")).map(|w| w.0));
+    for name in listed {
+        assert!(measured.iter().any(|m| m == name), "experiment/{name}.rs is missing");
+    }
+}
+
+/// Files that a page names in backticks, below any directory of sources.
+fn named_files(page: &str) -> Vec<String> {
+    let quoted = page.split('`').skip(1).step_by(2);
+    let path = |w: &&str| w.contains('/') && w.chars().all(|c| c.is_ascii_alphanumeric() || "/_.-".contains(c));
+    let file = |w: &&str| (w.ends_with(".rs") || w.ends_with(".tsv")) && !w.contains("NAME");
+    quoted.filter(path).filter(file).map(|w| w.trim_start_matches("./").to_string()).collect()
+}
+
+#[test]
+fn files_that_pages_name_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages: Vec<PathBuf> = ["DESIGN.md", "METHODS.md", "FORMATS.md", "CONTRIBUTING.md"].map(|n| root.join(n)).to_vec();
+    pages.extend(fs::read_dir(root.join("docs")).unwrap().map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "md")));
+    let mut places = homes();
+    places.push(root.to_path_buf());
+    // DESIGN.md shortens `samples/import/foreign` to `import/foreign`, and so on.
+    places.extend(homes().iter().map(|h| h.join("samples")));
+    let mut seen = 0;
+    for page in pages {
+        for name in named_files(&fs::read_to_string(&page).unwrap()) {
+            seen += 1;
+            assert!(places.iter().any(|p| p.join(&name).exists()), "{}: {name} is not there", page.display());
+        }
+    }
+    assert!(seen >= 20, "{seen}");
+    assert_eq!(named_files("`a/b.rs`, `c.rs`, `x/NAME.rs`, `./d/e.tsv`, `f/g.md`"), ["a/b.rs", "d/e.tsv"]);
+}
+
 #[test]
 fn only_cli_and_report_print() {
     let design = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("DESIGN.md")).unwrap();
@@ -276,7 +360,7 @@ fn crates_use_those_above_them_and_stay_light() {
             && ["sim", "fat", "stats", "bench-card"].iter().all(|n| own(n) == 0)
     );
     assert!(text.contains("build without clap, SQLite, PostgreSQL and FUSE"));
-    for name in ["sim", "infer", "measure", "advise"] {
+    for name in ["sim", "stats", "infer", "measure", "advise"] {
         let heavy: Vec<String> =
             all_needs(name, &manifests).into_iter().filter(|n| ["clap", "rusqlite", "postgres", "fuser"].contains(&n.as_str())).collect();
         assert!(heavy.is_empty(), "{name} needs {heavy:?}");

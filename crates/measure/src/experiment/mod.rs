@@ -162,7 +162,7 @@ macro_rules! experiments {
     };
 }
 
-nandscope_infer::every_experiment!(experiments);
+crate::every_experiment!(experiments);
 
 /// What today's cards are asked, where there is time: what decides how good a card is that maps by page.
 const TODAY: [&str; 5] = ["slc-cache", "page-mapping", "map-window", "map-window-write", "queue-depth"];
