@@ -4,7 +4,7 @@
 #[path = "common/skip.rs"]
 mod skip;
 
-use nandscope::check::examine::{Examined, Order, examine};
+use nandscope::check::examine::{Order, examine};
 use nandscope::check::judge::{Seen, answers};
 use nandscope::check::measure::{WINDOW, displacing};
 use nandscope::check::{Answer, Outcome};
@@ -43,23 +43,9 @@ fn check_on(device: &mut SimDevice, seed: u64, seconds: f64, window: u64, reinse
         window,
         reinsert: if reinsert { Some(&out) } else { None },
     };
-    let Examined { findings, broken, measured } = examine(device, &order, &mut |_| {}).unwrap();
-    let seen = Seen {
-        size,
-        findings: &findings,
-        broken: broken.as_deref(),
-        measured: &measured,
-        write: true,
-        declared: None,
-        no_health: None,
-        disk: None,
-        classes: &[],
-        purpose: None,
-        noticed: &Noticed::default(),
-        with_writes: "",
-    };
-    let answers = answers(&seen);
-    let found = findings.get(nandscope::finding::Quantity::Capacity);
+    let (examined, noticed) = (examine(device, &order, &mut |_| {}).unwrap(), Noticed::default());
+    let answers = answers(&Seen::of(size, &examined, &noticed));
+    let found = examined.findings.get(nandscope::finding::Quantity::Capacity);
     let (sizes, sure) = (found.and_then(|f| f.number()), found.is_some_and(|f| f.confidence >= 0.9));
     Checked { outcome: Outcome::of(&answers), answers, seconds: (device.now() - began).secs(), size: sizes, sure }
 }

@@ -33,26 +33,10 @@ fn check_for(m: &Model, seed: u64, write: bool, classes: &[Class], purpose: Opti
     let (stop, size) = (AtomicBool::new(false), device.geometry().size);
     let time = Nanos::from_secs_f64(90.0);
     let order = Order { region: 0..size, write, time, put_back: false, seed, stop: &stop, window: WINDOW, reinsert: None };
-    let Examined { findings, broken, measured } = examine(&mut device, &order, &mut |_| {}).unwrap();
-    let (declared, no_health, disk) = (None, None, None);
-    let broken = broken.as_deref();
-    let noticed = &Noticed::default();
-    let seen = Seen {
-        size,
-        findings: &findings,
-        broken,
-        measured: &measured,
-        write,
-        declared,
-        no_health,
-        disk,
-        classes,
-        purpose,
-        noticed,
-        with_writes: "",
-    };
-    let answers = answers(&seen);
-    Checked { outcome: Outcome::of(&answers), answers, measured }
+    let examined = examine(&mut device, &order, &mut |_| {}).unwrap();
+    let noticed = Noticed::default();
+    let answers = answers(&Seen { write, classes, purpose, ..Seen::of(size, &examined, &noticed) });
+    Checked { outcome: Outcome::of(&answers), answers, measured: examined.measured }
 }
 
 fn verdict(c: &Checked, q: Question) -> Verdict {
@@ -217,24 +201,10 @@ fn a_search_that_was_cut_names_its_command() {
     let mut device = SimDevice::new(&model("olpc-c-8gb"), 1).with_content();
     let (stop, size, time) = (AtomicBool::new(false), device.geometry().size, Nanos::from_secs_f64(8.0));
     let order = Order { region: 0..size, write: true, time, put_back: false, seed: 1, stop: &stop, window: WINDOW, reinsert: None };
-    let Examined { mut findings, broken, measured } = examine(&mut device, &order, &mut |_| {}).unwrap();
-    let with_writes = "/dev/mmcblk0 --write --consent 7";
-    crate::saved::counterfeit::name_target(&mut findings, with_writes);
-    let seen = Seen {
-        size,
-        findings: &findings,
-        broken: broken.as_deref(),
-        measured: &measured,
-        write: true,
-        declared: None,
-        no_health: None,
-        disk: None,
-        classes: &[],
-        purpose: None,
-        noticed: &Noticed::default(),
-        with_writes,
-    };
-    let a = answers(&seen).remove(0);
+    let mut examined = examine(&mut device, &order, &mut |_| {}).unwrap();
+    let (with_writes, noticed) = ("/dev/mmcblk0 --write --consent 7", Noticed::default());
+    crate::saved::counterfeit::name_target(&mut examined.findings, with_writes);
+    let a = answers(&Seen { with_writes, ..Seen::of(size, &examined, &noticed) }).remove(0);
     let todo = a.todo.unwrap();
     assert_eq!(a.verdict, Verdict::NotKnown);
     assert!(todo.contains(&format!("nandscope run capacity {with_writes}")) && !a.because.contains("nandscope"), "{}: {todo}", a.because);
@@ -289,22 +259,9 @@ fn what_the_system_noticed_is_part_of_the_answer() {
         reinsert: None,
     };
     let measured = measure(&mut device, &task, &mut |_, _| {});
+    let examined = Examined { findings: Findings::default(), broken: None, measured };
     let judge = |noticed: &Noticed| {
-        let findings = Findings::default();
-        let seen = Seen {
-            size,
-            findings: &findings,
-            broken: None,
-            measured: &measured,
-            write: false,
-            declared: None,
-            no_health: None,
-            disk: None,
-            classes: &[],
-            purpose: None,
-            noticed,
-            with_writes: "",
-        };
+        let seen = Seen { write: false, ..Seen::of(size, &examined, noticed) };
         answers(&seen).into_iter().find(|a| a.question == Question::Errors).unwrap()
     };
     assert_eq!(judge(&Noticed::default()).verdict, Verdict::Pass);

@@ -2,6 +2,7 @@
 
 mod speed;
 
+use super::examine::Examined;
 use super::measure::{Fates, Later, Measured};
 use super::{Answer, Question, Verdict};
 use crate::finding::{Finding, Findings, NO_SIGN, Quantity, percent};
@@ -38,6 +39,26 @@ pub struct Seen<'a> {
     pub noticed: &'a Noticed,
     /// The target and the options that allow writes, for advice.
     pub with_writes: &'a str,
+}
+
+impl<'a> Seen<'a> {
+    /// What was measured, with writes, on a card of which nothing else is known.
+    pub fn of(size: u64, examined: &'a Examined, noticed: &'a Noticed) -> Seen<'a> {
+        Seen {
+            size,
+            findings: &examined.findings,
+            broken: examined.broken.as_deref(),
+            measured: &examined.measured,
+            write: true,
+            declared: None,
+            no_health: None,
+            disk: None,
+            classes: &[],
+            purpose: None,
+            noticed,
+            with_writes: "",
+        }
+    }
 }
 
 /// All answers, in the order of [`Question`].
