@@ -14,7 +14,6 @@ use crate::samples::{Ended, Run};
 use crate::units::{Bytes, Nanos, about, three};
 use anyhow::{Context, bail};
 use clap::Args;
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -213,12 +212,10 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         "cost": cost,
         "run": run,
     });
-    let mut out = std::io::stdout();
     if !a.out.write(&value)? {
-        write!(out, "{text}")?;
-        write!(out, "{}", data(&kept))?;
+        put!("{text}{}", data(&kept));
         let (written, read) = (Bytes(cost.bytes_written), Bytes(cost.bytes_read));
-        writeln!(out, "{written} written, {read} read; {} s of the device's time", three(cost.seconds))?;
+        say!("{written} written, {read} read; {} s of the device's time", three(cost.seconds));
     }
     let whole = back.tell()?;
     match &run.ended {

@@ -48,10 +48,10 @@ pub struct PlanArgs {
     #[arg(long, value_enum, default_value = "log-uniform")]
     distribution: Distribution,
     /// Share of the volume in use after each pass, 0.01 to 0.99
-    #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.9, value_parser = share)]
     fill: f64,
     /// Share of the files each pass removes
-    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.2, value_parser = share)]
     churn: f64,
     /// Files written interleaved
     #[arg(long, value_name = "N", default_value_t = 16)]
@@ -68,6 +68,15 @@ pub struct PlanArgs {
 enum Distribution {
     LogUniform,
     Uniform,
+}
+
+/// 0.9, or 90%.
+fn share(s: &str) -> Result<f64, String> {
+    let x: Option<f64> = match s.strip_suffix('%') {
+        Some(p) => p.trim().parse().ok().map(|x: f64| x / 100.0),
+        None => s.parse().ok(),
+    };
+    x.filter(|x| (0.0..=1.0).contains(x)).ok_or_else(|| format!("'{s}' is no share from 0 to 1: write 0.9 or 90%"))
 }
 
 impl PlanArgs {

@@ -146,17 +146,18 @@ fn number(s: &str) -> Result<u64, String> {
 
 /// "3", "1-6", "2,4,8".
 fn counts(s: &str) -> Result<Counts, String> {
+    let count = |n: &str| expression(n).map_err(|_| format!("'{n}' is no number of AUs; write for example 3, 1-6 or 2,4,8"));
     let mut all = vec![];
     for part in s.split(',') {
         match part.split_once('-') {
             Some((a, b)) => {
-                let (a, b) = (expression(a)?, expression(b)?);
+                let (a, b) = (count(a)?, count(b)?);
                 if a > b || b - a > 1000 {
                     return Err(format!("'{part}' is not a range; write for example 1-6"));
                 }
                 all.extend(a..=b);
             }
-            None => all.push(expression(part)?),
+            None => all.push(count(part)?),
         }
     }
     if all.contains(&0) { Err("at least one AU is written".into()) } else { Ok(Counts(all)) }

@@ -19,7 +19,7 @@ use crate::units::Bytes;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -240,14 +240,14 @@ pub fn output(report: &Report, out: &Output, samples: Samples, print: Print) -> 
     let whole = || if samples == Samples::None { report.without_samples().json() } else { report.json() };
     let to_stdout = out.put(|| Ok(whole()), || Ok(bare()?))?;
     if !to_stdout {
-        let mut out = std::io::stdout();
-        let dress = Dress { colour: colour(&out), width: width(), details: print == Print::Details, ..Dress::default() };
+        let dress = Dress { colour: colour(&std::io::stdout()), width: width(), details: print == Print::Details, ..Dress::default() };
         let all = match print {
             Print::Only(q) => only(report, q),
             Print::Table => table_text(report, dress),
             Print::Answer | Print::Details => text(report, dress),
         };
-        out.write_all(all.as_bytes())?;
+        // A reader that went away takes nothing else with it: warnings, a twin, the exit code.
+        put!("{all}");
     }
     Ok(())
 }

@@ -21,7 +21,6 @@ use crate::samples::{Ended, Run};
 use crate::units::{Bytes, three};
 use anyhow::bail;
 use clap::Args;
-use std::io::Write;
 use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -150,7 +149,6 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
     }
     bar.end();
     let notes = compare(&mut parts);
-    let mut out = std::io::stdout();
     let value = serde_json::json!({
         "schema": "nandscope-partitions/1",
         "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
@@ -162,8 +160,8 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
         "notes": notes,
     });
     if !a.out.write(&value)? {
-        write!(out, "{}", text(&a.target, &parts, &notes))?;
-        writeln!(out, "\n{} written, {} read; {} s of the device's time", Bytes(cost.1), Bytes(cost.0), three(cost.2))?;
+        put!("{}", text(&a.target, &parts, &notes));
+        say!("\n{} written, {} read; {} s of the device's time", Bytes(cost.1), Bytes(cost.0), three(cost.2));
     }
     let whole = lost.map_or(Ok(true), Back::tell)?;
     if let Some(why) = parts.iter().flat_map(|p| &p.runs).find_map(|r| if let Ended::Failed(w) = &r.ended { Some(w.clone()) } else { None })

@@ -9,7 +9,6 @@ use crate::samples::busy::Trace;
 use crate::units::{Bytes, rate};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 fn dash(p: &Path) -> bool {
@@ -51,23 +50,22 @@ pub fn save(a: &BenchArgs, all: &[Bench], trace: &Trace) -> anyhow::Result<()> {
     }
     let v = value(a, all);
     if !taken(a) {
-        let mut out = std::io::stdout();
         if a.chunks.is_some() {
-            write!(out, "{}", chunk_table(all))?;
+            put!("{}", chunk_table(all));
         } else if all.len() > 1 {
-            write!(out, "\n{}", summary(all))?;
+            put!("\n{}", summary(all));
         } else {
-            write!(out, "{}", prices(all))?;
+            put!("{}", prices(all));
         }
         if let Some(lines) = v["classes"]["text"].as_array() {
             let both = |t: &[String]| t.join(", ");
-            writeln!(out, "\nFirst class: {}; second: {}", both(&a.targets), both(&a.against))?;
-            lines.iter().filter_map(Value::as_str).try_for_each(|l| writeln!(out, "{l}"))?;
+            say!("\nFirst class: {}; second: {}", both(&a.targets), both(&a.against));
+            lines.iter().filter_map(Value::as_str).for_each(|l| say!("{l}"));
         }
         let advice = if a.chunks.is_some() { vec![] } else { advice(all) };
         for (target, lines) in &advice {
-            writeln!(out, "\nWhat to do{}", if advice.len() > 1 { format!(" with {target}") } else { String::new() })?;
-            lines.iter().try_for_each(|l| writeln!(out, "  - {l}"))?;
+            say!("\nWhat to do{}", if advice.len() > 1 { format!(" with {target}") } else { String::new() });
+            lines.iter().for_each(|l| say!("  - {l}"));
         }
     }
     if let Some(f) = &a.html {

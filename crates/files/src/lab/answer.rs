@@ -10,7 +10,7 @@ use rand_pcg::rand_core::Rng;
 use serde::Serialize;
 
 /// Smaller differences than this are none, whatever their interval.
-pub(super) const MATTERS: f64 = 0.1;
+pub const MATTERS: f64 = 0.1;
 const DRAWS: usize = 500;
 
 /// What is plotted: writing, reading, or one of each (P6).

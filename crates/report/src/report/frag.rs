@@ -196,7 +196,7 @@ fn answer_text(lab: &Lab) -> String {
     let mut last = None;
     for a in answers(lab) {
         if last != Some(a.states) {
-            let _ = writeln!(o, "\n{} against {}:", a.states[0], a.states[1]);
+            let _ = writeln!(o, "\n{} against {} (less than {:.0} % is no effect):", a.states[0], a.states[1], 100.0 * answer::MATTERS);
             last = Some(a.states);
         }
         let _ = writeln!(o, "  {}: {}", a.what.name(), a.sizes);
