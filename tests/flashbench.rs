@@ -374,6 +374,55 @@ fn the_readme_card_gives_the_readme_table() {
     }
 }
 
+/// A device that keeps how long each access took.
+struct Timing {
+    inner: SimDevice,
+    took: Vec<(u64, f64)>,
+}
+
+impl Device for Timing {
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+    fn access(&mut self, a: Access) -> Result<Timed> {
+        let timed = self.inner.access(a)?;
+        self.took.push((a.len, timed.took.secs() * 1e3));
+        Ok(timed)
+    }
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+    fn idle(&mut self, d: Nanos) {
+        self.inner.idle(d);
+    }
+    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.inner.load(at, into)
+    }
+    fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+        self.inner.store(at, from)
+    }
+}
+
+/// Why the rows of few blocks are faster than the README's above the limit: as many writes of a row as AUs can be open find room, since each row
+/// begins with the AUs written whole. The others take what a block of the README takes, whatever the seed of the card.
+#[test]
+fn above_the_limit_all_but_the_first_writes_take_the_readmes_time() {
+    let model = Model::parse(cards::text("flashbench-readme").unwrap(), "flashbench-readme").unwrap();
+    let open = model.truth().open_aus_linear.unwrap() as usize;
+    for seed in [1, 8, 31] {
+        let mut d = Timing { inner: SimDevice::new(&model, seed), took: vec![] };
+        lines(&Job::open_au(&aus(4 * MIB, 256 * KIB, 3), &d.geometry().clone(), seed).unwrap(), &mut d).unwrap();
+        for (block, readme) in [(2 * MIB, 417.0), (MIB, 324.0), (512 * KIB, 298.0), (256 * KIB, 287.0)] {
+            let row: Vec<f64> = d.took.iter().filter(|t| t.0 == block).map(|t| t.1).collect();
+            assert_eq!(row.len() as u64, 3 * 4 * MIB / block);
+            let (first, rest) = row.split_at(open);
+            let mean = rest.iter().sum::<f64>() / rest.len() as f64;
+            assert!((mean / readme - 1.0).abs() < 0.07, "{block} B, seed {seed}: {mean:.0} ms, published {readme}");
+            assert!(first.iter().all(|t| *t < 0.75 * mean), "{block} B, seed {seed}: {row:.0?}");
+        }
+    }
+}
+
 fn nandscope(args: &[&str], input: &[u8]) -> (String, i32) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_nandscope"))
         .args(args)

@@ -33,6 +33,7 @@ fn the_set_up_is_said_and_large_clusters_are_named_as_the_reason() {
     assert!(large.contains("set-up: card simulated cf-256mb; host simulated, --host plain"), "{large}");
     let small = frag(&["sim:cf-256mb", "--cluster", "1KiB", "--host", "pda", "--claim", "30"]);
     assert!(!small.contains("why no effect"), "{small}");
+    assert!(small.contains("\nfragmented against blank (less than 10 % is no effect):\n"), "{small}");
     assert!(small.contains("host simulated, --host pda (12 KiB of tables") && small.contains("clusters of 1 KiB"), "{small}");
     assert!(small.contains("check, write: no effect expected up to one cluster (1 KiB, measured at 512 B): none found"), "{small}");
     assert!(small.contains("check, write: the effect begins between 512 B and 32 KiB"), "{small}");
@@ -66,6 +67,20 @@ fn results_are_compared_and_kept() {
     let out = nandscope(&["compare", &a, &b]);
     let text = said(&out);
     assert!(out.status.success() && text.contains("file write") && text.contains("32 KiB, fragmented"), "{text}");
+    // What all figures were measured with is said once, and nothing is called as fast that cannot be said.
+    for host in ["plain", "pda", "microcontroller"] {
+        let (one, two) = (file(&format!("{host}-1.json")), file(&format!("{host}-2.json")));
+        for (to, seed) in [(&one, "4"), (&two, "5")] {
+            frag(&["sim:cf-256mb", "--cluster", "2KiB", "--no-class", "--host", host, "--seed", seed, "--json", to]);
+        }
+        let text = said(&nandscope(&["compare", &one, &two]));
+        let figures: Vec<&str> = text.lines().filter(|l| l.starts_with("  file ") || l.starts_with("  copy ")).collect();
+        assert!(figures.len() >= 18 && text.matches("clusters of 2 KiB").count() == 1, "{text}");
+        assert!(text.matches(&format!("--host {host}")).count() == 1 && text.contains("\n  each with "), "{text}");
+        let columns = |l: &str| l.trim().split("  ").filter(|c| !c.trim().is_empty()).count();
+        assert!(figures.iter().all(|l| columns(l) == 4 && l.chars().count() < 150), "{text}");
+        assert!(!text.contains("cannot be said, B is"), "{text}");
+    }
     // Other clusters are another set-up: no figure stands beside another.
     let text = said(&nandscope(&["compare", &a, &other]));
     assert!(!text.contains("times") || !text.contains("file write, 32 KiB, fragmented"), "{text}");

@@ -231,6 +231,26 @@ impl Pair {
     }
 }
 
+/// The widest column of names.
+const WIDEST: usize = 68;
+
+/// The conditions that all figures end with, where they make the names too long for a column: these are said once.
+fn shared(pairs: &[Pair]) -> String {
+    let mut all = pairs.iter().flat_map(|p| &p.metrics).map(|d| &d.what[..]);
+    let Some(first) = all.next() else { return String::new() };
+    let (mut end, mut long) = (first, first.chars().count() > WIDEST);
+    for what in all {
+        long |= what.chars().count() > WIDEST;
+        while !what.ends_with(end) {
+            end = end.get(1..).and_then(|e| e.find(", ").map(|i| &e[i..])).unwrap_or_default();
+        }
+    }
+    let whole = first.len() == end.len();
+    // A name of its own stays to each.
+    let end = if whole { end.find(", ").map_or("", |i| &end[i..]) } else { end };
+    if long { end.to_string() } else { String::new() }
+}
+
 fn text(all: &[&Subject], pairs: &[Pair], references: &[String]) -> String {
     let mut o = String::new();
     for s in all {
@@ -246,15 +266,20 @@ fn text(all: &[&Subject], pairs: &[Pair], references: &[String]) -> String {
         });
     }
     let a = &all[0].label;
-    let longest = pairs.iter().flat_map(|p| p.findings.iter().chain(&p.metrics)).map(|d| d.what.chars().count() + 2).max();
-    let width = longest.unwrap_or(0).clamp(32, 70);
+    let shared = shared(pairs);
+    let named = |d: &Difference| d.what.strip_suffix(&shared).unwrap_or(&d.what).to_string();
+    let longest = pairs.iter().flat_map(|p| p.findings.iter().chain(&p.metrics)).map(|d| named(d).chars().count()).max();
+    let width = longest.unwrap_or(0).clamp(30, WIDEST);
     for p in pairs {
         let _ = writeln!(o, "\n{a} and {}", p.label);
         p.headline.iter().chain(&p.rewrites).for_each(|h| {
             let _ = writeln!(o, "  {h}");
         });
         for d in p.findings.iter().chain(&p.metrics) {
-            let _ = writeln!(o, "  {:<width$}{:<20}{:<20}{}", d.what, d.a, d.b, verdict(d, &p.label));
+            let _ = writeln!(o, "  {:<width$}  {:<18}  {:<18}  {}", named(d), d.a, d.b, verdict(d, &p.label));
+        }
+        if let Some(all) = shared.strip_prefix(", ").filter(|_| !p.metrics.is_empty()) {
+            let _ = writeln!(o, "  each with {all}");
         }
         for e in &p.samples {
             experiment(&mut o, e, a, &p.label);
@@ -293,7 +318,7 @@ fn verdict(d: &Difference, b: &str) -> String {
         Outcome::Differs => format!("differs {}{comma}{ratio}", sure()),
         // One figure each is a ratio, and no statement that could be wrong.
         Outcome::Unclear if d.why.is_some() => ratio,
-        Outcome::Unclear => format!("cannot be said{comma}{ratio}"),
+        Outcome::Unclear => format!("cannot be said{comma}{}", ratio.strip_prefix(&words).unwrap_or(&ratio)),
     }
 }
 

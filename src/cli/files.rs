@@ -76,7 +76,7 @@ fn share(s: &str) -> Result<f64, String> {
         Some(p) => p.trim().parse().ok().map(|x: f64| x / 100.0),
         None => s.parse().ok(),
     };
-    x.filter(|x| (0.0..=1.0).contains(x)).ok_or_else(|| format!("'{s}' is no share from 0 to 1: write 0.9 or 90%"))
+    x.ok_or_else(|| format!("'{s}' is no share: write 0.9 or 90%"))
 }
 
 impl PlanArgs {
