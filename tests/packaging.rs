@@ -85,3 +85,53 @@ fn the_needed_rust_is_said() {
     assert!(read("README.md").contains(&format!("Rust toolchain ({needed} or later)")));
     assert!(read("packaging/Containerfile").contains(&format!("rust:{needed}-")));
 }
+
+/// Every crate makes a package by itself: its dependencies name a version, what it includes is in it, and it says what it is.
+#[test]
+fn every_crate_can_be_published() {
+    if Command::new("cargo").arg("--version").output().is_err() || Command::new("tar").arg("--version").output().is_err() {
+        return skip::no_tool("packages of the crates", "cargo or tar");
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let dir = tempfile::tempdir().unwrap();
+    let out = Command::new("cargo")
+        .args(["package", "--workspace", "--no-verify", "--offline", "--allow-dirty", "--quiet"])
+        .current_dir(root)
+        .env("CARGO_TARGET_DIR", dir.path())
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let made = |name: &str| dir.path().join("package").join(format!("{name}-{}.crate", env!("CARGO_PKG_VERSION")));
+    let crates = std::fs::read_dir(root.join("crates")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let mut seen = 0;
+    for name in crates.map(|c| format!("nandscope-{c}")).chain(["nandscope".to_string()]) {
+        let unpacked = dir.path().join(&name);
+        std::fs::create_dir(&unpacked).unwrap();
+        let tar = Command::new("tar").arg("xzf").arg(made(&name)).args(["--strip-components=1", "-C"]).arg(&unpacked).status().unwrap();
+        assert!(tar.success(), "{name}");
+        let manifest = std::fs::read_to_string(unpacked.join("Cargo.toml")).unwrap();
+        for key in ["description = ", "license = ", "rust-version = "] {
+            assert!(manifest.contains(key), "{name}: no {key}");
+        }
+        assert!(!manifest.contains("path = \"../"), "{name}: {manifest}");
+        included(&unpacked.join("src"), &name);
+        seen += 1;
+    }
+    assert!(seen >= 15, "{seen} crates");
+}
+
+/// Whatever a source file includes is there.
+fn included(dir: &Path, name: &str) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            included(&path, name);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let all = ["include_str!(\"", "include_bytes!(\""].into_iter().flat_map(|m| text.split(m).skip(1));
+            for file in all.filter_map(|rest| rest.split('"').next()) {
+                assert!(path.with_file_name(file).exists(), "{name}: {} includes {file}, which is not in the package", path.display());
+            }
+        }
+    }
+}

@@ -1,8 +1,8 @@
 //! Raw MMC commands: writes whose form on the bus is chosen here and not by the kernel (C22 to C24).
 //!
 //! The block layer decides alone how a write reaches a card: CMD24 for one block, CMD23 + CMD25 where card and host know
-//! CMD23, else CMD25 + CMD12. To compare those forms with the same data, [`Port`] sends them through `MMC_IOC_CMD` and
-//! `MMC_IOC_MULTI_CMD`. It is reached only through [`Commanded`], a device whose writes take the form that
+//! CMD23, else CMD25 + CMD12. To compare those forms with the same data, `Port` sends them through `MMC_IOC_CMD` and
+//! `MMC_IOC_MULTI_CMD`. It is reached only through `Commanded`, a device whose writes take the form that
 //! [`Device::write_as`] asked for: so every raw write passes the same guard, budget and undo journal as any other write.
 //!
 //! What the kernel allows (read in the driver of 6.1, seen on 6.1.192):

@@ -1,7 +1,7 @@
 //! The health block that some SD cards return to CMD56 (GEN_CMD): 512 bytes in a layout of the maker's own.
 //!
 //! No standard describes these blocks. Offsets, widths and byte orders are facts read from programs and threads of owners
-//! (sdmon, readers of Swissbit, Longsys and Silicon Motion blocks); [`layouts`] says which of them rest on one source only.
+//! (sdmon, readers of Swissbit, Longsys and Silicon Motion blocks); `layouts` says which of them rest on one source only.
 //! A block may be anything: zeros, ones, the card's own sector 0, rubbish that changes with every reading. So nothing is shown that
 //! was not found plausible, and a block without a known signature is refused unless its layout was asked for by argument and every
 //! relation between its numbers holds.

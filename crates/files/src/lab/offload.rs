@@ -108,7 +108,7 @@ impl Card {
         Ok(Away { spare, names })
     }
 
-    /// [`Card::format`] once everything was copied off.
+    /// Formats as `Card::format` does, once everything was copied off.
     ///
     /// # Errors
     /// As there. The copies are removed where the files are still on the card; else the text says where they are.

@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_log_says_where_it_was_measured() {
         let of = |t: &str| of_log(t).0.unwrap_or_default();
-        assert_eq!(of(include_str!("../../../../tests/data/figures/record-bench.txt")), "Pico (rp2040), SPI");
+        assert_eq!(of(include_str!("../../tests/figures/record-bench.txt")), "Pico (rp2040), SPI");
         assert_eq!(class(&of("Pico 2 (rp2350)\nSPI configured\nBUF_SIZE = 512 bytes\n")), "Pico 2 (rp2350)");
         assert_eq!(of("# host: bench 7, reader B\nPico (rp2040)\n"), "bench 7, reader B");
         assert_eq!(of("BUF_SIZE = 512 bytes\n"), "");

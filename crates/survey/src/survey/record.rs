@@ -358,7 +358,7 @@ mod tests {
         assert!(read("x.json", "{\"schema\":\"other/9\"}").unwrap_err().contains("other/9"));
         assert!(read("x.json", "{}").unwrap_err().contains("neither"));
         assert!(read("x.txt", "hello\n").unwrap_err().contains("nothing to read"));
-        let r = read("logs/card.txt", include_str!("../../../../tests/data/figures/record-bench.txt")).unwrap();
+        let r = read("logs/card.txt", include_str!("../../tests/figures/record-bench.txt")).unwrap();
         assert_eq!((r.card.name.as_str(), r.source.file.as_str(), r.flags.len()), ("Sandisk Ultra 64GB", "card.txt", 0));
         assert!(r.source.url.as_deref().unwrap().contains("pico_fatfs") && r.metrics[0].passes.len() == 2);
     }

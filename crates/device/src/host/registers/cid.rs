@@ -1,10 +1,10 @@
 //! CID, the card identification register (128 bits).
 //!
-//! SD (SD Physical Layer 5.2): MID [127:120], OID [119:104], PNM [103:64] five characters, PRV [63:56], PSN [55:24],
-//! MDT [19:8] (year since 2000 in eight bits, month in four), CRC7 [7:1].
-//! MMC 2.0 and later (JESD84-B51 7.2): MID [127:120], CBX [113:112], OID [111:104], PNM [103:56] six characters, PRV [55:48],
-//! PSN [47:16], MDT [15:8] (month in four bits, year code in four). MMC 1.x: MID [127:104], PNM [103:48] seven characters,
-//! revisions [47:44] and [43:40], PSN [39:16].
+//! SD (SD Physical Layer 5.2): MID 127:120, OID 119:104, PNM 103:64 five characters, PRV 63:56, PSN 55:24,
+//! MDT 19:8 (year since 2000 in eight bits, month in four), CRC7 7:1.
+//! MMC 2.0 and later (JESD84-B51 7.2): MID 127:120, CBX 113:112, OID 111:104, PNM 103:56 six characters, PRV 55:48,
+//! PSN 47:16, MDT 15:8 (month in four bits, year code in four). MMC 1.x: MID 127:104, PNM 103:48 seven characters,
+//! revisions 47:44 and 43:40, PSN 39:16.
 
 use super::{Checksum, Date, checksum, field, hex, makers};
 use serde::{Deserialize, Serialize};

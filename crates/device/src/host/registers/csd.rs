@@ -1,7 +1,7 @@
 //! CSD, the card-specific data register (128 bits): capacity, block lengths, write protection.
 //!
 //! Layouts: SD Physical Layer 5.3 (structure 0 = version 1 for SDSC, 1 = version 2 for SDHC and SDXC, 2 = version 3 for SDUC) and
-//! JESD84-B51 7.3 for MMC and eMMC, which differs in the erase fields and has SPEC_VERS [125:122].
+//! JESD84-B51 7.3 for MMC and eMMC, which differs in the erase fields and has SPEC_VERS 125:122.
 
 use super::{Checksum, checksum, field, flag, hex};
 use serde::{Deserialize, Serialize};

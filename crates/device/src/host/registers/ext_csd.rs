@@ -142,83 +142,83 @@ impl std::fmt::Display for PreEol {
 pub struct ExtCsd {
     /// Bytes of the register that were known, of 512.
     pub known_bytes: usize,
-    /// EXT_CSD_REV [192].
+    /// EXT_CSD_REV 192.
     pub rev: Option<u8>,
-    /// User area: SEC_COUNT [215:212] times 512.
+    /// User area: SEC_COUNT 215:212 times 512.
     pub user_area: Option<u64>,
-    /// ERASE_GROUP_DEF [175] bit 0: the high-capacity erase and write-protect groups are in force. Linux switches them on.
+    /// ERASE_GROUP_DEF 175 bit 0: the high-capacity erase and write-protect groups are in force. Linux switches them on.
     pub high_capacity_groups: Option<bool>,
-    /// HC_ERASE_GRP_SIZE [224] times 512 KiB.
+    /// HC_ERASE_GRP_SIZE 224 times 512 KiB.
     pub erase_group: Option<u64>,
-    /// HC_WP_GRP_SIZE [221] times the erase group.
+    /// HC_WP_GRP_SIZE 221 times the erase group.
     pub write_protect_group: Option<u64>,
-    /// ERASE_TIMEOUT_MULT [223] times 300 ms, for one erase group.
+    /// ERASE_TIMEOUT_MULT 223 times 300 ms, for one erase group.
     pub erase_timeout_ms: Option<u32>,
-    /// ACC_SIZE [225] bits 3:0: super-page size.
+    /// ACC_SIZE 225 bits 3:0: super-page size.
     pub super_page: Option<u64>,
-    /// LARGE_UNIT_SIZE_M1 [495] plus one, times 1 MiB. Known as 1 MiB where the field is 0.
+    /// LARGE_UNIT_SIZE_M1 495 plus one, times 1 MiB. Known as 1 MiB where the field is 0.
     pub large_unit: Option<u64>,
-    /// NATIVE_SECTOR_SIZE [63]: 512 or 4096.
+    /// NATIVE_SECTOR_SIZE 63: 512 or 4096.
     pub native_sector: Option<u32>,
-    /// DATA_SECTOR_SIZE [61]: the sector in use, 512 or 4096.
+    /// DATA_SECTOR_SIZE 61: the sector in use, 512 or 4096.
     pub data_sector: Option<u32>,
-    /// CACHE_SIZE [252:249], given in kibibits; 0 means no cache.
+    /// CACHE_SIZE 252:249, given in kibibits; 0 means no cache.
     pub cache: Option<u64>,
-    /// CACHE_CTRL [33] bit 0: the cache is on.
+    /// CACHE_CTRL 33 bit 0: the cache is on.
     pub cache_on: Option<bool>,
-    /// OPTIMAL_READ_SIZE [266] times 4 KiB.
+    /// OPTIMAL_READ_SIZE 266 times 4 KiB.
     pub optimal_read: Option<u64>,
-    /// OPTIMAL_WRITE_SIZE [265] times 4 KiB.
+    /// OPTIMAL_WRITE_SIZE 265 times 4 KiB.
     pub optimal_write: Option<u64>,
-    /// OPTIMAL_TRIM_UNIT_SIZE [264]: 4 KiB * 2^(n - 1).
+    /// OPTIMAL_TRIM_UNIT_SIZE 264: 4 KiB * 2^(n - 1).
     pub optimal_trim: Option<u64>,
-    /// CMDQ_SUPPORT [308] bit 0 with CMDQ_DEPTH [307] plus one; 0 where queueing is not supported.
+    /// CMDQ_SUPPORT 308 bit 0 with CMDQ_DEPTH 307 plus one; 0 where queueing is not supported.
     pub queue_depth: Option<u8>,
-    /// CMDQ_MODE_EN [15] bit 0, when the register was read.
+    /// CMDQ_MODE_EN 15 bit 0, when the register was read.
     pub queue_on: Option<bool>,
-    /// BKOPS_SUPPORT [502] bit 0.
+    /// BKOPS_SUPPORT 502 bit 0.
     pub background_operations: Option<bool>,
-    /// BKOPS_EN [163]: bit 0 manual, bit 1 automatic.
+    /// BKOPS_EN 163: bit 0 manual, bit 1 automatic.
     pub background_operations_on: Option<u8>,
-    /// BKOPS_STATUS [246] bits 1:0: 0 nothing to do, 1 not critical, 2 performance affected, 3 critical.
+    /// BKOPS_STATUS 246 bits 1:0: 0 nothing to do, 1 not critical, 2 performance affected, 3 critical.
     pub background_operations_pending: Option<u8>,
-    /// DEVICE_LIFE_TIME_EST_TYP_A [268]. By custom the SLC part.
+    /// DEVICE_LIFE_TIME_EST_TYP_A 268. By custom the SLC part.
     pub life_a: Option<LifeTime>,
-    /// DEVICE_LIFE_TIME_EST_TYP_B [269]. By custom the MLC or TLC part.
+    /// DEVICE_LIFE_TIME_EST_TYP_B 269. By custom the MLC or TLC part.
     pub life_b: Option<LifeTime>,
-    /// PRE_EOL_INFO [267].
+    /// PRE_EOL_INFO 267.
     pub pre_eol: Option<PreEol>,
-    /// FIRMWARE_VERSION [261:254] as text where printable, else as hex.
+    /// FIRMWARE_VERSION 261:254 as text where printable, else as hex.
     pub firmware: Option<String>,
-    /// PARTITION_CONFIG [179] as found.
+    /// PARTITION_CONFIG 179 as found.
     pub partition_config: Option<u8>,
-    /// BOOT_SIZE_MULT [226] times 128 KiB, for each of two boot partitions.
+    /// BOOT_SIZE_MULT 226 times 128 KiB, for each of two boot partitions.
     pub boot_partition: Option<u64>,
-    /// RPMB_SIZE_MULT [168] times 128 KiB.
+    /// RPMB_SIZE_MULT 168 times 128 KiB.
     pub rpmb: Option<u64>,
-    /// ENH_SIZE_MULT [142:140] times the write-protect group: user area in enhanced (usually SLC) mode.
+    /// ENH_SIZE_MULT 142:140 times the write-protect group: user area in enhanced (usually SLC) mode.
     pub enhanced_area: Option<u64>,
-    /// MAX_ENH_SIZE_MULT [159:157] times the write-protect group.
+    /// MAX_ENH_SIZE_MULT 159:157 times the write-protect group.
     pub enhanced_area_limit: Option<u64>,
-    /// REL_WR_SEC_C [222]: sectors of a reliable write.
+    /// REL_WR_SEC_C 222: sectors of a reliable write.
     pub reliable_write_sectors: Option<u8>,
-    /// WR_REL_SET [167] bit 0: data already written is safe when power fails.
+    /// WR_REL_SET 167 bit 0: data already written is safe when power fails.
     pub write_reliability: Option<bool>,
-    /// ERASED_MEM_CONT [181]: what an erased bit reads as.
+    /// ERASED_MEM_CONT 181: what an erased bit reads as.
     pub erased_bit: Option<u8>,
-    /// SEC_FEATURE_SUPPORT [231] bit 4: trim.
+    /// SEC_FEATURE_SUPPORT 231 bit 4: trim.
     pub trim: Option<bool>,
-    /// SEC_FEATURE_SUPPORT [231] bit 6: sanitize.
+    /// SEC_FEATURE_SUPPORT 231 bit 6: sanitize.
     pub sanitize: Option<bool>,
-    /// DEVICE_TYPE [196]: bus modes, bit 0 HS26 to bit 7 HS400 at 1.2 V.
+    /// DEVICE_TYPE 196: bus modes, bit 0 HS26 to bit 7 HS400 at 1.2 V.
     pub device_type: Option<u8>,
-    /// HS_TIMING [185] bits 3:0: 0 legacy, 1 high speed, 2 HS200, 3 HS400.
+    /// HS_TIMING 185 bits 3:0: 0 legacy, 1 high speed, 2 HS200, 3 HS400.
     pub timing: Option<u8>,
-    /// STROBE_SUPPORT [184] bit 0: enhanced strobe.
+    /// STROBE_SUPPORT 184 bit 0: enhanced strobe.
     pub strobe: Option<bool>,
-    /// BARRIER_SUPPORT [486] bit 0.
+    /// BARRIER_SUPPORT 486 bit 0.
     pub barrier: Option<bool>,
-    /// MAX_PACKED_WRITES [500]: commands in a packed write; 0 for none.
+    /// MAX_PACKED_WRITES 500: commands in a packed write; 0 for none.
     pub packed_writes: Option<u8>,
 }
 

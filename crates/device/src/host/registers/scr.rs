@@ -1,7 +1,7 @@
 //! SCR, the SD configuration register (64 bits): specification version and optional commands.
 //!
-//! Layout: SD Physical Layer 5.6. SCR_STRUCTURE [63:60], SD_SPEC [59:56], DATA_STAT_AFTER_ERASE [55], SD_SECURITY [54:52],
-//! SD_BUS_WIDTHS [51:48], SD_SPEC3 [47], EX_SECURITY [46:43], SD_SPEC4 [42], SD_SPECX [41:38], CMD_SUPPORT [36:32], the rest
+//! Layout: SD Physical Layer 5.6. SCR_STRUCTURE 63:60, SD_SPEC 59:56, DATA_STAT_AFTER_ERASE 55, SD_SECURITY 54:52,
+//! SD_BUS_WIDTHS 51:48, SD_SPEC3 47, EX_SECURITY 46:43, SD_SPEC4 42, SD_SPECX 41:38, CMD_SUPPORT 36:32, the rest
 //! reserved or for the maker.
 
 use super::{field, flag, hex};

@@ -1,11 +1,11 @@
 //! SSR, the SD status (512 bits): allocation unit, speed marks, erase times.
 //!
-//! Layout: SD Physical Layer 4.10.2. DAT_BUS_WIDTH [511:510], SECURED_MODE [509], SD_CARD_TYPE [495:480],
-//! SIZE_OF_PROTECTED_AREA [479:448], SPEED_CLASS [447:440], PERFORMANCE_MOVE [439:432], AU_SIZE [431:428], ERASE_SIZE [423:408],
-//! ERASE_TIMEOUT [407:402], ERASE_OFFSET [401:400], UHS_SPEED_GRADE [399:396], UHS_AU_SIZE [395:392], VIDEO_SPEED_CLASS [391:384],
-//! VSC_AU_SIZE [377:368], SUS_ADDR [367:346], APP_PERF_CLASS [339:336], PERFORMANCE_ENHANCE [335:328] (queue depth in the upper five
+//! Layout: SD Physical Layer 4.10.2. DAT_BUS_WIDTH 511:510, SECURED_MODE 509, SD_CARD_TYPE 495:480,
+//! SIZE_OF_PROTECTED_AREA 479:448, SPEED_CLASS 447:440, PERFORMANCE_MOVE 439:432, AU_SIZE 431:428, ERASE_SIZE 423:408,
+//! ERASE_TIMEOUT 407:402, ERASE_OFFSET 401:400, UHS_SPEED_GRADE 399:396, UHS_AU_SIZE 395:392, VIDEO_SPEED_CLASS 391:384,
+//! VSC_AU_SIZE 377:368, SUS_ADDR 367:346, APP_PERF_CLASS 339:336, PERFORMANCE_ENHANCE 335:328 (queue depth in the upper five
 //! bits, then cache, host maintenance, card maintenance; this split is not checked against the specification's text),
-//! DISCARD_SUPPORT [313], FULE_SUPPORT [312], the rest for the maker.
+//! DISCARD_SUPPORT 313, FULE_SUPPORT 312, the rest for the maker.
 
 use super::{field, flag, hex};
 use crate::units::{KIB, MIB};
