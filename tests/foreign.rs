@@ -61,12 +61,47 @@ fn figures_in_the_units_their_programs_mean() {
         ("uflip-RES.csv", "uFLIP", "random write, longest time", "32 KiB, GRA.RW", 251_004.0),
         ("uflip-RES.csv", "uFLIP", "random write, average time", "32 KiB, PAU.RW, 5000 µs pause", 22_110.0),
         ("job_clat.1.log", "fio", "read, longest time", "4 KiB, fio log (clat)", 251_000.0),
+        // fio: what is read and written at the same time, and by how many jobs, are conditions; each job has its own blocks.
+        ("fio.json", "fio", "random read (mixed)", "4 KiB, depth 4, 2 jobs, direct", 2048.0),
+        ("fio.json", "fio", "random writes a second (mixed)", "16 KiB, depth 4, 2 jobs, direct", 500.0),
+        ("fio.json", "fio", "sequential read, longest time", "1 MiB, depth 1, direct", 61_000.0),
+        ("fio.txt", "fio", "random write", "4 KiB, depth 1, 2 jobs, fio as text", 1024.0),
+        ("fio.txt", "fio", "random write, 99 % of the times", "4 KiB, depth 1, 2 jobs", 40_000.0),
+        ("fio.txt", "fio", "sequential read", "1 MiB, depth 8, fio as text", 20_900.0),
+        // f3 and iozone count in 1024.
+        ("f3.txt", "f3", "sequential read", "1 GiB files", 18.70 * MIB),
+        ("iozone.txt", "iozone", "random write", "4 KiB in 100 MiB, direct", 980.0 * 1.024),
+        ("sbc-bench.txt", "iozone", "sequential reread", "16 KiB in 100 MiB, direct", 17_250.0 * 1.024),
+        ("agnostics.log", "agnostics", "sequential write", "4 MiB", 20_480.0 * 1.024),
+        ("agnostics.log", "agnostics", "random reads a second", "4 KiB", 2000.0),
+        // mfst: bytes a second; only minutes of one kind.
+        ("mfst-state.json", "mfst", "sequential read", "120 KiB", 90_000.0),
+        ("mfst-stats.csv", "mfst", "sequential write", "a minute each", 30_500.0),
+        ("sdmon.txt", "sdmon", "power cycles", "health block", 41.0),
+        ("usd-fs.json", "uSD-FS", "raw read", "4 KiB, SPI at 25 MHz", 2000.0),
     ] {
         let b = read(file, &sample(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
         let got = value(&b, name, conditions);
         assert!(b.tool == tool && (got / want - 1.0).abs() < 1e-9, "{file}: {name}: {got}, not {want}");
     }
     assert_eq!(read("uflip-RES.csv", &sample("uflip-RES.csv")).unwrap().capacity, Some(15_625_216 * 512));
+    // Runs of other orders and mixes are no passes of one experiment.
+    let uflip = sample("uflip-RES.csv");
+    let (head, row) = uflip.split_once('\n').unwrap();
+    let row = row.lines().next().unwrap();
+    let columns: Vec<&str> = head.split(';').map(str::trim).collect();
+    let with = |name: &str, value: &str| {
+        let mut cells: Vec<&str> = row.split(';').collect();
+        cells[columns.iter().position(|c| *c == name).unwrap()] = value;
+        cells.join(";")
+    };
+    let mixed = with("Base1", "RW").replace("; 0; 0.0; 1; 1;", "; 4; 0.0; 1; 1;");
+    let all = [head.to_string(), row.to_string(), with("Order", "-1"), with("Order", "0"), with("Base1", "RW"), mixed].join("\n");
+    let b = read("RES.csv", &all).unwrap();
+    let kinds: Vec<&str> = b.metrics.iter().filter(|m| m.name.ends_with("average time")).map(|m| m.conditions.as_str()).collect();
+    assert!(kinds.len() == 5 && kinds.iter().any(|k| k.contains("-1 increment")), "{kinds:?}");
+    // What failed is said.
+    assert!(read("u", &sample("usd-fs.json")).unwrap().notes.iter().any(|n| n.starts_with("raw write, 4 KiB") && n.ends_with("failed")));
 }
 
 /// Nothing contradicts itself in the samples but the counterfeit; what does is said.
@@ -127,16 +162,20 @@ fn published_files_are_read() {
         ("cmd56/transcend-230i-32.sdmon.txt", "sdmon", "spare blocks", "", 51.0),
         ("cmd56/adata-iudd33k-64.sdmon.txt", "sdmon", "life remaining", "", 100.0),
         ("cmd56/swissbit-s56u.sdmon.txt", "sdmon", "life remaining", "", 99.0),
+        ("cmd56/swissbit-s56u.sdmon.txt", "sdmon", "erases in all", "", 2230.0),
+        ("cmd56/swissbit-s56u.sdmon.txt", "sdmon", "power cycles", "", 19.0),
+        // The later of two readings.
+        ("cmd56/adata-iudd33k-64.sdmon.txt", "sdmon", "power cycles", "", 8.0),
         ("cmd56/sandisk-2021-04.sdmon.txt", "sdmon", "health used", "", 1.0),
-        ("fio/edge-lab-sd-randrw-4k.txt", "fio", "random write", "4 KiB, depth 256", 3518.0),
-        ("fio/edge-lab-sd-randrw-4k.txt", "fio", "random read, 99 % of the times", "4 KiB, depth 256", 760_000.0),
+        ("cmd56/sandisk-2021-04.sdmon.txt", "sdmon", "power cycles", "", 25.0),
+        ("fio/edge-lab-sd-randrw-4k.txt", "fio", "random write (mixed)", "4 KiB, depth 256, 4 jobs", 3518.0),
+        ("fio/edge-lab-sd-randrw-4k.txt", "fio", "random read (mixed), 99 % of the times", "4 KiB, depth 256, 4 jobs", 760_000.0),
         ("fio/sige5-emmc-64-table.txt", "fio", "random write", "16 MiB", 145_210.0 * 1.024),
         ("fio/xpi-emmc-8-iozone-table.txt", "iozone", "random read", "4 KiB", 17_150.0),
     ] {
         let Some(path) = published("published results of other benchmarks", file) else { return };
         let b = read(file, &std::fs::read_to_string(path).unwrap()).unwrap_or_else(|e| panic!("{file}: {e}"));
-        let name = if file.starts_with("fio/edge") { name.to_string() } else { name.into() };
-        let got = value(&b, &name, conditions);
+        let got = value(&b, name, conditions);
         assert!(b.tool == tool && (got / want - 1.0).abs() < 1e-3, "{file}: {name}: {got}, not {want}");
     }
     // The program's own bug: its verdicts say 0 IOPS.
@@ -148,8 +187,8 @@ fn published_files_are_read() {
     // Of blocks that are none, nothing is taken for a figure.
     for (file, says) in [
         ("open-failed-not-root", "device open failed"),
-        ("apacer-slc-garbage", "not SanDisk's"),
-        ("viofo-64-longsys-misread", "not SanDisk's"),
+        ("apacer-slc-garbage", "different bytes (0x0 0x4; 0xa4 0x81)"),
+        ("viofo-64-longsys-misread", "Longsys's"),
         ("sandisk-industrial-64-ff", "nothing but ones"),
     ] {
         let why = read("x", &text(&format!("cmd56/{file}.sdmon.txt"))).unwrap_err();
@@ -211,4 +250,9 @@ fn all_commands_read_them() {
     assert!(code == 0 && text.contains("5 added, 0 already there, 0 skipped"), "{text}{why}");
     let (text, why, code) = run(&["infer", "h2testw.txt"]);
     assert!(code == 6 && text.contains("counterfeit or damaged"), "{text}{why}");
+    // What a card did not keep is no lack of a verdict.
+    let lost = sample("f3.txt").replace("Data LOST: 0.00 Byte (0 sectors)", "Data LOST: 1.00 GB (2097152 sectors)");
+    std::fs::write(dir.path().join("lost.txt"), lost).unwrap();
+    let (text, why, code) = run(&["infer", dir.path().join("lost.txt").to_str().unwrap()]);
+    assert!(code == 7 && text.contains("did not come back"), "{text}{why}");
 }

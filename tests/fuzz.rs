@@ -193,6 +193,18 @@ fn all() -> Vec<Target> {
     ]
 }
 
+/// Among the first inputs of the logs is a sound one of every program whose results are read.
+#[test]
+fn every_importer_is_fuzzed() {
+    use nandscope::samples::import::foreign;
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign");
+    let read = |text: &[u8]| foreign::read("fuzz_lat.1.log", &String::from_utf8_lossy(text)).and_then(Result::ok).map(|b| b.tool);
+    let tools: std::collections::BTreeSet<_> = files(&here).iter().filter_map(|f| read(f)).collect();
+    let names = foreign::PROGRAMS.replace(" (JSON, text, latency logs)", "");
+    let missing: Vec<&str> = names.split(", ").filter(|n| !tools.contains(n)).collect();
+    assert!(missing.is_empty() && tools.len() == names.split(", ").count(), "without an input: {missing:?} of {tools:?}");
+}
+
 /// The fuzzer's first inputs are sound ones; with NANDSCOPE_SEEDS they are written below that directory.
 #[test]
 fn seeds_for_the_fuzzer() {

@@ -1,10 +1,11 @@
 //! What was concluded of logs, as text: for `infer` of the logs, and for `report` of what `infer --json` wrote.
 
 use super::identify::headline;
-use super::{COUNTERFEIT, UNDECIDED, colour, width};
+use super::{COUNTERFEIT, FAILING, UNDECIDED, colour, width};
 use crate::infer::tables::bench::Figure;
 use crate::report::inferred::Inferred;
 use crate::report::terminal::{Dress, findings_text};
+use crate::samples::metric::Metric;
 use crate::units::{Bytes, three};
 use std::io::Write;
 use std::process::ExitCode;
@@ -22,7 +23,8 @@ pub fn print(all: &Inferred) -> std::io::Result<()> {
             let au = d.declared_au.as_ref().map(|a| format!("; AU {} ({})", Bytes(a.bytes), a.source)).unwrap_or_default();
             writeln!(out, "declares: {}{au}", headline(d))?;
         }
-        writeln!(out, "\n{}", findings_text(&c.findings, &c.advice, &c.warnings, dress))?;
+        let found = findings_text(&c.findings, &c.advice, &c.warnings, dress);
+        writeln!(out, "{}{found}", if found.trim().is_empty() { "" } else { "\n" })?;
         if !c.records.is_empty() {
             writeln!(out, "Record benchmarks as printed\n{}", figure_table(&c.records))?;
         }
@@ -30,8 +32,11 @@ pub fn print(all: &Inferred) -> std::io::Result<()> {
             writeln!(out, "Figures as printed")?;
             c.flags.iter().try_for_each(|f| writeln!(out, "  {f}"))?;
             let wide = c.figures.iter().map(|m| m.name.chars().count()).max().unwrap_or(0);
-            for m in &c.figures {
-                writeln!(out, "  {:<wide$}  {:>7} {:<5}  {}", m.name, three(m.value), m.unit, m.conditions)?;
+            let shown: Vec<String> = c.figures.iter().map(shown).collect();
+            let digits = shown.iter().map(String::len).max().unwrap_or(0);
+            let unit = c.figures.iter().map(|m| m.unit.chars().count()).max().unwrap_or(0);
+            for (m, value) in c.figures.iter().zip(&shown) {
+                writeln!(out, "  {:<wide$}  {value:>digits$} {:<unit$}  {}", m.name, m.unit, m.conditions)?;
             }
             writeln!(out)?;
         }
@@ -43,13 +48,24 @@ pub fn print(all: &Inferred) -> std::io::Result<()> {
     Ok(())
 }
 
-/// 6 where a figure says that the card is counterfeit, 0 where anything was decided, 3 where nothing was.
+/// Counts are whole numbers, and small rates keep two digits.
+fn shown(m: &Metric) -> String {
+    let counted = !m.more_is_better() && !["%", "ms", "µs"].contains(&m.unit.as_str());
+    match m.value {
+        v if counted && v.fract() == 0.0 => format!("{v:.0}"),
+        v if v > 0.0 && v < 0.1 => format!("{v:.*}", (1.0 - v.log10().floor()).min(9.0) as usize),
+        v => three(v),
+    }
+}
+
+/// 6 where a figure says that the card is counterfeit, 7 where one says that it lost data, 0 where anything was decided, 3 where nothing was.
 pub fn verdict(all: &Inferred) -> ExitCode {
     let any = all.cards.iter().flat_map(|c| &c.findings.0).any(|f| f.value.is_some() || f.at_least.is_some());
-    match (all.is_counterfeit(), any) {
-        (true, _) => ExitCode::from(COUNTERFEIT),
-        (false, true) => ExitCode::SUCCESS,
-        (false, false) => ExitCode::from(UNDECIDED),
+    match () {
+        () if all.is_counterfeit() => ExitCode::from(COUNTERFEIT),
+        () if all.is_failing() => ExitCode::from(FAILING),
+        () if any => ExitCode::SUCCESS,
+        () => ExitCode::from(UNDECIDED),
     }
 }
 

@@ -102,6 +102,12 @@ impl Inferred {
     pub fn is_counterfeit(&self) -> bool {
         self.cards.iter().flat_map(|c| &c.flags).any(|f| f.starts_with("counterfeit"))
     }
+
+    /// A figure says that the card lost what was written to it.
+    pub fn is_failing(&self) -> bool {
+        let says = |f: &String| f.contains("did not come back") || f.contains("sectors failed");
+        self.cards.iter().flat_map(|c| &c.flags).any(says)
+    }
 }
 
 #[cfg(test)]

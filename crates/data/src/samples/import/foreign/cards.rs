@@ -1,6 +1,6 @@
-//! Results of other testers of cards: mfst (state and statistics), sdmon, and the measurements of uSD-FS.
+//! Results of other testers of cards: mfst (state and statistics), and the measurements of uSD-FS.
 
-use super::Benchmark;
+use super::{Benchmark, sdmon};
 use crate::samples::metric::{Metric, Over};
 use crate::units::Bytes;
 use serde_json::Value;
@@ -11,13 +11,8 @@ pub fn read(text: &str) -> Option<Result<Benchmark, String>> {
     if start.starts_with("Date/Time,Rounds Completed,Bytes Written") {
         return Some(mfst_stats(text));
     }
-    // sdmon's output is often no valid JSON.
-    let sdmon_says = |key: &str| text.lines().any(|l| l.trim_start().starts_with(key));
-    if ["\"device\":", "\"version\":", "\"date\":"].into_iter().all(sdmon_says)
-        && text.contains("\"/dev/mmc")
-        && !text.contains("\"schema\"")
-    {
-        return Some(sdmon(text));
+    if sdmon::is_text(text) {
+        return Some(sdmon::read(text));
     }
     if !start.starts_with('{') {
         return None;
@@ -69,8 +64,10 @@ fn mfst(v: &Value) -> Result<Benchmark, String> {
     ] {
         b.metrics.extend(rounds(key).map(|n| Metric::new(name, "whole card, mfst", "rounds", &[n])));
     }
-    if let (Some(done), None) = (rounds("rounds_completed"), rounds("first_failure_round")) {
-        b.notes.push(format!("no error in {done} rounds so far"));
+    match (rounds("rounds_completed"), rounds("first_failure_round")) {
+        (Some(done), None) => b.notes.push(format!("no error in {done} rounds so far")),
+        (_, Some(first)) => b.flags.push(format!("sectors failed from round {first} on")),
+        (None, None) => {}
     }
     if b.metrics.is_empty() { Err("the state of mfst holds no figures".into()) } else { Ok(b) }
 }
@@ -93,81 +90,11 @@ fn mfst_stats(text: &str) -> Result<Benchmark, String> {
     if let Some(last) = rows.last() {
         b.metrics.push(Metric::new("rounds written", "whole card, mfst", "rounds", &[last[0]]));
         b.metrics.push(Metric::new("bad sectors", "whole card, mfst", "sectors", &[last[8]]));
+        if last[8] > 0.0 {
+            b.flags.push(format!("{} sectors failed", last[8]));
+        }
     }
     if rows.is_empty() { Err("the statistics of mfst hold no rows that can be read".into()) } else { Ok(b) }
-}
-
-/// Figures of sdmon's lines: its key, and what it is here.
-const SDMON: [(&[&str], &str, &str); 14] = [
-    (&["healthstatuspercentused"], "health used", "%"),
-    (&["enduranceremainlifepercent", "remainingcardlife", "remaininglife", "remaininglifetimepercent"], "life remaining", "%"),
-    (&["goodblockratepercent"], "good blocks", "%"),
-    (&["minerasecount", "minimumerasecnt", "dataareaminimumerasecnt"], "least erases of a block", "erases"),
-    (&["maxerasecount", "maximumerasecnt", "dataareamaximumerasecnt"], "most erases of a block", "erases"),
-    (&["avgerasecount", "averageerasecnt", "dataareaaverageerasecnt"], "mean erases of a block", "erases"),
-    (&["totalerasecount", "dataareatotalerasecnt"], "erases in all", "erases"),
-    (&["spareblockcount", "runtimespareblockscnt", "spareblockcnt"], "spare blocks", "blocks"),
-    (&["initialbadblockcount", "factorybadblockcnt"], "bad blocks from the start", "blocks"),
-    (&["laterbadblockcount", "newbadblockscnt", "grownbadblockcnt"], "bad blocks since", "blocks"),
-    (&["powerupcount", "powercyclecnt"], "power cycles", "times"),
-    (&["abnormalpoweroffcount", "abnormalpowerloss"], "power losses", "times"),
-    (&["totalrefreshcount"], "blocks refreshed", "times"),
-    (&["totalwritecrccnt"], "write checksum errors", "times"),
-];
-
-/// A number as sdmon prints it: 45, 98.20, "0x33", 100%.
-fn sdmon_number(text: &str) -> Option<f64> {
-    let t = text.trim().trim_end_matches(',').trim().trim_matches('"').trim_end_matches('%').trim();
-    let value = match t.strip_prefix("0x") {
-        Some(hex) => u32::from_str_radix(hex, 16).ok().map(f64::from),
-        None => t.parse().ok(),
-    };
-    value.filter(|v: &f64| v.is_finite() && *v >= 0.0)
-}
-
-fn sdmon(text: &str) -> Result<Benchmark, String> {
-    let mut b = Benchmark { tool: "sdmon", ..Benchmark::default() };
-    let mut seen: Vec<&str> = vec![];
-    // Several fields may stand in one line.
-    let pieces = text.lines().flat_map(|l| l.trim().split(", \"").map(|p| p.trim_start_matches('"')));
-    let signature = text.lines().find_map(|l| l.trim().strip_prefix("\"signature\":")).unwrap_or("").trim().trim_matches([',', '"']);
-    if text.contains("\"healthStatusPercentUsed\"") && !["0x44 0x53", ""].contains(&signature) {
-        return Err(format!(
-            "the health block has the signature {signature}, which is not SanDisk's: sdmon read its fields out of other bytes"
-        ));
-    }
-    if ["65535", "4294967295", "655.35"].into_iter().map(|all| text.matches(all).count()).sum::<usize>() >= 3 {
-        return Err("sdmon read nothing but ones: the card has no health block here".into());
-    }
-    for piece in pieces {
-        let Some((key, value)) = piece.split_once("\":").or(piece.split_once("\" :")) else { continue };
-        let plain: String = key.chars().filter(|c| c.is_ascii_alphanumeric()).collect::<String>().to_lowercase();
-        match plain.as_str() {
-            "version" => b.version = Some(format!("sdmon {}", value.trim().trim_matches([',', '"', ' ']))),
-            "error" | "error1" => b.notes.push(format!("sdmon says: {}", value.trim().trim_matches([',', '"', ' ']))),
-            _ => {}
-        }
-        let Some(known) = SDMON.iter().find(|k| k.0.iter().any(|n| n.eq_ignore_ascii_case(&plain))) else { continue };
-        let Some(n) = sdmon_number(value).filter(|_| !seen.contains(&known.1)) else { continue };
-        seen.push(known.1);
-        if known.2 == "%" && n > 100.0 {
-            b.flags.push(format!("{}: {n} % cannot be; the field is not what sdmon takes it for", known.1));
-            continue;
-        }
-        b.metrics.push(Metric::new(known.1, "health block, sdmon", known.2, &[n]));
-    }
-    let of = |name: &str| b.metrics.iter().find(|m| m.name == name).map(|m| m.value);
-    if let (Some(least), Some(mean), Some(most)) =
-        (of("least erases of a block"), of("mean erases of a block"), of("most erases of a block"))
-        && !(least <= mean && mean <= most)
-    {
-        b.flags.push(format!("erases of blocks contradict each other: {least} at the least, {mean} on average, {most} at most"));
-    }
-    if b.metrics.is_empty() {
-        let why = b.notes.first().map_or(String::new(), |n| format!(": {n}"));
-        return Err(format!("sdmon read no health block{why}"));
-    }
-    Ok(b)
 }
 
 /// The measurements of uSD-FS: a card, its registers, and runs at several clocks.
@@ -185,6 +112,10 @@ fn p2(v: &Value) -> Result<Benchmark, String> {
             let Some(op) = r["op"].as_str().map(|o| o.replace('_', " ")) else { continue };
             let size = r["bytes"].as_u64().map_or(String::new(), |s| format!("{}, ", Bytes(s)));
             let conditions = format!("{size}{clock}, uSD-FS");
+            if r["error"] == true {
+                b.notes.push(format!("{op}, {conditions}: failed"));
+                continue;
+            }
             let number = |key: &str| r[key].as_f64().filter(|x| *x > 0.0);
             b.metrics.extend(number("kb_s").map(|x| Metric::new(&op, conditions.clone(), "kB/s", &[x])));
             b.metrics.extend(number("avg_us").map(|x| Metric::new(&format!("{op}, average time"), conditions.clone(), "µs", &[x])));

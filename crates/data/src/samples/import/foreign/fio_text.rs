@@ -49,38 +49,95 @@ fn micros(unit: &str) -> Option<f64> {
     [("nsec", 1e-3), ("usec", 1.0), ("msec", 1e3)].iter().find(|u| unit.contains(u.0)).map(|u| u.1)
 }
 
+/// What a line that announces a job says of it: its name and group; the order, how deep, the blocks of reads and writes.
+#[derive(Clone, Default)]
+struct Job {
+    name: String,
+    order: &'static str,
+    mixed: bool,
+    depth: Option<String>,
+    read: Option<Bytes>,
+    write: Option<Bytes>,
+}
+
+/// "NAME: (g=0): rw=randwrite, bs=(R) 4096B-4096B, (W) 4096B-4096B, ..., iodepth=1", or the words of a command.
+fn announced(line: &str) -> Option<Job> {
+    let rw = after(line, "rw=")?;
+    let depth = after(line, "iodepth=")?;
+    let size = |w: &str| w.split(['-', ',']).next()?.trim().parse::<Bytes>().ok();
+    let of = |key: &str| line.split_once(key).and_then(|x| size(x.1));
+    let both = after(line, "bs=").and_then(size);
+    Some(Job {
+        name: line.split_once(": (g=").map_or("", |x| x.0).into(),
+        order: if rw.contains("rand") { "random" } else { "sequential" },
+        mixed: super::is_mixed(rw),
+        depth: Some(depth.into()),
+        read: of("(R) ").or(both),
+        write: of("(W) ").or(both),
+    })
+}
+
 pub fn text(all: &str) -> Result<Benchmark, String> {
     let mut b = Benchmark { tool: "fio", ..Benchmark::default() };
+    // fio announces all its jobs first; one that is alone needs no name.
+    let announced: Vec<Job> = all.lines().map(str::trim).filter_map(announced).collect();
+    let alone = || if let [only] = &announced[..] { only.clone() } else { Job::default() };
+    b.version = all.lines().map(str::trim).find(|l| l.starts_with("fio-")).map(Into::into);
+    // Then the results, each below a line with the number of its group.
+    let lines: Vec<&str> = all.lines().map(str::trim).collect();
+    let heads: Vec<(usize, &str, &str)> = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(i, l)| Some((i, l.split_once(": (groupid=").map_or("", |x| x.0), after(l, "(groupid=")?)))
+        .collect();
+    let first = heads.first().map_or(lines.len(), |h| h.0);
+    result(&mut b, &lines[..first], &alone(), "");
+    for (n, &(from, name, group)) in heads.iter().enumerate() {
+        let lines = &lines[from..heads.get(n + 1).map_or(lines.len(), |h| h.0)];
+        let mut of_name = announced.iter().filter(|j| j.name == name);
+        let job = match (of_name.next(), of_name.next()) {
+            (Some(job), None) => job.clone(),
+            _ => alone(),
+        };
+        // Without group_reporting each job of several has a result of its own.
+        let jobs = match heads.iter().filter(|h| (h.1, h.2) == (name, group)).count() as u32 {
+            1 => super::jobs_text(after(lines[0], "jobs=").and_then(|n| n.parse().ok()), true),
+            several => super::jobs_text(Some(several), false),
+        };
+        result(&mut b, lines, &job, &jobs);
+    }
+    if b.metrics.is_empty() { Err("fio printed no figures that can be read".into()) } else { Ok(b) }
+}
+
+/// What a line of rates is of.
+fn operation(line: &str) -> Option<&'static str> {
+    ["read", "write"].into_iter().find(|o| line.starts_with(o) && line[o.len()..].trim_start().starts_with(':'))
+}
+
+/// The figures of one job, or of a group of them.
+fn result(b: &mut Benchmark, lines: &[&str], job: &Job, jobs: &str) {
     // The depth of a job that was pasted without its first line.
-    let later = all.split_once("latency ").and_then(|x| after(x.1, "depth="));
-    let (mut order, mut depth, mut block) = ("", None::<&str>, None::<Bytes>);
+    let later = lines.iter().find(|l| l.starts_with("latency ")).and_then(|l| after(l, "depth="));
+    let depth = job.depth.as_deref().or(later).unwrap_or("not stated");
+    // Where one result has both, they disturbed each other.
+    let both = ["read", "write"].into_iter().all(|o| lines.iter().any(|l| operation(l) == Some(o)));
+    let mixed = if job.mixed || both { " (mixed)" } else { "" };
     let mut now: Option<(String, String)> = None;
     let mut unit = 1.0;
-    for line in all.lines().map(str::trim) {
-        if line.starts_with("fio-") && b.version.is_none() {
-            b.version = Some(line.into());
-        }
-        if line.contains("rw=") && line.contains("iodepth=") {
-            let rw = after(line, "rw=").unwrap_or("");
-            order = if rw.contains("rand") { "random" } else { "sequential" };
-            depth = after(line, "iodepth=");
-            block = after(line, "bs=").filter(|w| !w.is_empty()).or(after(line, "bs=(R) ")).and_then(|w| w.split('-').next()?.parse().ok());
-            block = block.or_else(|| line.split_once("(R) ").and_then(|x| x.1.split(['-', ',']).next()?.trim().parse().ok()));
-            continue;
-        }
-        let op = ["read", "write"].into_iter().find(|o| line.starts_with(o) && line[o.len()..].trim_start().starts_with(':'));
+    for line in lines {
         let (iops, bandwidth) = (after(line, "IOPS=").or(after(line, "iops=")), after(line, "BW=").or(after(line, "bw=")));
-        if let (Some(op), Some(iops)) = (op, iops.and_then(count)) {
+        if let (Some(op), Some(iops)) = (operation(line), iops.and_then(count)) {
             let old = line.contains("iops=");
             // In brackets stands the same in units of 1000.
             let exact = line.split_once('(').and_then(|x| rate(x.1.split(')').next()?, false)).filter(|_| !old);
             let kb = exact.or_else(|| rate(bandwidth?, old));
+            let block = if op == "write" { job.write } else { job.read };
             let size = block.or_else(|| kb.map(|k| Bytes(((k * 1e3 / iops / 512.0).round() as u64).max(1) * 512)));
             let shown = size.map_or("block not stated".into(), |s| s.to_string());
-            let conditions = format!("{shown}, depth {}, fio as text", depth.or(later).unwrap_or("not stated"));
-            let what = format!("{order} {op}").trim().to_string();
+            let conditions = format!("{shown}, depth {depth}{jobs}, fio as text");
+            let what = format!("{} {op}{mixed}", job.order).trim().to_string();
             b.metrics.extend(kb.map(|k| Metric::new(&what, conditions.clone(), "kB/s", &[k])));
-            b.metrics.push(Metric::new(&format!("{what}s a second"), conditions.clone(), "IOPS", &[iops]));
+            b.metrics.push(Metric::new(&super::a_second(&what), conditions.clone(), "IOPS", &[iops]));
             now = Some((what, conditions));
         } else if let Some((what, conditions)) = &now {
             if line.starts_with("lat (") && line.contains("min=") {
@@ -96,7 +153,6 @@ pub fn text(all: &str) -> Result<Benchmark, String> {
             }
         }
     }
-    if b.metrics.is_empty() { Err("fio printed no figures that can be read".into()) } else { Ok(b) }
 }
 
 /// A row of a log: value, direction (0 read, 1 write, 2 trim), block.

@@ -12,7 +12,7 @@ pub fn read(text: &str) -> Option<Result<Benchmark, String>> {
         return Some(Ok(agnostics(text)));
     }
     if low.contains("h2testw") || (low.contains("mbyte/s") && low.contains("sectors)")) {
-        return Some(h2testw(&low));
+        return Some(h2testw(text));
     }
     if low.contains("crystaldiskmark") {
         return Some(crystal(text));
@@ -97,8 +97,8 @@ fn agnostics_verdict(line: &str) -> Option<(&str, f64)> {
     Some((what, rest.split_whitespace().next()?.parse().ok()?))
 }
 
-/// In English and in German, in small letters. MByte and GByte are of 1024.
-fn h2testw(low: &str) -> Result<Benchmark, String> {
+/// In English and in German. MByte and GByte are of 1024.
+fn h2testw(text: &str) -> Result<Benchmark, String> {
     let mut b = Benchmark { tool: "h2testw", ..Benchmark::default() };
     let sectors = |l: &str| -> Option<u64> {
         let inside = l.split_once('(')?.1;
@@ -106,13 +106,15 @@ fn h2testw(low: &str) -> Result<Benchmark, String> {
         inside[..at].split([' ', ',']).rfind(|w| !w.is_empty())?.parse::<u64>().ok()?.checked_mul(512)
     };
     let (mut ok, mut lost, mut over) = (None, None, None);
-    for line in low.lines().map(str::trim) {
+    for printed in text.lines().map(str::trim) {
+        let low = printed.to_lowercase();
+        let line = low.as_str();
         let rate = |l: &str| {
             let v = l.split_once(':')?.1.split_whitespace().next()?;
             number(v).map(|v| v * MIB as f64 / 1e3).filter(|v| *v > 0.0)
         };
         if line.starts_with("h2testw") {
-            b.version = Some(line.into());
+            b.version = Some(printed.into());
         } else if line.starts_with("writing speed") || line.starts_with("schreibrate") {
             b.metrics.extend(rate(line).map(|r| Metric::new("sequential write", "1 GiB files, h2testw", "kB/s", &[r])));
         } else if line.starts_with("reading speed") || line.starts_with("leserate") {
@@ -124,7 +126,7 @@ fn h2testw(low: &str) -> Result<Benchmark, String> {
         } else if line.contains("byte ok") {
             ok = sectors(line);
         } else if line.starts_with("warning: only") || line.starts_with("test finished without") || line.starts_with("test fehlerfrei") {
-            b.notes.push(line.into());
+            b.notes.push(printed.into());
         }
     }
     b.metrics.extend(ok.map(|x| Metric::new("data read back right", "h2testw", "MiB", &[x as f64 / MIB as f64])));
@@ -142,7 +144,7 @@ fn h2testw(low: &str) -> Result<Benchmark, String> {
 /// Versions 3 to 8. Its MB/s are of 1000000 bytes.
 fn crystal(text: &str) -> Result<Benchmark, String> {
     let mut b = Benchmark { tool: "CrystalDiskMark", ..Benchmark::default() };
-    let mut section = "";
+    let (mut section, mut mixed) = ("", 0);
     for line in text.lines().map(str::trim) {
         if line.starts_with("CrystalDiskMark") && b.version.is_none() {
             b.version = Some(line.split("(C)").next().unwrap_or(line).trim().into());
@@ -166,6 +168,7 @@ fn crystal(text: &str) -> Result<Benchmark, String> {
         };
         let op = ["read", "write", "mix"].into_iter().find(|w| low.contains(&format!(" {w}"))).unwrap_or(section);
         if !["read", "write"].contains(&op) {
+            mixed += 1;
             continue;
         }
         let after = |key: &str| {
@@ -188,8 +191,14 @@ fn crystal(text: &str) -> Result<Benchmark, String> {
             if let Some(s) = block.filter(|s| (rate * 1e6 / iops / *s as f64 - 1.0).abs() > 0.05 + 0.1 / iops) {
                 b.flags.push(format!("{label}: {} MB/s at {} IOPS are not {} each", three(rate), three(iops), Bytes(s)));
             }
-            b.metrics.push(Metric::new(&format!("{order} {op}s a second"), conditions, "IOPS", &[iops]));
+            b.metrics.push(Metric::new(&format!("{order} {op}s a second"), conditions.clone(), "IOPS", &[iops]));
         }
+        // From version 7 on the mean time stands there, too.
+        let mean = figures.split_once('<').and_then(|f| number(f.1.split_once("us>")?.0.trim())).filter(|us| *us > 0.0);
+        b.metrics.extend(mean.map(|us| Metric::new(&format!("{order} {op}, average time"), conditions, "µs", &[us])));
+    }
+    if mixed > 0 {
+        b.notes.push(format!("{mixed} figures of reads and writes together were left out"));
     }
     if b.metrics.is_empty() { Err("CrystalDiskMark printed no figures; was it cut off?".into()) } else { Ok(b) }
 }

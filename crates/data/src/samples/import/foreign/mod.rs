@@ -5,11 +5,14 @@
 mod cards;
 mod fio_text;
 mod lines;
+mod sdmon;
 mod uflip;
 
 use crate::samples::metric::Metric;
 use crate::units::Bytes;
 use serde_json::Value;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// The programs whose output is read here, for people.
 pub const PROGRAMS: &str =
@@ -37,6 +40,35 @@ pub struct Benchmark {
 
 /// `None` where the text is none of these; an error where it is, and cannot be used. `name` is that of the file.
 pub fn read(name: &str, text: &str) -> Option<Result<Benchmark, String>> {
+    let mut found = one_of(name, text)?;
+    if let Ok(b) = &mut found {
+        passes(&mut b.metrics);
+    }
+    Some(found)
+}
+
+/// What was measured several times under the same conditions are passes of one figure.
+fn passes(all: &mut Vec<Metric>) {
+    let mut out: Vec<Metric> = vec![];
+    let mut places = HashMap::new();
+    for m in all.drain(..) {
+        match places.entry((m.name.clone(), m.conditions.clone(), m.unit.clone())) {
+            Entry::Vacant(v) => {
+                v.insert(out.len());
+                out.push(m);
+            }
+            Entry::Occupied(o) => {
+                let old = &mut out[*o.get()];
+                let values = |m: &Metric| if m.passes.is_empty() { vec![m.value] } else { m.passes.clone() };
+                let both = [values(old), values(&m)].concat();
+                *old = Metric::new(&m.name, m.conditions, &m.unit, &both).over(old.over);
+            }
+        }
+    }
+    *all = out;
+}
+
+fn one_of(name: &str, text: &str) -> Option<Result<Benchmark, String>> {
     if let Some(found) = cards::read(text) {
         return Some(found);
     }
@@ -65,6 +97,28 @@ pub fn read(name: &str, text: &str) -> Option<Result<Benchmark, String>> {
         return Some(fio_text::log(name, text));
     }
     lines::read(text)
+}
+
+/// Whether fio reads and writes at the same time by this word of `rw=`.
+fn is_mixed(pattern: &str) -> bool {
+    ["rw", "readwrite", "randrw"].contains(&pattern.split(':').next().unwrap_or(""))
+}
+
+/// "random reads a second (mixed)" of "random read (mixed)".
+fn a_second(what: &str) -> String {
+    match what.strip_suffix(" (mixed)") {
+        Some(plain) => format!("{plain}s a second (mixed)"),
+        None => format!("{what}s a second"),
+    }
+}
+
+/// Several jobs of fio load a card as one of a greater depth does, so that they are a condition.
+fn jobs_text(jobs: Option<u32>, together: bool) -> String {
+    match jobs {
+        Some(n) if n > 1 && together => format!(", {n} jobs"),
+        Some(n) if n > 1 => format!(", one of {n} jobs"),
+        _ => String::new(),
+    }
 }
 
 fn fio(text: &str) -> Result<Benchmark, String> {
@@ -101,24 +155,33 @@ fn fio(text: &str) -> Result<Benchmark, String> {
             } else {
                 "sequential"
             };
-            let mixed = if pattern.ends_with("rw") { " (mixed)" } else { "" };
+            let mixed = if is_mixed(pattern) { " (mixed)" } else { "" };
             let size = rate / iops;
-            let block = option("bs").or(option("blocksize")).and_then(|b| b.split([',', '-']).next()?.parse::<Bytes>().ok());
+            // "4k", or one for reads and one for writes.
+            let mut each = option("bs").or(option("blocksize")).into_iter().flat_map(|b| b.split(','));
+            let first = each.next();
+            let block = if op == "write" { each.next().or(first) } else { first };
+            let block = block.and_then(|b| b.split('-').next()?.parse::<Bytes>().ok());
             let shown = block.unwrap_or(Bytes((size / 512.0).round().max(1.0) as u64 * 512));
             if let Some(block) = block.filter(|x| (size / x.0 as f64 - 1.0).abs() > 0.05) {
                 b.flags.push(format!("{name}, {op}: {rate:.0} B/s at {iops:.1} IOPS is {size:.0} B each, but the block size is {block}"));
             }
             let depth = option("iodepth").unwrap_or("1");
             let direct = if option("direct") == Some("1") { ", direct" } else { ", through the page cache" };
-            let conditions = format!("{shown}, depth {depth}{direct}");
+            let together = ["job options", "global options"]
+                .iter()
+                .any(|o| job[o].get("group_reporting").is_some() || v[o].get("group_reporting").is_some());
+            let jobs = jobs_text(option("numjobs").and_then(|n| n.parse().ok()), together);
+            let conditions = format!("{shown}, depth {depth}{jobs}{direct}");
             let what = format!("{order} {op}{mixed}").trim().to_string();
-            let mut push = |suffix: &str, value: f64, unit: &str| {
+            let mut figure = |name: String, value: f64, unit: &str| {
                 if value.is_finite() && value > 0.0 {
-                    b.metrics.push(Metric::new(&format!("{what}{suffix}"), conditions.clone(), unit, &[value]));
+                    b.metrics.push(Metric::new(&name, conditions.clone(), unit, &[value]));
                 }
             };
-            push("", rate / 1e3, "kB/s");
-            push("s a second", iops, "IOPS");
+            figure(what.clone(), rate / 1e3, "kB/s");
+            figure(a_second(&what), iops, "IOPS");
+            let mut push = |suffix: &str, value: f64, unit: &str| figure(format!("{what}{suffix}"), value, unit);
             // fio 3 counts in ns, fio 2 in µs.
             let (latency, per_us) = if r["lat_ns"].is_object() { (&r["lat_ns"], 1e3) } else { (&r["lat"], 1.0) };
             let completion = if r["clat_ns"].is_object() { &r["clat_ns"] } else { &r["clat"] };
@@ -260,7 +323,8 @@ fn iozone(text: &str) -> Result<Benchmark, String> {
         // Pasted text may be indented otherwise than its heading: the record size shows by how much. Tests that were not run leave
         // holes, so a number belongs to the column in which it ends.
         let shift = numbers[1].0 as i64 - columns[0].0 as i64;
-        let record = Bytes(numbers[1].1 as u64 * 1024);
+        let kib = |n: f64| Bytes((n as u64).saturating_mul(1024));
+        let (file, record) = (kib(numbers[0].1), kib(numbers[1].1));
         let mut last = 0;
         for (end, kb) in &numbers[2..] {
             let at = *end as i64 - shift;
@@ -272,7 +336,7 @@ fn iozone(text: &str) -> Result<Benchmark, String> {
             last = i;
             if *kb > 0.0 {
                 // iozone's kByte is 1024 bytes.
-                b.metrics.push(Metric::new(c.1, format!("{record}{direct}"), "kB/s", &[kb * 1.024]));
+                b.metrics.push(Metric::new(c.1, format!("{record} in {file}{direct}"), "kB/s", &[kb * 1.024]));
             }
         }
     }

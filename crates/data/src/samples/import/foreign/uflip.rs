@@ -44,22 +44,28 @@ pub fn read(text: &str) -> Result<Benchmark, String> {
         }
         b.capacity = b.capacity.or(number("TotFile").map(|s| s as u64 * 512).filter(|s| *s > 0));
         let mut conditions = format!("{}, {}", Bytes((size * 1024.0) as u64), text("Comment"));
-        // What differs from one plain stream.
+        let mixed = ["SR", "RR", "SW", "RW"].contains(&text("Base1"));
+        if mixed {
+            conditions += &format!(", with {}", text("Base1"));
+        }
+        // What differs from one plain stream. An increment may be 0 (in place) or -1 (backwards).
         for (name, usual, word) in [
-            ("PDeg", 1.0, "parallel"),
-            ("Order", 1.0, "increment"),
-            ("NbPart", 1.0, "partitions"),
-            ("Shift", 0.0, "KiB shifted"),
-            ("PauseIO", 0.0, "µs pause"),
-            ("Burst", 0.0, "in a burst"),
+            ("PDeg", [1.0, 0.0], "parallel"),
+            ("Order", [1.0, 1.0], "increment"),
+            ("NbPart", [1.0, 0.0], "partitions"),
+            ("Shift", [0.0, 0.0], "KiB shifted"),
+            ("PauseIO", [0.0, 0.0], "µs pause"),
+            ("Burst", [0.0, 0.0], "in a burst"),
+            ("pauseBurst", [0.0, 0.0], "µs between bursts"),
+            ("Ratio", [1.0, 1.0], "to one"),
         ] {
-            if let Some(v) = number(name).filter(|v| *v != usual && *v != 0.0) {
+            let idle = name == "pauseBurst" && number("Burst").is_none_or(|n| n == 0.0) || name == "Ratio" && !mixed;
+            if let Some(v) = text(name).parse::<f64>().ok().filter(|v| v.is_finite() && !usual.contains(v) && !idle) {
                 conditions += &format!(", {v} {word}");
             }
         }
         let size = number("TSize").filter(|v| *v > 0.0).map_or(String::new(), |k| format!(", in {}", Bytes((k * 1024.0) as u64)));
         conditions += &size;
-        let mixed = ["SR", "RR", "SW", "RW"].contains(&text("Base1"));
         let what = if mixed { format!("{what} (mixed)") } else { what.to_string() };
         match groups.iter().position(|g| g.what == what && g.key == conditions) {
             Some(i) => {
