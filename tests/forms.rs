@@ -132,6 +132,16 @@ fn junit(text: &str) -> Vec<(String, Pairs)> {
             Some(other) => panic!("nothing stands in {other}"),
         };
         assert!(within.contains(&name), "{name} in {open:?}");
+        // What the schema of Jenkins' plug-in for test results (junit-10.xsd) knows of each.
+        let may: &[&str] = match name {
+            "testsuites" => &["name", "time", "tests", "failures", "errors"],
+            "testsuite" => &["name", "tests", "failures", "errors", "group", "time", "skipped", "timestamp", "hostname", "id", "package"],
+            "testcase" => &["name", "time", "classname", "group"],
+            "property" => &["name", "value"],
+            "failure" | "skipped" => &["type", "message"],
+            _ => &[],
+        };
+        assert!(all.iter().all(|a: &(String, String)| may.contains(&a.0.as_str())), "{name}: {all:?}");
         let needs: &[&str] = match name {
             "testsuite" => &["name", "tests", "failures", "errors", "skipped", "time"],
             "testcase" => &["classname", "name", "time"],
@@ -249,6 +259,9 @@ fn every_result_in_every_form() {
     run(&["sweep", "sweep.toml", "-o", "sw", "-q"]);
     run(&["replay", "t.csv", "sim:toshiba-emmc", "-q", "--write", "--out", "timed.tsv"]);
     let cid = "035344535532353680e2d0a5a2010f6d";
+    std::fs::File::create(dir.path().join("card.img")).unwrap().set_len(64 << 20).unwrap();
+    let entry = |file: &str| run(&["survey", "--dir", "sv", "add", file]).split(' ').next().unwrap().to_string();
+    let entries = [("REPORT", entry("r.json")), ("F3", entry("f3.txt"))];
     for (words, least) in [
         (&["rate", "sim:modern-a1-32gb", "--class", "A1,C10", "-q"][..], 12),
         (&["uflip", "sim:toshiba-emmc", "--only", "GRA.SR", "-q"], 10),
@@ -268,15 +281,25 @@ fn every_result_in_every_form() {
         (&["twin", "check", "sim:toshiba-emmc", "timed.tsv"], 6),
         (&["layout", "check", "r.json", "--start", "1MiB", "--start", "4MiB"], 2),
         (&["life", "r.json", "--workload", "dashcam"], 6),
+        (&["survey", "--dir", "sv", "show", "REPORT"], 10),
+        (&["survey", "--dir", "sv", "show", "F3"], 3),
+        (&["erase", "sim:toshiba-emmc", "--region", "4MiB..5MiB", "--how", "zeroes", "--verify", "-q"], 5),
+        (&["format", "card.img", "--dry-run"], 6),
+        (&["sim", "sim:toshiba-emmc", "--pattern", "random-4k", "--requests", "200"], 10),
         (&["partitions", "sim:flashbench-readme", "-q", "--part", "0..128MiB", "--part", "256MiB..384MiB", "--time", "30s"], 4),
     ] {
+        let words: Vec<&str> = words.iter().map(|w| entries.iter().find(|e| e.0 == *w).map_or(*w, |e| e.1.as_str())).collect();
         let what = words.join(" ");
-        let value: Value = serde_json::from_str(&run(&[words, &["--json"]].concat())).unwrap_or_else(|e| panic!("{what}: {e}"));
+        let value: Value = serde_json::from_str(&run(&[&words[..], &["--json"]].concat())).unwrap_or_else(|e| panic!("{what}: {e}"));
         let n = agree(&value, &what);
         assert!(n >= least, "{what}: {n} facts");
-        // The command writes what the saved result becomes.
+        // The command writes what the saved result becomes; the --format of `sim` is that of the trace.
         std::fs::write(dir.path().join("saved.json"), value.to_string()).unwrap();
-        let out = nandscope(dir.path(), &[words, &["--format", "csv", "-o", "out.csv"]].concat());
+        if words[0] == "sim" {
+            assert_eq!(csv(&run(&["report", "saved.json", "--format", "csv"])).len(), n + 1);
+            continue;
+        }
+        let out = nandscope(dir.path(), &[&words[..], &["--format", "csv", "-o", "out.csv"]].concat());
         let direct = std::fs::read_to_string(dir.path().join("out.csv")).unwrap_or_else(|e| panic!("{what}: {e} {out:?}"));
         let later = run(&["report", "saved.json", "--format", "csv"]);
         let (direct, later) = (csv(&direct), csv(&later));
@@ -296,6 +319,87 @@ fn every_result_in_every_form() {
     );
     let (_, why, code) = nandscope(dir.path(), &["sweep", "merge", "sw", "--json", "--format", "csv"]);
     assert!(code == 1 && why.contains("one of --json and --format"), "{why}");
+}
+
+/// What was done to a volume, and what was put back.
+#[test]
+fn what_was_done_in_every_form() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("card.img");
+    std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let id = (64 << 20).to_string();
+    let facts = |words: &[&str], least: usize| {
+        let (text, why, code) = nandscope(dir.path(), &[words, &["-q", "--consent", &id, "--json"]].concat());
+        assert_eq!(code, 0, "{words:?}: {why}");
+        let value: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{words:?}: {e}: {text}"));
+        assert!(agree(&value, &words.join(" ")) >= least, "{value}");
+        value
+    };
+    let formatted = facts(&["format", "card.img", "--fs", "fat16"], 7);
+    assert!(formatted["written"] == true && formatted["target"] == "card.img");
+    let aged = facts(&["age", "card.img", "--passes", "3", "--largest", "200KB", "--fill", "0.5", "--seed", "3"], 5);
+    assert!(aged["passes"] == 3 && aged["bytes_written"].as_u64().unwrap() > 0, "{aged}");
+    let d = facts(&["defrag", "card.img"], 5);
+    assert!(d["fragmented_before"].as_u64().unwrap() > 0 && d["fragmented_after"] == 0, "{d}");
+    let (tap, _, code) = nandscope(dir.path(), &["age", "card.img", "--verify", "--format", "tap"]);
+    assert!(code == 0 && tap.starts_with("TAP version 13\n1..1\nok 1 - files_kept"), "{tap}");
+    assert!(facts(&["age", "card.img", "--remove"], 1)["files_removed"].as_u64().unwrap() > 0);
+    // No journal is nothing to put back; one that cannot be read is not back, and the exit code stays what it is.
+    let (tap, _, code) = nandscope(dir.path(), &["undo", "--dir", "none", "--format", "tap"]);
+    assert!(code == 0 && tap.starts_with("TAP version 13\n1..1\nok 1 - put_back"), "{tap}");
+    std::fs::write(dir.path().join("torn.undo"), "no journal").unwrap();
+    let (json, _, code) = nandscope(dir.path(), &["undo", "torn.undo", "--json=-"]);
+    let value: Value = serde_json::from_str(&json).unwrap();
+    assert!(code == 1 && value["journals"][0]["state"] == "not_back" && agree(&value, "undo") == 2, "{json}");
+}
+
+/// Every command has the forms, or is known to end in no finding, metric or verdict of its own.
+#[test]
+fn no_command_is_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let help = |words: &[&str]| nandscope(dir.path(), &[words, &["--help"]].concat()).0;
+    // What each gives in place of them.
+    let without = [
+        ("flashbench", "prints flashbench's own lines, which `infer -` takes"),
+        ("replay", "its --format is that of the trace; `report` takes its --json"),
+        ("sim", "as replay"),
+        ("list", "devices, no findings"),
+        ("cards", "models"),
+        ("serve", "serves"),
+        ("completions", "text for a shell"),
+        ("man", "pages"),
+        ("help", "help"),
+        ("layout plan", "commands to give"),
+        ("survey add", "files to keep"),
+        ("survey list", "a list; `survey export` has its figures"),
+        ("survey search", "as list"),
+        ("survey chart", "a picture"),
+        ("survey export", "tables of its own: CSV, JSON lines, wiki"),
+        ("survey site", "pages"),
+        ("survey remove", "nothing is left"),
+        ("sweep", "jobs; `sweep merge` has the figures"),
+    ];
+    let commands = |text: &str| -> Vec<String> {
+        let lines = text.lines().take_while(|l| !["Options:", "Arguments:"].contains(l));
+        lines
+            .filter_map(|l| l.strip_prefix("  ")?.split_once("  ").map(|x| x.0.to_string()))
+            .filter(|w| !w.is_empty() && w.chars().all(|c| c.is_ascii_lowercase()))
+            .collect()
+    };
+    let mut seen = 0;
+    for first in commands(&help(&[])) {
+        let text = help(&[&first]);
+        let inner = if text.contains("\nCommands:\n") { commands(&text) } else { vec![] };
+        let all = inner.iter().filter(|c| *c != "help").map(|c| format!("{first} {c}"));
+        for command in all.chain((inner.is_empty() || text.contains("[OPTIONS] <") && first != "survey").then(|| first.clone())) {
+            let words: Vec<&str> = command.split(' ').collect();
+            let forms = help(&words).contains("lava-results");
+            let known = without.iter().any(|w| w.0 == command || w.0 == "cards" && words[0] == "cards");
+            assert!(forms != known, "{command}: forms {forms}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 35, "{seen} commands");
 }
 
 /// Values in base units are those of the JSON.
@@ -345,7 +449,7 @@ fn names_that_could_break_a_form() {
     let bad = json!([{ "quantity": "page", "value": 1, "confidence": 7.0, "interval": null, "rivals": [], "evidence": [], "caveats": [] }]);
     assert!(Form::Csv.write(&report("x", &bad)).unwrap_err().contains("not between 0 and 1"));
     for (value, says) in [
-        (json!({ "schema": "nandscope-sim/1" }), "nandscope-sim/1 holds no"),
+        (json!({ "schema": "nandscope-device/1" }), "nandscope-device/1 holds no"),
         (json!({}), "no schema"),
         (json!([]), "no schema"),
         (json!(3), "no schema"),
@@ -376,10 +480,10 @@ fn a_file_is_whole_or_not_there() {
     prometheus(&std::fs::read_to_string(dir.path().join("card.prom")).unwrap());
     let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["card.prom"]);
-    std::fs::write(dir.path().join("sim.json"), "{\"schema\": \"nandscope-sim/1\"}").unwrap();
-    let (out, why, code) = nandscope(dir.path(), &["report", "sim.json", "--format", "tap", "-o", "sim.tap"]);
-    assert!(out.is_empty() && code == 1 && why.contains("sim.json: nandscope-sim/1 holds no findings"), "{why}");
-    assert!(!dir.path().join("sim.tap").exists());
+    std::fs::write(dir.path().join("list.json"), "{\"schema\": \"nandscope-device/1\"}").unwrap();
+    let (out, why, code) = nandscope(dir.path(), &["report", "list.json", "--format", "tap", "-o", "list.tap"]);
+    assert!(out.is_empty() && code == 1 && why.contains("list.json: nandscope-device/1 holds no findings"), "{why}");
+    assert!(!dir.path().join("list.tap").exists());
     let (_, why, code) = nandscope(dir.path(), &["check", "sim:toshiba-emmc", "-q", "--json", "--format", "csv"]);
     assert!(code == 1 && why.contains("standard output takes one of"), "{why}");
     let (_, why, code) = nandscope(dir.path(), &["check", "sim:toshiba-emmc", "--format", "yaml"]);

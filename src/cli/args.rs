@@ -106,11 +106,6 @@ pub struct Json {
 }
 
 impl Json {
-    /// It goes to standard output, so that nothing else may.
-    pub fn alone(&self) -> bool {
-        self.to.as_ref().is_some_and(|p| p.as_os_str() == "-")
-    }
-
     /// Writes it where it is asked for. True where it went to standard output.
     pub fn put(&self, value: &impl serde::Serialize) -> anyhow::Result<bool> {
         super::write_json(self.to.as_deref(), value)
@@ -194,6 +189,38 @@ pub struct Output {
     /// File that --format writes [default: standard output]
     #[arg(long, short, value_name = "F", requires = "format")]
     pub output: Option<PathBuf>,
+}
+
+/// The same, where a word may follow that is no file: `survey show --json ID`.
+#[derive(Args, Debug)]
+pub struct Written {
+    #[command(flatten)]
+    json: Json,
+    /// Write the result for another program instead of the text
+    #[arg(long, value_name = "FORM", value_parser = form())]
+    format: Option<Form>,
+    /// File that --format writes [default: standard output]
+    #[arg(long, short, value_name = "F", requires = "format")]
+    output: Option<PathBuf>,
+}
+
+impl Written {
+    fn output(&self) -> Output {
+        Output { json: self.json.to.clone(), format: self.format, output: self.output.clone() }
+    }
+
+    /// Standard output belongs to JSON or to another form, so that no text may go there.
+    pub fn alone(&self) -> bool {
+        self.output().is_stdout()
+    }
+
+    /// Writes what is asked for. True where it went to standard output.
+    ///
+    /// # Errors
+    /// A file cannot be written, or both were to go to standard output.
+    pub fn put(&self, value: &impl serde::Serialize) -> anyhow::Result<bool> {
+        self.output().write(value)
+    }
 }
 
 /// A result in the form of another program instead of the text, where -o is of something else.

@@ -1,6 +1,6 @@
 //! `nandscope erase`: discard, secure discard or fill of a target or a part of it.
 
-use super::args::{Dry, Json, Named, Part};
+use super::args::{Dry, Named, Part, Written};
 use super::progress::Progress;
 use super::stop::Interrupt;
 use crate::device::{self, CardState, Fill, Guard, Limits, OpenOptions};
@@ -77,7 +77,7 @@ pub struct EraseArgs {
     #[arg(long)]
     verify: bool,
     #[command(flatten)]
-    json: Json,
+    out: Written,
     /// No progress
     #[arg(long, short)]
     quiet: bool,
@@ -110,7 +110,8 @@ pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
     let budget = order.writes(g.offset);
     let mut guard = opened.writable(&consent, &Limits { region: Some(region.clone()), budget, undo: None })?;
     let done = erase_all(&mut guard, &order, a.quiet)?;
-    if let (true, How::Fill(fill), false) = (a.verify, order.how, done.stopped) {
+    let verified = a.verify && matches!(order.how, How::Fill(_)) && !done.stopped;
+    if let (true, How::Fill(fill)) = (verified, order.how) {
         let mut bar = Progress::bytes("reading back", region.end - region.start, a.quiet);
         verify(&mut guard, &region, fill, &mut |at| {
             bar.at(at);
@@ -118,8 +119,9 @@ pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
         })?;
     }
     let state = if done.stopped || done.left > 0 { CardState::Unknown } else { a.how.state() };
-    let value = serde_json::json!({ "schema": "nandscope-erase/1", "region": [region.start, region.end], "unit": order.unit, "done": done, "state": state });
-    if !a.json.put(&value)? {
+    let value = serde_json::json!({ "schema": "nandscope-erase/1", "target": a.target, "region": [region.start, region.end], "unit": order.unit,
+        "done": done, "verified": verified, "state": state });
+    if !a.out.put(&value)? {
         say!("discarded {}, filled {}, state now: {state}", Bytes(done.discarded), Bytes(done.filled));
         if done.left > 0 {
             say!("{} at the ends of the region do not fill a unit of {} and are as they were", Bytes(done.left), Bytes(order.unit));

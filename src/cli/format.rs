@@ -1,6 +1,6 @@
 //! `nandscope format`: a FAT or exFAT volume by the SD convention or on the grid of this card.
 
-use super::args::{Json, Named};
+use super::args::{Named, Written};
 use super::erase::{HowArg, erase_all};
 use super::evidence;
 use super::progress::Progress;
@@ -60,7 +60,7 @@ pub struct FormatArgs {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    json: Json,
+    out: Written,
     /// No progress and no layout; warnings go to standard error
     #[arg(long, short)]
     quiet: bool,
@@ -92,14 +92,14 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     let layout = plan(&options)?;
     let notes: Vec<String> = format::warning(&layout).map(|w| format!("warning: {w}")).into_iter().chain(notes).collect();
     let lost = opened.signatures()?;
-    if !a.json.alone() && (!a.quiet || a.dry_run) {
+    if !a.out.alone() && (!a.quiet || a.dry_run) {
         format::describe(&layout).iter().chain(&notes).for_each(|l| say!("{l}"));
     }
-    if a.quiet && !a.json.alone() && !a.dry_run {
+    if a.quiet && !a.out.alone() && !a.dry_run {
         notes.iter().filter(|n| n.starts_with("warning")).for_each(|n| eprintln!("nandscope: {n}"));
     }
     if a.dry_run {
-        if !a.json.put(&json(&layout, &notes, false))? {
+        if !a.out.put(&json(&a.target, &layout, &notes, false))? {
             say!("nothing written; {} would be", Bytes(layout.bytes_written()));
         }
         return Ok(ExitCode::SUCCESS);
@@ -123,7 +123,7 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     drop(bar);
     let (written, path) = (guard.counters().bytes_written, guard.id().path.clone());
     drop(guard);
-    if !a.json.put(&json(&layout, &notes, true))? && !a.quiet {
+    if !a.out.put(&json(&a.target, &layout, &notes, true))? && !a.quiet {
         say!("written and read back: {}", Bytes(written));
     }
     if kind == TargetKind::Disk
@@ -171,11 +171,12 @@ fn convention(a: &FormatArgs, mut size: u64, offset: u64) -> anyhow::Result<(Con
     }
 }
 
-fn json(l: &Layout, notes: &[String], written: bool) -> serde_json::Value {
+fn json(target: &str, l: &Layout, notes: &[String], written: bool) -> serde_json::Value {
     let v = &l.volume;
     let base = l.options.offset + l.start();
     serde_json::json!({
         "schema": "nandscope-format/1",
+        "target": target,
         "written": written,
         "filesystem": v.kind.to_string(),
         "partition": l.partition.map(|p| serde_json::json!({ "start": p.start, "size": p.size, "type": p.kind })),

@@ -1,6 +1,6 @@
 //! `nandscope map` looks where the pieces of files lie, `nandscope defrag` puts them together, `nandscope age` scatters them.
 
-use super::args::{Dry, Output};
+use super::args::{Dry, Output, Written};
 use super::files::{Place, PlanArgs, Target, cut_off, volume_error};
 use super::frag::allowed;
 use super::progress::Progress;
@@ -83,7 +83,13 @@ pub struct DefragArgs {
     spare: Option<PathBuf>,
     #[command(flatten)]
     dry: Dry,
+    #[command(flatten)]
+    out: Written,
 }
+
+/// Name and version of what `defrag` and `age` write for programs.
+const DEFRAG: &str = "nandscope-defrag/1";
+const AGE: &str = "nandscope-age/1";
 
 /// Defragments a FAT volume in-process, where a cut at any moment loses no file; or a mounted filesystem.
 pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
@@ -103,6 +109,11 @@ pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
     let done = defragment::defragment(&mut device, m.range.start, &stop, &mut |x| line.phase("defragmenting", x));
     line.end();
     let d = done.map_err(|e| cut_off(e, "every file is whole; run fsck.fat -a on the volume, then this command again"))?;
+    let mut value = serde_json::to_value(d)?;
+    (value["schema"], value["target"]) = (DEFRAG.into(), a.target.target.clone().into());
+    if a.out.put(&value)? {
+        return Ok(ExitCode::SUCCESS);
+    }
     say!(
         "{} files; in more than one piece: {} before, {} after; {} moved",
         d.files,
@@ -138,8 +149,14 @@ fn defrag_mounted(a: &DefragArgs, mut d: Directory) -> anyhow::Result<ExitCode> 
     let mut line = Progress::phases(a.target.quiet);
     let done = lab_mounted::defragment(&mut d, blank.as_ref(), &mut |what, x| line.phase(what, x));
     line.end();
-    say!("{}", done.map_err(volume_error)?);
+    let how = done.map_err(volume_error)?.to_string();
     let after = fragment::of_files(&mut d, au).map_err(volume_error)?.0;
+    let value = serde_json::json!({ "schema": DEFRAG, "target": a.target.target, "files": after.files, "fragmented_before": before.fragmented,
+        "fragmented_after": after.fragmented, "stopped": false, "how": how });
+    if a.out.put(&value)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    say!("{how}");
     say!("before: {}", report::fragmentation(&before));
     say!("after:  {}", report::fragmentation(&after));
     Ok(ExitCode::SUCCESS)
@@ -159,6 +176,8 @@ pub struct AgeArgs {
     verify: bool,
     #[command(flatten)]
     dry: Dry,
+    #[command(flatten)]
+    out: Written,
 }
 
 /// Ages a volume with files.
@@ -169,13 +188,23 @@ pub fn age(a: AgeArgs) -> anyhow::Result<ExitCode> {
         return would_age(&a, &plan, place);
     }
     let mut v = a.target.volume(place)?;
+    let told = |mut value: serde_json::Value| {
+        (value["schema"], value["target"]) = (AGE.into(), a.target.target.clone().into());
+        a.out.put(&value)
+    };
     if a.remove {
-        say!("{} files removed", age::remove(&mut *v).map_err(volume_error)?);
+        let files = age::remove(&mut *v).map_err(volume_error)?;
+        if !told(serde_json::json!({ "files_removed": files }))? {
+            say!("{files} files removed");
+        }
         return Ok(ExitCode::SUCCESS);
     }
     if a.verify {
         let Some(state) = age::state(&mut *v).map_err(volume_error)? else { bail!("{} holds no ageing", a.target.target) };
-        say!("{} files are as they were written", age::verify(&mut *v, &state).map_err(volume_error)?);
+        let files = age::verify(&mut *v, &state).map_err(volume_error)?;
+        if !told(serde_json::json!({ "files_as_written": files }))? {
+            say!("{files} files are as they were written");
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let stop = stop::on_signals(stop::Second::Ends)?;
@@ -185,6 +214,12 @@ pub fn age(a: AgeArgs) -> anyhow::Result<ExitCode> {
     });
     line.end();
     let aged = done.map_err(|e| cut_off(e, "run fsck on the volume, then this command again: it goes on where it was"))?;
+    if told(
+        serde_json::json!({ "passes": aged.state.passes, "of": plan.passes, "files_made": aged.files_made, "files_removed": aged.files_removed,
+        "bytes_written": aged.bytes_written, "stopped": aged.stopped }),
+    )? {
+        return Ok(ExitCode::SUCCESS);
+    }
     say!(
         "{} of {} passes; {} files made, {} removed, {} MB written",
         aged.state.passes,

@@ -3,7 +3,7 @@
 mod by_lot;
 mod shown;
 
-use super::args::{Json, Output, Samples};
+use super::args::{Json, Output, Samples, Written};
 use super::compare::{finish, label};
 use super::progress::Progress;
 use crate::advise::price;
@@ -140,7 +140,7 @@ struct ShowArgs {
     /// Id, or the beginning of one
     id: String,
     #[command(flatten)]
-    json: Json,
+    out: Written,
 }
 
 #[derive(Args)]
@@ -257,7 +257,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
         Command::Add(a) => add(&mut s, a),
         Command::List(a) => list(&mut s, &[], &a.part),
         Command::Search(a) => list(&mut s, &a.conditions, &a.part),
-        Command::Show(a) => show(&s.get(&a.id)?, &a.json),
+        Command::Show(a) => show(&s.get(&a.id)?, &a.out),
         Command::Compare(a) if a.by.is_some() => by_lot(&mut s, &a.ids, a.html.as_deref(), vec![]),
         Command::Compare(a) => {
             let mut n = 0;

@@ -1,5 +1,6 @@
 //! `nandscope undo`: puts back what a run overwrote and did not put back itself.
 
+use super::args::Written;
 use super::told;
 use crate::device::undo::{Saved, State, default_dir, give_up, pending};
 use crate::device::{DeviceError, Discarded, RecoverOptions, Recovered, discard, recover};
@@ -36,6 +37,22 @@ pub struct UndoArgs {
     /// Directory of the journals [default: $XDG_STATE_HOME/nandscope]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub out: Written,
+}
+
+/// What became of one journal: for programs, and the code to end with.
+struct Outcome {
+    value: serde_json::Value,
+    code: u8,
+}
+
+impl Outcome {
+    /// `state`: "kept" (only listed), "put_back", "given_up", "not_back".
+    fn of(path: &Path, target: &str, state: &str, bytes: u64, ranges: usize) -> Outcome {
+        let value = serde_json::json!({ "journal": path.display().to_string(), "target": target, "state": state, "bytes": bytes, "ranges": ranges });
+        Outcome { value, code: u8::from(state == "not_back") }
+    }
 }
 
 /// Lists or undoes. Exit code 0: all done or nothing to do; 1: a journal failed or was damaged; 4: a target was refused.
@@ -45,32 +62,47 @@ pub struct UndoArgs {
 pub fn run(args: UndoArgs) -> anyhow::Result<ExitCode> {
     let dir = args.dir.clone().unwrap_or_else(default_dir);
     let journals = args.journal.clone().map_or_else(|| pending(&dir), |j| vec![j]);
-    if journals.is_empty() {
+    // What is said goes where no form for programs is.
+    let alone = args.out.alone();
+    if journals.is_empty() && !alone {
         say!("nothing to undo: no journal in {}", dir.display());
-        return Ok(ExitCode::SUCCESS);
     }
     let options = RecoverOptions { target: args.target.clone(), force: args.force, ..RecoverOptions::default() };
     let mut worst = 0;
+    let mut all = vec![];
     for path in &journals {
-        let done = match (args.list, args.discard) {
-            (true, _) => show(path),
-            _ if args.dry_run => would(path, args.discard),
-            (_, true) => give(path, args.consent.as_deref()),
-            _ => undo(path, &options),
+        let mut say = |line: String| {
+            if !alone {
+                say!("{line}");
+            }
         };
-        let code = done.unwrap_or_else(|e| {
+        let done = match (args.list, args.discard) {
+            (true, _) => show(path, &mut say),
+            _ if args.dry_run => would(path, args.discard, &mut say),
+            (_, true) => give(path, args.consent.as_deref(), &mut say),
+            _ => undo(path, &options, &mut say),
+        };
+        let done = done.unwrap_or_else(|e| {
             eprintln!("nandscope: {}", told(&e));
-            match e.downcast_ref() {
+            let code = match e.downcast_ref() {
                 Some(DeviceError::Refused(_)) => 4,
                 _ => 1,
-            }
+            };
+            let mut failed = Outcome::of(path, "", "not_back", 0, 0);
+            (failed.value["why"], failed.code) = (told(&e).into(), code);
+            failed
         });
-        worst = worst.max(code);
+        worst = worst.max(done.code);
+        all.push(done.value);
     }
+    args.out.put(&serde_json::json!({ "schema": "nandscope-undo/1", "journals": all }))?;
     Ok(ExitCode::from(worst))
 }
 
-fn show(path: &Path) -> anyhow::Result<u8> {
+/// Says a line to people.
+type Say<'a> = &'a mut dyn FnMut(String);
+
+fn show(path: &Path, say: Say) -> anyhow::Result<Outcome> {
     let saved = Saved::open(path)?;
     let id = &saved.header.id;
     let note = match saved.state {
@@ -78,59 +110,60 @@ fn show(path: &Path) -> anyhow::Result<u8> {
         State::Damaged(_) => ", damaged",
         State::Whole | State::Torn => "",
     };
-    say!("{}: {} of {} ({} bytes){note}", path.display(), Bytes(saved.bytes()), id.path, id.size);
-    Ok(0)
+    say(format!("{}: {} of {} ({} bytes){note}", path.display(), Bytes(saved.bytes()), id.path, id.size));
+    Ok(Outcome::of(path, &id.path, "kept", saved.bytes(), saved.ranges().len()))
 }
 
 /// What would be done with a journal.
-fn would(path: &Path, discard: bool) -> anyhow::Result<u8> {
-    show(path)?;
+fn would(path: &Path, discard: bool, say: Say) -> anyhow::Result<Outcome> {
+    let kept = show(path, say)?;
     let (what, saved) = (if discard { "would give up what these held" } else { "would write, and read back" }, Saved::open(path)?);
-    say!("{what}:");
-    listed(&saved.ranges());
-    say!("nothing was written; without --dry-run it is");
-    Ok(0)
+    say(format!("{what}:"));
+    listed(&saved.ranges(), say);
+    say("nothing was written; without --dry-run it is".into());
+    Ok(kept)
 }
 
-fn listed(ranges: &[(u64, u64)]) {
+fn listed(ranges: &[(u64, u64)], say: Say) {
     for (at, len) in ranges.iter().take(MOST) {
-        say!("  bytes {at} to {} ({})", at + len - 1, Bytes(*len));
+        say(format!("  bytes {at} to {} ({})", at + len - 1, Bytes(*len)));
     }
     if ranges.len() > MOST {
-        say!("  and {} more", ranges.len() - MOST);
+        say(format!("  and {} more", ranges.len() - MOST));
     }
 }
 
 /// Ranges printed of what is not back.
 const MOST: usize = 20;
 
-fn undo(path: &Path, options: &RecoverOptions) -> anyhow::Result<u8> {
+fn undo(path: &Path, options: &RecoverOptions, say: Say) -> anyhow::Result<Outcome> {
     let id = Saved::open(path).map(|s| s.header.id.clone());
     let Recovered { target, restored, put_back, state, deleted } = recover(path, options).with_context(|| "not undone".to_string())?;
-    say!("{target}: {} in {} ranges put back and verified", Bytes(restored.bytes), restored.ranges);
+    let outcome = |state: &str| Outcome::of(path, &target, state, restored.bytes, restored.ranges as usize);
+    say(format!("{target}: {} in {} ranges put back and verified", Bytes(restored.bytes), restored.ranges));
     if let Some(why) = restored.counterfeit() {
-        say!("{why}");
+        say(why);
     }
     for (i, line) in put_back.loss(MOST).iter().enumerate() {
         eprintln!("{}{line}", if i == 0 { "nandscope: " } else { "" });
     }
     if let (false, Ok(id)) = (put_back.lost.is_empty(), id) {
         eprintln!("{}", give_up(path, &id));
-        return Ok(1);
+        return Ok(outcome("not_back"));
     }
     if let (State::Damaged(at), false) = (state, deleted) {
         eprintln!(
             "nandscope: {} is damaged from byte {at} on; what could be read of it is back, the rest is lost. The journal is kept",
             path.display()
         );
-        return Ok(1);
+        return Ok(outcome("not_back"));
     }
-    Ok(0)
+    Ok(outcome("put_back"))
 }
 
-fn give(path: &Path, consent: Option<&str>) -> anyhow::Result<u8> {
+fn give(path: &Path, consent: Option<&str>, say: Say) -> anyhow::Result<Outcome> {
     let Discarded { target, ranges } = discard(path, consent).with_context(|| "not discarded".to_string())?;
-    say!("{target}: the journal is deleted; what these ranges held is lost:");
-    listed(&ranges);
-    Ok(0)
+    say(format!("{target}: the journal is deleted; what these ranges held is lost:"));
+    listed(&ranges, say);
+    Ok(Outcome::of(path, &target, "given_up", ranges.iter().map(|r| r.1).sum(), ranges.len()))
 }

@@ -1,7 +1,7 @@
 //! What a survey shows on a terminal: lists, lots, charts, one record.
 
 use super::super::UNDECIDED;
-use super::super::args::Json;
+use super::super::args::Written;
 use super::{ChartArgs, Part};
 use crate::survey::record::Record;
 use crate::survey::{Row, Survey, chart};
@@ -214,8 +214,8 @@ fn cut(t: &str, n: usize) -> String {
     if t.chars().count() > n { format!("{}…", t.chars().take(n.max(1) - 1).collect::<String>()) } else { t.to_string() }
 }
 
-pub(super) fn show(r: &Record, json: &Json) -> anyhow::Result<ExitCode> {
-    if json.put(r)? {
+pub(super) fn show(r: &Record, to: &Written) -> anyhow::Result<ExitCode> {
+    if to.put(r)? {
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = std::io::stdout();

@@ -7,6 +7,7 @@ mod lines;
 mod prom;
 mod read;
 mod verdicts;
+mod work;
 mod xml;
 
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! The facts in the JSON of each command.
 
-use super::{Card, Fact, Facts, Verdict, base, verdicts, words};
+use super::{Card, Fact, Facts, Verdict, base, verdicts, words, work};
 use crate::finding::{Finding, Findings, Unit, percent};
 use crate::samples::metric::Metric;
 use crate::units::{Bytes, three};
@@ -44,6 +44,13 @@ pub fn read(v: &Value) -> Result<Facts, String> {
         "sweep-merged" => verdicts::merged(&mut f, v),
         "quirk" => verdicts::quirk(&mut f, v),
         "identify" => verdicts::identified(&mut f, v),
+        "survey" => surveyed(&mut f, v)?,
+        "erase" => work::erased(&mut f, v),
+        "format" => work::formatted(&mut f, v),
+        "undo" => work::undone(&mut f, v),
+        "defrag" => work::defragmented(&mut f, v),
+        "age" => work::aged(&mut f, v),
+        "sim" => work::simulated(&mut f, v),
         _ => return Err(format!("{schema} holds no findings, metrics or verdicts that have another form than JSON")),
     }
     Ok(f)
@@ -189,10 +196,7 @@ fn inferred(f: &mut Facts, v: &Value) -> Result<(), String> {
         f.cards.push(Card { id: name.clone().unwrap_or_else(|| target.clone()), model: name, target });
         let found = findings(i, &c["findings"])?;
         f.all.extend(found);
-        for m in c["figures"].as_array().into_iter().flatten() {
-            let m: Metric = serde_json::from_value(m.clone()).map_err(|e| e.to_string())?;
-            f.all.extend(number(i, &m.name, &m.conditions, &m.value.into(), &m.unit));
-        }
+        figures(f, i, &c["figures"])?;
         for r in c["records"].as_array().into_iter().flatten() {
             let name = if r["write"] == true { "record_write" } else { "record_read" };
             let record = r["record"].as_u64().map_or("records of unknown size".into(), |b| format!("{b} B records"));
@@ -203,10 +207,38 @@ fn inferred(f: &mut Facts, v: &Value) -> Result<(), String> {
                 f.all.extend(number(i, &format!("{name}_{end}"), &conditions, &r[key], "µs"));
             }
         }
-        for flag in c["flags"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            f.all.push(judged(i, "figures_agree", Verdict::Fail, flag, "What was printed does not contradict itself"));
-        }
+        flags(f, i, &c["flags"]);
     }
+    Ok(())
+}
+
+/// What other programs printed.
+fn figures(f: &mut Facts, card: usize, all: &Value) -> Result<(), String> {
+    for m in all.as_array().into_iter().flatten() {
+        let m: Metric = serde_json::from_value(m.clone()).map_err(|e| e.to_string())?;
+        f.all.extend(number(card, &m.name, &m.conditions, &m.value.into(), &m.unit));
+    }
+    Ok(())
+}
+
+/// What contradicts itself in it.
+fn flags(f: &mut Facts, card: usize, all: &Value) {
+    for flag in all.as_array().into_iter().flatten().filter_map(Value::as_str) {
+        f.all.push(judged(card, "figures_agree", Verdict::Fail, flag, "What was printed does not contradict itself"));
+    }
+}
+
+/// One entry of a survey.
+fn surveyed(f: &mut Facts, v: &Value) -> Result<(), String> {
+    let name = v["card"]["name"].as_str().map(str::to_string);
+    let target = v["source"]["file"].as_str().unwrap_or_default().to_string();
+    f.cards = vec![Card { id: v["id"].as_str().unwrap_or_default().into(), model: name, target }];
+    f.when = v["source"]["measured"].as_u64().filter(|w| *w > 0);
+    f.all.extend(number(0, "card_capacity", "", &v["card"]["capacity"], "B"));
+    let found = findings(0, &v["findings"])?;
+    f.all.extend(found);
+    figures(f, 0, &v["metrics"])?;
+    flags(f, 0, &v["flags"]);
     Ok(())
 }
 
