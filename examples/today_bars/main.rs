@@ -19,7 +19,7 @@ use nandscope::experiment::{self, Experiment};
 use nandscope::finding::{Findings, Quantity};
 use nandscope::probe::{Plan, probe};
 use nandscope::units::{KIB, MIB, Nanos};
-use nandscope_sim::model::FtlKind;
+use nandscope_sim::model::{FtlKind, SlcFull};
 use nandscope_sim::{Model, random, today};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -152,10 +152,10 @@ fn probed(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed
     probe(device, &plan, &mut |_| {}).1
 }
 
-/// MB/s of sequential writes of 256 KiB while there is room and long after, of the same card without noise.
+/// MB/s of sequential writes of 256 KiB while there is room and long after, with the stalls of the card and the noise of its host.
 fn rates(m: &Model) -> (f64, f64) {
     let chunk = 256 * KIB;
-    let mut d = SimDevice::new(&random::quiet(m.clone()), 1);
+    let mut d = SimDevice::new(m, m.card.capacity);
     let mut write = |n: u64| {
         let begun = d.now();
         for i in 0..n {
@@ -163,16 +163,18 @@ fn rates(m: &Model) -> (f64, f64) {
         }
         n as f64 * chunk as f64 * 1e3 / (d.now() - begun).0 as f64
     };
-    let fast = write(32);
-    write(m.slc.size / chunk + 64);
-    (fast, write(400))
+    let full = m.truth().slc_cache_full / chunk;
+    let fast = write((full / 10 * 9).clamp(1, 4096));
+    write(full + 64);
+    (fast, write(1000))
 }
 
 fn truth_of_today(m: &Model) -> Truth {
     let mut t = Truth::from([(Quantity::Mapping, (2.0, 1.0))]);
     let (fast, slow) = rates(m);
     if m.slc.size > 0 && fast > 1.4 * slow {
-        t.insert(Quantity::SlcCache, (m.slc.size as f64, 1.1));
+        t.insert(Quantity::SlcCache, (m.truth().slc_cache_full as f64, 1.1));
+        t.insert(Quantity::SlcWhenFull, (if m.slc.full == SlcFull::Fold { 1.0 } else { 2.0 }, 1.0));
         t.insert(Quantity::RateCachedMbS, (fast, 1.05));
         t.insert(Quantity::RateSustainedMbS, (slow, 1.05));
     }

@@ -66,6 +66,15 @@ pub fn run_alone(experiment: &str, model: &Model, seed: u64, seconds: u64) -> Ru
     run_on(experiment, nandscope::device::SimDevice::new(model, seed), model, seed, seconds)
 }
 
+/// Several experiments one after the other, within so many seconds of the card's clock and 8 GiB of writes.
+pub fn probed(experiments: &[&str], model: &Model, seed: u64, seconds: u64) -> Findings {
+    let mut device = nandscope::device::SimDevice::new(model, seed);
+    let experiments = experiments.iter().map(|e| experiment::by_name(e).unwrap()).collect();
+    let (stop, region) = (AtomicBool::new(false), 0..device.geometry().size);
+    let plan = Plan { experiments, region, time: Nanos(seconds * 1_000_000_000), writes: 8 << 30, seed, stop: &stop };
+    probe(&mut device, &plan, &mut |_| {}).1
+}
+
 /// The same on a card that keeps what is marked.
 pub fn run_with_stamps(experiment: &str, model: &Model, seed: u64, seconds: u64) -> Run {
     run_on(experiment, nandscope::device::SimDevice::new(model, seed).with_stamps(), model, seed, seconds)

@@ -15,7 +15,8 @@ pub(crate) struct Taken {
 #[derive(Clone, Debug)]
 pub(crate) struct SlcCache {
     size: u64,
-    dynamic: bool,
+    /// What is left of it on a full card, where it shrinks.
+    least: Option<u64>,
     unit: u64,
     program: u64,
     fold: u64,
@@ -32,7 +33,7 @@ impl SlcCache {
         let s = &m.slc;
         (s.size > 0).then(|| SlcCache {
             size: s.size,
-            dynamic: s.dynamic,
+            least: s.dynamic.then_some(s.least),
             unit: m.nand.write_unit,
             program: s.program,
             fold: s.fold,
@@ -46,11 +47,9 @@ impl SlcCache {
 
     /// A write of `len` bytes that would take `flash` ns at its place; `written` of `all` blocks hold data. None where it goes there.
     pub fn take(&mut self, len: u64, flash: u64, written: u64, all: u64) -> Option<Taken> {
-        let size = if self.dynamic {
-            (u128::from(self.size) * u128::from(all - written.min(all)) / u128::from(all.max(1))) as u64
-        } else {
-            self.size
-        };
+        let size = self.least.map_or(self.size, |least| {
+            least + (u128::from(self.size - least) * u128::from(all - written.min(all)) / u128::from(all.max(1))) as u64
+        });
         let units = len.div_ceil(self.unit);
         let mut waited = 0;
         if self.bytes + len > size {

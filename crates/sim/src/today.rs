@@ -23,6 +23,11 @@ pub fn card(seed: u64) -> Model {
             m.card.queue = d.of(&[8, 32]);
             m.nand.dies = d.of(&[2, 4, 8]);
         }
+        // On a full card it is as large as was drawn; the less is written, the larger.
+        if m.slc.size > 0 && d.chance(30) {
+            (m.slc.dynamic, m.slc.least) = (true, m.slc.size);
+            m.slc.size = (m.slc.size * (2 + d.0.below(4))).min(m.card.capacity / 6 / MIB * MIB).max(m.slc.size);
+        }
         // The sizes that were drawn may contradict each other; then another one is drawn.
         if let Ok(model) = Model::parse(&m.to_toml(), &m.name) {
             return model;
@@ -63,6 +68,7 @@ fn slc(d: &mut Draw, m: &mut Model) {
         m.slc = Slc {
             size: d.spread(16 * MIB, 2 * GIB).min(m.card.capacity / 8) / MIB * MIB,
             dynamic: false,
+            least: 0,
             program: m.nand.program / (3 + d.0.below(4)),
             fold: m.nand.program / 8,
             full: d.of(&[SlcFull::Fold, SlcFull::Direct]),
@@ -85,9 +91,10 @@ mod tests {
             ("slc", share(|m| m.slc.size > 0)),
             ("map", share(|m| m.ftl.page.map_cache > 0)),
             ("queue", share(|m| m.card.queue > 1)),
+            ("dynamic", share(|m| m.slc.dynamic && m.slc.least < m.slc.size)),
             ("direct", share(|m| m.slc.size > 0 && m.slc.full == SlcFull::Direct)),
         ] {
-            assert!((60..300).contains(&n), "{what}: {n}");
+            assert!((40..300).contains(&n), "{what}: {n}");
         }
         assert_eq!(card(7), all[7]);
     }

@@ -73,6 +73,8 @@ pub struct Truth {
     pub real_capacity: u64,
     /// Bytes of the SLC cache on an empty card.
     pub slc_cache: u64,
+    /// Bytes of the SLC cache on a card that is full of data.
+    pub slc_cache_full: u64,
     /// Bytes of the volatile write cache.
     pub write_cache: u64,
     /// Bytes up to which writes go to a log of their own.
@@ -147,6 +149,7 @@ impl Model {
             write_steps: write,
             real_capacity: self.card.real_capacity,
             slc_cache: self.slc.size,
+            slc_cache_full: if self.slc.dynamic { self.slc.least } else { self.slc.size },
             write_cache: self.card.cache,
             small_write: if block { b.small_write } else { 0 },
             read_ahead: self.card.read_ahead,

@@ -128,6 +128,7 @@ fn slc(d: &mut Draw, m: &mut Model) {
     m.slc = Slc {
         size: d.spread(MIB, 2 * GIB).min(m.card.capacity / 4) / MIB * MIB,
         dynamic: d.chance(50),
+        least: 0,
         program: m.nand.program / d.of(&[2, 4, 10]),
         fold: m.nand.program / d.of(&[4, 8]),
         full: d.of(&[SlcFull::Fold, SlcFull::Direct]),

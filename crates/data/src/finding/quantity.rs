@@ -409,6 +409,26 @@ quantities! {
         what: "At rest, room in the SLC cache comes back at this rate.",
         means: &[],
     },
+    /// What a write does when the SLC cache is full.
+    SlcWhenFull => Row {
+        key: "slc_when_full",
+        title: "when it is full",
+        unit: Unit::Code,
+        none: None,
+        codes: &[(1.0, "folds first"), (2.0, "direct writes")],
+        what: "A write that finds the SLC cache full waits until the card has folded older data, or goes to its final place at once.",
+        means: &[],
+    },
+    /// Bytes of the SLC cache while the region holds no data.
+    SlcCacheEmpty => Row {
+        key: "slc_cache_empty",
+        title: "SLC cache when empty",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "Many cards use flash without data for their SLC cache; this is how much it takes once the region is discarded.",
+        means: &[(Always, "An empty card takes up to {} at the higher rate, a full one what is said of it above.")],
+    },
     /// The window up to which random reads find the map at hand, bytes.
     MapWindowRead => Row {
         key: "map_window_read",
@@ -478,6 +498,86 @@ quantities! {
         codes: &[],
         what: "After this much of random writes the card has to collect garbage, and the rate falls.",
         means: &[],
+    },
+    /// Random writes of 16 KiB a second in the steady state.
+    Steady16kIops => Row {
+        key: "steady_16k_iops",
+        title: "steady, 16 KiB",
+        unit: Unit::PerSecond,
+        none: None,
+        codes: &[],
+        what: "This is how many random writes of 16 KiB a second the card keeps up in the same state.",
+        means: &[],
+    },
+    /// Random writes of 64 KiB a second in the steady state.
+    Steady64kIops => Row {
+        key: "steady_64k_iops",
+        title: "steady, 64 KiB",
+        unit: Unit::PerSecond,
+        none: None,
+        codes: &[],
+        what: "This is how many random writes of 64 KiB a second the card keeps up in the same state.",
+        means: &[],
+    },
+    /// Random writes of 4 KiB a second in the steady state, with data in three quarters of the region.
+    Steady75Iops => Row {
+        key: "steady_75_iops",
+        title: "steady, 75 % full",
+        unit: Unit::PerSecond,
+        none: None,
+        codes: &[],
+        what: "This is how many random writes of 4 KiB a second the card keeps up when a quarter of the region is discarded.",
+        means: &[],
+    },
+    /// Random writes of 4 KiB a second in the steady state, with data in half of the region.
+    Steady50Iops => Row {
+        key: "steady_50_iops",
+        title: "steady, 50 % full",
+        unit: Unit::PerSecond,
+        none: None,
+        codes: &[],
+        what: "This is how many random writes of 4 KiB a second the card keeps up when half of the region is discarded.",
+        means: &[],
+    },
+    /// The rate of random writes after a discard of the region, over the steady one.
+    DiscardRestores => Row {
+        key: "discard_restores",
+        title: "rate after a discard",
+        unit: Unit::Times,
+        none: None,
+        codes: &[],
+        what: "Random writes after a discard of the whole region are this much faster than in the steady state.",
+        means: &[],
+    },
+    /// ms of a flush after a single write of 4 KiB.
+    FlushMs => Row {
+        key: "flush_ms",
+        title: "flush",
+        unit: Unit::Milliseconds,
+        none: None,
+        codes: &[],
+        what: "A program that must not lose a write flushes after it; this is how long that takes after 4 KiB.",
+        means: &[],
+    },
+    /// Bytes that a write cache takes which a flush empties.
+    VolatileCache => Row {
+        key: "volatile_cache",
+        title: "volatile cache",
+        unit: Unit::Bytes,
+        none: None,
+        codes: &[],
+        what: "So much is acknowledged before it is on the flash; a power cut loses what was not flushed.",
+        means: &[],
+    },
+    /// Whether a flush waits for what was acknowledged.
+    FlushWaits => Row {
+        key: "flush_waits",
+        title: "flush waits",
+        unit: Unit::Code,
+        none: None,
+        codes: &[(1.0, "for all data"), (2.0, "not for data")],
+        what: "An honest flush returns when all that was acknowledged is on the flash.",
+        means: &[(Is(2.0), "A power cut can lose what a program believes to be safe: do not use this card for databases.")],
     },
     /// How many times faster random reads are with several in flight.
     QueueGain => Row {

@@ -5,9 +5,10 @@
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
+use super::map_window_write::{Point, possible, tried};
 use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
-use crate::infer::stats::{mad, median};
+use crate::infer::stats::{mad, mean, median};
 use crate::samples::{Cell, Run};
 use crate::units::{Bytes, MIB};
 
@@ -24,11 +25,18 @@ pub const JUDGED: u8 = 3;
 pub const PAIR: i64 = 0;
 pub const WINDOW: i64 = 1;
 
-/// A miss costs at least this share of a read that has none, or it does not show.
-const SHOWS: f64 = 0.12;
+/// A miss costs at least this share of a read that has none, and so many µs, or it does not show.
+const SHOWS: f64 = 0.02;
+const LEAST: f64 = 5.0;
+/// Standard errors of a difference of medians that is no chance.
+const SURE: f64 = 4.0;
 
-/// Shares of misses by which a window says how large the cache is.
-const TOLD: std::ops::Range<f64> = 0.2..0.85;
+/// A share of misses is not known better than this: pieces that were not loaded yet miss as well.
+const BLUR: f64 = 0.03;
+/// Chi squared for each window, above which the shape is another.
+const FITS: f64 = 4.0;
+/// Bounds that lie further apart than this factor name no window.
+const APART: f64 = 2.2;
 
 fn micros(run: &Run, cell: &Cell, role: u8) -> Vec<f64> {
     run.of(cell.id).filter(|s| s.role == role).map(|s| s.took.micros()).collect()
@@ -40,20 +48,30 @@ pub struct Pairs {
     /// µs of a read whose map is at hand, and of one whose map is not.
     pub hit: f64,
     pub miss: f64,
+    /// Standard error of the difference, µs.
+    pub error: f64,
     /// Bytes of a piece.
     pub piece: f64,
     /// All distances of pairs fit one piece of 2^k bytes.
     pub clear: bool,
-    /// Share of reads far from the last one that took as long as a miss: less than 1 where noise is as large as its cost.
-    pub far: f64,
     /// Even the nearest pairs missed: the piece is this or smaller.
     pub or_less: bool,
 }
 
 impl Pairs {
-    fn line(self) -> f64 {
-        (self.hit + self.miss) / 2.0
+    fn cost(self) -> f64 {
+        self.miss - self.hit
     }
+
+    /// 0 for a read with its map at hand, 1 for one without.
+    fn miss(self, t: f64) -> f64 {
+        (t - self.hit) / self.cost()
+    }
+}
+
+/// Standard error of a median, from deviations that tails do not move.
+fn of_median(t: &[f64]) -> f64 {
+    1.25 * mad(t) / (t.len().max(1) as f64).sqrt()
 }
 
 /// `None` where no read of a pair shows a fetch.
@@ -65,32 +83,72 @@ pub fn pairs(run: &Run) -> Option<Pairs> {
     let second: Vec<(f64, Vec<f64>)> = second.into_iter().filter(|s| s.1.len() >= 4).collect();
     let near = &second.first()?.1;
     let (hit, miss) = (median(near), median(&first));
-    if miss - hit < (SHOWS * hit).max(4.0 * mad(near) / (near.len() as f64).sqrt()) {
+    let error = of_median(near).hypot(of_median(&first));
+    if miss - hit < (SHOWS * hit).max(LEAST).max(SURE * error) {
         return None;
     }
-    let line = (hit + miss) / 2.0;
-    let shares: Vec<(f64, f64)> =
-        second.iter().map(|(d, t)| (*d, t.iter().filter(|&&t| t > line).count() as f64 / t.len() as f64)).collect();
+    let mut p = Pairs { hit, miss, error, piece: second[0].0, clear: false, or_less: false };
+    let shares: Vec<(f64, f64)> = second.iter().map(|(d, t)| (*d, p.miss(median(t)))).collect();
     let at = shares.iter().position(|s| s.1 > 0.5).unwrap_or(shares.len() - 1);
-    let clear = shares[..at].iter().all(|s| s.1 < 0.25) && shares[at..].iter().all(|s| s.1 > 0.75);
-    let far = first.iter().filter(|&&t| t > line).count() as f64 / first.len().max(1) as f64;
-    Some(Pairs { hit, miss, piece: shares[at].0, clear, far, or_less: at == 0 })
+    p.clear = shares[..at].iter().all(|s| s.1 < 0.3) && shares[at..].iter().all(|s| s.1 > 0.7);
+    (p.piece, p.or_less) = (shares[at].0, at == 0);
+    Some(p)
 }
 
-/// Share of misses over the window in bytes.
-fn misses(run: &Run, p: Pairs) -> Vec<(f64, f64, usize)> {
-    let mut out: Vec<(f64, f64, usize)> = run
-        .cells
-        .iter()
-        .filter(|c| c.get("kind") == WINDOW)
-        .filter_map(|c| {
-            let t = micros(run, c, JUDGED);
-            let slow = t.iter().filter(|&&t| t > p.line()).count();
-            (t.len() >= 50).then(|| (c.bytes("window") as f64, slow as f64 / t.len() as f64, t.len()))
-        })
-        .collect();
-    out.sort_by(|a, b| a.0.total_cmp(&b.0));
+/// What reads of a window took longer than one whose map is at hand, by size of the window. Tails count as two misses and a half at most.
+fn windows(run: &Run, p: Pairs) -> Vec<Point> {
+    let one = |c: &Cell| {
+        let t = micros(run, c, JUDGED);
+        let t: Vec<f64> = t.iter().map(|t| (t - p.hit).clamp(-1.5 * p.cost(), 2.5 * p.cost())).collect();
+        let longer = mean(&t);
+        let scatter = t.iter().map(|x| (x - longer).powi(2)).sum::<f64>() / t.len() as f64;
+        let error = (scatter / t.len() as f64).sqrt().hypot(BLUR * p.cost());
+        (t.len() >= 50).then(|| Point { window: c.bytes("window") as f64, longer, error })
+    };
+    let mut out: Vec<Point> = run.cells.iter().filter(|c| c.get("kind") == WINDOW).filter_map(one).collect();
+    out.sort_by(|a, b| a.window.total_cmp(&b.window));
     out
+}
+
+/// The window, from what reads took longer in windows of doubled size, and what a miss costs by the pairs: as much as in a window without end.
+fn window(all: &[Point], p: Pairs) -> Finding {
+    const Q: Quantity = Quantity::MapWindowRead;
+    let (Some(first), Some(last)) = (all.first(), all.last()) else {
+        return Finding::undecided(Q, "the run ended before windows were read (more --time would decide)");
+    };
+    let share = |a: &Point| (a.longer - first.longer) / p.cost();
+    if all.iter().all(|a| share(a) < 0.15) {
+        // Reads miss in windows of every size, or in none.
+        return match p.miss(p.hit + first.longer) < 0.5 {
+            true => Finding::at_least(
+                Q,
+                last.window,
+                0.85,
+                format!("no window that was read was too large, up to {}", Bytes(last.window as u64)),
+            ),
+            false => Finding::undecided(Q, "reads missed in windows of every size: what they wait for may be something else than a map"),
+        };
+    }
+    let far = Point { window: f64::MAX, longer: first.longer + p.cost(), error: p.error.hypot(first.error) };
+    let all: Vec<Point> = all.iter().copied().chain([far]).collect();
+    let tried = tried(&all, first.window / 2.0, last.window);
+    let Some(&(at, (chi, ..))) = tried.iter().min_by(|a, b| a.1.0.total_cmp(&b.1.0)) else {
+        return Finding::undecided(Q, "what reads take longer does not grow with the window");
+    };
+    let slack = (chi / all.len() as f64).max(1.0);
+    let [low, high] = possible(&tried, at, chi, slack);
+    if high / low > APART || slack > 10.0 * FITS {
+        return Finding::undecided(Q, "the windows that were read fit maps of very different size, or none");
+    }
+    if at < 1.05 * first.window / 2.0 {
+        return Finding::undecided(Q, "reads missed in windows of every size: what they wait for may be something else than a map");
+    }
+    let score = match slack < FITS {
+        true if p.clear => 0.93,
+        true => 0.85,
+        false => 0.7,
+    };
+    Finding { interval: Some([low, high]), ..Finding::decided(Q, at.round(), score) }
 }
 
 impl Analysis for MapWindow {
@@ -111,40 +169,12 @@ impl Analysis for MapWindow {
             let why = "reads far from the last one cost no more than reads near it: the whole map is at hand, or fetching it takes too little time to be seen";
             return vec![Finding::undecided(Q, why), Finding::undecided(Quantity::MapPiece, why)];
         };
-        let shares = misses(run, p);
-        let text = shares.iter().map(|s| format!("{} {:.0} %", Bytes(s.0 as u64), 100.0 * s.1)).collect::<Vec<_>>().join(", ");
-        let text = format!("reads that had to fetch a translation page, in windows of {text}");
-        // What misses in the smallest window for other reasons: tails of the host.
-        let base = shares.first().map_or(0.0, |s| s.1).min(0.1);
-        let told: Vec<(f64, f64, usize)> = shares
-            .iter()
-            .map(|&(w, s, n)| (w, ((s - base) / (p.far.max(0.6) - base)).clamp(0.0, 1.0), n))
-            .filter(|s| TOLD.contains(&s.1))
-            .collect();
-        let sizes: Vec<f64> = told.iter().map(|&(w, s, _)| w * (1.0 - s)).collect();
-        let window = if sizes.is_empty() {
-            match shares.iter().rfind(|s| s.1 < 0.15) {
-                Some(s) => Finding::at_least(Q, s.0, 0.85, format!("no window that was read was too large, up to {}", Bytes(s.0 as u64))),
-                None => Finding::undecided(Q, "reads missed in windows of every size: what they wait for may be something else than a map"),
-            }
-        } else {
-            let value = median(&sizes);
-            // A share of misses is known to its binomial error.
-            let error = told.iter().map(|&(w, s, n)| 2.0 * w * (s * (1.0 - s) / n as f64).sqrt()).fold(f64::INFINITY, f64::min);
-            let (low, high) = sizes.iter().fold((f64::INFINITY, 0.0f64), |b, &s| (b.0.min(s), b.1.max(s)));
-            // A card that keeps one place has no map in pieces, but looks something up for each.
-            let agree = high / low < 1.6;
-            let score = if agree && p.clear {
-                0.93
-            } else if agree {
-                0.85
-            } else {
-                0.7
-            };
-            let f = Finding::decided(Q, value.round(), score);
-            Finding { interval: Some([low.min(value - error).max(0.0), high.max(value + error)]), ..f }
-        };
-        let mut out = vec![window.evidence(text)];
+        let all = windows(run, p);
+        let base = all.first().map_or(0.0, |a| a.longer);
+        let text =
+            all.iter().map(|a| format!("{} {:.0} %", Bytes(a.window as u64), 100.0 * ((a.longer - base) / p.cost()).clamp(0.0, 1.0)));
+        let text = format!("reads that had to fetch a translation page, in windows of {}", text.collect::<Vec<_>>().join(", "));
+        let mut out = vec![window(&all, p).evidence(text)];
         let text = format!("a read next to the last one takes {:.0} µs, one far from it {:.0} µs", p.hit, p.miss);
         let piece = match (p.clear, p.or_less) {
             (true, false) => Finding::decided(Quantity::MapPiece, p.piece, 0.92).rivals([(2.0 * p.piece, 0.03), (p.piece / 2.0, 0.03)]),
@@ -152,7 +182,7 @@ impl Analysis for MapWindow {
             _ => Finding::undecided(Quantity::MapPiece, "pairs of reads missed at some distances now and then: no size of 2^k bytes fits"),
         };
         out.push(piece.evidence(text.clone()));
-        let cost = p.miss - p.hit;
+        let cost = p.cost();
         let f = Finding::decided(Quantity::MapMissUs, cost, 0.9).evidence(text);
         out.push(Finding { interval: Some([cost * 0.9, cost * 1.1]), ..f });
         out

@@ -1,4 +1,4 @@
-//! What random writes take longer than writes beside them, over the window they fall in: `c * (1 - C / W)` beyond the `C` bytes whose map
+//! What random writes take longer than the same once more, over the window they fall in: `c * (1 - C / W)` beyond the `C` bytes whose map
 //! is kept, whichever piece makes room, and nothing below.
 
 use super::beliefs::Case;
@@ -12,7 +12,7 @@ use crate::units::{Bytes, MIB};
 /// Judges runs of `map-window-write`.
 pub struct MapWindowWrite;
 
-/// Roles: writes that load the map, at random places of the window, and beside those.
+/// Roles: writes that load the map, at random places of the window, and there once more (beside them in older runs).
 pub const LOAD: u8 = 0;
 pub const FAR: u8 = 1;
 pub const NEAR: u8 = 2;
@@ -33,12 +33,15 @@ const APART: f64 = 2.2;
 /// Chi squared for each window, above which the shape is another.
 const FITS: f64 = 4.0;
 
-/// Of one window: bytes, µs that writes took longer, and its standard error.
+/// It grows where it is this part of the most above the smallest window.
+const BEGUN: f64 = 0.2;
+
+/// Of one window: bytes, µs that accesses took longer, and its standard error.
 #[derive(Clone, Copy, Debug)]
-struct Point {
-    window: f64,
-    longer: f64,
-    error: f64,
+pub(super) struct Point {
+    pub window: f64,
+    pub longer: f64,
+    pub error: f64,
 }
 
 fn micros(run: &Run, cell: &Cell, role: u8) -> Vec<f64> {
@@ -57,7 +60,7 @@ fn usual(mut t: Vec<f64>) -> Option<(f64, f64)> {
     Some((m, variance / t.len() as f64))
 }
 
-/// By size of the window, and µs of a write beside the last one.
+/// By size of the window, and µs of a write whose map is at hand.
 fn points(run: &Run) -> (Vec<Point>, f64) {
     let mut near = vec![];
     let mut one = |c: &Cell| {
@@ -72,8 +75,22 @@ fn points(run: &Run) -> (Vec<Point>, f64) {
     (out, usual)
 }
 
+/// The largest window in which writes took no longer than in the smaller ones, and the next one, in which they did; between those the map
+/// is too large. `None` where they never did.
+pub fn grows_from(run: &Run) -> Option<(u64, u64)> {
+    let (all, _) = points(run);
+    let base = all.first()?;
+    let most = all.iter().max_by(|a, b| a.longer.total_cmp(&b.longer))?;
+    let rise = most.longer - base.longer;
+    if rise < (4.0 * most.error.hypot(base.error)).max(SHOWS) {
+        return None;
+    }
+    let i = (1..all.len()).find(|&i| all[i].longer > base.longer + BEGUN * rise)?;
+    Some((all[i - 1].window as u64, all[i].window as u64))
+}
+
 /// Chi squared of a window `at`, and the cost of a miss and what every far write takes longer that fit best.
-fn fit(all: &[Point], at: f64) -> (f64, f64, f64) {
+pub(super) fn fit(all: &[Point], at: f64) -> (f64, f64, f64) {
     let share = |p: &Point| (1.0 - at / p.window).max(0.0);
     let [mut w, mut x, mut y, mut xx, mut xy] = [0.0; 5];
     for p in all {
@@ -91,6 +108,19 @@ fn fit(all: &[Point], at: f64) -> (f64, f64, f64) {
     (chi, cost, base)
 }
 
+/// The least and the largest that fit nearly as well as the best.
+pub(super) fn possible(tried: &[(f64, (f64, f64, f64))], at: f64, chi: f64, slack: f64) -> [f64; 2] {
+    let fits = tried.iter().filter(|t| t.1.0 - chi < WITHIN * slack).map(|t| t.0);
+    fits.fold([at, at], |b, p| [b[0].min(p), b[1].max(p)])
+}
+
+/// What fits, of windows from one to another: 24 steps an octave.
+pub(super) fn tried(all: &[Point], from: f64, to: f64) -> Vec<(f64, (f64, f64, f64))> {
+    let steps = (to / from).log2() * 24.0;
+    let at = (0..steps as i32).map(|i| from * (f64::from(i) / 24.0).exp2());
+    at.map(|at| (at, fit(all, at))).filter(|t| t.1.1 > 0.0).collect()
+}
+
 impl Analysis for MapWindowWrite {
     fn name(&self) -> &'static str {
         "map-window-write"
@@ -103,20 +133,14 @@ impl Analysis for MapWindowWrite {
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let (q, miss) = (Quantity::MapWindowWrite, Quantity::MapMissWriteUs);
         let (all, _) = points(run);
-        if all.len() < 4 {
+        if all.len() < 3 {
             let why = "too few windows were written (a larger region, more --time or --writes would decide)";
             return vec![Finding::undecided(q, why)];
         }
         let text = all.iter().map(|p| format!("{} {:.0} µs", Bytes(p.window as u64), p.longer)).collect::<Vec<_>>().join(", ");
-        let text = format!("writes at random places of a window took longer than writes beside them by: {text}");
+        let text = format!("writes at random places of a window took longer than the same once more by: {text}");
         let largest = all[all.len() - 1].window;
-        // 24 steps an octave from half the smallest window on.
-        let steps = ((largest / SMALLEST as f64).log2() + 1.0) * 24.0;
-        let tried: Vec<(f64, (f64, f64, f64))> = (0..steps as i32)
-            .map(|i| SMALLEST as f64 / 2.0 * (f64::from(i) / 24.0).exp2())
-            .map(|at| (at, fit(&all, at)))
-            .filter(|t| t.1.1 > 0.0)
-            .collect();
+        let tried = tried(&all, SMALLEST as f64 / 2.0, largest);
         // What every window scatters by must be less than a miss.
         let blur = all.iter().map(|p| 3.0 * p.error).fold(0.0, f64::max);
         let none = || {
@@ -143,8 +167,7 @@ impl Analysis for MapWindowWrite {
         if slack > 10.0 * FITS {
             return grows("what random writes take longer does not grow with the window as misses of a map would");
         }
-        let possible: Vec<f64> = tried.iter().filter(|t| t.1.0 - chi < WITHIN * slack).map(|t| t.0).collect();
-        let (low, high) = possible.iter().fold((at, at), |b, &p| (b.0.min(p), b.1.max(p)));
+        let [low, high] = possible(&tried, at, chi, slack);
         if high / low > APART {
             return grows("the windows that were written fit maps of very different size");
         }

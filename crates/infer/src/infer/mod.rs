@@ -13,6 +13,7 @@ pub mod discard;
 pub mod edges;
 pub mod fat_zone;
 pub mod figure;
+pub mod flush;
 pub mod interval;
 pub mod lattice;
 pub mod linear;
@@ -30,6 +31,7 @@ pub mod replacement;
 pub mod rewrite;
 pub mod scatter;
 pub mod slc_cache;
+pub mod slc_fill;
 pub mod slots;
 pub mod small_writes;
 pub mod stalls;
@@ -75,7 +77,9 @@ macro_rules! every_experiment {
             steady_state::SteadyState,
             queue_depth::QueueDepth,
             throttling::Throttling,
-            discard::Discard
+            discard::Discard,
+            flush::Flush,
+            slc_fill::SlcFill
         );
     };
 }

@@ -5,9 +5,9 @@ use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use super::write_cache::step;
 use crate::finding::{Finding, Quantity};
-use crate::infer::stats::{line, mean, median};
+use crate::infer::stats::{line, mean, median, normal};
 use crate::samples::{Cell, Run};
-use crate::units::{Bytes, MIB};
+use crate::units::{Bytes, MIB, Nanos};
 
 /// Judges runs of `slc-cache`.
 pub struct SlcCache;
@@ -15,11 +15,17 @@ pub struct SlcCache;
 /// The role of writes in sequence.
 pub const SEQUENTIAL: u8 = 0;
 
-/// Fills after a long rest; then one after each of `RESTS_MS`.
-pub const LONG: u32 = 2;
-
-/// Rests before a fill, in ms.
+/// Rests before a fill, in ms: after the first fill one for each of them. Fills after that follow rests as long as emptying takes.
 pub const RESTS_MS: [u64; 8] = [25, 50, 100, 200, 400, 800, 1600, 3200];
+
+/// Fills after long rests, the first one among them.
+const LONG: usize = 4;
+
+/// A rest is this much longer than emptying should take, and that much longer than one before it that was not enough.
+const AMPLE: f64 = 1.15;
+const LONGER: f64 = 1.3;
+/// ms of a rest where short ones do not say how fast it is emptied.
+const UNKNOWN: f64 = 60_000.0;
 
 /// So many of the last `LAST` writes are slow where a cache is full.
 pub const LAST: usize = 24;
@@ -60,7 +66,7 @@ pub fn full(times: &[f64], l: Levels) -> bool {
 }
 
 /// Writes that found room, those of which a part did counted in part; `None` where the trial ended before the cache was full.
-fn taken(times: &[f64], l: Levels) -> Option<f64> {
+pub(super) fn taken(times: &[f64], l: Levels) -> Option<f64> {
     if !full(times, l) {
         return None;
     }
@@ -68,6 +74,90 @@ fn taken(times: &[f64], l: Levels) -> Option<f64> {
     let part = |t: f64| ((l.slow - t) / (l.slow - l.fast)).clamp(0.0, 1.0);
     let edge = times[end..(end + 2).min(times.len())].iter().map(|&t| part(t)).filter(|&p| p > 0.3).sum::<f64>();
     Some(end as f64 + edge)
+}
+
+/// The short rest before a trial, ms; `None` before a long one. Older runs began with two long ones.
+fn short_rest(cell: &Cell, trial: u32) -> Option<u64> {
+    let first = if cell.get("short_first") == 1 { 1 } else { 2 };
+    RESTS_MS.get(trial.checked_sub(first)? as usize).copied()
+}
+
+/// Of one fill: ms of the rest before it, and writes that found room.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Fill {
+    rest: f64,
+    room: f64,
+}
+
+/// The fills after long rests, the first one among them, and those after short ones.
+fn fills(run: &Run, cell: &Cell, l: Levels) -> (Vec<Fill>, Vec<Fill>) {
+    let (mut long, mut short) = (vec![], vec![]);
+    let mut before = None;
+    for t in run.trials(cell.id) {
+        let (Some(first), Some(last)) = (t.first(), t.last()) else { continue };
+        let paused = before.map_or(cell.get("rest_ms") as f64, |end: Nanos| (first.start - end).0 as f64 / 1e6);
+        before = Some(last.start + last.took);
+        let micros: Vec<f64> = t.iter().map(|s| s.took.micros()).collect();
+        let Some(room) = taken(&micros, l) else { continue };
+        match short_rest(cell, first.trial) {
+            // What is journaled before the first write is no longer rest than was asked for.
+            Some(ms) => short.push(Fill { rest: ms as f64, room }),
+            None => long.push(Fill { rest: paused, room }),
+        }
+    }
+    (long, short)
+}
+
+/// The last fill found as much room as the most that any did before it: both.
+fn settled(long: &[Fill]) -> Option<[f64; 2]> {
+    let (last, before) = long.split_last()?;
+    let most = before.iter().map(|f| f.room).fold(None, |m: Option<f64>, r| Some(m.map_or(r, |m| m.max(r))))?;
+    ((last.room - most).abs() <= SAME * most.max(last.room) + 2.0).then_some([most, last.room])
+}
+
+/// What a line through the short rests says: ms after which room comes back, writes a ms, and the relative error of that.
+#[derive(Clone, Copy, Debug)]
+struct Emptying {
+    begins: f64,
+    rate: f64,
+    error: f64,
+    points: usize,
+}
+
+/// Fewer than three writes may be the edge of one; a cache that is nearly all empty says no more.
+fn emptying(short: &[Fill], whole: f64) -> Option<Emptying> {
+    let some: Vec<Fill> = short.iter().copied().filter(|f| f.room >= 3.0 && f.room < 0.9 * whole).collect();
+    let (a, b) = line(some.iter().map(|f| (f.rest, f.room, 1.0))).filter(|_| some.len() >= 2)?;
+    let left: f64 = some.iter().map(|f| (f.room - a - b * f.rest).powi(2)).sum();
+    let middle = mean(&some.iter().map(|f| f.rest).collect::<Vec<_>>());
+    let wide: f64 = some.iter().map(|f| (f.rest - middle).powi(2)).sum();
+    // A room is known to half a write at best.
+    let scatter = (left / (some.len() as f64 - 2.0).max(1.0)).max(0.25);
+    (b > 0.0).then(|| Emptying { begins: (-a / b).max(0.0), rate: b, error: (scatter / wide).sqrt() / b, points: some.len() })
+}
+
+/// ms of the next long rest, where it would tell how large the cache is and there is time for it and for the fill after it.
+pub fn next_rest(run: &Run, cell: &Cell) -> Option<f64> {
+    let (need, left) = needed(run, cell)?;
+    (need <= left).then_some(need)
+}
+
+/// ms of rest that would tell how large the cache is, and ms that are left for it.
+fn needed(run: &Run, cell: &Cell) -> Option<(f64, f64)> {
+    let l = levels(run, cell)?;
+    let (long, short) = fills(run, cell, l);
+    if long.is_empty() || settled(&long).is_some() || long.len() >= LONG {
+        return None;
+    }
+    let most = long.iter().map(|f| f.room).fold(0.0, f64::max);
+    let mut need = emptying(&short, most).map_or(UNKNOWN, |e| e.begins + AMPLE * most / e.rate);
+    if let [_, .., last] = long[..] {
+        need = need.max(last.rest * (AMPLE * most / last.room.max(1.0)).clamp(LONGER, 4.0));
+    }
+    let (first, last) = (run.of(cell.id).next()?, run.of(cell.id).last()?);
+    let spent = (last.start + last.took - first.start).0 as f64 / 1e6 + cell.get("rest_ms") as f64;
+    let fill = (most * l.fast + 2.0 * LAST as f64 * l.slow) / 1e3;
+    Some((need, run.setting.get("time_ms").copied().unwrap_or(0) as f64 - spent - fill))
 }
 
 impl Analysis for SlcCache {
@@ -109,8 +199,9 @@ impl Analysis for SlcCache {
             let one = |(i, c): (usize, &[f64])| (((i * 16) as f64 * chunk) / MIB as f64, chunk / mean(c));
             t.chunks_exact(16).enumerate().map(one).collect::<Vec<_>>()
         };
-        let names = ["first fill", "after a longer rest"];
-        let series = names.iter().enumerate().map(|(i, n)| Series { name: n.to_string(), points: points(i as u32) });
+        let again = (1..run.trials(cell.id).len() as u32).rfind(|&n| short_rest(cell, n).is_none());
+        let shown = [("first fill", Some(0)), ("after a long rest", again)];
+        let series = shown.iter().filter_map(|(n, t)| Some(Series { name: n.to_string(), points: points((*t)?) }));
         vec![Figure {
             title: "rate over bytes written".into(),
             x: "MiB written".into(),
@@ -122,42 +213,56 @@ impl Analysis for SlcCache {
     }
 }
 
-/// The size, where two rests of different length brought back the same.
+/// The size, where a rest that empties it brought back as much as there was before.
 fn size(run: &Run, cell: &Cell, l: Levels, chunk: f64) -> Finding {
     let q = Quantity::SlcCache;
-    let fills: Vec<f64> = (0..LONG).filter_map(|n| taken(&times(run, cell, n, SEQUENTIAL), l)).map(|n| n * chunk).collect();
-    let most = fills.iter().copied().fold(0.0, f64::max);
+    let (long, _) = fills(run, cell, l);
+    let most = long.iter().map(|f| f.room).fold(0.0, f64::max) * chunk;
     let contrast = l.slow / l.fast;
+    let bytes = |f: &Fill| Bytes((f.room * chunk) as u64);
     let text = format!(
         "sequential writes took {:.2} ms each for {}, {:.2} ms from then on",
         l.fast / 1e3,
-        fills.iter().map(|f| Bytes(*f as u64).to_string()).collect::<Vec<_>>().join(" and "),
+        long.iter().map(|f| bytes(f).to_string()).collect::<Vec<_>>().join(" and "),
         l.slow / 1e3
     );
     let hot = "a card that slows down when it is hot would look the same; so would one whose spare flash is used up";
-    let [a, b] = fills[..] else {
-        let why = "it was filled once: what was written before may have taken part of it (more --time would decide)";
-        return Finding::at_least(q, most, 0.8, why).evidence(text);
-    };
-    if (a - b).abs() > SAME * most + 2.0 * chunk {
-        let why = format!("after a longer rest it took {} instead of {}: rest brings it back slowly", Bytes(b as u64), Bytes(a as u64));
+    if let Some([a, b]) = settled(&long).map(|f| f.map(|n| n * chunk)) {
+        let value = (a + b) / 2.0;
+        let error = (2.0 * chunk).max((a - b).abs());
+        let score = if contrast > 1.5 { 0.93 } else { 0.85 };
+        let f = Finding::decided(q, value.round(), score).evidence(text).caveat(hot);
+        return Finding { interval: Some([(value - error).max(0.0), value + error]), ..f }.caveat("as full as the card is now");
+    }
+    if let [_, .., last] = &long[..] {
+        let why = format!(
+            "after a rest of {:.0} s it took {} instead of {}: rest brings it back slowly (more --time would decide)",
+            last.rest / 1e3,
+            bytes(last),
+            Bytes(most as u64)
+        );
         return Finding::at_least(q, most, 0.85, why).evidence(text).caveat(hot);
     }
-    let value = (a + b) / 2.0;
-    let error = (2.0 * chunk).max((a - b).abs());
-    let score = if contrast > 1.5 { 0.93 } else { 0.85 };
-    let f = Finding::decided(q, value.round(), score).evidence(text).caveat(hot);
-    Finding { interval: Some([(value - error).max(0.0), value + error]), ..f }.caveat("as full as the card is now")
+    let why = match needed(run, cell) {
+        Some((need, left)) if need > left => format!(
+            "it was filled once, and what was written before may have taken part of it; emptying it takes {:.0} s of rest (more --time would \
+             decide)",
+            need / 1e3
+        ),
+        _ => "it was filled once: what was written before may have taken part of it (more --time would decide)".into(),
+    };
+    Finding::at_least(q, most, 0.8, why).evidence(text)
 }
 
 /// MB/s before and after it is full.
 fn rates(run: &Run, cell: &Cell, l: Levels, chunk: f64) -> Vec<Finding> {
     let (mut fast, mut slow) = (vec![], vec![]);
-    for n in 0..LONG + RESTS_MS.len() as u32 {
-        let t = times(run, cell, n, SEQUENTIAL);
+    for t in run.trials(cell.id) {
+        let long = t.first().is_some_and(|s| short_rest(cell, s.trial).is_none());
+        let t: Vec<f64> = t.iter().map(|s| s.took.micros()).collect();
         let Some(end) = taken(&t, l).map(|e| e as usize) else { continue };
         // The first write after a rest may wake the card.
-        if n < LONG {
+        if long {
             fast.extend_from_slice(t.get(1..end.saturating_sub(1)).unwrap_or(&[]));
         }
         slow.extend_from_slice(t.get(end + 3..).unwrap_or(&[]));
@@ -179,55 +284,97 @@ fn rates(run: &Run, cell: &Cell, l: Levels, chunk: f64) -> Vec<Finding> {
     vec![one(Quantity::RateCachedMbS, &fast, "while the cache had room"), one(Quantity::RateSustainedMbS, &slow, "after it was full")]
 }
 
-/// After how long a rest something comes back, and how fast.
+/// After how long a rest something comes back, how fast, and what the card does when it is full.
 fn at_rest(run: &Run, cell: &Cell, l: Levels, chunk: f64) -> Vec<Finding> {
-    let (trigger, rate) = (Quantity::IdleTriggerMs, Quantity::IdleEmptyMbS);
-    let whole = taken(&times(run, cell, 0, SEQUENTIAL), l).unwrap_or(0.0);
-    let all = RESTS_MS.iter().enumerate();
-    let seen: Vec<(f64, f64)> =
-        all.filter_map(|(k, &ms)| Some((ms as f64, taken(&times(run, cell, LONG + k as u32, SEQUENTIAL), l)?))).collect();
+    let (trigger, rate, when_full) = (Quantity::IdleTriggerMs, Quantity::IdleEmptyMbS, Quantity::SlcWhenFull);
+    let (long, seen) = fills(run, cell, l);
+    let whole = long.first().map_or(0.0, |f| f.room);
     if seen.len() < 4 {
         return vec![];
     }
-    let text = seen.iter().map(|(ms, n)| format!("{ms} ms {}", Bytes((n * chunk) as u64))).collect::<Vec<_>>().join(", ");
+    let text = seen.iter().map(|f| format!("{} ms {}", f.rest, Bytes((f.room * chunk) as u64))).collect::<Vec<_>>().join(", ");
     let text = format!("room after a rest of {text}");
-    // Less than three writes may be the edge of one; a cache that is all empty says no more.
-    let some: Vec<(f64, f64)> = seen.iter().copied().filter(|p| p.1 >= 3.0 && p.1 < 0.9 * whole).collect();
-    let longest_none = seen.iter().filter(|p| p.1 < 1.0).map(|p| p.0).fold(0.0, f64::max);
-    if some.is_empty() && seen.iter().all(|p| p.1 < 3.0) {
-        let last = seen.last().map_or(0.0, |p| p.0);
+    let longest_none = seen.iter().filter(|f| f.room < 1.0).map(|f| f.rest).fold(0.0, f64::max);
+    if seen.iter().all(|f| f.room < 3.0) {
+        let last = seen.last().map_or(0.0, |f| f.rest);
         let why = format!("rests up to {last} ms brought back nothing");
-        return vec![Finding::at_least(trigger, last, 0.85, why.clone()).evidence(text), Finding::undecided(rate, why)];
+        let mut out = vec![Finding::at_least(trigger, last, 0.85, why.clone()).evidence(text)];
+        out.extend([rate, when_full].map(|q| Finding::undecided(q, why.clone())));
+        return out;
     }
-    let Some((a, b)) = line(some.iter().map(|&(ms, n)| (ms, n, 1.0))).filter(|_| some.len() >= 2) else {
-        let why = "too few rests of those tried brought back a part of the cache";
-        return vec![Finding::undecided(trigger, why).evidence(text.clone()), Finding::undecided(rate, why).evidence(text)];
+    let Some(e) = emptying(&seen, whole) else {
+        let why = "too few rests of those tried brought back a part of the cache, or longer ones no more than shorter ones";
+        return [trigger, rate, when_full].map(|q| Finding::undecided(q, why).evidence(text.clone())).into();
     };
-    // Which of the two is the slope depends on neither: two points of the line say it.
-    let at = |x: f64| a + b * x;
-    let slope = at(1.0) - at(0.0);
-    if slope <= 0.0 {
-        let why = "longer rests brought back no more than shorter ones";
-        return vec![Finding::undecided(trigger, why).evidence(text.clone()), Finding::undecided(rate, why).evidence(text)];
-    }
-    let begins = (-at(0.0) / slope).max(0.0);
-    let off = 1.5 / slope;
-    let first = some[0].0;
-    let score = if some.len() >= 3 && off < 0.3 * begins.max(20.0) { 0.88 } else { 0.75 };
-    let bounds = [longest_none.min(begins).max(begins - off).max(0.0), first.max(begins).min(begins + off)];
-    let per_second = slope * chunk / 1e3;
+    let off = 1.5 / e.rate;
+    let first = seen.iter().find(|f| f.room >= 3.0).map_or(e.begins, |f| f.rest);
+    let score = if e.points >= 3 && off < 0.3 * e.begins.max(20.0) { 0.88 } else { 0.75 };
+    let bounds = [longest_none.min(e.begins).max(e.begins - off).max(0.0), first.max(e.begins).min(e.begins + off)];
+    let per_second = e.rate * chunk / 1e3;
     vec![
-        Finding { interval: Some(bounds), ..Finding::decided(trigger, begins, score).evidence(text.clone()) },
+        Finding { interval: Some(bounds), ..Finding::decided(trigger, e.begins, score).evidence(text.clone()) },
         Finding {
             interval: Some([per_second * 0.9, per_second * 1.1]),
-            ..Finding::decided(rate, per_second, if some.len() >= 3 { 0.85 } else { 0.75 }).evidence(text)
+            ..Finding::decided(rate, per_second, if e.points >= 3 { 0.85 } else { 0.75 }).evidence(text)
         },
+        on_full(l, e),
     ]
+}
+
+/// What the card does with a write when there is no room. Where it folds first, the write waits for as much room as it takes, which at rest
+/// takes equally long; where it writes to the final place at once, it saves both programming with one bit and reading that again. With a
+/// third to an eighth of the time for one bit a cell, and up to half of it for the copy, that is 0.44 to 0.88 of the time at rest.
+fn on_full(l: Levels, e: Emptying) -> Finding {
+    const DIRECT: [f64; 2] = [0.44, 0.88];
+    let q = Quantity::SlcWhenFull;
+    let (longer, at_rest) = (l.slow - l.fast, 1e3 / e.rate);
+    let ratio = longer / at_rest;
+    // Medians of writes, and a line through few points: no better than to two of a hundred.
+    let error = e.error.hypot(0.02) * ratio.max(1.0);
+    let text = format!(
+        "a write of the full cache takes {:.2} ms longer; as much room comes back at rest in {:.2} ms: {ratio:.2} of it (1 where it waits for \
+         folding, less where it goes to its place at once)",
+        longer / 1e3,
+        at_rest / 1e3
+    );
+    let z = (ratio - 1.0) / error;
+    let folds = (-z * z / 2.0).exp() / (error * std::f64::consts::TAU.sqrt());
+    let inside = normal((DIRECT[1] - ratio) / error) - normal((DIRECT[0] - ratio) / error);
+    let direct = inside / (DIRECT[1] - DIRECT[0]);
+    let (code, share) = if folds > direct { (1.0, folds / (folds + direct)) } else { (2.0, direct / (folds + direct)) };
+    // Neither explains what lies far from both.
+    if z > 3.0 || folds + direct < 0.05 {
+        return Finding::undecided(q, "full or at rest, it makes room at rates that fit neither folding nor direct writes").evidence(text);
+    }
+    if share < 0.8 || error > 0.12 {
+        return Finding::undecided(q, "what rest brings back is known too roughly to say whether writes wait for it").evidence(text);
+    }
+    Finding::decided(q, code, share.min(0.9)).evidence(text).rivals([(3.0 - code, 1.0 - share.min(0.9))])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_cache_waits_or_is_passed_by() {
+        let l = Levels { fast: 2000.0, slow: 6000.0 };
+        let at_rest = |us: f64, error: f64| Emptying { begins: 50.0, rate: 1e3 / us, error, points: 4 };
+        assert_eq!(on_full(l, at_rest(4000.0, 0.01)).number(), Some(1.0));
+        assert_eq!(on_full(l, at_rest(6000.0, 0.01)).number(), Some(2.0));
+        assert_eq!(on_full(l, at_rest(4400.0, 0.2)).number(), None, "too rough");
+        assert_eq!(on_full(l, at_rest(1500.0, 0.01)).number(), None, "neither");
+    }
+
+    #[test]
+    fn a_size_is_settled_by_a_rest_that_brings_back_as_much() {
+        let f = |room: f64| Fill { rest: 1e4, room };
+        assert_eq!(settled(&[f(800.0)]), None);
+        assert_eq!(settled(&[f(800.0), f(300.0)]), None, "it was not empty yet");
+        assert_eq!(settled(&[f(300.0), f(800.0)]), None, "the first one was not empty");
+        assert_eq!(settled(&[f(300.0), f(800.0), f(805.0)]), Some([800.0, 805.0]));
+        assert_eq!(settled(&[f(800.0), f(300.0), f(790.0)]), Some([800.0, 790.0]));
+    }
 
     #[test]
     fn what_found_room_is_counted_to_a_part_of_a_write() {

@@ -9,15 +9,21 @@ use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mean, quantile};
 use crate::samples::{Cell, Run};
-use crate::units::{Bytes, MIB};
+use crate::units::{Bytes, KIB, MIB};
 
 /// Judges runs of `steady-state`.
 pub struct SteadyState;
 
 /// Rounds of the rule, and after how many it is given up.
 const WINDOW: usize = 5;
-pub const ROUNDS: usize = 100;
+pub const LONG: usize = 100;
+/// Rounds after a discard of everything.
+pub const FRESH: usize = 2;
 
+/// Roles: writes of the rounds; discards, and one that the target refused.
+pub const WRITE: u8 = 0;
+pub const DISCARD: u8 = 1;
+pub const FAILED: u8 = 2;
 const RANGE: f64 = 0.2;
 const SLOPE: f64 = 0.1;
 
@@ -26,8 +32,11 @@ const FALLEN: f64 = 0.8;
 
 /// Writes a second of each round.
 pub fn rounds(run: &Run, cell: &Cell) -> Vec<f64> {
-    let one = |t: &Vec<&crate::samples::Sample>| t.len() as f64 * 1e9 / t.iter().map(|s| s.took.0).sum::<u64>().max(1) as f64;
-    run.trials(cell.id).iter().filter(|t| t.len() > 1).map(one).collect()
+    let one = |t: &Vec<&crate::samples::Sample>| {
+        let t: Vec<u64> = t.iter().filter(|s| s.role == WRITE).map(|s| s.took.0).collect();
+        (t.len() > 1).then(|| t.len() as f64 * 1e9 / t.iter().sum::<u64>().max(1) as f64)
+    };
+    run.trials(cell.id).iter().filter_map(one).collect()
 }
 
 /// Do these last rounds keep the rule?
@@ -56,6 +65,57 @@ pub fn steady(all: &[f64], round: f64, region: f64) -> Option<f64> {
     (begun && keeps_rule(last)).then(|| mean(last))
 }
 
+/// The steady rate of a cell. In those after the first one garbage is collected already; what a discard freed has to be written first.
+pub fn found(run: &Run, cell: &Cell) -> Option<f64> {
+    let all = rounds(run, cell);
+    let (round, window) = (cell.bytes("round") as f64, cell.bytes("window") as f64);
+    if cell.id == 0 {
+        return steady(&all, round, window);
+    }
+    let freed = if cell.get("held") < 100 { window } else { 0.0 };
+    let last = all.get(all.len().checked_sub(WINDOW)?..)?;
+    (all.len() as f64 * round >= freed && keeps_rule(last)).then(|| mean(last))
+}
+
+/// The cells after the first one.
+fn others(run: &Run) -> Vec<Finding> {
+    let mut out = vec![];
+    for cell in run.cells.iter().skip(1) {
+        let held = cell.get("held");
+        let all = rounds(run, cell);
+        let text = format!("random writes of {} a second, in rounds: {}", Bytes(cell.bytes("size")), told(&all));
+        let q = match (cell.bytes("size") / KIB, held) {
+            (16, 100) => Quantity::Steady16kIops,
+            (64, 100) => Quantity::Steady64kIops,
+            (_, 75) => Quantity::Steady75Iops,
+            (_, 50) => Quantity::Steady50Iops,
+            _ => Quantity::DiscardRestores,
+        };
+        if held < 100 && run.samples.iter().any(|s| s.cell == cell.id && s.role == FAILED) {
+            out.push(Finding::undecided(q, "this target takes no discard"));
+            continue;
+        }
+        if held == 0 {
+            if let (Some(last), Some(steady)) = (all.last(), found(run, &run.cells[0])) {
+                let value = last / steady;
+                let f = Finding::decided(q, value, 0.85).evidence(text);
+                let f = f.evidence(format!("before it, in the steady state: {steady:.0}"));
+                out.push(Finding { interval: Some([value * 0.9, value * 1.1]), ..f });
+            }
+            continue;
+        }
+        out.push(match found(run, cell) {
+            Some(rate) => {
+                let last = &all[all.len() - WINDOW..];
+                Finding { interval: Some([quantile(last, 0.0), quantile(last, 1.0)]), ..Finding::decided(q, rate, 0.85).evidence(text) }
+            }
+            None => Finding::undecided(q, format!("not steady after {} rounds (more --time and --writes would decide)", all.len()))
+                .evidence(text),
+        });
+    }
+    out
+}
+
 impl Analysis for SteadyState {
     fn name(&self) -> &'static str {
         "steady-state"
@@ -71,7 +131,9 @@ impl Analysis for SteadyState {
         let mut all = rounds(run, cell);
         let (round, region) = (cell.bytes("round") as f64, cell.bytes("window") as f64);
         // What the time cut is no whole round.
-        if run.trials(cell.id).last().is_some_and(|t| (t.len() as f64) * (cell.get("size") as f64) < 0.99 * round) {
+        let whole =
+            |t: &Vec<&crate::samples::Sample>| t.iter().filter(|s| s.role == WRITE).map(|s| s.len).sum::<u64>() as f64 >= 0.99 * round;
+        if run.trials(cell.id).last().is_some_and(|t| !whole(t)) {
             all.pop();
         }
         let written = Bytes((all.len() as f64 * round) as u64);
@@ -98,6 +160,7 @@ impl Analysis for SteadyState {
                 Finding::undecided(Q, why).evidence(text)
             }
         });
+        out.extend(others(run));
         out
     }
 
@@ -108,14 +171,28 @@ impl Analysis for SteadyState {
         if points.is_empty() {
             return vec![];
         }
-        vec![Figure {
+        let small = |c: &&Cell| c.bytes("size") == cell.bytes("size") && c.get("held") > 0;
+        let held = |c: &Cell| Some((c.get("held") as f64, found(run, c)?));
+        let mut over_fill: Vec<(f64, f64)> = run.cells.iter().filter(small).filter_map(held).collect();
+        over_fill.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let fill = Figure {
+            title: "steady random writes over fill".into(),
+            x: "percent of the region with data".into(),
+            y: "IOPS".into(),
+            log_x: false,
+            log_y: false,
+            series: vec![Series { name: format!("writes of {}", Bytes(cell.bytes("size"))), points: over_fill }],
+        };
+        let fill = Some(fill).filter(|f| f.series[0].points.len() > 1);
+        let rate = Figure {
             title: "random writes over bytes written".into(),
             x: "MiB written".into(),
             y: "IOPS".into(),
             log_x: false,
             log_y: false,
             series: vec![Series { name: format!("writes of {}", Bytes(cell.bytes("size"))), points }],
-        }]
+        };
+        [Some(rate), fill].into_iter().flatten().collect()
     }
 }
 

@@ -75,9 +75,14 @@ impl Experiment for MapWindow {
         let set = |key: &str| run.setting.get(key).copied().unwrap_or(0).max(0) as u64;
         let room = set("end").saturating_sub(set("start"));
         let piece = p.piece as u64;
-        let sizes = (0..32u32).map(|k| piece << k).take_while(|w| *w <= room && *w / piece <= PIECES);
+        let mut sizes: Vec<u64> = (0..32u32).map(|k| piece << k).take_while(|w| *w <= room && *w / piece <= PIECES).collect();
+        // All of it, where that is more than the last of them.
+        let whole = room / piece * piece;
+        if whole / piece <= PIECES && sizes.last().is_some_and(|w| whole / 5 * 4 > *w) {
+            sizes.push(whole);
+        }
         let one = |w: u64| Cell::new(Bytes(w).to_string(), &[("kind", WINDOW), ("window", w as i64), ("piece", piece as i64)]);
-        sizes.map(one).collect()
+        sizes.into_iter().map(one).collect()
     }
 
     fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {

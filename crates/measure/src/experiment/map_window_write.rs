@@ -1,9 +1,10 @@
 //! Up to which window are random writes cheap?
 //!
 //! A write changes the map, so that a piece of it has to be at hand, and has to be written when it makes room for another. In windows of
-//! doubled size a write at a random place is followed by one beside it, whose piece has just been fetched: the two meet the same state of
-//! every cache, and what the first take longer is the map's part. It grows with the window once that is larger than what the card keeps,
-//! towards the cost of a miss.
+//! several sizes a write at a random place is followed by the same once more, whose piece has just been fetched: the two meet the same state
+//! of every cache, and what the first take longer is the map's part. All lie alike in the units that a card programs. It grows with the
+//! window once that is larger than what the card keeps, towards the cost of a miss. A few sizes far from each other come first, then those
+//! between which it begins to grow.
 //!
 //! What fools it: a card that maps by erase block (its merges grow without end: undecided), collection of garbage that begins meanwhile.
 
@@ -11,7 +12,7 @@ use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
 use crate::infer::beliefs::{Beliefs, Case};
-use crate::infer::map_window_write::{FAR, LOAD, NEAR, SMALLEST};
+use crate::infer::map_window_write::{FAR, LOAD, NEAR, SMALLEST, grows_from};
 use crate::samples::Cell;
 use crate::units::{GIB, KIB, MIB};
 
@@ -20,10 +21,10 @@ pub struct MapWindowWrite;
 static ABOUT: About = About {
     name: "map-window-write",
     question: "Up to which window are random writes cheap?",
-    method: "writes of 16 KiB at random places in windows of doubled size, each followed by one beside it",
+    method: "writes of 16 KiB at random places in windows of several sizes, each followed by the same once more",
     writes: true,
     answers: &[Quantity::MapWindowWrite, Quantity::MapMissWriteUs],
-    roles: &["load", "far", "near"],
+    roles: &["load", "first", "again"],
     covers: "",
 };
 
@@ -37,10 +38,23 @@ const LARGEST: u64 = 8 * GIB;
 const PIECE: u64 = MIB;
 /// Writes of one load at most.
 const LOADS: u64 = 8192;
-/// How far before a write the one beside it lies: no continuation, and in the same piece but for a few.
-const BESIDE: u64 = 2 * SIZE;
+/// Places are multiples of this: whatever unit of 2^k or 3 * 2^k bytes a card programs, all lie alike in it.
+const APART: u64 = 384 * KIB;
+/// A load touches as many pieces as random reads found at hand, times this.
+const TURNS: u64 = 3;
+/// Octaves between the windows that come first.
+const COARSE: usize = 3;
 /// Windows begin at multiples of their size up to this, where pieces begin as well.
 const GRID: u64 = 64 * MIB;
+
+/// Where so many windows were written no more are added.
+const MOST: usize = 12;
+
+/// With bytes of a piece and the longest load, by which others are made of it.
+fn cell(window: u64, load: u64, of: [u64; 2]) -> Cell {
+    let set = [("window", window), ("load", load), ("piece", of[0]), ("most", of[1])].map(|(k, v)| (k, v as i64));
+    Cell::new(crate::units::Bytes(window).to_string(), &set)
+}
 
 impl Experiment for MapWindowWrite {
     fn about(&self) -> &'static About {
@@ -58,21 +72,43 @@ impl Experiment for MapWindowWrite {
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let (start, end) = (setup.region.start, setup.region.end);
         let piece = setup.believed.whole(Quantity::MapPiece).unwrap_or(PIECE).max(64 * KIB);
-        let load = |w: u64| (w / piece * 3 / 2).min(LOADS);
+        // More than the card keeps need not be loaded: what is there then has been turned over.
+        let kept = setup.believed.whole(Quantity::MapWindowRead).map_or(LOADS, |c| (c / piece * TURNS).max(64));
+        let load = |w: u64| (w / piece * 3 / 2).min(LOADS).min(kept);
+        let most = LOADS.min(kept);
         let mut left = setup.writes / 2;
-        let sizes = (0..32).map(|k| SMALLEST << k).take_while(|w| *w <= LARGEST && *w <= (end - start) / 2);
-        let sizes: Vec<u64> = sizes
+        let room = (end - start) / MIB * MIB;
+        let mut sizes: Vec<u64> = (0..32).map(|k| SMALLEST << k).take_while(|w| *w <= LARGEST && *w <= room).collect();
+        // All of it, where that is more than the last of them.
+        if room <= LARGEST && sizes.last().is_some_and(|w| room / 5 * 4 > *w) {
+            sizes.push(room);
+        }
+        // The first and each third one from the largest on; what the others need is left for those that follow.
+        let first: Vec<u64> = sizes.iter().rev().step_by(COARSE).copied().collect();
+        let windows: Vec<u64> = sizes.iter().copied().filter(|w| first.contains(w) || *w == SMALLEST).collect();
+        let windows: Vec<u64> = windows
+            .into_iter()
             .take_while(|&w| {
                 let bytes = (load(w) + 2 * PAIRS) * SIZE;
                 left = left.saturating_sub(bytes);
                 left > 0
             })
             .collect();
-        if sizes.len() < 4 || !SIZE.is_multiple_of(setup.geometry.sector) {
+        if windows.len() < 3 || !SIZE.is_multiple_of(setup.geometry.sector) {
             return vec![];
         }
-        let one = |&w: &u64| Cell::new(crate::units::Bytes(w).to_string(), &[("window", w as i64), ("load", load(w) as i64)]);
-        sizes.iter().map(one).collect()
+        windows.iter().map(|&w| cell(w, load(w), [piece, most])).collect()
+    }
+
+    fn more(&self, run: &Case) -> Vec<Cell> {
+        let windows: Vec<u64> = run.cells.iter().map(|c| c.bytes("window")).collect();
+        let Some(first) = run.cells.first().filter(|_| windows.len() < MOST) else { return vec![] };
+        let (piece, most) = (first.bytes("piece").max(1), first.bytes("most"));
+        let load = |w: u64| (w / piece * 3 / 2).min(most);
+        let Some((below, above)) = grows_from(run) else { return vec![] };
+        let largest = windows.iter().copied().max().unwrap_or(0);
+        let between = (0..32).map(|k| SMALLEST << k).filter(|w| *w > below && *w <= (above * 4).min(largest) && !windows.contains(w));
+        between.map(|w| cell(w, load(w), [piece, most])).collect()
     }
 
     fn wants(&self, cell: &Cell, run: &Case) -> bool {
@@ -86,17 +122,17 @@ impl Experiment for MapWindowWrite {
         let first = (b.region.start + offset).next_multiple_of(grid) - offset;
         let slots = (b.region.end - first).saturating_sub(window) / grid;
         let from = (first + b.below(slots + 1) * grid).min(b.region.end - window).max(b.region.start);
-        let loads: Vec<u64> = (0..cell.bytes("load")).map(|_| from + b.below(window / SIZE) * SIZE).collect();
-        let pairs: Vec<[u64; 2]> =
-            (0..PAIRS).map(|_| from + BESIDE + b.below((window - BESIDE) / SIZE) * SIZE).map(|at| [at, at - BESIDE]).collect();
-        let all: Vec<(u64, u64)> = loads.iter().chain(pairs.iter().flatten()).map(|&at| (at, SIZE)).collect();
+        let mut place = || from + b.below((window / APART).max(1)) * APART;
+        let loads: Vec<u64> = (0..cell.bytes("load")).map(|_| place()).collect();
+        let places: Vec<u64> = (0..PAIRS).map(|_| place()).collect();
+        let all: Vec<(u64, u64)> = loads.iter().chain(&places).map(|&at| (at, SIZE)).collect();
         b.keep_old(&all)?;
         for at in loads {
             b.write(LOAD, at, SIZE)?;
         }
-        for [far, near] in pairs {
-            b.write(FAR, far, SIZE)?;
-            b.write(NEAR, near, SIZE)?;
+        for at in places {
+            b.write(FAR, at, SIZE)?;
+            b.write(NEAR, at, SIZE)?;
         }
         Ok(())
     }

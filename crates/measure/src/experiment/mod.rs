@@ -7,6 +7,7 @@ mod au_grid;
 mod capacity;
 mod discard;
 mod fat_zone;
+mod flush;
 mod interval;
 mod map_window;
 mod map_window_write;
@@ -18,6 +19,7 @@ mod read_boundary;
 pub mod run;
 mod scatter;
 mod slc_cache;
+mod slc_fill;
 mod small_writes;
 mod steady_state;
 mod throttling;
@@ -277,6 +279,24 @@ impl Bench<'_> {
     /// A write of chosen content.
     pub fn write_of(&mut self, role: u8, fill: Fill, at: u64, len: u64) -> Result<Nanos, DeviceError> {
         self.access(role, Op::Write(fill), at, len)
+    }
+
+    /// A write without the flush that follows every other one where there is a write cache.
+    pub fn write_behind(&mut self, role: u8, at: u64, len: u64) -> Result<Nanos, DeviceError> {
+        if self.device.now() >= self.deadline || self.stop.load(Ordering::Relaxed) {
+            return Err(DeviceError::Late);
+        }
+        let fill = Fill::Random((self.cell as u64) << 32 | self.trial as u64);
+        let mut bytes = vec![0; len as usize];
+        fill.render(at, &mut bytes);
+        let timed = self.device.put(at, &bytes)?;
+        self.keep(role, Op::Write(fill), at, len, timed);
+        Ok(timed.took)
+    }
+
+    /// Waits until everything acknowledged is on the medium.
+    pub fn flush(&mut self, role: u8) -> Result<Nanos, DeviceError> {
+        self.access(role, Op::Flush, 0, 0)
     }
 
     /// A read whose role follows from the bytes that were read.

@@ -77,6 +77,9 @@ impl Experiment for PageMapping {
         let cache = setup.believed.get(Quantity::SlcCache).and_then(|b| b.number());
         // A cache that was measured needs no more than it holds.
         let enough = cache.map_or(MOST, |c| c as u64 * 5 / 4 + 32 * MIB);
+        // Nor does one that is full already.
+        let rate = |q: Quantity| setup.believed.number(q).filter(|r| *r > 0.0).map(|r| CHUNK as f64 / r);
+        let line = rate(Quantity::RateCachedMbS).zip(rate(Quantity::RateSustainedMbS)).map_or(0.0, |(f, s)| (f * s).sqrt());
         let most = (setup.writes / PART).min(enough) / CHUNK * CHUNK;
         if setup.writes < STRETCH * 2 {
             return vec![];
@@ -90,6 +93,7 @@ impl Experiment for PageMapping {
             ("low", low),
             ("high", high),
             ("known_empty", 0),
+            ("full_ns", (line * 1e3) as u64),
         ];
         vec![Cell::new("scattered over the region", &set.map(|(k, v)| (k, v as i64)))]
     }
@@ -130,8 +134,14 @@ impl Experiment for PageMapping {
                     b.read(BEFORE, from + i * apart, read)?;
                 }
                 let mut took: Vec<f64> = vec![];
+                let line = cell.bytes("full_ns") as f64 / 1e3;
                 let over = |took: &[f64]| {
-                    took.len().is_multiple_of(WRITES) && cell.get("known") == 0 && step(took).is_some_and(|i| took.len() >= i + ON)
+                    let slow = || took.iter().rev().take(ON).filter(|t| **t > line).count() > ON / 8 * 7;
+                    took.len().is_multiple_of(WRITES)
+                        && match cell.get("known") {
+                            0 => step(took).is_some_and(|i| took.len() >= i + ON),
+                            _ => line > 0.0 && took.len() >= 2 * ON && slow(),
+                        }
                 };
                 while (took.len() as u64) * CHUNK < most && b.now() < until && !over(&took) {
                     let at = from + (took.len() as u64 * CHUNK) % stretch;

@@ -1,9 +1,9 @@
 //! How large is the SLC cache, how fast is the card in front of and after it, and how does rest bring it back?
 //!
 //! Cards of several bits a cell use part of their flash with one bit, fast, and fold it to its place later. After a rest, sequential
-//! writes over one stretch go on until they have become slower and stay so: what was taken fast is the size. The same after a longer
-//! rest tells whether the first one emptied it. Then short rests, doubled each time, each followed by writes until it is full again:
-//! what comes back over the length of the rest is a line; where it begins is the trigger.
+//! writes over one stretch go on until they have become slower and stay so. Then short rests, doubled each time, each followed by writes
+//! until it is full again: what comes back over the length of the rest is a line; where it begins is the trigger, and its slope says how
+//! long emptying the whole takes. After a rest as long as that it is filled once more: what was taken fast both times is the size.
 //!
 //! What fools it: a card that slows down when it is hot; a bus slower than the flash, where nothing becomes slower; a card that empties
 //! its cache as fast as it is filled.
@@ -12,7 +12,7 @@ use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
 use crate::infer::beliefs::{Beliefs, Case};
-use crate::infer::slc_cache::{LONG, RESTS_MS, SEQUENTIAL, full, levels, times};
+use crate::infer::slc_cache::{RESTS_MS, SEQUENTIAL, full, levels, next_rest, times};
 use crate::infer::write_cache::{WRITES, step};
 use crate::samples::Cell;
 use crate::units::{KIB, MIB, Nanos};
@@ -22,9 +22,16 @@ pub struct SlcCache;
 static ABOUT: About = About {
     name: "slc-cache",
     question: "How large is the SLC cache, how fast is the card in front of it and after it, and does rest bring it back?",
-    method: "sequential writes over one stretch until they become slower, after two long rests and after rests from 25 ms on",
+    method: "sequential writes over one stretch until they become slower, after rests from 25 ms on and one that empties the cache",
     writes: true,
-    answers: &[Quantity::SlcCache, Quantity::RateCachedMbS, Quantity::RateSustainedMbS, Quantity::IdleTriggerMs, Quantity::IdleEmptyMbS],
+    answers: &[
+        Quantity::SlcCache,
+        Quantity::RateCachedMbS,
+        Quantity::RateSustainedMbS,
+        Quantity::IdleTriggerMs,
+        Quantity::IdleEmptyMbS,
+        Quantity::SlcWhenFull,
+    ],
     roles: &["sequential"],
     covers: "",
 };
@@ -39,7 +46,7 @@ const PART: u64 = 3;
 /// Writes of the first fill that go on after they have become slower: the rate after it is their mean.
 const AFTER: usize = 128;
 
-/// The first long rest, and its share of the time.
+/// The first rest, and its share of the time.
 const REST: u64 = 30_000;
 const REST_SHARE: u64 = 16;
 
@@ -67,24 +74,30 @@ impl Experiment for SlcCache {
         }
         vec![Cell::new(
             "fill",
-            &[("from", from as i64), ("stretch", stretch as i64), ("chunk", chunk as i64), ("most", most as i64), ("rest_ms", REST as i64)],
+            &[
+                ("from", from as i64),
+                ("stretch", stretch as i64),
+                ("chunk", chunk as i64),
+                ("most", most as i64),
+                ("rest_ms", REST as i64),
+                ("short_first", 1),
+            ],
         )]
     }
 
     fn wants(&self, cell: &Cell, run: &Case) -> bool {
         let done = run.of(cell.id).map(|s| s.trial + 1).max().unwrap_or(0);
-        done == 0 || (levels(run, cell).is_some() && done < LONG + RESTS_MS.len() as u32)
+        done == 0 || (levels(run, cell).is_some() && (done <= RESTS_MS.len() as u32 || next_rest(run, cell).is_some()))
     }
 
     fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         let (from, stretch, chunk, most) = (cell.bytes("from"), cell.bytes("stretch"), cell.bytes("chunk"), cell.bytes("most"));
         let known = levels(b.run, cell);
         let allowed = b.run.setting.get("time_ms").copied().unwrap_or(0).max(0) as u64;
-        let long = REST.min(allowed / REST_SHARE);
-        let ms = match n {
-            0 => long,
-            n if n < LONG => 2 * long,
-            n => RESTS_MS[(n - LONG) as usize],
+        let ms = match n.checked_sub(1).map(|k| RESTS_MS.get(k as usize)) {
+            None => REST.min(allowed / REST_SHARE),
+            Some(Some(&short)) => short,
+            Some(None) => next_rest(b.run, cell).unwrap_or(0.0) as u64,
         };
         b.rest(Nanos(ms * 1_000_000));
         let before = (0..n).map(|k| times(b.run, cell, k, SEQUENTIAL).len() as u64).sum::<u64>();

@@ -171,18 +171,28 @@ pub fn shown(q: Quantity, v: f64) -> String {
 }
 
 /// What a card that maps by page is judged by.
-const TODAY: [Quantity; 11] = [
+const TODAY: [Quantity; 21] = [
     Quantity::Mapping,
     Quantity::SlcCache,
     Quantity::RateCachedMbS,
     Quantity::RateSustainedMbS,
     Quantity::IdleTriggerMs,
     Quantity::IdleEmptyMbS,
+    Quantity::SlcWhenFull,
+    Quantity::SlcCacheEmpty,
     Quantity::MapWindowRead,
     Quantity::MapWindowWrite,
     Quantity::RandomWriteSteadyIops,
     Quantity::CollectionOnset,
+    Quantity::Steady16kIops,
+    Quantity::Steady64kIops,
+    Quantity::Steady75Iops,
+    Quantity::Steady50Iops,
+    Quantity::DiscardRestores,
     Quantity::QueueGain,
+    Quantity::FlushMs,
+    Quantity::VolatileCache,
+    Quantity::FlushWaits,
 ];
 
 /// And what means nothing on it, unless it was found.

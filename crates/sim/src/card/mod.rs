@@ -52,6 +52,7 @@ pub struct Card {
     flat_unwritten: Option<u64>,
     discard: u64,
     flush: u64,
+    flush_defers: bool,
     capacity: u64,
     /// Up to here an address is the place on the flash.
     plain: u64,
@@ -92,6 +93,7 @@ impl Card {
             flat_unwritten: (model.nand.unwritten == Unwritten::Flat).then_some(model.nand.unwritten_read),
             discard: model.card.discard,
             flush: model.card.flush,
+            flush_defers: model.card.flush_defers,
             capacity: model.card.capacity,
             plain: if model.area.is_empty() { model.card.real_capacity } else { 0 },
             sector: model.card.sector,
@@ -253,7 +255,8 @@ impl Card {
             Op::Flush => {
                 self.counters.note(Event::Command, 1);
                 self.counters.note(Event::Flush, 1);
-                self.host.command + self.flush + self.drain()
+                let pending = if self.flush_defers { 0 } else { self.drain() };
+                self.host.command + self.flush + pending
             }
         };
         self.count(&req);

@@ -76,6 +76,9 @@ impl Model {
         if self.slc.size > c.capacity {
             return Err(("slc.size", "is larger than card.capacity".into()));
         }
+        if self.slc.least > self.slc.size {
+            return Err(("slc.least", "is larger than slc.size".into()));
+        }
         if self.ftl.kind == FtlKind::None && self.wear != Default::default() {
             return Err(("wear", "is followed only where ftl.kind is not none".into()));
         }

@@ -91,6 +91,7 @@ impl CardPart {
         );
         f.flag("secure_discard", &mut self.secure_discard, "has a discard after which the old data cannot be read (eMMC)");
         f.time("flush", May, &mut self.flush, 0..=T, "cost of a flush, on top of what has to be written");
+        f.flag("flush_defers", &mut self.flush_defers, "a flush returns before what the write cache holds is on the flash");
         f.time("stop", May, &mut self.stop, 0..=T, "busy time after the stop command of an open-ended write");
         f.time("announce", May, &mut self.announce, 0..=T, "a command that announces the length of a write (CMD23); ACMD23 takes two");
         f.flag(
@@ -275,6 +276,7 @@ impl Slc {
     pub(super) fn keys(&mut self, f: &mut Form) {
         f.size("size", May, &mut self.size, 0..=S, "SLC cache; 0 = none");
         f.flag("dynamic", &mut self.dynamic, "shrinks with the share of the card that is written");
+        f.size("least", May, &mut self.least, 0..=S, "`dynamic`: what is left of it on a full card");
         f.time("program", May, &mut self.program, 0..=T, "programming a write unit in it");
         f.time("fold", May, &mut self.fold, 0..=T, "reading a write unit back when it is folded, on top of writing it to its place");
         f.choice("full", May, &mut self.full, "when it is full, a write waits until there is room, or goes straight to its place");

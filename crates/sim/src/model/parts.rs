@@ -80,6 +80,8 @@ pub struct CardPart {
     pub secure_discard: bool,
     /// ns a flush costs, on top of what has to be written.
     pub flush: u64,
+    /// A flush returns before what the write cache holds is on the flash.
+    pub flush_defers: bool,
     /// ns at the end of an open-ended write.
     pub stop: u64,
     /// Blocks announced with ACMD23 are erased ahead and need not be kept.
@@ -228,6 +230,8 @@ pub struct Slc {
     pub size: u64,
     /// Shrinks as the card fills.
     pub dynamic: bool,
+    /// Bytes that are left of it on a full card, where it shrinks.
+    pub least: u64,
     /// ns to program one write unit in it.
     pub program: u64,
     /// ns to read one write unit back when it is folded, on top of writing it to its place.

@@ -66,9 +66,9 @@ const LONGEST: u64 = 3_600_000_000_000;
 /// Fewer accesses say nothing of a structure: a condition needs several repetitions, and a structure several conditions.
 const FEWEST: usize = 60;
 
-/// Experiments whose accesses are no plain reads and writes, one after the other: raw transactions with other commands, and several
-/// requests in flight.
-const RAW: [&str; 2] = ["multi-block", "queue-depth"];
+/// Experiments whose accesses are no plain reads and writes, one after the other: raw transactions with other commands, several
+/// requests in flight, and writes that are not flushed.
+const RAW: [&str; 3] = ["multi-block", "queue-depth", "flush"];
 
 impl Data {
     /// All reports together. `names` are those of the files, for errors.
