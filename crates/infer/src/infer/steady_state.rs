@@ -39,6 +39,9 @@ pub fn rounds(run: &Run, cell: &Cell) -> Vec<f64> {
     run.trials(cell.id).iter().filter_map(one).collect()
 }
 
+/// So many times the region is written before rounds of another size, or fill, are looked at.
+const SETTLES: f64 = 1.5;
+
 /// Do these last rounds keep the rule?
 fn keeps_rule(last: &[f64]) -> bool {
     let m = mean(last);
@@ -65,16 +68,16 @@ pub fn steady(all: &[f64], round: f64, region: f64) -> Option<f64> {
     (begun && keeps_rule(last)).then(|| mean(last))
 }
 
-/// The steady rate of a cell. In those after the first one garbage is collected already; what a discard freed has to be written first.
+/// The steady rate of a cell. In those after the first one garbage is collected already; but what was written in the size before, or freed
+/// by a discard, has to be written over first.
 pub fn found(run: &Run, cell: &Cell) -> Option<f64> {
     let all = rounds(run, cell);
     let (round, window) = (cell.bytes("round") as f64, cell.bytes("window") as f64);
     if cell.id == 0 {
         return steady(&all, round, window);
     }
-    let freed = if cell.get("held") < 100 { window } else { 0.0 };
     let last = all.get(all.len().checked_sub(WINDOW)?..)?;
-    (all.len() as f64 * round >= freed && keeps_rule(last)).then(|| mean(last))
+    (all.len() as f64 * round >= SETTLES * window && keeps_rule(last)).then(|| mean(last))
 }
 
 /// The cells after the first one.
