@@ -5,6 +5,7 @@ mod make;
 use super::grid::{Grid, SURE, safe_unit};
 use super::zone::{InZone, in_zone};
 use crate::finding::{Findings, Quantity};
+use crate::host::declared::Declared;
 use crate::units::{Bytes, GIB, KIB, MIB, SECTOR};
 pub(super) use make::part_name;
 use make::{discards, fat, make, table, writers};
@@ -43,6 +44,9 @@ pub enum Profile {
     Custom(Vec<(Fs, Option<u64>)>),
 }
 
+/// Their names.
+const PROFILES: [&str; 7] = ["raspberry-pi", "camera", "logger", "root-ext4", "root-f2fs", "root-btrfs", "sd-association"];
+
 impl FromStr for Profile {
     type Err = String;
 
@@ -71,7 +75,11 @@ impl FromStr for Profile {
                         "f2fs" => Fs::F2fs,
                         "btrfs" => Fs::Btrfs,
                         "swap" => Fs::Swap,
-                        _ => return Err(format!("'{name}' is no profile and no file system; {usage}")),
+                        _ => {
+                            let near = crate::device::nearest(s, PROFILES.into_iter());
+                            let meant = near.map_or(String::new(), |n| format!(" did you mean {n}?"));
+                            return Err(format!("'{name}' is no profile and no file system;{meant} {usage}"));
+                        }
                     };
                     let size = size.map(str::parse::<Bytes>).transpose()?.map(|b| b.0);
                     if size.is_none() && i + 1 < parts.len() {
@@ -305,6 +313,37 @@ fn place(p: &mut Plan, k: &Known, wanted: &[(Fs, Option<u64>)], size: u64) -> Re
         at = stop;
     }
     Ok(())
+}
+
+impl Plan {
+    /// What the card says of itself, beside what was found, and what an eMMC lets nobody change back.
+    pub fn declares(&mut self, d: &Declared, findings: &Findings) {
+        match findings.value(Quantity::EraseBlock, SURE) {
+            Some(found) => self.basis.push(d.beside_found(found as u64)),
+            None => {
+                self.basis
+                    .extend(d.declared_au.as_ref().map(|au| format!("the card declares units of {} ({})", Bytes(au.bytes), au.source)));
+            }
+        }
+        let Some(e) = &d.ext_csd else { return };
+        let enhanced = e.enhanced_area.filter(|&b| b > 0);
+        if let Some(area) = enhanced {
+            self.notes.push(format!(
+                "{} of this eMMC are an enhanced area (usually pseudo-SLC): what is written most belongs there",
+                Bytes(area)
+            ));
+        } else if let Some(most) = e.enhanced_area_limit.filter(|&b| b > 0) {
+            self.notes.push(format!(
+                "this eMMC can make up to {} of itself an enhanced area (usually pseudo-SLC, faster and more durable, at twice the flash or more), once and \
+                 for ever: `mmc enh_area set` of mmc-utils, before anything else is done to it",
+                Bytes(most)
+            ));
+        }
+        let boots = e.boots_from().map_or(String::new(), |b| format!("; it boots from {b}"));
+        if let Some(boot) = e.boot_partition.filter(|&b| b > 0) {
+            self.notes.push(format!("two boot partitions of {} lie outside this plan and are not touched{boots}", Bytes(boot)));
+        }
+    }
 }
 
 #[cfg(test)]
