@@ -363,6 +363,30 @@ mod tests {
     }
 
     #[test]
+    fn what_an_emmc_declares_is_said() {
+        use crate::host::declared::{RawRegisters, from_registers};
+        use crate::host::registers::ext_csd::ExtCsdBytes;
+        let with = |enhanced: u8| {
+            let mut bytes = ExtCsdBytes::from(&[0; 512]);
+            // Erase groups of 512 KiB, write-protect groups of 8 of them, 16 of those at most enhanced; boot partitions of 4 MiB.
+            [(192, 7), (224, 1), (221, 8), (157, 16), (140, enhanced), (226, 32)].into_iter().for_each(|(at, v)| bytes.set(at, v));
+            let (mut d, f) = (from_registers(RawRegisters::default()), findings(4194304.0, 0.97, None, None));
+            d.ext_csd = Some(crate::host::registers::ext_csd::ExtCsd::decode(&bytes));
+            let mut p = plan(&"root-ext4".parse().unwrap(), &f, 8 * GIB, "/dev/mmcblk0", None).unwrap();
+            let (basis, notes) = (p.basis.len(), p.notes.len());
+            p.declares(&d, &f);
+            (p.basis[basis..].join("; "), p.notes[notes..].join("; "))
+        };
+        let (basis, notes) = with(0);
+        assert_eq!(basis, "the card declares no unit to compare with");
+        assert!(
+            notes.contains("can make up to 64 MiB of itself an enhanced area") && notes.contains("two boot partitions of 4 MiB"),
+            "{notes}"
+        );
+        assert!(with(2).1.starts_with("8 MiB of this eMMC are an enhanced area"), "{}", with(2).1);
+    }
+
+    #[test]
     fn parameters_come_from_the_findings() {
         let f = findings(4194304.0, 0.97, Some(16384.0), Some(2.0));
         let c = commands("root-ext4", &f, 8 * GIB);
