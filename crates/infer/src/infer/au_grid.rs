@@ -187,13 +187,11 @@ pub fn replay(run: &Case) -> Option<State> {
                 continue;
             }
         }
-        // Shorter writes only ask for the exact place in a row that longer ones have shown.
+        // Where no unit is known, shorter writes may be gathered: they say nothing of the row that longer ones have shown.
         let hole = c.get("gap") == 1;
-        if level > 0 && !s.edges.clone().look(c.get("k"), found) {
+        if level > 0 && run.believed.write_unit().is_none() && !s.edges.clone().look(c.get("k"), found) {
             s.edges.visited.push(c.get("k"));
-            s.blind |= run.believed.write_unit().is_none();
-            s.hole = !hole;
-            s.here += 1;
+            s.blind = true;
             continue;
         }
         if s.edges.look(c.get("k"), found) {

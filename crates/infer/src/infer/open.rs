@@ -156,14 +156,9 @@ fn ln_counts(trials: &[Visits], stalls: Stalls, most: u32, random: bool) -> Vec<
     counts.sort_unstable();
     counts.dedup();
     let groups: Vec<Vec<&Visits>> = counts.iter().map(|&n| trials.iter().copied().filter(|v| v.n == n).collect()).collect();
-    // The calmest trial of a count says how often this card stalls; the others may not have been settled. In random order the log of a small AU
-    // is full now and then, and merged however few are open: there the calmest of some is so by chance, and the middle one tells.
+    // The calmest trial of a count says how often this card stalls; the others may not have been settled.
     let share = |c: &Stalls| c.0 as f64 / c.1.max(1) as f64;
-    let calmest = |g: &Vec<&Visits>| {
-        let mut all: Vec<Stalls> = g.iter().map(|v| (v.sum().1, v.sum().0)).collect();
-        all.sort_by(|a, b| share(a).total_cmp(&share(b)));
-        all.get(if random { (all.len() - 1) / 2 } else { 0 }).copied()
-    };
+    let calmest = |g: &Vec<&Visits>| g.iter().map(|v| (v.sum().1, v.sum().0)).min_by(|a, b| share(a).total_cmp(&share(b)));
     let calm: Vec<Stalls> = groups.iter().map(|g| calmest(g).filter(|c| c.0 * 4 <= c.1).unwrap_or_default()).collect();
     (0..=most)
         .map(|k| {

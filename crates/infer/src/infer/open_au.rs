@@ -236,9 +236,8 @@ impl Belief {
         let last = last_trials(run, &history, random);
         let proved = proved(&last);
         let taken_back = taken_back(run, &history, random, proved);
-        let ((slow, all), (more, of)) = (stalls(run, line), restless(run, &history, random, proved));
         let history: Vec<Trial> = history.into_iter().map(|h| h.1).collect();
-        Some(Belief { by: by_policy(&last, &history, (slow + more, all + of), most, random), proved, last, taken_back })
+        Some(Belief { by: by_policy(&last, &history, stalls(run, line), most, random), proved, last, taken_back })
     }
 
     /// Does a known policy of replacement say when visits are slow?
@@ -264,15 +263,6 @@ fn most(run: &Case) -> i64 {
 /// The most AUs in this order whose rounds came to rest: so many stayed open, whatever came later. 0 where nothing slow was seen.
 pub fn rested(run: &Case, random: bool) -> u32 {
     slow_line(run).map_or(0, |line| proved(&last_trials(run, &history(run, line), random)))
-}
-
-/// Slow visits in random order to AUs that all stay open, of how many: in trials of no more than `proved`, from the second round after they
-/// were opened. The log of a small AU is soon full, and merged however few are open.
-fn restless(run: &Case, history: &[(u32, Trial)], random: bool, proved: u32) -> (u32, u32) {
-    let settles = |cell: u32| run.cell(cell).filter(|c| c.get("random") == 1).map(|c| c.get("n") as u32).filter(|&n| random && n <= proved);
-    let trials = history.iter().filter_map(|(cell, t)| Some((settles(*cell)?, t)));
-    let later = trials.flat_map(|(n, t)| t.visits.iter().filter(|v| !v.opening).skip(n as usize));
-    later.filter(|v| v.tells()).fold((0, 0), |a, v| (a.0 + u32::from(v.slow), a.1 + 1))
 }
 
 /// In the last trial of no more than `proved` AUs that opened them all, were most visits slow? Even a table that throws out at random
