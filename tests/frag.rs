@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 fn nandscope(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).env("COLUMNS", "1000").output().unwrap()
 }
 
 fn said(out: &Output) -> String {

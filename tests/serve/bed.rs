@@ -49,7 +49,9 @@ pub fn kernel_has(kind: &str) -> bool {
 }
 
 pub fn nandscope() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_nandscope"))
+    let mut c = Command::new(env!("CARGO_BIN_EXE_nandscope"));
+    c.env("COLUMNS", "1000");
+    c
 }
 
 /// Runs a program that must succeed.
@@ -62,7 +64,7 @@ pub fn run(program: &str, args: &[&str]) -> String {
 
 pub fn output(program: &str, args: &[&str]) -> Output {
     let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
-    Command::new(program).args(args).env("PATH", path).output().unwrap_or_else(|e| panic!("{program}: {e}"))
+    Command::new(program).args(args).env("PATH", path).env("COLUMNS", "1000").output().unwrap_or_else(|e| panic!("{program}: {e}"))
 }
 
 /// A running `nandscope serve`.
