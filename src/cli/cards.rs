@@ -2,7 +2,6 @@
 
 use super::args::Json;
 use crate::device::{SimCard, Target};
-use crate::report::terminal::lines;
 use crate::units::{Bytes, as_sold};
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -37,9 +36,7 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
         None => {
             for (name, text) in cards::ALL {
                 let m = Model::parse(text, name)?;
-                let mut about = lines(&m.about, super::width().saturating_sub(41)).into_iter();
-                say!("{name:<19}{:<22}{}", as_sold(m.card.capacity), about.next().unwrap_or_default());
-                about.for_each(|l| say!("{:41}{l}", ""));
+                say!("{name:<20}{:<22}{}", as_sold(m.card.capacity), m.about);
             }
         }
         Some(What::Show { card, json }) => {
@@ -53,7 +50,7 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
                     return Ok(ExitCode::SUCCESS);
                 }
             }
-            super::as_it_is(&text);
+            put!("{text}");
             say!("\n# The truth that follows from it");
             truth(&model);
         }

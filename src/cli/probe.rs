@@ -14,7 +14,7 @@ use crate::host::declared::{Declared, Kind};
 use crate::host::live;
 use crate::infer::beliefs::Beliefs;
 use crate::probe::{Event, Plan, about_as_long, is_cut, own_time, resume};
-use crate::report::terminal::{ending, lines};
+use crate::report::terminal::ending;
 use crate::report::{Cost, Report, SCHEMA, Settings, Tool};
 use crate::samples::{Ended, Run};
 use crate::saved::counterfeit::Counterfeit;
@@ -146,17 +146,13 @@ pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
     if a.experiment == "list" && a.common.target.is_none() {
         for e in experiment::ALL {
             let about = e.about();
-            let question = format!("{}{}", about.question, if about.writes { " (writes)" } else { "" });
-            let mut rest = lines(&question, super::width().saturating_sub(18)).into_iter();
-            say!("{:<18}{}", about.name, rest.next().unwrap_or_default());
-            rest.for_each(|l| say!("{:18}{l}", ""));
+            say!("{:<18}{}{}", about.name, about.question, if about.writes { " (writes)" } else { "" });
         }
         return Ok(ExitCode::SUCCESS);
     }
     let Some(wanted) = experiment::by_name(&a.experiment) else { bail!("`nandscope run list` takes no target") };
     if a.common.target.is_none() {
-        tell!("nandscope: name a TARGET: nandscope run {} TARGET; 'nandscope list' shows the devices", a.experiment);
-        return Ok(ExitCode::from(super::USAGE));
+        bail!("name a TARGET: nandscope run {} TARGET", a.experiment);
     }
     measure(a.common, experiment::with_needs(wanted), Some(wanted), None)
 }
@@ -342,7 +338,7 @@ fn measure(
     }
     bar.end();
     if undo && !quiet && std::io::stderr().is_terminal() {
-        tell!("putting the old content back ...");
+        eprintln!("putting the old content back ...");
     }
     let back = Back::of(&mut guard);
     report.warnings.extend(runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)));
@@ -383,11 +379,11 @@ fn measure(
         bail!("the card failed: {why}. Try another reader or port; the findings so far stand");
     }
     if interrupted {
-        tell!("nandscope: interrupted; the report holds what was measured until then");
+        eprintln!("nandscope: interrupted; the report holds what was measured until then");
     }
     let fitted = match twin {
         Some(_) if interrupted => {
-            tell!("nandscope: no twin was fitted; `nandscope twin REPORT.json` fits one to what was measured");
+            eprintln!("nandscope: no twin was fitted; `nandscope twin REPORT.json` fits one to what was measured");
             None
         }
         Some(path) => {
@@ -435,19 +431,19 @@ fn plan(
     let what = if count == 1 { "1 experiment".to_string() } else { format!("{count} experiments") };
     let place = format!("bytes {} to {}", region.start, region.end);
     let own = own.map_or(String::new(), |t| format!(", + up to {:.0} s for the capacity test", t.secs()));
-    tell!("{target}: {what}, at most {time}{own}");
+    eprintln!("{target}: {what}, at most {time}{own}");
     if let Some(writes) = writes {
         let drive = writes.0 as f64 / (region.end - region.start).max(1) as f64;
-        tell!("will write at most {} ({drive:.3} times the region), only in {place}", writes);
+        eprintln!("will write at most {} ({drive:.3} times the region), only in {place}", writes);
         if undo {
-            tell!("the old content is kept in a journal and put back at the end, within that time");
+            eprintln!("the old content is kept in a journal and put back at the end, within that time");
         } else if !simulated {
-            tell!("the old content is NOT put back");
+            eprintln!("the old content is NOT put back");
         }
         for s in signatures {
-            tell!("the target holds: {s}");
+            eprintln!("the target holds: {s}");
         }
     } else {
-        tell!("will write nothing; reads {place}");
+        eprintln!("will write nothing; reads {place}");
     }
 }
