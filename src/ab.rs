@@ -121,7 +121,10 @@ impl FromStr for Setting {
                 (k, v) if crate::host::queue::KNOBS.contains(&k) && !v.is_empty() => out.queue.push((k.into(), v.into())),
                 (k, _) => {
                     let knobs = crate::host::queue::KNOBS.join(", ");
-                    return Err(format!("there is no setting '{k}'; there are: split, queue, cache, cmd23, discard, {knobs}"));
+                    let own = ["split", "queue", "cache", "cmd23", "discard"];
+                    let near = crate::device::nearest(k, own.into_iter().chain(crate::host::queue::KNOBS));
+                    let meant = near.map_or(String::new(), |n| format!(" did you mean {n}?"));
+                    return Err(format!("there is no setting '{k}';{meant} there are: {}, {knobs}", own.join(", ")));
                 }
             }
         }

@@ -182,6 +182,61 @@ fn a_study_ends_in_a_figure() {
     assert!(svg.contains("<circle") && svg.trim_end().ends_with("</svg>"), "{svg}");
 }
 
+/// What somebody reads at 80 columns: nothing is wider, tables included, but for an address that has no blank.
+#[test]
+fn nothing_is_wider_than_80_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |command: &str| {
+        let out = std::process::Command::new(env!("CARGO_BIN_EXE_nandscope"))
+            .args(words(command))
+            .current_dir(dir.path())
+            .envs([("COLUMNS", "80"), ("HOME", dir.path().to_str().unwrap())])
+            .output()
+            .unwrap();
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let help = run("-h");
+    let names: Vec<&str> =
+        help.lines().filter_map(|l| l.strip_prefix("  ")?.split_whitespace().next()).filter(|n| !n.starts_with('-')).collect();
+    assert!(names.len() >= 25, "{help}");
+    let mut commands: Vec<String> = names.iter().flat_map(|n| [format!("{n} -h"), format!("{n} --help")]).collect();
+    commands.extend(["layout plan --help", "survey compare --help", "-h", "--help"].map(String::from));
+    run("probe sim:toshiba-emmc -q --json t.json");
+    run("probe sim:sandisk-emmc -q --json s.json");
+    run("survey --dir lab add t.json s.json --lot A");
+    for command in [
+        "probe sim:toshiba-emmc",
+        "probe sim:toshiba-emmc --details",
+        "check sim:fake-error-16gb",
+        "rate sim:modern-a1-32gb",
+        "list",
+        "cards",
+        "run list",
+        "report t.json",
+        "infer t.json",
+        "compare t.json s.json",
+        "layout audit sim:toshiba-emmc --report t.json",
+        "layout check --start 63s t.json",
+        "bench sim:toshiba-emmc sim:wintec-1gb --file 200kB --log 20kB",
+        "bench sim:toshiba-emmc --chunks 2KiB,256KiB --no-read",
+        "ab sim:toshiba-emmc --b split=8KiB --pairs 8",
+        "life t.json --workload dashcam",
+        "sim page-mapped --pattern random-write-4k --requests 2000",
+        "survey --dir lab list --no-published",
+        "survey --dir lab compare --by lot",
+        "format sim:toshiba-emmc",
+    ] {
+        commands.push(command.into());
+    }
+    let mut wide = vec![];
+    for command in &commands {
+        let text = run(command);
+        assert!(!text.is_empty(), "{command}");
+        wide.extend(text.lines().filter(|l| l.chars().count() > 80 && l.trim().contains(' ')).map(|l| format!("{command}: {l}")));
+    }
+    assert!(wide.is_empty(), "{wide:#?}");
+}
+
 /// Text as a picture of a terminal.
 fn screen(command: &str, text: &str) -> String {
     let escaped = |t: &str| t.replace('&', "&amp;").replace('<', "&lt;");

@@ -11,7 +11,7 @@ use crate::host::faults::{Noticed, Trouble};
 use crate::host::registers::ext_csd::{LifeTime, PreEol};
 use crate::layout::disk::Disk;
 use crate::layout::grid::Grid;
-use crate::saved::counterfeit::{Counterfeit, genuine};
+use crate::saved::counterfeit::{Counterfeit, OR_FAILING, genuine};
 use crate::units::{Bytes, MIB, as_sold};
 use crate::workload::purpose::Purpose;
 pub use speed::Class;
@@ -91,6 +91,15 @@ pub fn of_image(answers: Vec<Answer>) -> Vec<Answer> {
 pub fn real_size(s: &Seen) -> Option<u64> {
     let later = &s.measured.later;
     Counterfeit::of(s.findings, s.size).map(|c| c.holds).or_else(|| s.measured.unreadable_end()).or_else(|| later.end())
+}
+
+/// What a card is that has fewer bytes than it reports: where all beyond them fails it may be a genuine one that died.
+pub fn word(s: &Seen) -> &'static str {
+    match Counterfeit::of(s.findings, s.size) {
+        Some(c) => c.word(),
+        None if s.measured.unreadable_end().is_some() => OR_FAILING,
+        None => "counterfeit",
+    }
 }
 
 /// One place in so many fails, of a card that fails in silence: what a pass must have been able to see.
@@ -307,7 +316,12 @@ fn accesses(s: &Seen) -> Answer {
         return Answer::new(
             q,
             Verdict::Pass,
-            format!("{} reads{writes}, none failed; {} places from the first to the last", m.reads, m.places),
+            match real_size(s) {
+                Some(real) => {
+                    format!("{} reads{writes} within the first {}, none failed; {} places there", m.reads, as_sold(real), m.places)
+                }
+                None => format!("{} reads{writes}, none failed; {} places from the first to the last", m.reads, m.places),
+            },
         );
     }
     let first = m.unreadable.first().or(m.unwritable.first()).copied().unwrap_or(0);

@@ -99,7 +99,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     let settings = [a.a.clone(), a.b.clone()];
     let plain = |s: &Setting| Setting { text: String::new(), ..s.clone() };
     if plain(&settings[0]) == plain(&settings[1]) {
-        eprintln!("nandscope: both settings are the same: a difference would be chance");
+        tell!("nandscope: both settings are the same: a difference would be chance");
     }
     let writes = a.load.writes() || settings.iter().any(|s| s.discard);
     if writes && !simulated && !a.writing.write {
@@ -143,22 +143,22 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     };
     if !a.quiet || dry {
         let (n, w) = (a.pairs, plan.load.access());
-        eprintln!("{}: {n} pairs of trials, {} times {w} each", a.target, a.count);
+        tell!("{}: {n} pairs of trials, {} times {w} each", a.target, a.count);
         if writes {
             let back = match undo {
                 true => format!("; what is overwritten or discarded, up to {}, is kept in a journal and put back", Bytes(plan.changes())),
                 false => String::new(),
             };
-            eprintln!("will write at most {}, only in bytes {} to {}{back}", Bytes(budget), region.start, region.end);
+            tell!("will write at most {}, only in bytes {} to {}{back}", Bytes(budget), region.start, region.end);
         } else {
-            eprintln!("will write nothing; reads bytes {} to {}", region.start, region.end);
+            tell!("will write nothing; reads bytes {} to {}", region.start, region.end);
         }
         for s in &signatures {
-            eprintln!("the target holds: {s}");
+            tell!("the target holds: {s}");
         }
         if let Some(q) = &queue {
             for k in &knobs {
-                eprintln!("{k} is {} and will be so again at the end", q.get(k)?);
+                tell!("{k} is {} and will be so again at the end", q.get(k)?);
             }
         }
     }
@@ -220,8 +220,8 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     let whole = back.tell()?;
     match &run.ended {
         Ended::Failed(why) => bail!("the target failed: {why}. Try another reader or port"),
-        Ended::Interrupted if stop.load(Ordering::Relaxed) => eprintln!("nandscope: interrupted after {} pairs", times.len()),
-        Ended::Budget(what) => eprintln!("nandscope: out of {what} after {} of {} pairs", times.len(), a.pairs),
+        Ended::Interrupted if stop.load(Ordering::Relaxed) => tell!("nandscope: interrupted after {} pairs", times.len()),
+        Ended::Budget(what) => tell!("nandscope: out of {what} after {} of {} pairs", times.len(), a.pairs),
         _ => {}
     }
     Ok(match effect {
@@ -242,7 +242,7 @@ fn text(a: &AbArgs, run: &Run, times: &[(f64, f64)], effect: Option<&Effect>) ->
         let pieces = run.of(c.id).filter(|s| s.role == 1).count() as f64 / (times.len().max(1) as f64 * a.count as f64);
         let cut = if pieces > 1.01 { format!(", in {} pieces", three(pieces)) } else { String::new() };
         let noise = effect.map_or(String::new(), |e| format!(" (one trial ± {:.1} %)", 100.0 * e.noise[i]));
-        out += &format!("  {:<36} {middle}{cut}{noise}\n", c.label);
+        out += &format!("  {:<30} {middle}{cut}{noise}\n", c.label);
     }
     let Some(e) = effect else {
         let why = match times.len() {

@@ -48,9 +48,9 @@ impl Back {
     /// Nothing could be put back; the journal is kept.
     pub fn tell(self) -> anyhow::Result<bool> {
         let loss = self.loss();
-        loss.iter().for_each(|l| eprintln!("nandscope: {l}"));
+        loss.iter().for_each(|l| tell!("nandscope: {l}"));
         if let (false, Some(journal)) = (loss.is_empty(), &self.journal) {
-            eprintln!("nandscope: {}", give_up(journal, &self.id));
+            tell!("nandscope: {}", give_up(journal, &self.id));
         }
         self.done.context("the old content was not put back; run `nandscope undo`")?;
         Ok(loss.is_empty())

@@ -179,7 +179,7 @@ pub fn run_bench(a: BenchArgs) -> anyhow::Result<ExitCode> {
     }
     output::save(&a, &all, &trace)?;
     if stop.load(Ordering::Relaxed) {
-        eprintln!("nandscope: interrupted; what is printed was measured until then");
+        tell!("nandscope: interrupted; what is printed was measured until then");
     }
     Ok(ExitCode::SUCCESS)
 }

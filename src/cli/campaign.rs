@@ -250,7 +250,7 @@ fn lanes(plan: &Plan, dir: &Dir, sys: &Sys, quiet: bool) -> anyhow::Result<Lanes
         return Ok(Lanes::one(&readers));
     }
     if !quiet {
-        eprintln!("reading from {} readers alone and at the same time, to see which slow each other", readers.len());
+        tell!("reading from {} readers alone and at the same time, to see which slow each other", readers.len());
     }
     let found = contention::lanes(&readers, &mut |who| {
         let targets: Vec<&str> = who.iter().map(|&i| readers[i].target.as_str()).collect();

@@ -2,6 +2,7 @@
 
 use super::args::Json;
 use crate::device::{SimCard, Target};
+use crate::report::terminal::lines;
 use crate::units::{Bytes, as_sold};
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -36,7 +37,9 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
         None => {
             for (name, text) in cards::ALL {
                 let m = Model::parse(text, name)?;
-                say!("{name:<20}{:<22}{}", as_sold(m.card.capacity), m.about);
+                let mut about = lines(&m.about, super::width().saturating_sub(41)).into_iter();
+                say!("{name:<19}{:<22}{}", as_sold(m.card.capacity), about.next().unwrap_or_default());
+                about.for_each(|l| say!("{:41}{l}", ""));
             }
         }
         Some(What::Show { card, json }) => {
@@ -50,7 +53,7 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
                     return Ok(ExitCode::SUCCESS);
                 }
             }
-            put!("{text}");
+            super::as_it_is(&text);
             say!("\n# The truth that follows from it");
             truth(&model);
         }

@@ -80,6 +80,8 @@ struct Output<'a> {
     exit_code: u8,
     /// Bytes that are really there, on a counterfeit.
     real_size: Option<u64>,
+    #[serde(skip)]
+    word: &'static str,
     answers: &'a [Answer],
     changes: &'a [String],
     measured: &'a Measured,
@@ -188,6 +190,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         outcome,
         exit_code: outcome.exit_code(),
         real_size: judge::real_size(&seen),
+        word: judge::word(&seen),
         answers: &answers,
         changes: &changes,
         measured: &measured,
@@ -227,7 +230,7 @@ fn take_out(path: &str, simulated: bool) -> device::Result<()> {
     if simulated {
         return Ok(());
     }
-    eprintln!("{path}: take the card out, wait 5 s, put it in again, and press Enter");
+    tell!("{path}: take the card out, wait 5 s, put it in again, and press Enter");
     let mut line = String::new();
     let failed = |e: std::io::Error| DeviceError::Refused(format!("cannot wait for Enter: {e}"));
     if std::io::stdin().read_line(&mut line).map_err(failed)? == 0 {
@@ -249,12 +252,12 @@ fn cache_size(s: &str) -> Result<Bytes, String> {
 
 fn say_plan(target: &str, write: bool, undo: bool, time: Nanos, window: u64) {
     match (write, undo) {
-        (true, true) => eprintln!(
+        (true, true) => tell!(
             "{target}: at most {time}, putting back included as far as it is foreseen; writes up to about {} MiB, which are kept in a journal and put back",
             136 + window / MIB
         ),
-        (true, false) => eprintln!("{target}: at most {time} of the card's time"),
-        _ => eprintln!("{target}: at most {time}; writes nothing"),
+        (true, false) => tell!("{target}: at most {time} of the card's time"),
+        _ => tell!("{target}: at most {time}; writes nothing"),
     }
 }
 
@@ -300,7 +303,7 @@ fn text(o: &Output, colour: bool, width: usize) -> String {
         Outcome::Fine => ("This card is fine.".to_string(), "32"),
         Outcome::Counterfeit => {
             let real = o.real_size.map_or(String::new(), |r| format!(", holds about {}", crate::units::as_sold(r)));
-            (format!("COUNTERFEIT: this card reports {}{real}.", crate::units::as_sold(o.size)), "31;1")
+            (format!("{}: this card reports {}{real}.", o.word.to_uppercase(), crate::units::as_sold(o.size)), "31;1")
         }
         Outcome::Failing => ("This card is FAILING.".to_string(), "31;1"),
         Outcome::BelowClass => {

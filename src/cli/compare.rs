@@ -59,7 +59,7 @@ pub fn run(a: CompareArgs) -> anyhow::Result<ExitCode> {
     if !bad.is_empty() && (first.is_empty() || (second.is_empty() && !a.against.is_empty()) || first.len() + second.len() < 2) {
         bail!("{}", bad.join("; "));
     }
-    bad.iter().for_each(|why| eprintln!("nandscope: left out: {}", super::harmless(why)));
+    bad.iter().for_each(|why| tell!("nandscope: left out: {}", super::harmless(why)));
     if first.len() + second.len() < 2 {
         // One card still has the published ones to stand beside.
         if compare::references(&first[0], &subjects(&references)).is_empty() {
@@ -135,7 +135,7 @@ pub fn finish(first: &[Subject], second: &[Subject], references: &[Record], pair
             }
             o += &text(&all, &pairs, &lines);
         }
-        std::io::stdout().write_all(o.as_bytes())?;
+        put!("{o}");
     }
     let decided = pairs.iter().any(|p| {
         p.findings.iter().chain(&p.metrics).any(|d| d.outcome != Outcome::Unclear || d.ratio.is_some())
@@ -267,17 +267,13 @@ fn text(all: &[&Subject], pairs: &[Pair], references: &[String]) -> String {
     }
     let a = &all[0].label;
     let shared = shared(pairs);
-    let named = |d: &Difference| d.what.strip_suffix(&shared).unwrap_or(&d.what).to_string();
-    let longest = pairs.iter().flat_map(|p| p.findings.iter().chain(&p.metrics)).map(|d| named(d).chars().count()).max();
-    let width = longest.unwrap_or(0).clamp(30, WIDEST);
     for p in pairs {
         let _ = writeln!(o, "\n{a} and {}", p.label);
         p.headline.iter().chain(&p.rewrites).for_each(|h| {
             let _ = writeln!(o, "  {h}");
         });
-        for d in p.findings.iter().chain(&p.metrics) {
-            let _ = writeln!(o, "  {:<width$}  {:<18}  {:<18}  {}", named(d), d.a, d.b, verdict(d, &p.label));
-        }
+        rows(&mut o, &p.findings, &shared, &p.label);
+        rows(&mut o, &p.metrics, &shared, &p.label);
         if let Some(all) = shared.strip_prefix(", ").filter(|_| !p.metrics.is_empty()) {
             let _ = writeln!(o, "  each with {all}");
         }
@@ -303,12 +299,31 @@ fn text(all: &[&Subject], pairs: &[Pair], references: &[String]) -> String {
     o
 }
 
-fn verdict(d: &Difference, b: &str) -> String {
+/// A line each; a verdict that has no room beside its values stands below them. What is true of all is said once.
+fn rows(o: &mut String, all: &[Difference], shared: &str, b: &str) {
+    let named = |d: &Difference| d.what.strip_suffix(shared).unwrap_or(&d.what).to_string();
+    let widest = |of: &dyn Fn(&Difference) -> String| all.iter().map(|d| of(d).chars().count()).max().unwrap_or(0);
+    let [what, first, second] = [widest(&named), widest(&|d| d.a.clone()), widest(&|d| d.b.clone())];
+    let common = all.first().and_then(|d| d.why.clone()).filter(|why| all.len() > 1 && all.iter().all(|d| d.why.as_ref() == Some(why)));
+    for d in all {
+        let verdict = verdict(d, b, common.is_none());
+        let head = format!("  {:<what$} {:<first$} {:<second$} ", named(d), d.a, d.b);
+        let beside = head.chars().count() + verdict.chars().count() <= super::width();
+        let _ = if beside { writeln!(o, "{head}{verdict}") } else { writeln!(o, "{}\n      {verdict}", head.trim_end()) };
+    }
+    if let Some(why) = common {
+        let _ = writeln!(o, "  of these {why}");
+    }
+}
+
+fn verdict(d: &Difference, b: &str, whole: bool) -> String {
     let words = d.words.as_ref().map(|w| format!("{b} is {w}, ")).unwrap_or_default();
     let ratio = match (d.ratio, &d.why) {
         (Some([r, low, high]), _) if low.is_finite() => format!("{words}x{} ({} to {})", three(r), three(low), three(high)),
+        (Some([r, ..]), _) if !whole => format!("{words}x{}", three(r)),
         (Some([r, ..]), why) => format!("{words}x{}; {}", three(r), why.as_deref().unwrap_or("no interval")),
-        (None, Some(why)) => why.clone(),
+        (None, Some(why)) if whole => why.clone(),
+        (None, Some(_)) => String::new(),
         (None, None) => String::new(),
     };
     let sure = || format!("({:.0} %, {})", d.probability * 100.0, grade(d.probability));

@@ -137,8 +137,10 @@ fn page(whole: &clap::Command, of: Option<&clap::Command>) -> std::io::Result<Ve
     let name = of.map_or("nandscope".to_string(), |c| format!("nandscope-{}", c.get_name()));
     // Commands within a command have their options on its page.
     let command = of.unwrap_or(whole).clone();
-    let man =
-        clap_mangen::Man::new(command.clone().bin_name(name.replacen('-', " ", 1)).display_name(name)).section("1").manual("nandscope");
+    let man = clap_mangen::Man::new(command.clone().bin_name(name.replacen('-', " ", 1)).display_name(name))
+        .section("1")
+        .source(concat!("nandscope ", env!("CARGO_PKG_VERSION")))
+        .manual("nandscope");
     man.render_title(&mut text)?;
     man.render_name_section(&mut text)?;
     man.render_synopsis_section(&mut text)?;

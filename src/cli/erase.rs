@@ -98,12 +98,12 @@ pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
     order.ends = a.fill_ends.then_some(Fill::Zeros);
     if !a.quiet || a.dry.dry_run {
         for s in opened.signatures()? {
-            eprintln!("will be lost: {s}");
+            tell!("will be lost: {s}");
         }
     }
     if a.dry.dry_run {
         let how = if matches!(order.how, How::Fill(_)) { "fill" } else { "discard" };
-        eprintln!("would {how} bytes {} to {}, in units of {}", region.start, region.end, Bytes(order.unit));
+        tell!("would {how} bytes {} to {}, in units of {}", region.start, region.end, Bytes(order.unit));
         return Ok(a.dry.done(opened.id()));
     }
     let consent = a.named.check(opened.id())?;

@@ -1,6 +1,7 @@
 //! What a saved report says of the card at hand, for commands that build on it.
 
 use crate::finding::Findings;
+use crate::host::declared::Declared;
 use crate::report::any::Saved;
 use crate::samples::Run;
 use anyhow::bail;
@@ -12,6 +13,8 @@ pub struct Evidence {
     pub findings: Findings,
     /// Samples; none in a report made from pasted logs.
     pub runs: Vec<Run>,
+    /// What the card says of itself.
+    pub declared: Option<Declared>,
     /// Bytes of the target it is about, and where that begins on its disk.
     pub target: Option<(u64, u64)>,
 }
@@ -22,15 +25,22 @@ pub struct Evidence {
 /// It cannot be read, is cut off, or is no report.
 pub fn load(path: &Path) -> anyhow::Result<Evidence> {
     let name = path.display().to_string();
+    // A device is read as a report by nobody.
+    let device = path.starts_with("/dev") && !path.is_file() && path != Path::new("/dev/stdin");
+    if !path.exists() && crate::device::is_simulated(&name).unwrap_or(false) || device {
+        bail!("{name} is a target, and this takes a report of it: nandscope probe {name} --json card.json");
+    }
     match Saved::load(path)? {
         // Pasted logs know no target.
         Saved::Logs(all) => {
             let findings = if let [only] = &all.cards[..] { only.findings.clone() } else { Findings::default() };
-            Ok(Evidence { name, findings, runs: vec![], target: None })
+            let declared = if let [only] = &all.cards[..] { only.declared.clone() } else { None };
+            Ok(Evidence { name, findings, runs: vec![], declared, target: None })
         }
         other => {
             let r = other.report(&name)?;
-            Ok(Evidence { name, findings: r.findings, runs: r.runs, target: Some((r.target.size, r.target.offset)) })
+            let declared = serde_json::from_value(r.declared).ok();
+            Ok(Evidence { name, findings: r.findings, runs: r.runs, declared, target: Some((r.target.size, r.target.offset)) })
         }
     }
 }

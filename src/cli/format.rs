@@ -96,7 +96,7 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
         format::describe(&layout).iter().chain(&notes).for_each(|l| say!("{l}"));
     }
     if a.quiet && !a.out.alone() && !a.dry_run {
-        notes.iter().filter(|n| n.starts_with("warning")).for_each(|n| eprintln!("nandscope: {n}"));
+        notes.iter().filter(|n| n.starts_with("warning")).for_each(|n| tell!("nandscope: {n}"));
     }
     if a.dry_run {
         if !a.out.put(&json(&a.target, &layout, &notes, false))? {
@@ -105,7 +105,7 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if !a.quiet {
-        lost.iter().for_each(|s| eprintln!("will be lost: {s}"));
+        lost.iter().for_each(|s| tell!("will be lost: {s}"));
     }
     let consent = a.named.check(opened.id())?;
     let erase = a.erase.map(|how| how.order(0..g.size, g.sector, opened.facts()));
@@ -129,7 +129,7 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     if kind == TargetKind::Disk
         && let Err(e) = device::read_table_again(&path)
     {
-        eprintln!("nandscope: the kernel still knows the old partitions ({e}); take the card out and put it in again");
+        tell!("nandscope: the kernel still knows the old partitions ({e}); take the card out and put it in again");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -211,10 +211,10 @@ fn in_process(a: &FragArgs, mut settings: Settings, mut m: Medium, profiles: &[P
     let size = m.range.end - m.range.start;
     settings.au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), m.device.geometry().size);
     if !a.target.quiet || a.dry.dry_run {
-        eprintln!("{}: {}", a.target.target, experiment::plan_text(&settings, size));
+        tell!("{}: {}", a.target.target, experiment::plan_text(&settings, size));
         if !m.simulated {
             let place = format!("bytes {} to {}", m.range.start, m.range.end);
-            eprintln!("{} in {place}", if keeps { "will write test files and remove them, only" } else { "will DESTROY what is on it" });
+            tell!("{} in {place}", if keeps { "will write test files and remove them, only" } else { "will DESTROY what is on it" });
         }
     }
     if a.dry.dry_run {
@@ -272,10 +272,10 @@ fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[P
     let space = d.space().map_err(volume_error)?;
     settings.au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), space.size);
     if !a.target.quiet || a.dry.dry_run {
-        eprintln!("{}: {}", a.target.target, experiment::plan_text(&settings, space.size));
-        eprintln!("will write files below {} and {} in it, and remove them", age::DIRECTORY, bench::DIRECTORY);
+        tell!("{}: {}", a.target.target, experiment::plan_text(&settings, space.size));
+        tell!("will write files below {} and {} in it, and remove them", age::DIRECTORY, bench::DIRECTORY);
         if format {
-            eprintln!("will copy its files off, FORMAT it, and copy them back");
+            tell!("will copy its files off, FORMAT it, and copy them back");
         }
     }
     if a.dry.dry_run {
@@ -334,7 +334,7 @@ fn mounted_setup(d: &Directory) -> Setup {
 
 fn verdict(lab: &Lab, stopped: bool) -> ExitCode {
     if stopped {
-        eprintln!("nandscope: interrupted; what was measured until then is above");
+        tell!("nandscope: interrupted; what was measured until then is above");
     }
     let decided = answer::effects(lab).iter().any(|e| e.verdict != answer::Verdict::Undecided);
     // One state alone answers what it measures, where anything had room.

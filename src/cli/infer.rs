@@ -69,7 +69,7 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
             let (name, value) = own.remove(0);
             let mut report = match Saved::from_value(value, &name)? {
                 Saved::Logs(all) => {
-                    eprintln!("nandscope: {name} was made of logs that are not in it; it is shown as it was found");
+                    tell!("nandscope: {name} was made of logs that are not in it; it is shown as it was found");
                     return shown(&all, &a.out);
                 }
                 other => other.report(&name)?,
@@ -129,7 +129,7 @@ impl Given {
             if !any {
                 return Err(why.into());
             }
-            eprintln!("nandscope: left out: {}", super::harmless(&why.to_string()));
+            tell!("nandscope: left out: {}", super::harmless(&why.to_string()));
         }
         Ok(out)
     }
@@ -257,10 +257,10 @@ fn only(report: &Report, q: Quantity) -> String {
     match report.findings.get(q) {
         Some(f) if f.number().is_some() => return format!("{}\n", f.number().unwrap_or_default()),
         Some(f) if f.at_least.is_some() => {
-            eprintln!("nandscope: {}: at least {}", q.title(), q.show(f.at_least.map_or(0.0, |b| b.0)));
+            tell!("nandscope: {}: at least {}", q.title(), q.show(f.at_least.map_or(0.0, |b| b.0)));
         }
-        Some(f) => eprintln!("nandscope: {}: undecided, because {}", q.title(), f.reason.as_deref().unwrap_or("no reason given")),
-        None => eprintln!("nandscope: {}: not measured", q.title()),
+        Some(f) => tell!("nandscope: {}: undecided, because {}", q.title(), f.reason.as_deref().unwrap_or("no reason given")),
+        None => tell!("nandscope: {}: not measured", q.title()),
     }
     String::new()
 }

@@ -34,7 +34,7 @@ pub fn run(logs: Vec<(String, Log)>, rates: &[Bytes], to: &Output) -> anyhow::Re
             "comparison": pairs.concat(),
         }),
     };
-    let mut out = std::io::stdout();
+    let mut out = super::page();
     if !to.write(&value)? {
         for (i, c) in cards.iter().enumerate() {
             if cards.len() > 1 {

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 /// Prints all cards.
 pub fn print(all: &Inferred) -> std::io::Result<()> {
-    let mut out = std::io::stdout();
-    let dress = Dress { colour: colour(&out), width: width(), ..Dress::default() };
+    let mut out = super::page();
+    let dress = Dress { colour: colour(&std::io::stdout()), width: width(), ..Dress::default() };
     writeln!(out, "{}", all.logs.join(", "))?;
     for (i, c) in all.cards.iter().enumerate() {
         if all.cards.len() > 1 {

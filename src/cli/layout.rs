@@ -212,6 +212,10 @@ fn print_audit(target: &str, a: &Audit, notes: &[String]) {
         .filter_map(|p| p.volume.as_ref())
         .filter(|v| !v.told.is_empty())
         .for_each(|v| say!("{} was made with {}", v.what, v.told.join(", ")));
+    if a.disk.parts.is_empty() {
+        say!("nothing to check: no partition and no file system is on it");
+        return;
+    }
     if let Some(l) = factory_line(a) {
         say!("{l}");
     }
@@ -239,7 +243,7 @@ fn print_audit(target: &str, a: &Audit, notes: &[String]) {
         }
     }
     if a.faults.is_empty() {
-        let known = if a.counts.iter().all(|c| c.off == 0) { "nothing to say against it" } else { "none of this is known to cost time" };
+        let known = if a.counts.iter().all(|c| c.off == 0) { "no alignment problems found" } else { "none of this is known to cost time" };
         say!("\n{known}");
     }
 }
@@ -273,6 +277,10 @@ fn plan_target(a: PlanArgs) -> anyhow::Result<ExitCode> {
     let fake = fake.map(|c| format!("{}: {}; the plan uses only what is there", c.word().to_uppercase(), c.sizes()));
     p.basis.splice(0..0, fake.clone());
     let runs = evidence.as_ref().map_or(&[][..], |e| &e.runs);
+    let live = || declared::from_sysfs(Path::new("/sys"), opened.facts().disk.as_deref()?).ok();
+    if let Some(d) = evidence.as_ref().and_then(|e| e.declared.clone()).or_else(live) {
+        p.declares(&d, &findings);
+    }
     p.notes.extend(driver(&findings, runs).into_iter().map(|rule| format!("for a driver: {rule}")));
     if a.json.asked() {
         let mut value = super::form("nandscope-layout-plan/1", &p);
@@ -282,7 +290,7 @@ fn plan_target(a: PlanArgs) -> anyhow::Result<ExitCode> {
         a.json.put(&value)?;
         return Ok(ExitCode::SUCCESS);
     }
-    put!("{}", script(&p, &a.target, &a.purpose));
+    super::as_it_is(&script(&p, &a.target, &a.purpose));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -316,7 +324,7 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     let undo = !simulated && !a.no_undo;
     if !a.quiet || a.dry.dry_run {
         let after = if undo { "the old content is put back at the end" } else { "what is on it is lost" };
-        eprintln!("{}: {} layouts, {} rounds, at most {} written; {after}", a.target, all.len(), a.rounds, about(budget));
+        tell!("{}: {} layouts, {} rounds, at most {} written; {after}", a.target, all.len(), a.rounds, about(budget));
     }
     if a.dry.dry_run {
         return Ok(a.dry.done(&id));
@@ -343,7 +351,7 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
         notes.iter().for_each(|n| say!("{n}"));
     }
     if stop.load(Ordering::Relaxed) {
-        eprintln!("nandscope: interrupted; the rates are those of the rounds until then");
+        tell!("nandscope: interrupted; the rates are those of the rounds until then");
     }
     Ok(if differ { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
 }

@@ -21,13 +21,13 @@ pub fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     use std::io::Write;
     let all = list(&Sys::default());
     if !args.json.put_text(&format!("{:#}\n", super::form("nandscope-device/1", &all)))? {
-        std::io::stdout().write_all(table(&all).as_bytes())?;
+        std::io::stdout().write_all(table(&all, super::width()).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The table, with a hint where there is nothing to list.
-fn table(all: &[Listed]) -> String {
+fn table(all: &[Listed], columns: usize) -> String {
     if all.is_empty() {
         return "no block devices; 'nandscope cards' lists the simulated ones\n".into();
     }
@@ -38,6 +38,10 @@ fn table(all: &[Listed]) -> String {
     for r in rows {
         // The state is the longest column and stands last, so that the others stay in line.
         let line = [0, 1, 2, 3, 5].map(|c| format!("{:<w$}", r[c], w = width[c])).join("  ") + "  " + &r[4];
+        // Where even so it is too long, it stands below.
+        let (head, state) = line.split_at(line.len() - r[4].len());
+        let too_wide = line.chars().count() > columns;
+        let line = if too_wide { format!("{}\n    {state}", head.trim_end()) } else { line };
         text.push_str(line.trim_end());
         text.push('\n');
     }
@@ -101,7 +105,7 @@ mod tests {
         let mounted = InUse::Mounted { device: "/dev/sdb1".into(), at: "/mnt".into() };
         let part = Listed { disk: Some("/dev/sdb".into()), size: 1 << 20, ..disk("/dev/sdb1", vec![mounted.clone()]) };
         let swap = InUse::Swap { device: "/dev/sdb2".into() };
-        let text = table(&[disk("/dev/sda", vec![]), disk("/dev/sdb", vec![mounted, swap]), part]);
+        let text = table(&[disk("/dev/sda", vec![]), disk("/dev/sdb", vec![mounted, swap]), part], 200);
         assert_eq!(
             text,
             "DEVICE       SIZE              BUS  MODEL       CONSENT ID  STATE\n\
@@ -109,6 +113,6 @@ mod tests {
              /dev/sdb     4.3 GB (4.0 GiB)  usb  ACME Stick  S1          mounted at /mnt (and 1 more)\n  \
                /dev/sdb1  1 MB (1 MiB)      usb              S1          mounted at /mnt\n"
         );
-        assert!(table(&[]).contains("nandscope cards"));
+        assert!(table(&[], 80).contains("nandscope cards"));
     }
 }

@@ -1,7 +1,7 @@
 //! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety,
 //! 5 the layout costs something, 6 counterfeit, 7 failing or not storing what it is told, 8 slower than its class.
 
-/// A line to standard output; a reader that went away is no error.
+/// A line to standard output, broken at the width of what shows it; a reader that went away is no error.
 macro_rules! say {
     () => { $crate::cli::put(format_args!("\n")) };
     ($($text:tt)*) => { $crate::cli::put(format_args!("{}\n", format_args!($($text)*))) };
@@ -10,6 +10,11 @@ macro_rules! say {
 /// The same without the end of a line.
 macro_rules! put {
     ($($text:tt)*) => { $crate::cli::put(format_args!($($text)*)) };
+}
+
+/// A line to standard error. A terminal gets it broken at its width, anything else whole.
+macro_rules! tell {
+    ($($text:tt)*) => { $crate::cli::to_stderr(&format!($($text)*)) };
 }
 
 mod ab;
@@ -58,7 +63,8 @@ mod twin_text;
 mod uflip;
 mod undo;
 
-use crate::device::DeviceError;
+use crate::device::{self, DeviceError};
+use crate::report::fold::folded;
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::io::{IsTerminal, Write};
@@ -125,7 +131,15 @@ fn command_line() -> clap::Command {
         command.get_subcommands().map(clap::Command::get_name).filter(|n| !JOBS.iter().any(|j| j.1.contains(n))).collect();
     listed += &format!("Others: {}, help\n", others.join(", "));
     let shape = format!("{{about}}\n\n{{usage-heading}} {{usage}}\n\n{listed}\nOptions:\n{{options}}{{after-help}}");
-    command.help_template(shape)
+    let command = command.help_template(shape).term_width(width().min(100));
+    // Consent is to a write.
+    let names: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_string()).collect();
+    names.iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |c| {
+            let has = |id: &str| c.get_arguments().any(|a| a.get_id() == id);
+            if has("write") && has("consent") { c.mut_arg("consent", |a| a.requires("write")) } else { c }
+        })
+    })
 }
 
 /// The words of the command line; `nandscope -q probe` is `nandscope probe -q`.
@@ -139,13 +153,13 @@ fn words() -> Vec<std::ffi::OsString> {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Check a card: genuine, stores what is written, errors, speed, health, partitions
+    /// Check a card: genuine, keeps its data, errors, speed, health
     Check(check::CheckArgs),
-    /// Rate a card by the SD Association's speed classes, or for a purpose
+    /// Rate a card by the SD speed classes, or for a purpose
     Rate(rate::RateArgs),
     /// Find out what is inside a card
     Probe(probe::ProbeArgs),
-    /// How long a card will last, with an interval and every assumption
+    /// How long a card will last, with every assumption
     Life(life::LifeArgs),
     /// Run one experiment
     Run(probe::RunArgs),
@@ -155,23 +169,23 @@ enum Command {
     Partitions(partitions::PartitionsArgs),
     /// Time the records of a file, find stalls, size a buffer
     Bench(bench::BenchArgs),
-    /// flashbench-compatible tests, options and lines, with its measurement errors corrected
+    /// flashbench's tests, options and lines, its errors corrected
     Flashbench(flashbench::FlashbenchArgs),
-    /// The nine micro-benchmarks of uFLIP, 34 experiments, with start-up, period and pauses found
+    /// uFLIP's nine micro-benchmarks: 34 experiments
     Uflip(uflip::UflipArgs),
     /// List block devices and whether they may be probed
     List(list::ListArgs),
     /// List or show the built-in simulated cards
     Cards(cards::CardsArgs),
-    /// Decode what a card declares: its registers, live or pasted
+    /// Decode what a card declares in its registers, live or pasted
     Identify(identify::IdentifyArgs),
-    /// Findings again from a saved report, or from logs of other tools
+    /// Findings again from a report, or from logs of other tools
     Infer(infer::InferArgs),
-    /// Propose an entry for the kernel's list of cards with quirks, where measurements support one
+    /// Propose an entry for the kernel's list of quirks
     Quirk(quirk::QuirkArgs),
     /// Print a saved report
     Report(report::ReportArgs),
-    /// Expose a simulated card as a block device (loop device or NBD)
+    /// Expose a simulated card as a block device (loop or NBD)
     Serve(serve::ServeArgs),
     /// Where things lie on a card, against its erase blocks
     Layout(layout::LayoutArgs),
@@ -179,7 +193,7 @@ enum Command {
     Format(format::FormatArgs),
     /// Discard or overwrite a card or a part of it
     Erase(erase::EraseArgs),
-    /// Measure whether fragmentation matters on a card: fragmented, defragmented, blank
+    /// Measure whether fragmentation matters on a card
     Frag(frag::FragArgs),
     /// Age a volume: passes of making and removing files
     Age(pieces::AgeArgs),
@@ -189,7 +203,7 @@ enum Command {
     Defrag(pieces::DefragArgs),
     /// Run a trace or a pattern of requests through a simulated card
     Sim(sim::SimArgs),
-    /// Fit a card model to reports: what it explains, what it predicts
+    /// Fit a card model to reports; see what it explains and predicts
     Twin(twin::TwinArgs),
     /// Probe simulated cards, or fit twins, in shards on many machines
     Sweep(sweep::SweepArgs),
@@ -197,9 +211,9 @@ enum Command {
     Replay(replay::ReplayArgs),
     /// Put back what an interrupted run overwrote
     Undo(undo::UndoArgs),
-    /// Compare cards: what differs, with which confidence, by how much
+    /// Compare cards: what differs, by how much, how sure that is
     Compare(compare::CompareArgs),
-    /// Check, probe and rate many cards, several readers at once; goes on after a crash
+    /// Check, probe and rate many cards; goes on after a crash
     Campaign(campaign::CampaignArgs),
     /// Keep, search and share results of many cards
     Survey(survey::SurveyArgs),
@@ -209,9 +223,43 @@ enum Command {
     Man(complete::ManArgs),
 }
 
-/// See [`say!`]. What else may be wrong with standard output (a full disk) ends the program with an error.
+/// See [`say!`].
 fn put(text: std::fmt::Arguments<'_>) {
-    match write!(std::io::stdout(), "{text}") {
+    as_it_is(&folded(&text.to_string(), width()));
+}
+
+/// See [`tell!`].
+fn to_stderr(text: &str) {
+    let terminal = rustix::termios::tcgetwinsize(std::io::stderr()).map(|w| w.ws_col as usize);
+    match terminal {
+        Ok(width) if width >= 40 => eprintln!("{}", folded(text, width)),
+        _ => eprintln!("{text}"),
+    }
+}
+
+/// Standard output for text that is written piece by piece: the same as [`put!`].
+fn page() -> std::io::LineWriter<Folding> {
+    std::io::LineWriter::with_capacity(1 << 16, Folding)
+}
+
+/// See [`page`]; gets whole lines.
+struct Folding;
+
+impl Write for Folding {
+    fn write(&mut self, lines: &[u8]) -> std::io::Result<usize> {
+        std::io::stdout().write_all(folded(&String::from_utf8_lossy(lines), width()).as_bytes())?;
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stdout().flush()
+    }
+}
+
+/// What programs read (scripts, tables of other programs, card models), to standard output. What else may be wrong with that than a reader that went
+/// away (a full disk) ends the program with an error.
+fn as_it_is(text: &str) {
+    match std::io::stdout().write_all(text.as_bytes()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             eprintln!("nandscope: cannot write to standard output: {e}");
             std::process::exit(1);
@@ -284,7 +332,7 @@ fn answer(words: Vec<std::ffi::OsString>) -> ExitCode {
         if e.chain().any(|c| c.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)) {
             return ExitCode::SUCCESS;
         }
-        eprintln!("nandscope: {}", told(&e));
+        tell!("nandscope: {}", told(&e));
         match e.downcast_ref::<DeviceError>() {
             Some(DeviceError::Refused(_)) => ExitCode::from(REFUSED),
             _ => ExitCode::FAILURE,
@@ -292,24 +340,59 @@ fn answer(words: Vec<std::ffi::OsString>) -> ExitCode {
     })
 }
 
-/// An error of the command line, with the name that all errors begin with.
+/// An error of the command line, with the name that all errors begin with, and what helps.
 fn usage(e: &clap::Error, words: &[std::ffi::OsString]) -> String {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
-    let below = match (e.kind(), e.get(ContextKind::InvalidArg)) {
-        (ErrorKind::UnknownArgument, Some(ContextValue::String(s))) => words
-            .iter()
-            .filter_map(|w| w.to_str())
-            .find(|w| w.starts_with(s.as_str()) && w.len() > 1 && w[1..].starts_with(|c: char| c.is_ascii_digit())),
+    let word = |kind| match e.get(kind) {
+        Some(ContextValue::String(s)) => Some(s.as_str()),
         _ => None,
     };
-    match below {
-        Some(word) => format!("nandscope: '{word}' is below zero; no option takes that\n"),
-        None => {
-            let text = e.to_string();
-            format!("nandscope: {}", text.strip_prefix("error: ").unwrap_or(&text))
-        }
+    let missing: Vec<&str> = match e.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(all)) if e.kind() == ErrorKind::MissingRequiredArgument => all.iter().map(String::as_str).collect(),
+        _ => vec![],
+    };
+    let below = word(ContextKind::InvalidArg).filter(|_| e.kind() == ErrorKind::UnknownArgument).and_then(|s| {
+        let below = |w: &&str| w.starts_with(s) && w.len() > 1 && w[1..].starts_with(|c: char| c.is_ascii_digit());
+        words.iter().filter_map(|w| w.to_str()).find(below)
+    });
+    if let Some(word) = below {
+        return format!("nandscope: '{word}' is below zero; no option takes that\n");
     }
+    if missing == ["--write"] && words.iter().any(|w| w.to_string_lossy().starts_with("--consent")) {
+        return "nandscope: --consent names what --write may write: add --write, or leave --consent out\n".into();
+    }
+    let text = e.to_string();
+    // A command without its own commands gets its help.
+    if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return text;
+    }
+    let near = || device::nearest(word(ContextKind::InvalidSubcommand)?, JOBS.iter().flat_map(|j| j.1).copied());
+    let hint = match (missing.first(), e.kind()) {
+        (Some(m), _) => HINTS.iter().find(|h| m.contains(h.0)).map(|h| h.1.to_string()),
+        (None, ErrorKind::InvalidSubcommand) if !text.contains("similar subcommand") => near().map(|n| format!("did you mean {n}?")),
+        _ => None,
+    };
+    // An option of another command is no value.
+    let lines = text.strip_prefix("error: ").unwrap_or(&text).split('\n').filter(|l| !l.contains("' as a value, use '-- "));
+    let mut out = format!("nandscope: {}", lines.collect::<Vec<_>>().join("\n"));
+    while let Some(at) = out.find("\n\n\n") {
+        out.remove(at);
+    }
+    if let Some(hint) = hint {
+        out = out.replacen("\n\nUsage:", &format!("\n\n  tip: {hint}\n\nUsage:"), 1);
+    }
+    out
 }
+
+/// What somebody needs to know who left this out.
+const HINTS: [(&str, &str); 6] = [
+    ("<TARGET>", "'nandscope list' shows the devices, 'nandscope cards' the simulated cards"),
+    ("<CARD>", "'nandscope cards' shows the simulated cards"),
+    ("<EXPERIMENT>", "'nandscope run list' shows the experiments"),
+    ("<REPORT>", "a report is what --json writes: nandscope probe TARGET --json card.json"),
+    ("<FILE>", "a file that --json wrote, or the output of another tool"),
+    ("--for <USE>", "for example --for raspberry-pi, or partitions of your own: --for fat:512MiB,ext4"),
+];
 
 /// What is written as JSON, with the name of its form as a field: of a list in each of its objects.
 fn form(schema: &str, value: &impl serde::Serialize) -> serde_json::Value {

@@ -84,10 +84,10 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
     let consent = if write && !dry { Some(a.writing.named.check(&id)?) } else { None };
     let undo = a.undoing.kept(write, simulated);
     if !a.quiet || dry {
-        eprintln!("{}: {} partition{}", a.target, ranges.len(), if ranges.len() == 1 { "" } else { "s" });
+        tell!("{}: {} partition{}", a.target, ranges.len(), if ranges.len() == 1 { "" } else { "s" });
         match write {
-            true => eprintln!("will write at most {} to each{}", a.writes, if undo { "; the old content is put back" } else { "" }),
-            false => eprintln!("will write nothing"),
+            true => tell!("will write at most {} to each{}", a.writes, if undo { "; the old content is put back" } else { "" }),
+            false => tell!("will write nothing"),
         }
     }
     if dry {

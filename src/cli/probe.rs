@@ -14,7 +14,7 @@ use crate::host::declared::{Declared, Kind};
 use crate::host::live;
 use crate::infer::beliefs::Beliefs;
 use crate::probe::{Event, Plan, about_as_long, is_cut, own_time, resume};
-use crate::report::terminal::ending;
+use crate::report::terminal::{ending, lines};
 use crate::report::{Cost, Report, SCHEMA, Settings, Tool};
 use crate::samples::{Ended, Run};
 use crate::saved::counterfeit::Counterfeit;
@@ -146,13 +146,17 @@ pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
     if a.experiment == "list" && a.common.target.is_none() {
         for e in experiment::ALL {
             let about = e.about();
-            say!("{:<18}{}{}", about.name, about.question, if about.writes { " (writes)" } else { "" });
+            let question = format!("{}{}", about.question, if about.writes { " (writes)" } else { "" });
+            let mut rest = lines(&question, super::width().saturating_sub(18)).into_iter();
+            say!("{:<18}{}", about.name, rest.next().unwrap_or_default());
+            rest.for_each(|l| say!("{:18}{l}", ""));
         }
         return Ok(ExitCode::SUCCESS);
     }
     let Some(wanted) = experiment::by_name(&a.experiment) else { bail!("`nandscope run list` takes no target") };
     if a.common.target.is_none() {
-        bail!("name a TARGET: nandscope run {} TARGET", a.experiment);
+        tell!("nandscope: name a TARGET: nandscope run {} TARGET; 'nandscope list' shows the devices", a.experiment);
+        return Ok(ExitCode::from(super::USAGE));
     }
     measure(a.common, experiment::with_needs(wanted), Some(wanted), None)
 }
@@ -338,7 +342,7 @@ fn measure(
     }
     bar.end();
     if undo && !quiet && std::io::stderr().is_terminal() {
-        eprintln!("putting the old content back ...");
+        tell!("putting the old content back ...");
     }
     let back = Back::of(&mut guard);
     report.warnings.extend(runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)));
@@ -379,11 +383,11 @@ fn measure(
         bail!("the card failed: {why}. Try another reader or port; the findings so far stand");
     }
     if interrupted {
-        eprintln!("nandscope: interrupted; the report holds what was measured until then");
+        tell!("nandscope: interrupted; the report holds what was measured until then");
     }
     let fitted = match twin {
         Some(_) if interrupted => {
-            eprintln!("nandscope: no twin was fitted; `nandscope twin REPORT.json` fits one to what was measured");
+            tell!("nandscope: no twin was fitted; `nandscope twin REPORT.json` fits one to what was measured");
             None
         }
         Some(path) => {
@@ -431,19 +435,19 @@ fn plan(
     let what = if count == 1 { "1 experiment".to_string() } else { format!("{count} experiments") };
     let place = format!("bytes {} to {}", region.start, region.end);
     let own = own.map_or(String::new(), |t| format!(", + up to {:.0} s for the capacity test", t.secs()));
-    eprintln!("{target}: {what}, at most {time}{own}");
+    tell!("{target}: {what}, at most {time}{own}");
     if let Some(writes) = writes {
         let drive = writes.0 as f64 / (region.end - region.start).max(1) as f64;
-        eprintln!("will write at most {} ({drive:.3} times the region), only in {place}", writes);
+        tell!("will write at most {} ({drive:.3} times the region), only in {place}", writes);
         if undo {
-            eprintln!("the old content is kept in a journal and put back at the end, within that time");
+            tell!("the old content is kept in a journal and put back at the end, within that time");
         } else if !simulated {
-            eprintln!("the old content is NOT put back");
+            tell!("the old content is NOT put back");
         }
         for s in signatures {
-            eprintln!("the target holds: {s}");
+            tell!("the target holds: {s}");
         }
     } else {
-        eprintln!("will write nothing; reads {place}");
+        tell!("will write nothing; reads {place}");
     }
 }

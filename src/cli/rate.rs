@@ -187,7 +187,7 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
     };
     if !a.quiet || dry {
         say_plan(&a, write, undo, whole, time, budget, &region);
-        signatures.iter().for_each(|s| eprintln!("the target holds: {s}"));
+        signatures.iter().for_each(|s| tell!("the target holds: {s}"));
     }
     if dry {
         return Ok(a.allowed.writing.dry.done(&id));
@@ -270,10 +270,10 @@ fn say_plan(a: &RateArgs, write: bool, undo: bool, whole: bool, time: Nanos, bud
     } else {
         "writes nothing".into()
     };
-    eprintln!("{}: {long}; {what}", a.target);
+    tell!("{}: {long}; {what}", a.target);
     match (write, undo) {
-        (true, true) => eprintln!("the old content is kept in a journal and put back at the end"),
-        (true, false) if !a.target.starts_with("sim:") => eprintln!("the old content is NOT put back"),
+        (true, true) => tell!("the old content is kept in a journal and put back at the end"),
+        (true, false) if !a.target.starts_with("sim:") => tell!("the old content is NOT put back"),
         _ => {}
     }
 }

@@ -95,11 +95,11 @@ pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
     let mut trace = a.reading.load(&a.trace)?;
     trace.ios.truncate(a.requests.unwrap_or(u64::MAX).try_into().unwrap_or(usize::MAX));
     if a.as_recorded && !trace.timed {
-        eprintln!("nandscope: {name} has no times but its waits");
+        tell!("nandscope: {name} has no times but its waits");
     }
     if trace.bad > 0 {
         let bad = trace.shown.first().map_or(String::new(), |b| format!(", the first is line {}: {}", b.line, b.reason));
-        eprintln!("nandscope: {} lines of {name} cannot be read and are left out{bad}; --strict stops there", trace.bad);
+        tell!("nandscope: {} lines of {name} cannot be read and are left out{bad}; --strict stops there", trace.bad);
     }
     let simulated = device::is_simulated(&a.target)?;
     let writing = trace.ios.iter().any(|io| matches!(io.op, Op::Write | Op::Discard));
@@ -160,13 +160,13 @@ pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
     };
     if !a.quiet || dry {
         let what = if writing { format!("will write {}, only in", Bytes(writes)) } else { "will write nothing; reads".into() };
-        eprintln!("{}: {} requests of {name}; {what} bytes {} to {}", a.target, all.len(), region.start, region.end);
+        tell!("{}: {} requests of {name}; {what} bytes {} to {}", a.target, all.len(), region.start, region.end);
         if undo {
-            eprintln!("the old content is kept in a journal and put back at the end");
+            tell!("the old content is kept in a journal and put back at the end");
         } else if writing && !simulated {
-            eprintln!("the old content is NOT put back");
+            tell!("the old content is NOT put back");
         }
-        signatures.iter().for_each(|s| eprintln!("the target holds: {s}"));
+        signatures.iter().for_each(|s| tell!("the target holds: {s}"));
     }
     if dry {
         return Ok(a.writing.dry.done(guard.id()));
@@ -230,7 +230,7 @@ pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
         )));
     }
     if interrupted {
-        eprintln!("nandscope: interrupted after {} of {} requests", times.len(), all.len());
+        tell!("nandscope: interrupted after {} of {} requests", times.len(), all.len());
     }
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -74,12 +74,12 @@ pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout();
     writeln!(out, "{device}").and_then(|()| out.flush()).context("cannot write to standard output")?;
     if !a.quiet {
-        eprintln!("{}: {} as {device}; Ctrl-C ends it", model.name, as_sold(model.card.capacity));
+        tell!("{}: {} as {device}; Ctrl-C ends it", model.name, as_sold(model.card.capacity));
         if !served.removed().is_empty() {
-            eprintln!("removed what a killed server had left: {}", served.removed().join(", "));
+            tell!("removed what a killed server had left: {}", served.removed().join(", "));
         }
         if let Some(file) = served.file() {
-            eprintln!("the card's file is {}", file.display());
+            tell!("the card's file is {}", file.display());
         }
     }
     let mut line = LiveLine::new(a.quiet);
@@ -96,7 +96,7 @@ pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
             warned += 1;
             if !(a.quiet && w.starts_with("note: ")) {
                 line.end();
-                eprintln!("nandscope: {w}");
+                tell!("nandscope: {w}");
             }
         }
     }
@@ -106,9 +106,9 @@ pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
     let mut users = served.detach();
     if users.iter().any(|u| u.contains("mounted") || u.contains("swap") || u.contains("volume")) {
         for u in &users {
-            eprintln!("nandscope: {u}");
+            tell!("nandscope: {u}");
         }
-        eprintln!("nandscope: waiting {} s for that; a second Ctrl-C ends at once", UNMOUNT_TIME.as_secs());
+        tell!("nandscope: waiting {} s for that; a second Ctrl-C ends at once", UNMOUNT_TIME.as_secs());
         while !users.is_empty() && begun.elapsed() < UNMOUNT_TIME && signals.load(Ordering::Relaxed) < 2 {
             std::thread::sleep(Duration::from_millis(50));
             users = served.detach();
@@ -116,10 +116,10 @@ pub fn run(a: ServeArgs) -> anyhow::Result<ExitCode> {
     }
     let stopped = served.stop()?;
     if !a.quiet {
-        eprintln!("{}", summary(&stopped.stats));
+        tell!("{}", summary(&stopped.stats));
     }
     for u in &stopped.left {
-        eprintln!("nandscope: {device} remains and answers with errors: {u}; it goes with its last user");
+        tell!("nandscope: {device} remains and answers with errors: {u}; it goes with its last user");
     }
     Ok(if stopped.left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -128,7 +128,7 @@ fn over_nbd(server: NbdServer, a: &ServeArgs, model: &Model, signals: &AtomicUsi
     let mut out = std::io::stdout();
     writeln!(out, "{}", server.uri()).and_then(|()| out.flush()).context("cannot write to standard output")?;
     if !a.quiet {
-        eprintln!("{}: {} at {}; Ctrl-C ends it", model.name, as_sold(model.card.capacity), server.uri());
+        tell!("{}: {} at {}; Ctrl-C ends it", model.name, as_sold(model.card.capacity), server.uri());
     }
     let mut line = LiveLine::new(a.quiet);
     let out = super::stop::taken_out()?;
@@ -142,7 +142,7 @@ fn over_nbd(server: NbdServer, a: &ServeArgs, model: &Model, signals: &AtomicUsi
     line.end();
     let stats = server.stop()?;
     if !a.quiet {
-        eprintln!("{}", summary(&stats));
+        tell!("{}", summary(&stats));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -14,7 +14,6 @@ use nandscope_sim::run::{How, Outcome, Pace, Pattern, run_told};
 use nandscope_sim::trace::{Bad, Io, Trace};
 use nandscope_sim::{Card, Histogram, Latencies, Lost, Model, Request, Rng};
 use serde::Serialize;
-use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -280,9 +279,8 @@ fn worn(card: &Card, before: &[u32]) -> Option<Worn> {
 }
 
 fn print(result: &Report, json: Option<&Path>) -> anyhow::Result<()> {
-    let mut out = std::io::stdout();
     if !super::write_json(json, result)? {
-        out.write_all(sim_text::text(result, super::width()).as_bytes())?;
+        put!("{}", sim_text::text(result, super::width()));
     }
     Ok(())
 }

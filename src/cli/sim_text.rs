@@ -3,6 +3,7 @@
 use super::sim::Report;
 use crate::infer::figure::{Figure, Series};
 use crate::report::plot::braille;
+use crate::report::terminal::lines;
 use crate::units::{Bytes, Nanos, three};
 use nandscope_sim::Latencies;
 use nandscope_sim::run::{Outcome, Stretch};
@@ -23,7 +24,7 @@ pub fn text(r: &Report, width: usize) -> String {
     let _ = writeln!(t, "{}{part}{queue}, seed {}\n", r.input, r.seed);
     let _ = writeln!(
         t,
-        "{:<16}{:>9}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}",
+        "{:<12}{:>9}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}",
         "latency", "requests", "least", "mean", "50 %", "90 %", "99 %", "99.9 %", "longest"
     );
     let rows = [("reads", Some(&o.reads)), ("writes", Some(&o.writes)), ("other", Some(&o.others)), ("as recorded", r.recorded.as_ref())];
@@ -34,7 +35,11 @@ pub fn text(r: &Report, width: usize) -> String {
     }
     t.push('\n');
     for (what, value) in figures(r) {
-        let _ = writeln!(t, "{what:<22}{value}");
+        let mut rest = lines(&value, width.saturating_sub(22)).into_iter();
+        let _ = writeln!(t, "{what:<22}{}", rest.next().unwrap_or_default());
+        rest.for_each(|l| {
+            let _ = writeln!(t, "{:22}{l}", "");
+        });
     }
     for note in &r.notes {
         let _ = writeln!(t, "{:<22}{note}", "note");
@@ -46,9 +51,9 @@ pub fn text(r: &Report, width: usize) -> String {
 }
 
 fn latency(name: &str, l: &Latencies) -> String {
-    let mut row = format!("{name:<16}{:>9}", l.count);
+    let mut row = format!("{name:<12}{:>9}", l.count);
     for ns in [l.least, l.mean.round() as u64, l.p50, l.p90, l.p99, l.p999, l.most] {
-        let _ = write!(row, "{:>10}", Nanos(ns).to_string());
+        let _ = write!(row, "{:>8}", Nanos(ns).to_string());
     }
     row
 }

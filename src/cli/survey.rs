@@ -245,13 +245,10 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
         (_, e) => e.into(),
     })?;
     if let (true, Place::Dir(d)) = (s.absent, &place) {
-        eprintln!(
-            "nandscope: there is no survey in {}; `survey add` begins one. These are the published cards of the program",
-            d.display()
-        );
+        tell!("nandscope: there is no survey in {}; `survey add` begins one. These are the published cards of the program", d.display());
     }
     for (path, why) in &s.skipped {
-        eprintln!("nandscope: {}", super::harmless(&format!("skipped {path}: {why}")));
+        tell!("nandscope: {}", super::harmless(&format!("skipped {path}: {why}")));
     }
     match a.command {
         Command::Add(a) => add(&mut s, a),
@@ -306,7 +303,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
         Command::Site(a) => {
             let conditions = a.whose.with(&a.conditions);
             let what = site::What { conditions: &conditions, with_serial: a.with_serial, samples: a.samples == Samples::All };
-            let n = site::write(&mut s, &a.out, &what, &mut |id, e| eprintln!("nandscope: skipped {id}: {e}"))?;
+            let n = site::write(&mut s, &a.out, &what, &mut |id, e| tell!("nandscope: skipped {id}: {e}"))?;
             say!("{n} cards in {}", a.out.join("index.html").display());
             Ok(ExitCode::SUCCESS)
         }
@@ -396,7 +393,7 @@ fn add(s: &mut Survey, a: AddArgs) -> anyhow::Result<ExitCode> {
             }
             Added::Refused(why) => {
                 bad += 1;
-                eprintln!("nandscope: {}", super::harmless(&format!("skipped {}: {why}", path.display())));
+                tell!("nandscope: {}", super::harmless(&format!("skipped {}: {why}", path.display())));
             }
         }
     })?;

@@ -86,7 +86,7 @@ fn swept(path: &Path, dir: &Path, shard: Option<Shard>, threads: Option<u16>, qu
     bar.end();
     let file = shard_file(dir, shard);
     if stop.load(Ordering::Relaxed) {
-        eprintln!("nandscope: interrupted; the same command goes on where it stopped");
+        tell!("nandscope: interrupted; the same command goes on where it stopped");
         return Ok(ExitCode::FAILURE);
     }
     say!("{all} jobs in {}, {now} of them done now", file.display());
@@ -100,7 +100,7 @@ fn merged(a: &MergeArgs) -> anyhow::Result<ExitCode> {
     let json = super::write_json(a.json.as_deref(), &value)?;
     if let Some(form) = a.other.format {
         anyhow::ensure!(!json, "standard output takes one of --json and --format; give --json a file");
-        put!("{}", form.write(&value).map_err(anyhow::Error::msg)?);
+        super::as_it_is(&form.write(&value).map_err(anyhow::Error::msg)?);
         return Ok(ExitCode::SUCCESS);
     }
     if json {

@@ -102,7 +102,7 @@ pub fn run(a: TwinArgs) -> anyhow::Result<ExitCode> {
     let twin = fitted(&data, a.seed, a.time, &stop, a.quiet)?;
     let value = save(&twin, a.output.as_deref(), a.json.as_deref())?;
     if let Some(other) = a.other.format {
-        put!("{}", other.write(&value).map_err(anyhow::Error::msg)?);
+        super::as_it_is(&other.write(&value).map_err(anyhow::Error::msg)?);
     } else if !to_stdout(&a.json) && !to_stdout(&a.output) {
         put!("{}", twin_text::text(&twin, width(), !a.quiet));
     }
@@ -164,18 +164,18 @@ fn save(twin: &Twin, model: Option<&Path>, json: Option<&Path>) -> anyhow::Resul
 fn told(twin: &Twin, to: Option<&Path>, interrupted: bool) {
     if twin.cut {
         let why = if interrupted { "interrupted" } else { "the time is over" };
-        eprintln!("nandscope: {why}; this is the best of {} structures, --time allows more", twin.structures);
+        tell!("nandscope: {why}; this is the best of {} structures, --time allows more", twin.structures);
     }
     match (&twin.no_card, to) {
-        (Some(why), _) => eprintln!("nandscope: no twin: {why}"),
-        (None, Some(path)) if path.as_os_str() != "-" => eprintln!("nandscope: the twin is in {}", path.display()),
+        (Some(why), _) => tell!("nandscope: no twin: {why}"),
+        (None, Some(path)) if path.as_os_str() != "-" => tell!("nandscope: the twin is in {}", path.display()),
         _ => {}
     }
 }
 
 /// What was measured is no card: the reason, and the exit code that says so.
 fn no_card(why: &TwinError) -> ExitCode {
-    eprintln!("nandscope: {why}");
+    tell!("nandscope: {why}");
     ExitCode::from(UNDECIDED)
 }
 

@@ -13,7 +13,7 @@ use crate::uflip::measured::{Format, Measured};
 use crate::uflip::plan::LEAST;
 use crate::uflip::run::{Task, chosen, cost};
 use crate::uflip::{SCHEMA, plan, res, run as bench, say};
-use crate::units::{Bytes, GIB, KIB, Nanos, parse_duration, three};
+use crate::units::{Bytes, GIB, Nanos, about, parse_duration, three};
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -111,8 +111,8 @@ pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
     };
     if !a.quiet || dry {
         let all = experiments.iter().map(|e| cost(e, plan::RUNS)).fold((0, 0), |s, c| (s.0 + c.0, s.1 + c.1));
-        let can = if write { format!("writes {} of {}", Bytes(writes.min(all.1)), Bytes(all.1)) } else { "writes nothing".into() };
-        eprintln!(
+        let can = if write { format!("writes {} of {}", about(writes.min(all.1)), about(all.1)) } else { "writes nothing".into() };
+        tell!(
             "{}: {} experiments, {} accesses; at most {time} of the device's time; {can}, only in bytes {} to {}",
             a.target,
             experiments.len(),
@@ -121,16 +121,16 @@ pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
             region.end
         );
         match (write, undo) {
-            (true, true) => eprintln!("the old content is kept in a journal and put back at the end"),
-            (true, false) if !simulated => eprintln!("the old content is NOT put back"),
+            (true, true) => tell!("the old content is kept in a journal and put back at the end"),
+            (true, false) if !simulated => tell!("the old content is NOT put back"),
             _ => {}
         }
-        signatures.iter().for_each(|s| eprintln!("the target holds: {s}"));
+        signatures.iter().for_each(|s| tell!("the target holds: {s}"));
     }
     if dry {
         for e in &experiments {
             let (n, bytes) = cost(e, plan::RUNS);
-            say!("{:<8} {:<13} {:>2} values, {n} accesses, writes {}", e.code, e.vary.name(), e.values.len(), Bytes(bytes));
+            say!("{:<8} {:<13} {:>2} values, {n} accesses, writes {}", e.code, e.vary.name(), e.values.len(), about(bytes));
         }
         return Ok(a.allowed.writing.dry.done(&id));
     }
@@ -264,7 +264,10 @@ fn text(a: &UflipArgs, m: &Measured, warnings: &[String], cost: &Cost) -> String
         out += "\nLeft out\n";
     }
     for l in &m.left_out {
-        out += &format!("{:<9} {} (about {} s, writes {})\n", l.code, l.because, three(l.seconds), Bytes(l.bytes));
+        let why = format!("{} (about {} s, writes {})", l.because, three(l.seconds), about(l.bytes));
+        let mut rest = lines(&why, width.saturating_sub(10)).into_iter();
+        out += &format!("{:<9} {}\n", l.code, rest.next().unwrap_or_default());
+        rest.for_each(|l| out += &format!("{:10}{l}\n", ""));
     }
     if let Some(e) = &m.ended {
         out += &format!("\nended early: {e}\n");
@@ -272,6 +275,6 @@ fn text(a: &UflipArgs, m: &Measured, warnings: &[String], cost: &Cost) -> String
     if let Some(dir) = &a.out {
         out += &format!("\n{}: RES.csv ({} rows), uflip.json, uflip.html\n", dir.display(), m.rows.len());
     }
-    let (read, written) = (Bytes(cost.bytes_read / KIB * KIB), Bytes(cost.bytes_written / KIB * KIB));
+    let (read, written) = (about(cost.bytes_read), about(cost.bytes_written));
     out + &format!("\n{read} read, {written} written; {:.0} s of the device's time\n", cost.seconds)
 }

@@ -83,7 +83,7 @@ pub fn run(args: UndoArgs) -> anyhow::Result<ExitCode> {
             _ => undo(path, &options, &mut say),
         };
         let done = done.unwrap_or_else(|e| {
-            eprintln!("nandscope: {}", told(&e));
+            tell!("nandscope: {}", told(&e));
             let code = match e.downcast_ref() {
                 Some(DeviceError::Refused(_)) => 4,
                 _ => 1,
@@ -145,14 +145,14 @@ fn undo(path: &Path, options: &RecoverOptions, say: Say) -> anyhow::Result<Outco
         say(why);
     }
     for (i, line) in put_back.loss(MOST).iter().enumerate() {
-        eprintln!("{}{line}", if i == 0 { "nandscope: " } else { "" });
+        tell!("{}{line}", if i == 0 { "nandscope: " } else { "" });
     }
     if let (false, Ok(id)) = (put_back.lost.is_empty(), id) {
-        eprintln!("{}", give_up(path, &id));
+        tell!("{}", give_up(path, &id));
         return Ok(outcome("not_back"));
     }
     if let (State::Damaged(at), false) = (state, deleted) {
-        eprintln!(
+        tell!(
             "nandscope: {} is damaged from byte {at} on; what could be read of it is back, the rest is lost. The journal is kept",
             path.display()
         );

@@ -95,14 +95,11 @@ fn pictures(dir: &PathBuf, all: &[Bench], trace: &Trace) -> anyhow::Result<()> {
 /// Share of the best rate that is enough.
 const ENOUGH: f64 = 0.9;
 
-/// Rate against the size of a call, and the smallest that is enough (C22, C23).
+/// Rate against the size of a call for each target and host, and the smallest that is enough (C22, C23).
 fn chunk_table(all: &[Bench]) -> String {
-    let mut out = String::from("| target | files | chunk | write | read |\n|---|---|---|---|---|\n");
     let speed = |b: &Bench, write: bool| b.passes.iter().find(|p| p.write == write).map(|p| p.speed());
-    for b in all {
-        let cell = |x: Option<f64>| x.map_or("-".into(), |x| rate(x * 1e3));
-        out += &format!("| {} | {} | {} | {} | {} |\n", b.target, b.host, Bytes(b.record), cell(speed(b, true)), cell(speed(b, false)));
-    }
+    let cell = |x: Option<f64>| x.map_or("-".into(), |x| rate(x * 1e3));
+    let mut out = String::new();
     let mut seen: Vec<(&str, &str)> = vec![];
     for b in all {
         if seen.contains(&(&b.target, &b.host)) {
@@ -110,15 +107,17 @@ fn chunk_table(all: &[Bench]) -> String {
         }
         seen.push((&b.target, &b.host));
         let same: Vec<&Bench> = all.iter().filter(|o| o.target == b.target && o.host == b.host).collect();
+        let mut rows = vec![["chunk", "write", "read"].map(str::to_string)];
+        rows.extend(same.iter().map(|b| [Bytes(b.record).to_string(), cell(speed(b, true)), cell(speed(b, false))]));
+        out += &format!("{}, {}\n", b.target, b.host);
+        form::aligned(&rows, 0).lines().for_each(|l| out += &format!("  {l}\n"));
         let best = same.iter().filter_map(|b| speed(b, true)).fold(0.0, f64::max);
         let mut by_size: Vec<&&Bench> = same.iter().filter(|b| speed(b, true).is_some_and(|s| s >= ENOUGH * best)).collect();
         by_size.sort_by_key(|b| b.record);
         if let (Some(knee), true) = (by_size.first(), same.len() > 1) {
             let last = same.iter().map(|b| b.record).max() == Some(knee.record);
             out += &format!(
-                "{}, {}: write {} at a time, that gives {:.0} % of the best rate{}\n",
-                b.target,
-                b.host,
+                "  write {} at a time: that gives {:.0} % of the best rate{}\n",
                 Bytes(knee.record),
                 100.0 * speed(knee, true).unwrap_or(0.0) / best.max(1e-9),
                 if last { "; larger calls may give more" } else { "" }

@@ -170,7 +170,7 @@ impl Job<'_> {
     fn announce(&self, target: &str, simulated: bool) {
         if !self.a.quiet && !simulated {
             let over = if self.plan.until.is_some() { ", over and over" } else { "" };
-            eprintln!("writes {} {NAME} to {target}{over}, and deletes it", mb(self.plan.file));
+            tell!("writes {} {NAME} to {target}{over}, and deletes it", mb(self.plan.file));
         }
     }
 

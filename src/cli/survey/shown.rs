@@ -142,7 +142,7 @@ pub(super) fn draw(s: &mut Survey, a: &ChartArgs) -> anyhow::Result<ExitCode> {
         out.flush()?;
         super::super::write_text(to, &text)?;
         if drawn > 1 {
-            eprintln!("nandscope: the picture is of {}; choose another of {drawn} hosts with --host", chart::host_name(&c.host));
+            tell!("nandscope: the picture is of {}; choose another of {drawn} hosts with --host", chart::host_name(&c.host));
         }
         if to.as_os_str() == "-" {
             return Ok(ExitCode::SUCCESS);

@@ -155,7 +155,7 @@ quantities! {
         unit: Unit::Bytes,
         none: None,
         codes: &[],
-        what: "",
+        what: "How much flash there is behind the addresses of the card: less than it reports on a counterfeit.",
         means: &[],
     },
     /// Bytes that the card takes at once and writes to their place later, faster than the flash alone could.
@@ -165,7 +165,7 @@ quantities! {
         unit: Unit::Bytes,
         none: None,
         codes: &[],
-        what: "",
+        what: "Data that the card takes at once and moves to their place later, faster than the flash alone could.",
         means: &[],
     },
     /// How many times faster one long write transaction is than the same blocks one by one.

@@ -57,7 +57,7 @@ impl Consent {
             _ if id.kind == TargetKind::Simulated => return Ok(Consent { id: id.clone() }),
             Some(g) if g == want => return Ok(Consent { id: id.clone() }),
             Some(g) => format!("--consent {g} does not name {}", id.path),
-            None => format!("writing to {} destroys what is on it", id.path),
+            None => format!("nothing is written to {} without a consent that names it", id.path),
         };
         let by = if id.serial.is_some() { "its serial number" } else { "its size in bytes" };
         Err(DeviceError::Refused(format!("{why}; if that is the right one, name it by {by}: --consent {want}")))

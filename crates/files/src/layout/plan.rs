@@ -5,6 +5,7 @@ mod make;
 use super::grid::{Grid, SURE, safe_unit};
 use super::zone::{InZone, in_zone};
 use crate::finding::{Findings, Quantity};
+use crate::host::declared::Declared;
 use crate::units::{Bytes, GIB, KIB, MIB, SECTOR};
 pub(super) use make::part_name;
 use make::{discards, fat, make, table, writers};
@@ -43,6 +44,9 @@ pub enum Profile {
     Custom(Vec<(Fs, Option<u64>)>),
 }
 
+/// Their names.
+const PROFILES: [&str; 7] = ["raspberry-pi", "camera", "logger", "root-ext4", "root-f2fs", "root-btrfs", "sd-association"];
+
 impl FromStr for Profile {
     type Err = String;
 
@@ -71,7 +75,11 @@ impl FromStr for Profile {
                         "f2fs" => Fs::F2fs,
                         "btrfs" => Fs::Btrfs,
                         "swap" => Fs::Swap,
-                        _ => return Err(format!("'{name}' is no profile and no file system; {usage}")),
+                        _ => {
+                            let near = crate::device::nearest(s, PROFILES.into_iter());
+                            let meant = near.map_or(String::new(), |n| format!(" did you mean {n}?"));
+                            return Err(format!("'{name}' is no profile and no file system;{meant} {usage}"));
+                        }
                     };
                     let size = size.map(str::parse::<Bytes>).transpose()?.map(|b| b.0);
                     if size.is_none() && i + 1 < parts.len() {
@@ -307,6 +315,37 @@ fn place(p: &mut Plan, k: &Known, wanted: &[(Fs, Option<u64>)], size: u64) -> Re
     Ok(())
 }
 
+impl Plan {
+    /// What the card says of itself, beside what was found, and what an eMMC lets nobody change back.
+    pub fn declares(&mut self, d: &Declared, findings: &Findings) {
+        match findings.value(Quantity::EraseBlock, SURE) {
+            Some(found) => self.basis.push(d.beside_found(found as u64)),
+            None => {
+                self.basis
+                    .extend(d.declared_au.as_ref().map(|au| format!("the card declares units of {} ({})", Bytes(au.bytes), au.source)));
+            }
+        }
+        let Some(e) = &d.ext_csd else { return };
+        let enhanced = e.enhanced_area.filter(|&b| b > 0);
+        if let Some(area) = enhanced {
+            self.notes.push(format!(
+                "{} of this eMMC are an enhanced area (usually pseudo-SLC): what is written most belongs there",
+                Bytes(area)
+            ));
+        } else if let Some(most) = e.enhanced_area_limit.filter(|&b| b > 0) {
+            self.notes.push(format!(
+                "this eMMC can make up to {} of itself an enhanced area (usually pseudo-SLC, faster and more durable, at twice the flash or more), once and \
+                 for ever: `mmc enh_area set` of mmc-utils, before anything else is done to it",
+                Bytes(most)
+            ));
+        }
+        let boots = e.boots_from().map_or(String::new(), |b| format!("; it boots from {b}"));
+        if let Some(boot) = e.boot_partition.filter(|&b| b > 0) {
+            self.notes.push(format!("two boot partitions of {} lie outside this plan and are not touched{boots}", Bytes(boot)));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,6 +360,30 @@ mod tests {
 
     fn commands(profile: &str, f: &Findings, size: u64) -> Vec<String> {
         plan(&profile.parse().unwrap(), f, size, "/dev/mmcblk0", None).unwrap().steps.into_iter().map(|s| s.command).collect()
+    }
+
+    #[test]
+    fn what_an_emmc_declares_is_said() {
+        use crate::host::declared::{RawRegisters, from_registers};
+        use crate::host::registers::ext_csd::ExtCsdBytes;
+        let with = |enhanced: u8| {
+            let mut bytes = ExtCsdBytes::from(&[0; 512]);
+            // Erase groups of 512 KiB, write-protect groups of 8 of them, 16 of those at most enhanced; boot partitions of 4 MiB.
+            [(192, 7), (224, 1), (221, 8), (157, 16), (140, enhanced), (226, 32)].into_iter().for_each(|(at, v)| bytes.set(at, v));
+            let (mut d, f) = (from_registers(RawRegisters::default()), findings(4194304.0, 0.97, None, None));
+            d.ext_csd = Some(crate::host::registers::ext_csd::ExtCsd::decode(&bytes));
+            let mut p = plan(&"root-ext4".parse().unwrap(), &f, 8 * GIB, "/dev/mmcblk0", None).unwrap();
+            let (basis, notes) = (p.basis.len(), p.notes.len());
+            p.declares(&d, &f);
+            (p.basis[basis..].join("; "), p.notes[notes..].join("; "))
+        };
+        let (basis, notes) = with(0);
+        assert_eq!(basis, "the card declares no unit to compare with");
+        assert!(
+            notes.contains("can make up to 64 MiB of itself an enhanced area") && notes.contains("two boot partitions of 4 MiB"),
+            "{notes}"
+        );
+        assert!(with(2).1.starts_with("8 MiB of this eMMC are an enhanced area"), "{}", with(2).1);
     }
 
     #[test]

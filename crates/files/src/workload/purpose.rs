@@ -177,7 +177,11 @@ impl FromStr for Purpose {
                 ..p
             });
         }
-        purpose(&name).ok_or_else(|| format!("'{s}' is no use of a card that is known; there are {NAMES}"))
+        purpose(&name).ok_or_else(|| {
+            let near = crate::device::nearest(&name, NAMES.split(',').filter_map(|n| n.split_whitespace().next()));
+            let meant = near.map_or(String::new(), |n| format!(" did you mean {n}?"));
+            format!("'{s}' is no use of a card that is known;{meant} there are {NAMES}")
+        })
     }
 }
 

@@ -58,9 +58,10 @@ pub fn run(file: &mut dyn BenchFile, plan: &Plan, stop: &AtomicBool, progress: P
         // A fixed time is one of writing; what was written last is read back.
         let plan = &Plan { until: plan.until.filter(|_| write), ..plan.clone() };
         let mut joined: Option<Pass> = None;
-        let mut n = 0;
+        let (mut n, began) = (0, file.now());
         while n < plan.passes || plan.until.is_some_and(|t| file.now() < t) {
-            if stop.load(Ordering::Relaxed) {
+            // A target without time never comes to the end of one.
+            if stop.load(Ordering::Relaxed) || (n > 0 && n >= plan.passes && file.now() == began) {
                 break;
             }
             let fresh = || Pass::new(write, plan.record, plan.skip_first);

@@ -5,7 +5,7 @@ mod summary;
 
 pub use crate::advise::bench::{Bench, advice};
 pub use stalls::answer_text;
-pub use summary::{prices, summary};
+pub use summary::{aligned, prices, summary};
 
 use super::plot::braille;
 use crate::advise::price::Price;

@@ -3,6 +3,7 @@
 pub mod any;
 pub mod bench;
 pub mod figures;
+pub mod fold;
 pub mod forms;
 pub mod frag;
 pub mod html;

@@ -18,9 +18,9 @@ pub fn explain(f: &Finding) -> [String; 2] {
     let q = f.quantity;
     let what = if q.row().what.is_empty() { asked(f) } else { q.row().what.to_string() };
     let means = match (f.number(), f.at_least) {
-        (Some(v), _) => q.means(v).unwrap_or_else(|| format!("On this card it is {}.", q.show(v))),
+        (Some(v), _) => q.means(v).unwrap_or_else(|| format!("On this card it is {}.", super::terminal::shown(q, v))),
         (None, Some(b)) => format!("It is {} or more; the measurement ended there.", q.show(b.0)),
-        (None, None) => "The measurement does not carry an answer, so none is given.".into(),
+        (None, None) => "The data do not support a conclusion.".into(),
     };
     [what, means]
 }

@@ -372,7 +372,7 @@ pub fn parts(m: &Model) -> Vec<(&'static str, String)> {
         ("multi-plane page", size(n.access_unit)),
         ("write unit", size(n.write_unit)),
         ("erase block", size(n.erase_block)),
-        ("first erase block at", size(n.erase_block_offset)),
+        ("alignment offset", size(n.erase_block_offset)),
     ];
     let policy = |e: Evict| match e {
         Evict::Lru => "least recently used",

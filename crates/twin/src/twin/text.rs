@@ -37,7 +37,7 @@ fn parts(name: &str) -> &'static [&'static str] {
         "multi-plane page" => &["nand.access_unit"],
         "write unit" => &["nand.write_unit"],
         "erase block" => &["nand.erase_block"],
-        "first erase block at" => &["nand.erase_block_offset"],
+        "alignment offset" => &["nand.erase_block_offset"],
         "mapping" => &["ftl.kind"],
         "open AUs, sequential" => &["ftl.open_linear"],
         "open AUs, random" => &["ftl.open_random"],

@@ -18,6 +18,8 @@ pub struct State {
     bare: Vec<(usize, bool, f64)>,
     /// The unfinished end of the line before.
     tail: String,
+    /// The line before, whose end a title may have lost to the width of a terminal.
+    above: String,
     /// Columns of the table over several targets.
     columns: Vec<Column>,
 }
@@ -67,7 +69,9 @@ pub fn line(state: &mut State, place: Place, text: &str, low: &str) -> Vec<Said>
             return vec![Said::Pass(BenchPass { line: number, write, speed, max, min, avg })];
         }
     }
-    if let Some(said) = title(text).or_else(|| row(state, number, text, low)) {
+    let above = std::mem::replace(&mut state.above, text.chars().take(300).collect());
+    let broken = || title(&format!("{} {}", above.trim(), text.trim())).filter(|_| title(&above).is_none());
+    if let Some(said) = title(text).or_else(broken).or_else(|| row(state, number, text, low)) {
         return said;
     }
     let after = |head: &str| {
@@ -273,14 +277,18 @@ fn title(text: &str) -> Option<Vec<Said>> {
     Some(out)
 }
 
+/// Cells of a row: between tabs, or else between wide gaps.
+fn cells(row: &str) -> Vec<&str> {
+    let cells: Vec<&str> = if row.contains('\t') { row.split('\t').collect() } else { row.split("  ").collect() };
+    cells.into_iter().map(str::trim).filter(|c| !c.is_empty()).collect()
+}
+
 /// The table over several targets: its heading, or a row of it. Columns that are not known are left out.
 fn row(state: &mut State, line: usize, text: &str, low: &str) -> Option<Vec<Said>> {
     if low.starts_with("target") && low.contains("record") && low.contains("kb/s") {
         let mut write = true;
-        state.columns = low
-            .split('\t')
-            .map(str::trim)
-            .filter(|c| !c.is_empty())
+        state.columns = cells(low)
+            .into_iter()
             .map(|c| {
                 let words: Vec<&str> = c.split_whitespace().collect();
                 let has = |w: &str| words.contains(&w);
@@ -300,10 +308,10 @@ fn row(state: &mut State, line: usize, text: &str, low: &str) -> Option<Vec<Said
             .collect();
         return Some(vec![Said::Heading]);
     }
-    if state.columns.is_empty() || !text.contains('\t') {
+    if state.columns.is_empty() {
         return None;
     }
-    let cells: Vec<&str> = text.split('\t').map(str::trim).filter(|c| !c.is_empty()).collect();
+    let cells = cells(text);
     if cells.len() != state.columns.len() {
         return None;
     }

@@ -7,13 +7,20 @@ use crate::samples::records::Pass;
 use crate::units::{Bytes, Nanos, three};
 use std::fmt::Write;
 
+/// GB from which on their absence bounds the number of stalls to some use: 300 a GB and less.
+const SAYS: f64 = 0.01;
+
 pub(super) fn stall_text(out: &mut String, s: &Stalls, p: &Pass) {
     let usual = format!("{}, five times the usual {}", us(s.threshold), us(s.usual));
     // What is over in a millisecond is no stall, however short the others are.
     let above = if s.threshold > 1000.0 { usual } else { us(s.threshold) };
     if s.count == 0 {
         let gb = p.bytes() as f64 / 1e9;
-        let _ = writeln!(out, "  stalls: no call above {above}, in {gb:.4} GB; fewer than {} a GB at 95 %", three(s.interval[1]));
+        let bound = match gb >= SAYS {
+            true => format!("fewer than {} a GB at 95 %", three(s.interval[1])),
+            false => "too short a run to say how many a GB".into(),
+        };
+        let _ = writeln!(out, "  stalls: no call above {above}, in {}; {bound}", gigabytes(gb));
     } else {
         let _ = writeln!(
             out,
@@ -56,15 +63,16 @@ pub(super) fn stall_text(out: &mut String, s: &Stalls, p: &Pass) {
 
 fn rhythm(out: &mut String, s: &Stalls, p: &Pass, (in_bytes, in_time): (Option<Period>, Option<Period>), indent: &str) {
     let show = |x: f64| three(x * 100.0);
+    let part = |some: &str, all: &str, x: f64| if x >= 1.0 { all.to_string() } else { format!("{} % {some}", show(x)) };
     // Places are known by the record; sectors are what a card has.
     let whole = |x: f64| Bytes((x / 512.0).round() as u64 * 512);
     if let Some(b) = in_bytes {
         let _ = write!(
             out,
-            "    {indent}every {} ({} % of them lie on that, {} % of its places have one)",
+            "    {indent}every {} ({}, {})",
             whole(b.length),
-            show(b.on),
-            show(b.filled)
+            part("of them are at a multiple", "all are at a multiple", b.on),
+            part("of the multiples have one", "all multiples have one", b.filled)
         );
         let of = match s.origin {
             Origin::Card => "of the card",

@@ -5,38 +5,26 @@ use crate::advise::price::Price;
 use crate::samples::records::Pass;
 use std::fmt::Write;
 
-/// Several targets beside each other, with ratios to the first (G4, G6), and speed per price where prices are given (G13).
+/// Several targets beside each other, with ratios to the first (G4, G6), writes and reads apart; and speed per price where prices are given (G13).
 pub fn summary(all: &[Bench]) -> String {
-    let head = ["target", "record", "write KB/s", "x", "max us", "min us", "avg us", "read KB/s", "x", "max us", "min us", "avg us"];
-    let mut rows: Vec<Vec<String>> = vec![head.map(str::to_string).to_vec()];
-    for b in all {
-        let first = all.iter().find(|f| f.record == b.record);
-        let of = |b: &Bench, write: bool| b.passes.iter().find(|p| p.write == write).map(|p| (p.speed(), p.max_min(), p.mean()));
-        let mut row = vec![b.target.clone(), b.record.to_string()];
-        for write in [true, false] {
-            row.extend(match (of(b, write), first.and_then(|f| of(f, write))) {
-                (Some((speed, (max, min), mean)), Some(f)) => {
-                    vec![
-                        format!("{speed:.2}"),
-                        format!("{:.2}", speed / f.0),
-                        format!("{max:.0}"),
-                        format!("{min:.0}"),
-                        format!("{mean:.0}"),
-                    ]
-                }
-                _ => vec!["-".into(); 5],
-            });
-        }
-        rows.push(row);
-    }
-    let widths: Vec<usize> = (0..head.len()).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
     let mut out = String::new();
-    for (i, row) in rows.iter().enumerate() {
-        let cells = row.iter().zip(&widths).enumerate().map(|(k, (c, w))| if k == 0 { format!("{c:<w$}") } else { format!("{c:>w$}") });
-        let _ = writeln!(out, "| {} |", cells.collect::<Vec<_>>().join(" | "));
-        if i == 0 {
-            let _ = writeln!(out, "|{}|", widths.iter().map(|w| "-".repeat(w + 2)).collect::<Vec<_>>().join("|"));
+    for (write, word) in [(true, "write"), (false, "read")] {
+        let of = |b: &Bench| b.passes.iter().find(|p| p.write == write).map(|p| (p.speed(), p.max_min(), p.mean()));
+        if !all.iter().any(|b| of(b).is_some()) {
+            continue;
         }
+        let mut rows = vec![["target", "record", &format!("{word} KB/s"), "x", "max us", "min us", "avg us"].map(str::to_string)];
+        for b in all {
+            let first = all.iter().find(|f| f.record == b.record).and_then(of);
+            let (Some((speed, (max, min), mean)), Some(first)) = (of(b), first) else { continue };
+            let figures = [format!("{:.2}", speed / first.0), format!("{max:.0}"), format!("{min:.0}"), format!("{mean:.0}")];
+            let [x, max, min, mean] = figures;
+            rows.push([b.target.clone(), b.record.to_string(), format!("{speed:.2}"), x, max, min, mean]);
+        }
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out += &aligned(&rows, 1);
     }
     if all.iter().flat_map(|b| &b.passes).any(Pass::left_out) {
         let _ = writeln!(
@@ -45,6 +33,17 @@ pub fn summary(all: &[Bench]) -> String {
         );
     }
     out + &prices(all)
+}
+
+/// Rows as columns, the first `left` of them by their left edge, three blanks between.
+pub fn aligned<const N: usize>(rows: &[[String; N]], left: usize) -> String {
+    let wide: Vec<usize> = (0..N).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
+    let mut out = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&wide).enumerate().map(|(i, (c, w))| if i < left { format!("{c:<w$}") } else { format!("{c:>w$}") });
+        let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("   ").trim_end());
+    }
+    out
 }
 
 /// Speed per price, in the currency that was given.

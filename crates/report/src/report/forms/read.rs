@@ -407,7 +407,7 @@ fn audit(f: &mut Facts, v: &Value) {
     let faults: Vec<&Value> = v["faults"].as_array().into_iter().flatten().collect();
     let help = "Whether what lies on the card begins where it costs nothing";
     if faults.is_empty() {
-        f.all.push(judged(0, "layout", Verdict::Pass, "nothing to say against it", help));
+        f.all.push(judged(0, "layout", Verdict::Pass, "no alignment problems found", help));
     }
     for x in faults {
         let text = |k: &str| x[k].as_str().unwrap_or("");

@@ -77,15 +77,15 @@ fn table(all: &[&Value]) -> Markup {
     scroll(
         "Speed and latency",
         &html! {
-            table {
+            table.stack {
                 caption { "Speed and latency of each pass" }
                 thead { tr { @for h in ["Target", "Record", "Calls", "Records", "Speed", "Longest", "Shortest", "Mean", "Lost to longer calls"] { th scope="col" { (h) } } } }
                 tbody { @for b in all { @for p in b["passes"].as_array().into_iter().flatten() { tr {
                     th scope="row" { (text(b, "target")) }
-                    td { (b["record"]) " B" } td { @if p["write"].as_bool().unwrap_or(true) { "write" } @else { "read" } }
-                    td { (p["records"]) } td { (three(number(p, "speed_kb_s"))) " kB/s" }
-                    td { (us(p, "max_us")) } td { (us(p, "min_us")) } td { (us(p, "avg_us")) }
-                    td { @if let Some(ns) = p["lost_ns"].as_u64() { (Nanos(ns)) } @else { "-" } }
+                    td data-head="record" { (b["record"]) " B" } td { @if p["write"].as_bool().unwrap_or(true) { "write" } @else { "read" } }
+                    td data-head="records" { (p["records"]) } td data-head="speed" { (three(number(p, "speed_kb_s"))) " kB/s" }
+                    td data-head="longest" { (us(p, "max_us")) } td data-head="shortest" { (us(p, "min_us")) } td data-head="mean" { (us(p, "avg_us")) }
+                    td data-head="lost" { @if let Some(ns) = p["lost_ns"].as_u64() { (Nanos(ns)) } @else { "-" } }
                 } } } }
             }
         },

@@ -62,13 +62,15 @@
     var idle = "Drag to look closer, double-click to go back; arrow keys read the points.";
     hint.textContent = idle;
     var shown = f.bytes ? bytes : number;
-    var series = [{ label: f.x, value: function (u, v) { return v === null ? "" : shown(v); } }];
+    // What the axis says already, and the name of an only series, is not said again: their rows show values alone.
+    var only = r.columns.filter(function (c) { return c.kind === "main"; }).length === 1;
+    var series = [{ label: f.x, class: "bare", value: function (u, v) { return v === null ? "" : shown(v); } }];
     var bands = [];
     r.columns.forEach(function (c, k) {
       var colour = css("--s" + (c.i % 6));
       if (c.kind === "main") {
         series.push({
-          label: c.s.name, stroke: colour, width: c.s.line ? 2 : 0, spanGaps: true,
+          label: c.s.name, class: only ? "bare" : undefined, stroke: colour, width: c.s.line ? 2 : 0, spanGaps: true,
           dash: [[], [6, 3], [2, 3], [8, 3, 2, 3]][c.i % 4],
           paths: c.s.line ? undefined : function () { return null; },
           points: { show: true, size: c.s.line ? 6 : c.p.length > 400 ? 4 : 8, stroke: colour, fill: colour },
