@@ -209,7 +209,6 @@ fn nothing_is_wider_than_80_columns() {
         "probe sim:toshiba-emmc --details",
         "check sim:fake-error-16gb",
         "rate sim:modern-a1-32gb",
-        "list",
         "cards",
         "run list",
         "report t.json",

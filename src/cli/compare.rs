@@ -299,15 +299,21 @@ fn text(all: &[&Subject], pairs: &[Pair], references: &[String]) -> String {
     o
 }
 
+/// Characters of a verdict without a ratio.
+const USUAL: usize = 24;
+
 /// A line each; a verdict that has no room beside its values stands below them. What is true of all is said once.
 fn rows(o: &mut String, all: &[Difference], shared: &str, b: &str) {
     let named = |d: &Difference| d.what.strip_suffix(shared).unwrap_or(&d.what).to_string();
     let widest = |of: &dyn Fn(&Difference) -> String| all.iter().map(|d| of(d).chars().count()).max().unwrap_or(0);
     let [what, first, second] = [widest(&named), widest(&|d| d.a.clone()), widest(&|d| d.b.clone())];
     let common = all.first().and_then(|d| d.why.clone()).filter(|why| all.len() > 1 && all.iter().all(|d| d.why.as_ref() == Some(why)));
-    for d in all {
-        let verdict = verdict(d, b, common.is_none());
-        let head = format!("  {:<what$} {:<first$} {:<second$} ", named(d), d.a, d.b);
+    let verdicts: Vec<String> = all.iter().map(|d| verdict(d, b, common.is_none())).collect();
+    // Narrow gaps where that saves lines.
+    let longest = verdicts.iter().map(|v| v.chars().count()).filter(|n| *n <= USUAL).max().unwrap_or(0);
+    let gap = if 8 + what + first + second + longest <= super::width() { "  " } else { " " };
+    for (d, verdict) in all.iter().zip(verdicts) {
+        let head = format!("  {:<what$}{gap}{:<first$}{gap}{:<second$}{gap}", named(d), d.a, d.b);
         let beside = head.chars().count() + verdict.chars().count() <= super::width();
         let _ = if beside { writeln!(o, "{head}{verdict}") } else { writeln!(o, "{}\n      {verdict}", head.trim_end()) };
     }

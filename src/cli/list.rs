@@ -18,10 +18,12 @@ pub struct ListArgs {
 /// # Errors
 /// Standard output cannot be written.
 pub fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
-    use std::io::Write;
+    use std::io::{IsTerminal, Write};
     let all = list(&Sys::default());
     if !args.json.put_text(&format!("{:#}\n", super::form("nandscope-device/1", &all)))? {
-        std::io::stdout().write_all(table(&all, super::width()).as_bytes())?;
+        // Scripts want a line a device.
+        let columns = if std::io::stdout().is_terminal() { super::width() } else { usize::MAX };
+        std::io::stdout().write_all(table(&all, columns).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }

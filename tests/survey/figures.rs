@@ -25,8 +25,13 @@ impl Lab {
 
     /// Exit code, standard output, standard error.
     pub fn run(&self, args: &[&str]) -> (i32, String, String) {
-        let out =
-            Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).env("COLUMNS", "1000").current_dir(self.dir.path()).output().unwrap();
+        self.run_at("1000", args)
+    }
+
+    /// The same in so many columns.
+    pub fn run_at(&self, columns: &str, args: &[&str]) -> (i32, String, String) {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_nandscope"));
+        let out = program.args(args).env("COLUMNS", columns).current_dir(self.dir.path()).output().unwrap();
         (out.status.code().unwrap(), String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
     }
 

@@ -16,7 +16,7 @@ fn lots_at_a_glance() {
             lab.survey(&["add", &f, "--lot", lot, "--host", "Arduino Uno"]);
         }
     }
-    let (code, out, err) = lab.survey(&["compare", "--by", "lot"]);
+    let (code, out, err) = lab.run_at("80", &["survey", "--dir", "s", "compare", "--by", "lot"]);
     assert!(code == 0 && err.is_empty(), "{out}{err}");
     // In 80 columns the third lot stands below the others.
     let line = |name: &str| -> Vec<String> {

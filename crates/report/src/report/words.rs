@@ -1,6 +1,5 @@
 //! Words for people who never heard of an erase block: two sentences a finding, and the glossary.
 
-use crate::experiment;
 use crate::finding::Finding;
 
 /// Statements graded by confidence, so that words and numbers agree.
@@ -16,19 +15,13 @@ pub fn grade(c: f64) -> &'static str {
 /// What the quantity is, and what the value found means for whoever uses the card.
 pub fn explain(f: &Finding) -> [String; 2] {
     let q = f.quantity;
-    let what = if q.row().what.is_empty() { asked(f) } else { q.row().what.to_string() };
+    let what = q.row().what.to_string();
     let means = match (f.number(), f.at_least) {
         (Some(v), _) => q.means(v).unwrap_or_else(|| format!("On this card it is {}.", super::terminal::shown(q, v))),
         (None, Some(b)) => format!("It is {} or more; the measurement ended there.", q.show(b.0)),
         (None, None) => "The data do not support a conclusion.".into(),
     };
     [what, means]
-}
-
-/// A quantity without words of its own: the question that was asked.
-fn asked(f: &Finding) -> String {
-    let question = f.from.iter().find_map(|n| experiment::by_name(n)).map(|e| e.about().question);
-    question.map_or_else(|| format!("This is the {} of the card.", f.quantity.title()), |q| format!("The question was: {q}"))
 }
 
 /// Terms and what they mean, in the order of the alphabet.
