@@ -501,7 +501,7 @@ quantities! {
     },
     /// Random writes of 16 KiB a second in the steady state.
     Steady16kIops => Row {
-        key: "steady_16k_iops",
+        key: "steady16k_iops",
         title: "steady, 16 KiB",
         unit: Unit::PerSecond,
         none: None,
@@ -511,7 +511,7 @@ quantities! {
     },
     /// Random writes of 64 KiB a second in the steady state.
     Steady64kIops => Row {
-        key: "steady_64k_iops",
+        key: "steady64k_iops",
         title: "steady, 64 KiB",
         unit: Unit::PerSecond,
         none: None,
@@ -521,7 +521,7 @@ quantities! {
     },
     /// Random writes of 4 KiB a second in the steady state, with data in three quarters of the region.
     Steady75Iops => Row {
-        key: "steady_75_iops",
+        key: "steady75_iops",
         title: "steady, 75 % full",
         unit: Unit::PerSecond,
         none: None,
@@ -531,7 +531,7 @@ quantities! {
     },
     /// Random writes of 4 KiB a second in the steady state, with data in half of the region.
     Steady50Iops => Row {
-        key: "steady_50_iops",
+        key: "steady50_iops",
         title: "steady, 50 % full",
         unit: Unit::PerSecond,
         none: None,

@@ -233,8 +233,8 @@ fn look_long(s: &mut State, k: i64, all: &[&Sample], line: &Line) {
     (s.right, s.here) = (s.right + 1, s.here + 1);
     // Alike places at a half and at a third of the way to the next, which this look has passed.
     let at = between(most).1 as f64;
-    for part in 0..PARTS.len() {
-        let way = s.edges.period[0] / PARTS[part] as f64;
+    for (part, n) in PARTS.into_iter().enumerate() {
+        let way = s.edges.period[0] / n as f64;
         let near = |i: &&usize| {
             let (lo, hi) = between(**i);
             [at - way, at + way].iter().any(|p| (lo as f64..=2.0 * hi as f64 - lo as f64).contains(p))
