@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn what_belongs_together_stays_so() {
         assert_eq!(folded("takes about 14.5 GiB, or", 18), "takes about\n  14.5 GiB, or");
-        assert_eq!(folded("lasts (95 %) of all", 10), "lasts\n  (95 %) of\n  all");
+        assert_eq!(folded("lasts (95 %) of all", 11), "lasts\n  (95 %) of\n  all");
         assert_eq!(folded("chapter 3 B-trees", 12), "chapter 3\n  B-trees");
         assert_eq!(folded("see /a/very/long/path here", 12), "see\n  /a/very/long/path\n  here");
         for row in ["| target | record | write KB/s |", "erase block           4 MiB          99 %  sure", "⠁⠁⠁⠁⠁⠁⠁⠁⠁⠁⠁⠁⠁⠁⠁⠁⠁⠁⠁⠁"]
