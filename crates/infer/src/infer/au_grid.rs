@@ -97,6 +97,11 @@ pub struct State {
 }
 
 impl State {
+    /// Is the distance known well enough, in units of so many bytes, or were there enough looks?
+    pub fn enough(&self, unit: u64) -> bool {
+        self.right >= 4 && self.edges.period[1] - self.edges.period[0] < unit as f64 / 4.0 || self.here >= 8
+    }
+
     /// Is it time for long looks?
     pub fn lost(&self) -> bool {
         !self.long && self.astray >= ASTRAY
@@ -180,8 +185,8 @@ pub fn replay(run: &Case) -> Option<State> {
                 continue;
             }
         }
-        // Where no unit is known, shorter writes may be gathered: they say nothing of the row that longer ones have shown.
         let hole = c.get("gap") == 1;
+        // Where no unit is known, shorter writes may be gathered: they say nothing of the row that longer ones have shown.
         if level > 0 && run.believed.write_unit().is_none() && !s.edges.clone().look(c.get("k"), found) {
             s.edges.visited.push(c.get("k"));
             s.blind = true;

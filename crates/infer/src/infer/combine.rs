@@ -112,8 +112,7 @@ fn off_units(all: &mut [Finding]) {
     let what = if random_pays { "the write unit" } else { "where erase blocks begin" };
     for f in all.iter_mut().filter(|f| f.quantity == Quantity::OpenAusLinear && f.number() == Some(1.0)) {
         let why = format!("two interleaved incur merges, but {what} is not known, and writes that begin inside a unit would do so as well");
-        let (evidence, caveats, from) = (f.evidence.clone(), f.caveats.clone(), f.from.clone());
-        *f = Finding { evidence, caveats, from, ..Finding::undecided(f.quantity, why) };
+        *f = f.clone().withdrawn(why);
     }
 }
 

@@ -129,7 +129,7 @@ impl Analysis for Flush {
         let chunk = cell.bytes("chunk");
         if times.iter().all(|&t| t == 0.0) {
             let why = "this target does not time writes that are not flushed";
-            return vec![Finding::undecided(cost, why), Finding::undecided(size, why), Finding::undecided(waits, why)];
+            return [cost, size, waits].map(|q| Finding::undecided(q, why)).into();
         }
         let Some(c) = cached(&times) else {
             let why = format!("no slower writes over {} without a flush", Bytes(times.len() as u64 * chunk));
@@ -193,13 +193,14 @@ fn judged(run: &Run, cell: &Cell, c: Cached, chunk: f64) -> Vec<Finding> {
         saved / 1e3,
         100.0 * room
     );
+    let neither = |why: &str| [size, waits].map(|q| Finding::undecided(q, why).evidence(text.clone())).into();
     if each.len() < 3 && kept >= 3 {
         let why = "neither rest nor a flush made room for as much again: an SLC cache, rather than one that a power cut empties";
-        return vec![Finding::undecided(size, why).evidence(text.clone()), Finding::undecided(waits, why).evidence(text)];
+        return neither(why);
     }
     if each.len() < 3 {
         let why = "too few bursts were followed by a flush (more --time and --writes would decide)";
-        return vec![Finding::undecided(size, why).evidence(text.clone()), Finding::undecided(waits, why).evidence(text)];
+        return neither(why);
     }
     let value = c.room as f64 * chunk;
     // While it takes writes a card may empty it already.
@@ -220,10 +221,10 @@ fn judged(run: &Run, cell: &Cell, c: Cached, chunk: f64) -> Vec<Finding> {
         }
         let why = "a flush leaves what the cache took where it is: an SLC cache, which a power cut does not empty, or a flush that returns too early \
                    (a power cut would decide)";
-        return vec![Finding::undecided(size, why).evidence(text.clone()), Finding::undecided(waits, why).evidence(text)];
+        return neither(why);
     }
     let why = "a flush made up for a part only of what the cache took";
-    vec![Finding::undecided(size, why).evidence(text.clone()), Finding::undecided(waits, why).evidence(text)]
+    neither(why)
 }
 
 #[cfg(test)]

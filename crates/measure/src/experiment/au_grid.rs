@@ -195,9 +195,7 @@ fn next(mut state: State, run: &Case) -> Option<Cell> {
     let last = (start + (end - start) / 4).max(far).min(end.saturating_sub(ahead));
     let room = (start + (end - start) / 16 + 4 * state.lengths[0])..last;
     if state.long {
-        let doubt = state.edges.period[1] - state.edges.period[0];
-        let enough = state.right >= 4 && doubt < unit(run) as f64 / 4.0 || state.here >= 8;
-        let k = (!enough).then(|| state.edges.farthest(WIDEST * state.edges.period[0], &room))?;
+        let k = (!state.enough(unit(run))).then(|| state.edges.farthest(WIDEST * state.edges.period[0], &room))?;
         return Some(long_look(&state, k?));
     }
     // Between two boundaries there should be none: one look at each place, and another if there is.
@@ -206,9 +204,8 @@ fn next(mut state: State, run: &Case) -> Option<Cell> {
         return Some(look(&state, k, state.lengths[0], PARTS[part], unit(run)));
     }
     while let Some(&len) = state.lengths.get(state.level) {
-        let doubt = state.edges.period[1] - state.edges.period[0];
         let enough = match state.level {
-            0 => state.right >= 4 && doubt < unit(run) as f64 / 4.0 || state.here >= 8,
+            0 => state.enough(unit(run)),
             _ => state.here >= 2,
         };
         // What a longer step left open may need more than the usual number of steps.

@@ -8,7 +8,7 @@
 
 use super::{About, Bench, Experiment, Setup};
 use crate::device::fill::read_stamp;
-use crate::device::{DeviceError, Fill, Op};
+use crate::device::{DeviceError, Fill};
 use crate::finding::Quantity;
 use crate::infer::beliefs::Case;
 use crate::infer::discard::{DISCARD, FAILED, KEPT, LENGTHS, LOST, OLD, ONES, OTHER, TRIALS, WRITE, ZEROS};
@@ -83,14 +83,7 @@ impl Experiment for Discard {
             Err(DeviceError::Unsupported(_)) => false,
             done => done.map(|()| true)?,
         };
-        match b.access(DISCARD, Op::Discard, at, len) {
-            Err(DeviceError::Unsupported(_)) => {
-                b.failed(FAILED, at, len);
-                return Ok(());
-            }
-            done => done?,
-        };
-        if content {
+        if b.discard(DISCARD, FAILED, at..at + len)? && content {
             b.read_back(look, sector, |bytes| match bytes {
                 _ if bytes.iter().all(|&x| x == 0) => ZEROS,
                 _ if bytes.iter().all(|&x| x == 0xff) => ONES,

@@ -36,7 +36,7 @@ use crate::finding::Quantity;
 use crate::infer::beliefs::{Belief, Beliefs, Case, SURE};
 use crate::infer::slots::{Ground, Slots};
 use crate::samples::{Cell, Grid, Sample};
-use crate::units::Nanos;
+use crate::units::{GIB, Nanos};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use std::collections::BTreeMap;
@@ -314,6 +314,26 @@ impl Bench<'_> {
     pub fn failed(&mut self, role: u8, at: u64, len: u64) {
         let timed = Timed { start: self.device.now(), took: Nanos(0) };
         self.keep(role, Op::Read, at, len, timed);
+    }
+
+    /// Discards `range` in pieces of a GiB; `false` where the target takes no discard, which leaves a sample of the role `refused`.
+    ///
+    /// # Errors
+    /// The device failed, or a budget is spent.
+    pub fn discard(&mut self, role: u8, refused: u8, range: std::ops::Range<u64>) -> Result<bool, DeviceError> {
+        let mut at = range.start;
+        while at < range.end {
+            let len = GIB.min(range.end - at);
+            match self.access(role, Op::Discard, at, len) {
+                Err(DeviceError::Unsupported(_)) => {
+                    self.failed(refused, at, len);
+                    return Ok(false);
+                }
+                done => done?,
+            };
+            at += len;
+        }
+        Ok(true)
     }
 
     fn keep(&mut self, role: u8, op: Op, at: u64, len: u64, timed: Timed) {

@@ -6,13 +6,13 @@
 //! What fools it: a card that does nothing on a discard (said), or puts it off.
 
 use super::{About, Bench, Experiment, Setup};
-use crate::device::{DeviceError, Op};
+use crate::device::DeviceError;
 use crate::finding::Quantity;
 use crate::infer::beliefs::{Beliefs, Case};
 use crate::infer::slc_cache::full;
 use crate::infer::slc_fill::{DISCARD, FAILED, FILL, HELD, levels, sizes};
 use crate::samples::Cell;
-use crate::units::{GIB, KIB, MIB, Nanos};
+use crate::units::{KIB, MIB, Nanos};
 
 pub struct SlcFill;
 
@@ -28,8 +28,6 @@ static ABOUT: About = About {
 
 const STRETCH: u64 = 64 * MIB;
 const CHUNK: u64 = 256 * KIB;
-/// A discard of so many bytes at a time.
-const PIECE: u64 = GIB;
 /// Writes in one fill go up to so many times what the cache took last.
 const LARGER: u64 = 16;
 /// A rest is this much longer than emptying should take.
@@ -89,18 +87,9 @@ impl Experiment for SlcFill {
         let (start, end) = (cell.bytes("start"), cell.bytes("end"));
         let held = |n: u32| start + (end - start) / 100 * HELD[n as usize];
         if n > 0 {
-            let grid = 4 * MIB;
-            let (mut at, end) = (held(n).next_multiple_of(grid).max(start), if n == 1 { end } else { held(n - 1).next_multiple_of(grid) });
-            while at < end {
-                let len = PIECE.min(end - at);
-                match b.access(DISCARD, Op::Discard, at, len) {
-                    Err(DeviceError::Unsupported(_)) => {
-                        b.failed(FAILED, at, len);
-                        return Ok(());
-                    }
-                    done => done?,
-                };
-                at += len;
+            let edge = |n: u32| held(n).next_multiple_of(4 * MIB);
+            if !b.discard(DISCARD, FAILED, edge(n)..if n == 1 { end } else { edge(n - 1) })? {
+                return Ok(());
             }
         }
         let before = sizes(b.run, cell).last().map_or(cell.bytes("size") as f64, |s| s.1);

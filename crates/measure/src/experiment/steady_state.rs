@@ -9,12 +9,12 @@
 //! discard (nothing changes then).
 
 use super::{About, Bench, Experiment, Setup};
-use crate::device::{DeviceError, Op};
+use crate::device::DeviceError;
 use crate::finding::Quantity;
 use crate::infer::beliefs::Case;
 use crate::infer::steady_state::{DISCARD, FAILED, FRESH, LONG, WRITE, found, rounds};
 use crate::samples::Cell;
-use crate::units::{GIB, KIB, MIB};
+use crate::units::{KIB, MIB};
 
 pub struct SteadyState;
 
@@ -40,9 +40,6 @@ static ABOUT: About = About {
 const PART: u64 = 25;
 /// What follows the first cell: bytes of a write, and percent of the region that hold data; none = all of it was discarded just before.
 const NEXT: [(u64, u64); 5] = [(16 * KIB, 100), (64 * KIB, 100), (4 * KIB, 75), (4 * KIB, 50), (4 * KIB, 0)];
-/// A discard of so many bytes at a time, between multiples of so many.
-const PIECE: u64 = GIB;
-const GRID: u64 = 4 * MIB;
 
 fn cell(size: u64, held: u64, round: u64, region: u64) -> Cell {
     // After the discard of all the writes go where the first ones went.
@@ -90,17 +87,9 @@ impl Experiment for SteadyState {
         let (size, window, start) = (cell.bytes("size"), cell.bytes("window"), b.region.start);
         let held = cell.bytes("held");
         if n == 0 && held < 100 {
-            let (mut at, end) = ((start + cell.bytes("region") / 100 * held).next_multiple_of(GRID), start + cell.bytes("region"));
-            while at < end {
-                let len = PIECE.min(end - at);
-                match b.access(DISCARD, Op::Discard, at, len) {
-                    Err(DeviceError::Unsupported(_)) => {
-                        b.failed(FAILED, at, len);
-                        return Ok(());
-                    }
-                    done => done?,
-                };
-                at += len;
+            let (from, end) = ((start + cell.bytes("region") / 100 * held).next_multiple_of(4 * MIB), start + cell.bytes("region"));
+            if !b.discard(DISCARD, FAILED, from..end)? {
+                return Ok(());
             }
         }
         for _ in 0..cell.bytes("round") / size {
