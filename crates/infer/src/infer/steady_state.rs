@@ -100,10 +100,11 @@ fn others(run: &Run) -> Vec<Finding> {
         }
         if held == 0 {
             if let (Some(last), Some(steady)) = (all.last(), found(run, &run.cells[0])) {
-                let value = last / steady;
-                let f = Finding::decided(q, value, 0.85).evidence(text);
+                let before = rounds(run, &run.cells[0]);
+                let window = &before[before.len() - WINDOW..];
+                let f = Finding::decided(q, last / steady, 0.85).evidence(text);
                 let f = f.evidence(format!("before it, in the steady state: {steady:.0}"));
-                out.push(Finding { interval: Some([value * 0.9, value * 1.1]), ..f });
+                out.push(Finding { interval: Some([last / quantile(window, 1.0), last / quantile(window, 0.0)]), ..f });
             }
             continue;
         }
