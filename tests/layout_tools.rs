@@ -16,7 +16,7 @@ const GIB: u64 = 1 << 30;
 static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
 fn nandscope(args: &[&str]) -> (Option<i32>, String) {
-    let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).output().unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).env("COLUMNS", "1000").args(args).output().unwrap();
     assert!(!out.stdout.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
     (out.status.code(), String::from_utf8(out.stdout).unwrap())
 }

@@ -105,7 +105,7 @@ fn traces_of_two_policies_are_not_compared_call_by_call() {
         let slower = trace("slower", &|i| format!("3 3 3 3 s{}", 2 * stop + i % 9));
         let buffer = trace("buffer", &|i| if i % 2 == 0 { "3 3 3 3 s90".into() } else { format!("3 3 3 {} s90", full + i % 9) });
         let compared = |a: &std::path::Path, b: &std::path::Path| {
-            let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).arg("compare").args([a, b]).output().unwrap();
+            let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).env("COLUMNS", "1000").arg("compare").args([a, b]).output().unwrap();
             let text = String::from_utf8(out.stdout).unwrap();
             let busy: Vec<String> = text.lines().filter(|l| l.starts_with("  busy ")).map(String::from).collect();
             assert!(!busy.is_empty(), "{text}{}", String::from_utf8_lossy(&out.stderr));

@@ -44,6 +44,7 @@ fn printed(board: &str, defines: &[&str], dir: &Path) -> String {
 
 fn infer(log: &str, more: &[&str]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_nandscope"))
+        .env("COLUMNS", "1000")
         .args(["infer", "-"])
         .args(more)
         .stdin(Stdio::piped())

@@ -2,7 +2,7 @@
 #
 # Nothing that is timed may wait for the host, since the guest's clock runs ahead then: the program and what it prints are in
 # the guest's memory, and the shared directory is used between the items only.
-export XDG_STATE_HOME=/tmp/state RUST_BACKTRACE=1
+export XDG_STATE_HOME=/tmp/state RUST_BACKTRACE=1 COLUMNS=1000
 mkdir -p out "$XDG_STATE_HOME"
 cp nandscope /bin/nandscope
 
