@@ -329,7 +329,8 @@ fn verdict(d: &Difference, b: &str, whole: bool) -> String {
         (Some([r, ..]), _) if !whole => format!("{words}x{}", three(r)),
         (Some([r, ..]), why) => format!("{words}x{}; {}", three(r), why.as_deref().unwrap_or("no interval")),
         (None, Some(why)) if whole => why.clone(),
-        (None, Some(_)) => String::new(),
+        // The reason is said below, for all.
+        (None, Some(why)) => why.split(':').next().unwrap_or(why).to_string(),
         (None, None) => String::new(),
     };
     let sure = || format!("({:.0} %, {})", d.probability * 100.0, grade(d.probability));
