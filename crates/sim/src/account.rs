@@ -50,6 +50,8 @@ events! {
     Rest = "byte of a write unit filled up",
     /// Ends of programming: `nand.commit`.
     Commit = "end of programming",
+    /// Writes in another erase block than the write before, and boundaries that a write crosses: `nand.change`.
+    Change = "change of erase block",
     /// Write units copied inside the card: `nand.copy`.
     Copy = "write unit copied",
     /// Erase blocks erased: `nand.erase`.
@@ -127,6 +129,7 @@ impl Costs {
             Event::Flat => m.nand.unwritten_read,
             Event::Program => m.nand.program,
             Event::Commit => m.nand.commit,
+            Event::Change => m.nand.change,
             Event::Copy => m.nand.copy,
             Event::Erase => m.nand.erase,
             Event::Close => close,

@@ -52,6 +52,9 @@ pub struct Card {
     flat_unwritten: Option<u64>,
     discard: u64,
     flush: u64,
+    /// ns of a change of erase block, and the erase block written last.
+    change: u64,
+    block: u64,
     flush_defers: bool,
     capacity: u64,
     /// Up to here an address is the place on the flash.
@@ -93,6 +96,8 @@ impl Card {
             flat_unwritten: (model.nand.unwritten == Unwritten::Flat).then_some(model.nand.unwritten_read),
             discard: model.card.discard,
             flush: model.card.flush,
+            change: model.nand.change,
+            block: 0,
             flush_defers: model.card.flush_defers,
             capacity: model.card.capacity,
             plain: if model.area.is_empty() { model.card.real_capacity } else { 0 },
@@ -382,8 +387,17 @@ impl Card {
             self.ftl.write(&self.grid, &mut self.write, &mut self.counters, a, b)
         };
         let flash = if self.announced == Announced::Erase { self.ahead(flash, erased, wire) } else { flash };
+        let flash = if self.change > 0 || self.counters.ledger.is_some() { flash + self.change(a, b) } else { flash };
         self.last.push(busy::Written { at, len, flash });
         Parts { command: self.host.command, wire, flash }
+    }
+
+    /// ns to go to other erase blocks for a write of these places.
+    fn change(&mut self, a: u64, b: u64) -> u64 {
+        let (first, last) = (self.grid.block.of(a), self.grid.block.of(b - 1));
+        let n = u64::from(first != std::mem::replace(&mut self.block, last)) + last - first;
+        self.counters.note(Event::Change, n);
+        n * self.change
     }
 
     #[inline]

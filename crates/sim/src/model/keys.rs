@@ -141,6 +141,7 @@ impl Nand {
         f.time("program", May, &mut self.program, 0..=T, "programming a write unit");
         f.rate("rest_rate", May, &mut self.rest_rate, 0..=R, "filling up the rest of a partly written unit; 0 = costs nothing");
         f.time("commit", May, &mut self.commit, 0..=T, "busy time at the end of each write command");
+        f.time("change", May, &mut self.change, 0..=T, "going to another erase block than the write before");
         f.time("copy", May, &mut self.copy, 0..=T, "copying a write unit inside the card");
         f.time("erase", May, &mut self.erase, 0..=T, "erasing an erase block");
     }

@@ -131,6 +131,8 @@ pub struct Nand {
     pub rest_rate: u64,
     /// ns at the end of each write command.
     pub commit: u64,
+    /// ns of a write in another erase block than the write before it (map, registers, log blocks), on top of all merges.
+    pub change: u64,
     /// ns to copy one write unit inside the card.
     pub copy: u64,
     /// ns to erase one erase block.

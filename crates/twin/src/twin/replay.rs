@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Kinds of events whose cost is fitted.
-pub const FITTED: [Event; 19] = [
+pub const FITTED: [Event; 20] = [
     Event::Command,
     Event::Wire,
     Event::Split,
@@ -23,6 +23,7 @@ pub const FITTED: [Event; 19] = [
     Event::CloseRandom,
     Event::Copy,
     Event::Erase,
+    Event::Change,
     Event::MapMiss,
     Event::SlcProgram,
     Event::Discard,
@@ -92,6 +93,26 @@ pub fn groups(m: &Model, rows: &[Row], seed: u64) -> Groups {
         g.late.push(late as f64);
     }
     g
+}
+
+/// Reads of a stretch without writes between that are looked at while the mapping is searched.
+const READS: usize = 2000;
+
+/// The accesses without most of the reads where many came in a row: they say little of the mapping. What was left out counts as rest. The cells of an
+/// experiment are mixed, so that its first reads are of all of them.
+pub fn thinned(rows: &[Row]) -> Vec<Row> {
+    let (mut out, mut reads, mut left) = (Vec::with_capacity(rows.len()), 0, 0);
+    for (i, r) in rows.iter().enumerate() {
+        let on = r.op == Op::Read && !r.first && i > 0 && rows[i - 1].part == r.part;
+        reads = if on { reads + 1 } else { 0 };
+        if reads > READS {
+            left += r.gap + r.took;
+        } else {
+            out.push(Row { gap: r.gap + left, ..*r });
+            left = 0;
+        }
+    }
+    out
 }
 
 /// Reads only, which need no history of writes.

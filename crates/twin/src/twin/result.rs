@@ -96,7 +96,17 @@ pub struct Twin {
 const SURE: f64 = 1.645;
 
 #[allow(clippy::too_many_arguments)]
-pub fn build(data: &Data, mut all: Vec<Scored>, steady: f64, none: (f64, usize), share: f64, cut: bool, took: Duration, seed: u64) -> Twin {
+pub fn build(
+    data: &Data,
+    mut all: Vec<Scored>,
+    tried: usize,
+    steady: f64,
+    none: (f64, usize),
+    share: f64,
+    cut: bool,
+    took: Duration,
+    seed: u64,
+) -> Twin {
     let n = data.rows.len();
     let of = |s: &Scored| s.evidence(n, share);
     all.sort_by(|a, b| of(b).total_cmp(&of(a)).then_with(|| a.model.to_toml().cmp(&b.model.to_toml())));
@@ -106,9 +116,9 @@ pub fn build(data: &Data, mut all: Vec<Scored>, steady: f64, none: (f64, usize),
     let sum: f64 = weights.iter().sum();
     let structure = structure(&best.model, &all, &weights, sum);
     // Of many structures tried one must win: each has its share of the prior, and the rivals without structure have one each.
-    let tried = (all.len() as f64).ln();
+    let chances = (tried as f64).ln();
     let nothing = evidence(none.0, none.1, n, share);
-    let some = top + sum.ln() - tried;
+    let some = top + sum.ln() - chances;
     let none_of_these = 1.0 / (1.0 + (some - nothing).exp());
     let g = groups(&priced(&best.model, &best.fitted.costs), &data.rows, seed);
     let noise = noise::of(&data.rows, &g, &best.fitted);
@@ -137,7 +147,7 @@ pub fn build(data: &Data, mut all: Vec<Scored>, steady: f64, none: (f64, usize),
     }
     let (explained, within_tenth) = part(&pairs.iter().collect::<Vec<_>>());
     let (worst, points) = conditions(data, &pairs);
-    let no_card = no_card(data, steady, tried, none_of_these, &experiments);
+    let no_card = no_card(data, steady, chances, none_of_these, &experiments);
     Twin {
         model,
         of: data.name.clone(),
@@ -155,18 +165,18 @@ pub fn build(data: &Data, mut all: Vec<Scored>, steady: f64, none: (f64, usize),
         none_of_these,
         no_card,
         assumed,
-        structures: all.len(),
+        structures: tried,
         cut,
         seconds: took.as_secs_f64(),
         seed,
     }
 }
 
-/// `steady`: how many standard errors the best structure is better by than one where sizes alone count; `tried`: logarithm of the structures
+/// `steady`: how many standard errors the best structure is better by than one where sizes alone count; `chances`: logarithm of the structures
 /// it is the best of.
-fn no_card(data: &Data, steady: f64, tried: f64, none: f64, experiments: &[Part]) -> Option<String> {
+fn no_card(data: &Data, steady: f64, chances: f64, none: f64, experiments: &[Part]) -> Option<String> {
     // The largest of n normal variates lies near the square root of 2 ln n.
-    if steady < SURE + (2.0 * tried).sqrt() {
+    if steady < SURE + (2.0 * chances).sqrt() {
         let more = if data.writes() { "" } else { ". Nothing was written: `nandscope probe TARGET --write` says more" };
         return Some(format!(
             "the times follow from the size of each access alone, no page, erase block or mapping shows: this is no flash card of a known kind (a RAM disk, a file, a disk with a large cache){more}"

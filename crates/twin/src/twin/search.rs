@@ -47,6 +47,9 @@ pub fn evidence(likelihood: f64, parameters: usize, n: usize, share: f64) -> f64
 /// Structures that go from one block of the search to the next.
 const HANDED: usize = 3;
 
+/// Structures that are compared over all accesses in the end: what comes behind has no weight.
+const RIVALS: usize = 24;
+
 /// A structure is better by this much evidence, or it is not: less is rounding.
 const BETTER: f64 = 0.05;
 
@@ -73,11 +76,14 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
     let sizes_only = s.score(&plain, rows);
     s.keep(&sizes_only);
     let reads = replay::reads(rows);
-    let mut starts = vec![structures::named(data, &plain)];
+    let named = structures::named(data, &plain);
+    let mut starts = vec![named.clone()];
     if reads.len() >= 50 {
-        let found = s.climb("reads", vec![plain.clone(), starts[0].clone()], &[Block::Reads], &reads, false);
+        let found = s.climb("reads", vec![plain.clone(), named.clone()], &[Block::Reads], &reads, false);
         s.share = independent(&reads, &found[0], s.asked.seed);
-        starts = found.into_iter().take(HANDED).map(|f| f.model).collect();
+        // What reads do not show of an erase block writes may: as named, with the best of what reads show, and by itself.
+        starts.extend([structures::with_blocks_of(&found[0].model, &named)]);
+        starts.extend(found.into_iter().take(HANDED).map(|f| f.model));
     }
     // What writes do: each kind of mapping over the best few of what reads say.
     let mut first: Vec<Model> = starts.clone();
@@ -86,7 +92,15 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
             first.extend(kinds(data, m, s.asked.seed));
         }
     }
-    let all = s.climb("mapping", first, &[Block::Mapping, Block::Writes, Block::Reads], rows, true);
+    let few = replay::thinned(rows);
+    let all = s.climb("mapping", first, &[Block::Mapping, Block::Writes, Block::Reads], &few, true);
+    // The best of them over all accesses.
+    let tried = all.len() + 1;
+    let leaders: Vec<Model> = all.iter().take(if s.cut { 4 } else { RIVALS }).map(|f| f.model.clone()).collect();
+    s.costs = all.first().ok_or_else(impossible)?.fitted.costs;
+    let mut all: Vec<Scored> = leaders.iter().map(|m| s.score(m, rows)).collect();
+    all.iter().for_each(|f| s.keep(f));
+    all.sort_by(|a, b| b.evidence(rows.len(), s.share).total_cmp(&a.evidence(rows.len(), s.share)));
     let best = all.into_iter().next().ok_or_else(impossible)?;
     s.share = independent(rows, &best, s.asked.seed);
     let none = no_structure(rows);
@@ -95,7 +109,7 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
     let (own, (sizes, many)) = (each(&best), costs::by_size(rows));
     let lines = steadily(&own, best.parameters, &each(&sizes_only), sizes_only.parameters, s.share);
     let z = lines.min(steadily(&own, best.parameters, &sizes, many, s.share));
-    Ok(build(data, s.table.into_values().collect(), z, none, s.share, s.cut, s.begun.elapsed(), s.asked.seed))
+    Ok(build(data, s.table.into_values().collect(), tried, z, none, s.share, s.cut, s.begun.elapsed(), s.asked.seed))
 }
 
 /// The share of accesses that say something of their own: the residuals of neighbours are alike (drift, temperature), and the n of a
@@ -131,6 +145,7 @@ pub fn priced(m: &Model, costs: &[f64; P]) -> Model {
     (m.host.rate, m.nand.rest_rate) = (rate(Wire), rate(Rest));
     (m.nand.sense, m.nand.next_page, m.nand.lookup, m.nand.unwritten_read) = (ns(Sense), ns(NextPage), ns(Lookup), ns(Flat));
     (m.nand.program, m.nand.commit, m.nand.copy, m.nand.erase) = (ns(Program), ns(Commit), ns(Copy), ns(Erase));
+    m.nand.change = ns(Change);
     (m.ftl.block.close, m.ftl.block.close_random, m.ftl.log.close) = (ns(Close), ns(CloseRandom), ns(Close));
     if m.ftl.page.map_cache > 0 {
         m.ftl.page.map_miss = ns(MapMiss).max(1);
@@ -211,9 +226,6 @@ impl Search<'_> {
                     break 'search;
                 }
             }
-        }
-        if whole {
-            found.iter().for_each(|f| self.keep(f));
         }
         found
     }

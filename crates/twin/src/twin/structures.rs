@@ -58,16 +58,51 @@ pub fn named(data: &Data, plain: &Model) -> Model {
     plain.clone()
 }
 
-/// Each kind of mapping over these sizes, as a place to begin.
+/// A structure with the erase blocks and write units of another, or itself where they do not go together.
+pub fn with_blocks_of(m: &Model, other: &Model) -> Model {
+    let mut v = m.clone();
+    (v.nand.erase_block, v.nand.erase_block_offset) = (other.nand.erase_block, other.nand.erase_block_offset);
+    v.nand.write_unit = other.nand.write_unit;
+    v.checked().unwrap_or_else(|_| m.clone())
+}
+
+/// Each kind of mapping over these sizes, as a place to begin: as the detectors have it, and a few that nobody proposed.
 pub fn kinds(data: &Data, m: &Model, seed: u64) -> Vec<Model> {
+    let mut out = proposed(data, m);
+    if data.named(Quantity::EraseBlock).is_empty() {
+        // The sizes that most cards declare (SD Physical Layer 4.13.1.8), for nothing says which.
+        for size in [512 * KIB, MIB, 2 * MIB, 8 * MIB, 16 * MIB, 32 * MIB].into_iter().filter(|&s| s != m.nand.erase_block) {
+            let mut v = m.clone();
+            (v.nand.erase_block, v.nand.erase_block_offset) = (size, 0);
+            let of = |d: &Model| (d.ftl.kind, d.ftl.block.evict, d.ftl.block.fat_zone, d.ftl.log.sequential, d.ftl.through.buffer);
+            let plain = |d: &Model| matches!(of(d), (_, Evict::Lru, 0, false, 0)) && d.ftl.kind != FtlKind::None;
+            out.extend(v.checked().map(|v| proposed(data, &v)).unwrap_or_default().into_iter().filter(plain));
+        }
+    }
+    for k in 0..6 {
+        let drawn = random::card(seed.wrapping_mul(97).wrapping_add(k));
+        let mut d = with_kind(m, drawn.ftl.kind);
+        let (close, units) = (d.ftl.page.clone(), d.nand.write_unit);
+        d.ftl = drawn.ftl;
+        d.ftl.page = close;
+        d.ftl.page.unit = units;
+        (d.ftl.block.close, d.ftl.block.close_random, d.ftl.log.close, d.ftl.block.merge_span) = (0, 0, 0, 0);
+        out.push(d);
+    }
+    valid(out)
+}
+
+/// Each kind of mapping with the counts that the detectors name.
+fn proposed(data: &Data, m: &Model) -> Vec<Model> {
     let counts = data.named(Quantity::OpenAusLinear);
     let n = counts.first().copied().unwrap_or(4).clamp(1, 256);
     let r = data.named(Quantity::OpenAusRandom).first().copied().unwrap_or(0).min(n);
     let fat = data.named(Quantity::FatZone).first().copied().unwrap_or(0) / data.sector * data.sector;
     let mut out = vec![with_kind(m, FtlKind::None)];
-    for random in [r, 0, n] {
+    for (random, evict) in [(r, Evict::Lru), (0, Evict::Lru), (n, Evict::Lru), (r, Evict::Fifo), (r, Evict::Random), (r, Evict::Counter)] {
         let mut b = with_kind(m, FtlKind::BlockMap);
-        (b.ftl.block.open_linear, b.ftl.block.open_random) = (n, random);
+        (b.ftl.block.open_linear, b.ftl.block.open_random, b.ftl.block.evict) = (n, random, evict);
+        b.ftl.block.groups = if evict == Evict::Counter { (2..=5).rev().find(|g| n.is_multiple_of(*g)).unwrap_or(1) } else { 1 };
         out.push(b.clone());
         b.ftl.block.fat_zone = fat;
         out.push(b);
@@ -89,18 +124,7 @@ pub fn kinds(data: &Data, m: &Model, seed: u64) -> Vec<Model> {
         (t.ftl.through.buffer, t.ftl.through.fat_zone) = (buffer, fat);
         out.push(t);
     }
-    // A few that nobody proposed.
-    for k in 0..6 {
-        let drawn = random::card(seed.wrapping_mul(97).wrapping_add(k));
-        let mut d = with_kind(m, drawn.ftl.kind);
-        let (close, units) = (d.ftl.page.clone(), d.nand.write_unit);
-        d.ftl = drawn.ftl;
-        d.ftl.page = close;
-        d.ftl.page.unit = units;
-        (d.ftl.block.close, d.ftl.block.close_random, d.ftl.log.close, d.ftl.block.merge_span) = (0, 0, 0, 0);
-        out.push(d);
-    }
-    valid(out)
+    out
 }
 
 /// The same sizes with another mapping, all its settings as they are by default.
@@ -187,6 +211,9 @@ fn erase_blocks(data: &Data, m: &Model, add: &mut Add) {
     sizes.extend(around(now));
     sizes.push(now);
     let mut offsets = data.named(Quantity::EraseBlockOffset);
+    // A place that is known to a unit may be one unit off.
+    let near = |at: u64| [m.nand.write_unit, m.nand.page].into_iter().flat_map(move |u| [at + u, at.saturating_sub(u)]);
+    offsets.extend(offsets.clone().into_iter().chain([m.nand.erase_block_offset]).flat_map(near));
     offsets.extend([0, m.nand.erase_block_offset]);
     for &size in sizes.iter().filter(|&&s| (16 * KIB..=GIB).contains(&s)) {
         for at in offsets.iter().copied().chain([size / 2, size / 4]) {
@@ -256,7 +283,9 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
                 }
             }
             add(&|v| (v.ftl.block.small_write, v.ftl.block.small_log) = (0, 0));
-            for every in [0, 8, 16, 32, 64, 128] {
+            let every = m.ftl.block.protect;
+            let around = [every * 3 / 4, every * 5 / 4, every * 7 / 8, every * 9 / 8, every.saturating_sub(1), every + 1];
+            for every in [0, 8, 16, 32, 64, 128].into_iter().chain(around.into_iter().filter(|_| every > 0)) {
                 for kept in [0, n / 2] {
                     add(&|v| (v.ftl.block.protect, v.ftl.block.protected) = (every, kept));
                 }
@@ -302,6 +331,10 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
         }
         FtlKind::None => {}
     }
+    // Another kind, now that more is known of the rest.
+    for k in proposed(data, m).into_iter().filter(|k| k.ftl.kind != m.ftl.kind) {
+        add(&|v| v.ftl = k.ftl.clone());
+    }
     erase_blocks(data, m, add);
     let caches = data.named(Quantity::WriteCache);
     for size in caches.iter().copied().flat_map(|c| [c, c / 2, 2 * c]).filter(|&c| c >= 64 * KIB) {
@@ -311,6 +344,15 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
             }
         }
         add(&|v| v.card.cache = size);
+    }
+    // A buffer that is not declared, and not flushed therefore.
+    for size in [32 * KIB, 128 * KIB, 512 * KIB, 2 * MIB] {
+        add(&|v| v.card.cache = size);
+    }
+    if m.card.cache > 0 {
+        for size in around(m.card.cache) {
+            add(&|v| v.card.cache = size / sector * sector);
+        }
     }
     add(&|v| (v.slc.size, v.card.cache) = (0, 0));
 }

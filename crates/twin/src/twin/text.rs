@@ -18,6 +18,7 @@ fn key(e: Event) -> &'static str {
         Event::Program => "nand.program",
         Event::Rest => "nand.rest_rate",
         Event::Commit => "nand.commit",
+        Event::Change => "nand.change",
         Event::Copy => "nand.copy",
         Event::Erase => "nand.erase",
         Event::Close => "ftl.close",
