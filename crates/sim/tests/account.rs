@@ -1,6 +1,6 @@
 //! The books: the time of an access is the sum of its events times their costs, and counting them changes nothing.
 
-use nandscope_sim::model::FtlKind;
+use nandscope_sim::model::{Copies, FtlKind, State};
 use nandscope_sim::{Announced, Card, Costs, Event, Fault, Model, Op, Request, Rng, cards, random, unusual};
 
 /// Reads, writes of many sizes in order and at random, discards, flushes and rests, at a few places of the card.
@@ -72,6 +72,15 @@ fn every_access_adds_up() {
     for seed in 0..150 {
         add(adds_up(&random::card(seed), seed, 400));
         add(adds_up(&unusual::card(seed), seed, 400));
+    }
+    // What only fitted cards have: a change of erase block, and logs that skip, fill, and copy what is held.
+    for seed in 200..280 {
+        let mut m = random::card(seed);
+        m.nand.change = 700_000 + seed;
+        m.card.state = [State::Empty, State::Written][(seed % 2) as usize];
+        m.ftl.block.copies = [Copies::Held, Copies::All][(seed / 2 % 2) as usize];
+        (m.ftl.block.skips, m.ftl.block.fills) = (seed / 4 % 2 == 0, seed / 8 % 2 == 0);
+        add(adds_up(&m, seed, 400));
     }
     // A read that senses ahead, map units smaller than write units, and blocks announced for erasing.
     let mut m = random::card(1);

@@ -2,6 +2,8 @@
 //! until the AU is closed. Closing copies what the log lacks. An AU written from its first to its last unit closes by
 //! itself, for the log simply takes the place of the old AU.
 
+mod held;
+mod merge;
 mod small;
 
 use super::protect::Protect;
@@ -12,6 +14,7 @@ use crate::model::{Evict, MergeRandom, Model};
 use crate::nand::{Grid, SHIFT};
 use crate::rng::Rng;
 use crate::wear::Wear;
+use held::Held;
 use small::SmallLog;
 
 const NONE: u16 = u16::MAX;
@@ -35,6 +38,8 @@ pub(crate) struct BlockMap {
     limit_random: u64,
     evict: Evict,
     whole: bool,
+    skips: bool,
+    fills: bool,
     close: u64,
     close_random: u64,
     fat: u64,
@@ -44,6 +49,7 @@ pub(crate) struct BlockMap {
     pub written: Written,
     pub wear: Option<Box<Wear>>,
     small: Option<SmallLog>,
+    held: Option<Box<Held>>,
     protect: Option<Protect>,
     run: Run,
 }
@@ -90,13 +96,15 @@ impl BlockMap {
             oldest: NONE,
             newest: NONE,
             randoms: 0,
-            bits: if b.open_random > 0 { vec![0; words * slots] } else { Vec::new() },
+            bits: if b.open_random > 0 || b.skips { vec![0; words * slots] } else { Vec::new() },
             words,
             units,
             span: if b.merge_span == 0 { units } else { (b.merge_span / n.write_unit) as u32 },
             limit_random: b.open_random,
             evict: b.evict,
             whole: b.merge_random == MergeRandom::Whole,
+            skips: b.skips,
+            fills: b.fills,
             close: b.close,
             close_random: if b.close_random == 0 { b.close } else { b.close_random },
             fat: if b.fat_zone == 0 { 0 } else { grid.place(b.fat_zone >> SHIFT) },
@@ -108,6 +116,7 @@ impl BlockMap {
             wear: Wear::new(m, grid.blocks, None, seed),
             protect: Protect::new(b, grid.blocks),
             small: SmallLog::new(m),
+            held: Held::new(m).map(Box::new),
         }
     }
 
@@ -143,7 +152,7 @@ impl BlockMap {
             let (u0, u1, tail) = ((first - au * units) as u32, (last - au * units) as u32, last * unit != end);
             ns += self.touch(cost, counters, au as u32, u0, u1, tail);
             let slot = self.slot_of[au as usize];
-            let in_order = slot != NONE && !tail && !self.slots[slot as usize].random && self.small.is_none();
+            let in_order = slot != NONE && !tail && !self.skips && !self.slots[slot as usize].random && self.small.is_none();
             self.run = if in_order { Run { slot, next: last, end: (au + 1) * units } } else { Run::NONE };
             at = end;
         }
@@ -177,14 +186,17 @@ impl BlockMap {
         }
         let slot = &mut self.slots[s as usize];
         if !slot.random {
-            if u0 == slot.next || (slot.tail && u0 + 1 == slot.next) {
-                slot.next = u1;
+            if u0 == slot.next || (slot.tail && u0 + 1 == slot.next) || (self.skips || self.fills) && u0 > slot.next {
+                let from = std::mem::replace(&mut slot.next, u1);
                 slot.tail = tail;
-                if u1 == self.units && slot.start == 0 && !tail {
-                    return self.switch(cost, counters, s);
+                let whole = slot.start == 0;
+                let ns = if self.fills && u0 > from { self.fill(cost, counters, s, from, u0) } else { 0 };
+                let whole = if self.skips { self.mark(s, u0, u1) == self.units } else { whole };
+                if u1 == self.units && whole && !tail {
+                    return ns + self.switch(cost, counters, s);
                 }
                 self.used(s);
-                return 0;
+                return ns;
             }
             if self.limit_random == 0 {
                 let ns = self.shut(cost, counters, s);
@@ -205,7 +217,7 @@ impl BlockMap {
         let mut ns = 0;
         if u0 == 0 && u1 == self.units && !tail && !self.free.is_empty() {
             counters.merges_switch += 1;
-            return self.erase(cost, counters, au);
+            return self.filled(cost, counters, au);
         }
         if let Some(protect) = &mut self.protect {
             protect.opened(au);
@@ -221,6 +233,14 @@ impl BlockMap {
         self.slot_of[au as usize] = s;
         self.slots[s as usize] = Slot { au, start: u0, next: u1, tail, ..Slot::default() };
         self.push(s);
+        if self.skips {
+            self.bits[s as usize * self.words..][..self.words].fill(0);
+            self.mark(s, u0, u1);
+        }
+        if self.fills && u0 > 0 {
+            self.slots[s as usize].start = 0;
+            ns += self.fill(cost, counters, s, 0, u0);
+        }
         if u0 == 0 && u1 == self.units && !tail {
             ns += self.switch(cost, counters, s);
         }
@@ -266,12 +286,16 @@ impl BlockMap {
         self.randoms += 1;
         let slot = &mut self.slots[s as usize];
         slot.random = true;
-        slot.used = slot.next - slot.start;
-        slot.distinct = slot.used;
-        let (from, to) = (slot.start, slot.next);
-        let bits = &mut self.bits[s as usize * self.words..][..self.words];
-        bits.fill(0);
-        set_bits(bits, from, to);
+        if self.skips {
+            slot.used = slot.distinct;
+        } else {
+            slot.used = slot.next - slot.start;
+            slot.distinct = slot.used;
+            let (from, to) = (slot.start, slot.next);
+            let bits = &mut self.bits[s as usize * self.words..][..self.words];
+            bits.fill(0);
+            set_bits(bits, from, to);
+        }
         self.used(s);
         ns
     }
@@ -297,7 +321,7 @@ impl BlockMap {
         counters.merges_switch += 1;
         let au = self.slots[s as usize].au;
         self.release(s);
-        self.erase(cost, counters, au)
+        self.filled(cost, counters, au)
     }
 
     /// Closes an AU: ns.
@@ -310,49 +334,15 @@ impl BlockMap {
         ns
     }
 
-    /// ns to bring the log of an AU and its old data together.
-    fn merge(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16) -> u64 {
-        let slot = &self.slots[s as usize];
-        let copies = if !slot.random {
-            counters.merges_partial += 1;
-            // Most cards: no division.
-            if self.span == self.units {
-                slot.start + (self.units - slot.next)
-            } else {
-                slot.start % self.span + slot.next.next_multiple_of(self.span) - slot.next
-            }
-        } else if self.whole {
-            counters.merges_full += 1;
-            self.units
-        } else {
-            counters.merges_partial += 1;
-            if self.span == self.units { self.units - slot.distinct } else { self.missing(s) }
-        };
-        counters.units_copied += u64::from(copies);
-        counters.note(Event::Copy, u64::from(copies));
-        counters.note(if slot.random { Event::CloseRandom } else { Event::Close }, 1);
-        let fixed = if slot.random { self.close_random } else { self.close };
-        let au = slot.au;
-        u64::from(copies) * cost.copy + fixed + self.erase(cost, counters, au)
-    }
-
-    /// Units missing from the spans that were touched.
-    fn missing(&self, s: u16) -> u32 {
-        let bits = &self.bits[s as usize * self.words..][..self.words];
-        let mut missing = 0;
-        for from in (0..self.units).step_by(self.span as usize) {
-            let have = (from..from + self.span).filter(|&u| bits[u as usize / 64] >> (u % 64) & 1 != 0).count() as u32;
-            missing += if have == 0 { 0 } else { self.span - have };
-        }
-        missing
-    }
-
     /// An AU that lies wholly in the range is forgotten; its log with it.
     pub fn discard(&mut self, grid: &Grid, a: u64, b: u64) {
         self.run = Run::NONE;
         self.written.clear(grid, a, b);
         let size = grid.block.by();
         for au in a.div_ceil(size)..b / size {
+            if let Some(h) = &mut self.held {
+                h.clear(au as u32);
+            }
             let s = self.slot_of[au as usize];
             if s != NONE {
                 self.randoms -= u64::from(self.slots[s as usize].random);

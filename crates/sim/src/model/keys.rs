@@ -168,6 +168,13 @@ impl Ftl {
                 &mut b.merge_random,
                 "block-map: closing after random order copies what is missing, or everything",
             );
+            f.flag(
+                "skips",
+                &mut b.skips,
+                "block-map: a write further on in an open AU is in order; what lies between is copied by the merge",
+            );
+            f.flag("fills", &mut b.fills, "block-map: what lies before a write in an open AU is copied at once");
+            f.choice("copies", May, &mut b.copies, "block-map: a merge copies all that is missing, or only what was ever written");
             f.size(
                 "fat_zone",
                 May,

@@ -61,6 +61,15 @@ words!(
     MergeRandom { Rest = "rest", Whole = "whole" }
 );
 words!(
+    /// What of an erase block a merge copies.
+    Copies {
+        /// All that the log lacks, whether anything was ever written there.
+        All = "all",
+        /// What the log lacks and the erase block holds: nothing on a card that was never written, which has nothing to erase either.
+        Held = "held",
+    }
+);
+words!(
     /// What a discarded place reads as.
     Discarded { Zeros = "zeros", Old = "old" }
 );

@@ -162,6 +162,12 @@ pub struct BlockMap {
     pub merge_span: u64,
     /// What closing an AU in random order copies.
     pub merge_random: MergeRandom,
+    /// Whether a merge copies what was never written.
+    pub copies: Copies,
+    /// Whether a write further on in an AU counts as in order; what it leaves out is copied by the merge.
+    pub skips: bool,
+    /// Whether what lies before the first write of a log, and what a write further on leaves out, is copied at once.
+    pub fills: bool,
     /// Bytes from the start that take random writes without opening an AU; 0 = none.
     pub fat_zone: u64,
     /// Bytes up to which a write goes to a log of its own for small writes; 0 = none.

@@ -8,6 +8,10 @@ use std::collections::HashMap;
 /// Kinds of events fitted.
 pub const P: usize = FITTED.len();
 
+/// Writes that differ by less count as alike: no structure known here is right to a hundredth, and a likelihood that knew thousands of small
+/// writes to a microsecond would choose what explains these and take merges of a second for chance.
+const LIKE: f64 = 0.03;
+
 /// Costs in ns an event, and how well they explain the times.
 #[derive(Clone, Debug)]
 pub struct Fitted {
@@ -21,17 +25,27 @@ pub struct Fitted {
     pub likelihood: f64,
     /// Costs above 0.
     pub parameters: usize,
-    /// Width of the core for reads and for all else, ns, and as a share of the time.
+    /// Width of the core for reads and for all else, ns.
     pub width: [f64; 2],
-    pub relative: f64,
+    /// The same as a share of the time, for each order of magnitude of it: a structure that is wrong about merges of a second may be right
+    /// about writes of a millisecond.
+    pub share: [[f64; ORDERS]; 2],
     /// Share of accesses that are late by chance.
     pub late: f64,
+}
+
+/// Orders of magnitude from 1 ns to an hour.
+const ORDERS: usize = 13;
+
+fn order(ns: f64) -> usize {
+    (ns.max(1.0).log10() as usize).min(ORDERS - 1)
 }
 
 impl Fitted {
     /// Width of the core of an access that takes about so long.
     pub fn width(&self, read: bool, ns: f64) -> f64 {
-        self.width[usize::from(!read)].hypot(self.relative * ns)
+        let share = self.share[usize::from(!read)][order(ns)];
+        GRAIN.hypot(if read { share } else { share.max(LIKE) } * ns)
     }
 
     /// ns that an access of a group takes.
@@ -57,6 +71,9 @@ const FREEDOM: f64 = 4.0;
 
 /// The times of accesses lie between 1 us and 10 s: lateness by chance is spread evenly over these orders of magnitude.
 const SPREAD: f64 = 16.1;
+
+/// The share where too few say.
+const FEW_SHARE: f64 = 0.03;
 
 /// The narrowest core that is believed, ns: clocks of hosts have no finer grain.
 const GRAIN: f64 = 100.0;
@@ -98,7 +115,7 @@ fn descend(rows: &[Row], g: &Groups, absolute: bool) -> Fitted {
         likelihood: f64::NEG_INFINITY,
         parameters: 0,
         width: [GRAIN; 2],
-        relative: 0.03,
+        share: [[FEW_SHARE; ORDERS]; 2],
         late: 0.01,
     };
     let longest = y.iter().fold(0.0f64, |a, &b| a.max(b));
@@ -238,27 +255,25 @@ fn residuals<'a>(rows: &'a [Row], g: &'a Groups, f: &Fitted) -> impl Iterator<It
 /// Widths of the core from the residuals.
 fn widths(rows: &[Row], g: &Groups, f: &mut Fitted) {
     let mut of: [Vec<f64>; 2] = [vec![], vec![]];
-    let mut all: Vec<(f64, f64)> = Vec::with_capacity(rows.len());
+    let mut by: [[Vec<f64>; ORDERS]; 2] = Default::default();
     for (r, x) in rows.iter().zip(residuals(rows, g, f)) {
         if let Some((p, e)) = x {
-            of[usize::from(r.op != Op::Read)].push(e.abs());
-            all.push((p, e));
+            let kind = usize::from(r.op != Op::Read);
+            of[kind].push(e.abs());
+            by[kind][order(p)].push((e / p.max(1.0)).abs());
         }
     }
     for (w, e) in f.width.iter_mut().zip(&mut of) {
         *w = if e.is_empty() { GRAIN } else { (1.4826 * median(e)).max(GRAIN) };
     }
-    // What grows with the time shows in the longest of them. A quarter of a normal core lies within 0.319 of its width: a structure that is
-    // right for every fourth of the long ones shows the width for all.
-    let mut predicted: Vec<f64> = all.iter().map(|x| x.0).collect();
-    let long = 8.0 * median(&mut predicted);
-    let mut share: Vec<f64> = all.iter().filter(|x| x.0 > long).map(|x| (x.1 / x.0).abs()).collect();
-    f.relative = if share.len() < 8 {
-        0.01
-    } else {
-        let quarter = share.len() / 4;
-        (*share.select_nth_unstable_by(quarter, f64::total_cmp).1 / 0.319).clamp(0.0005, 0.5)
-    };
+    // A quarter of a normal core lies within 0.319 of its width: a structure that is right for every fourth of them shows the width for all.
+    f.share = [[FEW_SHARE; ORDERS]; 2];
+    for (shares, of) in f.share.iter_mut().zip(&mut by) {
+        for (share, of) in shares.iter_mut().zip(of).filter(|(_, of)| of.len() >= 8) {
+            let quarter = of.len() / 4;
+            *share = (*of.select_nth_unstable_by(quarter, f64::total_cmp).1 / 0.319).clamp(0.0005, 0.5);
+        }
+    }
 }
 
 /// Logarithm of Student's density with 4 degrees of freedom.
@@ -321,7 +336,7 @@ fn medians(rows: &[Row], of: &[usize]) -> (Vec<f64>, usize) {
         likelihood: 0.0,
         parameters: used,
         width: [GRAIN; 2],
-        relative: 0.01,
+        share: [[FEW_SHARE; ORDERS]; 2],
         late: 0.01,
     };
     let g = Groups { counts: vec![[0.0; P]], of: vec![0; rows.len()], late: of.iter().map(|&c| middle[c]).collect() };

@@ -50,6 +50,9 @@ const HANDED: usize = 3;
 /// Structures that are compared over all accesses in the end: what comes behind has no weight.
 const RIVALS: usize = 24;
 
+/// Share of the time for what reads say alone, where there are writes too.
+const READING: f64 = 0.3;
+
 /// A structure is better by this much evidence, or it is not: less is rounding.
 const BETTER: f64 = 0.05;
 
@@ -57,6 +60,8 @@ struct Search<'a> {
     data: &'a Data,
     asked: Asked<'a>,
     begun: Instant,
+    /// When the part of the search that is under way ends.
+    until: Duration,
     /// What was scored over all accesses, by its text.
     table: HashMap<String, Scored>,
     costs: [f64; P],
@@ -71,7 +76,9 @@ struct Search<'a> {
 pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
     let impossible = || TwinError::Unusable(format!("no card model can have {} bytes in sectors of {}", data.size, data.sector));
     let plain = structures::plain(data).ok_or_else(impossible)?;
-    let mut s = Search { data, asked, begun: Instant::now(), table: HashMap::new(), costs: [0.0; P], share: 1.0, cut: false };
+    // Reads are most of the accesses, and say least of what a workload takes.
+    let until = asked.time.mul_f64(if data.writes() { READING } else { 1.0 });
+    let mut s = Search { data, asked, until, begun: Instant::now(), table: HashMap::new(), costs: [0.0; P], share: 1.0, cut: false };
     let rows = &data.rows;
     let sizes_only = s.score(&plain, rows);
     s.keep(&sizes_only);
@@ -85,6 +92,7 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
         starts.extend([structures::with_blocks_of(&found[0].model, &named)]);
         starts.extend(found.into_iter().take(HANDED).map(|f| f.model));
     }
+    s.until = s.asked.time;
     // What writes do: each kind of mapping over the best few of what reads say.
     let mut first: Vec<Model> = starts.clone();
     if data.writes() {
@@ -156,7 +164,7 @@ pub fn priced(m: &Model, costs: &[f64; P]) -> Model {
 
 impl Search<'_> {
     fn over(&self) -> bool {
-        self.asked.stop.load(Ordering::Relaxed) || self.begun.elapsed() > self.asked.time
+        self.asked.stop.load(Ordering::Relaxed) || self.begun.elapsed() > self.until
     }
 
     fn score(&self, m: &Model, rows: &[Row]) -> Scored {
@@ -171,7 +179,7 @@ impl Search<'_> {
     fn all(&self, models: &[Model], rows: &[Row]) -> Vec<Scored> {
         let next = AtomicUsize::new(0);
         let done: Mutex<Vec<(usize, Scored)>> = Mutex::new(vec![]);
-        let (costs, seed, stop, begun, time) = (self.costs, self.asked.seed, self.asked.stop, self.begun, self.asked.time);
+        let (costs, seed, stop, begun, time) = (self.costs, self.asked.seed, self.asked.stop, self.begun, self.until);
         let work = || {
             loop {
                 let i = next.fetch_add(1, Ordering::Relaxed);

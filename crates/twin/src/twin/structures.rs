@@ -4,7 +4,7 @@
 use super::data::Data;
 use crate::finding::Quantity;
 use crate::units::{GIB, KIB, MIB};
-use nandscope_sim::model::{Evict, FtlKind, GcWhen, LogOrder, MergeRandom, SlcFull, State, Unwritten};
+use nandscope_sim::model::{Copies, Evict, FtlKind, GcWhen, LogOrder, MergeRandom, SlcFull, State, Unwritten};
 use nandscope_sim::{Model, random};
 
 /// Parts of a structure that are searched together.
@@ -104,6 +104,14 @@ fn proposed(data: &Data, m: &Model) -> Vec<Model> {
         (b.ftl.block.open_linear, b.ftl.block.open_random, b.ftl.block.evict) = (n, random, evict);
         b.ftl.block.groups = if evict == Evict::Counter { (2..=5).rev().find(|g| n.is_multiple_of(*g)).unwrap_or(1) } else { 1 };
         out.push(b.clone());
+        let mut h = b.clone();
+        (h.ftl.block.copies, h.card.state) = (Copies::Held, State::Empty);
+        out.push(h);
+        let mut k = b.clone();
+        k.ftl.block.skips = true;
+        out.push(k.clone());
+        k.ftl.block.fills = true;
+        out.push(k);
         b.ftl.block.fat_zone = fat;
         out.push(b);
     }
@@ -269,6 +277,13 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
             for merge in [MergeRandom::Rest, MergeRandom::Whole] {
                 add(&|v| v.ftl.block.merge_random = merge);
             }
+            add(&|v| v.ftl.block.skips = !v.ftl.block.skips);
+            add(&|v| v.ftl.block.fills = !v.ftl.block.fills);
+            add(&|v| (v.ftl.block.fills, v.ftl.block.open_random) = (true, 0));
+            add(&|v| (v.ftl.block.skips, v.ftl.block.open_random) = (true, 0));
+            add(&|v| v.ftl.block.copies = Copies::All);
+            add(&|v| v.ftl.block.copies = Copies::Held);
+            add(&|v| (v.ftl.block.copies, v.card.state) = (Copies::Held, State::Empty));
             for part in [2, 4, 8] {
                 add(&|v| v.ftl.block.merge_span = v.nand.erase_block / part);
             }
@@ -387,6 +402,9 @@ pub fn features(m: &Model) -> usize {
                 b.protect > 0,
                 b.protect > 0 && b.protected > 0,
                 b.merge_span > 0,
+                b.copies == Copies::Held,
+                b.skips,
+                b.fills,
                 b.merge_random == MergeRandom::Whole,
                 b.fat_zone > 0,
                 b.small_log > 0,

@@ -1,0 +1,85 @@
+//! How a block-mapped card treats what a log leaves out: times by hand.
+
+use nandscope_sim::{Card, Model, Op, Request};
+
+const UNIT: u64 = 16 << 10;
+const AU: u64 = 16 * UNIT;
+
+/// Two open AUs of 16 units; programming costs 1 ms, copying 2 ms, a merge 10 ms, erasing 100 ms, a change of AU as much as `more` says.
+fn card(state: &str, more: &str) -> Card {
+    let text = format!(
+        "name = \"logs\"\n[card]\ncapacity = \"64 MiB\"\nstate = \"{state}\"\n[nand]\npage = \"16 KiB\"\nerase_block = \"256 KiB\"\n\
+         program = \"1 ms\"\ncopy = \"2 ms\"\nerase = \"100 ms\"\n{more}"
+    );
+    Card::new(&Model::parse(&text, "logs").unwrap(), 1)
+}
+
+const FTL: &str = "[ftl]\nkind = \"block-map\"\nopen_linear = 2\nopen_random = 0\nclose = \"10 ms\"\n";
+
+/// ms that a write of one unit takes, at this unit of this AU.
+fn write(card: &mut Card, au: u64, unit: u64) -> u64 {
+    let at = au * AU + unit * UNIT;
+    let done = card.submit(0, Request { op: Op::Write, at, len: UNIT, data: nandscope_sim::Data::Other }).unwrap();
+    (done.done - done.start) / 1_000_000
+}
+
+#[test]
+fn a_change_of_erase_block_costs_something_each_time() {
+    let mut c = card("written", &format!("change = \"5 ms\"\n{FTL}"));
+    // The first write of all is in the AU that the card begins in.
+    assert_eq!([write(&mut c, 0, 0), write(&mut c, 0, 1), write(&mut c, 1, 0), write(&mut c, 0, 2)], [1, 1, 6, 6]);
+    // Beside a merge: the AU used longest ago has 15 units to copy.
+    assert_eq!(write(&mut c, 2, 0), 1 + 5 + 15 * 2 + 10 + 100);
+}
+
+#[test]
+fn a_card_that_was_never_written_has_nothing_to_copy() {
+    let mut c = card("empty", &format!("{FTL}copies = \"held\"\n"));
+    assert_eq!([write(&mut c, 0, 0), write(&mut c, 0, 1), write(&mut c, 1, 0)], [1, 1, 1]);
+    // AU 0 held nothing: its log takes its place, and no block is erased.
+    assert_eq!(write(&mut c, 2, 0), 1 + 10);
+    assert_eq!(write(&mut c, 3, 0), 1 + 10);
+    // AU 0 now holds units 0 and 1. Its log has unit 1: one to copy, one block to erase.
+    assert_eq!([write(&mut c, 0, 1), write(&mut c, 2, 5), write(&mut c, 3, 9)], [1 + 10, 1 + 10, 1 + 2 + 10 + 100]);
+    // The same where everything is copied.
+    let mut all = card("empty", FTL);
+    assert_eq!([write(&mut all, 0, 0), write(&mut all, 1, 0), write(&mut all, 2, 0)], [1, 1, 1 + 30 + 10 + 100]);
+    // What was discarded is not held.
+    let mut c = card("written", &format!("{FTL}copies = \"held\"\n"));
+    c.submit(0, Request { op: Op::Discard, at: 0, len: AU, data: nandscope_sim::Data::Other }).unwrap();
+    assert_eq!([write(&mut c, 0, 0), write(&mut c, 1, 0), write(&mut c, 2, 0)], [1, 1, 1 + 10]);
+    assert_eq!(write(&mut c, 3, 0), 1 + 30 + 10 + 100, "AU 1 held all");
+}
+
+#[test]
+fn a_write_further_on_stays_in_order_where_a_card_skips() {
+    let mut c = card("written", &format!("{FTL}skips = true\n"));
+    assert_eq!([write(&mut c, 0, 0), write(&mut c, 0, 5), write(&mut c, 0, 9)], [1, 1, 1]);
+    // A step back is out of order: 13 units are missing.
+    assert_eq!(write(&mut c, 0, 3), 1 + 26 + 10 + 100);
+    // All units in order, none left out: the log takes the place of the AU.
+    let whole: Vec<u64> = (0..16).map(|u| write(&mut c, 1, u)).collect();
+    assert_eq!((whole[..15].iter().sum::<u64>(), whole[15]), (15, 101));
+    // The last unit after a gap: nothing to switch to, the rest is copied when the AU is closed.
+    let mut c = card("written", &format!("{FTL}skips = true\n"));
+    assert_eq!([write(&mut c, 0, 0), write(&mut c, 0, 15), write(&mut c, 1, 0), write(&mut c, 2, 0)], [1, 1, 1, 1 + 28 + 10 + 100]);
+    // Without it each write elsewhere closes the log.
+    let mut c = card("written", FTL);
+    assert_eq!([write(&mut c, 0, 0), write(&mut c, 0, 5)], [1, 1 + 30 + 10 + 100]);
+}
+
+#[test]
+fn what_lies_before_a_write_is_copied_at_once_where_a_card_fills() {
+    let mut c = card("written", &format!("{FTL}fills = true\n"));
+    assert_eq!([write(&mut c, 0, 4), write(&mut c, 0, 5), write(&mut c, 0, 8)], [1 + 8, 1, 1 + 4]);
+    // 7 units are left behind unit 8.
+    assert_eq!([write(&mut c, 1, 0), write(&mut c, 2, 1)], [1, 1 + 2 + 14 + 10 + 100]);
+    // The last unit completes the log, whatever was copied.
+    assert_eq!(write(&mut c, 1, 15), 1 + 28 + 100);
+    // A card that holds nothing has nothing to fill with.
+    let mut c = card("empty", &format!("{FTL}fills = true\ncopies = \"held\"\n"));
+    assert_eq!([write(&mut c, 0, 4), write(&mut c, 0, 8)], [1, 1]);
+    // Both: what was filled counts as written.
+    let mut c = card("written", &format!("{FTL}fills = true\nskips = true\n"));
+    assert_eq!([write(&mut c, 0, 4), write(&mut c, 0, 8), write(&mut c, 0, 15)], [1 + 8, 1 + 6, 1 + 12 + 100]);
+}
