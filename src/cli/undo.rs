@@ -108,7 +108,8 @@ fn show(path: &Path, say: Say) -> anyhow::Result<Outcome> {
     let note = match saved.state {
         _ if !saved.lock() => ", its run is still going",
         State::Damaged(_) => ", damaged",
-        State::Whole | State::Torn => "",
+        State::Cut { .. } => ", its end is missing",
+        State::Whole | State::Torn | State::Uncounted => "",
     };
     say(format!("{}: {} of {} ({} bytes){note}", path.display(), Bytes(saved.bytes()), id.path, id.size));
     Ok(Outcome::of(path, &id.path, "kept", saved.bytes(), saved.ranges().len()))
@@ -151,14 +152,11 @@ fn undo(path: &Path, options: &RecoverOptions, say: Say) -> anyhow::Result<Outco
         tell!("{}", give_up(path, &id));
         return Ok(outcome("not_back"));
     }
-    if let (State::Damaged(at), false) = (state, deleted) {
-        tell!(
-            "nandscope: {} is damaged from byte {at} on; what could be read of it is back, the rest is lost. The journal is kept",
-            path.display()
-        );
-        return Ok(outcome("not_back"));
-    }
-    Ok(outcome("put_back"))
+    let Some(why) = state.trouble() else { return Ok(outcome("put_back")) };
+    tell!("nandscope: {} {why}", path.display());
+    let mut done = outcome(if deleted { "put_back" } else { "not_back" });
+    done.value["why"] = format!("the journal {why}").into();
+    Ok(done)
 }
 
 fn give(path: &Path, consent: Option<&str>, say: Say) -> anyhow::Result<Outcome> {

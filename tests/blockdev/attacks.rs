@@ -126,6 +126,13 @@ fn damaged_journals() {
     let wrong = (0..now.len()).filter(|&i| now[i] != before[i]).count();
     let was = (0..now.len()).filter(|&i| dirty[i] != before[i]).count();
     assert!(wrong < was, "{wrong} of {was} bytes");
+    // A journal that ends with a whole record says that its end is gone, and is kept.
+    let (short, there, of) = without_last_records(&whole, 3);
+    fs::write(&journal, &short).unwrap();
+    let r = undo();
+    let why = format!("has lost its end: {there} of {of} records are there");
+    assert!(r.code == 1 && r.err.contains(&why) && journal.exists() && r.err.lines().count() == 1, "{}{}", r.out, r.err);
+    assert!(nandscope(&state, &["undo", "--list"]).out.contains("its end is missing"));
     // The next run is held off until that is settled, and the way out is named and works.
     let r = capacity(&state, &l.0, 8 * MIB);
     assert!(r.code == 4 && r.err.contains("--discard") && !r.err.contains("interrupted"), "{}", r.err);
@@ -141,6 +148,20 @@ fn damaged_journals() {
             assert!(r.code == 1 && r.err.contains("no undo journal") && path.exists(), "{name}: {}", r.err);
         }
     }
+}
+
+/// A journal without its last `gone` records, cut where the one before them ends; how many are there, and were.
+fn without_last_records(journal: &[u8], gone: usize) -> (Vec<u8>, usize, usize) {
+    let number = |at: usize, len: usize| journal[at..at + len].iter().rev().fold(0, |n, &b| n << 8 | usize::from(b));
+    let mut ends = vec![24 + number(12, 4)];
+    while let Some(&at) = ends.last().filter(|&&at| at + 40 <= journal.len()) {
+        ends.push(at + 40 + if journal[at + 4] == 1 { number(at + 24, 8) } else { 0 });
+    }
+    ends.retain(|&e| e <= journal.len());
+    let of = number(20, 4) - 1;
+    let there = ends.len() - 1 - gone;
+    assert!(there > 0 && of > there);
+    (journal[..ends[there]].to_vec(), there, of)
 }
 
 fn two_runs_share_no_card() {

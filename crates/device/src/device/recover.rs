@@ -25,7 +25,7 @@ pub struct Recovered {
     /// All of it, with what is not back.
     pub put_back: PutBack,
     pub state: State,
-    /// False where a journal was kept: a damaged one, or one whose content is not all back.
+    /// False where a journal was kept: a damaged or cut one, or one whose content is not all back.
     pub deleted: bool,
 }
 
@@ -63,7 +63,7 @@ pub fn discard(journal: &Path, consent: Option<&str>) -> Result<Discarded> {
     Ok(Discarded { target: id.path, ranges })
 }
 
-/// Puts back what a journal holds, verifies it by reading, and deletes the journal (unless it is damaged). The target must be
+/// Puts back what a journal holds, verifies it by reading, and deletes the journal (unless some of it is gone). The target must be
 /// the one the journal names: same serial number, size and place on the disk; without a serial number also the same path (or
 /// `target`). What the run did not overwrite must still be the same as when it began.
 ///
@@ -96,7 +96,7 @@ pub fn recover(journal: &Path, options: &RecoverOptions) -> Result<Recovered> {
     let consent = Consent::renewed(opened.id());
     let put_back = opened.writable(&consent, &Limits::default())?.undo(&saved)?;
     let state = saved.state;
-    let deleted = !matches!(state, State::Damaged(_)) && put_back.lost.is_empty();
+    let deleted = !state.lacks() && put_back.lost.is_empty();
     if deleted {
         saved.delete()?;
     }

@@ -2,7 +2,8 @@
 //!
 //! Before a write goes out, the ranges it changes for the first time are read and appended to the journal, and the journal is
 //! on disk (fsync) before the write is sent. So a record that is torn at the end of the journal belongs to a write that never
-//! happened. The bits are in FORMATS.md, "Undo journal".
+//! happened. The header counts the records that are on disk, so that a journal that lost its end is known by it, wherever it was cut. The
+//! bits are in FORMATS.md, "Undo journal".
 
 mod back;
 mod saved;
@@ -24,6 +25,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const MAGIC: &[u8; 8] = b"NANDUNDO";
 const VERSION: u32 = 1;
 const HEAD: usize = 24;
+/// Where the header counts the records that are on disk, plus one; 0 in journals that do not count.
+const COUNT: u64 = 20;
 const RECORD_MAGIC: &[u8; 4] = b"UREC";
 const RECORD_HEAD: usize = 40;
 /// Largest record, and largest piece put back at once.
@@ -164,6 +167,11 @@ pub fn default_dir() -> PathBuf {
     state.unwrap_or_else(|| PathBuf::from("/var/tmp")).join("nandscope")
 }
 
+/// How the header counts so many records.
+fn counted(records: u32) -> [u8; 4] {
+    records.saturating_add(1).to_le_bytes()
+}
+
 fn failed(path: &Path) -> impl Fn(io::Error) -> DeviceError + '_ {
     move |e| DeviceError::Journal { path: path.display().to_string(), why: e.to_string() }
 }
@@ -198,7 +206,7 @@ impl Journal {
         head.extend_from_slice(&VERSION.to_le_bytes());
         head.extend_from_slice(&(json.len() as u32).to_le_bytes());
         head.extend_from_slice(&crc32fast::hash(&json).to_le_bytes());
-        head.extend_from_slice(&[0; 4]);
+        head.extend_from_slice(&counted(0));
         head.extend_from_slice(&json);
         // Written under another name first: a journal that can be found is always whole up to here.
         let (path, draft) = (dir.join(&name), dir.join(format!("{name}.new")));
@@ -243,7 +251,9 @@ impl Journal {
         self.synced += fresh.len() as u32;
         self.records.append(&mut fresh);
         missing.into_iter().for_each(|r| self.saved.insert(r));
-        Ok(())
+        // After they are on disk: the count never promises more than there is. It need not be on disk itself: a count that a power cut
+        // sets back by a batch promises less, and the records are read all the same.
+        self.file.write_all_at(&counted(self.synced), COUNT).map_err(failed(&self.path))
     }
 
     fn append(&self, end: u64, at: u64, old: &[u8]) -> io::Result<Record> {

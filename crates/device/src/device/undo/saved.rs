@@ -18,8 +18,38 @@ pub enum State {
     Whole,
     /// The last records are incomplete: their writes never went out.
     Torn,
-    /// Records in the middle, from this byte of the journal on, are unreadable although later ones are not.
+    /// Records from this byte of the journal on are unreadable, although they were on disk.
     Damaged(u64),
+    /// It ends after a whole record, but so many records of those that were on disk are there: its end is gone.
+    Cut {
+        there: u64,
+        of: u64,
+    },
+    /// Whole as far as it goes, but written by a version that did not count its records: a lost end would not show.
+    Uncounted,
+}
+
+impl State {
+    /// Writes may have gone out whose old content cannot be read.
+    pub fn lacks(self) -> bool {
+        matches!(self, State::Damaged(_) | State::Cut { .. })
+    }
+
+    /// What is wrong with a journal, for people; nothing where all that was overwritten is in it.
+    pub fn trouble(self) -> Option<String> {
+        match self {
+            State::Whole | State::Torn => None,
+            State::Damaged(at) => {
+                Some(format!("is damaged from byte {at} on; what could be read of it is back, the rest is lost. The journal is kept"))
+            }
+            State::Cut { there, of } => Some(format!(
+                "has lost its end: {there} of {of} records are there. What they hold is back; what the run overwrote later is not. The journal is kept"
+            )),
+            State::Uncounted => {
+                Some("was written by a version that did not count its records: if its end was lost, later writes are not undone".into())
+            }
+        }
+    }
 }
 
 impl Saved {
@@ -44,7 +74,8 @@ impl Saved {
             return Err(wrong("the header is damaged: it does not say which card this is of; if nobody knows it, delete the file"));
         }
         let header: Header = serde_json::from_slice(&json).map_err(|e| wrong(&format!("the header is damaged: {e}")))?;
-        let (records, state) = scan(&file, (HEAD + json.len()) as u64, header.id.size).map_err(&bad)?;
+        let counted = word(COUNT as usize).checked_sub(1);
+        let (records, state) = scan(&file, (HEAD + json.len()) as u64, header.id.size, counted).map_err(&bad)?;
         Ok(Saved { file, path: path.to_path_buf(), header, records, state })
     }
 
@@ -119,7 +150,7 @@ impl Saved {
 
 /// Every readable record. The first of two records of one place wins; putting back one whose write never happened does no
 /// harm, because it holds what is there.
-fn scan(file: &File, start: u64, size: u64) -> io::Result<(Vec<Record>, State)> {
+fn scan(file: &File, start: u64, size: u64, counted: Option<u32>) -> io::Result<(Vec<Record>, State)> {
     let end = file.metadata()?.len();
     let (mut records, mut seen, mut synced) = (Vec::new(), RangeSet::default(), Vec::new());
     let (mut at, mut bad) = (start, None);
@@ -140,12 +171,16 @@ fn scan(file: &File, start: u64, size: u64) -> io::Result<(Vec<Record>, State)> 
         }
         at = next;
     }
-    // Each record says how many were on disk before its batch began. Fewer readable ones mean damage, not a torn end.
+    // The header says how many were on disk, and each record how many before its batch began. Fewer readable ones mean that some are
+    // gone, not a torn end.
+    let (there, of) = (synced.len() as u64, u64::from(counted.unwrap_or(0)));
     let promised = synced.iter().copied().max().unwrap_or(0);
-    let there = synced.iter().filter(|&&s| s < promised).count() as u64;
+    let before = synced.iter().filter(|&&s| s < promised).count() as u64;
     let state = match bad {
-        Some(at) if there < u64::from(promised) => State::Damaged(at),
+        Some(at) if before < u64::from(promised) || there < of => State::Damaged(at),
         Some(_) => State::Torn,
+        None if there < of => State::Cut { there, of },
+        None if counted.is_none() && there > 0 => State::Uncounted,
         None => State::Whole,
     };
     Ok((records, state))
