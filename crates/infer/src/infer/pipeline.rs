@@ -9,6 +9,7 @@ use super::{ALL, open_au, read_boundary};
 use crate::finding::{CONTRADICTED, Finding, Findings, Quantity};
 use crate::samples::{Ended, FORM, Run};
 use crate::units::Bytes;
+use std::collections::BTreeMap;
 
 /// What is concluded from the runs of one experiment. It sees samples, never a device.
 pub trait Analysis: Sync {
@@ -104,6 +105,10 @@ struct Told {
     fastest: Fastest,
     /// AUs in linear order that came to rest.
     rested: u64,
+    /// Of a search in random order: bytes of an AU that were written.
+    span: Option<u64>,
+    /// An earlier run of its experiment stands, as what was written in between spoilt what this one looked for.
+    spoilt: bool,
 }
 
 impl Inference {
@@ -127,14 +132,15 @@ impl Inference {
             // A run before it is new or went on: what is believed may be something else now.
             as_before = false;
             let believed = frozen(run).unwrap_or_else(|| self.believed(runs, i));
-            if same && self.told[i].believed == believed {
-                continue;
+            if !same || self.told[i].believed != believed {
+                let now = self.tell(run, believed);
+                match self.told.get_mut(i) {
+                    Some(t) => *t = now,
+                    None => self.told.push(now),
+                }
             }
-            let now = self.tell(run, believed);
-            match self.told.get_mut(i) {
-                Some(t) => *t = now,
-                None => self.told.push(now),
-            }
+            // What an earlier run says may have changed, even where this one says the same.
+            self.told[i].spoilt = self.spoilt(runs, i);
         }
         Maps::shipped().told(Source::Probe, self.conclude(runs, runs.len()))
     }
@@ -166,7 +172,21 @@ impl Inference {
         let rested = if run.experiment == "open-au-linear" { u64::from(open_au::rested(&case, false)) } else { 0 };
         let mut quick = Fastest::new();
         fastest(run, &mut quick);
-        Told { cells: run.cells.len(), samples: run.samples.len(), ended: run.ended.clone(), believed, findings, fastest: quick, rested }
+        let span = if run.experiment == "open-au-random" { Slots::of(&case).map(|s| s.span) } else { None };
+        let (cells, samples, ended) = (run.cells.len(), run.samples.len(), run.ended.clone());
+        Told { cells, samples, ended, believed, findings, fastest: quick, rested, span, spoilt: false }
+    }
+
+    /// Does an earlier run stand against this one, which looked for the same?
+    fn spoilt(&self, runs: &[Run], later: usize) -> bool {
+        let said = |i: usize| (Case { run: &runs[i], believed: &self.told[i].believed }, &self.told[i].findings[..]);
+        let run = &runs[later];
+        let Some(analysis) = self.analysis(run).filter(|_| !run.samples.is_empty()) else { return false };
+        let (now, found) = said(later);
+        (0..later).filter(|&i| runs[i].experiment == run.experiment).any(|i| {
+            let (before, said) = said(i);
+            !analysis.replaces((&now, found), (&before, said))
+        })
     }
 
     /// The findings of the first `n` runs, combined, with their scores.
@@ -176,21 +196,26 @@ impl Inference {
 
     /// What the first `n` runs say, each by itself; without those that others replace.
     fn apart(&self, runs: &[Run], n: usize) -> Vec<Finding> {
-        let runs = &runs[..n];
-        // A second run knew more than the first, unless it was cut short, or the first spoilt what the second looked for.
-        let case = |i: usize| Case { run: &runs[i], believed: &self.told[i].believed };
-        let said = |i: usize| &self.told[i].findings[..];
-        let again = |i: usize, later: usize| i < later && runs[i].experiment == runs[later].experiment && !runs[later].samples.is_empty();
-        let stands = |i: usize, l: usize| self.analysis(&runs[i]).is_some_and(|a| !a.replaces((&case(l), said(l)), (&case(i), said(i))));
-        let spoilt: Vec<bool> = (0..n).map(|l| (0..l).any(|i| again(i, l) && stands(i, l))).collect();
-        let replaced = |i: usize| (0..n).any(|l| again(i, l) && runs[l].ended == Ended::Complete && !spoilt[l]);
-        let mut all: Vec<Finding> = vec![];
-        for i in (0..n).filter(|&i| !spoilt[i] && !replaced(i)) {
-            let against = (0..n).any(|l| spoilt[l] && again(i, l));
-            all.extend(said(i).iter().map(|f| if against { f.clone().contradicted() } else { f.clone() }));
+        let (runs, told) = (&runs[..n], &self.told[..n]);
+        // A second run knew more than the first, unless it was cut short, or the first spoilt what the second looked for: of each
+        // experiment the last run that knew more, and the last that was spoilt.
+        let (mut knew, mut contradicts) = (BTreeMap::new(), BTreeMap::new());
+        for (i, run) in runs.iter().enumerate().filter(|(_, r)| !r.samples.is_empty()) {
+            let name = run.experiment.as_str();
+            if told[i].spoilt {
+                contradicts.insert(name, i);
+            } else if run.ended == Ended::Complete {
+                knew.insert(name, i);
+            }
         }
-        let searched = (0..n).filter(|&i| runs[i].experiment == "open-au-random" && !spoilt[i] && !replaced(i));
-        let span = searched.filter_map(|i| Some(Slots::of(&case(i))?.span)).max();
+        let after = |last: &BTreeMap<&str, usize>, i: usize| last.get(runs[i].experiment.as_str()).is_some_and(|&l| l > i);
+        let stands: Vec<usize> = (0..n).filter(|&i| !told[i].spoilt && !after(&knew, i)).collect();
+        let mut all: Vec<Finding> = vec![];
+        for &i in &stands {
+            let against = after(&contradicts, i);
+            all.extend(told[i].findings.iter().map(|f| if against { f.clone().contradicted() } else { f.clone() }));
+        }
+        let span = stands.iter().filter_map(|&i| told[i].span).max();
         over_two_erase_blocks(&mut all, span.unwrap_or(0));
         all
     }
