@@ -87,6 +87,18 @@ fn reports_together_and_again() {
     assert!(other.contains("give reports of one card"), "{other}");
 }
 
+/// Runs that were copied into a report again were measured once: the twin is the same, and no surer.
+#[test]
+fn copied_runs_count_once() {
+    let mut r = report(&built_in("flashbench-readme"), 3);
+    let once = twin(std::slice::from_ref(&r)).unwrap();
+    let runs = r.runs.clone();
+    (0..6).for_each(|_| r.runs.extend(runs.iter().cloned()));
+    let copied = twin(&[r]).unwrap();
+    assert_eq!((copied.accesses, copied.toml()), (once.accesses, once.toml()));
+    assert_eq!(copied.none_of_these, once.none_of_these);
+}
+
 /// Requests that overlap in a queue are no access after the other, and say nothing of what one costs.
 #[test]
 fn a_longer_probe_has_the_same_twin() {

@@ -255,6 +255,51 @@ fn over_two_erase_blocks(all: &mut [Finding], span: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::{Fill, Op};
+    use crate::samples::Sample;
+    use crate::units::Nanos;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Reads the place of its run's first sample as an erase block; a run of an odd place stands against all later ones.
+    struct Places {
+        asked: AtomicUsize,
+    }
+
+    impl Analysis for Places {
+        fn name(&self) -> &'static str {
+            "places"
+        }
+        fn infer(&self, run: &Case) -> Vec<Finding> {
+            vec![Finding::decided(Quantity::EraseBlock, run.run.samples[0].at as f64, 0.9)]
+        }
+        fn replaces(&self, _later: (&Case, &[Finding]), earlier: (&Case, &[Finding])) -> bool {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            earlier.0.run.samples[0].at % 2 == 0
+        }
+    }
+
+    /// Runs are compared with those before them once, however many follow, and what stands is the last that nothing spoilt.
+    #[test]
+    fn runs_are_compared_once_with_those_before_them() {
+        let (op, start, took) = (Op::Write(Fill::Zeros), Nanos(0), Nanos(1));
+        let run = |at: u64| {
+            let mut r = Run::new("places");
+            r.extend([Sample { cell: 0, trial: 0, role: 0, op, at, len: 512, start, took }]);
+            r
+        };
+        for (odd, last) in [(None, 158.0), (Some(40), 81.0), (Some(0), 1.0)] {
+            let places: &'static Places = Box::leak(Box::new(Places { asked: AtomicUsize::new(0) }));
+            let runs: Vec<Run> = (0..80).map(|i| run(2 * i + u64::from(odd == Some(i)))).collect();
+            let mut all = Inference::with(vec![places]);
+            let whole = all.of(&runs);
+            assert_eq!(whole.get(Quantity::EraseBlock).and_then(Finding::number), Some(last), "{odd:?}");
+            assert!(places.asked.load(Ordering::Relaxed) <= 80 * 79 / 2, "{odd:?}: {places:?}", places = places.asked);
+            // Run by run it comes to the same.
+            let mut grown = Inference::with(vec![places]);
+            (1..runs.len()).for_each(|n| drop(grown.of(&runs[..n])));
+            assert_eq!(grown.of(&runs), whole, "{odd:?}");
+        }
+    }
 
     /// A count over stretches longer than an erase block may be is a bound; one over shorter stretches stands.
     #[test]

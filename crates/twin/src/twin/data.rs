@@ -102,7 +102,11 @@ impl Data {
                 }
             }
             // Runs that went on later are told together: time says what came first.
-            all.sort_by_key(|x| x.3.start);
+            all.sort_by_key(|x| (x.3.start, x.3.took));
+            // A run that was copied into the report again was measured once: no card serves two requests in the same time, one after the
+            // other.
+            let what = |s: &crate::samples::Sample| (s.start, s.took, s.at, s.len, s.op);
+            all.dedup_by(|a, b| a.3.took.0 > 0 && what(&a.3) == what(&b.3));
             let (mut end, mut first) = (0, true);
             for (part, run, label, s) in all {
                 let op = match s.op {

@@ -147,7 +147,7 @@ pub fn build(
     }
     let (explained, within_tenth) = part(&pairs.iter().collect::<Vec<_>>());
     let (worst, points) = conditions(data, &pairs);
-    let no_card = no_card(data, steady, chances, none_of_these, &experiments);
+    let no_card = no_card(data, steady, chances, none_of_these, &experiments, cut.then_some(tried));
     Twin {
         model,
         of: data.name.clone(),
@@ -173,10 +173,14 @@ pub fn build(
 }
 
 /// `steady`: how many standard errors the best structure is better by than one where sizes alone count; `chances`: logarithm of the structures
-/// it is the best of.
-fn no_card(data: &Data, steady: f64, chances: f64, none: f64, experiments: &[Part]) -> Option<String> {
+/// it is the best of; `cut`: the structures that were compared, where the time was over before the others were.
+fn no_card(data: &Data, steady: f64, chances: f64, none: f64, experiments: &[Part], cut: Option<usize>) -> Option<String> {
     // The largest of n normal variates lies near the square root of 2 ln n.
-    if steady < SURE + (2.0 * chances).sqrt() {
+    let alike = steady < SURE + (2.0 * chances).sqrt();
+    if let (Some(few), true) = (cut, alike || none > 0.5) {
+        return Some(format!("none of the {few} structures that there was time for explains the times: --time allows more"));
+    }
+    if alike {
         let more = if data.writes() { "" } else { ". Nothing was written: `nandscope probe TARGET --write` says more" };
         return Some(format!(
             "the times follow from the size of each access alone, no page, erase block or mapping shows: this is no flash card of a known kind (a RAM disk, a file, a disk with a large cache){more}"
