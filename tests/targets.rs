@@ -148,6 +148,13 @@ fn what_is_no_simulated_card_is_the_same_error_where_one_is_needed() {
     }
     let two = run(dir.path(), &["sim", "{}", "--seed", "2", "--pattern", "random-read-4k", "-q"], "sim:null?seed=1");
     assert!(String::from_utf8_lossy(&two.stderr).contains("two seeds"));
+    for (target, says) in
+        [("sim:null?seed=1&seed=2", "?seed is given twice"), ("sim:null?host=pi-sdio&host=pi-sdio", "?host is given twice")]
+    {
+        let out = run(dir.path(), &["sim", "{}", "--pattern", "random-read-4k", "-q"], target);
+        let text = String::from_utf8_lossy(&out.stderr).to_string();
+        assert!(out.status.code() == Some(1) && text.contains(says), "{target}: {text}");
+    }
 }
 
 /// The plan, and nothing else: no consent is asked for and nothing is touched.

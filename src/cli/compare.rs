@@ -4,7 +4,7 @@ use super::UNDECIDED;
 use super::args::Output;
 use crate::compare::{self, Difference, Experiment, Outcome, Subject};
 use crate::report::words::grade;
-use crate::samples::import;
+use crate::samples::import::{self, given};
 use crate::survey::published::published;
 use crate::survey::record::{Record, Told};
 use crate::units::three;
@@ -83,7 +83,7 @@ fn load(name: &str, references: &[Record]) -> anyhow::Result<Result<Vec<Record>,
             None => bail!("there is no published card '{id}'; `nandscope compare ref:` lists them"),
         };
     }
-    let bytes = std::fs::read(name).with_context(|| format!("cannot read {name}"))?;
+    let bytes = given::bytes(name.as_ref()).with_context(|| format!("cannot read {name}"))?;
     let read = Record::all_from_file(name, &bytes, &Told::default(), 0).map_err(|why| format!("{name}: {why}"));
     match read {
         Err(why) if import::open(0, name, &bytes).is_err_and(|e| e.is_nothing()) => Ok(Err(why)),

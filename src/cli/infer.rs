@@ -5,6 +5,7 @@ use super::{COUNTERFEIT, UNDECIDED, colour, inferred, width};
 use crate::advise::{advice, conclude};
 use crate::finding::{Findings, Quantity};
 use crate::host::declared::{self, Declared};
+use crate::infer::pipeline::by_name;
 use crate::infer::tables;
 use crate::infer::tables::bench::figures;
 use crate::infer::tables::sides::sides;
@@ -14,12 +15,11 @@ use crate::report::inferred::{Card as Found, Inferred};
 use crate::report::terminal::{Dress, table_text, text};
 use crate::samples::firmware::Log;
 use crate::samples::import::foreign::PROGRAMS;
-use crate::samples::import::{self, Card, File, ImportError, Text, foreign::Benchmark};
+use crate::samples::import::{self, Card, File, ImportError, Text, foreign::Benchmark, given};
 use crate::units::Bytes;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
-use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -81,6 +81,13 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
             }
             report.findings = Report::infer(&report.runs);
             conclude(&mut report);
+            let mut unknown: Vec<&str> = report.runs.iter().map(|r| r.experiment.as_str()).filter(|e| by_name(e).is_none()).collect();
+            unknown.sort_unstable();
+            unknown.dedup();
+            if !unknown.is_empty() {
+                let which = super::harmless(&unknown.join(", "));
+                tell!("nandscope: {name} has runs of experiments that this version does not know ({which}); nothing is inferred from them");
+            }
             report.name_target("");
             output(&report, &a.out, Samples::All, if a.details { Print::Details } else { Print::Answer })?;
             Ok(judged(&report))
@@ -106,12 +113,10 @@ impl Given {
         let mut nothing = vec![];
         for path in files {
             let name = path.display().to_string();
-            let mut bytes = vec![];
-            if path.as_os_str() == "-" {
-                std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
-            } else {
-                bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
-            }
+            let bytes = match path.as_os_str() == "-" {
+                true => given::all(std::io::stdin(), given::LONGEST).context("cannot read standard input")?,
+                false => given::bytes(path).with_context(|| format!("cannot read {name}"))?,
+            };
             match import::open(out.logs.len(), &name, &bytes) {
                 Ok(File::Own { value, .. }) => out.own.push((name, value)),
                 Ok(File::Micro { log, .. }) => out.micro.push((name, log)),

@@ -133,6 +133,7 @@ fn wrong() -> Vec<(&'static str, Value)> {
         ("/runs/0/samples/took", json!([1])),
         ("/runs/0/cells", json!([])),
         ("/schema", json!("nandscope-report/2")),
+        ("/schema", json!("nandscope-survey/1")),
         ("/schema", Value::Null),
     ]
 }
@@ -174,4 +175,54 @@ fn a_report_of_impossible_numbers_is_refused_by_all() {
         }
         assert!(!fs::read_to_string(&page).unwrap().contains("NaN"), "{n}");
     }
+}
+
+/// Editors and shells of other systems put a mark before a text, or save it as UTF-16: what it says stays.
+#[test]
+fn a_result_is_read_however_it_was_saved() {
+    let dir = tempfile::tempdir().unwrap();
+    let (good, value) = report(dir.path());
+    let text = value.to_string();
+    let utf16 = |f: fn(u16) -> [u8; 2], mark: [u8; 2]| mark.into_iter().chain(text.encode_utf16().flat_map(f)).collect::<Vec<u8>>();
+    let mut said = vec![];
+    for (kind, bytes) in [
+        ("plain", text.as_bytes().to_vec()),
+        ("marked", [&[0xef, 0xbb, 0xbf], text.as_bytes()].concat()),
+        ("little", utf16(u16::to_le_bytes, [0xff, 0xfe])),
+        ("big", utf16(u16::to_be_bytes, [0xfe, 0xff])),
+    ] {
+        // The name of the file is part of what is said.
+        let path = dir.path().join("x.json");
+        fs::write(&path, bytes).unwrap();
+        let (path, survey) = (path.to_str().unwrap(), dir.path().join(kind));
+        let add = ["survey", "--dir", survey.to_str().unwrap(), "add", path];
+        let all = [&["infer", path][..], &["report", path], &["report", path, "--format", "csv"], &["compare", &good, path], &add];
+        let out: Vec<String> = all
+            .iter()
+            .map(|args| {
+                let r = run(args);
+                assert!(matches!(r.code, Some(0 | 3)), "{kind} {args:?}: {}", r.err);
+                r.out
+            })
+            .collect();
+        said.push(out);
+    }
+    assert!(said.iter().all(|s| s[..4] == said[0][..4]));
+}
+
+/// A report of a later version may hold runs that nothing here can read: that is said, with their names, and the rest is inferred.
+#[test]
+fn runs_of_unknown_experiments_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (good, mut value) = report(dir.path());
+    assert_eq!(run(&["infer", &good]).err, "");
+    for run in value["runs"].as_array_mut().unwrap().iter_mut().take(2) {
+        run["experiment"] = json!("of-tomorrow\u{1b}[31m");
+    }
+    let path = dir.path().join("later.json");
+    fs::write(&path, value.to_string()).unwrap();
+    let r = run(&["infer", path.to_str().unwrap()]);
+    civil(&r, "later.json");
+    assert!(matches!(r.code, Some(0 | 3)) && r.err.lines().count() == 1, "{}", r.err);
+    assert!(r.err.contains("does not know (of-tomorrow") && r.err.contains("later.json"), "{}", r.err);
 }

@@ -160,6 +160,8 @@ fn card(rest: &str, beside: Option<u64>) -> Result<SimCard> {
     let (mut seed, mut content, mut host) = (None, false, None);
     for part in query {
         match part.split_once('=') {
+            Some(("host", _)) if host.is_some() => return Err(wrong("?host is given twice; give one".into())),
+            Some(("seed", _)) if seed.is_some() => return Err(wrong("?seed is given twice; give one".into())),
             Some(("host", name)) => host = Some(profile(name).map_err(wrong)?),
             Some(("seed", n)) => seed = Some(n.parse().map_err(|_| wrong(format!("'{n}' is no seed; write for example ?seed=7")))?),
             None if part == "content" => content = true,

@@ -8,6 +8,7 @@ use crate::finding::{Finding, Findings};
 use crate::host::facts::HostFacts;
 use crate::infer::pipeline;
 use crate::samples::Run;
+use crate::samples::import::given;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -153,7 +154,7 @@ impl Report {
     /// The file cannot be read, is not JSON (a truncated one is named as such), or has another schema.
     pub fn load(path: &Path) -> Result<Report, ReportError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| ReportError::Read { path: name.clone(), source })?;
+        let text = given::text(path).map_err(|source| ReportError::Read { path: name.clone(), source })?;
         Report::parse(&text, &name)
     }
 

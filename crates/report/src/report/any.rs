@@ -4,6 +4,7 @@ use super::bench::SCHEMA as BENCH;
 use super::inferred::{Inferred, SCHEMA as LOGS};
 use crate::advise::quirk::{Compared, SCHEMA as COMPARED};
 use crate::lab::experiment::{Lab, SCHEMA as LAB};
+use crate::samples::import::given;
 use crate::saved::{Report, ReportError, SCHEMA as REPORT};
 use serde_json::Value;
 use std::path::Path;
@@ -27,7 +28,7 @@ impl Saved {
     /// The file cannot be read, is not JSON (a truncated one is named as such), has another schema, or is damaged.
     pub fn load(path: &Path) -> Result<Saved, ReportError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| ReportError::Read { path: name.clone(), source })?;
+        let text = given::text(path).map_err(|source| ReportError::Read { path: name.clone(), source })?;
         let value = Report::value(&text, &name)?;
         // The samples of a long probe need not be in memory twice.
         drop(text);

@@ -21,6 +21,7 @@ mod wiki;
 
 use crate::advise::price;
 use crate::finding::Quantity;
+use crate::samples::import::given;
 use db::{Db, DbError, Val};
 pub use query::of_benchmark;
 use record::{Record, Told};
@@ -237,7 +238,7 @@ impl Survey {
                     loop {
                         let i = next.fetch_add(1, Ordering::Relaxed);
                         let Some(path) = files.get(i) else { break };
-                        let read = std::fs::read(path).map_err(|e| e.to_string());
+                        let read = given::bytes(path).map_err(|e| e.to_string());
                         let record = read.and_then(|b| Record::all_from_file(&path.display().to_string(), &b, told, now));
                         let one = |r: Record| serde_json::to_string(&r).map(|t| (r, t)).map_err(|e| e.to_string());
                         let text = record.and_then(|all| all.into_iter().map(one).collect());

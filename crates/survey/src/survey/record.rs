@@ -6,7 +6,7 @@ use crate::finding::Findings;
 use crate::lab::experiment::SCHEMA as FRAG;
 use crate::report::inferred::Inferred;
 use crate::report::{Report, SCHEMA as REPORT, scrub};
-use crate::samples::import::{self, File, ImportError};
+use crate::samples::import::{self, File, ImportError, given};
 use crate::samples::metric::{Metric, Over};
 use crate::saved::counterfeit::{Counterfeit, genuine};
 use crate::saved::privacy;
@@ -124,6 +124,7 @@ impl Record {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Err("it is empty".into());
         }
+        let bytes = &*given::plain(bytes);
         let mut serials = vec![];
         let all = match import::open(0, name, bytes) {
             Ok(File::Own { schema, value }) => Record::of_json(name, &schema, value, told, &mut serials)?,
@@ -231,6 +232,10 @@ impl Record {
                 let inside = &v["original"];
                 serials.extend([&inside["target"], &inside["declared"]].into_iter().flat_map(privacy::in_json));
                 let mut r: Record = serde_json::from_value(v).map_err(|e| e.to_string())?;
+                // Every entry has them; a result of another command under this schema has findings, and would look like one.
+                if r.id.is_empty() || r.source.format.is_empty() {
+                    return Err(format!("it says {SCHEMA} and is no entry of a survey: it names no source"));
+                }
                 r.mend();
                 Ok(vec![r])
             }

@@ -1,5 +1,7 @@
 //! From pasted bytes to lines: what terminals, mails and web pages wrap around a log is taken off.
 
+use super::given;
+
 /// One line of a file, numbered from 1, without quoting, escapes, entities and odd blanks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
@@ -36,16 +38,7 @@ pub fn lines(bytes: &[u8]) -> Vec<Line> {
 
 /// UTF-16 with a byte order mark, or UTF-8 in which bytes that are none are taken for Latin-1.
 fn decode(bytes: &[u8]) -> String {
-    let wide = |f: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|c| f([c[0], c[1]])).collect();
-        String::from_utf16_lossy(&units)
-    };
-    if bytes.starts_with(&[0xff, 0xfe]) {
-        return wide(u16::from_le_bytes);
-    }
-    if bytes.starts_with(&[0xfe, 0xff]) {
-        return wide(u16::from_be_bytes);
-    }
+    let bytes = &*given::plain(bytes);
     let plain = quoted_printable(bytes);
     let bytes = plain.as_deref().unwrap_or(bytes);
     let mut out = String::with_capacity(bytes.len());

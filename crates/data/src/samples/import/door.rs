@@ -5,7 +5,7 @@
 //! in FORMATS.md.
 
 use super::foreign::{self, Benchmark};
-use super::{Card, ImportError, clean, reader};
+use super::{Card, ImportError, clean, given, reader};
 use crate::samples::busy::Trace;
 use crate::samples::firmware::{self, Log};
 use serde_json::Value;
@@ -37,6 +37,7 @@ pub struct Text {
 /// # Errors
 /// It holds nothing that is understood, or is damaged; names it.
 pub fn open(file: usize, name: &str, bytes: &[u8]) -> Result<File, ImportError> {
+    let bytes = &*given::plain(bytes);
     let text = String::from_utf8_lossy(bytes);
     let figures = foreign::read(name, &text);
     if figures.is_none() && text.trim_start().starts_with('{') {

@@ -10,6 +10,7 @@ mod clean;
 mod command;
 mod door;
 pub mod foreign;
+pub mod given;
 mod named;
 mod other;
 mod quotes;

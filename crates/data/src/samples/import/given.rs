@@ -1,0 +1,87 @@
+//! The bytes of a file that somebody gives, whichever program saved it.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Error, ErrorKind, Read};
+use std::path::Path;
+
+/// Bytes of a file at most: the report of a day of probing has a tenth of it, and a device that never ends is no file.
+pub const LONGEST: u64 = 1 << 30;
+
+/// All of a file.
+///
+/// # Errors
+/// It cannot be read, or holds more than [`LONGEST`].
+pub fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    all(File::open(path)?, LONGEST)
+}
+
+/// All of an open file, or of standard input.
+///
+/// # Errors
+/// As [`bytes`].
+pub fn all(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut out = vec![];
+    from.take(most + 1).read_to_end(&mut out)?;
+    if out.len() as u64 > most {
+        return Err(Error::new(ErrorKind::FileTooLarge, "it holds more than 1 GiB, which no result or log does"));
+    }
+    Ok(out)
+}
+
+/// All of a file of text: UTF-8, or UTF-16 with its mark, as other systems save it.
+///
+/// # Errors
+/// As [`bytes`], or it is no text.
+pub fn text(path: &Path) -> io::Result<String> {
+    let raw = bytes(path)?;
+    let plain = match plain(&raw) {
+        Cow::Borrowed(all) if all.len() == raw.len() => raw,
+        other => other.into_owned(),
+    };
+    String::from_utf8(plain).map_err(|_| Error::new(ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
+}
+
+/// Bytes without the mark that says how a text was saved; UTF-16 with such a mark as UTF-8.
+pub fn plain(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let wide = |f: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|c| f([c[0], c[1]])).collect();
+        Cow::Owned(String::from_utf16_lossy(&units).into_bytes())
+    };
+    match bytes {
+        [0xff, 0xfe, ..] => wide(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => wide(u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] => Cow::Borrowed(rest),
+        all => Cow::Borrowed(all),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_the_same_however_it_was_saved() {
+        let said = "{\"µ\": 1}\r\n";
+        let wide = |f: fn(u16) -> [u8; 2]| said.encode_utf16().flat_map(f).collect::<Vec<u8>>();
+        let dir = tempfile::tempdir().unwrap();
+        for (mark, body) in [
+            (&[][..], said.as_bytes().to_vec()),
+            (&[0xef, 0xbb, 0xbf], said.as_bytes().to_vec()),
+            (&[0xff, 0xfe], wide(u16::to_le_bytes)),
+            (&[0xfe, 0xff], wide(u16::to_be_bytes)),
+        ] {
+            let path = dir.path().join("x");
+            std::fs::write(&path, [mark, &body].concat()).unwrap();
+            assert_eq!(text(&path).unwrap(), said, "{mark:?}");
+        }
+        std::fs::write(dir.path().join("y"), [b'{', 0xff, 0xfe, b'}']).unwrap();
+        assert_eq!(text(&dir.path().join("y")).unwrap_err().kind(), ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn what_never_ends_is_refused() {
+        assert_eq!(all(std::io::repeat(0), 5000).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        assert_eq!(all(&[7; 5000][..], 5000).unwrap().len(), 5000);
+    }
+}
