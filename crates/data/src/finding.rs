@@ -240,6 +240,12 @@ impl Finding {
         Finding { at_least: Some(Number(bound)), confidence, ..Finding::undecided(quantity, reason) }
     }
 
+    /// Says this instead; what was seen, what makes it less certain and who saw it stay.
+    pub fn becomes(&mut self, now: Finding) {
+        let before = std::mem::replace(self, now);
+        (self.evidence, self.caveats, self.from) = (before.evidence, before.caveats, before.from);
+    }
+
     pub fn evidence(mut self, e: impl Into<String>) -> Finding {
         self.evidence.push(e.into());
         self

@@ -10,7 +10,7 @@ fn every_entry_is_complete_and_itself() {
             assert!(text.ends_with('.') && text.len() > 20, "{q}: {text}");
         }
         // What applies always stands last, so that nothing behind it is never said.
-        assert!(r.means.iter().rev().skip(1).all(|m| m.0 != Always), "{q}");
+        assert!(r.means.iter().rev().skip(1).all(|m| m.0 != When::Always), "{q}");
         assert_eq!(r.unit == Unit::Code, !r.codes.is_empty(), "{q}: a choice has words, and nothing else has");
         assert!(r.codes.windows(2).all(|w| w[0].0 < w[1].0), "{q}: codes in order");
     }

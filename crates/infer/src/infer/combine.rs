@@ -65,13 +65,7 @@ fn other_order_goes_by_history(all: &mut [Finding]) {
             format!("{n} were counted")
         };
         let why = format!("{beside}; this card keeps AUs open that were written before, and they may have taken room beside them");
-        let bound = Finding::at_least(f.quantity, most, f.confidence.min(CONTRADICTED), why);
-        *f = Finding {
-            evidence: std::mem::take(&mut f.evidence),
-            caveats: std::mem::take(&mut f.caveats),
-            from: std::mem::take(&mut f.from),
-            ..bound
-        };
+        f.becomes(Finding::at_least(f.quantity, most, f.confidence.min(CONTRADICTED), why));
     }
 }
 
@@ -88,15 +82,13 @@ fn one_order_bounds_the_other(all: &mut [Finding]) {
         let n = linear.number().unwrap_or(0.0);
         let sure = linear.confidence.min(random.confidence);
         let text = format!("{n} stayed open, and no more do in sequential order, which keeps at least as many open as random order");
-        all[r] =
-            Finding { evidence: random.evidence, caveats: random.caveats, from: random.from, ..Finding::decided(random.quantity, n, sure) }
-                .evidence(text);
+        all[r].becomes(Finding::decided(random.quantity, n, sure));
+        all[r].evidence.push(text);
     } else if let Some(n) =
         random.number().or(bound(&random)).filter(|&n| n >= 2.0 && linear.number().is_none() && bound(&linear).is_none_or(|b| b < n))
     {
         let why = format!("random order kept {n} open, and sequential order keeps at least as many; how many more is not known");
-        let f = Finding::at_least(linear.quantity, n, random.confidence, why);
-        all[l] = Finding { evidence: linear.evidence, caveats: linear.caveats, from: linear.from, ..f };
+        all[l].becomes(Finding::at_least(linear.quantity, n, random.confidence, why));
     }
 }
 

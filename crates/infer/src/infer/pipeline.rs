@@ -241,14 +241,10 @@ fn over_two_erase_blocks(all: &mut [Finding], span: u64) {
             Bytes(span),
             Bytes(least as u64)
         );
-        let bound = Finding::at_least(f.quantity, n, f.confidence.min(CONTRADICTED), why.clone());
-        let bound = if n > 0.0 { bound } else { Finding::undecided(f.quantity, why) };
-        *f = Finding {
-            evidence: std::mem::take(&mut f.evidence),
-            caveats: std::mem::take(&mut f.caveats),
-            from: std::mem::take(&mut f.from),
-            ..bound
-        };
+        f.becomes(match n > 0.0 {
+            true => Finding::at_least(f.quantity, n, f.confidence.min(CONTRADICTED), why),
+            false => Finding::undecided(f.quantity, why),
+        });
     }
 }
 
@@ -274,7 +270,7 @@ mod tests {
         }
         fn replaces(&self, _later: (&Case, &[Finding]), earlier: (&Case, &[Finding])) -> bool {
             self.asked.fetch_add(1, Ordering::Relaxed);
-            earlier.0.run.samples[0].at % 2 == 0
+            earlier.0.run.samples[0].at.is_multiple_of(2)
         }
     }
 

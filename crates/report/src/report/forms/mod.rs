@@ -3,6 +3,7 @@
 //! [`Facts::of`] makes facts of the JSON of any command; each form is one writer of facts. A new result is one more reader in `read.rs`
 //! and nothing else, a new form one more writer.
 
+mod differences;
 mod lines;
 mod prom;
 mod read;
