@@ -4,6 +4,7 @@
 
 mod common;
 
+use nandscope::device::plain::Plain;
 use nandscope::device::{Access, Device, DeviceError, Geometry, Op, Result, SimDevice, Timed};
 use nandscope::finding::{Finding, Quantity};
 use nandscope::flashbench::align::{Align, Table, Threes};
@@ -18,47 +19,8 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 /// A device of constant speed that keeps what it was asked. A read is 100 µs and 1 µs a KiB.
-struct Plain {
-    geometry: Geometry,
-    now: Nanos,
-    seen: Vec<Access>,
-    /// Extra ns of an access, by its number.
-    extra: fn(usize, Access) -> u64,
-    fail_from: usize,
-}
-
 fn plain(size: u64) -> Plain {
-    let geometry = Geometry { size, sector: 512, max_request: None, offset: 0, write_cache: false };
-    Plain { geometry, now: Nanos(0), seen: vec![], extra: |_, _| 0, fail_from: usize::MAX }
-}
-
-impl Device for Plain {
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-    fn access(&mut self, a: Access) -> Result<Timed> {
-        a.check(&self.geometry)?;
-        if self.seen.len() >= self.fail_from {
-            return Err(DeviceError::Io { op: a.op.name(), at: a.at, len: a.len, source: std::io::Error::from_raw_os_error(5) });
-        }
-        let took = Nanos(100_000 + a.len * 1000 / 1024 + (self.extra)(self.seen.len(), a));
-        self.seen.push(a);
-        let start = self.now;
-        self.now = self.now + took;
-        Ok(Timed { start, took })
-    }
-    fn now(&self) -> Nanos {
-        self.now
-    }
-    fn idle(&mut self, d: Nanos) {
-        self.now = self.now + d;
-    }
-    fn load(&mut self, _: u64, _: &mut [u8]) -> Result<()> {
-        Ok(())
-    }
-    fn store(&mut self, _: u64, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
+    Plain::new(size)
 }
 
 fn lines(job: &Job, d: &mut dyn Device) -> std::result::Result<(String, Vec<String>), Failure> {

@@ -15,6 +15,7 @@ pub mod mmc;
 #[allow(unsafe_code)]
 mod mmc_ioctl;
 mod open;
+pub mod plain;
 mod program;
 pub mod ranges;
 mod realtime;

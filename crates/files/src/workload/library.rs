@@ -276,45 +276,7 @@ impl BenchFile for Library<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{Geometry, Timed};
-
-    /// Remembers what was asked; an access takes a millisecond.
-    struct Recorder {
-        geometry: Geometry,
-        all: Vec<Access>,
-        now: u64,
-    }
-
-    impl Recorder {
-        fn new(size: u64) -> Recorder {
-            let geometry = Geometry { size, sector: 512, max_request: None, offset: 0, write_cache: false };
-            Recorder { geometry, all: vec![], now: 0 }
-        }
-    }
-
-    impl Device for Recorder {
-        fn geometry(&self) -> &Geometry {
-            &self.geometry
-        }
-        fn access(&mut self, a: Access) -> crate::device::Result<Timed> {
-            a.check(&self.geometry)?;
-            self.all.push(a);
-            self.now += 1_000_000;
-            Ok(Timed { start: Nanos(self.now - 1_000_000), took: Nanos(1_000_000) })
-        }
-        fn now(&self) -> Nanos {
-            Nanos(self.now)
-        }
-        fn idle(&mut self, d: Nanos) {
-            self.now += d.0;
-        }
-        fn load(&mut self, _: u64, _: &mut [u8]) -> crate::device::Result<()> {
-            Ok(())
-        }
-        fn store(&mut self, _: u64, _: &[u8]) -> crate::device::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::device::plain::Plain;
 
     fn machine(fat_buffer: bool) -> Machine {
         Machine { name: "test", call: Nanos(32_000), copy: 500_000, pause: Nanos(6_000), poll: Nanos(1_500), fat_buffer }
@@ -348,7 +310,7 @@ mod tests {
     #[test]
     fn small_records_turn_out_the_fat_and_whole_sectors_do_not() {
         for (record, fat_buffer, fat_reads) in [(100, false, 8), (512, false, 1), (100, true, 1)] {
-            let mut d = Recorder::new(968 * MIB);
+            let mut d = Plain { call: 1_000_000, kib: 0, ..Plain::new(968 * MIB) };
             let mut f = Library::new(&mut d, machine(fat_buffer));
             f.create(None).unwrap();
             for _ in 0..128 * KIB / record {
@@ -356,8 +318,8 @@ mod tests {
             }
             let l = f.layout();
             let of_fat = |a: &&Access| a.at >= l.fat && a.at < l.directory;
-            assert_eq!(d.all.iter().filter(of_fat).filter(|a| a.op == Op::Read).count(), fat_reads, "{record}");
-            let data: u64 = d.all.iter().filter(|a| a.at >= l.data && a.op != Op::Read).map(|a| a.len).sum();
+            assert_eq!(d.seen.iter().filter(of_fat).filter(|a| a.op == Op::Read).count(), fat_reads, "{record}");
+            let data: u64 = d.seen.iter().filter(|a| a.at >= l.data && a.op != Op::Read).map(|a| a.len).sum();
             assert!(data <= 128 * KIB && data + SECTOR >= 128 * KIB / record * record / SECTOR * SECTOR, "{record}: {data}");
         }
     }

@@ -1,50 +1,7 @@
 use super::*;
-use crate::device::{DeviceError, Fill, Geometry, Op, Timed};
+use crate::device::plain::Plain;
+use crate::device::{DeviceError, Fill, Op};
 use std::collections::BTreeMap;
-
-/// Takes 1 µs a KiB and 100 µs an access; keeps what it was asked.
-struct Plain {
-    geometry: Geometry,
-    now: Nanos,
-    seen: Vec<Access>,
-    fail_from: usize,
-}
-
-impl Plain {
-    fn new(size: u64) -> Plain {
-        let geometry = Geometry { size, sector: 512, max_request: None, offset: 0, write_cache: false };
-        Plain { geometry, now: Nanos(0), seen: vec![], fail_from: usize::MAX }
-    }
-}
-
-impl Device for Plain {
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-    fn access(&mut self, a: Access) -> crate::device::Result<Timed> {
-        a.check(&self.geometry)?;
-        if self.seen.len() >= self.fail_from {
-            return Err(DeviceError::Io { op: "write", at: a.at, len: a.len, source: std::io::Error::from_raw_os_error(5) });
-        }
-        self.seen.push(a);
-        let took = Nanos(100_000 + a.len * 1000 / 1024);
-        let start = self.now;
-        self.now = self.now + took;
-        Ok(Timed { start, took })
-    }
-    fn now(&self) -> Nanos {
-        self.now
-    }
-    fn idle(&mut self, d: Nanos) {
-        self.now = self.now + d;
-    }
-    fn load(&mut self, _: u64, _: &mut [u8]) -> crate::device::Result<()> {
-        Ok(())
-    }
-    fn store(&mut self, _: u64, _: &[u8]) -> crate::device::Result<()> {
-        Ok(())
-    }
-}
 
 fn room(size: u64) -> Room {
     Room { region: 0..size, sector: 512 }

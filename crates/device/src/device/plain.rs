@@ -1,0 +1,62 @@
+//! A device of constant speed that keeps what it was asked: for tests of what sends accesses.
+
+use super::{Access, Device, DeviceError, Geometry, Result, Timed};
+use crate::units::Nanos;
+
+/// Nothing is stored: reads give back what was in the buffer.
+#[derive(Clone, Debug)]
+pub struct Plain {
+    pub geometry: Geometry,
+    /// Time of an access, in ns, and of each KiB of it.
+    pub call: u64,
+    pub kib: u64,
+    /// Extra ns of an access, by its number.
+    pub extra: fn(usize, Access) -> u64,
+    /// The number of the first access that fails.
+    pub fail_from: usize,
+    /// What was asked, in its order.
+    pub seen: Vec<Access>,
+    now: Nanos,
+}
+
+impl Plain {
+    /// Sectors of 512 bytes; 100 µs an access and 1 µs a KiB.
+    pub fn new(size: u64) -> Plain {
+        let geometry = Geometry { size, sector: 512, max_request: None, offset: 0, write_cache: false };
+        Plain { geometry, call: 100_000, kib: 1000, extra: |_, _| 0, fail_from: usize::MAX, seen: vec![], now: Nanos(0) }
+    }
+}
+
+impl Device for Plain {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn access(&mut self, a: Access) -> Result<Timed> {
+        a.check(&self.geometry)?;
+        if self.seen.len() >= self.fail_from {
+            return Err(DeviceError::Io { op: a.op.name(), at: a.at, len: a.len, source: std::io::Error::from_raw_os_error(5) });
+        }
+        let took = Nanos(self.call + a.len * self.kib / 1024 + (self.extra)(self.seen.len(), a));
+        self.seen.push(a);
+        let start = self.now;
+        self.now = self.now + took;
+        Ok(Timed { start, took })
+    }
+
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn idle(&mut self, d: Nanos) {
+        self.now = self.now + d;
+    }
+
+    fn load(&mut self, _: u64, _: &mut [u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn store(&mut self, _: u64, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}
