@@ -54,7 +54,11 @@ pub fn braille(f: &Figure, width: usize, height: usize) -> Vec<String> {
     }
     let name = |v: f64| {
         let v = if f.log_x { v.exp2() } else { v };
-        if f.log_x && v >= 512.0 && !f.x.ends_with(", ms") { bytes(v.round() as u64) } else { three(v).trim_end_matches(".00").to_string() }
+        if f.log_x && v >= 512.0 && !(f.x == "ms" || f.x.ends_with(", ms")) {
+            bytes(v.round() as u64)
+        } else {
+            three(v).trim_end_matches(".00").to_string()
+        }
     };
     let (a, b) = (name(x0), name(x1));
     let gap = columns.saturating_sub(a.chars().count() + b.chars().count());
@@ -101,6 +105,17 @@ mod tests {
         // The high half is at the top right, the low half in the middle left.
         let dots = |line: &str| line.chars().position(|c| c as u32 > 0x2800);
         assert!(dots(&lines[1]) > Some(30) && lines[2..6].iter().any(|l| dots(l).is_some_and(|at| at < 12)), "{lines:#?}");
+    }
+
+    /// A time of more than 512 ms is no size.
+    #[test]
+    fn an_axis_of_times_ends_in_a_time() {
+        for (x, end) in [("ms", "1586"), ("longest, ms", "1586"), ("block size", "1586 B")] {
+            let points = vec![(0.08, 40_234.0), (1586.0, 1.0)];
+            let series = vec![Series { name: "s".into(), points }];
+            let f = Figure { title: "t".into(), x: x.into(), y: "calls".into(), log_x: true, log_y: true, series };
+            assert!(braille(&f, 60, 6).last().unwrap().ends_with(&format!(" {end}")), "{x}: {:?}", braille(&f, 60, 6));
+        }
     }
 
     #[test]
