@@ -1,11 +1,13 @@
 //! One result in the forms of other programs: each form is read back by a parser, and all of them say the same.
 
+#[path = "forms/parsers.rs"]
+mod parsers;
 #[path = "common/skip.rs"]
 mod skip;
 
 use nandscope::report::forms::{Form, Verdict};
+use parsers::{attribute, csv, junit, prometheus, same};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,153 +16,6 @@ fn nandscope(dir: &Path, words: &[&str]) -> (String, String, i32) {
     let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(words).current_dir(dir).output().unwrap();
     let text = |b: Vec<u8>| String::from_utf8(b).unwrap();
     (text(out.stdout), text(out.stderr), out.status.code().unwrap())
-}
-
-/// Rows of CSV (RFC 4180).
-fn csv(text: &str) -> Vec<Vec<String>> {
-    let (mut rows, mut row, mut cell, mut quoted) = (vec![], vec![], String::new(), false);
-    let mut all = text.chars().peekable();
-    while let Some(c) = all.next() {
-        match c {
-            '"' if quoted && all.peek() == Some(&'"') => cell.push(all.next().unwrap()),
-            '"' => quoted = !quoted,
-            ',' if !quoted => row.push(std::mem::take(&mut cell)),
-            '\r' if !quoted => {}
-            '\n' if !quoted => {
-                row.push(std::mem::take(&mut cell));
-                rows.push(std::mem::take(&mut row));
-            }
-            c => cell.push(c),
-        }
-    }
-    assert!(!quoted && cell.is_empty() && row.is_empty(), "ends within a row");
-    rows
-}
-
-/// The same text, or the same number but for the last digit of reading JSON.
-fn same(a: &str, b: &str) -> bool {
-    let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * a.abs();
-    a == b || a.parse().ok().zip(b.parse().ok()).is_some_and(|(a, b)| near(a, b))
-}
-
-/// Names and values: of an element, or of a sample.
-type Pairs = Vec<(String, String)>;
-
-/// Samples of Prometheus' text format: name, labels, value. Panics where the collector of node_exporter would refuse the file.
-fn prometheus(text: &str) -> Vec<(String, Pairs, f64)> {
-    assert!(text.ends_with('\n'), "no end of the last line");
-    let word = |w: &str| {
-        w.starts_with(|c: char| c.is_ascii_lowercase()) && w.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-    };
-    let (mut out, mut seen, mut helped, mut typed) = (vec![], BTreeSet::new(), BTreeSet::new(), String::new());
-    for line in text.lines() {
-        if let Some(rest) = line.strip_prefix("# HELP ") {
-            let (name, help) = rest.split_once(' ').expect("a help text");
-            assert!(!help.is_empty() && helped.insert(name.to_string()), "HELP of {name} twice, or empty");
-        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
-            let (name, kind) = rest.split_once(' ').unwrap();
-            assert!(helped.contains(name) && kind == "gauge", "{line}");
-            typed = name.to_string();
-        } else {
-            let (name, rest) = line.split_once('{').unwrap();
-            assert!(name == typed && word(name), "{line}: its TYPE is not above it");
-            let (labels, rest) = quoted_labels(rest);
-            assert!(labels.iter().all(|l| word(&l.0)), "{line}");
-            assert!(seen.insert((name.to_string(), labels.clone())), "twice: {line}");
-            out.push((name.to_string(), labels, rest.trim().parse().unwrap()));
-        }
-    }
-    out
-}
-
-fn quoted_labels(mut rest: &str) -> (Pairs, &str) {
-    let mut out = vec![];
-    loop {
-        let (name, after) = rest.split_once("=\"").unwrap();
-        let (mut value, mut end) = (String::new(), 0);
-        let mut chars = after.char_indices();
-        while let Some((i, c)) = chars.next() {
-            match c {
-                '\\' => value.push(match chars.next().unwrap().1 {
-                    'n' => '\n',
-                    c => c,
-                }),
-                '"' => {
-                    end = i + 1;
-                    break;
-                }
-                c => value.push(c),
-            }
-        }
-        out.push((name.to_string(), value));
-        match after[end..].strip_prefix(',') {
-            Some(more) => rest = more,
-            None => return (out, after[end..].strip_prefix('}').unwrap()),
-        }
-    }
-}
-
-/// Elements of an XML document in order, with their attributes; panics where it is not well formed or breaks the schema of JUnit.
-fn junit(text: &str) -> Vec<(String, Pairs)> {
-    let (mut open, mut out): (Vec<String>, Vec<(String, Pairs)>) = (vec![], vec![]);
-    let mut rest = text.strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n").unwrap();
-    while let Some(at) = rest.find('<') {
-        assert!(!rest[..at].contains('>') && !rest[..at].chars().any(|c| c.is_control() && c != '\n'), "{}", &rest[..at]);
-        let end = rest.find('>').unwrap();
-        let tag = &rest[at + 1..end];
-        rest = &rest[end + 1..];
-        if let Some(name) = tag.strip_prefix('/') {
-            assert_eq!(open.pop().as_deref(), Some(name));
-            continue;
-        }
-        let (tag, closed) = tag.strip_suffix('/').map_or((tag, false), |t| (t, true));
-        let (name, mut attributes) = tag.split_once(' ').map_or((tag, ""), |x| x);
-        let mut all = vec![];
-        while let Some((key, after)) = attributes.split_once("=\"") {
-            let (value, after) = after.split_once('"').unwrap();
-            assert!(!value.contains('<'));
-            let value = value.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
-            all.push((key.trim().to_string(), value));
-            attributes = after;
-        }
-        let within: &[&str] = match open.last().map(String::as_str) {
-            None => &["testsuites"],
-            Some("testsuites") => &["testsuite"],
-            Some("testsuite") => &["properties", "testcase"],
-            Some("properties") => &["property"],
-            Some("testcase") => &["failure", "skipped", "system-out"],
-            Some(other) => panic!("nothing stands in {other}"),
-        };
-        assert!(within.contains(&name), "{name} in {open:?}");
-        // What the schema of Jenkins' plug-in for test results (junit-10.xsd) knows of each.
-        let may: &[&str] = match name {
-            "testsuites" => &["name", "time", "tests", "failures", "errors"],
-            "testsuite" => &["name", "tests", "failures", "errors", "group", "time", "skipped", "timestamp", "hostname", "id", "package"],
-            "testcase" => &["name", "time", "classname", "group"],
-            "property" => &["name", "value"],
-            "failure" | "skipped" => &["type", "message"],
-            _ => &[],
-        };
-        assert!(all.iter().all(|a: &(String, String)| may.contains(&a.0.as_str())), "{name}: {all:?}");
-        let needs: &[&str] = match name {
-            "testsuite" => &["name", "tests", "failures", "errors", "skipped", "time"],
-            "testcase" => &["classname", "name", "time"],
-            "property" => &["name", "value"],
-            "failure" | "skipped" => &["message"],
-            _ => &[],
-        };
-        assert!(needs.iter().all(|n| all.iter().any(|a| a.0 == *n)), "{name}: {all:?}");
-        out.push((name.to_string(), all));
-        if !closed {
-            open.push(name.to_string());
-        }
-    }
-    assert!(open.is_empty(), "{open:?}");
-    out
-}
-
-fn attribute<'a>(e: &'a (String, Pairs), name: &str) -> &'a str {
-    e.1.iter().find(|a| a.0 == name).map_or("", |a| &a.1)
 }
 
 /// Runs a checker of others on a text, where it is installed; false where it is not.

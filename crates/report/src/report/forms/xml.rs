@@ -1,6 +1,7 @@
 //! JUnit XML: a test suite a card, a test case a fact.
 
 use super::{Fact, Facts, Verdict};
+use crate::units::date_text;
 use std::fmt::Write;
 
 /// What XML takes in a text or an attribute; other control characters are no part of it.
@@ -20,14 +21,19 @@ fn escaped(text: &str) -> String {
     out
 }
 
+/// Valid both for Jenkins and for the schema of Ant's reports, which is stricter: each suite has a number, a host and a time, and what
+/// passes has its text in the suite. Where no time was kept it is the beginning of 1970.
 pub fn junit(f: &Facts) -> String {
     let of = |card: usize| f.all.iter().filter(move |x| x.card == card);
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"nandscope\">\n");
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+    let when = f.when.unwrap_or(0);
+    let stamp = format!("{}T{:02}:{:02}:{:02}", date_text(when), when / 3600 % 24, when / 60 % 60, when % 60);
     for (i, c) in f.cards.iter().enumerate() {
         let count = |v: Verdict| of(i).filter(|x| x.verdict == v).count();
         let _ = writeln!(
             out,
-            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"0\">",
+            "  <testsuite name=\"{}\" package=\"nandscope\" id=\"{i}\" timestamp=\"{stamp}\" hostname=\"localhost\" tests=\"{}\" \
+             failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"0\">",
             escaped(&format!("nandscope {}: {}", f.command(), c.id)),
             of(i).count(),
             count(Verdict::Fail),
@@ -43,7 +49,9 @@ pub fn junit(f: &Facts) -> String {
         }
         out += "    </properties>\n";
         of(i).for_each(|x| case(&mut out, f.command(), x));
-        out += "  </testsuite>\n";
+        let passed = of(i).filter(|x| !matches!(x.verdict, Verdict::Fail | Verdict::Skip) && !x.text.is_empty());
+        let said: Vec<String> = passed.map(|x| format!("{}: {}", escaped(&x.title()), escaped(&x.text))).collect();
+        let _ = writeln!(out, "    <system-out>{}</system-out>\n    <system-err/>\n  </testsuite>", said.join("\n"));
     }
     out + "</testsuites>\n"
 }
@@ -52,9 +60,8 @@ fn case(out: &mut String, command: &str, x: &Fact) {
     let _ = write!(out, "    <testcase classname=\"nandscope.{command}.{}\" name=\"{}\" time=\"0\"", x.group, escaped(&x.title()));
     let text = escaped(&x.text);
     let _ = match x.verdict {
-        Verdict::Fail => writeln!(out, ">\n      <failure message=\"{text}\"/>\n    </testcase>"),
+        Verdict::Fail => writeln!(out, ">\n      <failure type=\"{}\" message=\"{text}\"/>\n    </testcase>", x.group),
         Verdict::Skip => writeln!(out, ">\n      <skipped message=\"{text}\"/>\n    </testcase>"),
-        _ if text.is_empty() => writeln!(out, "/>"),
-        _ => writeln!(out, ">\n      <system-out>{text}</system-out>\n    </testcase>"),
+        _ => writeln!(out, "/>"),
     };
 }
