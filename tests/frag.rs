@@ -2,14 +2,17 @@
 //! ageing that is killed.
 //! covers: P2, P4, P9, P11, P12, P13, P14, P15
 
+#[path = "common/program.rs"]
+mod program;
 #[path = "common/skip.rs"]
 mod skip;
 
+use program::program;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 fn nandscope(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).env("COLUMNS", "1000").output().unwrap()
+    program().args(args).output().unwrap()
 }
 
 fn said(out: &Output) -> String {

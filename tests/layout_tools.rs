@@ -1,9 +1,12 @@
 //! The printed commands are run as they are on image files, and what the tools made is read back by the audit.
 
+#[path = "common/program.rs"]
+mod program;
 #[path = "common/skip.rs"]
 mod skip;
 
 use nandscope_fat::{Convention, Options, plan};
+use program::program;
 use rustix::fs::SeekFrom;
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
@@ -16,7 +19,7 @@ const GIB: u64 = 1 << 30;
 static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
 fn nandscope(args: &[&str]) -> (Option<i32>, String) {
-    let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).env("COLUMNS", "1000").args(args).output().unwrap();
+    let out = program().args(args).output().unwrap();
     assert!(!out.stdout.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
     (out.status.code(), String::from_utf8(out.stdout).unwrap())
 }

@@ -4,6 +4,8 @@
 
 #[path = "records/command.rs"]
 mod command;
+#[path = "common/program.rs"]
+mod program;
 #[path = "records/tables.rs"]
 mod tables;
 

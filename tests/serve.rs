@@ -25,6 +25,8 @@ mod lab;
 mod leaving;
 #[path = "serve/network.rs"]
 mod network;
+#[path = "common/program.rs"]
+mod program;
 #[path = "common/skip.rs"]
 mod skip;
 #[path = "serve/timing.rs"]

@@ -6,6 +6,8 @@
 mod figures;
 #[path = "survey/lots.rs"]
 mod lots;
+#[path = "common/program.rs"]
+mod program;
 #[path = "survey/serial.rs"]
 mod serial;
 #[path = "survey/server.rs"]

@@ -3,6 +3,8 @@
 #[path = "boards/run.rs"]
 mod boards;
 mod common;
+#[path = "common/program.rs"]
+mod program;
 #[path = "common/skip.rs"]
 mod skip;
 
@@ -17,6 +19,7 @@ use nandscope::workload::records::{Plan, run as bench};
 use nandscope::workload::traced::Traced;
 use nandscope_sim::model::FtlKind;
 use nandscope_sim::{Model, cards};
+use program::program;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
@@ -105,7 +108,7 @@ fn traces_of_two_policies_are_not_compared_call_by_call() {
         let slower = trace("slower", &|i| format!("3 3 3 3 s{}", 2 * stop + i % 9));
         let buffer = trace("buffer", &|i| if i % 2 == 0 { "3 3 3 3 s90".into() } else { format!("3 3 3 {} s90", full + i % 9) });
         let compared = |a: &std::path::Path, b: &std::path::Path| {
-            let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).env("COLUMNS", "1000").arg("compare").args([a, b]).output().unwrap();
+            let out = program().arg("compare").args([a, b]).output().unwrap();
             let text = String::from_utf8(out.stdout).unwrap();
             let busy: Vec<String> = text.lines().filter(|l| l.starts_with("  busy ")).map(String::from).collect();
             assert!(!busy.is_empty(), "{text}{}", String::from_utf8_lossy(&out.stderr));

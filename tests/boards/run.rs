@@ -2,6 +2,7 @@
 //! read by `nandscope infer`.
 //! covers: C6, G1, G2, G9
 
+use super::program::program;
 use nandscope::samples::firmware::{Log, parse};
 use std::io::Write;
 use std::path::Path;
@@ -43,15 +44,8 @@ fn printed(board: &str, defines: &[&str], dir: &Path) -> String {
 }
 
 fn infer(log: &str, more: &[&str]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_nandscope"))
-        .env("COLUMNS", "1000")
-        .args(["infer", "-"])
-        .args(more)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        program().args(["infer", "-"]).args(more).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // It may refuse before it has read everything.
     child.stdin.take().unwrap().write_all(log.as_bytes()).ok();
     child.wait_with_output().unwrap()

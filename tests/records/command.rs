@@ -1,10 +1,11 @@
 //! `nandscope bench` as it is called.
 
+use super::program::program;
 use std::path::Path;
 use std::process::{Command, Output};
 
 fn bench(args: &[&str], dir: &Path) -> (Output, String) {
-    let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).env("COLUMNS", "1000").current_dir(dir).output().unwrap();
+    let out = program().args(args).current_dir(dir).output().unwrap();
     let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     (out, text)
 }

@@ -1,5 +1,6 @@
 //! Servers, mounts and programs, all of which go when a test ends, also when it fails.
 
+use crate::program::WIDE;
 use crate::skip;
 use nandscope::host::served;
 use std::fs;
@@ -49,9 +50,7 @@ pub fn kernel_has(kind: &str) -> bool {
 }
 
 pub fn nandscope() -> Command {
-    let mut c = Command::new(env!("CARGO_BIN_EXE_nandscope"));
-    c.env("COLUMNS", "1000");
-    c
+    crate::program::program()
 }
 
 /// Runs a program that must succeed.
@@ -64,7 +63,7 @@ pub fn run(program: &str, args: &[&str]) -> String {
 
 pub fn output(program: &str, args: &[&str]) -> Output {
     let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
-    Command::new(program).args(args).env("PATH", path).env("COLUMNS", "1000").output().unwrap_or_else(|e| panic!("{program}: {e}"))
+    Command::new(program).args(args).env("PATH", path).env("COLUMNS", WIDE).output().unwrap_or_else(|e| panic!("{program}: {e}"))
 }
 
 /// A running `nandscope serve`.

@@ -1,5 +1,6 @@
 //! Figures in the survey and in `compare`: longest times, hosts, sizes, prices, flags, classes, and what files can be added.
 
+use super::program::WIDE;
 use super::shared;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ impl Lab {
 
     /// Exit code, standard output, standard error.
     pub fn run(&self, args: &[&str]) -> (i32, String, String) {
-        self.run_at("1000", args)
+        self.run_at(WIDE, args)
     }
 
     /// The same in so many columns.
