@@ -20,7 +20,6 @@ use nandscope::workload::traced::Traced;
 use nandscope_sim::model::FtlKind;
 use nandscope_sim::{Model, cards};
 use program::program;
-use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 fn findings(model: &Model, seed: u64) -> Vec<Finding> {

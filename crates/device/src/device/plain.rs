@@ -16,7 +16,8 @@ pub struct Plain {
     pub fail_from: usize,
     /// What was asked, in its order.
     pub seen: Vec<Access>,
-    now: Nanos,
+    /// Its clock.
+    pub now: Nanos,
 }
 
 impl Plain {
