@@ -2,7 +2,7 @@
 
 use super::program::program;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn bench(args: &[&str], dir: &Path) -> (Output, String) {
     let out = program().args(args).current_dir(dir).output().unwrap();
