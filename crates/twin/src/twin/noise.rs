@@ -49,11 +49,17 @@ pub fn of(rows: &[Row], g: &Groups, f: &Fitted) -> Noise {
         // Alike: within a tenth of the middle.
         let alike: Vec<u64> = stalls.iter().filter(|s| (s.0 - middle).abs() < 0.1 * middle).map(|s| s.1).collect();
         if alike.len() >= ALIKE && alike.len() * 2 > stalls.len() {
-            let gaps: Vec<f64> = alike.windows(2).map(|w| (w[1] - w[0]) as f64).collect();
-            let every = gaps.iter().sum::<f64>() / gaps.len() as f64;
-            let spread = (gaps.iter().map(|g| (g - every).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
-            // Of uniform gaps from 0 to twice the mean the deviation is 0.58 of the mean; half of that parts regular from random.
-            noise.stalls.push((middle as u64, (every as u64).max(512), spread > 0.29 * every));
+            // Stalls that come with the bytes or at random come as long as anything is written; what came in a quarter of it is something that the
+            // card did there, and that the structure does not know.
+            let span = alike[alike.len() - 1] - alike[0];
+            if span > written / 4 {
+                let gaps: Vec<f64> = alike.windows(2).map(|w| (w[1] - w[0]) as f64).collect();
+                let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+                let spread = (gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
+                // Of uniform gaps from 0 to twice the mean the deviation is 0.58 of the mean; half of that parts regular from random.
+                let every = written / alike.len() as u64;
+                noise.stalls.push((middle as u64, every.max(512), spread > 0.29 * mean));
+            }
             late.retain(|l| !(l.1 && (l.0 - middle).abs() < 0.1 * middle));
         }
     }
