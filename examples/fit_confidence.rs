@@ -1,7 +1,7 @@
 //! Makes the table that turns scores into confidence (crates/infer/src/infer/confidence.tsv), and judges it:
 //!
 //! `fit_confidence probe FAMILY FIRST CARDS OUT [minute]`: probes simulated cards (within a minute, as devices are unless asked) and keeps
-//! what each experiment said of them, a line of JSON each;
+//! what each experiment said of them, a line of JSON each (of one kind of the second generator: `bench-card:block`);
 //! `fit_confidence logs FAMILY FIRST CARDS OUT`: the same of what flashbench's own pattern prints of them (with target/PROFILE/nandscope);
 //! `fit_confidence fit FILE...`: prints the table; and to standard error how far experiments that speak to one quantity err together;
 //! `fit_confidence score told|scores|MAP FILE...`: how good it was as it was told then, by scores alone, or by the table MAP now;
@@ -47,22 +47,20 @@ fn main() {
     match &words[..] {
         ["probe", family, first, n, out, within @ ..] => {
             let within = if within == ["minute"] { Within::AMinute } else { Within::Usual };
-            let family = Family::by_name(family).expect("random, unusual or bench-card");
-            let all = cards(family, first.parse().expect("FIRST is a number"), n.parse().expect("CARDS is a number"));
+            let all = drawn(family, first, n);
             let file = Mutex::new(std::fs::File::create(out).unwrap());
             probe_all(&all, within, |p| {
-                let (family, kind) = (family.name().into(), p.card.kind.into());
+                let (family, kind) = (p.card.family.name().into(), p.card.kind.into());
                 let line = Line { family, kind, seed: p.card.seed, table: false, apart: p.apart.clone(), told: p.told.clone() };
                 writeln!(file.lock().unwrap(), "{}", serde_json::to_string(&line).unwrap()).unwrap();
             });
         }
         ["logs", family, first, n, out] => {
-            let family = Family::by_name(family).expect("random, unusual or bench-card");
             let mut file = std::fs::File::create(out).unwrap();
-            for card in cards(family, first.parse().expect("FIRST is a number"), n.parse().expect("CARDS is a number")) {
+            for card in drawn(family, first, n) {
                 let Some(text) = log(&card) else { continue };
                 let tables = import::read(&[("log", text)]).unwrap();
-                let (family, kind, table) = (family.name().into(), card.kind.into(), true);
+                let (family, kind, table) = (card.family.name().into(), card.kind.into(), true);
                 let line = Line { family, kind, seed: card.seed, table, apart: tables::apart(&tables), told: tables::infer(&tables) };
                 writeln!(file, "{}", serde_json::to_string(&line).unwrap()).unwrap();
             }
@@ -106,6 +104,18 @@ fn main() {
             "probe FAMILY FIRST CARDS OUT [minute], fit FILE..., steps MAP FILE..., answers MAP FILE..., or score told|scores|MAP FILE..."
         ),
     }
+}
+
+/// So many cards from a seed on: `random`, `unusual`, `bench-card` with its kinds one after the other, or one kind of it, `bench-card:block`.
+fn drawn(family: &str, first: &str, n: &str) -> Vec<Card> {
+    let (name, kind) = family.split_once(':').unwrap_or((family, ""));
+    let family = Family::by_name(name).expect("random, unusual or bench-card");
+    let (first, n) = (first.parse().expect("FIRST is a number"), n.parse().expect("CARDS is a number"));
+    if kind.is_empty() {
+        return cards(family, first, n);
+    }
+    let kind = KINDS.into_iter().find(|k| *k == kind).expect("a kind of the second generator");
+    (first..first + n).map(|seed| Card { family, kind, seed }).collect()
 }
 
 fn read(files: &[&str]) -> Vec<(Source, Probed)> {

@@ -112,6 +112,26 @@ fn erase_blocks_of_empty_cards_are_found() {
     }
 }
 
+/// The log of a small AU that is full now and then is no table that is: one AU alone shows how often, and no fewer are counted than stay open.
+#[test]
+fn full_logs_are_no_limit() {
+    for (kind, seed) in [("block", 3_010), ("fresh", 3_010), ("block", 3_015), ("fresh", 3_015)] {
+        let p = probed(&Card { family: Family::Bench, kind, seed }, Within::Usual);
+        let random = p.told.get(Quantity::OpenAusRandom).and_then(|f| f.number());
+        assert!(random.is_none() || random == p.truth.of(Quantity::OpenAusRandom), "{kind} {seed}: {random:?}");
+    }
+}
+
+/// Heat slows a card as a full cache does, and its reads as well: no cache is told.
+#[test]
+fn a_hot_card_is_told_no_cache() {
+    for seed in [3_044, 3_054, 3_069, 3_138] {
+        let p = probed(&Card { family: Family::Unusual, kind: "", seed }, Within::Usual);
+        let cache = p.told.get(Quantity::WriteCache).and_then(|f| f.at_least);
+        assert!(p.truth.of(Quantity::WriteCache).is_some_and(f64::is_nan) && cache.is_none(), "{seed}: {cache:?}");
+    }
+}
+
 /// Cut anywhere, a probe tells what it has, and no more is wrong than was said. The two cards saw a limit before any write was slow with
 /// more AUs in turn.
 #[test]

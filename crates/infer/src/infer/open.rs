@@ -46,6 +46,22 @@ impl Visits {
 /// Slow visits, and visits of that kind, where none should be slow.
 pub type Stalls = (u32, u32);
 
+/// How often visits are slow though nothing is closed.
+#[derive(Clone, Copy)]
+pub enum Slow {
+    /// So often where one AU alone was written; in the trials that fit, as often.
+    Here(Stalls),
+    /// So often, and trials that fit show less of it: logs still had room.
+    Always(Stalls),
+}
+
+impl Slow {
+    fn stalls(self) -> Stalls {
+        let (Slow::Here(s) | Slow::Always(s)) = self;
+        s
+    }
+}
+
 /// How many of the `left` AUs from before are still open after `slow` visits that each threw out one of `n` at random: (1 - 1/n)^slow
 /// of them.
 pub fn unsettled(n: f64, left: f64, slow: f64) -> f64 {
@@ -106,9 +122,10 @@ pub struct ByPolicy {
 
 /// Posterior over the limit K in 0..=most. `trials` are the last of each count, `history` are all of a run, in their order. What is
 /// seen in trials that fit under a K says how often this card stalls.
-pub fn by_policy(trials: &[Visits], history: &[Trial], stalls: Stalls, most: u32, random: bool) -> ByPolicy {
+pub fn by_policy(trials: &[Visits], history: &[Trial], often: Slow, most: u32, random: bool) -> ByPolicy {
     let trials = telling(trials);
-    let by_counts = ln_counts(&trials, stalls, most, random);
+    let by_counts = ln_counts(&trials, often, most, random);
+    let stalls = often.stalls();
     // Counts of slow visits against the visits themselves, in their order: of so many slow ones, any order is as likely.
     let seen = |(n, slow): (u32, u32)| (n as usize, slow as usize);
     let order = |v: &Visits| {
@@ -149,7 +166,7 @@ fn telling(trials: &[Visits]) -> Vec<Visits> {
 }
 
 /// ln P(slow visits) for each limit K in 0..=most, whatever is thrown out.
-fn ln_counts(trials: &[Visits], stalls: Stalls, most: u32, random: bool) -> Vec<f64> {
+fn ln_counts(trials: &[Visits], often: Slow, most: u32, random: bool) -> Vec<f64> {
     let proved = proved(trials);
     let trials: Vec<&Visits> = trials.iter().collect();
     let mut counts: Vec<u32> = trials.iter().map(|v| v.n).collect();
@@ -159,11 +176,12 @@ fn ln_counts(trials: &[Visits], stalls: Stalls, most: u32, random: bool) -> Vec<
     // The calmest trial of a count says how often this card stalls; the others may not have been settled.
     let share = |c: &Stalls| c.0 as f64 / c.1.max(1) as f64;
     let calmest = |g: &Vec<&Visits>| g.iter().map(|v| (v.sum().1, v.sum().0)).min_by(|a, b| share(a).total_cmp(&share(b)));
-    let calm: Vec<Stalls> = groups.iter().map(|g| calmest(g).filter(|c| c.0 * 4 <= c.1).unwrap_or_default()).collect();
+    let as_often = |c: &Stalls| matches!(often, Slow::Here(_)) && c.0 * 4 <= c.1;
+    let calm: Vec<Stalls> = groups.iter().map(|g| calmest(g).filter(as_often).unwrap_or_default()).collect();
     (0..=most)
         .map(|k| {
             let fit = |i: &usize| counts[*i] <= k;
-            let all = (0..counts.len()).filter(fit).fold(stalls, |a, i| (a.0 + calm[i].0, a.1 + calm[i].1));
+            let all = (0..counts.len()).filter(fit).fold(often.stalls(), |a, i| (a.0 + calm[i].0, a.1 + calm[i].1));
             let one = |i: usize| match fit(&i) {
                 true => ln_fits(&groups[i], (all.0 - calm[i].0, all.1 - calm[i].1)),
                 false => groups[i].iter().map(|v| ln_exceeds(v, counts[i] - k, random)).sum(),
@@ -200,7 +218,7 @@ mod tests {
 
     /// P(K), whatever is thrown out.
     fn posterior(trials: &[Visits], stalls: Stalls, most: u32) -> Vec<f64> {
-        normal(&ln_counts(&telling(trials), stalls, most, false)).into_iter().map(|p| p.1).collect()
+        normal(&ln_counts(&telling(trials), Slow::Here(stalls), most, false)).into_iter().map(|p| p.1).collect()
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use super::slots::{MOST, Slots};
 use crate::finding::{Finding, Quantity};
-use crate::infer::open::{ByPolicy, Visits, by_policy, line, proved};
+use crate::infer::open::{ByPolicy, Slow, Visits, by_policy, line, proved};
 use crate::infer::replacement::{Trial, Visit};
 use crate::infer::stats::{bootstrap_median, median, quantile};
 use crate::samples::{Cell, Run, Sample};
@@ -117,7 +117,7 @@ fn history(run: &Case, line: f64) -> Vec<(u32, Trial)> {
             let (stream, au) = (slot_of(&slots, s), au_of(run, &slots, s));
             let goes_on = aus.insert(stream, au).is_some_and(|before| before != au);
             let end = Sample { at: s.at + s.len, ..*s };
-            let in_order = run.cell(s.cell).is_some_and(|c| c.get("random") != 1);
+            let in_order = run.cell(s.cell).is_some_and(|c| ![1, FILLING].contains(&c.get("random")));
             let slow = s.took.micros() > line;
             let fills = if in_order { au_of(run, &slots, &end) != au } else { logs.entry(au).or_default().fills(run, &slots, s, slow) };
             Visit { stream, au, slow, opening: s.role == 0, fills, in_order, goes_on }
@@ -236,8 +236,10 @@ impl Belief {
         let last = last_trials(run, &history, random);
         let proved = proved(&last);
         let taken_back = taken_back(run, &history, random, proved);
-        let history: Vec<Trial> = history.into_iter().map(|h| h.1).collect();
-        Some(Belief { by: by_policy(&last, &history, stalls(run, line), most, random), proved, last, taken_back })
+        let alone = filled_alone(run, &history).filter(|_| random);
+        let often = alone.map_or_else(|| Slow::Here(stalls(run, line)), Slow::Always);
+        let history: Vec<Trial> = history.into_iter().filter(|h| !filling(run, h.0)).map(|h| h.1).collect();
+        Some(Belief { by: by_policy(&last, &history, often, most, random), proved, last, taken_back })
     }
 
     /// Does a known policy of replacement say when visits are slow?
@@ -263,6 +265,31 @@ fn most(run: &Case) -> i64 {
 /// The most AUs in this order whose rounds came to rest: so many stayed open, whatever came later. 0 where nothing slow was seen.
 pub fn rested(run: &Case, random: bool) -> u32 {
     slow_line(run).map_or(0, |line| proved(&last_trials(run, &history(run, line), random)))
+}
+
+/// Slow visits of how many to one AU alone in random order, long enough to fill its log again and again: that is merged however few AUs are
+/// open. Two visits in a row pay for a merge, often, so that they count half. `None` where it was not tried, or most were slow: then no AU is
+/// kept open.
+fn filled_alone(run: &Case, history: &[(u32, Trial)]) -> Option<(u32, u32)> {
+    let alone = history.iter().filter(|(cell, _)| filling(run, *cell)).flat_map(|(_, t)| t.visits.iter().filter(|v| v.tells()));
+    let (slow, all) = alone.fold((0, 0), |a: (u32, u32), v| (a.0 + u32::from(v.slow), a.1 + 1));
+    (all >= FEWEST as u32 && 2 * slow < all).then_some((slow.div_ceil(2), all / 2))
+}
+
+fn filling(run: &Case, cell: u32) -> bool {
+    run.cell(cell).is_some_and(|c| c.get("random") == FILLING)
+}
+
+/// Were one AU alone, or AUs that all stay open, slow now and then in random order, after the round in which they were opened? Their logs
+/// fill, maybe.
+pub fn logs_fill(run: &Case) -> bool {
+    let Some(line) = slow_line(run) else { return false };
+    let history = history(run, line);
+    let most = proved(&last_trials(run, &history, true)).max(1);
+    let fits = |cell: u32| run.cell(cell).is_some_and(|c| c.get("random") == 1 && c.get("n") as u32 <= most);
+    let later = history.iter().filter(|(cell, _)| fits(*cell)).flat_map(|(_, t)| t.visits.iter().skip(2 * t.set.len()));
+    let (slow, all) = later.filter(|v| v.tells()).fold((0, 0), |a, v| (a.0 + u32::from(v.slow), a.1 + 1));
+    slow > 0 && 2 * slow < all
 }
 
 /// In the last trial of no more than `proved` AUs that opened them all, were most visits slow? Even a table that throws out at random

@@ -39,6 +39,15 @@ impl Analysis for WriteCache {
         };
         let (fast, slow) = times.split_at(i);
         let contrast = (median(slow) / median(fast)).ln();
+        if let Some(slower) = reads(run, cell).filter(|r| r.ln() > contrast / 2.0) {
+            let why = format!(
+                "sequential writes: {} for {}, {} from then on, and reads of other places take {slower:.1} times as long: the whole card is slower, as a hot one is",
+                speed(fast),
+                Bytes(i as u64 * chunk),
+                speed(slow)
+            );
+            return vec![filled(Finding::undecided(Q, why))];
+        }
         let why = "what was written before took part of it";
         let text = format!("sequential writes: {} for {}, {} from then on", speed(fast), Bytes(i as u64 * chunk), speed(slow));
         let f = Finding::at_least(Q, (i as u64 * chunk) as f64, (0.6 + 0.3 * contrast).min(0.85), why);
@@ -62,7 +71,15 @@ impl Analysis for WriteCache {
 
 /// Microseconds of the writes, in order.
 pub fn times(run: &Run, cell: &Cell) -> Vec<f64> {
-    run.of(cell.id).map(|s| s.took.micros()).collect()
+    run.of(cell.id).filter(|s| s.is_write()).map(|s| s.took.micros()).collect()
+}
+
+/// How many times as long reads of places that were not written take once writes are slower: a full cache leaves them as they were, and heat
+/// slows all that the card does. `None` where too few were read.
+fn reads(run: &Run, cell: &Cell) -> Option<f64> {
+    let all: Vec<f64> = run.of(cell.id).filter(|s| !s.is_write()).map(|s| s.took.micros()).collect();
+    let (before, after) = all.split_at_checked(WRITES)?;
+    (after.len() >= WRITES).then(|| median(after) / median(before))
 }
 
 /// The first of the writes that are slower than those before and stay so, told by blocks of a trial's writes, whose median no
@@ -120,5 +137,36 @@ mod tests {
         let pause: Vec<f64> = (0..400).map(|i| noisy(i, if (150..250).contains(&i) { 26_000.0 } else { 9_000.0 })).collect();
         assert_eq!(step(&pause), None);
         assert_eq!(step(&t[..64]), None);
+    }
+
+    /// Heat slows reads with the writes, a full cache does not.
+    #[test]
+    fn a_hot_card_has_no_cache_for_that() {
+        use crate::device::{Fill, Op};
+        use crate::infer::beliefs::Beliefs;
+        use crate::samples::Sample;
+        use crate::units::Nanos;
+        let cell = Cell::new("fill", &[("chunk", 524_288)]);
+        let told = |reads: Option<[u64; 2]>| {
+            let mut run = Run::new("write-cache");
+            run.cells.push(cell.clone());
+            let mut sample = |trial: u32, role: u8, write: bool, us: u64| {
+                let op = if write { Op::Write(Fill::Zeros) } else { Op::Read };
+                run.samples.push(Sample { cell: 0, trial, role, op, at: 0, len: 524_288, start: Nanos(0), took: Nanos(us * 1000) });
+            };
+            for trial in 0..20u32 {
+                (0..WRITES).for_each(|_| sample(trial, 0, true, if trial < 12 { 9_000 } else { 26_000 }));
+                if let Some(us) = reads.and_then(|[before, after]| [(0, before), (19, after)].into_iter().find(|r| r.0 == trial)) {
+                    (0..WRITES).for_each(|_| sample(trial, 1, false, us.1));
+                }
+            }
+            run.index();
+            let found = WriteCache.infer(&Case { run: &run, believed: &Beliefs::default() });
+            found[0].at_least.map(|b| b.0)
+        };
+        let cache = Some(12.0 * WRITES as f64 * 524_288.0);
+        assert_eq!(told(None), cache);
+        assert_eq!(told(Some([5_000, 5_300])), cache);
+        assert_eq!(told(Some([5_000, 14_000])), None);
     }
 }

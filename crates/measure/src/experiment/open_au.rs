@@ -21,8 +21,8 @@ use crate::finding::Quantity;
 use crate::infer::beliefs::{Beliefs, Case};
 use crate::infer::open::{Visits, unsettled};
 use crate::infer::open_au::{
-    Belief, CLOSING, COMPARED, CONTROL, FEWEST, HELD, REWRITE_MS, SETTLED, at_random, became_slow, fast, left_open, open_in_linear,
-    rewrites, slot_of, slow_line, writes,
+    Belief, CLOSING, COMPARED, CONTROL, FEWEST, FILLING, HELD, REWRITE_MS, SETTLED, at_random, became_slow, fast, left_open, logs_fill,
+    open_in_linear, rewrites, slot_of, slow_line, writes,
 };
 use crate::infer::slots::{MOST, Slots};
 use crate::infer::stats::median;
@@ -127,7 +127,7 @@ fn recent(run: &Case, slots: &Slots) -> Vec<u64> {
 fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     let Some(slots) = Slots::of(b.run) else { return Ok(()) };
     let n = cell.get("n") as usize;
-    let random = cell.get("random") == 1;
+    let random = [1, FILLING].contains(&cell.get("random"));
     let latest = recent(b.run, &slots);
     let unused = slots.spread().into_iter().filter(|s| !latest.contains(s));
     // AUs that are open already stay in the set; new ones come from those never used, then from those used longest ago.
@@ -209,6 +209,7 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
             // One AU alone is visited more often: it is the reference of all the others. Where slow ones are hardly slower, how often
             // this host is late has to be known better.
             1 if cell.get("random") == CONTROL && line.is_some_and(|l| l < NEAR * median(&fast(b.run))) => round >= 30,
+            1 if cell.get("random") == FILLING => round >= FILLED_ROUNDS || all >= FILLED,
             1 => round >= 6,
             _ if clean >= Visits::CLEAN_ROUNDS => round * n >= 8,
             _ if held => round >= HELD_ROUNDS,
@@ -270,6 +271,10 @@ fn more(run: &Case, random: bool) -> Vec<Cell> {
     // Each write rewrites its erase block: a few AUs in turn have shown it.
     if bracket.1.is_none() && bracket.0 >= 4 && rewrites(run).is_some() {
         return vec![];
+    }
+    // How often is a visit slow because the log of its AU is full? Known before the cut is looked for.
+    if random && bracket.1.is_some() && logs_fill(run) && !run.cells.iter().any(|c| c.get("random") == FILLING) {
+        return vec![fill_alone()];
     }
     if bracket.1.is_some() && !tried(0) {
         return vec![control(false, false)];

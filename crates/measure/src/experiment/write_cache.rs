@@ -5,7 +5,9 @@
 //! fill it: a cache takes every write anew, wherever it goes. Where they become slower and stay so, it was full. Experiments
 //! that saw no limit are then run once more.
 //!
-//! What fools it: a card that slows down when it is hot (said), a bus slower than the flash (then a full cache does not show,
+//! A card that is hot slows down as well, but reads with it: places that are not written are read at first, and once writes are slower.
+//!
+//! What fools it: heat that slows writes only (said), a bus slower than the flash (then a full cache does not show,
 //! but what lies behind it does), caches larger than what is written, a card that empties its cache as fast as it is filled.
 
 use super::{About, Bench, Experiment, Setup};
@@ -24,7 +26,7 @@ static ABOUT: About = About {
     method: "sequential writes over one stretch, again and again, until they become slower; only where interleaved writes found no limit",
     writes: true,
     answers: &[Quantity::WriteCache],
-    roles: &["write"],
+    roles: &["write", "read of another place"],
     covers: "",
 };
 
@@ -37,8 +39,8 @@ const STRETCH: u64 = 64 * MIB;
 /// So often it is written; then the next one, to spare flash that is not levelled.
 const PASSES: u64 = 16;
 
-/// Trials that go on after the writes have become slower.
-const AFTER: usize = 3;
+/// Trials that go on after the writes have become slower: three show it, and reads come after the fourth.
+const AFTER: usize = 4;
 
 impl Experiment for WriteCache {
     fn about(&self) -> &'static About {
@@ -97,6 +99,11 @@ impl Experiment for WriteCache {
             let written = (n as u64 * WRITES as u64 + i) * chunk;
             let place = written / (PASSES * stretch) * stretch + written % stretch;
             b.write(0, from + place, chunk)?;
+        }
+        if n == 0 || step(&times(b.run, cell)).is_some() {
+            for i in 1..=WRITES as u64 {
+                b.read(1, from - i * chunk, chunk)?;
+            }
         }
         Ok(())
     }

@@ -11,6 +11,9 @@ pub const COMPARED: i64 = 3;
 /// The order of a cell that writes as many AUs in linear order as stayed open before random order was tried.
 pub const HELD: i64 = 5;
 
+/// The order of a cell that writes one AU in random order until its log was full again and again.
+pub const FILLING: i64 = 6;
+
 /// AUs that stayed open in linear order, before this run.
 pub fn open_in_linear(run: &Case) -> i64 {
     let known = [run.believed.whole(Quantity::OpenAusLinear), run.believed.linear_least(), run.believed.rested];
@@ -66,7 +69,7 @@ pub(super) fn pays_every(run: &Case, line: f64, closing: f64) -> Option<u64> {
 /// Every how many writes one is slow, where that is so whatever the number of AUs: a log or a buffer is emptied (G11), and nothing closed.
 /// Closings come as often as AUs do that are not open. With what such a pause takes, in µs.
 pub(super) fn regular(run: &Case, line: f64) -> Option<(usize, f64)> {
-    let counted = |s: &&Sample| run.cell(s.cell).is_none_or(|c| c.get("random") != CLOSING);
+    let counted = |s: &&Sample| run.cell(s.cell).is_none_or(|c| ![CLOSING, FILLING].contains(&c.get("random")));
     let slow: Vec<(usize, &Sample)> = writes(run).filter(counted).enumerate().filter(|(_, s)| s.took.micros() > line).collect();
     let pauses: Vec<f64> = slow.iter().map(|s| s.1.took.micros()).collect();
     let n = |s: &Sample| run.cell(s.cell).map_or(0, |c| c.get("n"));

@@ -23,6 +23,15 @@ pub(super) fn held(run: &Case, slots: &Slots, random: bool, fits: i64) -> Option
     Some(Cell::new(format!("{n} AUs, sequential, once more"), &set))
 }
 
+/// Writes to one AU alone in random order, at most, and slow ones among them that are enough: their share is known to a sixth.
+pub(super) const FILLED_ROUNDS: usize = 400;
+pub(super) const FILLED: usize = 36;
+
+/// AUs that all stay open were slow now and then: is it their logs, that fill?
+pub(super) fn fill_alone() -> Cell {
+    Cell::new("1 AU, random, until its log is full again and again".to_string(), &[("n", 1), ("random", FILLING), ("fresh", 1)])
+}
+
 /// Every write so far took long: is it the card, or the host?
 pub(super) fn compare() -> Cell {
     Cell::new("1 AU, sequential, read back".to_string(), &[("n", 1), ("random", COMPARED), ("fresh", 1)])

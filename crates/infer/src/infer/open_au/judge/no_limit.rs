@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::finding::SAID;
+use crate::infer::stats::mean;
 
 /// Share of the cards without a limit that are mapped by page; the others hide it behind a cache, or keep more AUs open than
 /// were tried. Both orders say so together: two thirds in all.
@@ -59,6 +60,12 @@ impl Seen<'_> {
             );
             return vec![Finding::undecided(self.q, why.clone()), Finding::decided(Quantity::Mapping, 1.0, 0.7).evidence(why)];
         }
+        if let Some(mean) = self.emptied() {
+            let (mean, most) = (three(mean / 1e3), three(base / 1e3));
+            return self.neither(format!(
+                "most writes take {most} ms, and {mean} ms on average, however many AUs are interleaved: a log or a buffer is emptied"
+            ));
+        }
         // A fast cache in front (SLC, or a small-write log) takes all that such a test writes and hides what lies beyond it.
         if let Some(cache) = Some(from).filter(|&c| c > 0) {
             let why = format!("a write cache took {} and hides what lies beyond it even when it is full", Bytes(cache));
@@ -98,17 +105,32 @@ impl Seen<'_> {
     }
 
     /// Mean time in µs of a write with few AUs in turn and with many, where rare slow ones make many dear and few not. Emptying a log that
-    /// all AUs share costs the more, the more of them lie in it; collecting garbage in a map of pages costs the same.
+    /// all AUs share costs the more, the more of them lie in it; collecting garbage in a map of pages costs the same. Where the slow ones
+    /// come with new AUs only, those are compared with each other.
     fn shared(&self) -> Option<(f64, f64)> {
-        let visits =
-            |of: std::ops::RangeInclusive<i64>| later(self.run, |c| c.get("random") == self.random as i64 && of.contains(&c.get("n")));
-        let (few, many, base) = (visits(1..=8), visits(24..=MOST), self.base);
-        let mean = |t: &[f64]| t.iter().sum::<f64>() / t.len() as f64;
-        let (less, more) = (mean(&few), mean(&many));
+        let base = self.base;
+        let slow = |t: &f64| *t > 3.0 * base;
+        let extra = |t: &[f64]| mean(t) - base;
+        let (few, many) = (self.visits(1..=8, 1), self.visits(24..=MOST, 1));
         // Four of the slow ones, at least, would have been met among the few.
-        let slow = many.iter().filter(|&&t| t > 3.0 * base).count();
-        let met = slow * few.len() >= 4 * many.len().max(1);
-        (met && more > 3.0 * base && more - base > 3.0 * (less - base)).then_some((less, more))
+        let met = many.iter().filter(|t| slow(t)).count() * few.len() >= 4 * many.len().max(1);
+        let seldom = met && extra(&many) > 3.0 * extra(&few);
+        let [less, more] = [1..=8, 24..=MOST].map(|of| self.visits(of, 0).into_iter().filter(slow).collect::<Vec<f64>>());
+        let longer = less.len().min(more.len()) >= 4 && extra(&more) > 3.0 * extra(&less);
+        (mean(&many) > 3.0 * base && (seldom || longer)).then(|| (mean(&few), mean(&many)))
+    }
+
+    /// µs of the visits in this order from a round on (0: those that open an AU, too), with so many AUs in turn.
+    fn visits(&self, of: std::ops::RangeInclusive<i64>, from: u8) -> Vec<f64> {
+        let cells = self.run.cells.iter().filter(|c| c.get("random") == self.random as i64 && of.contains(&c.get("n")));
+        cells.flat_map(|c| self.run.of(c.id)).filter(|s| s.is_write() && s.role >= from).map(|s| s.took.micros()).collect()
+    }
+
+    /// Mean time in µs of a write in random order, where the slow ones take more time in all than the others, whatever the number of AUs. A
+    /// log that all AUs share is emptied so, and so is a map of pages short of room: neither shows a limit, nor that there is none.
+    fn emptied(&self) -> Option<f64> {
+        let all = self.visits(1..=MOST, 1);
+        (self.random && !all.is_empty()).then(|| mean(&all)).filter(|m| *m > 2.0 * self.base)
     }
 }
 
