@@ -20,6 +20,7 @@ pub fn combine(all: &[Finding]) -> Findings {
     hidden_by_cache(&mut out);
     more_than_linear(&mut out);
     other_order_goes_by_history(&mut out);
+    row_before_takes_room(&mut out);
     one_order_bounds_the_other(&mut out);
     off_units(&mut out);
     Findings(out)
@@ -80,6 +81,30 @@ fn other_order_goes_by_history(all: &mut [Finding]) {
             "{beside}, and later not as many: AUs written before may take room beside them, or one fewer is kept open, and merges of AUs that were never written cost nothing"
         );
         f.becomes(Finding::at_least(f.quantity, (most - 1.0).max(1.0), f.confidence.min(CONTRADICTED), why));
+    }
+}
+
+/// In a log each row takes AUs of its own, and those of the row before are still open when it begins. Written in random order they are merged,
+/// however full, so that a row of N is slow as soon as N and N - 1 are more than stay open: the count then is half of what it should be.
+/// Where sequential order, whose full AUs are merged for nothing, kept about twice as many, the count in random order is a bound.
+fn row_before_takes_room(all: &mut [Finding]) {
+    let place = |q: Quantity| all.iter().position(|f| f.quantity == q);
+    let Some((l, r)) = place(Quantity::OpenAusLinear).zip(place(Quantity::OpenAusRandom)) else { return };
+    let searched = all[r].from.iter().any(|from| from == "open-au-random");
+    let Some(n) = all[r].number().filter(|&n| n > 0.0 && !searched) else { return };
+    let about_twice = |linear: f64| linear > n && (2.0 * n - 1.0..=2.0 * n + 1.0).contains(&linear);
+    let (counted, least) = (all[l].number(), all[l].at_least.map(|b| b.0));
+    let twice = counted.map_or_else(|| least.is_some_and(|b| b > n && b <= 2.0 * n + 1.0), about_twice);
+    if twice {
+        let f = &mut all[r];
+        let why = format!("{n} were counted, and AUs that the row before left open may have taken as many more");
+        let bound = Finding::at_least(f.quantity, n, f.confidence, why);
+        *f = Finding {
+            evidence: std::mem::take(&mut f.evidence),
+            caveats: std::mem::take(&mut f.caveats),
+            from: std::mem::take(&mut f.from),
+            ..bound
+        };
     }
 }
 
@@ -340,6 +365,25 @@ mod tests {
         }
         let plain = Finding::undecided(Quantity::OpenAusRandom, "what was written before takes room");
         assert_eq!(combine(&[linear(19.0), plain]).get(Quantity::OpenAusLinear).unwrap().number(), Some(19.0), "no words decide");
+    }
+
+    #[test]
+    fn half_as_many_in_random_order_of_a_log_are_a_bound() {
+        let told = |linear: Finding, n: f64, from: &str| {
+            let random = Finding { from: vec![from.into()], ..Finding::decided(Quantity::OpenAusRandom, n, 0.95) };
+            let all = combine(&[linear, random]);
+            let f = all.get(Quantity::OpenAusRandom).unwrap();
+            (f.number(), f.at_least.map(|b| b.0))
+        };
+        let counted = |n: f64| Finding::decided(Quantity::OpenAusLinear, n, 0.95);
+        for (linear, random) in [(6.0, 3.0), (7.0, 4.0), (2.0, 1.0), (7.0, 3.0)] {
+            assert_eq!(told(counted(linear), random, "log"), (None, Some(random)), "{linear} {random}");
+        }
+        for (linear, random) in [(3.0, 3.0), (6.0, 5.0), (12.0, 3.0), (6.0, 0.0)] {
+            assert_eq!(told(counted(linear), random, "log"), (Some(random), None), "{linear} {random}");
+        }
+        assert_eq!(told(Finding::at_least(Quantity::OpenAusLinear, 8.0, 0.95, "x"), 7.0, "log"), (None, Some(7.0)));
+        assert_eq!(told(counted(6.0), 3.0, "open-au-random"), (Some(3.0), None), "a search takes other AUs");
     }
 
     #[test]
