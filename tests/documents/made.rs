@@ -109,7 +109,8 @@ fn sizes_and_orders_of_rows_as_people_write_them() {
     };
     let all = of(&[(1, 1.0), (2, 1.0), (3, 1.0), (4, 20.0)].map(|(n, s)| table(n, s)).concat());
     assert_eq!(all[0].tables.open.len(), 4);
-    assert_eq!(sure(&all[0], Quantity::OpenAusLinear), Some(3.0));
+    // All sizes are slow alike, which merges are not: likely, and no more.
+    assert_eq!(said(&all[0]).value(Quantity::OpenAusLinear, 0.6), Some(3.0));
 }
 
 #[test]

@@ -116,10 +116,10 @@ fn decide(q: Quantity, order: &str, all: &[Series], p: &[f64], alone: f64) -> Fi
         if !cliff {
             return tell(Finding::decided(q, 0.0, (0.92 * alone).min(0.9)).rivals([(1.0, 1.0 - alone)]).evidence(text));
         }
-        // Both are true: every write pays something, and from one N on much more. Which of them is meant is not certain.
-        let f =
-            Finding::decided(q, k as f64, (0.75 * top).min(0.75)).rivals([(0.0, 0.2)]).caveat(format!("{text}: counted so, none is open"));
-        return tell(f);
+        // Both are true: every write pays something, and from one N on much more. Where each write is a merge the AUs of the row before are
+        // merged as well, which makes a cut: of 19 such cuts in logs of simulated cards whose truth is either, none was open in 17.
+        let text = format!("{text}; above {k} AUs more");
+        return tell(Finding::decided(q, 0.0, 0.75 * alone).rivals([(k as f64, 0.15 * top)]).evidence(text));
     }
     // Untried N between two that were: the limit is any of them.
     let tested: Vec<u32> = all.iter().flat_map(|s| s.counts()).collect();
@@ -132,7 +132,10 @@ fn decide(q: Quantity, order: &str, all: &[Series], p: &[f64], alone: f64) -> Fi
         let trust = top * if over > 1 { 0.97 } else { 0.93 };
         let mut f = Finding::decided(q, k as f64, trust.min(0.96)).rivals(rivals(k));
         if let Some(c) = cut.filter(|c| !c.flat()) {
-            f.confidence = f.confidence.min(CONTRADICTED);
+            if q == Quantity::OpenAusRandom {
+                return tell(Finding::undecided(q, format!("with more than {k} AUs {}", c.no_merge())));
+            }
+            f.confidence = f.confidence.min(GROWS);
             f = f.caveat(c.no_merge());
         }
         return tell(f);
@@ -183,6 +186,10 @@ fn aus(n: u32) -> String {
 fn fall(s: &Series, first: u32, last: u32) -> f64 {
     median(&s.ratios(last, &s.reference(&[first])))
 }
+
+/// A count above which the extra time grows with the size of the write, as that of a merge does not. On published logs such counts are what an
+/// expert reads; of 13 in logs of simulated cards one was right.
+const GROWS: f64 = 0.65;
 
 /// The cut above `k` AUs, where it costs less than the write itself and grows with it as well: no merge does either.
 fn shallow_cut(all: &[Series], k: u32) -> Option<Cut> {
@@ -432,7 +439,11 @@ mod tests {
                 }
                 for factor in [2.2, 3.0, 6.0] {
                     let f = &log(most, random, |n, s| plain(s) * if n > limit { factor } else { 1.0 })[0];
-                    assert!(f.number() == Some(f64::from(limit)) && f.confidence <= CONTRADICTED, "{most} {limit} {factor}: {f:?}");
+                    if random {
+                        assert!(f.value.is_none() && f.reason.as_ref().unwrap().contains("grows with the size"), "{f:?}");
+                        continue;
+                    }
+                    assert!(f.number() == Some(f64::from(limit)) && f.confidence <= GROWS, "{most} {limit} {factor}: {f:?}");
                     assert!(f.caveats.iter().any(|c| c.contains("grows with the size")), "{f:?}");
                 }
                 for cost in [100.0, 400.0] {
