@@ -286,3 +286,35 @@ fn the_survey_site_works_in_a_browser() {
         t.look(p.to_str().unwrap(), 400, false);
     }
 }
+
+/// Two of today's cards in common pictures: the page of `compare`, the first page of a survey, and a card's page there.
+#[test]
+fn cards_drawn_together_work_in_a_browser() {
+    let Some(t) = tools() else { return };
+    let (a, b, page, store, site) = (t.path("a.json"), t.path("b.json"), t.path("c.html"), t.path("survey"), t.path("site"));
+    for (seed, json) in [(21, &a), (33, &b)] {
+        nandscope(&["run", "map-window", &format!("sim:random-today?seed={seed}"), "--quiet", "--json", json]);
+    }
+    nandscope(&["compare", &a, &b, "--html", &page]);
+    nandscope(&["survey", "--dir", &store, "add", &a, &b]);
+    nandscope(&["survey", "--dir", &store, "site", &site]);
+    let drawn = |page: &str| {
+        FEW.iter().for_each(|&(width, dark)| {
+            t.look(page, width, dark);
+        });
+        std::fs::read_to_string(page).unwrap()
+    };
+    let compared = drawn(&page);
+    let lines = |html: &str, of: &str| {
+        let svg =
+            html.split("<svg").skip(1).find(|s| s.contains(&format!(">{of}</title>"))).unwrap_or_else(|| panic!("no picture of {of}"));
+        svg.split("</svg>").next().unwrap().matches("<polyline").count()
+    };
+    const WINDOW: &str = "random reads over the window they fall in";
+    assert_eq!(lines(&compared, WINDOW), 2, "a line a card");
+    assert_eq!(lines(&drawn(&format!("{site}/index.html")), WINDOW), 2);
+    let own = std::fs::read_dir(format!("{site}/cards")).unwrap().map(|e| e.unwrap().path());
+    for p in own.filter(|p| !p.to_str().unwrap().contains("/ref-")) {
+        assert_eq!(lines(&drawn(p.to_str().unwrap()), WINDOW), 1, "{p:?}");
+    }
+}

@@ -3,6 +3,8 @@
 use super::UNDECIDED;
 use super::args::Output;
 use crate::compare::{self, Difference, Experiment, Outcome, Subject};
+use crate::report::beside::{CARDS, beside, drawn};
+use crate::report::html::compared;
 use crate::report::words::grade;
 use crate::samples::import::{self, given};
 use crate::survey::published::published;
@@ -12,6 +14,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Args)]
@@ -26,6 +29,9 @@ pub struct CompareArgs {
     /// With --against: compare the first card with each other one, too
     #[arg(long, requires = "against")]
     pairs: bool,
+    /// Write the comparison as a web page, with the figures of the cards in common pictures, to a file, or to standard output with '-'
+    #[arg(long, value_name = "F")]
+    html: Option<PathBuf>,
     #[command(flatten)]
     out: Output,
 }
@@ -66,7 +72,7 @@ pub fn run(a: CompareArgs) -> anyhow::Result<ExitCode> {
             bail!("give at least two cards: there is no published figure to compare this one with");
         }
     }
-    finish(&first, &second, &references, a.pairs, &a.out)
+    finish(&first, &second, &references, a.pairs, a.html.as_deref(), &a.out)
 }
 
 /// A, B, ..., Z, A1, B1, ...
@@ -97,7 +103,14 @@ fn subjects(references: &[Record]) -> Vec<Subject> {
 }
 
 /// Prints the comparison; also for `survey compare`. Of two classes only the classes, unless `pairs` are asked for.
-pub fn finish(first: &[Subject], second: &[Subject], references: &[Record], pairs: bool, out: &Output) -> anyhow::Result<ExitCode> {
+pub fn finish(
+    first: &[Subject],
+    second: &[Subject],
+    references: &[Record],
+    pairs: bool,
+    html: Option<&Path>,
+    out: &Output,
+) -> anyhow::Result<ExitCode> {
     let all: Vec<&Subject> = first.iter().chain(second).collect();
     let base = all[0];
     // What is compared itself is not compared once more as published.
@@ -124,7 +137,11 @@ pub fn finish(first: &[Subject], second: &[Subject], references: &[Record], pair
         });
         out.write(&value)?;
     }
-    if !out.is_stdout() {
+    if let Some(to) = html {
+        let classes = if second.is_empty() { String::new() } else { lots_text(first, second, &lots, &apart) };
+        super::write_text(to, &page(&all, &classes, &pairs, &lines))?;
+    }
+    if !out.is_stdout() && html.is_none() {
         let mut o = String::new();
         if !second.is_empty() {
             o += &lots_text(first, second, &lots, &apart);
@@ -207,6 +224,33 @@ pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], 
         });
     }
     o
+}
+
+/// The comparison as a page.
+fn page(all: &[&Subject], classes: &str, pairs: &[Pair], references: &[String]) -> String {
+    let base = all[0];
+    let cards: Vec<String> = all.iter().map(|s| format!("{}: {}", s.label, s.name)).collect();
+    let row = |d: &Difference, b: &str| [d.what.clone(), d.a.clone(), d.b.clone(), verdict(d, b, true)];
+    let sections: Vec<compared::Pair> = pairs
+        .iter()
+        .map(|p| {
+            let mut times = String::new();
+            p.samples.iter().for_each(|e| experiment(&mut times, e, &base.label, &p.label));
+            let lines = p.headline.iter().chain(&p.rewrites).cloned().chain(times.lines().map(|l| l.trim().to_string()));
+            compared::Pair {
+                title: format!("{} and {}", base.label, p.label),
+                cards: [base.label.clone(), p.label.clone()],
+                lines: lines.collect(),
+                rows: p.findings.iter().chain(&p.metrics).map(|d| row(d, &p.label)).collect(),
+            }
+        })
+        .collect();
+    let all_drawn: Vec<_> = all.iter().map(|s| (format!("{} {}", s.label, s.name), drawn(&s.runs))).filter(|d| !d.1.is_empty()).collect();
+    let mut notes = references.to_vec();
+    if all_drawn.len() > CARDS {
+        notes.insert(0, format!("a picture has room for {CARDS} cards: it shows the first that have its figure"));
+    }
+    compared::page("Cards compared", &cards, classes, &sections, &beside(&all_drawn), &notes)
 }
 
 struct Pair {

@@ -159,8 +159,8 @@ struct CompareArgs {
     by: Option<String>,
     #[command(flatten)]
     out: Output,
-    /// With --by: write the table as a page of one sheet to a file, or to standard output with '-'
-    #[arg(long, value_name = "F", requires = "by")]
+    /// Write a page, with the figures of the cards in common pictures, or with --by the table on one sheet, to a file, or to standard output with '-'
+    #[arg(long, value_name = "F")]
     html: Option<PathBuf>,
 }
 
@@ -279,7 +279,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
             if first.len() + second.len() < 2 {
                 bail!("give at least two cards");
             }
-            finish(&first, &second, &published(), a.pairs, &a.out)
+            finish(&first, &second, &published(), a.pairs, a.html.as_deref(), &a.out)
         }
         Command::Chart(a) => draw(&mut s, &a),
         Command::Export(a) => {

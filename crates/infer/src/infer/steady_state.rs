@@ -170,9 +170,20 @@ impl Analysis for SteadyState {
 
     fn figures(&self, run: &Case) -> Vec<Figure> {
         let Some(cell) = run.cells.first() else { return vec![] };
-        let round = cell.bytes("round") as f64 / MIB as f64;
-        let points: Vec<(f64, f64)> = rounds(run, cell).iter().enumerate().map(|(i, r)| ((i + 1) as f64 * round, *r)).collect();
-        if points.is_empty() {
+        // Every size and fill from its own beginning.
+        let one = |c: &Cell| {
+            let round = c.bytes("round") as f64 / MIB as f64;
+            let points: Vec<(f64, f64)> = rounds(run, c).iter().enumerate().map(|(i, r)| ((i + 1) as f64 * round, *r)).collect();
+            let size = Bytes(c.bytes("size"));
+            let name = match c.get("held") {
+                100 => format!("{size}"),
+                0 => format!("{size}, after a discard"),
+                held => format!("{size}, {held} % full"),
+            };
+            (!points.is_empty()).then_some(Series { name, points })
+        };
+        let over_bytes: Vec<Series> = run.cells.iter().filter_map(one).collect();
+        if over_bytes.is_empty() {
             return vec![];
         }
         let small = |c: &&Cell| c.bytes("size") == cell.bytes("size") && c.get("held") > 0;
@@ -194,7 +205,7 @@ impl Analysis for SteadyState {
             y: "IOPS".into(),
             log_x: false,
             log_y: false,
-            series: vec![Series { name: format!("writes of {}", Bytes(cell.bytes("size"))), points }],
+            series: over_bytes,
         };
         [Some(rate), fill].into_iter().flatten().collect()
     }

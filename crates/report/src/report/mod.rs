@@ -2,6 +2,7 @@
 
 pub mod any;
 pub mod bench;
+pub mod beside;
 pub mod figures;
 pub mod fold;
 pub mod forms;

@@ -5,6 +5,7 @@ use super::db::Val;
 use super::{Result, Survey, hosts, query};
 use crate::advise::price;
 use crate::compare::{Trend, trend};
+use crate::finding::Quantity;
 use crate::infer::figure::{Figure, Series};
 use crate::infer::stats::median;
 use std::collections::BTreeMap;
@@ -51,7 +52,7 @@ pub struct Chart {
 pub fn keys(s: &mut Survey) -> Result<Vec<(String, usize)>> {
     let rows = s.query(
         "SELECT f.key, COUNT(DISTINCT f.id) FROM facts f JOIN cards c ON c.id = f.id
-         WHERE c.capacity > 0 AND f.value > 0 AND f.shown LIKE '%B/s' GROUP BY f.key HAVING COUNT(DISTINCT f.id) >= 3
+         WHERE c.capacity > 0 AND f.value > 0 AND (f.shown LIKE '%B/s' OR f.shown LIKE '%IOPS') GROUP BY f.key HAVING COUNT(DISTINCT f.id) >= 3
          ORDER BY COUNT(DISTINCT f.id) DESC, f.key",
         &[],
     )?;
@@ -79,7 +80,10 @@ pub fn charts(s: &mut Survey, key: &str, words: &[String], host: Option<&str>) -
     if rows.is_empty() && s.query("SELECT 1 FROM facts WHERE key = $1 LIMIT 1", &[key.into()])?.is_empty() {
         return Err(s.no_figure(key, key));
     }
-    let unit = rows.first().map(|r| r[5].text()).and_then(|t| t.split_whitespace().last().map(str::to_string)).unwrap_or_default();
+    // What is shown of a finding is in a unit that suits its value; the value is in that of its quantity.
+    let own = Quantity::ALL.iter().find(|q| q.key() == key).map(|q| q.row().unit.symbol().to_string());
+    let last = |t: String| t.split_whitespace().last().map(str::to_string);
+    let unit = own.or_else(|| rows.first().map(|r| r[5].text()).and_then(last)).unwrap_or_default();
     let points = rows.iter().map(|r| Point {
         id: r[0].text(),
         name: r[1].text(),

@@ -3,7 +3,9 @@
 use super::chart::{self, Chart};
 use super::record::Record;
 use super::{Result, Row, Survey, SurveyError, io};
-use crate::report::html::{self, STYLE};
+use crate::infer::figure::Figure;
+use crate::report::beside::{self, CARDS};
+use crate::report::html::{self, STYLE, compared};
 use crate::report::svg;
 use crate::report::words::{GLOSSARY, grade};
 use crate::units::{as_sold, date_text, three};
@@ -35,11 +37,19 @@ pub fn write(s: &mut Survey, out: &Path, what: &What, skipped: &mut dyn FnMut(&s
     let (mut rows, _) = s.list(what.conditions, None, true)?;
     rows.sort_by_key(|r| r.format == "published");
     let mut kept = vec![];
+    let mut drawn = vec![];
     for mut row in rows {
         match s.get(&row.id) {
             Ok(r) => {
                 let r = if what.with_serial { r } else { r.shared() };
                 row.name.clone_from(&r.card.name);
+                // As many as a picture has room for, of each set of figures.
+                if let Some(report) = r.report().filter(|_| drawn.len() < 2 * CARDS) {
+                    let figures = beside::drawn_today(&report.runs);
+                    if !figures.is_empty() {
+                        drawn.push((r.card.name.clone(), figures));
+                    }
+                }
                 let path = cards.join(format!("{}.html", r.id));
                 io(&path, crate::saved::put(&path, &page(&r, what.samples)))?;
                 kept.push(row);
@@ -52,11 +62,11 @@ pub fn write(s: &mut Survey, out: &Path, what: &What, skipped: &mut dyn FnMut(&s
         charts.extend(chart::charts(s, &key, what.conditions, None)?.into_iter().filter(|c| c.points.len() >= 3).take(CHARTS));
     }
     let path = out.join("index.html");
-    io(&path, crate::saved::put(&path, &index(&kept, &charts)))?;
+    io(&path, crate::saved::put(&path, &index(&kept, &charts, &beside::beside(&drawn))))?;
     Ok(kept.len())
 }
 
-fn index(rows: &[Row], charts: &[Chart]) -> String {
+fn index(rows: &[Row], charts: &[Chart], today: &[Figure]) -> String {
     let body = markup! {
         a.skip href="#cards" { "Skip to the cards" }
         header {
@@ -91,6 +101,7 @@ fn index(rows: &[Row], charts: &[Chart]) -> String {
                 p { "One would think that a denser card is a faster one. Each chart is of one host." }
                 @for (i, c) in charts.iter().enumerate() { (drawn(c, &format!("chart-{i}"))) }
             } }
+            (compared::drawn(today, "today", "Today's cards side by side"))
             section aria-labelledby="glossary" {
                 h2 id="glossary" { "Glossary" }
                 dl { @for (term, text) in GLOSSARY { dt { (term) } dd { (text) } } }
@@ -205,8 +216,11 @@ fn page(r: &Record, samples: bool) -> String {
     let back = "<p><a href=\"../index.html\">All cards</a></p>";
     let facts = facts(r);
     if let Some(report) = r.report() {
+        // Without samples a page has no plots: what today's cards draw is kept as pictures.
+        let figures: Vec<Figure> = if samples { vec![] } else { beside::drawn_today(&report.runs).into_iter().map(|d| d.1).collect() };
         let report = if samples { report } else { report.without_samples() };
-        let card = source(r, &facts).into_string();
+        let pictures = compared::drawn(&figures, "pictures", "Drawn").into_string();
+        let card = pictures + &source(r, &facts).into_string();
         return html::page(&report).replacen("<header>", &format!("<header>{back}"), 1).replacen("</main>", &format!("{card}</main>"), 1);
     }
     let c = &r.card;

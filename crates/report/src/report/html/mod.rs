@@ -4,6 +4,7 @@
 
 mod bench;
 mod bound;
+pub mod compared;
 mod data;
 mod figures;
 mod fragmentation;
