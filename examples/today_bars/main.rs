@@ -1,8 +1,9 @@
 //! What is said of today's cards against the bars set for it, over random page-mapped cards of both generators:
-//! `today_bars today|bench|old FIRST CARDS [EXPERIMENT]...`
+//! `today_bars today|bench|old|small|cache|pauses FIRST CARDS [EXPERIMENT]...`
 //!
 //! Each card is probed for ten minutes of its clock with 8 GiB of writes, all the experiments for today's cards one after the other, or those
-//! that are named. `old` are cards of the first generator that map by block: nothing of this may be said of them. Prints a table, and of
+//! that are named. `small` are cards of today of half a GiB in their steady state, `cache` some with a write cache that reads wait for, `pauses`
+//! bursts of writes after rests. `old` are cards of the first generator that map by block: nothing of this may be said of them. Prints a table, and of
 //! cards below the seeds that are kept for judging what was wrong or undecided, with NANDSCOPE_SHOW.
 
 #[path = "../../tests/common/bench_card.rs"]
@@ -11,6 +12,8 @@ mod bench_card;
 mod common;
 #[path = "../../tests/common/families.rs"]
 mod families;
+#[path = "../../tests/common/todays_truth.rs"]
+mod todays_truth;
 
 use bench_card::bench_card;
 use families::RESERVED;
@@ -40,7 +43,13 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [family, first, cards, only @ ..] = args.as_slice() else { panic!("today|bench|old FIRST CARDS [EXPERIMENT]...") };
     let (first, cards): (u64, u64) = (first.parse().expect("FIRST"), cards.parse().expect("CARDS"));
-    let names: Vec<&str> = if only.is_empty() { ASKED.to_vec() } else { only.iter().map(String::as_str).collect() };
+    let asked: &[&str] = match family.as_str() {
+        "small" => &["steady-state"],
+        "cache" => &["mixed-reads"],
+        "pauses" => &["pauses"],
+        _ => &ASKED,
+    };
+    let names: Vec<&str> = if only.is_empty() { asked.to_vec() } else { only.iter().map(String::as_str).collect() };
     let experiments: Vec<&'static dyn Experiment> = names.iter().map(|n| experiment::by_name(n).expect("an experiment")).collect();
     let (next, table) = (AtomicU64::new(first), Mutex::new(BTreeMap::<Quantity, Row>::new()));
     let work = || {
@@ -125,6 +134,30 @@ fn one(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Opti
             let m = today::card(seed);
             Some((truth_of_today(&m), probed(&mut SimDevice::new(&m, seed), experiments, seed)))
         }
+        "small" => {
+            let m = todays_truth::small(seed)?;
+            let (amplification, spare) = todays_truth::amplification(&m);
+            let truth = [(Quantity::WriteAmplification, (amplification, 1.2)), (Quantity::OverProvisioning, (spare, 1.25))];
+            Some((truth.into(), within(&mut SimDevice::new(&m, seed), experiments, seed, 40_000.0, 1 << 40)))
+        }
+        "cache" => {
+            let m = todays_truth::with_cache(seed);
+            let (longer, until) = todays_truth::read_after_writes(&m);
+            let mut truth = Truth::from([(Quantity::ReadAfterWriteUs, (longer, 1.15))]);
+            if longer > 0.0 {
+                truth.insert(Quantity::ReadSettlesMs, (until, 1.25));
+            }
+            Some((truth, probed(&mut SimDevice::new(&m, seed), experiments, seed)))
+        }
+        "pauses" => {
+            let m = today::card(seed);
+            let (gain, pause) = todays_truth::pauses(&m);
+            let mut truth = Truth::from([(Quantity::PauseGain, (gain, 1.1))]);
+            if gain > 1.1 {
+                truth.insert(Quantity::PauseMs, (pause, 1.5));
+            }
+            Some((truth, probed(&mut SimDevice::new(&m, seed), experiments, seed)))
+        }
         "old" => {
             let m = random::card(seed);
             let by_block = !matches!(m.ftl.kind, FtlKind::PageMap | FtlKind::None) && m.card.real_capacity == m.card.capacity;
@@ -146,9 +179,13 @@ fn one(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Opti
 }
 
 fn probed(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed: u64) -> Findings {
+    within(device, experiments, seed, SECONDS, WRITES)
+}
+
+fn within(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed: u64, seconds: f64, writes: u64) -> Findings {
     let stop = AtomicBool::new(false);
     let region = 0..device.geometry().size;
-    let plan = Plan { experiments: experiments.to_vec(), region, time: Nanos::from_secs_f64(SECONDS), writes: WRITES, seed, stop: &stop };
+    let plan = Plan { experiments: experiments.to_vec(), region, time: Nanos::from_secs_f64(seconds), writes, seed, stop: &stop };
     probe(device, &plan, &mut |_| {}).1
 }
 

@@ -25,6 +25,8 @@ pub enum Unit {
     Count,
     /// So many times as fast.
     Times,
+    /// Of a hundred.
+    Percent,
     /// A choice, told in words.
     Code,
 }
@@ -43,6 +45,7 @@ impl Unit {
             Unit::Polls => "polls",
             Unit::Count => "count",
             Unit::Times => "times",
+            Unit::Percent => "%",
             Unit::Code => "code",
         }
     }
@@ -99,6 +102,7 @@ impl Quantity {
             Unit::Polls => polls(v),
             Unit::Count => format!("{v:.0}"),
             Unit::Times => format!("{}x", three(v)),
+            Unit::Percent => format!("{} %", three(v)),
             Unit::Code => row.codes.iter().find(|c| c.0 == v).or(row.codes.last()).map_or_else(String::new, |c| c.1.into()),
         }
     }

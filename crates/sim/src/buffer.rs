@@ -132,6 +132,13 @@ impl WriteCache {
         }
     }
 
+    /// A read comes while it is being emptied: ns, `most` at most, until the flash has a moment for it; so much more is written then.
+    pub fn make_way(&mut self, most: u64) -> u64 {
+        let ns = self.queue.front().map_or(0, |(_, left)| (*left).min(most));
+        self.rest(ns);
+        ns
+    }
+
     /// ns to empty it.
     pub fn flush(&mut self) -> u64 {
         self.bytes = 0;

@@ -20,10 +20,12 @@ pub mod linear;
 pub mod map_window;
 pub mod map_window_write;
 pub mod micro;
+pub mod mixed_reads;
 pub mod multi_block;
 pub mod open;
 pub mod open_au;
 pub mod page_mapping;
+pub mod pauses;
 pub mod pipeline;
 pub mod queue_depth;
 pub mod read_boundary;
@@ -79,7 +81,9 @@ macro_rules! every_experiment {
             throttling::Throttling,
             discard::Discard,
             flush::Flush,
-            slc_fill::SlcFill
+            slc_fill::SlcFill,
+            mixed_reads::MixedReads,
+            pauses::Pauses
         );
     };
 }

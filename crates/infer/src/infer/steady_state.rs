@@ -3,6 +3,8 @@
 //! Solid State Storage Performance Test Specification: over five rounds the largest and the smallest lie within 20 % of the mean, and the
 //! line fitted to them rises or falls by no more than 10 % of it.
 
+mod amplification;
+
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
@@ -165,6 +167,7 @@ impl Analysis for SteadyState {
             }
         });
         out.extend(others(run));
+        out.extend(amplification::judged(run));
         out
     }
 

@@ -30,6 +30,8 @@ static ABOUT: About = About {
         Quantity::Steady64kIops,
         Quantity::Steady75Iops,
         Quantity::Steady50Iops,
+        Quantity::WriteAmplification,
+        Quantity::OverProvisioning,
         Quantity::DiscardRestores,
     ],
     roles: &["write", "discard", "refused"],

@@ -10,7 +10,8 @@ pub const CARDS: usize = 6;
 const POINTS: usize = 120;
 
 /// Experiments of today's cards whose figures say more than a number: rates over what was written, over fill, over the queue and the window.
-const TODAY: [&str; 6] = ["slc-cache", "slc-fill", "map-window", "map-window-write", "steady-state", "queue-depth"];
+const TODAY: [&str; 8] =
+    ["slc-cache", "slc-fill", "map-window", "map-window-write", "steady-state", "queue-depth", "mixed-reads", "pauses"];
 
 /// What the experiments of a card draw, with the name of each.
 pub fn drawn(runs: &[Run]) -> Vec<(String, Figure)> {

@@ -171,7 +171,7 @@ pub fn shown(q: Quantity, v: f64) -> String {
 }
 
 /// What a card that maps by page is judged by.
-const TODAY: [Quantity; 21] = [
+const TODAY: [Quantity; 27] = [
     Quantity::Mapping,
     Quantity::SlcCache,
     Quantity::RateCachedMbS,
@@ -189,7 +189,13 @@ const TODAY: [Quantity; 21] = [
     Quantity::Steady75Iops,
     Quantity::Steady50Iops,
     Quantity::DiscardRestores,
+    Quantity::WriteAmplification,
+    Quantity::OverProvisioning,
     Quantity::QueueGain,
+    Quantity::ReadAfterWriteUs,
+    Quantity::ReadSettlesMs,
+    Quantity::PauseGain,
+    Quantity::PauseMs,
     Quantity::FlushMs,
     Quantity::VolatileCache,
     Quantity::FlushWaits,

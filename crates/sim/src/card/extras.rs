@@ -13,6 +13,8 @@ pub(super) struct Extras {
     pub(super) cache: Option<WriteCache>,
     /// The host has switched it off.
     cache_off: bool,
+    /// ns that a read waits for it at most.
+    read_waits: u64,
     pub(super) heat: Option<Heat>,
     map: Option<MapCache>,
     shortcut: Shortcut,
@@ -28,6 +30,7 @@ impl Extras {
             slc: SlcCache::new(m),
             cache: WriteCache::new(m),
             cache_off: false,
+            read_waits: m.card.read_waits,
             heat: Heat::new(m),
             map: MapCache::new(m),
             shortcut: m.card.shortcut,
@@ -78,6 +81,10 @@ impl Card {
     pub(super) fn read_extras(&mut self, at: u64, len: u64, a: u64, b: u64) -> u64 {
         let Some(extras) = &mut self.extras else { return 0 };
         let mut ns = 0;
+        if let Some(cache) = extras.cache.as_mut().filter(|_| extras.read_waits > 0) {
+            ns += cache.make_way(extras.read_waits);
+            self.counters.note(Event::Late, ns);
+        }
         if let Some(map) = &mut extras.map {
             let (fetched, took) = map.fetch(at >> SHIFT, (at + len) >> SHIFT);
             self.counters.note(Event::MapMiss, fetched);

@@ -102,6 +102,7 @@ impl CardPart {
         f.time("accept", May, &mut self.accept, 0..=T, "busy time after the data of every write command");
         f.count("queue", May, &mut self.queue, 0..=32, "commands the card holds in its queue (A2, CMDQ); 0 = none");
         f.size("cache", May, &mut self.cache, 0..=GIB, "volatile write cache: lost at a power cut; 0 = none");
+        f.time("read_waits", May, &mut self.read_waits, 0..=T, "a read waits at most so long for what is being written from the cache");
         f.choice("shortcut", May, &mut self.shortcut, "data that need no programming: all 0x00, all 0xff");
     }
 }

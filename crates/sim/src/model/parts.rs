@@ -94,6 +94,8 @@ pub struct CardPart {
     pub queue: u64,
     /// Bytes of the volatile write cache; 0 = none.
     pub cache: u64,
+    /// ns that a read waits at most for what is being written from the cache.
+    pub read_waits: u64,
     /// Data the card does not have to program.
     pub shortcut: Shortcut,
 }

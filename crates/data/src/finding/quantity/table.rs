@@ -382,6 +382,20 @@ quantities! {
         unit: Unit::PerSecond,
         what: "This is how many random writes of 4 KiB a second the card keeps up when half of the region is discarded.",
     },
+    /// Map units written for each that the host writes, at random over a full region in the steady state.
+    WriteAmplification => Row {
+        key: "write_amplification",
+        title: "write amplification",
+        unit: Unit::Times,
+        what: "For each unit that random writes change, the card writes this many, since it copies what is still valid out of the way.",
+    },
+    /// Flash that holds no data of the host, percent of the region.
+    OverProvisioning => Row {
+        key: "over_provisioning",
+        title: "effective spare flash",
+        unit: Unit::Percent,
+        what: "The card copies as much as one with this much more flash than it shows; the more there is, the less a full card has to copy.",
+    },
     /// The rate of random writes after a discard of the region, over the steady one.
     DiscardRestores => Row {
         key: "discard_restores",
@@ -419,6 +433,38 @@ quantities! {
         unit: Unit::Times,
         what: "A card with a queue works on several requests side by side; this is what the best depth gains over one at a time.",
         means: &[(Is(1.0), "Several reads in flight gain nothing on this host."), (Always, "Programs that read in parallel get up to {} as many random reads.")],
+    },
+    /// What a 4 KiB read takes longer right after a burst of writes, µs.
+    ReadAfterWriteUs => Row {
+        key: "read_after_write_us",
+        title: "read after writes",
+        unit: Unit::Microseconds,
+        what: "A read that comes right after writes waits this much longer than one that comes after a rest.",
+        none: Some(0.0),
+        means: &[(Is(0.0), "Reads do not wait for writes that were acknowledged."), (Above(5000.0), "A program that reads while another one writes has to wait {} now and then.")],
+    },
+    /// How long after the end of a burst of writes reads take longer, ms.
+    ReadSettlesMs => Row {
+        key: "read_settles_ms",
+        title: "reads settle after",
+        unit: Unit::Milliseconds,
+        what: "So long after 4 MiB of writes have ended reads take longer than usual.",
+    },
+    /// How many times faster a burst of writes is after a rest than without one, the SLC cache full.
+    PauseGain => Row {
+        key: "pause_gain",
+        title: "gain of a pause",
+        unit: Unit::Times,
+        what: "With the SLC cache full, a burst of 2 MiB of writes after a pause is this much faster than one without.",
+        means: &[(Is(1.0), "Pauses of up to three seconds between bursts gain nothing.")],
+    },
+    /// The pause that gives half of that gain, ms.
+    PauseMs => Row {
+        key: "pause_ms",
+        title: "pause that helps",
+        unit: Unit::Milliseconds,
+        what: "A pause of this length between bursts gives half of what a long one gives.",
+        means: &[(Always, "Write in bursts with pauses longer than {} between them.")],
     },
     /// Seconds under load after which the card slows down.
     ThrottledAfterS => Row {

@@ -123,6 +123,7 @@ fn finding(card: usize, f: &Finding) -> Fact {
         Unit::Microseconds => ("µs", None),
         Unit::Polls => ("", Some("polls")),
         Unit::Times => ("", Some("ratio")),
+        Unit::Percent => ("", Some("percent")),
         Unit::Count | Unit::Code => ("", None),
     };
     let in_base = |v: f64| base(v, factor).0;
