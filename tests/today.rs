@@ -1,12 +1,14 @@
 //! What is asked of today's cards, on cards of today drawn at random, against what their models say.
 
 mod common;
+#[path = "common/todays_truth.rs"]
+mod todays_truth;
 
 use nandscope::device::{Access, Device, Fill, Op, SimDevice};
 use nandscope::finding::{Finding, Quantity};
 use nandscope::infer::pipeline;
 use nandscope::units::{KIB, MIB, Nanos};
-use nandscope_sim::model::{FtlKind, SlcFull, State, Unwritten};
+use nandscope_sim::model::{FtlKind, GcWhen, SlcFull, State, Unwritten};
 use nandscope_sim::{Model, cards, random, today};
 
 fn asked(experiment: &str, m: &Model, seed: u64) -> Vec<Finding> {
@@ -338,4 +340,74 @@ fn a_discard_is_timed_and_what_is_read_afterwards_is_told() {
         let truth = (m.card.discard + m.host.command + m.card.command) as f64 / 1e6;
         assert!(cost.number().is_some_and(|v| v >= 0.95 * truth && v <= 1.5 * truth + 1.0), "seed {seed}: {truth} ms, {cost:?}");
     }
+}
+
+/// Reads that wait for what a write cache still holds, and cards on which they do not wait.
+#[test]
+fn reads_right_after_writes() {
+    let [mut longer, mut until, mut none] = [(); 3].map(|()| Tally::default());
+    for seed in seeds(40) {
+        let m = todays_truth::with_cache(seed);
+        let (us, ms) = todays_truth::read_after_writes(&m);
+        let all = asked("mixed-reads", &m, seed);
+        let who = format!("seed {seed}");
+        if us == 0.0 {
+            none.add(of(&all, Quantity::ReadAfterWriteUs), 0.0, 1.0, &who);
+            assert!(of(&all, Quantity::ReadSettlesMs).is_none(), "{who}: {all:?}");
+            continue;
+        }
+        longer.add(of(&all, Quantity::ReadAfterWriteUs), us, 1.15, &who);
+        until.add(of(&all, Quantity::ReadSettlesMs), ms, 1.25, &who);
+    }
+    longer.check("reads after writes", 0.8);
+    until.check("until when", 0.8);
+    none.check("reads that do not wait", 0.7);
+}
+
+/// What a pause brings back, and how long it has to be; a card without a cache that is emptied at rest gains nothing.
+#[test]
+fn pauses_that_help_and_that_do_not() {
+    let [mut gain, mut pause] = [(); 2].map(|()| Tally::default());
+    for seed in seeds(40) {
+        let mut m = today::card(seed);
+        let who = format!("seed {seed}");
+        let (times, ms) = todays_truth::pauses(&m);
+        let all = asked("pauses", &m, seed);
+        gain.add(of(&all, Quantity::PauseGain), times, 1.1, &who);
+        if times > 1.1 {
+            pause.add(of(&all, Quantity::PauseMs), ms, 1.5, &who);
+        }
+        if seed % 4 == 0 {
+            (m.slc, m.ftl.page.when) = (Default::default(), GcWhen::Foreground);
+            let all = asked("pauses", &m, seed);
+            let said = of(&all, Quantity::PauseGain).and_then(|f| f.number());
+            assert!(said.is_none_or(|v| v == 1.0), "{who} without a cache: {all:?}");
+        }
+    }
+    gain.check("gain of a pause", 0.6);
+    pause.check("pause that helps", 0.8);
+}
+
+/// Amplification from the steady rates at three fills, against what the simulator copied; and a card that copies nothing has none.
+#[test]
+fn amplification_from_times() {
+    let [mut amplified, mut spare] = [(); 2].map(|()| Tally::default());
+    let mut flat = None;
+    for seed in seeds(40) {
+        let Some(m) = todays_truth::small(seed) else { continue };
+        let (times, percent) = todays_truth::amplification(&m);
+        let all = pipeline::of_run(&common::run_alone("steady-state", &m, seed, 40_000));
+        let who = format!("seed {seed}");
+        amplified.add(of(&all, Quantity::WriteAmplification), times, 1.2, &who);
+        spare.add(of(&all, Quantity::OverProvisioning), percent, 1.25, &who);
+        flat.get_or_insert((m, seed));
+    }
+    amplified.check("write amplification", 0.6);
+    spare.check("effective spare flash", 0.6);
+    let (mut m, seed) = flat.unwrap();
+    m.ftl.kind = FtlKind::None;
+    m.slc = Default::default();
+    let all = pipeline::of_run(&common::run_alone("steady-state", &m.checked().unwrap(), seed, 40_000));
+    assert!(of(&all, Quantity::RandomWriteSteadyIops).unwrap().number().is_some(), "{all:?}");
+    assert!(of(&all, Quantity::WriteAmplification).unwrap().number().is_none(), "{all:?}");
 }

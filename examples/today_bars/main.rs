@@ -1,9 +1,9 @@
 //! What is said of today's cards against the bars set for it, over random page-mapped cards of both generators:
-//! `today_bars today|bench|old|small|cache|pauses FIRST CARDS [EXPERIMENT]...`
+//! `today_bars today|bench|old|small|cache|pauses|flush|fill FIRST CARDS [EXPERIMENT]...`
 //!
 //! Each card is probed for ten minutes of its clock with 8 GiB of writes, all the experiments for today's cards one after the other, or those
 //! that are named. `small` are cards of today of half a GiB in their steady state, `cache` some with a write cache that reads wait for, `pauses`
-//! bursts of writes after rests. `old` are cards of the first generator that map by block: nothing of this may be said of them. Prints a table, and of
+//! bursts of writes after rests, `flush` some with a write cache that a flush empties or not, `fill` those that take more while they are empty. `old` are cards of the first generator that map by block: nothing of this may be said of them. Prints a table, and of
 //! cards below the seeds that are kept for judging what was wrong or undecided, with NANDSCOPE_SHOW.
 
 #[path = "../../tests/common/bench_card.rs"]
@@ -47,6 +47,8 @@ fn main() {
         "small" => &["steady-state"],
         "cache" => &["mixed-reads"],
         "pauses" => &["pauses"],
+        "flush" => &["flush"],
+        "fill" => &["slc-cache", "slc-fill"],
         _ => &ASKED,
     };
     let names: Vec<&str> = if only.is_empty() { asked.to_vec() } else { only.iter().map(String::as_str).collect() };
@@ -157,6 +159,32 @@ fn one(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Opti
                 truth.insert(Quantity::PauseMs, (pause, 1.5));
             }
             Some((truth, probed(&mut SimDevice::new(&m, seed), experiments, seed)))
+        }
+        "flush" => {
+            let m = todays_truth::with_flush(seed);
+            let waits = if m.card.cache == 0 {
+                f64::NAN
+            } else if m.card.flush_defers {
+                2.0
+            } else {
+                1.0
+            };
+            let size = if m.card.cache == 0 { f64::NAN } else { m.card.cache as f64 };
+            let truth = [
+                (Quantity::VolatileCache, (size, 1.15)),
+                (Quantity::FlushWaits, (waits, 1.0)),
+                (Quantity::FlushMs, (todays_truth::flush_ms(&m), 1.1)),
+            ];
+            Some((truth.into(), probed(&mut SimDevice::new(&m, seed), experiments, seed)))
+        }
+        "fill" => {
+            let m = today::card(seed);
+            let (fast, slow) = rates(&m);
+            if m.slc.size == 0 || fast < 1.4 * slow {
+                return None;
+            }
+            let truth = [(Quantity::SlcCacheEmpty, (m.truth().slc_cache as f64, 1.1))];
+            Some((truth.into(), within(&mut SimDevice::new(&m, seed), experiments, seed, 3600.0, 64 << 30)))
         }
         "old" => {
             let m = random::card(seed);

@@ -152,3 +152,22 @@ pub fn amplification(m: &Model) -> (f64, f64) {
     // A share v stays valid; v = exp(-alpha (1 - v)), so that alpha = -A ln(1 - 1 / A).
     (found, 100.0 * (-found * (-1.0 / found).ln_1p() - 1.0))
 }
+
+/// A card of today with a write cache whose flush waits for what it holds, or does not, or without one.
+pub fn with_flush(seed: u64) -> Model {
+    let mut m = today::card(seed);
+    m.card.cache = [0, 512 * KIB, MIB, 4 * MIB][(seed % 4) as usize];
+    (m.card.flush, m.card.flush_defers) = (100_000 * (1 + seed % 40), seed % 3 == 0);
+    m
+}
+
+/// ms of a flush after a write of 4 KiB and a rest of 50 ms.
+pub fn flush_ms(m: &Model) -> f64 {
+    let mut d = SimDevice::new(&random::quiet(m.clone()), 6);
+    let all = (0..9).map(|i| {
+        d.idle(Nanos(50_000_000));
+        d.put(m.card.capacity / 8 / MIB * MIB + i * 5 * 16 * KIB, &[7; 4096]).unwrap();
+        d.access(Access { op: Op::Flush, at: 0, len: 0 }).unwrap().took.micros() / 1e3
+    });
+    median(all.collect())
+}

@@ -91,9 +91,8 @@ impl Analysis for MixedReads {
             middle + longer
         );
         if interval[1] < line {
-            let f = Finding::decided(q, 0.0, SCORE_NONE)
-                .evidence(text)
-                .caveat("one read at a time: reads and writes in flight together may differ");
+            let f =
+                Finding::decided(q, 0.0, SCORE).evidence(text).caveat("one read at a time: reads and writes in flight together may differ");
             return vec![Finding { interval: Some([0.0, interval[1].max(0.0)]), ..f }];
         }
         if interval[0] < line {
@@ -144,9 +143,8 @@ impl Analysis for MixedReads {
     }
 }
 
-/// METHODS.md says on what they were measured.
-const SCORE: f64 = 0.85;
-const SCORE_NONE: f64 = 0.85;
+/// METHODS.md says on what it was measured.
+const SCORE: f64 = 0.95;
 
 #[cfg(test)]
 mod tests {

@@ -111,7 +111,7 @@ impl Analysis for Pauses {
                 );
                 return vec![Finding::undecided(q, why).evidence(text)];
             }
-            let f = Finding::decided(q, 1.0, SCORE_NONE).evidence(text).caveat(format!("of rests up to {} ms", long.0));
+            let f = Finding::decided(q, 1.0, SCORE).evidence(text).caveat(format!("of rests up to {} ms", long.0));
             let f = if filled { f } else { f.caveat("no cache became full before: a larger one would make all bursts fast") };
             return vec![Finding { interval: Some([interval[0].min(1.0), interval[1].max(1.0)]), ..f }];
         }
@@ -147,9 +147,8 @@ impl Analysis for Pauses {
     }
 }
 
-/// METHODS.md says on what they were measured.
-const SCORE: f64 = 0.85;
-const SCORE_NONE: f64 = 0.85;
+/// Of what was decided on the cards of METHODS.md 98 % and more were right; as these are of one family, no more than this.
+const SCORE: f64 = 0.95;
 
 #[cfg(test)]
 mod tests {
