@@ -8,7 +8,7 @@ use super::write_cache::step;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mean, median};
 use crate::samples::{Cell, Run};
-use crate::units::{Bytes, GIB};
+use crate::units::Bytes;
 
 /// Judges runs of `pauses`.
 pub struct Pauses;
@@ -26,8 +26,6 @@ const RESTS: usize = 5;
 const GAINS: f64 = 1.1;
 /// Bursts after longer rests are at least this part of half of the gain.
 const LOSES: f64 = 0.9;
-/// A cache that was not full after so much is not looked for any longer.
-const ENOUGH: u64 = 3 * GIB;
 /// What all bursts waver by at most, where something is concluded from them.
 const WAVERS: f64 = 0.25;
 
@@ -104,7 +102,8 @@ impl Analysis for Pauses {
         let interval = [gain / (1.0 + error), gain * (1.0 + error)];
         if interval[1] < 1.0 + 2.0 * (GAINS - 1.0) && gain < GAINS {
             let first = run.samples.iter().take_while(|s| s.role == FILL).map(|s| s.len).sum::<u64>();
-            if !filled && first < ENOUGH {
+            // Flash used with one bit a cell holds half of what it holds with two.
+            if !filled && first < run.setting.get("size").copied().unwrap_or(0).max(0) as u64 / 2 {
                 let why = format!(
                     "no cache became full in {} of sequential writes, and one that is not full needs no rest (more --time and --writes would decide)",
                     Bytes(first)
@@ -112,7 +111,7 @@ impl Analysis for Pauses {
                 return vec![Finding::undecided(q, why).evidence(text)];
             }
             let f = Finding::decided(q, 1.0, SCORE).evidence(text).caveat(format!("of rests up to {} ms", long.0));
-            let f = if filled { f } else { f.caveat("no cache became full before: a larger one would make all bursts fast") };
+            let f = if filled { f } else { f.caveat("no cache became full before, in half of the card's size") };
             return vec![Finding { interval: Some([interval[0].min(1.0), interval[1].max(1.0)]), ..f }];
         }
         if interval[0] < GAINS {
