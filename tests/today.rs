@@ -222,9 +222,7 @@ fn caches_of_empty_cards_are_larger() {
 fn flushes_that_wait_and_that_do_not() {
     let [mut size, mut waits] = [(); 2].map(|()| Tally::default());
     for seed in seeds(24) {
-        let mut m = today::card(seed);
-        m.card.cache = [0, 512 * KIB, MIB, 4 * MIB][(seed % 4) as usize];
-        (m.card.flush, m.card.flush_defers) = (100_000 * (1 + seed % 40), seed % 3 == 0);
+        let m = todays_truth::with_flush(seed);
         let all = asked("flush", &m, seed);
         if m.card.cache == 0 {
             let said: Vec<_> = all.iter().filter(|f| f.quantity != Quantity::FlushMs && f.value.is_some()).collect();
@@ -377,7 +375,7 @@ fn pauses_that_help_and_that_do_not() {
         if times > 1.1 {
             pause.add(of(&all, Quantity::PauseMs), ms, 1.5, &who);
         }
-        if seed % 4 == 0 {
+        if seed.is_multiple_of(4) {
             (m.slc, m.ftl.page.when) = (Default::default(), GcWhen::Foreground);
             let all = asked("pauses", &m, seed);
             let said = of(&all, Quantity::PauseGain).and_then(|f| f.number());

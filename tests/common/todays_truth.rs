@@ -157,7 +157,7 @@ pub fn amplification(m: &Model) -> (f64, f64) {
 pub fn with_flush(seed: u64) -> Model {
     let mut m = today::card(seed);
     m.card.cache = [0, 512 * KIB, MIB, 4 * MIB][(seed % 4) as usize];
-    (m.card.flush, m.card.flush_defers) = (100_000 * (1 + seed % 40), seed % 3 == 0);
+    (m.card.flush, m.card.flush_defers) = (100_000 * (1 + seed % 40), seed.is_multiple_of(3));
     m
 }
 

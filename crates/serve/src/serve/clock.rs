@@ -4,7 +4,7 @@ use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// The last stretch before a deadline is spent spinning, in ns: a sleep may end this much late.
-const SPIN: u64 = 80_000;
+pub const SPIN: u64 = 80_000;
 
 /// ns of CLOCK_MONOTONIC.
 pub fn now() -> u64 {

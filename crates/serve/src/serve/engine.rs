@@ -5,7 +5,7 @@ use super::clock;
 use super::recorder::{Line, Recorder};
 use crate::device::{Access, Counters, Fill, Op, errno, request};
 use crate::units::Nanos;
-use nandscope_sim::{Card, Fault, Model};
+use nandscope_sim::{Card, Fault, Model, Queue};
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
@@ -59,10 +59,14 @@ pub struct Engine {
     late: Box<[AtomicU32]>,
     /// What the card shares with others.
     bus: Option<Bus>,
+    /// Answers need not come in the order of the requests.
+    queues: bool,
 }
 
 struct Inner {
     card: Card,
+    /// What the card works on side by side, where it has a queue.
+    queue: Option<Queue>,
     done: Counters,
     trace: Option<Sender<Line>>,
 }
@@ -79,11 +83,13 @@ impl Engine {
     pub fn new(model: &Model, seed: u64, trace: Option<&Recorder>) -> Engine {
         let card = Card::new(model, seed).with_content();
         let sector = card.sector();
+        let queue = (model.card.queue > 1).then(|| Queue::new(&card, 0, model.card.queue));
         Engine {
             size: card.capacity() / sector * sector,
             sector,
             origin: trace.map_or_else(clock::now, |t| t.origin),
-            inner: Mutex::new(Inner { card, done: Counters::default(), trace: trace.map(Recorder::sender) }),
+            queues: queue.is_some(),
+            inner: Mutex::new(Inner { card, queue, done: Counters::default(), trace: trace.map(Recorder::sender) }),
             cut: AtomicBool::new(false),
             shown: Mutex::default(),
             late: (0..=LATEST).map(|_| AtomicU32::new(0)).collect(),
@@ -101,6 +107,11 @@ impl Engine {
     /// Bytes of the card, whole sectors.
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// Does the card work on several requests side by side?
+    pub fn queues(&self) -> bool {
+        self.queues
     }
 
     /// Bytes of a sector: the grid of every request.
@@ -202,7 +213,11 @@ impl Engine {
             return Err(Refused { errno: Errno::NODEV, due: Due(arrived) });
         }
         let start = arrived - self.origin;
-        let done = inner.card.submit(start, request(Access { op, at, len }));
+        let r = request(Access { op, at, len });
+        let done = match &mut inner.queue {
+            Some(queue) => queue.submit(&mut inner.card, start, r),
+            None => inner.card.submit(start, r),
+        };
         let mut done = done.map_err(|f| self.refused(inner, Due(arrived), &f))?.done;
         if let Some(bus) = self.bus.as_ref().filter(|_| matches!(op, Op::Read | Op::Write(_))) {
             done = bus.answered(arrived, self.origin + done, op != Op::Read, len) - self.origin;
@@ -226,5 +241,46 @@ impl Engine {
             _ => at_once,
         };
         Refused { errno: errno(fault), due }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads of two seconds each, so that it does not matter when they come; nobody waits for them.
+    fn engine(queue: u64) -> Engine {
+        let text = format!(
+            "name = \"q\"\n[card]\ncapacity = \"64 MiB\"\nqueue = {queue}\n[nand]\npage = \"4 KiB\"\naccess_unit = \"4 KiB\"\nwrite_unit = \"4 KiB\"\n\
+             erase_block = \"1 MiB\"\nsense = \"2 s\"\ndies = 4\n[ftl]\nkind = \"none\"\n"
+        );
+        Engine::new(&Model::parse(&text, "q").unwrap(), 1, None)
+    }
+
+    /// Seconds until each of these pages is read, from now on.
+    fn dues(e: &Engine, pages: &[u64]) -> Vec<f64> {
+        let begun = clock::now();
+        let mut bytes = vec![0; 4096];
+        pages.iter().map(|p| (e.read(p * 4096, &mut bytes).unwrap().0 - begun) as f64 / 1e9).collect()
+    }
+
+    #[test]
+    fn a_card_with_a_queue_works_on_several_requests() {
+        let pages: Vec<u64> = (0..32).collect();
+        let (with, without) = (engine(32), engine(0));
+        assert!(with.queues() && !without.queues());
+        let last = |e: &Engine| dues(e, &pages).last().copied().unwrap();
+        let (with, without) = (last(&with), last(&without));
+        assert!((60.0..70.0).contains(&without), "one after the other: {without} s");
+        assert!((15.0..25.0).contains(&with), "on four dies: {with} s");
+    }
+
+    #[test]
+    fn a_request_to_a_die_that_is_free_overtakes() {
+        let all = dues(&engine(32), &[0, 4, 1]);
+        assert!(all[2] < all[1], "{all:?}");
+        // A place in the queue is needed all the same.
+        let all = dues(&engine(2), &[0, 4, 1]);
+        assert!(all[2] > all[0] + 1.0, "{all:?}");
     }
 }

@@ -1,8 +1,8 @@
 //! The card as a file: a FUSE filesystem with one file in it, which bypasses the page cache.
 //!
 //! One thread reads requests from the kernel and submits them to the card in the order of their arrival. What is not due at
-//! once it leaves to a second thread, which answers at the deadlines, so that the next request is submitted when it arrives
-//! and not when the one before is done.
+//! once it leaves to a second thread, which answers at the deadlines, the earliest first, so that the next request is submitted when it
+//! arrives and not when the one before is done.
 
 use super::clock;
 use super::engine::{Due, Engine, Refused};
@@ -11,9 +11,11 @@ use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags,
     ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, WriteFlags,
 };
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -78,6 +80,33 @@ impl Shelf {
 
 type Waiting = (Result<Due, Refused>, Answer);
 
+/// An answer that waits for its time; of two at one time the request that came first.
+struct Later {
+    due: Due,
+    number: u64,
+    what: Waiting,
+}
+
+impl Ord for Later {
+    fn cmp(&self, other: &Later) -> Ordering {
+        (other.due, other.number).cmp(&(self.due, self.number))
+    }
+}
+
+impl PartialOrd for Later {
+    fn partial_cmp(&self, other: &Later) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Later {
+    fn eq(&self, other: &Later) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Later {}
+
 /// What the filesystem and the answering thread share.
 struct Shared {
     engine: Arc<Engine>,
@@ -127,7 +156,9 @@ impl CardFile {
 
     fn reply(&self, outcome: Result<Due, Refused>, answer: Answer) {
         let due = outcome.as_ref().map_or_else(|r| r.due, |&d| d);
-        if self.shared.waiting.load(SeqCst) == 0 && due.0.saturating_sub(clock::now()) < SOON {
+        // A card with a queue takes the next request meanwhile: nobody waits where requests are taken.
+        let soon = if self.engine().queues() { 1 } else { SOON };
+        if self.shared.waiting.load(SeqCst) == 0 && due.0.saturating_sub(clock::now()) < soon {
             return self.shared.give((outcome, answer));
         }
         self.shared.waiting.fetch_add(1, SeqCst);
@@ -186,9 +217,38 @@ fn answer(shared: &Shared, queue: &Receiver<Waiting>, wants_realtime: bool) {
     if wants_realtime {
         rights();
     }
-    while let Ok(next) = queue.recv() {
-        shared.give(next);
-        shared.waiting.fetch_sub(1, SeqCst);
+    let mut all = BinaryHeap::new();
+    let mut number = 0;
+    let mut later = |all: &mut BinaryHeap<Later>, what: Waiting| {
+        let due = what.0.as_ref().map_or_else(|r| r.due, |&d| d);
+        all.push(Later { due, number, what });
+        number += 1;
+    };
+    loop {
+        let Some(next) = all.peek() else {
+            match queue.recv() {
+                Ok(what) => later(&mut all, what),
+                Err(_) => return,
+            }
+            continue;
+        };
+        // What is due earlier may still come.
+        let left = next.due.0.saturating_sub(clock::now());
+        if left > clock::SPIN {
+            match queue.recv_timeout(Duration::from_nanos(left - clock::SPIN)) {
+                Ok(what) => later(&mut all, what),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => clock::wait_until(next.due.0),
+            }
+            continue;
+        }
+        while let Ok(what) = queue.try_recv() {
+            later(&mut all, what);
+        }
+        if let Some(next) = all.pop() {
+            shared.give(next.what);
+            shared.waiting.fetch_sub(1, SeqCst);
+        }
     }
 }
 
