@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn half_of_the_gain_lies_between_two_rests() {
         let gains = [(0.0, 1.0), (50.0, 1.0), (100.0, 1.2), (200.0, 2.0), (400.0, 2.0)];
-        assert_eq!(half(&gains), Some([162.5, 100.0, 200.0]));
+        assert_eq!(half(&gains), Some([137.5, 100.0, 200.0]));
         assert_eq!(half(&[(0.0, 2.0), (50.0, 2.0)]), None, "no rest is needed");
     }
 }

@@ -152,9 +152,11 @@ mod tests {
 
     #[test]
     fn the_law_and_its_inverse() {
-        // A share v = exp(-alpha (1 - v)) with alpha 1.07: 0.870.
-        assert!((amplification(1.07) - 7.67).abs() < 0.1, "{}", amplification(1.07));
-        assert!((amplification(2.0) - 1.255).abs() < 0.01, "{}", amplification(2.0));
+        // The other way round: alpha = -A ln(1 - 1 / A).
+        for a in [1.25, 2.0, 5.0, 12.0_f64] {
+            let alpha = -a * (-1.0 / a).ln_1p();
+            assert!((amplification(alpha) / a - 1.0).abs() < 0.001, "{a}: {}", amplification(alpha));
+        }
         for s in [0.05, 0.07, 0.15, 0.28, 0.6] {
             assert!((spare(ratio(s)) / s - 1.0).abs() < 0.01, "{s}: {}", spare(ratio(s)));
         }
