@@ -171,7 +171,7 @@ pub struct Probed {
 }
 
 /// What a probe may use.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Within {
     /// What simulated cards are given unless asked: half an hour and 8 GiB; ten minutes where a program is the card.
     Usual,
