@@ -451,6 +451,13 @@ pub fn parts(m: &Model) -> Vec<(&'static str, String)> {
             if b.fat_zone > 0 {
                 out.push(("FAT zone", size(b.fat_zone)));
             }
+            if b.copies == Copies::Held {
+                out.push(("a merge copies", "only what was ever written".into()));
+            }
+            if b.skips || b.fills {
+                let then = if b.fills { "sequential, what lies between copied at once" } else { "sequential" };
+                out.push(("writes further on", then.into()));
+            }
             if b.small_log > 0 {
                 out.push(("small writes", format!("up to {} to a log of {}", size(b.small_write), size(b.small_log))));
             }

@@ -44,6 +44,8 @@ fn parts(name: &str) -> &'static [&'static str] {
         "open AUs, random" => &["ftl.open_random"],
         "evicts" => &["ftl.evict"],
         "FAT zone" => &["ftl.fat_zone"],
+        "a merge copies" => &["ftl.copies"],
+        "writes further on" => &["ftl.skips", "ftl.fills"],
         "cuts requests at" => &["host.max_request"],
         "reads ahead" => &["card.read_ahead"],
         "SLC cache" => &["slc.size"],
