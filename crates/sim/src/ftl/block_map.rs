@@ -189,9 +189,9 @@ impl BlockMap {
             if u0 == slot.next || (slot.tail && u0 + 1 == slot.next) || (self.skips || self.fills) && u0 > slot.next {
                 let from = std::mem::replace(&mut slot.next, u1);
                 slot.tail = tail;
-                let whole = slot.start == 0;
+                let begun = slot.start == 0;
                 let ns = if self.fills && u0 > from { self.fill(cost, counters, s, from, u0) } else { 0 };
-                let whole = if self.skips { self.mark(s, u0, u1) == self.units } else { whole };
+                let whole = if self.skips { self.mark(s, u0, u1) == self.units } else { begun };
                 if u1 == self.units && whole && !tail {
                     return ns + self.switch(cost, counters, s);
                 }

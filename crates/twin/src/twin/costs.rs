@@ -82,31 +82,49 @@ const GRAIN: f64 = 100.0;
 /// each time counted by its own length, and a few that it misses would spoil the cost of a read if all counted alike: it is begun both ways,
 /// and the likelier costs count.
 pub fn fit(rows: &[Row], g: &Groups) -> Fitted {
-    let a = descend(rows, g, false);
+    let measured = Measured::of(rows, g);
+    let a = descend(rows, g, &measured, false);
     if a.late < FEW {
         return a;
     }
-    let b = descend(rows, g, true);
+    let b = descend(rows, g, &measured, true);
     if b.likelihood > a.likelihood { b } else { a }
+}
+
+/// What was measured of each group of accesses, and the kinds that it can tell apart.
+struct Measured {
+    /// Accesses, and their median in ns.
+    n: Vec<f64>,
+    y: Vec<f64>,
+    reads: Vec<bool>,
+    known: [bool; P],
+}
+
+impl Measured {
+    fn of(rows: &[Row], g: &Groups) -> Measured {
+        let groups = g.counts.len();
+        let mut times: Vec<Vec<f64>> = vec![vec![]; groups];
+        let mut reads = vec![false; groups];
+        for (i, r) in rows.iter().enumerate() {
+            if let Some(t) = times.get_mut(g.of[i] as usize) {
+                t.push((r.took as f64 - g.late[i]).max(0.0));
+                reads[g.of[i] as usize] = r.op == Op::Read;
+            }
+        }
+        let n = times.iter().map(|t| t.len() as f64).collect();
+        let y = times.iter_mut().map(|t| median(t)).collect();
+        Measured { n, y, reads, known: told_apart(&g.counts) }
+    }
 }
 
 /// Where fewer are late nothing is left that another beginning could explain.
 const FEW: f64 = 0.001;
 
 /// From costs that explain relative or absolute times to those that explain most times within the width of the core.
-fn descend(rows: &[Row], g: &Groups, absolute: bool) -> Fitted {
+fn descend(rows: &[Row], g: &Groups, measured: &Measured, absolute: bool) -> Fitted {
     let groups = g.counts.len();
-    let mut times: Vec<Vec<f64>> = vec![vec![]; groups];
-    let mut reads = vec![false; groups];
-    for (i, r) in rows.iter().enumerate() {
-        if let Some(t) = times.get_mut(g.of[i] as usize) {
-            t.push((r.took as f64 - g.late[i]).max(0.0));
-            reads[g.of[i] as usize] = r.op == Op::Read;
-        }
-    }
-    let n: Vec<f64> = times.iter().map(|t| t.len() as f64).collect();
-    let y: Vec<f64> = times.iter_mut().map(|t| median(t)).collect();
-    let known = told_apart(&g.counts);
+    let Measured { n, y, reads, known } = measured;
+    let known = *known;
     let columns: Vec<usize> = (0..P).filter(|&k| known[k]).collect();
     let mut out = Fitted {
         costs: [0.0; P],

@@ -9,6 +9,7 @@ mod result;
 mod search;
 mod structures;
 pub mod text;
+mod told;
 pub mod wear;
 
 pub use data::{Data, Row, TwinError};

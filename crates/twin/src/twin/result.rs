@@ -5,7 +5,7 @@ use super::data::Data;
 use super::noise::{self, Noise};
 use super::replay::{FITTED, groups};
 use super::search::{Scored, evidence, priced};
-use super::structures::parts;
+use super::told::parts;
 use crate::units::Bytes;
 use nandscope_sim::model::FtlKind;
 use nandscope_sim::{Event, Model, Op};

@@ -4,7 +4,8 @@ use super::costs::{self, Fitted, P, no_structure, residual};
 use super::data::{Data, Row, TwinError};
 use super::replay::{self, groups, needs_costs};
 use super::result::{Twin, build};
-use super::structures::{self, Block, features, kinds, variants};
+use super::structures::{self, Block, kinds, variants};
+use super::told::features;
 use nandscope_sim::Model;
 use nandscope_stats::correlation_with_next;
 use std::collections::HashMap;
@@ -106,7 +107,9 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
     let tried = all.len() + 1;
     let leaders: Vec<Model> = all.iter().take(if s.cut { 4 } else { RIVALS }).map(|f| f.model.clone()).collect();
     s.costs = all.first().ok_or_else(impossible)?.fitted.costs;
-    let mut all: Vec<Scored> = leaders.iter().map(|m| s.score(m, rows)).collect();
+    // These few are compared whatever time is left.
+    s.until = Duration::MAX;
+    let mut all = s.all(&leaders, rows);
     all.iter().for_each(|f| s.keep(f));
     all.sort_by(|a, b| b.evidence(rows.len(), s.share).total_cmp(&a.evidence(rows.len(), s.share)));
     let best = all.into_iter().next().ok_or_else(impossible)?;

@@ -5,52 +5,39 @@ use super::*;
 impl BlockMap {
     /// ns to bring the log of an AU and its old data together.
     pub(super) fn merge(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16) -> u64 {
-        if self.held.is_some() {
-            return self.merge_held(cost, counters, s);
-        }
-        let slot = &self.slots[s as usize];
-        let copies = if !slot.random {
-            counters.merges_partial += 1;
+        let Slot { au, start, next, distinct, random, .. } = self.slots[s as usize];
+        let whole = self.whole && random;
+        let (copies, old) = if self.held.is_some() {
+            self.lacking(s, whole)
+        } else if whole {
+            (self.units, true)
+        } else if random || self.skips {
+            (if self.span == self.units { self.units - distinct } else { self.missing(s) }, true)
+        } else if self.span == self.units {
             // Most cards: no division.
-            if self.skips {
-                if self.span == self.units { self.units - slot.distinct } else { self.missing(s) }
-            } else if self.span == self.units {
-                slot.start + (self.units - slot.next)
-            } else {
-                slot.start % self.span + slot.next.next_multiple_of(self.span) - slot.next
-            }
-        } else if self.whole {
-            counters.merges_full += 1;
-            self.units
+            (start + (self.units - next), true)
         } else {
-            counters.merges_partial += 1;
-            if self.span == self.units { self.units - slot.distinct } else { self.missing(s) }
+            (start % self.span + next.next_multiple_of(self.span) - next, true)
         };
+        *if whole { &mut counters.merges_full } else { &mut counters.merges_partial } += 1;
         counters.units_copied += u64::from(copies);
         counters.note(Event::Copy, u64::from(copies));
-        counters.note(if slot.random { Event::CloseRandom } else { Event::Close }, 1);
-        let fixed = if slot.random { self.close_random } else { self.close };
-        let au = slot.au;
-        u64::from(copies) * cost.copy + fixed + self.erase(cost, counters, au)
+        counters.note(if random { Event::CloseRandom } else { Event::Close }, 1);
+        let fixed = if random { self.close_random } else { self.close };
+        let erase = if old { self.erase(cost, counters, au) } else { 0 };
+        u64::from(copies) * cost.copy + fixed + erase
     }
 
-    /// The same where only what the AU holds is copied.
-    fn merge_held(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16) -> u64 {
+    /// What a merge copies where only what the AU holds is copied, and whether it has a block to erase.
+    fn lacking(&mut self, s: u16, whole: bool) -> (u32, bool) {
         let (slot, mut log) = (&self.slots[s as usize], vec![0; self.words]);
         if slot.random || self.skips {
             log.copy_from_slice(&self.bits[s as usize * self.words..][..self.words]);
         } else {
             set_bits(&mut log, slot.start, slot.next);
         }
-        let (au, random) = (slot.au, slot.random);
-        let whole = self.whole && random;
-        let (copies, old) = self.held.as_mut().map_or((0, true), |h| h.merge(au, &log, self.span, whole));
-        *if whole { &mut counters.merges_full } else { &mut counters.merges_partial } += 1;
-        counters.units_copied += u64::from(copies);
-        counters.note(Event::Copy, u64::from(copies));
-        counters.note(if random { Event::CloseRandom } else { Event::Close }, 1);
-        let erase = if old { self.erase(cost, counters, au) } else { 0 };
-        u64::from(copies) * cost.copy + if random { self.close_random } else { self.close } + erase
+        let au = slot.au;
+        self.held.as_mut().map_or((0, true), |h| h.merge(au, &log, self.span, whole))
     }
 
     /// Units missing from the spans that were touched.

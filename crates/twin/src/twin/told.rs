@@ -1,0 +1,136 @@
+//! What is said of a structure: its price in parameters, and its parts in words.
+
+use nandscope_sim::Model;
+use nandscope_sim::model::{Copies, Evict, FtlKind, GcWhen, LogOrder, MergeRandom, Unwritten};
+
+/// Settings beyond the simplest structure; each is a parameter that has to pay for itself.
+pub fn features(m: &Model) -> usize {
+    let (c, n, f) = (&m.card, &m.nand, &m.ftl);
+    let mut on = vec![
+        n.page > c.sector,
+        n.access_unit > n.page,
+        n.erase_block_offset > 0,
+        n.pipelined,
+        n.unwritten == Unwritten::Flat,
+        c.read_ahead > 0,
+        c.combine,
+        c.combine_after > 0,
+        m.host.max_request > 0,
+        n.write_unit != n.access_unit,
+        m.slc.size > 0,
+        m.slc.size > 0 && m.slc.background,
+        c.cache > 0,
+        f.kind != FtlKind::None,
+    ];
+    match f.kind {
+        FtlKind::BlockMap => {
+            let b = &f.block;
+            on.extend([
+                true,
+                b.open_random != b.open_linear,
+                b.evict != Evict::Lru,
+                b.evict == Evict::Counter,
+                b.protect > 0,
+                b.protect > 0 && b.protected > 0,
+                b.merge_span > 0,
+                b.copies == Copies::Held,
+                b.skips,
+                b.fills,
+                b.merge_random == MergeRandom::Whole,
+                b.fat_zone > 0,
+                b.small_log > 0,
+                b.small_log > 0,
+            ]);
+        }
+        FtlKind::LogBlock => {
+            let l = &f.log;
+            on.extend([true, l.group != 1, l.per_group > 1, l.sequential, l.order == LogOrder::InOrder, l.evict != Evict::Lru]);
+        }
+        FtlKind::WriteThrough => on.extend([f.through.buffer > 0, f.through.fat_zone > 0]),
+        FtlKind::PageMap => on.extend([f.page.map_cache > 0, f.page.map_cache > 0, f.page.when != GcWhen::Foreground]),
+        FtlKind::None => {}
+    }
+    on.into_iter().filter(|x| *x).count()
+}
+
+/// What is said of a structure: name and value of each part, in plain words.
+pub fn parts(m: &Model) -> Vec<(&'static str, String)> {
+    use crate::units::Bytes;
+    let size = |b: u64| Bytes(b).to_string();
+    let n = &m.nand;
+    let mut out = vec![
+        ("page", size(n.page)),
+        ("multi-plane page", size(n.access_unit)),
+        ("write unit", size(n.write_unit)),
+        ("erase block", size(n.erase_block)),
+        ("alignment offset", size(n.erase_block_offset)),
+    ];
+    let policy = |e: Evict| match e {
+        Evict::Lru => "least recently used",
+        Evict::Fifo => "first opened",
+        Evict::Random => "at random",
+        Evict::Counter => "by a counter of writes",
+    };
+    match m.ftl.kind {
+        FtlKind::None => out.push(("mapping", "none seen: the place of a write does not matter".into())),
+        FtlKind::BlockMap => {
+            let b = &m.ftl.block;
+            out.push(("mapping", "block-mapped with open erase blocks".into()));
+            out.push(("open AUs, sequential", b.open_linear.to_string()));
+            out.push(("open AUs, random", b.open_random.to_string()));
+            out.push(("evicts", policy(b.evict).into()));
+            if b.fat_zone > 0 {
+                out.push(("FAT zone", size(b.fat_zone)));
+            }
+            if b.copies == Copies::Held {
+                out.push(("a merge copies", "only what was ever written".into()));
+            }
+            if b.skips || b.fills {
+                let then = if b.fills { "sequential, what lies between copied at once" } else { "sequential" };
+                out.push(("writes further on", then.into()));
+            }
+            if b.small_log > 0 {
+                out.push(("small writes", format!("up to {} to a log of {}", size(b.small_write), size(b.small_log))));
+            }
+        }
+        FtlKind::LogBlock => {
+            let l = &m.ftl.log;
+            out.push(("mapping", format!("block-mapped with {} log blocks", l.pool)));
+            let shared = match l.group {
+                0 => "by all erase blocks".into(),
+                1 => "by none".into(),
+                g => format!("by {g} erase blocks"),
+            };
+            out.push(("log blocks shared", shared));
+            out.push(("evicts", policy(l.evict).into()));
+        }
+        FtlKind::WriteThrough => {
+            let b = m.ftl.through.buffer;
+            let when = if b > 0 { format!(", at multiples of {}", size(b)) } else { ", at the end of each write".into() };
+            out.push(("mapping", format!("no log blocks (read-modify-write){when}")));
+        }
+        FtlKind::PageMap => {
+            out.push(("mapping", "page-mapped".into()));
+            if m.ftl.page.map_cache > 0 {
+                out.push(("mapping cache", format!("{} of the card", size(m.ftl.page.map_cache))));
+            }
+        }
+    }
+    for (name, bytes) in [
+        ("cuts requests at", m.host.max_request),
+        ("reads ahead", m.card.read_ahead),
+        ("SLC cache", m.slc.size),
+        ("write cache", m.card.cache),
+    ] {
+        if bytes > 0 {
+            out.push((name, size(bytes)));
+        }
+    }
+    if m.card.combine {
+        out.push(("small writes in sequence", "coalesced to a write unit".into()));
+    }
+    if n.pipelined {
+        out.push(("reads", "sense the next unit while one is sent".into()));
+    }
+    out
+}
