@@ -91,7 +91,7 @@ fn fault_4_sizes_that_are_no_powers_of_two() {
     assert!(text.starts_with("4128KiB ") && text.contains("\n516KiB "), "{text}");
     // 12 MiB boundaries: rows 3*2^n appear, and only where they have something to say.
     let slow = |_: usize, a: Access| if a.at / (12 * MIB) != (a.at + a.len - 1) / (12 * MIB) { 200_000 } else { 0 };
-    let mut d = Plain { extra: slow, ..plain(4 << 30) };
+    let mut d = plain(4 << 30).with(slow);
     let rows = table(&align(1024), &mut d).rows;
     for r in &rows {
         assert_eq!(r.diff() > 100_000.0, r.align.is_multiple_of(12 * MIB), "{r:?}");
@@ -108,12 +108,12 @@ fn fault_5_scatter_is_told_and_repetition_rejects_outliers() {
     let stall = |n: usize, _: Access| if n == 60 { 900_000_000 } else { 0 };
     let a = Aus { passes: 3, ..aus(4 * MIB, 4 * MIB, 8) };
     let calm = lines(&Job::open_au(&a, &plain(1 << 30).geometry, 1).unwrap(), &mut plain(1 << 30)).unwrap().0;
-    let mut d = Plain { extra: |n, _| if n == 28 { 900_000_000 } else { 0 }, ..plain(1 << 30) };
+    let mut d = plain(1 << 30).with(|n, _| if n == 28 { 900_000_000 } else { 0 });
     let (text, notes) = lines(&Job::open_au(&a, &d.geometry.clone(), 1).unwrap(), &mut d).unwrap();
     assert_eq!(text, calm);
     assert!(notes.iter().any(|n| n.contains("slowest write / median: 4MiB ") && !n.contains("4MiB 1.0")), "{notes:?}");
     let once = Aus { passes: 1, ..a };
-    let mut d = Plain { extra: stall, ..plain(1 << 30) };
+    let mut d = plain(1 << 30).with(stall);
     let (_, notes) = lines(&Job::open_au(&Aus { block: MIB, ..once }, &d.geometry.clone(), 1).unwrap(), &mut d).unwrap();
     assert!(notes.iter().any(|n| n.contains("slowest")), "{notes:?}");
 }
@@ -131,7 +131,7 @@ fn stalls_stand_below_the_table_that_does_not_show_them() {
     for write in [false, true] {
         let calm = table(&Align { write, ..align(2048) }, &mut plain(256 * MIB));
         for (rate, extra) in rates {
-            let t = table(&Align { write, passes: 16, ..align(2048) }, &mut Plain { extra, ..plain(256 * MIB) });
+            let t = table(&Align { write, passes: 16, ..align(2048) }, &mut plain(256 * MIB).with(extra));
             let shown =
                 |rows: &[nandscope::flashbench::align::Row]| rows.iter().map(|r| (r.align, r.pre, r.on, r.post)).collect::<Vec<_>>();
             assert_eq!(shown(&t.rows), shown(&calm.rows), "{rate} %: the columns are as they were");
@@ -299,7 +299,7 @@ fn interval_finds_the_line() {
     // 1 µs a KiB is 1024 MB/s.
     assert!(text.contains("\n1024 MB/s, 100µs access time\nbytes 512, time 100500 overhead 0\n") && notes.is_empty(), "{text}");
     assert!(text.starts_with("512 bytes: min 100µs avg 100µs max 100µs: 5.09453 MB/s\n") && text.lines().count() == 25, "{text}");
-    let mut flat = Plain { extra: |_, a| 10_000_000 - a.len, ..plain(256 * MIB) };
+    let mut flat = plain(256 * MIB).with(|_, a| 10_000_000 - a.len);
     let mut out = vec![];
     let rows = vec![];
     assert!(interval::print(&rows, &mut out).unwrap()[0].contains("no rate"));

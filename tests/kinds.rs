@@ -3,7 +3,8 @@
 
 mod common;
 
-use nandscope::device::{Access, Device, Fill, Geometry, Op, Result, SimDevice, Timed};
+use nandscope::device::plain::Plain;
+use nandscope::device::{Access, Device, Fill, Op, SimDevice};
 use nandscope::experiment::{self, Setup, run};
 use nandscope::finding::{Finding, Quantity};
 use nandscope::infer::beliefs::Beliefs;
@@ -13,49 +14,15 @@ use nandscope::units::{GIB, MIB, Nanos};
 use nandscope_sim::{Model, cards};
 use std::sync::atomic::AtomicBool;
 
-/// 200 µs and 50 ns a byte; what `extra` adds depends on the access and its number.
-struct Plain<F> {
-    geometry: Geometry,
-    now: Nanos,
-    seen: u64,
-    extra: F,
-}
-
-fn plain<F: Fn(u64, Access) -> u64>(extra: F) -> Plain<F> {
-    let geometry = Geometry { size: 2 * GIB, sector: 512, max_request: None, offset: 0, write_cache: false };
-    Plain { geometry, now: Nanos(0), seen: 0, extra }
+/// 200 µs and 50 ns a byte; what `extra` adds depends on the access and its number, from 1.
+fn plain(extra: impl Fn(u64, Access) -> u64) -> Plain<impl Fn(usize, Access) -> u64> {
+    Plain { call: 200_000, kib: 50 * 1024, ..Plain::new(2 * GIB) }.with(move |n, a| extra(n as u64 + 1, a))
 }
 
 /// Noise: up to 20 µs, and one access in fifty stalls for 30 ms.
 fn noise(n: u64) -> u64 {
     let x = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
     x % 20_000 + if x.is_multiple_of(50) { 30_000_000 } else { 0 }
-}
-
-impl<F: Fn(u64, Access) -> u64> Device for Plain<F> {
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-    fn access(&mut self, a: Access) -> Result<Timed> {
-        a.check(&self.geometry)?;
-        self.seen += 1;
-        let took = Nanos(200_000 + a.len * 50 + (self.extra)(self.seen, a));
-        let start = self.now;
-        self.now = self.now + took;
-        Ok(Timed { start, took })
-    }
-    fn now(&self) -> Nanos {
-        self.now
-    }
-    fn idle(&mut self, d: Nanos) {
-        self.now = self.now + d;
-    }
-    fn load(&mut self, _: u64, _: &mut [u8]) -> Result<()> {
-        Ok(())
-    }
-    fn store(&mut self, _: u64, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
 }
 
 fn measure(name: &str, device: &mut dyn Device) -> (Run, Vec<Finding>) {

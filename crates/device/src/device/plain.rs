@@ -5,13 +5,13 @@ use crate::units::Nanos;
 
 /// Nothing is stored: reads give back what was in the buffer.
 #[derive(Clone, Debug)]
-pub struct Plain {
+pub struct Plain<F = fn(usize, Access) -> u64> {
     pub geometry: Geometry,
     /// Time of an access, in ns, and of each KiB of it.
     pub call: u64,
     pub kib: u64,
-    /// Extra ns of an access, by its number.
-    pub extra: fn(usize, Access) -> u64,
+    /// Extra ns of an access, by its number, from 0.
+    pub extra: F,
     /// The number of the first access that fails.
     pub fail_from: usize,
     /// What was asked, in its order.
@@ -26,9 +26,15 @@ impl Plain {
         let geometry = Geometry { size, sector: 512, max_request: None, offset: 0, write_cache: false };
         Plain { geometry, call: 100_000, kib: 1000, extra: |_, _| 0, fail_from: usize::MAX, seen: vec![], now: Nanos(0) }
     }
+
+    /// The same with other extra times.
+    pub fn with<F: Fn(usize, Access) -> u64>(self, extra: F) -> Plain<F> {
+        let Plain { geometry, call, kib, fail_from, seen, now, .. } = self;
+        Plain { geometry, call, kib, extra, fail_from, seen, now }
+    }
 }
 
-impl Device for Plain {
+impl<F: Fn(usize, Access) -> u64> Device for Plain<F> {
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }

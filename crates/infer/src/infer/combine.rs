@@ -98,13 +98,7 @@ fn row_before_takes_room(all: &mut [Finding]) {
     if twice {
         let f = &mut all[r];
         let why = format!("{n} were counted, and AUs that the row before left open may have taken as many more");
-        let bound = Finding::at_least(f.quantity, n, f.confidence, why);
-        *f = Finding {
-            evidence: std::mem::take(&mut f.evidence),
-            caveats: std::mem::take(&mut f.caveats),
-            from: std::mem::take(&mut f.from),
-            ..bound
-        };
+        f.becomes(Finding::at_least(f.quantity, n, f.confidence, why));
     }
 }
 
