@@ -2,7 +2,7 @@
 //!
 //! A card counts only where it is asked to ([`crate::Card::account`]). Which events an access causes follows from the structure of the
 //! card and from the accesses before; their costs do not enter, except where work is put off or hidden: reads that sense ahead
-//! (`nand.pipelined`), an SLC cache, a volatile write cache, collection in the background, heat. There the card needs its costs to run, and
+//! (`nand.pipelined`), data that come in meanwhile (`card.overlap`), an SLC cache, a volatile write cache, work left undone (`card.behind`), collection in the background, heat. There the card needs its costs to run, and
 //! what it waits for or saves comes as time ([`Event::Late`], [`Event::Heat`]).
 
 use crate::model::{Model, Transfer};
@@ -52,6 +52,8 @@ events! {
     Commit = "end of programming",
     /// Writes in another erase block than the write before, and boundaries that a write crosses: `nand.change`.
     Change = "change of erase block",
+    /// Write units programmed, times the streams beyond those served at the full rate: `card.stream_cost`.
+    Stream = "write unit with one more stream",
     /// Write units copied inside the card: `nand.copy`.
     Copy = "write unit copied",
     /// Erase blocks erased: `nand.erase`.
@@ -130,6 +132,7 @@ impl Costs {
             Event::Program => m.nand.program,
             Event::Commit => m.nand.commit,
             Event::Change => m.nand.change,
+            Event::Stream => m.card.stream_cost,
             Event::Copy => m.nand.copy,
             Event::Erase => m.nand.erase,
             Event::Close => close,

@@ -1,4 +1,4 @@
-//! Buffers before the flash: the SLC cache, the volatile write cache, and the heat of the card.
+//! What lies before the flash: the SLC cache, the volatile write cache, work left undone, streams of writes, and the heat of the card.
 
 use crate::model::{Model, SlcFull, Throttle};
 use std::collections::VecDeque;
@@ -154,6 +154,69 @@ impl WriteCache {
     pub fn lose(&mut self) -> Vec<Lost> {
         self.bytes = 0;
         self.queue.drain(..).map(|(w, _)| w).collect()
+    }
+}
+
+/// Work left undone when writes were acknowledged: a card may not be busy for long after one (SD Physical Layer 4.6.2.2: 250 ms), and does what takes
+/// longer by and by.
+#[derive(Clone, Debug)]
+pub(crate) struct Behind {
+    most: u64,
+    left: u64,
+    at: u64,
+}
+
+impl Behind {
+    pub fn new(m: &Model) -> Option<Behind> {
+        (m.card.behind > 0).then_some(Behind { most: m.card.behind, left: 0, at: 0 })
+    }
+
+    /// Goes on with it until `start`; ns until it is done, where the host waits for all of it.
+    pub fn rest(&mut self, start: u64, all: bool) -> u64 {
+        self.left = self.left.saturating_sub(start - self.at.min(start));
+        self.at = start;
+        if all { std::mem::take(&mut self.left) } else { 0 }
+    }
+
+    /// Work for a write, in ns; returns what the host has to wait for.
+    pub fn take(&mut self, ns: u64) -> u64 {
+        self.left += ns;
+        let wait = self.left.saturating_sub(self.most);
+        self.left -= wait;
+        wait
+    }
+}
+
+/// Streams of writes, each going on where its last one ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Streams {
+    free: u64,
+    cost: u64,
+    memory: u64,
+    writes: u64,
+    /// Where each ended, and by which write; the oldest first.
+    ends: VecDeque<(u64, u64)>,
+}
+
+impl Streams {
+    pub fn new(m: &Model) -> Option<Streams> {
+        let c = &m.card;
+        let memory = if c.stream_memory == 0 { 64 } else { c.stream_memory };
+        (c.streams > 0).then(|| Streams { free: c.streams, cost: c.stream_cost, memory, writes: 0, ends: VecDeque::new() })
+    }
+
+    /// A write of so many units: units times streams beyond those that are free, and ns.
+    pub fn take(&mut self, at: u64, len: u64, units: u64) -> (u64, u64) {
+        self.writes += 1;
+        if let Some(k) = self.ends.iter().rposition(|e| e.0 == at) {
+            self.ends.remove(k);
+        }
+        self.ends.push_back((at + len, self.writes));
+        while self.ends.front().is_some_and(|e| e.1 + self.memory <= self.writes) {
+            self.ends.pop_front();
+        }
+        let n = units * (self.ends.len() as u64).saturating_sub(self.free);
+        (n, n * self.cost)
     }
 }
 

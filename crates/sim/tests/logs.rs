@@ -83,3 +83,35 @@ fn what_lies_before_a_write_is_copied_at_once_where_a_card_fills() {
     let mut c = card("written", &format!("{FTL}fills = true\nskips = true\n"));
     assert_eq!([write(&mut c, 0, 4), write(&mut c, 0, 8), write(&mut c, 0, 15)], [1 + 8, 1 + 6, 1 + 12 + 100]);
 }
+
+#[test]
+fn a_log_may_begin_with_what_lies_before_and_close_when_it_is_used_up() {
+    let random = FTL.replace("open_random = 0", "open_random = 2");
+    // Five units are copied to a new log; from then on it may be written in any order.
+    let mut c = card("written", &format!("{random}begins_full = true\n"));
+    assert_eq!([write(&mut c, 0, 5), write(&mut c, 0, 9), write(&mut c, 0, 7)], [11, 1, 1]);
+    // Its log holds units 0 to 5, 9 and 7: eight are left for others; the next one finds it used up and merges it first.
+    let used: Vec<u64> = (0..8).map(|_| write(&mut c, 0, 9)).collect();
+    assert_eq!((used, write(&mut c, 0, 9)), (vec![1; 8], 1 + 8 * 2 + 10 + 100));
+    // Where a log that is used up closes its AU, the write that uses it up does so, and the next one opens the AU again.
+    let mut c = card("written", &format!("{random}begins_full = true\nfull_closes = true\n"));
+    assert_eq!([write(&mut c, 0, 5), write(&mut c, 0, 9), write(&mut c, 0, 7)], [11, 1, 1]);
+    let used: Vec<u64> = (0..8).map(|_| write(&mut c, 0, 9)).collect();
+    assert_eq!((&used[..7], used[7]), (&[1; 7][..], 1 + 8 * 2 + 10 + 100));
+    assert_eq!(write(&mut c, 0, 9), 1 + 9 * 2, "opened again");
+}
+
+#[test]
+fn lots_fall_as_they_are_told() {
+    let ftl = FTL.replace("[ftl]", "[ftl]\nevict = \"random\"").replace("open_linear = 2", "open_linear = 3");
+    // Each visit writes the next unit of its AU. Of three open AUs one has to be closed when 3 comes: as is told, 1 or 0.
+    let visits: [(u64, u64); 8] = [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (2, 1), (3, 1), (1, 1)];
+    for closed in [[0, 1, 2, 3, 7].as_slice(), &[0, 1, 2, 3, 4, 7]] {
+        let mut lots = nandscope_sim::Told::default();
+        visits.iter().enumerate().for_each(|(k, v)| lots.visit(v.0, k as u64, closed.contains(&k)));
+        let mut c = card("written", &ftl).told(lots);
+        let slow: Vec<usize> = (0..8).filter(|&k| write(&mut c, visits[k].0, visits[k].1) > 100).collect();
+        assert_eq!(slow, closed[3..], "the first three find room");
+        assert!((c.lots() - slow.len() as f64 * 3f64.ln()).abs() < 1e-9, "each lot was drawn among three");
+    }
+}

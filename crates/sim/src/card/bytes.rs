@@ -19,7 +19,7 @@ impl Card {
     /// The power goes, or the card is taken out: what was acknowledged and is not on the flash is lost. It is as if switched on again.
     pub fn power_cut(&mut self) -> Vec<Lost> {
         let mut lost = self.extras.as_mut().and_then(|e| e.cache.as_mut()).map_or(Vec::new(), |c| c.lose());
-        lost.extend(self.write.lose().map(|(write, a, b)| {
+        lost.extend(self.write.lose().into_iter().map(|(write, a, b)| {
             let at = (self.grid.sector(a)) << SHIFT;
             Lost { write, at, len: (b - a) << SHIFT }
         }));

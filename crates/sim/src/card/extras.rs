@@ -1,7 +1,7 @@
 //! Caches, heat, the map's memory, read disturb and rest: what only some cards have.
 
 use super::*;
-use crate::buffer::{Heat, SlcCache, WriteCache};
+use crate::buffer::{Behind, Heat, SlcCache, Streams, WriteCache};
 use crate::ftl::MapCache;
 use crate::model::{GcWhen, Shortcut};
 use crate::request::Data;
@@ -17,6 +17,8 @@ pub(super) struct Extras {
     read_waits: u64,
     pub(super) heat: Option<Heat>,
     map: Option<MapCache>,
+    behind: Option<Behind>,
+    streams: Option<Streams>,
     shortcut: Shortcut,
     /// ns to rewrite an erase block that was read too often; 0 = reads are not counted.
     refresh: u64,
@@ -33,10 +35,12 @@ impl Extras {
             read_waits: m.card.read_waits,
             heat: Heat::new(m),
             map: MapCache::new(m),
+            behind: Behind::new(m),
+            streams: Streams::new(m),
             shortcut: m.card.shortcut,
             refresh,
         };
-        let any = e.slc.is_some() || e.cache.is_some() || e.heat.is_some() || e.map.is_some();
+        let any = e.slc.is_some() || e.cache.is_some() || e.heat.is_some() || e.map.is_some() || e.behind.is_some() || e.streams.is_some();
         let rests = m.ftl.page.when != GcWhen::Foreground;
         (any || rests || e.refresh > 0 || e.shortcut != Shortcut::None || m.wear != Default::default()).then(|| Box::new(e))
     }
@@ -56,8 +60,9 @@ impl Card {
         if let Some(slc) = &mut extras.slc {
             slc.rest(ns);
         }
+        let left = extras.behind.as_mut().map_or(0, |b| b.rest(start, op != Op::Write));
         self.keep();
-        Ok(self.ftl.rest(&self.write, &mut self.counters, ns))
+        Ok(left + self.ftl.rest(&self.write, &mut self.counters, ns))
     }
 
     /// Switches the volatile write cache on or off, as a host does; what is in it goes to the flash first. Returns whether it was on,
@@ -135,6 +140,12 @@ impl Card {
         }
         let (fetched, fetch) = extras.map.as_mut().map_or((0, 0), |m| m.fetch(at >> SHIFT, (at + len) >> SHIFT));
         self.counters.note(Event::MapMiss, fetched);
-        flash + fetch
+        let units = self.grid.unit.of(b - 1) + 1 - self.grid.unit.of(a);
+        let (more, cost) = extras.streams.as_mut().map_or((0, 0), |s| s.take(at, len, units));
+        self.counters.note(Event::Stream, more);
+        let work = flash + fetch + cost;
+        let waited = extras.behind.as_mut().map_or(work, |b| b.take(work));
+        self.counters.book(|l| l.now.0[Event::Late as usize] += waited as i64 - work as i64);
+        waited
     }
 }

@@ -21,6 +21,7 @@ use crate::model::{Model, Transfer, Unwritten};
 use crate::nand::{Grid, ReadCache, ReadCost, SHIFT};
 use crate::places::{Front, Goes, runs};
 use crate::request::{Completion, Fault, Op, Request};
+use crate::told::Told;
 
 /// Writes that [`Card::foresee`] looks at.
 pub const AHEAD: usize = 16;
@@ -56,6 +57,7 @@ pub struct Card {
     change: u64,
     block: u64,
     flush_defers: bool,
+    overlap: bool,
     capacity: u64,
     /// Up to here an address is the place on the flash.
     plain: u64,
@@ -99,6 +101,7 @@ impl Card {
             change: model.nand.change,
             block: 0,
             flush_defers: model.card.flush_defers,
+            overlap: model.card.overlap,
             capacity: model.card.capacity,
             plain: if model.area.is_empty() { model.card.real_capacity } else { 0 },
             sector: model.card.sector,
@@ -124,6 +127,27 @@ impl Card {
     pub fn account(mut self) -> Card {
         self.counters.ledger = Some(Box::default());
         self
+    }
+
+    /// The same card, which draws its lots as they are known to have been drawn. Only a table of open AUs that closes one at random draws any.
+    pub fn told(mut self, lots: Told) -> Card {
+        if let Ftl::Block(map) = &mut self.ftl {
+            map.told = Some(Box::new(lots));
+        }
+        self
+    }
+
+    /// How unlikely the lots were that a card was told: the sum of the logarithms of how many AUs each was drawn among.
+    pub fn lots(&self) -> f64 {
+        match &self.ftl {
+            Ftl::Block(map) => map.told.as_ref().map_or(0.0, |t| t.nats),
+            _ => 0.0,
+        }
+    }
+
+    /// Erase block of a place.
+    pub fn block_of(&self, at: u64) -> u64 {
+        self.grid.block.of(self.grid.place(at >> SHIFT))
     }
 
     /// What the last request served set off; nothing where the card was not asked to count ([`Card::account`]).
@@ -387,9 +411,19 @@ impl Card {
             self.ftl.write(&self.grid, &mut self.write, &mut self.counters, a, b)
         };
         let flash = if self.announced == Announced::Erase { self.ahead(flash, erased, wire) } else { flash };
+        let flash = if self.overlap { self.meanwhile(len, flash) } else { flash };
         let flash = if self.change > 0 || self.counters.ledger.is_some() { flash + self.change(a, b) } else { flash };
         self.last.push(busy::Written { at, len, flash });
         Parts { command: self.host.command, wire, flash }
+    }
+
+    /// ns that remain of `flash` where the data come in meanwhile, but for those of the last write unit: programming begins when one is complete, and
+    /// is not over before the last one came (program cache of ONFI 1.0, 5.13).
+    fn meanwhile(&mut self, len: u64, flash: u64) -> u64 {
+        let (all, last) = (self.read.wire(len), self.read.wire(len.min(self.counters.unit_bytes)));
+        let left = (flash + last).max(all) - all;
+        self.counters.book(|l| l.now.0[Event::Late as usize] -= flash as i64 - left as i64);
+        left
     }
 
     /// ns to go to other erase blocks for a write of these places.

@@ -13,6 +13,7 @@ use crate::counters::Counters;
 use crate::model::{Evict, MergeRandom, Model};
 use crate::nand::{Grid, SHIFT};
 use crate::rng::Rng;
+use crate::told::Told;
 use crate::wear::Wear;
 use held::Held;
 use small::SmallLog;
@@ -40,12 +41,15 @@ pub(crate) struct BlockMap {
     whole: bool,
     skips: bool,
     fills: bool,
+    begins_full: bool,
+    full_closes: bool,
     close: u64,
     close_random: u64,
     fat: u64,
     hand: u64,
     groups: u64,
     rng: Rng,
+    pub told: Option<Box<Told>>,
     pub written: Written,
     pub wear: Option<Box<Wear>>,
     small: Option<SmallLog>,
@@ -105,6 +109,8 @@ impl BlockMap {
             whole: b.merge_random == MergeRandom::Whole,
             skips: b.skips,
             fills: b.fills,
+            begins_full: b.fills || b.begins_full,
+            full_closes: b.full_closes,
             close: b.close,
             close_random: if b.close_random == 0 { b.close } else { b.close_random },
             fat: if b.fat_zone == 0 { 0 } else { grid.place(b.fat_zone >> SHIFT) },
@@ -112,6 +118,7 @@ impl BlockMap {
             hand: 0,
             groups: b.groups,
             rng: Rng::new(seed, 3),
+            told: None,
             written: Written::new(m, grid),
             wear: Wear::new(m, grid.blocks, None, seed),
             protect: Protect::new(b, grid.blocks),
@@ -203,12 +210,14 @@ impl BlockMap {
                 return ns + self.open(cost, counters, au, u0, u1, tail);
             }
             let ns = self.scatter(cost, counters, s);
-            return ns + self.add(cost, counters, s, u0, u1, tail);
+            let ns = ns + self.add(cost, counters, s, u0, u1, tail);
+            return ns + self.full(cost, counters, s);
         }
         // The unit that was left half full is still at hand: the rest of it takes no further room in the log.
         let again = u32::from(slot.tail && u0 + 1 == slot.next);
         self.used(s);
-        self.add(cost, counters, s, u0 + again, u1, tail)
+        let ns = self.add(cost, counters, s, u0 + again, u1, tail);
+        ns + self.full(cost, counters, s)
     }
 
     /// Opens an AU that is closed, closing another one where the table is full.
@@ -223,7 +232,7 @@ impl BlockMap {
             protect.opened(au);
         }
         if self.free.is_empty() {
-            let victim = self.victim();
+            let victim = self.victim(counters.writes);
             if let Some(protect) = &mut self.protect {
                 protect.closed(self.slots[victim as usize].au);
             }
@@ -237,7 +246,7 @@ impl BlockMap {
             self.bits[s as usize * self.words..][..self.words].fill(0);
             self.mark(s, u0, u1);
         }
-        if self.fills && u0 > 0 {
+        if self.begins_full && u0 > 0 {
             self.slots[s as usize].start = 0;
             ns += self.fill(cost, counters, s, 0, u0);
         }
@@ -247,7 +256,8 @@ impl BlockMap {
         ns
     }
 
-    fn victim(&mut self) -> u16 {
+    /// The slot that has to make room; `write`: number of the write that needs it.
+    fn victim(&mut self, write: u64) -> u16 {
         match self.evict {
             Evict::Lru | Evict::Fifo => {
                 let mut s = self.oldest;
@@ -258,7 +268,11 @@ impl BlockMap {
                 }
                 if s == NONE { self.oldest } else { s }
             }
-            Evict::Random => self.rng.below(self.slots.len() as u64) as u16,
+            Evict::Random => {
+                let all = self.slots.iter().enumerate().map(|(s, slot)| (s as u16, slot.au));
+                let told = self.told.as_mut().and_then(|t| t.draw(all, write));
+                told.unwrap_or_else(|| self.rng.below(self.slots.len() as u64) as u16)
+            }
             Evict::Counter => {
                 let group = self.hand % self.groups;
                 let mut s = self.oldest;
@@ -274,13 +288,7 @@ impl BlockMap {
     fn scatter(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16) -> u64 {
         let mut ns = 0;
         if self.randoms >= self.limit_random {
-            let mut v = self.oldest;
-            let skip = if self.evict == Evict::Random { self.rng.below(self.randoms) } else { 0 };
-            let mut left = skip;
-            while v != NONE && (!self.slots[v as usize].random || left > 0) {
-                left -= u64::from(self.slots[v as usize].random);
-                v = self.slots[v as usize].newer;
-            }
+            let v = self.random_victim(counters.writes);
             ns = self.shut(cost, counters, v);
         }
         self.randoms += 1;
@@ -300,6 +308,25 @@ impl BlockMap {
         ns
     }
 
+    /// The slot in random order that has to make room for another one.
+    fn random_victim(&mut self, write: u64) -> u16 {
+        let at_random = self.evict == Evict::Random;
+        if let (true, Some(told)) = (at_random, &mut self.told) {
+            let open = |(s, slot): &(usize, &Slot)| slot.random && self.slot_of[slot.au as usize] == *s as u16;
+            let all = self.slots.iter().enumerate().filter(open);
+            if let Some(s) = told.draw(all.map(|(s, slot)| (s as u16, slot.au)), write) {
+                return s;
+            }
+        }
+        let mut left = if at_random { self.rng.below(self.randoms) } else { 0 };
+        let mut v = self.oldest;
+        while v != NONE && (!self.slots[v as usize].random || left > 0) {
+            left -= u64::from(self.slots[v as usize].random);
+            v = self.slots[v as usize].newer;
+        }
+        v
+    }
+
     /// Appends units to the log of an AU in random order; a full log is merged.
     fn add(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16, u0: u32, u1: u32, tail: bool) -> u64 {
         let mut ns = 0;
@@ -314,6 +341,12 @@ impl BlockMap {
         slot.used += u1 - u0;
         slot.distinct += set_bits(&mut self.bits[s as usize * self.words..][..self.words], u0, u1);
         ns
+    }
+
+    /// ns to close an AU in random order whose log is used up, where that is done.
+    fn full(&mut self, cost: &WriteCost, counters: &mut Counters, s: u16) -> u64 {
+        let slot = &self.slots[s as usize];
+        if self.full_closes && slot.used >= self.units { self.shut(cost, counters, s) } else { 0 }
     }
 
     /// The log takes the place of the AU.

@@ -146,6 +146,19 @@ pub(crate) struct WriteCost {
     write: u64,
     /// ns to bring that unit to the flash if nothing more comes.
     pending_cost: u64,
+    /// Units that are collected side by side, and the others of them, oldest first.
+    streams: usize,
+    others: Vec<Collected>,
+}
+
+/// A unit in the collecting buffer, as in [`WriteCost`].
+#[derive(Clone, Debug)]
+struct Collected {
+    end: u64,
+    from: u64,
+    write: u64,
+    cost: u64,
+    events: Events,
 }
 
 impl WriteCost {
@@ -165,6 +178,8 @@ impl WriteCost {
             from: 0,
             write: 0,
             pending_cost: 0,
+            streams: m.card.combine_streams as usize,
+            others: Vec::new(),
         }
     }
 
@@ -211,8 +226,9 @@ impl WriteCost {
 
     /// With a collecting buffer for one unit: what follows the last write directly waits for its unit to fill.
     fn combined(&mut self, counters: &mut Counters, a: u64, b: u64, first: u64, last: u64, unit: u64) -> u64 {
+        let mut ns = if self.streams > 1 && self.pending != a { self.turn(counters, a) } else { 0 };
         let follows = self.pending != 0 && self.pending == a;
-        let mut ns = if follows { 0 } else { self.settle(counters) };
+        ns += if follows { 0 } else { self.settle_one(counters) };
         let head = if follows { 0 } else { a - first };
         let tail_open = b < last + unit;
         let whole = (last - first) / unit + u64::from(!tail_open);
@@ -238,14 +254,40 @@ impl WriteCost {
         ns
     }
 
-    /// The number of the oldest write with data in the collecting buffer.
-    pub fn oldest(&self) -> Option<u64> {
-        (self.pending != 0).then_some(self.write)
+    /// Takes the unit that ends at `a` out of those collected side by side, or room for a new one: ns.
+    fn turn(&mut self, counters: &mut Counters, a: u64) -> u64 {
+        if self.pending != 0 {
+            let events = counters.ledger.as_ref().map_or(Events::default(), |l| l.pending);
+            self.others.push(Collected { end: self.pending, from: self.from, write: self.write, cost: self.pending_cost, events });
+            self.pending = 0;
+        }
+        if let Some(k) = self.others.iter().position(|c| c.end == a) {
+            let c = self.others.remove(k);
+            self.put(counters, c);
+            return 0;
+        }
+        if self.others.len() < self.streams {
+            return 0;
+        }
+        let c = self.others.remove(0);
+        self.put(counters, c);
+        self.settle_one(counters)
     }
 
-    /// The power is gone: the write and the places that were in the collecting buffer.
-    pub fn lose(&mut self) -> Option<(u64, u64, u64)> {
-        let lost = (self.pending != 0).then_some((self.write, self.from, self.pending));
+    fn put(&mut self, counters: &mut Counters, c: Collected) {
+        (self.pending, self.from, self.write, self.pending_cost) = (c.end, c.from, c.write, c.cost);
+        counters.book(|l| l.pending = c.events);
+    }
+
+    /// The number of the oldest write with data in the collecting buffer.
+    pub fn oldest(&self) -> Option<u64> {
+        self.others.iter().map(|c| c.write).chain((self.pending != 0).then_some(self.write)).min()
+    }
+
+    /// The power is gone: the writes and the places that were in the collecting buffer.
+    pub fn lose(&mut self) -> Vec<(u64, u64, u64)> {
+        let mut lost: Vec<(u64, u64, u64)> = self.others.drain(..).map(|c| (c.write, c.from, c.end)).collect();
+        lost.extend((self.pending != 0).then_some((self.write, self.from, self.pending)));
         self.pending = 0;
         lost
     }
@@ -253,6 +295,16 @@ impl WriteCost {
     /// ns to empty the collecting buffer.
     #[inline]
     pub fn settle(&mut self, counters: &mut Counters) -> u64 {
+        let mut ns = self.settle_one(counters);
+        while let Some(c) = self.others.pop() {
+            self.put(counters, c);
+            ns += self.settle_one(counters);
+        }
+        ns
+    }
+
+    #[inline]
+    fn settle_one(&mut self, counters: &mut Counters) -> u64 {
         if self.pending == 0 {
             return 0;
         }

@@ -80,6 +80,30 @@ impl CardPart {
             "`combine`: only a write that goes on where the last one ended, after so many; any other is a read-modify-write of its units at \
              once; 0 = any write is collected",
         );
+        f.count(
+            "combine_streams",
+            May,
+            &mut self.combine_streams,
+            0..=4096,
+            "`combine`: write units collected side by side, each of a stream of its own; 0 and 1 = one",
+        );
+        f.flag("overlap", &mut self.overlap, "the data of a write come in while the write units before are programmed");
+        f.time(
+            "behind",
+            May,
+            &mut self.behind,
+            0..=T,
+            "work that may be left undone when a write is acknowledged; reads and flushes wait for it",
+        );
+        f.count("streams", May, &mut self.streams, 0..=4096, "streams of writes that are served at the full rate; 0 = any number");
+        f.time("stream_cost", May, &mut self.stream_cost, 0..=T, "`streams`: what a write unit takes more for each further stream");
+        f.count(
+            "stream_memory",
+            May,
+            &mut self.stream_memory,
+            0..=4096,
+            "`streams`: a stream that does not go on for so many writes is forgotten; 0 = 64",
+        );
         f.time("discard", May, &mut self.discard, 0..=T, "cost of a discard");
         f.choice("discarded", May, &mut self.discarded, "what a discarded place reads as: zeros, or what was there before");
         f.size(
@@ -175,6 +199,16 @@ impl Ftl {
                 "block-map: a write further on in an open AU is in order; what lies between is copied by the merge",
             );
             f.flag("fills", &mut b.fills, "block-map: what lies before a write in an open AU is copied at once");
+            f.flag(
+                "begins_full",
+                &mut b.begins_full,
+                "block-map: what lies before the first write in an AU is copied at once; later ones are as they are",
+            );
+            f.flag(
+                "full_closes",
+                &mut b.full_closes,
+                "block-map: an AU in random order whose log is used up is closed, and not only merged",
+            );
             f.choice("copies", May, &mut b.copies, "block-map: a merge copies all that is missing, or only what was ever written");
             f.size(
                 "fat_zone",

@@ -70,6 +70,18 @@ pub struct CardPart {
     pub combine: bool,
     /// So many writes must each have gone on where the last one ended before one is collected; 0 = any write is.
     pub combine_after: u64,
+    /// Write units that are collected side by side, each of a stream of its own; 0 and 1 = one.
+    pub combine_streams: u64,
+    /// The data of a write come in while the write units before are programmed.
+    pub overlap: bool,
+    /// ns of work that may be left undone when a write is acknowledged.
+    pub behind: u64,
+    /// Streams of writes that are served at the full rate; 0 = any number.
+    pub streams: u64,
+    /// ns that each write unit takes more for each further stream.
+    pub stream_cost: u64,
+    /// A stream that does not go on for so many writes is forgotten.
+    pub stream_memory: u64,
     /// ns a discard command costs.
     pub discard: u64,
     /// What a discarded place reads as.
@@ -170,6 +182,10 @@ pub struct BlockMap {
     pub skips: bool,
     /// Whether what lies before the first write of a log, and what a write further on leaves out, is copied at once.
     pub fills: bool,
+    /// A log begins with what lies before its first write, copied at once.
+    pub begins_full: bool,
+    /// An AU in random order whose log is used up is closed.
+    pub full_closes: bool,
     /// Bytes from the start that take random writes without opening an AU; 0 = none.
     pub fat_zone: u64,
     /// Bytes up to which a write goes to a log of its own for small writes; 0 = none.

@@ -310,7 +310,7 @@ fn likelihood(rows: &[Row], g: &Groups, f: &mut Fitted) {
     let far = |(r, x): &(&Row, Option<(f64, f64)>)| x.is_none_or(|(p, e)| e.abs() > 6.0 * f.width(r.op == Op::Read, p));
     let late = rows.iter().zip(residuals(rows, g, f)).filter(far).count();
     f.late = ((late as f64 + 1.0) / (rows.len() as f64 + 2.0)).clamp(1e-4, 0.5);
-    f.likelihood = densities(rows, g, f).iter().sum();
+    f.likelihood = densities(rows, g, f).iter().sum::<f64>() - g.lots;
 }
 
 /// The logarithm of the likelihood of each time.
@@ -357,7 +357,7 @@ fn medians(rows: &[Row], of: &[usize]) -> (Vec<f64>, usize) {
         share: [[FEW_SHARE; ORDERS]; 2],
         late: 0.01,
     };
-    let g = Groups { counts: vec![[0.0; P]], of: vec![0; rows.len()], late: of.iter().map(|&c| middle[c]).collect() };
+    let g = Groups { counts: vec![[0.0; P]], of: vec![0; rows.len()], late: of.iter().map(|&c| middle[c]).collect(), lots: 0.0 };
     widths(rows, &g, &mut f);
     likelihood(rows, &g, &mut f);
     (densities(rows, &g, &f), used)

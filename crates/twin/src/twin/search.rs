@@ -2,13 +2,14 @@
 
 use super::costs::{self, Fitted, P, no_structure, residual};
 use super::data::{Data, Row, TwinError};
-use super::replay::{self, groups, needs_costs};
+use super::replay::{self, READS, groups, needs_costs};
 use super::result::{Twin, build};
 use super::structures::{self, Block, kinds, variants};
 use super::told::features;
 use nandscope_sim::Model;
+use nandscope_sim::model::{Evict, FtlKind};
 use nandscope_stats::correlation_with_next;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -83,11 +84,11 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
     let rows = &data.rows;
     let sizes_only = s.score(&plain, rows);
     s.keep(&sizes_only);
-    let reads = replay::reads(rows);
+    let reads = replay::thinned(&replay::reads(rows), 3 * READS);
     let named = structures::named(data, &plain);
     let mut starts = vec![named.clone()];
     if reads.len() >= 50 {
-        let found = s.climb("reads", vec![plain.clone(), named.clone()], &[Block::Reads], &reads, false);
+        let found = s.climb("reads", vec![plain.clone(), named.clone()], &reads);
         s.share = independent(&reads, &found[0], s.asked.seed);
         // What reads do not show of an erase block writes may: as named, with the best of what reads show, and by itself.
         starts.extend([structures::with_blocks_of(&found[0].model, &named)]);
@@ -101,8 +102,8 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
             first.extend(kinds(data, m, s.asked.seed));
         }
     }
-    let few = replay::thinned(rows);
-    let all = s.climb("mapping", first, &[Block::Mapping, Block::Writes, Block::Reads], &few, true);
+    let few = replay::thinned(rows, READS);
+    let all = s.kinds("mapping", first, &few);
     // The best of them over all accesses.
     let tried = all.len() + 1;
     let leaders: Vec<Model> = all.iter().take(if s.cut { 4 } else { RIVALS }).map(|f| f.model.clone()).collect();
@@ -156,7 +157,7 @@ pub fn priced(m: &Model, costs: &[f64; P]) -> Model {
     (m.host.rate, m.nand.rest_rate) = (rate(Wire), rate(Rest));
     (m.nand.sense, m.nand.next_page, m.nand.lookup, m.nand.unwritten_read) = (ns(Sense), ns(NextPage), ns(Lookup), ns(Flat));
     (m.nand.program, m.nand.commit, m.nand.copy, m.nand.erase) = (ns(Program), ns(Commit), ns(Copy), ns(Erase));
-    m.nand.change = ns(Change);
+    (m.nand.change, m.card.stream_cost) = (ns(Change), ns(Stream));
     (m.ftl.block.close, m.ftl.block.close_random, m.ftl.log.close) = (ns(Close), ns(CloseRandom), ns(Close));
     if m.ftl.page.map_cache > 0 {
         m.ftl.page.map_miss = ns(MapMiss).max(1);
@@ -207,39 +208,84 @@ impl Search<'_> {
         all.into_iter().map(|x| x.1).collect()
     }
 
-    /// From the best of `first` to the best of its neighbours, block by block, until none is better. All that were met, the best first.
-    fn climb(&mut self, what: &str, first: Vec<Model>, blocks: &[Block], rows: &[Row], whole: bool) -> Vec<Scored> {
+    /// Scores these, those met before left out, and sorts all by evidence, the best first.
+    fn more(&mut self, models: Vec<Model>, rows: &[Row], met: &mut HashSet<String>, found: &mut Vec<Scored>) {
+        let fresh: Vec<Model> = models.into_iter().filter(|m| met.insert(m.to_toml())).collect();
+        found.extend(self.all(&fresh, rows));
         let (n, share) = (rows.len(), self.share);
-        let by = |a: &Scored, b: &Scored| b.evidence(n, share).total_cmp(&a.evidence(n, share));
-        let mut met: HashMap<String, ()> = HashMap::new();
-        let mut fresh =
-            |models: Vec<Model>| -> Vec<Model> { models.into_iter().filter(|m| met.insert(m.to_toml(), ()).is_none()).collect() };
-        let mut found = self.all(&fresh(first), rows);
-        found.sort_by(by);
-        let mut quiet = 0;
-        'search: while quiet < blocks.len() {
-            for &block in blocks {
-                let before = found[0].evidence(n, share);
-                self.costs = found[0].fitted.costs;
-                // The runner-up may lead further than the best.
-                let leaders: Vec<Model> = found.iter().take(if whole { 1 } else { HANDED }).map(|f| f.model.clone()).collect();
-                let next = fresh(leaders.iter().flat_map(|m| variants(self.data, m, block)).collect());
-                found.extend(self.all(&next, rows));
-                found.sort_by(by);
-                let gone = (self.begun.elapsed().as_secs_f64() / self.asked.time.as_secs_f64().max(1e-9)).min(1.0);
-                (self.asked.tell)(what, gone);
-                if self.over() {
-                    self.cut = true;
-                    break 'search;
+        found.sort_by(|a, b| b.evidence(n, share).total_cmp(&a.evidence(n, share)));
+    }
+
+    /// Tells how far it is, and whether the time is over.
+    fn told(&mut self, what: &str) -> bool {
+        let gone = (self.begun.elapsed().as_secs_f64() / self.asked.time.as_secs_f64().max(1e-9)).min(1.0);
+        (self.asked.tell)(what, gone);
+        self.cut |= self.over();
+        self.over()
+    }
+
+    /// From the best of `first` to the best of its neighbours by what reads show, until none is better. All that were met, the best first.
+    fn climb(&mut self, what: &str, first: Vec<Model>, rows: &[Row]) -> Vec<Scored> {
+        let (mut met, mut found) = (HashSet::new(), vec![]);
+        self.more(first, rows, &mut met, &mut found);
+        loop {
+            let before = found[0].evidence(rows.len(), self.share);
+            self.costs = found[0].fitted.costs;
+            // The runner-up may lead further than the best.
+            let leaders: Vec<Model> = found.iter().take(HANDED).map(|f| f.model.clone()).collect();
+            let next = leaders.iter().flat_map(|m| variants(self.data, m, Block::Reads)).collect();
+            self.more(next, rows, &mut met, &mut found);
+            if self.told(what) || found[0].evidence(rows.len(), self.share) <= before + BETTER {
+                return found;
+            }
+        }
+    }
+
+    /// The same for each kind of mapping by itself, block by block: between kinds no single step leads on, and one that is far from its best may yet
+    /// be the right one. Each round goes on with the better half of the kinds.
+    fn kinds(&mut self, what: &str, first: Vec<Model>, rows: &[Row]) -> Vec<Scored> {
+        let (mut met, mut found) = (HashSet::new(), vec![]);
+        self.more(first, rows, &mut met, &mut found);
+        let mut apart: Vec<Kind> = vec![];
+        let mut settled: Vec<Kind> = vec![];
+        found.iter().map(|f| kind_of(&f.model)).for_each(|k| {
+            if !apart.contains(&k) {
+                apart.push(k);
+            }
+        });
+        apart.truncate(KINDS);
+        while apart.iter().any(|k| !settled.contains(k)) {
+            for k in apart.clone().into_iter().filter(|k| !settled.contains(k)).collect::<Vec<_>>() {
+                let best = |found: &[Scored]| found.iter().position(|f| kind_of(&f.model) == k).unwrap_or(0);
+                let before = found[best(&found)].evidence(rows.len(), self.share);
+                for block in [Block::Mapping, Block::Writes, Block::Reads] {
+                    let leader = &found[best(&found)];
+                    self.costs = leader.fitted.costs;
+                    let next = variants(self.data, &leader.model, block);
+                    self.more(next, rows, &mut met, &mut found);
+                    if self.told(what) {
+                        return found;
+                    }
                 }
-                quiet = if found[0].evidence(n, share) > before + BETTER { 0 } else { quiet + 1 };
-                if quiet >= blocks.len() {
-                    break 'search;
+                if found[best(&found)].evidence(rows.len(), self.share) <= before + BETTER {
+                    settled.push(k);
                 }
             }
+            apart.sort_by_key(|k| found.iter().position(|f| kind_of(&f.model) == *k));
+            apart.truncate(apart.len().div_ceil(2).max(2));
         }
         found
     }
+}
+
+/// Kinds of mapping that are searched side by side.
+const KINDS: usize = 5;
+
+/// What tells kinds of mapping apart: a table that draws lots explains anything at a price, and hides where one that does not leads.
+type Kind = (FtlKind, bool);
+
+fn kind_of(m: &Model) -> Kind {
+    (m.ftl.kind, m.ftl.kind == FtlKind::BlockMap && m.ftl.block.evict == Evict::Random)
 }
 
 /// Fits the costs of a structure. Where its events depend on them, those of the structure before it stand in at first.

@@ -126,6 +126,18 @@ fn proposed(data: &Data, m: &Model) -> Vec<Model> {
         (f.pool, f.group, f.per_group, f.sequential, f.order) = (n, group, per_group, sequential, order);
         out.push(l);
     }
+    // Where all share the log blocks, no limit of AUs shows how many there are.
+    let units = [m.nand.write_unit, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB];
+    for (k, unit) in units.into_iter().enumerate().filter(|&(k, u)| !units[..k].contains(&u)) {
+        for pool in [2, 4, 8, 16].into_iter().filter(|&p| k > 0 || p != n) {
+            let mut l = m.clone();
+            l.nand.write_unit = unit;
+            l = with_kind(&l, FtlKind::LogBlock);
+            let f = &mut l.ftl.log;
+            (f.pool, f.group, f.per_group, f.sequential, f.order) = (pool, 0, 0, true, LogOrder::PageMapped);
+            out.push(l);
+        }
+    }
     out.push(with_kind(m, FtlKind::PageMap));
     for buffer in [0, 4 * KIB, 16 * KIB] {
         let mut t = with_kind(m, FtlKind::WriteThrough);
@@ -150,6 +162,9 @@ fn with_kind(m: &Model, kind: FtlKind) -> Model {
 fn valid(all: Vec<Model>) -> Vec<Model> {
     all.into_iter().filter_map(|m| m.checked().ok()).collect()
 }
+
+/// ns of a millisecond.
+const MS: u64 = 1_000_000;
 
 /// Neighbours of a number.
 fn near(n: u64) -> Vec<u64> {
@@ -246,7 +261,22 @@ fn writes(data: &Data, m: &Model, add: &mut Add) {
     }
     add(&|v| v.card.combine = !v.card.combine);
     for after in [0, 1, 2, 3, 4] {
-        add(&|v| (v.card.combine, v.card.combine_after) = (true, after));
+        add(&|v| (v.card.combine, v.card.combine_after, v.card.combine_streams) = (true, after, 0));
+    }
+    let side = m.card.combine_streams;
+    let around = [side / 2, side * 2, m.ftl.block.open_linear].into_iter().filter(|_| side > 0);
+    for streams in [4, 256].into_iter().chain(around).filter(|&s| s > 1) {
+        add(&|v| (v.card.combine, v.card.combine_after, v.card.combine_streams) = (true, 0, streams));
+    }
+    add(&|v| v.card.overlap = !v.card.overlap);
+    let now = m.card.behind;
+    for behind in [0, 1, 4, 16].map(|ms| ms * MS).into_iter().chain([now / 2, now * 2, now * 3 / 4, now * 4 / 3, now * 7 / 8, now * 8 / 7])
+    {
+        add(&|v| v.card.behind = behind);
+    }
+    let near: &[(u64, u64)] = if m.card.streams > 0 { &[(0, 0), (3, 64), (4, 64), (1, 16), (2, 16), (1, 256), (2, 256)] } else { &[] };
+    for &(free, memory) in [(1, 64), (2, 64)].iter().chain(near) {
+        add(&|v| (v.card.streams, v.card.stream_memory) = (free, memory));
     }
     for cut in CUTS.into_iter().chain(data.named(Quantity::LargestRequest)) {
         add(&|v| v.host.max_request = cut);
@@ -279,6 +309,9 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
             }
             add(&|v| v.ftl.block.skips = !v.ftl.block.skips);
             add(&|v| v.ftl.block.fills = !v.ftl.block.fills);
+            add(&|v| v.ftl.block.begins_full = !v.ftl.block.begins_full);
+            add(&|v| v.ftl.block.full_closes = !v.ftl.block.full_closes);
+            add(&|v| (v.ftl.block.begins_full, v.ftl.block.full_closes) = (true, true));
             add(&|v| (v.ftl.block.fills, v.ftl.block.open_random) = (true, 0));
             add(&|v| (v.ftl.block.skips, v.ftl.block.open_random) = (true, 0));
             add(&|v| v.ftl.block.copies = Copies::All);
@@ -308,12 +341,18 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
         }
         FtlKind::LogBlock => {
             let l = &m.ftl.log;
-            for pool in linear.iter().copied().chain(near(l.pool)).chain([16, 32]).filter(|c| (1..=256).contains(c)) {
+            // One more AU is open in the sequential log block.
+            let but_one = linear.iter().map(|n| n.saturating_sub(1));
+            for pool in linear.iter().copied().chain(but_one).chain(near(l.pool)).chain([2, 4, 8, 16, 32]).filter(|c| (1..=256).contains(c))
+            {
                 add(&|v| v.ftl.log.pool = pool);
             }
             for group in [0, 1, 2, 4, 8, 16] {
                 for per in [0, 1, 2, 4] {
                     add(&|v| (v.ftl.log.group, v.ftl.log.per_group) = (group, per));
+                    add(&|v| (v.ftl.log.group, v.ftl.log.per_group, v.ftl.log.sequential) = (group, per, !v.ftl.log.sequential));
+                    let pool = l.pool.saturating_sub(1).max(1);
+                    add(&|v| (v.ftl.log.group, v.ftl.log.per_group, v.ftl.log.sequential, v.ftl.log.pool) = (group, per, true, pool));
                 }
             }
             add(&|v| v.ftl.log.sequential = !v.ftl.log.sequential);
@@ -347,8 +386,8 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
         FtlKind::None => {}
     }
     // Another kind, now that more is known of the rest.
-    for k in proposed(data, m).into_iter().filter(|k| k.ftl.kind != m.ftl.kind) {
-        add(&|v| v.ftl = k.ftl.clone());
+    for k in proposed(data, m).into_iter().filter(|k| k.ftl.kind != m.ftl.kind && k.nand == m.nand) {
+        add(&|v| (v.ftl, v.card.state) = (k.ftl.clone(), k.card.state));
     }
     erase_blocks(data, m, add);
     let caches = data.named(Quantity::WriteCache);

@@ -15,6 +15,11 @@ pub fn features(m: &Model) -> usize {
         c.read_ahead > 0,
         c.combine,
         c.combine_after > 0,
+        c.combine_streams > 1,
+        c.overlap,
+        c.behind > 0,
+        c.streams > 0,
+        c.streams > 0,
         m.host.max_request > 0,
         n.write_unit != n.access_unit,
         m.slc.size > 0,
@@ -36,6 +41,8 @@ pub fn features(m: &Model) -> usize {
                 b.copies == Copies::Held,
                 b.skips,
                 b.fills,
+                b.begins_full,
+                b.full_closes,
                 b.merge_random == MergeRandom::Whole,
                 b.fat_zone > 0,
                 b.small_log > 0,
@@ -85,6 +92,12 @@ pub fn parts(m: &Model) -> Vec<(&'static str, String)> {
             if b.copies == Copies::Held {
                 out.push(("a merge copies", "only what was ever written".into()));
             }
+            if b.begins_full {
+                out.push(("a log begins with", "what lies before the first write, copied at once".into()));
+            }
+            if b.full_closes {
+                out.push(("a log that is used up", "closes its erase block".into()));
+            }
             if b.skips || b.fills {
                 let then = if b.fills { "sequential, what lies between copied at once" } else { "sequential" };
                 out.push(("writes further on", then.into()));
@@ -127,7 +140,17 @@ pub fn parts(m: &Model) -> Vec<(&'static str, String)> {
         }
     }
     if m.card.combine {
-        out.push(("small writes in sequence", "coalesced to a write unit".into()));
+        let side = if m.card.combine_streams > 1 { format!(", of {} streams side by side", m.card.combine_streams) } else { String::new() };
+        out.push(("small writes in sequence", format!("coalesced to a write unit{side}")));
+    }
+    if m.card.overlap {
+        out.push(("data of writes", "come in while the units before are programmed".into()));
+    }
+    if m.card.behind > 0 {
+        out.push(("work left undone", format!("up to {} when a write is acknowledged", super::text::time(m.card.behind as f64))));
+    }
+    if m.card.streams > 0 {
+        out.push(("streams at the full rate", m.card.streams.to_string()));
     }
     if n.pipelined {
         out.push(("reads", "sense the next unit while one is sent".into()));
