@@ -31,3 +31,5 @@ mod program;
 mod skip;
 #[path = "serve/timing.rs"]
 mod timing;
+#[path = "serve/today.rs"]
+mod today;

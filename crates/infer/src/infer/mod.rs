@@ -28,6 +28,7 @@ pub mod page_mapping;
 pub mod pauses;
 pub mod pipeline;
 pub mod queue_depth;
+pub mod queue_depth_write;
 pub mod read_boundary;
 pub mod replacement;
 pub mod rewrite;
@@ -83,7 +84,8 @@ macro_rules! every_experiment {
             flush::Flush,
             slc_fill::SlcFill,
             mixed_reads::MixedReads,
-            pauses::Pauses
+            pauses::Pauses,
+            queue_depth_write::QueueDepthWrite
         );
     };
 }

@@ -17,6 +17,7 @@ mod open_au;
 mod page_mapping;
 mod pauses;
 mod queue_depth;
+mod queue_depth_write;
 mod read_boundary;
 pub mod run;
 mod scatter;

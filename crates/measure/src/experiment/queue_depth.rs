@@ -2,8 +2,8 @@
 //!
 //! Random reads of 4 KiB, 256 in a round, with 1 to 32 in flight. Depths take turns, so that drift hits all alike.
 //!
-//! What fools it: a host that hands on one request at a time (then nothing is gained whatever the card can do). Writes are not asked:
-//! where a card has a volatile cache, a write counts when it was flushed, and a flush waits for all.
+//! What fools it: a host that hands on one request at a time (then nothing is gained whatever the card can do). Writes are asked by
+//! `queue-depth-write`.
 
 use super::{About, Bench, Experiment, Setup};
 use crate::device::{Access, DeviceError, Op};

@@ -9,9 +9,20 @@ pub const CARDS: usize = 6;
 /// Points of a card in such a picture; of more, neighbours are averaged, so that the lines can be followed.
 const POINTS: usize = 120;
 
-/// Experiments of today's cards whose figures say more than a number: rates over what was written, over fill, over the queue and the window.
-const TODAY: [&str; 8] =
-    ["slc-cache", "slc-fill", "map-window", "map-window-write", "steady-state", "queue-depth", "mixed-reads", "pauses"];
+/// Experiments of today's cards whose figures say more than a number: rates over what was written, over fill, over the queue and the window, and
+/// over time under load.
+const TODAY: [&str; 10] = [
+    "slc-cache",
+    "slc-fill",
+    "map-window",
+    "map-window-write",
+    "steady-state",
+    "queue-depth",
+    "queue-depth-write",
+    "mixed-reads",
+    "pauses",
+    "throttling",
+];
 
 /// What the experiments of a card draw, with the name of each.
 pub fn drawn(runs: &[Run]) -> Vec<(String, Figure)> {

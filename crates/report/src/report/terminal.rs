@@ -171,7 +171,7 @@ pub fn shown(q: Quantity, v: f64) -> String {
 }
 
 /// What a card that maps by page is judged by.
-const TODAY: [Quantity; 27] = [
+const TODAY: [Quantity; 28] = [
     Quantity::Mapping,
     Quantity::SlcCache,
     Quantity::RateCachedMbS,
@@ -192,6 +192,7 @@ const TODAY: [Quantity; 27] = [
     Quantity::WriteAmplification,
     Quantity::OverProvisioning,
     Quantity::QueueGain,
+    Quantity::QueueGainWrite,
     Quantity::ReadAfterWriteUs,
     Quantity::ReadSettlesMs,
     Quantity::PauseGain,

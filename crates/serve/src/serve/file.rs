@@ -28,6 +28,9 @@ const CARD: INodeNo = INodeNo(2);
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 /// Answers that are due sooner than this (ns) are given by the thread that took the request.
 const SOON: u64 = 100_000;
+/// With so many answers under way nobody waits for one alone, and the card has others to work on while an answer is late by what waking up takes: the
+/// thread sleeps up to the deadline. Spinning before each of thousands of deadlines a second would take half a processor away from the host.
+const MANY: usize = 4;
 /// Largest request in bytes that the kernel is asked to send in one piece; it allows less (`fs.fuse.max_pages_limit`).
 const LARGEST: u32 = 16 << 20;
 
@@ -234,8 +237,9 @@ fn answer(shared: &Shared, queue: &Receiver<Waiting>, wants_realtime: bool) {
         };
         // What is due earlier may still come.
         let left = next.due.0.saturating_sub(clock::now());
-        if left > clock::SPIN {
-            match queue.recv_timeout(Duration::from_nanos(left - clock::SPIN)) {
+        let spin = if all.len() < MANY { clock::SPIN } else { 0 };
+        if left > spin {
+            match queue.recv_timeout(Duration::from_nanos(left - spin)) {
                 Ok(what) => later(&mut all, what),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => clock::wait_until(next.due.0),

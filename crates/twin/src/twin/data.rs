@@ -68,7 +68,7 @@ const FEWEST: usize = 60;
 
 /// Experiments whose accesses are no plain reads and writes, one after the other: raw transactions with other commands, several
 /// requests in flight, and writes that are not flushed.
-const RAW: [&str; 4] = ["multi-block", "queue-depth", "flush", "mixed-reads"];
+const RAW: [&str; 5] = ["multi-block", "queue-depth", "queue-depth-write", "flush", "mixed-reads"];
 
 impl Data {
     /// All reports together. `names` are those of the files, for errors.

@@ -434,6 +434,14 @@ quantities! {
         what: "A card with a queue works on several requests side by side; this is what the best depth gains over one at a time.",
         means: &[(Is(1.0), "Several reads in flight gain nothing on this host."), (Always, "Programs that read in parallel get up to {} as many random reads.")],
     },
+    /// How many times faster random writes are with several in flight.
+    QueueGainWrite => Row {
+        key: "queue_gain_write",
+        title: "queue gain, writes",
+        unit: Unit::Times,
+        what: "With several random writes in flight, flushed together, the best depth is this much faster than one at a time.",
+        means: &[(Is(1.0), "Several writes in flight gain nothing on this host."), (Always, "Programs that write in parallel get up to {} as many random writes.")],
+    },
     /// What a 4 KiB read takes longer right after a burst of writes, µs.
     ReadAfterWriteUs => Row {
         key: "read_after_write_us",
