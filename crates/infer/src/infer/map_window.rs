@@ -15,11 +15,13 @@ use crate::units::{Bytes, MIB};
 /// Judges runs of `map-window`.
 pub struct MapWindow;
 
-/// Roles: the first read of a pair, the second, reads that load the map, and those that are judged.
+/// Roles: the first read of a pair, the second, reads that load the map, those that are judged, and those before all that let the card save
+/// what was written to its map.
 pub const FIRST: u8 = 0;
 pub const SECOND: u8 = 1;
 pub const LOAD: u8 = 2;
 pub const JUDGED: u8 = 3;
+pub const BEFORE: u8 = 4;
 
 /// Kinds of cells.
 pub const PAIR: i64 = 0;

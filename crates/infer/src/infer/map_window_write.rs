@@ -26,12 +26,20 @@ const STALLS: usize = 25;
 const SHOWS: f64 = 15.0;
 /// And no more than this, µs: what costs more is a merge.
 const MOST: f64 = 6000.0;
+/// A write of 16 KiB that takes longer, µs, is so long on the bus that the card may fetch and save its map meanwhile.
+const SLOW_BUS: f64 = 5000.0;
 /// How far chi squared may lie above its least for a window to be possible.
 const WITHIN: f64 = 6.0;
 /// Bounds that lie further apart than this factor name no window.
 const APART: f64 = 2.2;
 /// Chi squared for each window, above which the shape is another.
 const FITS: f64 = 4.0;
+
+/// A window about as large as the map in memory misses for long what a card that evicts any piece keeps of the windows before: with a share x of those left, a
+/// miss removes one with the chance x, so that after n passes 1 / (2 + n) is left. One that evicts the oldest has none of it. So such a window, within
+/// this factor, counts with an error of so much of the largest cost.
+const LIKE_THE_MAP: f64 = 4.0 / 3.0;
+const LEFT: f64 = 0.125;
 
 /// It grows where it is this part of the most above the smallest window.
 const BEGUN: f64 = 0.2;
@@ -92,9 +100,14 @@ pub fn grows_from(run: &Run) -> Option<(u64, u64)> {
 /// Chi squared of a window `at`, and the cost of a miss and what every far write takes longer that fit best.
 pub(super) fn fit(all: &[Point], at: f64) -> (f64, f64, f64) {
     let share = |p: &Point| (1.0 - at / p.window).max(0.0);
+    let most = all.iter().map(|p| p.longer).fold(0.0, f64::max);
+    let error = |p: &Point| {
+        let alike = (at / LIKE_THE_MAP..at * LIKE_THE_MAP).contains(&p.window);
+        if alike { p.error.hypot(LEFT * most) } else { p.error }
+    };
     let [mut w, mut x, mut y, mut xx, mut xy] = [0.0; 5];
     for p in all {
-        let (k, s) = (p.error.powi(-2), share(p));
+        let (k, s) = (error(p).powi(-2), share(p));
         w += k;
         x += k * s;
         y += k * p.longer;
@@ -104,7 +117,7 @@ pub(super) fn fit(all: &[Point], at: f64) -> (f64, f64, f64) {
     let down = w * xx - x * x;
     let cost = if down > 0.0 { (w * xy - x * y) / down } else { 0.0 };
     let base = (y - cost * x) / w;
-    let chi = all.iter().map(|p| ((p.longer - base - cost * share(p)) / p.error).powi(2)).sum();
+    let chi = all.iter().map(|p| ((p.longer - base - cost * share(p)) / error(p)).powi(2)).sum();
     (chi, cost, base)
 }
 
@@ -132,7 +145,7 @@ impl Analysis for MapWindowWrite {
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let (q, miss) = (Quantity::MapWindowWrite, Quantity::MapMissWriteUs);
-        let (all, _) = points(run);
+        let (all, near) = points(run);
         if all.len() < 3 {
             let why = "too few windows were written (a larger region, more --time or --writes would decide)";
             return vec![Finding::undecided(q, why)];
@@ -146,6 +159,14 @@ impl Analysis for MapWindowWrite {
         let none = || {
             if blur > SHOWS {
                 let why = format!("what writes scatter by ({blur:.0} µs) may hide what the map costs");
+                return vec![Finding::undecided(q, why).evidence(text.clone())];
+            }
+            if near > SLOW_BUS {
+                let why = format!("a write takes {:.1} ms here: what the map costs may be done meanwhile", near / 1e3);
+                return vec![Finding::undecided(q, why).evidence(text.clone())];
+            }
+            if let Some(reads) = run.believed.number(Quantity::MapWindowRead).filter(|c| 2.0 * c <= largest) {
+                let why = format!("reads miss their map beyond {}, and writes do not show it", Bytes(reads as u64));
                 return vec![Finding::undecided(q, why).evidence(text.clone())];
             }
             let why = format!("no window that was written was too large, up to {}", Bytes(largest as u64));
@@ -212,5 +233,20 @@ mod tests {
         let best = (0..400).map(|i| 1e6 * (f64::from(i) / 40.0).exp2()).min_by(|a, b| fit(&all, *a).0.total_cmp(&fit(&all, *b).0)).unwrap();
         assert!((best / 96e6 - 1.0).abs() < 0.03, "{best}");
         assert!((fit(&all, best).1 - 150.0).abs() < 6.0);
+    }
+
+    /// A window as large as the map still misses what was kept of those before it, on a card that evicts any piece; on one that evicts the oldest it does not.
+    #[test]
+    fn what_is_left_of_other_windows_does_not_count() {
+        for left in [0.0, 0.1, 0.2] {
+            let share = |k: i32| if k == 0 { left } else { (1.0 - (-f64::from(k)).exp2()).max(0.0) };
+            let all: Vec<Point> = (-4..5)
+                .map(|k| Point { window: 256e6 * f64::from(k).exp2(), longer: 800.0 * if k < 0 { 0.0 } else { share(k) }, error: 8.0 })
+                .collect();
+            let tried = tried(&all, 1e6, 4e9);
+            let (at, (chi, ..)) = *tried.iter().min_by(|a, b| a.1.0.total_cmp(&b.1.0)).unwrap();
+            let [low, high] = possible(&tried, at, chi, 1.0);
+            assert!(low <= 256e6 && 256e6 <= high && high < 1.6 * low, "{left}: {at} {low} {high}");
+        }
     }
 }

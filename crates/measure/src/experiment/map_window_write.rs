@@ -36,6 +36,8 @@ const PAIRS: u64 = 256;
 const LARGEST: u64 = 8 * GIB;
 /// Bytes that one piece of the map covers, where that is not known.
 const PIECE: u64 = MIB;
+/// Writes of a load for each of them, spread evenly: none is left out, also where they are half as large.
+const PER_PIECE: u64 = 2;
 /// Writes of one load at most.
 const LOADS: u64 = 8192;
 /// Places are multiples of this: whatever unit of 2^k or 3 * 2^k bytes a card programs, all lie alike in it.
@@ -74,7 +76,7 @@ impl Experiment for MapWindowWrite {
         let piece = setup.believed.whole(Quantity::MapPiece).unwrap_or(PIECE).max(64 * KIB);
         // More than the card keeps need not be loaded: what is there then has been turned over.
         let kept = setup.believed.whole(Quantity::MapWindowRead).map_or(LOADS, |c| (c / piece * TURNS).max(64));
-        let load = |w: u64| (w / piece * 3 / 2).min(LOADS).min(kept);
+        let load = |w: u64| (w / piece * PER_PIECE).min(LOADS).min(kept);
         let most = LOADS.min(kept);
         let mut left = setup.writes / 2;
         let room = (end - start) / MIB * MIB;
@@ -104,7 +106,7 @@ impl Experiment for MapWindowWrite {
         let windows: Vec<u64> = run.cells.iter().map(|c| c.bytes("window")).collect();
         let Some(first) = run.cells.first().filter(|_| windows.len() < MOST) else { return vec![] };
         let (piece, most) = (first.bytes("piece").max(1), first.bytes("most"));
-        let load = |w: u64| (w / piece * 3 / 2).min(most);
+        let load = |w: u64| (w / piece * PER_PIECE).min(most);
         let Some((below, above)) = grows_from(run) else { return vec![] };
         let largest = windows.iter().copied().max().unwrap_or(0);
         let between = (0..32).map(|k| SMALLEST << k).filter(|w| *w > below && *w <= (above * 4).min(largest) && !windows.contains(w));
@@ -120,11 +122,14 @@ impl Experiment for MapWindowWrite {
         let offset = b.geometry().offset;
         let grid = window.min(GRID);
         let first = (b.region.start + offset).next_multiple_of(grid) - offset;
-        let slots = (b.region.end - first).saturating_sub(window) / grid;
-        let from = (first + b.below(slots + 1) * grid).min(b.region.end - window).max(b.region.start);
-        let mut place = || from + b.below((window / APART).max(1)) * APART;
-        let loads: Vec<u64> = (0..cell.bytes("load")).map(|_| place()).collect();
-        let places: Vec<u64> = (0..PAIRS).map(|_| place()).collect();
+        let aligned = (b.region.end - first).saturating_sub(window) / grid;
+        let from = (first + b.below(aligned + 1) * grid).min(b.region.end - window).max(b.region.start);
+        let slots = (window / APART).max(1);
+        let load = cell.bytes("load");
+        let mut loads: Vec<u64> = (0..load).map(|i| (i * slots / load + b.below(slots / load)).min(slots - 1)).collect();
+        b.shuffle(&mut loads);
+        let loads: Vec<u64> = loads.into_iter().map(|i| from + i * APART).collect();
+        let places: Vec<u64> = (0..PAIRS).map(|_| from + b.below(slots) * APART).collect();
         let all: Vec<(u64, u64)> = loads.iter().chain(&places).map(|&at| (at, SIZE)).collect();
         b.keep_old(&all)?;
         for at in loads {
