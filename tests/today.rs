@@ -389,19 +389,24 @@ fn pauses_that_help_and_that_do_not() {
 /// Amplification from the steady rates at three fills, against what the simulator copied; and a card that copies nothing has none.
 #[test]
 fn amplification_from_times() {
-    let [mut amplified, mut spare] = [(); 2].map(|()| Tally::default());
+    let mut amplified = Tally::default();
+    let (mut held, mut judged) = (0, 0);
     let mut flat = None;
     for seed in seeds(40) {
         let Some(m) = todays_truth::small(seed) else { continue };
-        let (times, percent) = todays_truth::amplification(&m);
+        let (times, _) = todays_truth::amplification(&m);
         let all = pipeline::of_run(&common::run_alone("steady-state", &m, seed, 40_000));
         let who = format!("seed {seed}");
         amplified.add(of(&all, Quantity::WriteAmplification), times, 1.2, &who);
-        spare.add(of(&all, Quantity::OverProvisioning), percent, 1.25, &who);
+        // Whichever block a card empties, the flash that takes part lies within the interval.
+        if let Some([low, high]) = of(&all, Quantity::OverProvisioning).and_then(|f| f.interval) {
+            judged += 1;
+            held += usize::from((low..=high).contains(&todays_truth::spare(&m)));
+        }
         flat.get_or_insert((m, seed));
     }
     amplified.check("write amplification", 0.6);
-    spare.check("effective spare flash", 0.6);
+    assert!(judged >= 3 && held * 10 >= judged * 8, "effective spare flash: {held} of {judged} intervals hold it");
     let (mut m, seed) = flat.unwrap();
     m.ftl.kind = FtlKind::None;
     m.slc = Default::default();

@@ -1,9 +1,9 @@
 //! What is said of today's cards against the bars set for it, over random page-mapped cards of both generators:
-//! `today_bars today|bench|old|small|cache|pauses|flush|fill FIRST CARDS [EXPERIMENT]...`
+//! `today_bars today|bench|old|small|policies|bench-steady|cache|pauses|flush|fill FIRST CARDS [EXPERIMENT]...`
 //!
 //! Each card is probed for ten minutes of its clock with 8 GiB of writes, all the experiments for today's cards one after the other, or those
 //! that are named. `small` are cards of today of half a GiB in their steady state, `cache` some with a write cache that reads wait for, `pauses`
-//! bursts of writes after rests, `flush` some with a write cache that a flush empties or not, `fill` those that take more while they are empty. `old` are cards of the first generator that map by block: nothing of this may be said of them. Prints a table, and of
+//! bursts of writes after rests, `policies` the small ones with each way of choosing what is collected, `bench-steady` small cards of the second generator, `flush` some with a write cache that a flush empties or not, `fill` those that take more while they are empty. `old` are cards of the first generator that map by block: nothing of this may be said of them. Prints a table, and of
 //! cards below the seeds that are kept for judging what was wrong or undecided, with NANDSCOPE_SHOW.
 
 #[path = "../../tests/common/bench_card.rs"]
@@ -20,9 +20,10 @@ use families::RESERVED;
 use nandscope::device::{Access, Consent, Device, Fill, Limits, Op, OpenOptions, SimDevice, open};
 use nandscope::experiment::{self, Experiment};
 use nandscope::finding::{Findings, Quantity};
+use nandscope::infer::stats::median;
 use nandscope::probe::{Plan, probe};
 use nandscope::units::{KIB, MIB, Nanos};
-use nandscope_sim::model::{FtlKind, SlcFull};
+use nandscope_sim::model::{FtlKind, Gc, SlcFull};
 use nandscope_sim::{Model, random, today};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -41,10 +42,10 @@ type Truth = BTreeMap<Quantity, (f64, f64)>;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [family, first, cards, only @ ..] = args.as_slice() else { panic!("today|bench|old FIRST CARDS [EXPERIMENT]...") };
+    let [family, first, cards, only @ ..] = args.as_slice() else { panic!("today|bench|old|... FIRST CARDS [EXPERIMENT]...") };
     let (first, cards): (u64, u64) = (first.parse().expect("FIRST"), cards.parse().expect("CARDS"));
     let asked: &[&str] = match family.as_str() {
-        "small" => &["steady-state"],
+        "small" | "policies" | "bench-steady" => &["steady-state"],
         "cache" => &["mixed-reads"],
         "pauses" => &["pauses"],
         "flush" => &["flush"],
@@ -53,18 +54,19 @@ fn main() {
     };
     let names: Vec<&str> = if only.is_empty() { asked.to_vec() } else { only.iter().map(String::as_str).collect() };
     let experiments: Vec<&'static dyn Experiment> = names.iter().map(|n| experiment::by_name(n).expect("an experiment")).collect();
-    let (next, table) = (AtomicU64::new(first), Mutex::new(BTreeMap::<Quantity, Row>::new()));
+    let (next, table) = (AtomicU64::new(first), Mutex::new(BTreeMap::<(Quantity, &str), Row>::new()));
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= first + cards {
                 break;
             }
-            let Some((truth, found)) = one(family, seed, &experiments) else { continue };
-            let mut table = table.lock().unwrap();
-            for (q, (value, within)) in truth {
-                let row = table.entry(q).or_default();
-                row.add(&found, q, value, within, &format!("{family} {seed}"), seed < RESERVED);
+            for (truth, found, which) in all(family, seed, &experiments) {
+                let mut table = table.lock().unwrap();
+                for (q, (value, within)) in truth {
+                    let row = table.entry((q, which)).or_default();
+                    row.add(&found, q, value, within, &format!("{family} {seed} {which}"), seed < RESERVED);
+                }
             }
         }
     };
@@ -72,11 +74,13 @@ fn main() {
         s.spawn(work);
         work();
     });
-    for (q, row) in table.into_inner().unwrap() {
+    for ((q, which), row) in table.into_inner().unwrap() {
         let share = |n: usize| 100.0 * n as f64 / row.cards.max(1) as f64;
         println!(
-            "{:<26}{:>5} cards, decided {:>5.1} %, right of all {:>5.1} %, wrong {}, claimed {:.1} of {} decided; bounds {} ({} wrong)",
+            "{:<26}{:<13}{:>5} cards, decided {:>5.1} %, right of all {:>5.1} %, wrong {}, claimed {:.1} of {} decided; bounds {} ({} wrong); truth in {} of {} intervals, \
+             the middle one {:.2} wide",
             q.key(),
+            which,
             row.cards,
             share(row.right + row.wrong),
             share(row.right),
@@ -84,7 +88,10 @@ fn main() {
             row.claimed,
             row.right + row.wrong,
             row.bounds,
-            row.wrong_bounds
+            row.wrong_bounds,
+            row.inside,
+            row.widths.len(),
+            if row.widths.is_empty() { f64::NAN } else { median(&row.widths) }
         );
     }
 }
@@ -97,6 +104,9 @@ struct Row {
     bounds: usize,
     wrong_bounds: usize,
     claimed: f64,
+    /// Intervals that hold the truth, and upper over lower end of all.
+    inside: usize,
+    widths: Vec<f64>,
 }
 
 impl Row {
@@ -108,6 +118,10 @@ impl Row {
         match f.and_then(|f| Some((f.number()?, f.confidence))) {
             Some((v, c)) => {
                 self.claimed += c;
+                if let Some([low, high]) = f.and_then(|f| f.interval) {
+                    self.inside += usize::from((low..=high).contains(&value));
+                    self.widths.push(high / low.max(1e-9));
+                }
                 if v <= value * within && v >= value / within {
                     self.right += 1;
                 } else {
@@ -128,6 +142,35 @@ impl Row {
             }
         }
     }
+}
+
+/// What is judged of a seed, each with what kind of card it is.
+fn all(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Vec<(Truth, Findings, &'static str)> {
+    if family == "policies" {
+        let policies = [("greedy", Gc::Greedy), ("fifo", Gc::Fifo), ("d-choice", Gc::DChoice), ("cost-benefit", Gc::CostBenefit)];
+        let Some(m) = todays_truth::small(seed) else { return vec![] };
+        let of = |(name, gc)| {
+            let mut m = m.clone();
+            m.ftl.page.gc = gc;
+            let truth = [
+                (Quantity::WriteAmplification, (todays_truth::amplification(&m).0, 1.2)),
+                (Quantity::OverProvisioning, (todays_truth::spare(&m), 1.5)),
+            ];
+            (truth.into(), within(&mut SimDevice::new(&m, seed), experiments, seed, 40_000.0, 1 << 40), name)
+        };
+        return policies.map(of).into();
+    }
+    if family == "bench-steady" {
+        let (truth, mut device) = small_bench(seed);
+        return vec![(truth, within(&mut device, experiments, seed, 40_000.0, 1 << 40), "")];
+    }
+    let Some((truth, found)) = one(family, seed, experiments) else { return vec![] };
+    if truth.contains_key(&Quantity::SlcCache) && family == "bench" {
+        let which = if fits(seed) { "in time" } else { "too slow" };
+        let of_cache: Truth = truth.iter().filter(|t| *t.0 == Quantity::SlcCache).map(|t| (*t.0, *t.1)).collect();
+        return vec![(of_cache, found.clone(), which), (truth, found, "")];
+    }
+    vec![(truth, found, "")]
 }
 
 fn one(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Option<(Truth, Findings)> {
@@ -195,13 +238,17 @@ fn one(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Opti
         // A kind of the second generator that maps by block, as `bench:block`.
         _ => {
             let kind = family.strip_prefix("bench:").unwrap_or("page");
-            let run = |more: &str| Command::new(bench_card()).args([kind, &seed.to_string(), more]).output().unwrap();
-            let t: Value = serde_json::from_slice(&run("--truth").stdout).unwrap();
-            let target = format!("exec:{} {kind} {seed}", bench_card().display());
-            let opened = open(&target, &OpenOptions::default()).unwrap();
-            let consent = Consent::check(opened.id(), None).unwrap();
-            let mut device = opened.writable(&consent, &Limits { budget: WRITES, ..Limits::default() }).unwrap();
-            Some((truth_of_bench(&t), probed(&mut device, experiments, seed)))
+            let t = told(kind, seed, "");
+            let mut truth = truth_of_bench(&t);
+            let slc = t["slc"].as_u64().unwrap_or(0);
+            if kind == "page" && slc > 0 {
+                let (fast, slow) = rates_of(&mut on_bench(kind, seed, "", 1 << 40), slc);
+                if fast >= 1.4 * slow {
+                    truth.insert(Quantity::RateCachedMbS, (fast, 1.05));
+                    truth.insert(Quantity::RateSustainedMbS, (slow, 1.05));
+                }
+            }
+            Some((truth, probed(&mut on_bench(kind, seed, "", WRITES), experiments, seed)))
         }
     }
 }
@@ -217,10 +264,80 @@ fn within(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed
     probe(device, &plan, &mut |_| {}).1
 }
 
+/// What a card of the second generator says is inside it; `more` are parameters that are set.
+fn told(kind: &str, seed: u64, more: &str) -> Value {
+    let seed = seed.to_string();
+    let args = [kind, &seed].into_iter().chain(more.split_whitespace()).chain(["--truth"]);
+    serde_json::from_slice(&Command::new(bench_card()).args(args).output().unwrap().stdout).unwrap()
+}
+
+fn on_bench(kind: &str, seed: u64, more: &str, writes: u64) -> impl Device + use<> {
+    let target = format!("exec:{} {kind} {seed} {more}", bench_card().display());
+    let opened = open(target.trim_end(), &OpenOptions::default()).unwrap();
+    let consent = Consent::check(opened.id(), None).unwrap();
+    opened.writable(&consent, &Limits { budget: writes, ..Limits::default() }).unwrap()
+}
+
+/// A card of the second generator cut to 512 MiB, and the rate of random writes of 4 KiB on the same card long after its spare flash is used up.
+fn small_bench(seed: u64) -> (Truth, impl Device + use<>) {
+    const SIZE: u64 = 512 << 20;
+    let slc = told("page", seed, "")["slc"].as_u64().unwrap_or(0).min(SIZE / 16);
+    let more = format!("size={SIZE} slc={slc}");
+    let mut d = on_bench("page", seed, &more, 1 << 40);
+    let mut state = seed | 1;
+    let mut write = |n: u64| {
+        let begun = d.now();
+        for _ in 0..n / 64 {
+            let some: Vec<Access> = (0..64)
+                .map(|_| {
+                    // Knuth's MMIX multiplier.
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    Access { op: Op::Write(Fill::Random(1)), at: (state >> 33) % (SIZE / 4096) * 4096, len: 4096 }
+                })
+                .collect();
+            d.batch(&some, 1).unwrap();
+        }
+        n as f64 * 1e9 / (d.now() - begun).0 as f64
+    };
+    let units = SIZE / 4096;
+    write(4 * units);
+    let steady = write(units);
+    (Truth::from([(Quantity::RandomWriteSteadyIops, (steady, 1.05))]), on_bench("page", seed, &more, 1 << 40))
+}
+
+/// Can the cache of a card of the second generator be filled, emptied at rest and filled again within the share of the time and of the bytes that the
+/// experiment for it has? Emptying is looked at as it is, over 20 s.
+fn fits(seed: u64) -> bool {
+    let slc = told("page", seed, "")["slc"].as_u64().unwrap_or(0);
+    let mut d = on_bench("page", seed, "", 1 << 40);
+    let chunk = 256 * KIB;
+    let mut at = 0;
+    let mut write = |d: &mut dyn Device, bytes: u64| {
+        let begun = d.now();
+        for _ in 0..bytes / chunk {
+            d.access(Access { op: Op::Write(Fill::Random(1)), at: (64 << 20) + at % 128 * chunk, len: chunk }).unwrap();
+            at += 1;
+        }
+        (d.now() - begun).secs()
+    };
+    let filling = write(&mut d, slc);
+    let slow = write(&mut d, 64 * chunk) / 64.0;
+    d.idle(Nanos(20_000_000_000));
+    let mut room = 0;
+    while room < slc && write(&mut d, chunk) < 0.8 * slow {
+        room += chunk;
+    }
+    let emptying = slc as f64 / room.max(1) as f64 * 20.0;
+    3 * slc < WRITES && 2.0 * filling + 1.15 * emptying < 0.6 * SECONDS
+}
+
 /// MB/s of sequential writes of 256 KiB while there is room and long after, with the stalls of the card and the noise of its host.
 fn rates(m: &Model) -> (f64, f64) {
+    rates_of(&mut SimDevice::new(m, m.card.capacity), m.truth().slc_cache_full)
+}
+
+fn rates_of(d: &mut dyn Device, cache: u64) -> (f64, f64) {
     let chunk = 256 * KIB;
-    let mut d = SimDevice::new(m, m.card.capacity);
     let mut write = |n: u64| {
         let begun = d.now();
         for i in 0..n {
@@ -228,7 +345,7 @@ fn rates(m: &Model) -> (f64, f64) {
         }
         n as f64 * chunk as f64 * 1e3 / (d.now() - begun).0 as f64
     };
-    let full = m.truth().slc_cache_full / chunk;
+    let full = cache / chunk;
     let fast = write((full / 10 * 9).clamp(1, 4096));
     write(full + 64);
     (fast, write(1000))

@@ -131,6 +131,15 @@ pub fn small(seed: u64) -> Option<Model> {
     m.checked().ok()
 }
 
+/// Percent of flash beyond the data that takes part in collection: all but the erased blocks kept in hand and half of the block being filled.
+pub fn spare(m: &Model) -> f64 {
+    let block = m.nand.erase_block as f64;
+    let data = (m.card.capacity as f64 / block).ceil();
+    let spare = (m.card.capacity as f64 * m.ftl.page.over_provisioning / block).floor();
+    let all = data + spare - m.ftl.page.reserve as f64 - 0.5;
+    100.0 * (all * block / m.card.capacity as f64 - 1.0)
+}
+
 /// Map units written for each that the host writes, long after the spare flash is used up, random writes over a full card; and percent of
 /// flash beyond the data that a card has with this amplification which collects in the order of filling.
 pub fn amplification(m: &Model) -> (f64, f64) {

@@ -1,10 +1,12 @@
 //! Write amplification and spare flash, from the steady rates with 100, 75 and 50 % of the region full.
 //!
-//! A random write takes a + b (A - 1): a without collection, b for each unit that is copied, A the amplification. Of three rates and the law
-//! by which A follows from the spare flash, all three unknowns follow. The law (Robinson, Menon, Desnoyers, Analytic modeling of SSD write
-//! performance, 2012): a block that is collected `T` units after it was filled holds a share v = exp(-alpha (1 - v)) that is still valid, alpha
-//! flash over data; A = 1 / (1 - v). It is that of collection in the order of filling; where the emptiest block is taken, a few percent less is
-//! copied while a block has hundreds of units.
+//! A random write takes a + b (A - 1): a without collection, b for each unit that is copied, A the amplification. Of three rates and a law
+//! by which A follows from the spare flash, all three unknowns follow. Which law, depends on what block a card empties, which nobody can see; two of
+//! them lie at the ends of what controllers do. In the order of filling (Desnoyers, Analytic modeling of SSD write performance, 2012): a block holds a
+//! share v = exp(-alpha (1 - v)) that is still valid, alpha flash over data; A = 1 / (1 - v). The emptiest one (greedy; Desnoyers, Analytic models of SSD
+//! write performance, 2014; Bux and Iliadis 2010): blocks of N units lose their units one by one, i of them at a rate in proportion to i, and are taken at
+//! j = N (1 - 1 / A), so that alpha = A (1 / (j + 1) + ... + 1 / N). For many units that is the first law; for few it needs less flash. Choosing the
+//! emptiest of a few and weighing age against what is free lie between them (Van Houdt 2013).
 //!
 //! What fools it: writes that are not uniform inside the card (hot and cold data kept apart), a region that is a part of the card, collection
 //! at rest (nothing rests here).
@@ -26,8 +28,12 @@ const APART: f64 = 3.0;
 /// The first writes may not take longer than writes without any collection, but for this.
 const LONGER: f64 = 1.1;
 
-/// Amplification with so much flash for each unit of data.
-fn amplification(alpha: f64) -> f64 {
+/// Units of a block where the emptiest is taken: half of the 64 pages of the smallest blocks that data sheets name.
+const UNITS: f64 = 32.0;
+/// Amplification with so much flash for each unit of data: where blocks are emptied in the order of filling, and where the emptiest is.
+const LAWS: [fn(f64) -> f64; 2] = [in_order, emptiest];
+
+fn in_order(alpha: f64) -> f64 {
     let mut v: f64 = 0.9;
     // The map contracts: alpha exp(-alpha (1 - v)) is below 1 at its lower fixed point, alpha = 1.01 in some hundred steps.
     for _ in 0..2000 {
@@ -36,23 +42,34 @@ fn amplification(alpha: f64) -> f64 {
     1.0 / (1.0 - v).max(1e-6)
 }
 
+fn emptiest(alpha: f64) -> f64 {
+    // Sums of 1 / i are logarithms but for half a step. Less flash goes with a larger amplification.
+    let flash = |a: f64| a * ((UNITS + 0.5) / (UNITS * (1.0 - 1.0 / a) + 0.5)).ln();
+    let (mut low, mut high) = (1.0 + 1e-9, 1e6);
+    for _ in 0..60 {
+        let middle = f64::sqrt(low * high);
+        if flash(middle) > alpha { low = middle } else { high = middle }
+    }
+    f64::sqrt(low * high)
+}
+
 /// Amplification with 100, 75 and 50 % full, where the spare flash is this share of the region.
-fn at_fills(spare: f64) -> [f64; 3] {
-    [1.0, 0.75, 0.5].map(|held| amplification((1.0 + spare) / held))
+fn at_fills(law: fn(f64) -> f64, spare: f64) -> [f64; 3] {
+    [1.0, 0.75, 0.5].map(|held| law((1.0 + spare) / held))
 }
 
 /// What the last quarter adds over what the one before adds: falls with the spare flash.
-fn ratio(spare: f64) -> f64 {
-    let [full, more, half] = at_fills(spare);
+fn ratio(law: fn(f64) -> f64, spare: f64) -> f64 {
+    let [full, more, half] = at_fills(law, spare);
     (full - more) / (more - half)
 }
 
 /// The spare flash that has this ratio; beyond the ends the nearer one.
-fn spare(of: f64) -> f64 {
+fn spare(law: fn(f64) -> f64, of: f64) -> f64 {
     let (mut low, mut high) = (LEAST, MOST);
     for _ in 0..40 {
         let middle = (low * high).sqrt();
-        if ratio(middle) > of { low = middle } else { high = middle }
+        if ratio(law, middle) > of { low = middle } else { high = middle }
     }
     (low * high).sqrt()
 }
@@ -107,13 +124,21 @@ pub(super) fn judged(run: &Run) -> Vec<Finding> {
     }
     let r = upper / lower;
     let error = 2.0 * (upper_error / upper).hypot(lower_error / lower);
-    let (most, least) = (ratio(LEAST), ratio(MOST));
+    let (most, least) = (ratio(in_order, LEAST), ratio(in_order, MOST));
     if r > most || r < least {
         return told("the rates with more and with less data do not go together as those of a card that takes all data alike");
     }
-    let value = spare(r);
-    let bounds = [spare(r * (1.0 + error)) / OFF, spare(r / (1.0 + error)) * OFF];
-    let all = at_fills(value);
+    // By each law: the spare flash, its bounds, and the amplification that goes with them.
+    let by_law = LAWS.map(|law| {
+        let at = [r, r * (1.0 + error), r / (1.0 + error)].map(|r| spare(law, r));
+        let [value, low, high] = [at[0], at[1] / OFF, at[2] * OFF];
+        ([value, low, high], [value, high, low].map(|s| law(1.0 + s)))
+    });
+    let [in_order, emptiest] = by_law;
+    let between = |a: [f64; 3], b: [f64; 3]| ((a[0] * b[0]).sqrt(), [a[1].min(b[1]), a[2].max(b[2])]);
+    let (flash, flash_bounds) = between(in_order.0, emptiest.0);
+    let (amplified, amplified_bounds) = between(in_order.1, emptiest.1);
+    let all = at_fills(LAWS[0], in_order.0[0]);
     let b = upper / (all[0] - all[1]);
     let a = full.0 - b * (all[0] - 1.0);
     if a <= 0.0 {
@@ -125,22 +150,20 @@ pub(super) fn judged(run: &Run) -> Vec<Finding> {
     if first > LONGER * half.0 {
         return told("writes took longer before collection began than with half of the data discarded: not what the model says");
     }
-    if bounds[1] / bounds[0] > APART {
+    if in_order.0[2] / in_order.0[1] > APART {
         return told("the rates are known too roughly (more --time would decide)");
     }
-    let assumes =
-        "holds where the card treats all data alike and copies what is valid of the block that was filled first, or of the emptiest";
-    let amplified = Finding::decided(Quantity::WriteAmplification, all[0], SCORE).evidence(text.clone()).caveat(assumes);
+    let assumes = "holds where the card treats all data alike";
+    let amplified = Finding::decided(Quantity::WriteAmplification, amplified, SCORE).evidence(text.clone()).caveat(assumes);
     let amplified = amplified.evidence(format!("{a:.0} µs of it would remain without collection, each unit copied adds {b:.0} µs"));
-    let flash = Finding::decided(Quantity::OverProvisioning, 100.0 * value, SCORE).evidence(text).caveat(assumes);
-    let flash = flash.caveat(
-        "as much as a card needs that collects in the order of filling; one that takes the emptiest block has down to half of that",
+    let laws = format!(
+        "{:.1} % where blocks are emptied in the order of filling, {:.1} % where the emptiest of blocks of {UNITS} units is",
+        100.0 * in_order.0[0],
+        100.0 * emptiest.0[0]
     );
-    let of = |spare: f64| amplification(1.0 + spare);
-    vec![
-        Finding { interval: Some([of(bounds[1]), of(bounds[0])]), ..amplified },
-        Finding { interval: Some(bounds.map(|s| 100.0 * s)), ..flash },
-    ]
+    let flash = Finding::decided(Quantity::OverProvisioning, 100.0 * flash, SCORE).evidence(text).evidence(laws).caveat(assumes);
+    let flash = flash.caveat("which blocks a card empties cannot be seen: the interval holds both ends of what controllers do");
+    vec![Finding { interval: Some(amplified_bounds), ..amplified }, Finding { interval: Some(flash_bounds.map(|s| 100.0 * s)), ..flash }]
 }
 
 /// METHODS.md says on what it was measured.
@@ -151,14 +174,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_law_and_its_inverse() {
+    fn the_laws_and_their_inverse() {
         // The other way round: alpha = -A ln(1 - 1 / A).
         for a in [1.25, 2.0, 5.0, 12.0_f64] {
             let alpha = -a * (-1.0 / a).ln_1p();
-            assert!((amplification(alpha) / a - 1.0).abs() < 0.001, "{a}: {}", amplification(alpha));
+            assert!((in_order(alpha) / a - 1.0).abs() < 0.001, "{a}: {}", in_order(alpha));
         }
         for s in [0.05, 0.07, 0.15, 0.28, 0.6] {
-            assert!((spare(ratio(s)) / s - 1.0).abs() < 0.01, "{s}: {}", spare(ratio(s)));
+            for law in LAWS {
+                assert!((spare(law, ratio(law, s)) / s - 1.0).abs() < 0.01, "{s}: {}", spare(law, ratio(law, s)));
+            }
+            // Taking the emptiest never copies more, and with little spare flash clearly less.
+            assert!(emptiest(1.0 + s) < in_order(1.0 + s), "{s}");
         }
+        // 32 units of which 24 are valid: 4 (1 / 25 + ... + 1 / 32).
+        let alpha: f64 = (25..=32).map(|i| 4.0 / f64::from(i)).sum();
+        assert!((emptiest(alpha) - 4.0).abs() < 0.02, "{}", emptiest(alpha));
     }
 }
