@@ -8,6 +8,8 @@ mod boards;
 mod merges;
 #[path = "common/skip.rs"]
 mod skip;
+#[path = "exec/today.rs"]
+mod today;
 
 use bench_card::bench_card;
 use nandscope::device::{Access, Consent, Device, Fill, Limits, Op, OpenOptions, open};
@@ -24,11 +26,11 @@ fn probe(target: &str, more: &[&str]) -> Output {
     c.output().unwrap()
 }
 
-fn json(o: &Output) -> serde_json::Value {
+pub fn json(o: &Output) -> serde_json::Value {
     serde_json::from_slice(&o.stdout).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&o.stderr)))
 }
 
-fn finding<'a>(report: &'a serde_json::Value, quantity: &str) -> &'a serde_json::Value {
+pub fn finding<'a>(report: &'a serde_json::Value, quantity: &str) -> &'a serde_json::Value {
     report["findings"].as_array().unwrap().iter().find(|f| f["quantity"] == quantity).unwrap_or(&serde_json::Value::Null)
 }
 

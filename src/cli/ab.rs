@@ -219,7 +219,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     }
     let whole = back.tell()?;
     match &run.ended {
-        Ended::Failed(why) => bail!("the target failed: {why}. Try another reader or port"),
+        Ended::Failed(why) => bail!("the target failed: {why}. {}", super::way_out(why)),
         Ended::Interrupted if stop.load(Ordering::Relaxed) => tell!("nandscope: interrupted after {} pairs", times.len()),
         Ended::Budget(what) => tell!("nandscope: out of {what} after {} of {} pairs", times.len(), a.pairs),
         _ => {}

@@ -423,6 +423,16 @@ fn write_text(path: &Path, text: &str) -> anyhow::Result<bool> {
     Ok(false)
 }
 
+/// Does this error say that the disk which holds an image has no room left?
+fn disk_is_full(why: &str) -> bool {
+    why.contains("(os error 28)")
+}
+
+/// What to do about an access that failed.
+fn way_out(why: &str) -> &'static str {
+    if disk_is_full(why) { "The disk that holds it is full: make room there, or take another one" } else { "Try another reader or port" }
+}
+
 /// Colour only on a terminal, and never where NO_COLOR is set (no-color.org).
 pub fn colour(out: &impl IsTerminal) -> bool {
     out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::env::var("TERM").is_ok_and(|t| t != "dumb")

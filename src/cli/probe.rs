@@ -380,7 +380,7 @@ fn measure(
         bail!("{why}; the findings so far stand");
     }
     if let Some(why) = failed {
-        bail!("the card failed: {why}. Try another reader or port; the findings so far stand");
+        bail!("the card failed: {why}. {}; the findings so far stand", super::way_out(&why));
     }
     if interrupted {
         tell!("nandscope: interrupted; the report holds what was measured until then");

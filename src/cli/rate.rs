@@ -223,8 +223,12 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
         warnings.push(format!("nothing was written, so only reads were rated; allow writes: --write --consent {}", id.consent_id()));
     }
     let failed = guard.counters().failures > 0;
-    let next = if failed { "; `nandscope check` says more about errors" } else { "" };
-    warnings.extend(measured.ended.iter().map(|e| format!("ended early: {e}{next}")));
+    let next = |e: &str| match failed {
+        true if super::disk_is_full(e) => format!("; {}", super::way_out(e).to_lowercase()),
+        true => "; `nandscope check` says more about errors".to_string(),
+        false => String::new(),
+    };
+    warnings.extend(measured.ended.iter().map(|e| format!("ended early: {e}{}", next(e))));
     let rated = Rated {
         schema: SCHEMA,
         tool: format!("nandscope {}", env!("CARGO_PKG_VERSION")),

@@ -225,6 +225,9 @@ fn conditions(m: &Measured) -> Vec<String> {
     };
     let crowded = m.rows.iter().any(|r| r.crowded);
     let mut all = vec![res::state(m), pause, depth.to_string()];
+    if let Some(s) = m.rest_s {
+        all.push(format!("the time was short: rests before a baseline of {} s instead of 10 s", three(s)));
+    }
     all.extend(m.drifts().iter().map(say::drift));
     if crowded {
         all.push("the region has too little room for fresh areas: some were used again".into());

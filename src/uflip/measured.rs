@@ -156,6 +156,9 @@ pub struct Measured {
     pub formatted: u64,
     pub phases: Vec<Phase>,
     pub pause: Pause,
+    /// The shortest rest before a baseline, in s, where the time did not allow the usual one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest_s: Option<f64>,
     /// Sixteen reads at once take as long as sixteen one by one.
     pub one_at_a_time: bool,
     pub done: Vec<Done>,

@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const SPE: u64 = 2048;
 /// Accesses by which start-up and period are found.
 const LONG: u64 = 20_480;
-/// Pause before and after those, in s.
+/// Pause before and after those, in s; of the time that is left at most this part.
 const CALM_S: f64 = 10.0;
+const CALM: f64 = 20.0;
 /// What to do, in which bounds.
 pub struct Task<'a> {
     pub region: Range<u64>,
@@ -76,6 +77,7 @@ pub fn run(device: &mut dyn Device, task: &Task, tell: &mut dyn FnMut(&str, f64)
         formatted: 0,
         phases: vec![],
         pause,
+        rest_s: None,
         one_at_a_time: true,
         done: vec![],
         left_out: vec![],
@@ -196,12 +198,22 @@ impl Bench<'_> {
         self.device.idle(Nanos::from_secs_f64(ms / 1e3));
     }
 
+    /// Lets the device settle. In little time that is short, which is said.
+    fn calm(&mut self) {
+        let left = self.deadline.0.saturating_sub(self.device.now().0) as f64 / 1e9;
+        let rest = CALM_S.min(left / CALM);
+        if rest < CALM_S {
+            self.out.rest_s = Some(self.out.rest_s.map_or(rest, |r| r.min(rest)));
+        }
+        self.idle_ms(rest * 1e3);
+    }
+
     /// Start-up and period of a baseline. A pattern of fewer accesses where time or bytes are short.
     fn phase(&mut self, base: Base) -> Result<()> {
+        let most = if base.writes() { (self.task.writes - self.written) / 10 / SIZE } else { LONG };
+        self.calm();
         let share = self.deadline.0.saturating_sub(self.device.now().0) / 20;
         let until = self.device.now() + Nanos(share);
-        let most = if base.writes() { (self.task.writes - self.written) / 10 / SIZE } else { LONG };
-        self.idle_ms(CALM_S * 1e3);
         let e = Experiment { base, ..super::plan::all()[0].clone() };
         let p = Pattern { count: LONG.min(most), ignore: 0, ..e.pattern((SIZE / 512) as i64, &|_| 0) };
         let area = self.area(&p, base);
@@ -235,7 +247,7 @@ impl Bench<'_> {
         if !self.task.write || self.out.phases.iter().all(|p| !p.base.writes()) {
             return Ok(());
         }
-        self.idle_ms(CALM_S * 1e3);
+        self.calm();
         let n = SPE.min((self.task.writes - self.written) / 20 / SIZE);
         let e = &super::plan::all()[0];
         let p = Pattern { count: SPE, ..e.pattern((SIZE / 512) as i64, &|_| 0) };
