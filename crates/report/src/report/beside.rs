@@ -103,6 +103,11 @@ mod tests {
     }
 
     #[test]
+    fn what_is_drawn_are_experiments() {
+        assert!(TODAY.iter().all(|t| crate::infer::ALL.iter().any(|a| a.name() == *t)));
+    }
+
+    #[test]
     fn of_two_runs_the_last_and_of_many_cards_six() {
         let cards: Vec<_> = (0..9).map(|i| (format!("{i}"), vec![figure("rate", 4, 1.0), figure("rate", 4, 2.0)])).collect();
         let out = beside(&cards);
