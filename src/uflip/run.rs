@@ -152,7 +152,7 @@ impl Bench<'_> {
         };
         let mut all: Vec<(usize, Experiment, Option<f64>)> =
             chosen.into_iter().enumerate().map(|(i, e)| (i, e.clone(), estimate(&e))).collect();
-        all.sort_by(|a, b| a.2.unwrap_or(f64::INFINITY).total_cmp(&b.2.unwrap_or(f64::INFINITY)));
+        nandscope_stats::ascending(&mut all, |a| a.2.unwrap_or(f64::INFINITY));
         let (mut time, mut bytes) =
             ((self.deadline.0.saturating_sub(self.device.now().0)) as f64 / 1e9, self.task.writes.saturating_sub(self.written));
         let (mut kept, mut left_out) = (vec![], vec![]);

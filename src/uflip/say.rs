@@ -199,7 +199,7 @@ pub fn figure(d: &Done) -> Figure {
         matches!(e.vary, Vary::Granularity | Vary::Alignment | Vary::Locality | Vary::Partitioning | Vary::Parallelism | Vary::Bursts);
     let mut points: Vec<Bounded> =
         d.points.iter().map(|p| (p.x, p.mean_us / 1e3, p.interval_us[0].max(p.mean_us * 0.01) / 1e3, p.interval_us[1] / 1e3)).collect();
-    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    nandscope_stats::ascending(&mut points, |a| a.0);
     let name = match e.second {
         Some(b) => format!("{} and {}", e.base.name(), b.name()),
         None => e.base.name().to_string(),

@@ -149,7 +149,7 @@ fn order(key: &str, r: &Row) -> Order {
 /// Median, range where there is one, and the ratio to the first lot's median.
 fn cell(values: &[Value], base: Option<&Vec<Value>>) -> String {
     let mut v: Vec<&Value> = values.iter().collect();
-    v.sort_by(|a, b| a.0.total_cmp(&b.0));
+    nandscope_stats::ascending(&mut v, |a| a.0);
     let [low, .., high] = v[..] else { return v.first().map_or("-".into(), |one| with_ratio(one, base)) };
     let text = with_ratio(middle(values), base);
     let split = |shown: &str| shown.split_once(' ').map_or((shown.to_string(), String::new()), |(n, u)| (n.to_string(), u.to_string()));
@@ -164,7 +164,7 @@ fn cell(values: &[Value], base: Option<&Vec<Value>>) -> String {
 /// Of an even number the lower of the two in the middle: a value that some card has.
 fn middle(values: &[Value]) -> &Value {
     let mut v: Vec<&Value> = values.iter().collect();
-    v.sort_by(|a, b| a.0.total_cmp(&b.0));
+    nandscope_stats::ascending(&mut v, |a| a.0);
     v[(v.len() - 1) / 2]
 }
 

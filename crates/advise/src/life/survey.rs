@@ -108,7 +108,7 @@ pub fn spread(event: Event, without: Option<&str>) -> Spread {
         .filter(|b| b.event == from && Some(b.name) != without)
         .flat_map(|b| b.cards.iter().map(|&(c, n)| ((c.max(0.5) / of(from).median).ln(), f64::from(n))))
         .collect();
-    cards.sort_by(|a, b| a.0.total_cmp(&b.0));
+    nandscope_stats::ascending(&mut cards, |a| a.0);
     // A lognormal with this mean and median.
     let sigma = (2.0 * (all.mean / all.median).ln()).sqrt();
     let low = (-place(&cards, 0.1) / TENTH).max(sigma);

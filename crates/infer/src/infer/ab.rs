@@ -58,7 +58,7 @@ fn null(ranks: &[u64]) -> Vec<f64> {
 /// Ranks of the absolute values, doubled so that shared ones stay whole. Zeros have none.
 fn ranks(d: &[f64]) -> Vec<(u64, bool)> {
     let mut v: Vec<f64> = d.iter().copied().filter(|x| *x != 0.0).collect();
-    v.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+    nandscope_stats::ascending(&mut v, |a| a.abs());
     let mut out = vec![];
     let mut i = 0;
     while i < v.len() {

@@ -210,7 +210,7 @@ pub fn posterior(q: Quantity, findings: &[&Finding], apart: f64) -> Vec<(f64, f6
     let mut out: Vec<(f64, f64)> = all.iter().map(|&v| (v, prior * weight(Some(v)))).collect();
     let sum = out.iter().map(|p| p.1).sum::<f64>() + (1.0 - prior * all.len() as f64) * weight(None);
     out.iter_mut().for_each(|p| p.1 /= sum);
-    out.sort_by(|a, b| b.1.total_cmp(&a.1));
+    nandscope_stats::descending(&mut out, |a| a.1);
     out
 }
 

@@ -83,7 +83,7 @@ impl Analysis for Discard {
     fn figures(&self, run: &Case) -> Vec<Figure> {
         let all = run.cells.iter().map(|c| (c.bytes("length") as f64 / MIB as f64, times(run, c))).filter(|(_, t)| !t.is_empty());
         let mut points: Vec<(f64, f64)> = all.map(|(x, t)| (x, median(&t))).collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        nandscope_stats::ascending(&mut points, |a| a.0);
         if points.len() < 2 {
             return vec![];
         }

@@ -65,7 +65,7 @@ impl Analysis for FatZone {
             .filter(|c| c.get("at") >= 0)
             .filter_map(|c| Some((c.get("at") as f64 / MIB as f64, time(run, c)? / 1e3)))
             .collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        nandscope_stats::ascending(&mut points, |a| a.0);
         vec![Figure {
             title: "time of a random write near the start".into(),
             x: "offset on the card, MiB".into(),

@@ -108,7 +108,7 @@ fn windows(run: &Run, p: Pairs) -> Vec<Point> {
         (t.len() >= 50).then(|| Point { window: c.bytes("window") as f64, longer, error })
     };
     let mut out: Vec<Point> = run.cells.iter().filter(|c| c.get("kind") == WINDOW).filter_map(one).collect();
-    out.sort_by(|a, b| a.window.total_cmp(&b.window));
+    nandscope_stats::ascending(&mut out, |a| a.window);
     out
 }
 

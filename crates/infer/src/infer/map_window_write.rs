@@ -78,7 +78,7 @@ fn points(run: &Run) -> (Vec<Point>, f64) {
         Some(Point { window: c.bytes("window") as f64, longer: far.0 - there.0, error: (far.1 + there.1 + 4.0).sqrt() })
     };
     let mut out: Vec<Point> = run.cells.iter().filter_map(&mut one).collect();
-    out.sort_by(|a, b| a.window.total_cmp(&b.window));
+    nandscope_stats::ascending(&mut out, |a| a.window);
     let usual = mean(&near);
     (out, usual)
 }

@@ -219,7 +219,7 @@ fn knee(t: &Times) -> Finding {
     let mut share: BTreeMap<u64, f64> = BTreeMap::new();
     draws.iter().for_each(|&d| *share.entry(d as u64).or_default() += 1.0 / draws.len() as f64);
     let mut all: Vec<(f64, f64)> = share.into_iter().map(|(k, p)| (k as f64, p)).collect();
-    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    nandscope_stats::descending(&mut all, |a| a.1);
     let (value, p) = all[0];
     let last = points[points.len() - 1];
     let mut shown = vec![points[0], last];

@@ -51,7 +51,7 @@ fn rates(run: &Run, cell: &Cell) -> Vec<f64> {
 fn by_rest(run: &Run) -> Vec<(f64, Vec<f64>)> {
     let mut all: Vec<_> =
         run.cells.iter().map(|c| (c.get("rest_us") as f64 / 1e3, rates(run, c))).filter(|r| r.1.len() >= FEWEST).collect();
-    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    nandscope_stats::ascending(&mut all, |a| a.0);
     all
 }
 

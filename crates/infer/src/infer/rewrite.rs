@@ -101,7 +101,7 @@ fn lattice(looks: &[Look], border: f64) -> Option<Lattice> {
     let total: f64 = all.iter().map(|a| (a.3 - top).exp()).sum::<f64>() + (chance - top).exp();
     let mut by_size: Vec<(u64, f64)> =
         sizes.iter().map(|&s| (s, all.iter().filter(|a| a.0 == s).map(|a| (a.3 - top).exp()).sum::<f64>() / total)).collect();
-    by_size.sort_by(|a, b| b.1.total_cmp(&a.1));
+    nandscope_stats::descending(&mut by_size, |a| a.1);
     let (size, probability) = *by_size.first()?;
     let best = all.iter().filter(|a| a.0 == size).max_by(|a, b| a.3.total_cmp(&b.3))?;
     Some(Lattice {

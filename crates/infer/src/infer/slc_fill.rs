@@ -94,7 +94,7 @@ impl Analysis for SlcFill {
     fn figures(&self, run: &Case) -> Vec<Figure> {
         let Some(cell) = run.cells.first() else { return vec![] };
         let mut points: Vec<(f64, f64)> = sizes(run, cell).iter().map(|(held, b)| (*held as f64, b / MIB as f64)).collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        nandscope_stats::ascending(&mut points, |a| a.0);
         if points.len() < 2 {
             return vec![];
         }

@@ -234,7 +234,7 @@ fn lengths(slow: &[Slow]) -> Vec<f64> {
 /// Stalls by their length, those that take most of the time first; none where they are all of one.
 fn kinds(pass: &Pass, slow: &[Slow], usual: f64) -> Vec<Kind> {
     let mut ns: Vec<(f64, u64)> = slow.iter().map(|c| (c.took as f64, 1)).collect();
-    ns.sort_by(|a, b| a.0.total_cmp(&b.0));
+    nandscope_stats::ascending(&mut ns, |a| a.0);
     let cuts = valleys(&ns, (slow.len() as u64 / 20).max(4));
     if cuts.is_empty() {
         return vec![];
@@ -243,7 +243,7 @@ fn kinds(pass: &Pass, slow: &[Slow], usual: f64) -> Vec<Kind> {
     let of =
         |(from, to): (usize, usize)| -> Vec<Slow> { slow.iter().filter(|c| (from..to).contains(&bin(c.took as f64))).copied().collect() };
     let mut all: Vec<Kind> = groups.map(of).filter(|g| !g.is_empty()).map(|g| kind(pass, &g, usual).1).collect();
-    all.sort_by(|a, b| total(b).total_cmp(&total(a)));
+    nandscope_stats::descending(&mut all, total);
     all
 }
 
@@ -423,7 +423,7 @@ mod tests {
                 });
                 let s = stalls(&pass(record, calls));
                 let mut kinds = s.kinds.clone();
-                kinds.sort_by(|a, b| b.median.total_cmp(&a.median));
+                nandscope_stats::descending(&mut kinds, |a| a.median);
                 let found: Vec<f64> = kinds.iter().filter_map(|k| k.in_bytes).map(|p| p.length).collect();
                 assert_eq!(found.len(), 2, "{a} {b} {record}: {s:?}");
                 for (f, want) in found.iter().zip([a, b]) {

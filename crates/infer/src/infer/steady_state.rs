@@ -192,7 +192,7 @@ impl Analysis for SteadyState {
         let small = |c: &&Cell| c.bytes("size") == cell.bytes("size") && c.get("held") > 0;
         let held = |c: &Cell| Some((c.get("held") as f64, found(run, c)?));
         let mut over_fill: Vec<(f64, f64)> = run.cells.iter().filter(small).filter_map(held).collect();
-        over_fill.sort_by(|a, b| a.0.total_cmp(&b.0));
+        nandscope_stats::ascending(&mut over_fill, |a| a.0);
         let fill = Figure {
             title: "steady random writes over fill".into(),
             x: "percent of the region with data".into(),

@@ -92,7 +92,7 @@ pub fn fit(rows: &[Row], base: f64) -> Fit {
                 .collect();
             let sum: f64 = all.iter().map(|a| a.1).sum();
             all.iter_mut().for_each(|a| a.1 /= sum);
-            all.sort_by(|a, b| b.1.total_cmp(&a.1));
+            nandscope_stats::descending(&mut all, |a| a.1);
             all.truncate(4);
             let z = ((solve(&without).chi2 - best.chi2).max(0.0) / temper * 2.0).sqrt();
             Step { size: rows[i].align, height: best.heights[k], z, posterior: all }

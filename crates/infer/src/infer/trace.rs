@@ -287,7 +287,7 @@ fn of_two_kinds(lines: &[Line], to_ms: f64, unit: Unit) -> Vec<Finding> {
             Grid { ln: g.ln - (2.0 * if usual { few } else { all.len() as f64 - few }).ln(), ..g }
         })
         .collect();
-    grids.sort_by(|a, b| b.ln.total_cmp(&a.ln));
+    nandscope_stats::descending(&mut grids, |a| a.ln);
     let total = super::stats::ln_sum_exp(&grids.iter().map(|g| g.ln).chain([ln_end, ln_chance]).collect::<Vec<_>>());
     let p = |ln: f64| (ln - total).exp();
     // What most transactions write.

@@ -162,7 +162,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     let mut weights: Vec<(u64, f64)> = candidates.iter().map(|&(s, c)| (s, (-(c - best) / temper).exp())).collect();
     let sum: f64 = weights.iter().map(|w| w.1).sum();
     weights.iter_mut().for_each(|w| w.1 /= sum);
-    weights.sort_by(|a, b| b.1.total_cmp(&a.1));
+    nandscope_stats::descending(&mut weights, |a| a.1);
     let (unit, p) = weights[0];
     let at = |s: u64| sizes.get(&s).map_or(f64::NAN, |t| median(t) / 1e3);
     let mut shown = vec![smallest, unit, unit * 2];

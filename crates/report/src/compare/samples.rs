@@ -77,7 +77,7 @@ fn experiment(a: &Run, b: &Run) -> Option<Experiment> {
         return None;
     }
     // Holm: the smallest p against 5 % / m, the next against 5 % / (m - 1), ...
-    conditions.sort_by(|c, d| c.p.total_cmp(&d.p));
+    nandscope_stats::ascending(&mut conditions, |c| c.p);
     let count = conditions.len();
     for (i, c) in conditions.iter_mut().enumerate() {
         if c.p > 0.05 / (count - i) as f64 {

@@ -84,7 +84,7 @@ fn raw(run: &Run) -> Vec<Figure> {
             .iter()
             .map(|(op, all)| {
                 let mut points: Vec<(f64, f64)> = all.iter().map(|s| (x(s), s.took.millis())).collect();
-                points.sort_by(|a, b| a.0.total_cmp(&b.0));
+                nandscope_stats::ascending(&mut points, |a| a.0);
                 Series { name: (*op).into(), points }
             })
             .collect()
@@ -146,14 +146,14 @@ pub fn thin(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
         return points.to_vec();
     }
     let mut sorted = points.to_vec();
-    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    nandscope_stats::ascending(&mut sorted, |a| a.0);
     let size = sorted.len().div_ceil((most / 2).max(1));
     let mut out = vec![];
     for chunk in sorted.chunks(size) {
         let low = chunk.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
         let high = chunk.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
         let mut two: Vec<(f64, f64)> = low.into_iter().chain(high).collect();
-        two.sort_by(|a, b| a.0.total_cmp(&b.0));
+        nandscope_stats::ascending(&mut two, |a| a.0);
         two.dedup();
         out.extend(two);
     }

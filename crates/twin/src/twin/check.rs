@@ -120,7 +120,7 @@ pub fn check(model: &Model, before: &[Io], ios: &[Io], seed: u64) -> Result<Chec
         let k = &mut worst[i];
         (k.accesses, k.measured_ns, k.predicted_ns) = (k.accesses + 1, k.measured_ns + p.1, k.predicted_ns + p.2);
     }
-    worst.sort_by(|a, b| (b.measured_ns - b.predicted_ns).abs().total_cmp(&(a.measured_ns - a.predicted_ns).abs()));
+    nandscope_stats::descending(&mut worst, |a| (a.measured_ns - a.predicted_ns).abs());
     worst.truncate(8);
     for k in &mut worst {
         (k.measured_ns, k.predicted_ns) = (k.measured_ns / k.accesses as f64, k.predicted_ns / k.accesses as f64);

@@ -208,7 +208,7 @@ fn structure(best: &Model, all: &[Scored], weights: &[f64], sum: f64) -> Vec<Wei
                 None => by.push((v, w / sum)),
             }
         }
-        by.sort_by(|a, b| b.1.total_cmp(&a.1));
+        nandscope_stats::descending(&mut by, |a| a.1);
         let probability = by.iter().find(|b| b.0 == value).map_or(0.0, |b| b.1).min(0.999);
         let rivals = by.into_iter().filter(|b| b.0 != value && b.1 >= 0.001).take(3).collect();
         out.push(Weight { name, value, probability, rivals });
@@ -254,7 +254,7 @@ fn conditions(data: &Data, pairs: &[(usize, f64, f64)]) -> (Vec<Quality>, Vec<[f
     // By the time that is missing or too much.
     let missing = |q: &Quality| (q.measured_ns - q.predicted_ns).abs() * q.accesses as f64;
     worst.retain(|q| (q.measured_ns - q.predicted_ns).abs() > 0.1 * q.measured_ns);
-    worst.sort_by(|a, b| missing(b).total_cmp(&missing(a)));
+    nandscope_stats::descending(&mut worst, missing);
     worst.truncate(5);
     (worst, points)
 }

@@ -112,7 +112,7 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
     s.until = Duration::MAX;
     let mut all = s.all(&leaders, rows);
     all.iter().for_each(|f| s.keep(f));
-    all.sort_by(|a, b| b.evidence(rows.len(), s.share).total_cmp(&a.evidence(rows.len(), s.share)));
+    nandscope_stats::descending(&mut all, |a| a.evidence(rows.len(), s.share));
     let best = all.into_iter().next().ok_or_else(impossible)?;
     s.share = independent(rows, &best, s.asked.seed);
     let none = no_structure(rows);

@@ -392,7 +392,7 @@ impl<'a> Walker<'a> {
             How::Total => Value { bytes: sum(|v| v.bytes), ns: sum(|v| v.ns) },
             How::Mean => Value { bytes: sum(|v| v.bytes) / n, ns: sum(|v| v.ns) / n },
             _ => {
-                all.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+                nandscope_stats::ascending(&mut all, |a| a.ns);
                 let last = all.len() - 1;
                 match r.how {
                     How::Min => all[0],

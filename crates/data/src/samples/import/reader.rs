@@ -349,10 +349,10 @@ impl Reader {
             // A scatter plot has at least 2^8 points; fewer such lines are something else.
             t.scatter.retain(|t| t.points.len() >= 64);
             // Sorted the other way, it is the same table.
-            t.align.iter_mut().for_each(|t| t.rows.sort_by_key(|r| std::cmp::Reverse(r.align)));
-            t.open.iter_mut().for_each(|t| t.rows.sort_by_key(|r| std::cmp::Reverse(r.size)));
-            t.fat.iter_mut().for_each(|t| t.rows.sort_by_key(|r| std::cmp::Reverse(r.size)));
-            t.program.iter_mut().for_each(|t| t.rows.sort_by_key(|r| std::cmp::Reverse(r.size)));
+            t.align.iter_mut().for_each(|t| nandscope_stats::descending(&mut t.rows, |r| r.align as f64));
+            t.open.iter_mut().for_each(|t| nandscope_stats::descending(&mut t.rows, |r| r.size as f64));
+            t.fat.iter_mut().for_each(|t| nandscope_stats::descending(&mut t.rows, |r| r.size as f64));
+            t.program.iter_mut().for_each(|t| nandscope_stats::descending(&mut t.rows, |r| r.size as f64));
             for b in &mut t.bench {
                 t.notes.extend(records_by_figures(b, &self.records).map(|note| format!("{name}: {note}")));
             }

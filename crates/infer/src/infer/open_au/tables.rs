@@ -97,7 +97,7 @@ fn decide(q: Quantity, order: &str, all: &[Series], p: &[f64], alone: f64) -> Fi
     let (k, top) = p.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0));
     let rivals = |skip: usize| {
         let mut r: Vec<(f64, f64)> = p.iter().enumerate().filter(|x| x.0 != skip && *x.1 > 0.01).map(|(k, &p)| (k as f64, p)).collect();
-        r.sort_by(|a, b| b.1.total_cmp(&a.1));
+        nandscope_stats::descending(&mut r, |a| a.1);
         r.truncate(3);
         r
     };

@@ -134,11 +134,11 @@ pub(super) fn posterior(d: &Design) -> Vec<Fit> {
         next.sort_unstable();
         next.dedup();
         beam = next.into_iter().map(look).filter(|l| l.0.is_finite()).collect();
-        beam.sort_by(|a, b| b.0.total_cmp(&a.0));
+        nandscope_stats::descending(&mut beam, |a| a.0);
         beam.truncate(KEEP);
         seen.extend(beam.iter().cloned());
     }
-    seen.sort_by(|a, b| b.0.total_cmp(&a.0));
+    nandscope_stats::descending(&mut seen, |a| a.0);
     seen.truncate(KEEP);
     let sigmas: Vec<f64> = (0..9).map(|i| d.base * 0.002 * 2f64.powi(i)).collect();
     let mut fits: Vec<Fit> = seen
@@ -161,7 +161,7 @@ pub(super) fn posterior(d: &Design) -> Vec<Fit> {
         .collect();
     let sum = ln_sum_exp(&fits.iter().map(|f| f.ln).collect::<Vec<_>>());
     fits.iter_mut().for_each(|f| f.ln = (f.ln - sum).exp());
-    fits.sort_by(|a, b| b.ln.total_cmp(&a.ln));
+    nandscope_stats::descending(&mut fits, |a| a.ln);
     fits
 }
 

@@ -14,7 +14,7 @@ pub(super) fn found(run: &Run) -> Option<u64> {
     if all.len() < cells.len() {
         return None;
     }
-    all.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
+    nandscope_stats::descending(&mut all, |a| a.1.value);
     let ((shift, top), (_, next)) = (all[0], all[1]);
     let usual = median(&all.iter().map(|t| t.1.value).collect::<Vec<_>>());
     // The scatter of the places themselves: their errors are those of a few reads each.

@@ -69,7 +69,7 @@ fn marginal(fits: &[Fit], pick: impl Fn(&Fit) -> Vec<(u64, f64)>) -> Vec<(u64, f
             }
         }
     }
-    out.sort_by(|a, b| b.1.total_cmp(&a.1));
+    nandscope_stats::descending(&mut out, |a| a.1);
     out
 }
 

@@ -29,7 +29,7 @@ pub fn infer(tables: &Tables) -> Vec<Finding> {
 
 fn sorted(t: &ScatterTest) -> Vec<(f64, f64)> {
     let mut p: Vec<(f64, f64)> = t.points.iter().copied().filter(|p| p.1 > 0.0).collect();
-    p.sort_by(|a, b| a.0.total_cmp(&b.0));
+    nandscope_stats::ascending(&mut p, |a| a.0);
     p
 }
 

@@ -87,7 +87,7 @@ fn judge(times: &[(u64, f64)]) -> Finding {
         (above.len() >= 2 && below.len() >= 2 && lo > 0.4 && hi < 0.5).then_some(lo - hi)
     };
     let mut all: Vec<(u64, f64)> = growth.iter().filter_map(|g| Some((g.0, gap(g.0)?))).collect();
-    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    nandscope_stats::descending(&mut all, |a| a.1);
     let Some(&(unit, by)) = all.first() else {
         return Finding::undecided(q, "the time of a write shows no knee: it rises evenly with the size, or small writes are coalesced");
     };

@@ -13,7 +13,7 @@ pub fn figures(plots: &[Plot]) -> String {
             let xy = |points: &[(f64, f64)]| {
                 let kept: Vec<(f64, f64)> = points.iter().copied().filter(|p| p.0.is_finite() && p.1.is_finite()).collect();
                 let mut kept = thin(&kept, p.detail.script);
-                kept.sort_by(|a, b| a.0.total_cmp(&b.0));
+                nandscope_stats::ascending(&mut kept, |a| a.0);
                 kept.iter().map(|&(x, y)| [short(x), short(y)]).collect::<Vec<_>>()
             };
             let series: Vec<Value> = f

@@ -199,7 +199,7 @@ impl Seen<'_> {
         }
         let p = &self.belief.by.p;
         let mut rivals: Vec<(f64, f64)> = p.iter().filter(|x| x.0 != k && x.1 > 0.005).map(|&(n, p)| (n as f64, p)).collect();
-        rivals.sort_by(|a, b| b.1.total_cmp(&a.1));
+        nandscope_stats::descending(&mut rivals, |a| a.1);
         rivals.truncate(3);
         Finding::decided(q, k as f64, trust).rivals(rivals)
     }
