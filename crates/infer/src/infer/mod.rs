@@ -51,49 +51,48 @@ pub mod write_unit;
 
 use pipeline::Analysis;
 
-/// Every experiment, in the order of the command line, the documentation, the report and the tests: `$then!` makes of the list what
-/// a room wants. A new one is a file, its `mod` line above and a line here; and the same two, without the list, where it measures.
+/// Every experiment, in the order of the command line, the documentation, the report and the tests, with the file it lies in: `$then!`
+/// makes of the list what a room wants, where it measures the `mod` lines as well. A new one is a line here, the `mod` line above, and two files.
 #[macro_export]
 macro_rules! every_experiment {
     ($then:ident) => {
-        $then!(
+        $then! {
             // First: what fails or lies behind a counterfeit's flash would spoil the others.
-            capacity::Capacity,
-            read_boundary::ReadBoundary,
-            write_unit::WriteUnit,
-            open_au::OpenAu::<false>,
-            open_au::OpenAu::<true>,
-            au_grid::AuGrid,
-            write_boundary::WriteBoundary,
-            fat_zone::FatZone,
-            write_cache::WriteCache,
-            multi_block::MultiBlock,
-            write_trace::WriteTrace,
-            scatter::Scatter,
-            interval::Interval,
-            access_kinds::AccessKinds,
-            small_writes::SmallWrites,
-            slc_cache::SlcCache,
-            page_mapping::PageMapping,
-            map_window::MapWindow,
-            map_window_write::MapWindowWrite,
-            steady_state::SteadyState,
-            queue_depth::QueueDepth,
-            throttling::Throttling,
-            discard::Discard,
-            flush::Flush,
-            slc_fill::SlcFill,
-            mixed_reads::MixedReads,
-            pauses::Pauses,
-            queue_depth_write::QueueDepthWrite
-        );
+            capacity: Capacity;
+            read_boundary: ReadBoundary;
+            write_unit: WriteUnit;
+            open_au: OpenAu::<false>, OpenAu::<true>;
+            au_grid: AuGrid;
+            write_boundary: WriteBoundary;
+            fat_zone: FatZone;
+            write_cache: WriteCache;
+            multi_block: MultiBlock;
+            write_trace: WriteTrace;
+            scatter: Scatter;
+            interval: Interval;
+            access_kinds: AccessKinds;
+            small_writes: SmallWrites;
+            slc_cache: SlcCache;
+            page_mapping: PageMapping;
+            map_window: MapWindow;
+            map_window_write: MapWindowWrite;
+            steady_state: SteadyState;
+            queue_depth: QueueDepth;
+            throttling: Throttling;
+            discard: Discard;
+            flush: Flush;
+            slc_fill: SlcFill;
+            mixed_reads: MixedReads;
+            pauses: Pauses;
+            queue_depth_write: QueueDepthWrite;
+        }
     };
 }
 
 macro_rules! analyses {
-    ($($one:expr),+) => {
+    ($($file:ident: $($one:ident $(::<$kind:literal>)?),+;)+) => {
         /// One for each experiment.
-        pub const ALL: &[&dyn Analysis] = &[$(&$one),+];
+        pub const ALL: &[&dyn Analysis] = &[$($(&$file::$one $(::<$kind>)?),+),+];
     };
 }
 

@@ -2,34 +2,7 @@
 //!
 //! An experiment names its conditions (`cells`), one trial of a condition, and when it has enough. It never chooses the order of the cells, counts repetitions or looks at the clock: the runner does (`run.rs`).
 
-mod access_kinds;
-mod au_grid;
-mod capacity;
-mod discard;
-mod fat_zone;
-mod flush;
-mod interval;
-mod map_window;
-mod map_window_write;
-mod mixed_reads;
-mod multi_block;
-mod open_au;
-mod page_mapping;
-mod pauses;
-mod queue_depth;
-mod queue_depth_write;
-mod read_boundary;
 pub mod run;
-mod scatter;
-mod slc_cache;
-mod slc_fill;
-mod small_writes;
-mod steady_state;
-mod throttling;
-mod write_boundary;
-mod write_cache;
-mod write_trace;
-mod write_unit;
 
 pub use capacity::readable;
 
@@ -161,9 +134,11 @@ pub trait Experiment: Sync {
 }
 
 macro_rules! experiments {
-    ($($one:expr),+) => {
+    ($($file:ident: $($one:ident $(::<$kind:literal>)?),+;)+) => {
+        $(mod $file;)+
+
         /// All there are, in the order in which `infer` lists them.
-        pub const ALL: &[&dyn Experiment] = &[$(&$one),+];
+        pub const ALL: &[&dyn Experiment] = &[$($(&$file::$one $(::<$kind>)?),+),+];
     };
 }
 
