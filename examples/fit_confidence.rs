@@ -2,8 +2,7 @@
 //!
 //! `fit_confidence probe FAMILY FIRST CARDS OUT [minute]`: probes simulated cards (within a minute, as devices are unless asked) and keeps
 //! what each experiment said of them, a line of JSON each (of one kind of the second generator: `bench-card:block`);
-//! `fit_confidence logs FAMILY FIRST CARDS OUT`: the same of what people post of them (`tests/common/logs.rs`);
-//! `fit_confidence log FAMILY SEED`: prints one of these;
+//! `fit_confidence logs FAMILY FIRST CARDS OUT`: the same of what flashbench's own pattern prints of them (with target/PROFILE/nandscope);
 //! `fit_confidence fit FILE...`: prints the table; and to standard error how far experiments that speak to one quantity err together;
 //! `fit_confidence score told|scores|MAP FILE...`: how good it was as it was told then, by scores alone, or by the table MAP now;
 //! `fit_confidence steps MAP FILE...`: what each step of a map comes to on each family of cards;
@@ -15,34 +14,30 @@ mod bench_card;
 mod common;
 #[path = "../tests/common/families.rs"]
 mod families;
-#[path = "../tests/common/logs.rs"]
-mod logs;
 #[path = "../tests/common/score.rs"]
 mod score;
 
 use families::{Card, Family, JUDGED, KINDS, Probed, RESERVED, Truth, Within, cards, probe_all};
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::combine::{APART, combine, posterior};
-use nandscope::infer::confidence::{Key, Kind, Maps, Source};
+use nandscope::infer::confidence::{Key, Maps, Source};
 use nandscope::infer::tables;
 use nandscope::samples::import;
+use nandscope_sim::{random, unusual};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Line {
     family: String,
     kind: String,
     seed: u64,
-    /// Of a log, not of a probe: what it says is read from it anew.
+    /// Of a log, not of a probe.
     #[serde(default)]
-    log: Option<String>,
-    #[serde(default)]
+    table: bool,
     apart: Vec<Finding>,
-    #[serde(default)]
     told: Findings,
 }
 
@@ -56,31 +51,19 @@ fn main() {
             let file = Mutex::new(std::fs::File::create(out).unwrap());
             probe_all(&all, within, |p| {
                 let (family, kind) = (p.card.family.name().into(), p.card.kind.into());
-                let (apart, told) = (p.apart.clone(), p.told.clone());
-                let line = Line { family, kind, seed: p.card.seed, log: None, apart, told };
+                let line = Line { family, kind, seed: p.card.seed, table: false, apart: p.apart.clone(), told: p.told.clone() };
                 writeln!(file.lock().unwrap(), "{}", serde_json::to_string(&line).unwrap()).unwrap();
             });
         }
         ["logs", family, first, n, out] => {
-            let (all, next) = (drawn(family, first, n), AtomicUsize::new(0));
-            let file = Mutex::new(std::fs::File::create(out).unwrap());
-            let work = || {
-                while let Some(card) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let Some(log) = logs::log(card) else { continue };
-                    let (family, kind) = (card.family.name().into(), card.kind.into());
-                    let line = Line { family, kind, seed: card.seed, log: Some(log), ..Line::default() };
-                    writeln!(file.lock().unwrap(), "{}", serde_json::to_string(&line).unwrap()).unwrap();
-                }
-            };
-            std::thread::scope(|s| {
-                s.spawn(work);
-                work();
-            });
-        }
-        ["log", family, seed] => {
-            let card = drawn(family, seed, "1").remove(0);
-            assert!(card.seed < RESERVED, "cards that are kept for judging are not looked at");
-            println!("{}", logs::log(&card).expect("a log"));
+            let mut file = std::fs::File::create(out).unwrap();
+            for card in drawn(family, first, n) {
+                let Some(text) = log(&card) else { continue };
+                let tables = import::read(&[("log", text)]).unwrap();
+                let (family, kind, table) = (card.family.name().into(), card.kind.into(), true);
+                let line = Line { family, kind, seed: card.seed, table, apart: tables::apart(&tables), told: tables::infer(&tables) };
+                writeln!(file, "{}", serde_json::to_string(&line).unwrap()).unwrap();
+            }
         }
         ["fit", files @ ..] => {
             let all = read(files);
@@ -118,7 +101,7 @@ fn main() {
             }
         }
         _ => panic!(
-            "probe FAMILY FIRST CARDS OUT [minute], logs FAMILY FIRST CARDS OUT, log FAMILY SEED, fit FILE..., steps MAP FILE..., answers MAP FILE..., or score told|scores|MAP FILE..."
+            "probe FAMILY FIRST CARDS OUT [minute], fit FILE..., steps MAP FILE..., answers MAP FILE..., or score told|scores|MAP FILE..."
         ),
     }
 }
@@ -141,14 +124,36 @@ fn read(files: &[&str]) -> Vec<(Source, Probed)> {
         let l: Line = serde_json::from_str(l).unwrap();
         let kind = KINDS.into_iter().find(|k| *k == l.kind).unwrap_or("");
         let card = Card { family: Family::by_name(&l.family).unwrap(), kind, seed: l.seed };
-        let truth = Truth::of_card(&card);
-        let Some(log) = l.log else { return (Source::Probe, Probed { truth, card, apart: l.apart, told: l.told }) };
-        let tables = import::read(&[("log", log)]).unwrap();
-        (Source::Table, Probed { truth, card, apart: tables::apart(&tables), told: tables::infer(&tables) })
+        let source = if l.table { Source::Table } else { Source::Probe };
+        (source, Probed { truth: Truth::of_card(&card), card, apart: l.apart, told: l.told })
     };
     let mut all: Vec<(Source, Probed)> = text.lines().map(one).collect();
     all.sort_by_key(|p| (p.0, p.1.card.family, p.1.card.seed, p.1.card.kind));
     all
+}
+
+/// What flashbench's own pattern prints of a card whose erase block its user knows: reads across boundaries, and up to eight AUs in both
+/// orders.
+fn log(card: &Card) -> Option<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let target = match card.family {
+        Family::Bench => format!("exec:{} {} {}", bench_card::bench_card().display(), card.kind, card.seed),
+        family => {
+            let model = if family == Family::Random { random::card(card.seed) } else { unusual::card(card.seed) };
+            let path = dir.path().join("card.toml");
+            std::fs::write(&path, model.to_toml()).unwrap();
+            path.display().to_string()
+        }
+    };
+    let block = Truth::of_card(card).of(Quantity::EraseBlock).filter(|b| b.is_finite()).unwrap_or(4_194_304.0);
+    let program = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("nandscope");
+    let run = |args: &[&str]| {
+        let out = std::process::Command::new(&program).arg("flashbench").arg(&target).args(args).arg("-q").output().unwrap();
+        out.status.success().then(|| String::from_utf8(out.stdout).unwrap())
+    };
+    let erase = format!("{block}");
+    let open = ["-O", "-0", "1-8", "-e", &erase];
+    Some(run(&["-a", "-b", "1024"])? + &run(&open)? + &run(&[&open[..], &["-r"]].concat())?)
 }
 
 fn by_family(all: Vec<(Source, Probed)>) -> Vec<(String, Vec<Probed>)> {
@@ -167,7 +172,7 @@ fn by_family(all: Vec<(Source, Probed)>) -> Vec<(String, Vec<Probed>)> {
 fn answers(source: Source, p: &Probed) -> Vec<(Key, f64, bool)> {
     let one = |f: &Finding| {
         let (v, bound) = p.truth.of(f.quantity).and(score::answer(f))?;
-        Some(((source, f.quantity, Kind::of(f)?), f.confidence, p.truth.right(f.quantity, v, bound)))
+        Some(((source, f.quantity, bound), f.confidence, p.truth.right(f.quantity, v, bound)))
     };
     combine(&p.apart).0.iter().filter_map(one).collect()
 }
@@ -189,7 +194,7 @@ fn by_step(maps: &Maps, all: &[(Source, Probed)]) -> String {
     steps.dedup();
     for (key, i) in steps {
         let step = i.checked_sub(1).and_then(|i| maps.0.get(&key)?.get(i));
-        let name = if key.2 == Kind::Value { key.1.key().into() } else { format!("{} {}", key.1.key(), key.2.key()) };
+        let name = format!("{}{}", key.1.key(), if key.2 { " at least" } else { "" });
         out += &format!("{name:<30}{:>6.2}{:>8.3}", step.map_or(0.0, |s| s.from), step.map_or(0.0, |s| s.confidence));
         for family in Family::ALL {
             let (right, given) = counts.get(&(key, i, family)).copied().unwrap_or_default();
@@ -359,12 +364,12 @@ fn fit(source: Source, all: &[&Probed]) -> String {
             out += &format!("# {} of {name}: {n} cards, {} seeds of {first} to {last}\n", source.key(), seeds.len());
         }
     }
-    for ((_, q, kind), g) in groups {
+    for ((_, q, bound), g) in groups {
         if g.values().map(|b| b.count).sum::<u32>() < LEAST {
             continue;
         }
         for b in steps(&g) {
-            let kind = kind.key();
+            let kind = if bound { "at least" } else { "value" };
             let (from, sure) = (f64::from(b.from) / 100.0, (b.expected() * 1e3).floor() / 1e3);
             out += &format!("{}\t{}\t{kind}\t{from}\t{sure}\t{:.1}\t{:.1}\t{}\n", source.key(), q.key(), b.right, b.given, b.count);
         }

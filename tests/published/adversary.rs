@@ -243,9 +243,9 @@ impl Sweep {
         let k = self.shown_limit();
         let fits = self.tested.iter().copied().filter(|&n| n <= k).max();
         let over = self.tested.iter().copied().find(|&n| n > k);
-        // Thrown out at random, an AU is missed now and then only: one more than fit shows little. Writing twice costs in proportion to the
-        // size of the write, as no merge does: what is below such a fall is a bound.
-        let faint = self.card.evict == Evict::Random || self.card.above == Above::Twice;
+        // Thrown out at random, an AU is missed now and then only: one more than fit shows little, and for a factor of two
+        // anything else less.
+        let faint = self.card.evict == Evict::Random || self.card.above == Above::Twice && self.card.noise > 0.03;
         match (fits, over) {
             (Some(a), Some(b)) if b == a + 1 && !faint => (k, Shows::Limit),
             (None, Some(1)) if k == 0 => (0, Shows::Limit),

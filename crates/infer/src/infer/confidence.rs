@@ -26,45 +26,8 @@ impl Source {
     }
 }
 
-/// What is said of a quantity, as far as maps go: scores of different kinds come to different shares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    Value,
-    /// "At least", and so few that most cards have as many: hardly anything makes it wrong, while a cache that took all that was written
-    /// makes "at least 96" so.
-    Few,
-    AtLeast,
-}
-
-/// Open AUs that most cards keep, and more.
-const MANY: f64 = 12.0;
-
-impl Kind {
-    pub const ALL: [Kind; 3] = [Kind::Value, Kind::Few, Kind::AtLeast];
-
-    /// The word in the table.
-    pub fn key(self) -> &'static str {
-        match self {
-            Kind::Value => "value",
-            Kind::Few => "few at least",
-            Kind::AtLeast => "at least",
-        }
-    }
-
-    /// What a finding is; `None` for one that is undecided.
-    pub fn of(f: &Finding) -> Option<Kind> {
-        let counts = [Quantity::OpenAusLinear, Quantity::OpenAusRandom].contains(&f.quantity);
-        match (&f.value, &f.at_least) {
-            (Some(_), _) => Some(Kind::Value),
-            (None, Some(b)) if counts && b.0 < MANY => Some(Kind::Few),
-            (None, Some(_)) => Some(Kind::AtLeast),
-            (None, None) => None,
-        }
-    }
-}
-
-/// Which findings share a map.
-pub type Key = (Source, Quantity, Kind);
+/// Which findings share a map: of values and of bounds ("at least") apart.
+pub type Key = (Source, Quantity, bool);
 
 /// From this score on, this confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,7 +54,7 @@ impl Maps {
         &SHIPPED
     }
 
-    /// Reads lines of source, quantity, kind, score, confidence, and what else there is, separated by tabs.
+    /// Reads lines of source, quantity, `value` or `at least`, score, confidence, and what else there is, separated by tabs.
     ///
     /// # Errors
     /// The first line that is no such line, or does not rise with the ones before it.
@@ -104,10 +67,14 @@ impl Maps {
             let (source, quantity, kind) = (next()?, next()?, next()?);
             let source = Source::ALL.into_iter().find(|s| s.key() == source).ok_or_else(|| wrong("no such source"))?;
             let quantity = Quantity::ALL.into_iter().find(|q| q.key() == quantity).ok_or_else(|| wrong("no such quantity"))?;
-            let kind = Kind::ALL.into_iter().find(|k| k.key() == kind).ok_or_else(|| wrong("neither a value nor a bound"))?;
+            let bound = match kind {
+                "value" => false,
+                "at least" => true,
+                _ => return Err(wrong("neither a value nor a bound")),
+            };
             let mut share = || next()?.parse().ok().filter(|p| (0.0..1.0).contains(p)).ok_or_else(|| wrong("no share between 0 and 1"));
             let step = Step { from: share()?, confidence: share()? };
-            let steps = maps.0.entry((source, quantity, kind)).or_default();
+            let steps = maps.0.entry((source, quantity, bound)).or_default();
             if steps.last().is_some_and(|s| s.from >= step.from || s.confidence > step.confidence) {
                 return Err(wrong("it does not rise"));
             }
@@ -131,15 +98,17 @@ impl Maps {
     }
 
     fn one(&self, source: Source, mut f: Finding) -> Finding {
-        let Some(kind) = Kind::of(&f) else { return f };
+        if f.value.is_none() && f.at_least.is_none() {
+            return f;
+        }
         if f.from.iter().filter_map(|e| by_name(e)).any(|a| !a.fitted()) {
             return said(f);
         }
-        let score = f.confidence;
-        f.confidence = self.confidence((source, f.quantity, kind), score);
+        let (score, named) = (f.confidence, f.value.is_some());
+        f.confidence = self.confidence((source, f.quantity, !named), score);
         // What is left over is shared as it was.
         let left = (1.0 - f.confidence) / (1.0 - score).max(1e-3);
-        if kind == Kind::Value && score != f.confidence {
+        if named && score != f.confidence {
             for r in &mut f.rivals {
                 r.probability = ((r.probability * left).min(1.0 - f.confidence) * 1e4).round() / 1e4;
             }
@@ -160,7 +129,7 @@ pub(super) fn said(f: Finding) -> Finding {
 mod tests {
     use super::*;
 
-    const BLOCK: Key = (Source::Probe, Quantity::EraseBlock, Kind::Value);
+    const BLOCK: Key = (Source::Probe, Quantity::EraseBlock, false);
 
     fn maps() -> Maps {
         let line = |from: &str, to: &str| format!("probe\terase_block\tvalue\t{from}\t{to}\t9\t10\n");
@@ -174,8 +143,8 @@ mod tests {
         {
             assert_eq!(m.confidence(BLOCK, score), confidence, "{score}");
         }
-        assert_eq!(m.confidence((Source::Table, Quantity::EraseBlock, Kind::Value), 0.7), 0.7, "no map");
-        assert_eq!(m.confidence((Source::Probe, Quantity::EraseBlock, Kind::AtLeast), 0.7), 0.7, "bounds have their own");
+        assert_eq!(m.confidence((Source::Table, Quantity::EraseBlock, false), 0.7), 0.7, "no map");
+        assert_eq!(m.confidence((Source::Probe, Quantity::EraseBlock, true), 0.7), 0.7, "bounds have their own");
     }
 
     #[test]
@@ -185,16 +154,6 @@ mod tests {
         assert_eq!((told.confidence, told.rivals[0].probability, told.rivals[1].probability), (0.9, 0.05, 0.025));
         let little = maps().told(Source::Probe, Findings(vec![f(0.7)])).0.remove(0);
         assert!(little.value.is_none() && little.reason.as_ref().unwrap().contains("4 KiB, not clearly enough"), "{little:?}");
-    }
-
-    #[test]
-    fn few_open_aus_have_a_map_of_their_own() {
-        let bound = |q, n: f64| Kind::of(&Finding::at_least(q, n, 0.9, ""));
-        assert_eq!(bound(Quantity::OpenAusRandom, 7.0), Some(Kind::Few));
-        assert_eq!(bound(Quantity::OpenAusLinear, 96.0), Some(Kind::AtLeast));
-        assert_eq!(bound(Quantity::WriteCache, 7.0), Some(Kind::AtLeast));
-        assert_eq!(Kind::of(&Finding::decided(Quantity::OpenAusLinear, 7.0, 0.9)), Some(Kind::Value));
-        assert_eq!(Kind::of(&Finding::undecided(Quantity::OpenAusLinear, "")), None);
     }
 
     #[test]

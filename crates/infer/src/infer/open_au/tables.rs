@@ -80,18 +80,14 @@ fn order(tables: &Tables, random: bool, closings: &mut Closings) -> Vec<Finding>
     vec![f]
 }
 
-/// A write of 64 KiB and less takes up to 6 ms on published cards.
-const LONG_MS: f64 = 15.0;
-
 /// Probability that even one AU pays for every write, from the tables of one AU.
 fn alone(all: &[Series], random: bool) -> f64 {
     let ones: Vec<f64> = all.iter().filter(|s| s.counts()[0] == 1).map(|s| ln_pays(slope(&s.at(1)))).collect();
     if ones.is_empty() {
         return 0.0;
     }
-    // Linear order in one AU is what every card is made for, unless a small write takes as long as no command and no programming does.
-    let least = all.iter().filter(|s| s.counts()[0] == 1).flat_map(|s| s.at(1)).map(|x| x.1.exp()).fold(f64::INFINITY, f64::min);
-    let prior: f64 = if random || least > LONG_MS { 0.25 } else { 0.03 };
+    // Linear order in one AU is what every card is made for.
+    let prior: f64 = if random { 0.25 } else { 0.03 };
     let ln = (prior / (1.0 - prior)).ln() + ones.iter().sum::<f64>().clamp(-MOST, MOST);
     1.0 / (1.0 + (-ln).exp())
 }
@@ -128,27 +124,21 @@ fn decide(q: Quantity, order: &str, all: &[Series], p: &[f64], alone: f64) -> Fi
     // Untried N between two that were: the limit is any of them.
     let tested: Vec<u32> = all.iter().flat_map(|s| s.counts()).collect();
     let cut = Cut::of(all, k as u32);
-    if k < most && k > 0 && top >= 0.65 && cut.as_ref().is_some_and(|c| !c.flat()) {
+    if k < most && k > 0 && top >= 0.65 && shallow_cut(all, k as u32).is_some() {
         return tell(bound_below(q, all, k as u32, top.min(CONTRADICTED)));
     }
     if k < most && top >= 0.65 {
         let over = all.iter().map(|s| s.counts().iter().filter(|&&n| n > k as u32).count()).sum::<usize>();
-        let mut trust = top * if over > 1 { 0.97 } else { 0.93 };
-        if k == 1 && q == Quantity::OpenAusLinear {
-            if let Some(c) = cut.filter(|c| c.extra() < all.iter().map(|s| s.au).min().unwrap_or(0) as f64 / COPIED / 2.0) {
-                let why = format!(
-                    "with two AUs interleaved a write takes {} ms more, too little for a merge: the card coalesces a single sequential stream",
-                    three(c.extra())
-                );
-                return tell(Finding::undecided(q, why));
+        let trust = top * if over > 1 { 0.97 } else { 0.93 };
+        let mut f = Finding::decided(q, k as f64, trust.min(0.96)).rivals(rivals(k));
+        if let Some(c) = cut.filter(|c| !c.flat()) {
+            if q == Quantity::OpenAusRandom {
+                return tell(Finding::undecided(q, format!("with more than {k} AUs {}", c.no_merge())));
             }
-            trust *= STREAM;
+            f.confidence = f.confidence.min(GROWS);
+            f = f.caveat(c.no_merge());
         }
-        return tell(Finding::decided(q, k as f64, trust.min(0.96)).rivals(rivals(k)));
-    }
-    if let Some((rate, ms, size)) = hidden(all) {
-        let why = format!("at every size {rate} pass, {} ms for {}: writes this slow hide what a merge costs", three(ms), Bytes(size));
-        return tell(Finding::undecided(q, why));
+        return tell(f);
     }
     // The largest bound that is nearly sure.
     let tail = |j: usize| p[j..].iter().sum::<f64>();
@@ -156,18 +146,7 @@ fn decide(q: Quantity, order: &str, all: &[Series], p: &[f64], alone: f64) -> Fi
     let sizes = |n: u32| all.iter().map(|s| s.at(n).len()).max().unwrap_or(0);
     // Writes that a cache gathers look even above the limit too: without a slow N or a table of one AU that is not known.
     let alone = |j: usize| j == most && all.iter().all(|s| s.counts()[0] > 1);
-    // Alike may be fast or slow: tables of published cards that begin with five AUs look as if there were no limit, where four are open.
-    let late = |j: usize| j == most && all.iter().all(|s| s.counts()[0] > 2);
-    let most_sure = |j: usize| {
-        if late(j) {
-            0.65
-        } else if alone(j) {
-            0.75
-        } else {
-            1.0
-        }
-    };
-    let trust = |j: usize| ((if sizes(j as u32) < 4 { 0.9 } else { 0.97 }) * tail(j).min(0.98)).min(most_sure(j));
+    let trust = |j: usize| ((if sizes(j as u32) < 4 { 0.9 } else { 0.97 }) * tail(j).min(0.98)).min(if alone(j) { 0.75 } else { 1.0 });
     let bound = (1..=most).rev().filter(|&j| tested.contains(&(j as u32))).find(|&j| tail(j) >= 0.7);
     let next = tested.iter().copied().filter(|&n| bound.is_some_and(|b| n as usize > b)).min();
     match bound {
@@ -208,26 +187,9 @@ fn fall(s: &Series, first: u32, last: u32) -> f64 {
     median(&s.ratios(last, &s.reference(&[first])))
 }
 
-/// Whatever a card does for one stream only (a buffer that coalesces, read-modify-write of all else) makes two AUs slow as well: of 26 counts
-/// of one on the cards of the fit 16 were right.
-const STREAM: f64 = 0.65;
-
-/// Bytes a ms that a card copies at most when it merges.
-const COPIED: f64 = 1e5;
-
-/// A bus so slow that no merge shows through it (rate, ms of a write, its bytes): the rate is the same at all sizes, and a copy of a whole AU as
-/// fast as any card's is less than a drift of the smallest writes.
-fn hidden(all: &[Series]) -> Option<(String, f64, u64)> {
-    let one = |s: &Series| {
-        let first = *s.counts().first()?;
-        let rates: Vec<f64> = s.ms[&first].iter().filter(|x| *x.0 >= SMALLEST).map(|(z, y)| *z as f64 / y.exp()).collect();
-        let (least, most) = (quantile(&rates, 0.0), quantile(&rates, 1.0));
-        let (size, ln) = s.at(first).into_iter().min_by_key(|x| x.0)?;
-        let slow = DRIFT * ln.exp() > s.au as f64 / COPIED;
-        (slow && most < 1.1 * least).then(|| (crate::flashbench::format::rate(median(&rates) * 1e3), ln.exp(), size))
-    };
-    all.iter().map(one).collect::<Option<Vec<_>>>()?.into_iter().next()
-}
+/// A count above which the extra time grows with the size of the write, as that of a merge does not. On published logs such counts are what an
+/// expert reads; of 13 in logs of simulated cards one was right.
+const GROWS: f64 = 0.65;
 
 /// The cut above `k` AUs, where it costs less than the write itself and grows with it as well: no merge does either.
 fn shallow_cut(all: &[Series], k: u32) -> Option<Cut> {
@@ -455,10 +417,11 @@ mod tests {
         assert_eq!((decline[0].number(), decline[0].at_least.map(|b| b.0)), (None, Some(7.0)), "{decline:?}");
         assert!(decline[0].caveats.iter().any(|c| c.contains("decline")), "{decline:?}");
         let factor = log(7, false, |n, s| plain(s) * if n > 5 && s <= 1 << 20 { 2.0 } else { 1.0 });
-        assert_eq!((factor[0].number(), factor[0].at_least.map(|b| b.0)), (None, Some(5.0)), "{factor:?}");
+        assert_eq!(factor[0].number(), Some(5.0), "{factor:?}");
     }
 
-    /// F16: above the limit the time of a write no longer depends on its size. Where it grows with it all the same, what is below is a bound.
+    /// F16: above the limit the time of a write no longer depends on its size. Where it grows with it all the same, a count is no surer
+    /// than what another run contradicts, and a fall by less than the write itself is no limit at all.
     #[test]
     fn a_cut_without_flat_times_is_never_sure() {
         let at_least = |f: &Finding| f.at_least.map(|b| b.0);
@@ -476,8 +439,12 @@ mod tests {
                 }
                 for factor in [2.2, 3.0, 6.0] {
                     let f = &log(most, random, |n, s| plain(s) * if n > limit { factor } else { 1.0 })[0];
-                    assert!(f.at_least.is_some_and(|b| b.0 == f64::from(limit)), "{most} {limit} {factor}: {f:?}");
-                    assert!(f.reason.as_ref().unwrap().contains("grows with the size"), "{f:?}");
+                    if random {
+                        assert!(f.value.is_none() && f.reason.as_ref().unwrap().contains("grows with the size"), "{f:?}");
+                        continue;
+                    }
+                    assert!(f.number() == Some(f64::from(limit)) && f.confidence <= GROWS, "{most} {limit} {factor}: {f:?}");
+                    assert!(f.caveats.iter().any(|c| c.contains("grows with the size")), "{f:?}");
                 }
                 for cost in [100.0, 400.0] {
                     let f = &log(most, random, |n, s| plain(s) + if n > limit && s <= 1 << 20 { cost } else { 0.0 })[0];
@@ -485,11 +452,6 @@ mod tests {
                 }
             }
         }
-        // A bus slower than any merge shows none, and a card that rewrites an AU for each write in sequential order says so by its times.
-        let bus = log(7, false, |_, s| s as f64 / 36.6);
-        assert!(bus[0].value.is_none() && bus[0].at_least.is_none() && bus[0].reason.as_ref().unwrap().contains("hide"), "{bus:?}");
-        let rewrites = log(7, false, |_, s| plain(s) + 34.0);
-        assert_eq!(rewrites[0].number(), Some(0.0), "{rewrites:?}");
         // A third of the rate lost by and by: a bound, and no sure one.
         let f = &log(7, false, |n, s| plain(s) * (1.0 + 0.08 * f64::from(n - 1)))[0];
         assert!(at_least(f) == Some(7.0) && f.confidence <= CONTRADICTED, "{f:?}");

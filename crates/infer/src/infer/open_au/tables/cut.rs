@@ -19,14 +19,12 @@ pub(super) struct Cut {
     slope: f64,
     /// Bytes: smallest and largest of the sizes.
     sizes: (u64, u64),
-    /// Extra ms of a write, over all sizes.
-    extra: f64,
 }
 
 impl Cut {
     /// The cut between `k` AUs and more; `None` without tables on both sides, or with fewer than two sizes that became slower.
     pub fn of(all: &[Series], k: u32) -> Option<Cut> {
-        let (mut factors, mut slopes, mut sizes, mut costs) = (vec![], vec![], vec![], vec![]);
+        let (mut factors, mut slopes, mut sizes) = (vec![], vec![], vec![]);
         for s in all {
             let (fit, over): (Vec<u32>, Vec<u32>) = s.counts().into_iter().partition(|&n| n <= k);
             let fast = s.reference(&fit);
@@ -38,11 +36,10 @@ impl Cut {
                     slopes.push(slope(&extra));
                 }
                 sizes.extend(extra.iter().map(|x| x.0));
-                costs.extend(extra.iter().map(|x| x.1.exp()));
             }
         }
         let sizes = (sizes.iter().copied().min()?, sizes.iter().copied().max()?);
-        (!slopes.is_empty()).then(|| Cut { factor: median(&factors), slope: median(&slopes), sizes, extra: median(&costs) })
+        (!slopes.is_empty()).then(|| Cut { factor: median(&factors), slope: median(&slopes), sizes })
     }
 
     /// Nearer to a cost of its own than to one in proportion to the size.
@@ -53,11 +50,6 @@ impl Cut {
     /// Costs less than the write itself. A merge copies most of an AU, and the writes looked at are a quarter of one at most.
     pub fn shallow(&self) -> bool {
         self.factor < LN_2 - NOISE
-    }
-
-    /// Milliseconds that a write takes longer.
-    pub fn extra(&self) -> f64 {
-        self.extra
     }
 
     /// Bytes of the smallest writes that became slower.
