@@ -63,6 +63,10 @@ pub struct Data {
 /// The longest time that an access can have taken, in ns: an hour.
 const LONGEST: u64 = 3_600_000_000_000;
 
+/// ns of a small access: sensing a page takes 25 us and more in data sheets, and the bus of a card moves a sector and its command in 5 us at best (SD
+/// Physical Layer, UHS-I).
+const FASTEST: f64 = 10_000.0;
+
 /// Fewer accesses say nothing of a structure: a condition needs several repetitions, and a structure several conditions.
 const FEWEST: usize = 60;
 
@@ -153,6 +157,12 @@ impl Data {
                 "{}: {what}, at least {FEWEST} are needed; `nandscope probe TARGET --json REPORT.json` saves them",
                 reports.first().map_or("", |r| r.0.as_str())
             )));
+        }
+        let mut small: Vec<f64> = data.rows.iter().filter(|r| r.len <= 4096).map(|r| r.took as f64).collect();
+        let usual = super::costs::median(&mut small);
+        if usual < FASTEST {
+            let why = format!("a small access takes {:.1} us, and no flash card answers so soon (a RAM disk, a cache)", usual / 1e3);
+            return Err(TwinError::NoCard(why));
         }
         let runs: Vec<_> = reports.iter().flat_map(|(_, r)| r.runs.clone()).collect();
         data.findings = Report::infer(&runs);

@@ -321,8 +321,11 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
                 add(&|v| v.ftl.block.merge_span = v.nand.erase_block / part);
             }
             add(&|v| v.ftl.block.merge_span = 0);
-            let zones = data.named(Quantity::FatZone).into_iter().map(|z| z / sector * sector);
-            for zone in zones.chain([0, 512 * KIB, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, m.nand.erase_block]) {
+            // Where the experiment saw no zone, a few merges less at the start of the card are no reason to believe in one.
+            let zones: Vec<u64> = data.named(Quantity::FatZone).into_iter().map(|z| z / sector * sector).filter(|&z| z > 0).collect();
+            let around =
+                [512 * KIB, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, m.nand.erase_block].into_iter().filter(|_| !zones.is_empty());
+            for zone in zones.iter().copied().chain(around).chain([0]) {
                 add(&|v| v.ftl.block.fat_zone = zone);
             }
             for small in [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB] {
