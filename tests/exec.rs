@@ -6,6 +6,8 @@ mod bench_card;
 mod boards;
 #[path = "exec/merges.rs"]
 mod merges;
+#[path = "common/program.rs"]
+mod program;
 #[path = "common/skip.rs"]
 mod skip;
 #[path = "exec/today.rs"]

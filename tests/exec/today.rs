@@ -1,12 +1,13 @@
 //! What today's cards are asked beyond a probe, of cards of the second family and of an image, and what can go wrong with them.
 
 use crate::bench_card::bench_card;
-use crate::{finding, json, nandscope};
+use crate::program::program;
+use crate::{finding, json};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn run(args: &[&str]) -> Output {
-    Command::new(nandscope()).args(args).env("COLUMNS", "1000").output().unwrap()
+    program().args(args).output().unwrap()
 }
 
 /// All that was printed, without the breaks of its lines.

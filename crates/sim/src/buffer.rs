@@ -157,8 +157,8 @@ impl WriteCache {
     }
 }
 
-/// Work left undone when writes were acknowledged: a card may not be busy for long after one (SD Physical Layer 4.6.2.2: 250 ms), and does what takes
-/// longer by and by.
+/// Work left undone when writes were acknowledged: a card may not be busy for long after one (250 ms by the SD standard, 500 ms for SDXC), and
+/// does what takes longer by and by.
 #[derive(Clone, Debug)]
 pub(crate) struct Behind {
     most: u64,

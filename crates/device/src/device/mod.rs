@@ -129,6 +129,13 @@ pub struct Geometry {
     pub write_cache: bool,
 }
 
+impl Geometry {
+    /// Bytes of a small access: what file systems mostly ask for, or a sector where that is more.
+    pub fn small(&self) -> u64 {
+        self.sector.max(4096)
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The access leaves the device, the region or the sector grid; nothing was sent.

@@ -77,7 +77,7 @@ impl Experiment for Flush {
         match n {
             0 => {
                 b.keep_old(&[(from, stretch)])?;
-                let small = (4 * KIB).max(b.geometry().sector);
+                let small = b.geometry().small();
                 for i in 0..SINGLES {
                     b.read(READ, place(i * 7), chunk)?;
                     b.flush(EMPTY)?;

@@ -48,7 +48,7 @@ impl Experiment for MixedReads {
     }
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
-        let size = (4 * KIB).max(setup.geometry.sector);
+        let size = setup.geometry.small();
         let room = setup.region.end - setup.region.start;
         let from = (setup.region.start + room / 8).next_multiple_of(MIB);
         let window = (setup.region.start + room / 2).next_multiple_of(MIB);

@@ -28,6 +28,15 @@ static ABOUT: About = About {
 /// Reads of a round.
 const READS: u64 = 256;
 
+/// Depths 1 to 32.
+pub(super) const DEPTHS: u64 = 6;
+
+/// A cell for each depth, with what else all of them hold.
+pub(super) fn depths(more: &[(&str, u64)]) -> Vec<Cell> {
+    let set = |k: u64| -> Vec<(&str, i64)> { [("depth", 1 << k)].iter().chain(more).map(|&(key, v)| (key, v as i64)).collect() };
+    (0..DEPTHS).map(|k| Cell::new(format!("{} in flight", 1 << k), &set(k))).collect()
+}
+
 impl Experiment for QueueDepth {
     fn about(&self) -> &'static About {
         &ABOUT
@@ -41,7 +50,7 @@ impl Experiment for QueueDepth {
         if setup.region.end - setup.region.start < READS * 4 * KIB {
             return vec![];
         }
-        (0..6).map(|k| Cell::new(format!("{} in flight", 1 << k), &[("depth", 1 << k)])).collect()
+        depths(&[])
     }
 
     fn wants(&self, cell: &Cell, run: &Case) -> bool {
@@ -49,7 +58,7 @@ impl Experiment for QueueDepth {
     }
 
     fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
-        let size = (4 * KIB).max(b.geometry().sector);
+        let size = b.geometry().small();
         let (start, places) = (b.region.start, (b.region.end - b.region.start) / size);
         let all: Vec<Access> = (0..READS).map(|_| Access { op: Op::Read, at: start + b.below(places) * size, len: size }).collect();
         b.batch(0, &all, cell.get("depth") as u32)

@@ -7,13 +7,14 @@
 //! What fools it: a host that hands on one request at a time; a card that collects garbage in bursts longer than a round (then rounds of one
 //! depth differ, and the interval is as wide).
 
+use super::queue_depth::{DEPTHS, depths};
 use super::{About, Bench, Experiment, Setup};
 use crate::device::{Access, DeviceError, Fill, Op};
 use crate::finding::Quantity;
 use crate::infer::beliefs::Case;
 use crate::infer::queue_depth_write::{FLUSH, ROUNDS, WRITE};
 use crate::samples::Cell;
-use crate::units::{KIB, MIB};
+use crate::units::MIB;
 
 pub struct QueueDepthWrite;
 
@@ -30,8 +31,6 @@ static ABOUT: About = About {
 /// Writes of a round, and bytes of the stretch that they fall into.
 const WRITES: u64 = 256;
 const STRETCH: u64 = 16 * MIB;
-/// Depths 1 to 32.
-const DEPTHS: u64 = 6;
 
 impl Experiment for QueueDepthWrite {
     fn about(&self) -> &'static About {
@@ -43,14 +42,12 @@ impl Experiment for QueueDepthWrite {
     }
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
-        let size = (4 * KIB).max(setup.geometry.sector);
+        let size = setup.geometry.small();
         let stretch = STRETCH.min((setup.region.end - setup.region.start) / size * size);
         if stretch < WRITES * size || setup.writes < DEPTHS * ROUNDS as u64 * WRITES * size {
             return vec![];
         }
-        let set =
-            |depth: u64| [("depth", depth), ("size", size), ("from", setup.region.start), ("stretch", stretch)].map(|(k, v)| (k, v as i64));
-        (0..DEPTHS).map(|k| Cell::new(format!("{} in flight", 1 << k), &set(1 << k))).collect()
+        depths(&[("size", size), ("from", setup.region.start), ("stretch", stretch)])
     }
 
     fn wants(&self, cell: &Cell, run: &Case) -> bool {

@@ -61,7 +61,7 @@ impl Experiment for SteadyState {
     }
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
-        let size = (4 * KIB).max(setup.geometry.sector);
+        let size = setup.geometry.small();
         let window = setup.region.end - setup.region.start;
         let round = window / PART / size * size;
         if round < 64 * size || setup.writes < round {

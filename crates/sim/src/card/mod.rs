@@ -418,9 +418,9 @@ impl Card {
     }
 
     /// ns that remain of `flash` where the data come in meanwhile, but for those of the last write unit: programming begins when one is complete, and
-    /// is not over before the last one came (program cache of ONFI 1.0, 5.13).
+    /// is not over before the last one came (the program cache of data sheets).
     fn meanwhile(&mut self, len: u64, flash: u64) -> u64 {
-        let (all, last) = (self.read.wire(len), self.read.wire(len.min(self.counters.unit_bytes)));
+        let (all, last) = (self.read.wire(len), self.read.wire(len.min(self.grid.unit.by() << SHIFT)));
         let left = (flash + last).max(all) - all;
         self.counters.book(|l| l.now.0[Event::Late as usize] -= flash as i64 - left as i64);
         left

@@ -77,7 +77,7 @@ fn draws(m: &Model) -> bool {
     m.ftl.kind == FtlKind::BlockMap && m.ftl.block.evict == Evict::Random
 }
 
-/// Does the accesses on a structure, one after the other, and tells of each its number and its events; nothing where the structure refuses it.
+/// Does the accesses on a structure, one after the other, and tells the events of each; nothing where the structure refuses it.
 /// `begun` makes the card for those from a row on. What is left of the card in the end, report by report, is summed up by `over`.
 fn each(rows: &[Row], begun: impl Fn(usize) -> Card, mut tell: impl FnMut(Option<&Events>), mut over: impl FnMut(&Card)) {
     let (mut card, mut now) = (begun(0), 0);

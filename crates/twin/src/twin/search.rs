@@ -212,8 +212,7 @@ impl Search<'_> {
     fn more(&mut self, models: Vec<Model>, rows: &[Row], met: &mut HashSet<String>, found: &mut Vec<Scored>) {
         let fresh: Vec<Model> = models.into_iter().filter(|m| met.insert(m.to_toml())).collect();
         found.extend(self.all(&fresh, rows));
-        let (n, share) = (rows.len(), self.share);
-        found.sort_by(|a, b| b.evidence(n, share).total_cmp(&a.evidence(n, share)));
+        nandscope_stats::descending(found, |f| f.evidence(rows.len(), self.share));
     }
 
     /// Tells how far it is, and whether the time is over.
@@ -255,7 +254,10 @@ impl Search<'_> {
         });
         apart.truncate(KINDS);
         while apart.iter().any(|k| !settled.contains(k)) {
-            for k in apart.clone().into_iter().filter(|k| !settled.contains(k)).collect::<Vec<_>>() {
+            for k in apart.clone() {
+                if settled.contains(&k) {
+                    continue;
+                }
                 let best = |found: &[Scored]| found.iter().position(|f| kind_of(&f.model) == k).unwrap_or(0);
                 let before = found[best(&found)].evidence(rows.len(), self.share);
                 for block in [Block::Mapping, Block::Writes, Block::Reads] {
@@ -289,7 +291,7 @@ fn kind_of(m: &Model) -> Kind {
 }
 
 /// Fits the costs of a structure. Where its events depend on them, those of the structure before it stand in at first.
-pub fn score(m: &Model, rows: &[Row], costs: &[f64; P], seed: u64) -> Scored {
+fn score(m: &Model, rows: &[Row], costs: &[f64; P], seed: u64) -> Scored {
     let mut fitted = costs::fit(rows, &groups(&if needs_costs(m) { priced(m, costs) } else { m.clone() }, rows, seed));
     if needs_costs(m) {
         for _ in 0..2 {
