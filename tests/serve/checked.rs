@@ -129,7 +129,7 @@ fn check_names_what_a_served_card_does_not_store() {
         fs::File::options().write(true).open(device).unwrap().write_all(&before).unwrap();
         run("blockdev", &["--flushbufs", device]);
         let id = size(device);
-        let (code, out, err) = texts(&with(&state, &["check", device, "--write", "--consent", &id, "-q", "--time", "3s", "--json", "-"]));
+        let (code, out, err) = texts(&with(&state, &["check", device, "--write", "--consent", &id, "-q", "--time", "6s", "--json", "-"]));
         assert!(code.is_some_and(|c| codes.contains(&c)), "{name}: {code:?} {out}{err}");
         assert!(out.contains(words) || name.contains("limbo") || name == "cached", "{name}: {out}");
         let value: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -164,7 +164,7 @@ fn check_asks_for_the_card_to_be_taken_out() {
         let server = Server::start(&[&card(dir.path(), name, "2 GB", "1 ms", more), "--quiet"]);
         let (device, state) = (server.place.as_str(), dir.path().join(name));
         let id = size(device);
-        let args = ["check", device, "--write", "--consent", &id, "-q", "--time", "4s", "--reinsert", "--json", "-"];
+        let args = ["check", device, "--write", "--consent", &id, "-q", "--time", "8s", "--reinsert", "--json", "-"];
         let mut command = nandscope();
         command.args(args).env("XDG_STATE_HOME", &state).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
