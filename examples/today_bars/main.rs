@@ -119,7 +119,11 @@ impl Row {
             Some((v, c)) => {
                 self.claimed += c;
                 if let Some([low, high]) = f.and_then(|f| f.interval) {
-                    self.inside += usize::from((low..=high).contains(&value));
+                    let inside = (low..=high).contains(&value);
+                    self.inside += usize::from(inside);
+                    if show && !inside {
+                        println!("outside {who}: {} {v} {low} to {high}, truth {value}", q.key());
+                    }
                     self.widths.push(high / low.max(1e-9));
                 }
                 if v <= value * within && v >= value / within {
@@ -134,7 +138,11 @@ impl Row {
             None => {
                 if let Some(b) = f.and_then(|f| f.at_least) {
                     self.bounds += 1;
-                    self.wrong_bounds += usize::from(value.is_nan() || b.0 > value * within);
+                    let wrong = value.is_nan() || b.0 > value * within;
+                    self.wrong_bounds += usize::from(wrong);
+                    if show && wrong {
+                        println!("WRONG BOUND {who}: truth {value}: {f:?}");
+                    }
                 }
                 if show {
                     println!("undecided {who}: truth {value}: {:?} {:?}", f.and_then(|f| f.reason.clone()), f.map(|f| &f.evidence));

@@ -26,8 +26,8 @@ const STALLS: usize = 25;
 const SHOWS: f64 = 15.0;
 /// And no more than this, µs: what costs more is a merge.
 const MOST: f64 = 6000.0;
-/// A write of 16 KiB that takes longer, µs, is so long on the bus that the card may fetch and save its map meanwhile.
-const SLOW_BUS: f64 = 5000.0;
+/// A write that takes longer, µs, is so long on the bus that the card may fetch and save its map meanwhile.
+pub const SLOW_BUS: f64 = 5000.0;
 /// How far chi squared may lie above its least for a window to be possible.
 const WITHIN: f64 = 6.0;
 /// Bounds that lie further apart than this factor name no window.
@@ -68,7 +68,11 @@ fn usual(mut t: Vec<f64>) -> Option<(f64, f64)> {
     Some((m, variance / t.len() as f64))
 }
 
-/// By size of the window, and µs of a write whose map is at hand.
+/// What this many standard errors lie below 0 is no chance.
+const CLEAR: f64 = 6.0;
+
+/// By size of the window, and µs of a write whose map is at hand. A reader that hands on a write when the next one comes shows the cost of the first in
+/// the time of the second: the two change places then.
 fn points(run: &Run) -> (Vec<Point>, f64) {
     let mut near = vec![];
     let mut one = |c: &Cell| {
@@ -80,6 +84,11 @@ fn points(run: &Run) -> (Vec<Point>, f64) {
     let mut out: Vec<Point> = run.cells.iter().filter_map(&mut one).collect();
     nandscope_stats::ascending(&mut out, |a| a.window);
     let usual = mean(&near);
+    let least = out.iter().min_by(|a, b| a.longer.total_cmp(&b.longer));
+    let most = out.iter().map(|p| p.longer).fold(0.0, f64::max);
+    if least.is_some_and(|p| p.longer < -SHOWS.max(CLEAR * p.error) && -p.longer > 4.0 * most) {
+        out.iter_mut().for_each(|p| p.longer = -p.longer);
+    }
     (out, usual)
 }
 

@@ -12,6 +12,7 @@ use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mad, mean, median};
 use crate::samples::{Cell, Run};
 use crate::units::{Bytes, GIB, KIB, MIB};
+use std::collections::HashSet;
 
 /// Judges runs of `page-mapping`.
 pub struct PageMapping;
@@ -27,7 +28,7 @@ pub const AFTER: u8 = 4;
 /// Bytes of a scattered write: at least what any card programs as one.
 pub const SIZE: u64 = 64 * KIB;
 
-/// Places that scattered writes go to, each as often as there are trials.
+/// Places that scattered writes go to at most, each as often as there are trials.
 pub const PLACES: u64 = 2048;
 
 /// The least that a merge copies, bytes.
@@ -116,6 +117,8 @@ struct Seen {
     /// By blocks in order: what they took longer, without the longest and with them.
     longer: Vec<(f64, f64)>,
     count: usize,
+    /// Where they went.
+    places: u64,
     /// As above, over all.
     all: (f64, f64),
     /// Small writes cost what large ones do.
@@ -136,7 +139,8 @@ impl Seen {
         let line = (PROGRAMS * usual).clamp(LEAST, MOST).min(PART * merge);
         let over = |t: &[f64]| (trimmed(t) - usual, mean(t) - whole);
         let longer = scattered.chunks_exact(BLOCK).map(over).collect();
-        Some(Seen { sequential: usual, merge, line, longer, count: scattered.len(), all: over(&scattered), own })
+        let places = run.of(cell.id).filter(|s| s.role == SCATTERED).map(|s| s.at).collect::<HashSet<_>>().len() as u64;
+        Some(Seen { sequential: usual, merge, line, longer, count: scattered.len(), places, all: over(&scattered), own })
     }
 
     fn text(&self) -> String {
@@ -221,7 +225,7 @@ impl Analysis for PageMapping {
             let why = "scattered writes take long enough for merges, or for collecting garbage";
             return vec![Finding::undecided(Q, why).evidence(text)];
         };
-        let pool = format!("a pool of log blocks larger than {} would look the same", Bytes((s.count as u64).min(PLACES) * SIZE));
+        let pool = format!("a pool of log blocks larger than {} would look the same", Bytes(s.places * SIZE));
         let (cached, known) = (full(run, cell).is_some(), cell.get("known") == 1);
         let written = filled(run, cell).len() as f64 * CHUNK;
         let most: f64 = match cached || known {

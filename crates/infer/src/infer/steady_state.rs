@@ -29,6 +29,13 @@ pub const FAILED: u8 = 2;
 const RANGE: f64 = 0.2;
 const SLOPE: f64 = 0.1;
 
+/// A rate that falls by more over the five rounds goes on falling where the region was not yet written so many times.
+const SETTLED: f64 = 0.03;
+const TWICE: f64 = 2.0;
+/// What five rounds fell by may come so many times more.
+const FURTHER: f64 = 3.0;
+const STILL_FALLS: f64 = 0.65;
+
 /// Garbage collection has begun where a round is slower than this share of the first ones.
 const FALLEN: f64 = 0.8;
 
@@ -46,14 +53,25 @@ const SETTLES: f64 = 1.5;
 
 /// Do these last rounds keep the rule?
 fn keeps_rule(last: &[f64]) -> bool {
-    let m = mean(last);
     let range = quantile(last, 1.0) - quantile(last, 0.0);
+    range <= RANGE * mean(last) && rise(last).abs() <= SLOPE
+}
+
+/// What the line fitted to these rounds rises by from the first to the last, as a share of their mean.
+fn rise(last: &[f64]) -> f64 {
+    let m = mean(last);
     let middle = (last.len() as f64 - 1.0) / 2.0;
     let (top, bottom) = last.iter().enumerate().fold((0.0, 0.0), |s, (i, y)| {
         let x = i as f64 - middle;
         (s.0 + x * (y - m), s.1 + x * x)
     });
-    range <= RANGE * m && (top / bottom * (last.len() as f64 - 1.0)).abs() <= SLOPE * m
+    top / bottom * (last.len() as f64 - 1.0) / m
+}
+
+/// What the last five rounds, which keep the rule, fell by, where they may go on: the rule lets pass what falls by 10 % in a fifth of the region.
+fn falls(all: &[f64], round: f64, region: f64) -> Option<f64> {
+    let fall = -rise(&all[all.len() - WINDOW..]);
+    (fall > SETTLED && (all.len() as f64) * round < TWICE * region).then_some(fall)
 }
 
 /// The first round whose rate had fallen.
@@ -76,7 +94,7 @@ pub fn found(run: &Run, cell: &Cell) -> Option<f64> {
     let all = rounds(run, cell);
     let (round, window) = (cell.bytes("round") as f64, cell.bytes("window") as f64);
     if cell.id == 0 {
-        return steady(&all, round, window);
+        return steady(&all, round, window).filter(|_| falls(&all, round, window).is_none());
     }
     let last = all.get(all.len().checked_sub(WINDOW)?..)?;
     (all.len() as f64 * round >= SETTLES * window && keeps_rule(last)).then(|| mean(last))
@@ -155,8 +173,14 @@ impl Analysis for SteadyState {
             Some(rate) => {
                 let last = &all[all.len() - WINDOW..];
                 let f = Finding::decided(Q, rate, 0.85).evidence(text);
-                let f = f.caveat(format!("within {} of the card, as full as it is now", Bytes(region as u64)));
-                Finding { interval: Some([quantile(last, 0.0), quantile(last, 1.0)]), ..f }
+                let mut f = f.caveat(format!("within {} of the card, as full as it is now", Bytes(region as u64)));
+                // What the rule lets pass in five rounds may come in those after them.
+                let mut low = quantile(last, 0.0) * (1.0 - SLOPE);
+                if let Some(fall) = falls(&all, round, region) {
+                    f = f.caveat(format!("steady by SNIA's rule, and still falling, by {:.0} % in the last {WINDOW} rounds", 100.0 * fall));
+                    (f.confidence, low) = (STILL_FALLS, low.min(rate * (1.0 - FURTHER * fall)));
+                }
+                Finding { interval: Some([low, quantile(last, 1.0)]), ..f }
             }
             None => {
                 let fell = onset(&all).is_some();
@@ -233,6 +257,11 @@ mod tests {
         assert_eq!(steady(&falling, 1.0, 100.0), None);
         let stays: Vec<f64> = falling.iter().copied().chain([500.0, 505.0, 495.0, 502.0, 498.0]).collect();
         assert_eq!(steady(&stays, 1.0, 100.0), Some(500.0));
+        // Steady by the rule, and yet falling: more rounds say where it ends.
+        let slowly: Vec<f64> = falling.iter().copied().chain([520.0, 510.0, 500.0, 490.0, 480.0]).collect();
+        assert!(steady(&slowly, 1.0, 100.0).is_some() && falls(&slowly, 1.0, 100.0).is_some_and(|f| (f - 0.08).abs() < 1e-9));
+        assert!(falls(&slowly, 1.0, 8.0).is_none(), "the region was written twice");
+        assert!(falls(&stays, 1.0, 100.0).is_none());
         let wide: Vec<f64> = falling.iter().copied().chain([500.0, 560.0, 440.0, 560.0, 440.0]).collect();
         assert_eq!(steady(&wide, 1.0, 100.0), None, "a range of a quarter");
     }

@@ -2,7 +2,8 @@
 //!
 //! A write changes the map, so that a piece of it has to be at hand, and has to be written when it makes room for another. In windows of
 //! several sizes a write at a random place is followed by the same once more, whose piece has just been fetched: the two meet the same state
-//! of every cache, and what the first take longer is the map's part. All lie alike in the units that a card programs. It grows with the
+//! of every cache, and what the first take longer is the map's part. All lie alike in the units that a card programs, and were written before:
+//! what never was is not read again for the rest of its unit. On a slow bus, where the map is fetched meanwhile, the writes are small. It grows with the
 //! window once that is larger than what the card keeps, towards the cost of a miss. A few sizes far from each other come first, then those
 //! between which it begins to grow.
 //!
@@ -12,7 +13,8 @@ use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
 use crate::infer::beliefs::{Beliefs, Case};
-use crate::infer::map_window_write::{FAR, LOAD, NEAR, SMALLEST, grows_from};
+use crate::infer::map_window_write::{FAR, LOAD, NEAR, SLOW_BUS, SMALLEST, grows_from};
+use crate::infer::stats::median;
 use crate::samples::Cell;
 use crate::units::{GIB, KIB, MIB};
 
@@ -21,15 +23,17 @@ pub struct MapWindowWrite;
 static ABOUT: About = About {
     name: "map-window-write",
     question: "Up to which window are random writes cheap?",
-    method: "writes of 16 KiB at random places in windows of several sizes, each followed by the same once more",
+    method: "writes of 16 KiB (2 KiB on a slow bus) at random places in windows of several sizes, each followed by the same once more",
     writes: true,
     answers: &[Quantity::MapWindowWrite, Quantity::MapMissWriteUs],
     roles: &["load", "first", "again"],
     covers: "",
 };
 
-/// Bytes of a write.
+/// Bytes of a write, and where a few of them show a slow bus.
 const SIZE: u64 = 16 * KIB;
+const SMALL: u64 = 2 * KIB;
+const SHOW: u64 = 8;
 /// Pairs that are judged, of each window.
 const PAIRS: u64 = 256;
 /// The largest window.
@@ -91,7 +95,7 @@ impl Experiment for MapWindowWrite {
         let windows: Vec<u64> = windows
             .into_iter()
             .take_while(|&w| {
-                let bytes = (load(w) + 2 * PAIRS) * SIZE;
+                let bytes = (load(w) + 3 * PAIRS) * SIZE;
                 left = left.saturating_sub(bytes);
                 left > 0
             })
@@ -132,13 +136,25 @@ impl Experiment for MapWindowWrite {
         let places: Vec<u64> = (0..PAIRS).map(|_| from + b.below(slots) * APART).collect();
         let all: Vec<(u64, u64)> = loads.iter().chain(&places).map(|&at| (at, SIZE)).collect();
         b.keep_old(&all)?;
-        for at in loads {
-            b.write(LOAD, at, SIZE)?;
+        let size = self.size(from, b)?;
+        for &at in places.iter().chain(&loads) {
+            b.write(LOAD, at, size)?;
         }
         for at in places {
-            b.write(FAR, at, SIZE)?;
-            b.write(NEAR, at, SIZE)?;
+            b.write(FAR, at, size)?;
+            b.write(NEAR, at, size)?;
         }
         Ok(())
+    }
+}
+
+impl MapWindowWrite {
+    /// Bytes of a write here: those of the windows before, else by how long a few take.
+    fn size(&self, at: u64, b: &mut Bench) -> Result<u64, DeviceError> {
+        if let Some(s) = b.run.samples.iter().find(|s| s.role == FAR) {
+            return Ok(s.len);
+        }
+        let took: Vec<f64> = (0..SHOW).map(|_| Ok(b.write(LOAD, at, SIZE)?.micros())).collect::<Result<_, DeviceError>>()?;
+        Ok(if median(&took) > SLOW_BUS { SMALL.max(b.geometry().sector) } else { SIZE })
     }
 }

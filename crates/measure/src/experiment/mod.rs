@@ -208,10 +208,14 @@ impl Bench<'_> {
         self.device.now()
     }
 
+    /// Time that is left.
+    pub fn left(&self) -> Nanos {
+        self.deadline - self.now()
+    }
+
     /// When half of the time that is left will be gone.
     pub fn halfway(&self) -> Nanos {
-        let now = self.now();
-        now + Nanos((self.deadline - now).0 / 2)
+        self.now() + Nanos(self.left().0 / 2)
     }
 
     fn access(&mut self, role: u8, op: Op, at: u64, len: u64) -> Result<Nanos, DeviceError> {

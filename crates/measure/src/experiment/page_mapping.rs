@@ -16,9 +16,10 @@ use crate::device::DeviceError;
 use crate::finding::Quantity;
 use crate::infer::beliefs::{Beliefs, Case};
 use crate::infer::page_mapping::{AFTER, BEFORE, CONTROL, FILL, PLACES, SCATTERED, SIZE, empty, full};
+use crate::infer::stats::median;
 use crate::infer::write_cache::{WRITES, step};
 use crate::samples::Cell;
-use crate::units::{GIB, KIB, MIB};
+use crate::units::{GIB, KIB, MIB, Nanos};
 
 pub struct PageMapping;
 
@@ -42,11 +43,15 @@ const MOST: u64 = 4 * GIB;
 const PART: u64 = 2;
 /// Writes that go on after they became slower.
 const ON: usize = 64;
-/// Sequential writes beside the scattered ones.
+/// Sequential writes beside the scattered ones, and where the time is short.
 const SEQUENTIAL: u64 = 1024;
-/// Scattered writes of a trial, and such trials.
-const SCATTER: u64 = PLACES;
+const FEW: u64 = 512;
+/// Scattered writes of a trial where the time is short, and such trials.
+const SCATTER: u64 = 256;
 const TRIALS: u32 = 4;
+/// Writes of the fill's size that take as long as the sequential and scattered ones, then; fewer than the least fill.
+const KEPT: u64 = 600;
+const FILLS: usize = 64;
 /// Reads before and after: a card reads faster where it was never written.
 const READS: usize = 48;
 const READ: u64 = 4 * KIB;
@@ -143,7 +148,10 @@ impl Experiment for PageMapping {
                             _ => line > 0.0 && took.len() >= 2 * ON && slow(),
                         }
                 };
-                while (took.len() as u64) * CHUNK < most && b.now() < until && !over(&took) {
+                // A slow bus leaves the fill what the others do not need.
+                let began = b.now();
+                let room = |done: usize, b: &Bench| done < FILLS || b.left().0 > (b.now() - began).0 / done as u64 * KEPT;
+                while (took.len() as u64) * CHUNK < most && b.now() < until && room(took.len(), b) && !over(&took) {
                     let at = from + (took.len() as u64 * CHUNK) % stretch;
                     took.push(b.write(FILL, at, CHUNK)?.micros());
                 }
@@ -152,7 +160,11 @@ impl Experiment for PageMapping {
                 }
             }
             1 => {
+                let (began, short) = (b.now(), Nanos(b.left().0 / 8));
                 for i in 0..SEQUENTIAL {
+                    if i >= FEW && b.now() - began > short {
+                        break;
+                    }
                     b.write(CONTROL, from + i * SIZE % stretch, SIZE)?;
                 }
             }
@@ -165,7 +177,10 @@ impl Experiment for PageMapping {
                 let mut all: Vec<(u64, u64)> =
                     b.run.of(cell.id).filter(|s| s.role == SCATTERED && s.trial == 2).map(|s| (s.at, s.len)).collect();
                 if all.is_empty() {
-                    all = (0..SCATTER).map(|_| (low + b.below(places) * SIZE, SIZE)).collect();
+                    // Each is read once, written in every trial, and some time is kept back.
+                    let once = median(&b.run.of(cell.id).filter(|s| s.role == CONTROL).map(|s| s.took.secs()).collect::<Vec<_>>());
+                    let fit = b.left().secs() / (once * f64::from(TRIALS + 2)).max(1e-9);
+                    all = (0..(fit as u64).clamp(SCATTER, PLACES)).map(|_| (low + b.below(places) * SIZE, SIZE)).collect();
                     b.keep_old(&all)?;
                 }
                 b.shuffle(&mut all);
