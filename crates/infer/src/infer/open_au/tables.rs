@@ -7,6 +7,7 @@
 //! stalls; under "exceeds" they are longer by a factor that is free, but common in kind. No monotony above the limit is
 //! assumed (Q11). All runs add up to one posterior over the limit.
 
+mod closings;
 mod cut;
 mod limit;
 
@@ -15,6 +16,7 @@ use crate::infer::stats::{ln_sum_exp, median, quantile};
 use crate::samples::import::Tables;
 use crate::units::{Bytes, three};
 
+use closings::Closings;
 use cut::Cut;
 use limit::{DRIFT, MOST, SMALLEST, Series, Weighed, ln_pays, series, slope};
 
@@ -150,6 +152,13 @@ fn decide(q: Quantity, order: &str, all: &[Series], p: &[f64], alone: f64) -> Fi
     let bound = (1..=most).rev().filter(|&j| tested.contains(&(j as u32))).find(|&j| tail(j) >= 0.7);
     let next = tested.iter().copied().filter(|&n| bound.is_some_and(|b| n as usize > b)).min();
     match bound {
+        Some(b) if b == most && all.iter().all(|s| fastest(s) < PROGRAMS) => {
+            let rate = crate::flashbench::format::rate(all.iter().map(fastest).fold(0.0, f64::max));
+            let why = format!(
+                "at {rate} writes of every size are slower than flash is programmed: each may be a merge, however many AUs are open, or the bus is slow"
+            );
+            tell(Finding::undecided(q, why))
+        }
         Some(b) if b == most => {
             let why = format!("no cliff up to {b} AUs, and more were not tried");
             // A rate that falls by more than drift may be one that has begun to fall.
@@ -185,6 +194,15 @@ fn aus(n: u32) -> String {
 /// ln of how much longer a write takes with `last` AUs than with `first`, over the middle sizes; NaN where one was not tried.
 fn fall(s: &Series, first: u32, last: u32) -> f64 {
     median(&s.ratios(last, &s.reference(&[first])))
+}
+
+/// Bytes a second below which a write is no programming of flash: a sector in 3 ms, the longest that data sheets name for a page.
+const PROGRAMS: f64 = 512.0 / 3e-3;
+
+/// The best rate of any size and count, bytes a second.
+fn fastest(s: &Series) -> f64 {
+    let rates = s.ms.values().flatten().map(|(z, ln)| *z as f64 / ln.exp() * 1e3);
+    rates.fold(0.0, f64::max)
 }
 
 /// A count above which the extra time grows with the size of the write, as that of a merge does not. On published logs such counts are what an
@@ -304,88 +322,6 @@ fn remarks(all: &[Series], k: u32, most: u32) -> Vec<String> {
     out
 }
 
-/// What closing an AU costs: the extra time above the limit, where it does not depend on the size.
-#[derive(Default)]
-struct Closings {
-    /// Milliseconds, one for each N above the limit.
-    each: Vec<f64>,
-    /// Bytes and AUs of the writes that were looked at: smallest, largest.
-    sizes: Vec<(u64, u64)>,
-    /// N whose extra time grows with the size.
-    uneven: usize,
-    trust: f64,
-    places: Vec<String>,
-}
-
-impl Closings {
-    fn add(&mut self, all: &[Series], k: u32, trust: f64) {
-        self.trust = self.trust.max(trust);
-        for s in all {
-            let counts = s.counts();
-            let fit: Vec<u32> = counts.iter().copied().filter(|&n| n <= k).collect();
-            let fast = s.reference(&fit);
-            for n in counts.iter().filter(|&&n| n > k) {
-                // The smaller half of the sizes: there the write itself is short.
-                let at = s.at(*n);
-                let e: Vec<f64> = at[at.len() / 2..].iter().filter_map(|(z, y)| Some(y.exp() - fast.get(z)?.exp())).collect();
-                let (lo, hi) = (quantile(&e, 0.0), quantile(&e, 1.0));
-                if e.len() >= 2 && lo > 0.0 && hi <= 1.6 * lo {
-                    self.each.push(median(&e));
-                    self.sizes.extend(at[at.len() / 2..].iter().map(|x| (x.0, s.au)));
-                } else {
-                    self.uneven += 1
-                }
-            }
-            self.places.push(s.place.clone());
-        }
-    }
-
-    /// "256 KiB to 512 KiB (1/16 to 1/8 AU)".
-    fn used(&self) -> String {
-        let (Some(a), Some(b)) = (self.sizes.iter().min(), self.sizes.iter().max()) else { return String::new() };
-        let part =
-            |x: &(u64, u64)| if x.1.is_multiple_of(x.0) { format!("1/{}", x.1 / x.0) } else { format!("{:.3}", x.0 as f64 / x.1 as f64) };
-        match (a.0 == b.0, a.1 == b.1) {
-            (true, _) => Bytes(a.0).to_string(),
-            (_, true) => format!("{} to {} ({} to {} AU)", Bytes(a.0), Bytes(b.0), part(a), part(b)),
-            _ => format!("{} to {}", Bytes(a.0), Bytes(b.0)),
-        }
-    }
-
-    fn judge(&self) -> Option<Finding> {
-        let q = Quantity::CloseCostMs;
-        if self.each.len() + self.uneven == 0 {
-            return None;
-        }
-        let from = |mut f: Finding| {
-            f.from = vec![format!("open-AU tables ({})", self.places.join(", "))];
-            f
-        };
-        if self.each.len() < self.uneven {
-            let why = "above the limit the extra time of a write grows with its size: no single cost";
-            return Some(from(Finding::undecided(q, why)));
-        }
-        let (lo, hi) = (quantile(&self.each, 0.0), quantile(&self.each, 1.0));
-        let text = format!(
-            "extra time of writes of {} above the limit: {} ms",
-            self.used(),
-            crate::infer::tables::span(self.each.iter().copied())
-        );
-        // With one AU more than fit, some cards close one only now and then: half the cost is common.
-        if hi > 2.5 * lo {
-            return Some(from(
-                Finding::undecided(q, format!("the extra time above the limit ranges from {} to {} ms", three(lo), three(hi)))
-                    .evidence(text),
-            ));
-        }
-        let steady = hi <= 1.35 * lo;
-        let round = |x: f64| (x * 100.0).round() / 100.0;
-        let mut f = Finding::decided(q, round(median(&self.each)), self.trust * if steady { 0.9 } else { 0.7 });
-        f.interval = Some(if self.each.len() > 1 { [lo, hi] } else { [0.8 * lo, 1.2 * hi] }.map(round));
-        Some(from(f.evidence(text)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -455,6 +391,17 @@ mod tests {
         // A third of the rate lost by and by: a bound, and no sure one.
         let f = &log(7, false, |n, s| plain(s) * (1.0 + 0.08 * f64::from(n - 1)))[0];
         assert!(at_least(f) == Some(7.0) && f.confidence <= CONTRADICTED, "{f:?}");
+    }
+
+    #[test]
+    fn what_is_slower_than_programming_says_nothing_of_open_aus() {
+        for random in [false, true] {
+            for (rate, told) in [(3e3, false), (12e3, false), (140e3, false), (400e3, true), (3e6, true)] {
+                let f = &log(8, random, |_, s| s as f64 / rate * 1e3)[0];
+                assert_eq!(f.at_least.map(|b| b.0), told.then_some(8.0), "{rate} {f:?}");
+                assert!(told || f.reason.as_ref().unwrap().contains("slower than flash"), "{f:?}");
+            }
+        }
     }
 
     #[test]
