@@ -7,8 +7,10 @@ use nandscope_sim::run::{How, run_told};
 use nandscope_sim::trace::{self, Io};
 use nandscope_sim::{Data, Model, Op, Request};
 use nandscope_twin::twin::{Asked, Data as Fitting, fit};
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyDict;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -99,13 +101,38 @@ impl Card {
         Ok(d.into_any().unbind())
     }
 
-    /// One request at the card's own time: ("read", 0, 4096) gives its start and how long it took, in ns.
-    fn submit(&mut self, op: &str, at: u64, len: u64) -> PyResult<(u64, u64)> {
-        let request = Request { op: op_named(op)?, at, len, data: Data::Other };
-        let c = self.card.submit(self.now, request).map_err(os)?;
-        let start = self.now;
-        self.now = c.done;
-        Ok((start, c.done - start))
+    /// One request at the card's own time: ("read", 0, 4096) gives its start and how long it took, in ns. With an array of places the requests
+    /// follow each other, and the two are arrays; op is one for all or an array of numbers (0 read, 1 write, 2 discard, 3 flush), len one or an array. The
+    /// lock is released then, and where one fails the clock stands where it stood.
+    fn submit<'py>(
+        &mut self,
+        py: Python<'py>,
+        op: &Bound<'py, PyAny>,
+        at: &Bound<'py, PyAny>,
+        len: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Ok(places) = at.cast::<PyArray1<u64>>() else {
+            let request =
+                Request { op: op_named(&op.extract::<PyBackedStr>()?)?, at: at.extract()?, len: len.extract()?, data: Data::Other };
+            let start = self.now;
+            self.now = self.card.submit(start, request).map_err(os)?.done;
+            return (start, self.now - start).into_bound_py_any(py);
+        };
+        let before = self.now;
+        let (places, ops, lens) = (places.readonly(), Each::op(op)?, Each::number(len)?);
+        let (at, ops, lens) = (places.as_slice()?, ops.column()?, lens.column()?);
+        if ops.len().is_some_and(|n| n != at.len()) || lens.len().is_some_and(|n| n != at.len()) {
+            return Err(value("the columns have different lengths"));
+        }
+        ops.all().iter().try_for_each(|n| op_of(*n).map(|_| ()))?;
+        let one = |(i, &at): (usize, &u64)| Io { time: 0, op: OPS[usize::from(ops.at(i))].0, at, len: lens.at(i), took: 0 };
+        let (mut starts, took) = (Vec::with_capacity(at.len()), self.all(py, at.iter().enumerate().map(one), 1)?);
+        let mut start = before;
+        for t in &took {
+            starts.push(start);
+            start += t;
+        }
+        (starts.into_pyarray(py), took.into_pyarray(py)).into_bound_py_any(py)
     }
 
     /// Lets time pass, in ns.
@@ -116,12 +143,7 @@ impl Card {
     /// All requests of a trace, one after the other; how long each took, in ns, as an array. The lock is released.
     #[pyo3(signature = (trace, depth=1))]
     fn run<'py>(&mut self, py: Python<'py>, trace: &Trace, depth: u64) -> PyResult<Bound<'py, PyArray1<u64>>> {
-        let mut took = Vec::with_capacity(trace.ios.len());
-        let how = How { depth: depth.max(1), ..How::default() };
-        let (card, now) = (&mut self.card, self.now);
-        let done = py.detach(|| run_told(card, now, trace.ios.iter().copied(), &how, |io| took.push(io.took)));
-        self.now += done.map_err(os)?.took;
-        Ok(took.into_pyarray(py))
+        Ok(self.all(py, trace.ios.iter().copied(), depth)?.into_pyarray(py))
     }
 
     fn __repr__(&self) -> String {
@@ -130,8 +152,77 @@ impl Card {
 }
 
 impl Card {
+    /// ns of each request, one after the other.
+    fn all(&mut self, py: Python<'_>, ios: impl ExactSizeIterator<Item = Io> + Send, depth: u64) -> PyResult<Vec<u64>> {
+        let mut took = Vec::with_capacity(ios.len());
+        let how = How { depth: depth.max(1), ..How::default() };
+        let (card, now) = (&mut self.card, self.now);
+        let done = py.detach(|| run_told(card, now, ios, &how, |io| took.push(io.took)));
+        self.now += done.map_err(os)?.took;
+        Ok(took)
+    }
+
     fn of(model: &Model, seed: u64) -> Card {
         Card { card: nandscope_sim::Card::new(model, seed), name: model.name.clone(), now: 0 }
+    }
+}
+
+/// One value for all requests, or one for each.
+enum Each<'py, T: numpy::Element> {
+    One(T),
+    All(PyReadonlyArray1<'py, T>),
+}
+
+/// The same without Python.
+enum Column<'a, T> {
+    One(T),
+    All(&'a [T]),
+}
+
+impl<'py> Each<'py, u8> {
+    fn op(of: &Bound<'py, PyAny>) -> PyResult<Self> {
+        match of.extract::<PyBackedStr>() {
+            Ok(word) => Ok(Each::One(number_of(op_named(&word)?))),
+            Err(_) => Ok(Each::All(of.extract()?)),
+        }
+    }
+}
+
+impl<'py> Each<'py, u64> {
+    fn number(of: &Bound<'py, PyAny>) -> PyResult<Self> {
+        of.extract::<u64>().map(Each::One).or_else(|_| Ok(Each::All(of.extract()?)))
+    }
+}
+
+impl<T: numpy::Element + Copy> Each<'_, T> {
+    fn column(&self) -> PyResult<Column<'_, T>> {
+        Ok(match self {
+            Each::One(v) => Column::One(*v),
+            Each::All(all) => Column::All(all.as_slice()?),
+        })
+    }
+}
+
+impl<T: Copy> Column<'_, T> {
+    fn len(&self) -> Option<usize> {
+        match self {
+            Column::One(_) => None,
+            Column::All(all) => Some(all.len()),
+        }
+    }
+
+    fn all(&self) -> &[T] {
+        match self {
+            Column::One(v) => std::slice::from_ref(v),
+            Column::All(all) => all,
+        }
+    }
+
+    fn at(&self, i: usize) -> T {
+        match self {
+            Column::One(v) => *v,
+            Column::All(all) => all[i],
+        }
     }
 }
 

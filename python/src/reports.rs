@@ -1,11 +1,11 @@
 //! Probes, inference, and what they find, as objects.
 
 use crate::{os, value};
+use nandscope_data::finding::{Finding as Found, Findings, Quantity};
+use nandscope_data::samples::import;
 use nandscope_device::device::{self, Consent, Device, Limits, Op, OpenOptions};
 use nandscope_device::units::{Bytes, parse_duration};
-use nandscope_data::finding::{Finding as Found, Findings, Quantity};
 use nandscope_infer::infer::tables;
-use nandscope_data::samples::import;
 use nandscope_infer::saved::{self, Cost, SCHEMA, Settings, Tool};
 use nandscope_measure::experiment;
 use nandscope_measure::probe::{Plan, probe as measured};
@@ -284,7 +284,15 @@ pub fn probe(
             host,
             state,
             declared: serde_json::Value::Null,
-            settings: Settings { asked: target.clone(), write, time, budget: if write { writes } else { 0 }, region: [region.start, region.end], seed, undo: false },
+            settings: Settings {
+                asked: target.clone(),
+                write,
+                time,
+                budget: if write { writes } else { 0 },
+                region: [region.start, region.end],
+                seed,
+                undo: false,
+            },
             counterfeit: None,
             reported_bytes: None,
             real_bytes: None,
