@@ -5,7 +5,7 @@
 //! grid of a buffer may then slip between two lines, at a price. Single blocks between longer transactions are sectors of a FAT or a
 //! directory: they are no part of the row, and neither is the line after them, which a buffer that was turned out delays.
 
-use super::rewrite::{PROGRAM_MS, at_the_end_of_what, class, expected, ln_choose, split};
+use super::rewrite::{CHIP_BLOCKS, PROGRAM_MS, at_the_end_of_what, class, expected, ln_choose, split};
 use super::stats::{bootstrap_median, median, quantile};
 use crate::finding::{Finding, Quantity};
 use crate::samples::busy::{Trace, Transaction};
@@ -19,6 +19,10 @@ const USUAL_POLL_NS: f64 = 4900.0;
 /// and a little less where most of them are new; many pages programmed as one take up to 20 ms (OLPC's cards); 64 pages of 2 KiB
 /// take 34 ms or more, which no programming does.
 const REWRITES: [(f64, f64); 3] = [(30.0, 1.0), (15.0, 0.75), (8.0, 0.65)];
+
+/// Waits of so many ms are too long for programming, and stand out of the others by so many times. Chips whose rewrite takes that
+/// long have erase blocks of 128 KiB or more (C2): such waits nearer to each other are not the ends of erase blocks.
+const LONG: (f64, f64) = (REWRITES[0].0, 3.0);
 
 /// Lines that are looked at: enough for a buffer of 1 MiB filled in transactions of 2 KiB.
 const LINES: usize = 2000;
@@ -165,10 +169,14 @@ fn fit(lines: &[Line], size: u64, n: usize) -> Grid {
     Grid { size, phase: best as u64, off: s.1, slips: s.2, ln: super::stats::ln_sum_exp(&all) }
 }
 
-/// Sizes of a buffer in blocks, and whether chips come in them (2^k, 3*2^k).
+/// Whether chips come in so many blocks: 2^k, 3*2^k.
+fn is_usual(blocks: u64) -> bool {
+    blocks.is_power_of_two() || (blocks.is_multiple_of(3) && (blocks / 3).is_power_of_two())
+}
+
+/// Sizes of a buffer in blocks, and whether they are usual.
 fn sizes() -> Vec<(u64, bool)> {
-    let usual = |s: u64| s.is_power_of_two() || (s.is_multiple_of(3) && (s / 3).is_power_of_two());
-    (2..=2048).filter(|s| usual(*s) || *s <= 256).map(|s| (s, usual(s))).collect()
+    (2..=2048).filter(|s| is_usual(*s) || *s <= 256).map(|s| (s, is_usual(s))).collect()
 }
 
 /// Judges a trace. Without the time of a poll, waits are given in polls and no chip is named.
@@ -184,13 +192,19 @@ pub fn infer_trace(trace: &Trace) -> Vec<Finding> {
     let beside = (!others.is_empty())
         .then(|| format!("{} single blocks (of a FAT or a directory) between those lines: {}", others.len(), unit.show(median(&others))));
     let ms: Vec<f64> = all.iter().map(|p| p * to_ms).collect();
+    let mark =
+        |lines: &mut [Line], border: f64| lines.iter_mut().flat_map(|l| &mut l.waits).for_each(|w| w.slow = w.polls * to_ms > border);
     let mut out = match split(&ms) {
         None => of_one_kind(&lines, &all, to_ms, unit),
         Some((border, ..)) => {
-            lines.iter_mut().flat_map(|l| &mut l.waits).for_each(|w| w.slow = w.polls * to_ms > border);
+            mark(&mut lines, border);
             of_two_kinds(&lines, to_ms, unit)
         }
     };
+    if let (None | Some(0.0), Some(border)) = (out[0].number(), longest_kind(&ms)) {
+        mark(&mut lines, border);
+        out = of_few_long(&lines, out, to_ms, unit);
+    }
     // What was cut off in sending is one more thing the answer rests on.
     let (damaged, whole) = (trace.damaged as f64, trace.transactions.len() as f64);
     out.iter_mut().filter(|f| f.value.is_some()).for_each(|f| f.confidence *= 1.0 - damaged / (damaged + whole));
@@ -215,6 +229,39 @@ pub fn infer_trace(trace: &Trace) -> Vec<Finding> {
         }
     }
     out
+}
+
+/// The border below the longest waits, where these stand out. `split` takes a few for stalls, and the programming at the end of each
+/// transaction for the slow ones; a large buffer is full once in a hundred blocks or more.
+fn longest_kind(ms: &[f64]) -> Option<f64> {
+    let mut v = ms.to_vec();
+    v.sort_by(f64::total_cmp);
+    let gap = |i: usize| v[i] / v[i - 1].max(0.5);
+    let at = (v.len() / 2..v.len()).filter(|&i| v[i] >= LONG.0).max_by(|&a, &b| gap(a).total_cmp(&gap(b)))?;
+    (gap(at) > LONG.1).then(|| (v[at - 1] + v[at]) / 2.0)
+}
+
+/// Judges a row by its few longest waits, which are marked, where `others` is what the rest of it says.
+fn of_few_long(lines: &[Line], others: Vec<Finding>, to_ms: f64, unit: Unit) -> Vec<Finding> {
+    let long: Vec<f64> = lines.iter().flat_map(|l| &l.waits).filter(|w| w.slow).map(|w| w.polls).collect();
+    let usual = unit.show(median(&long));
+    if long.len() >= 3 {
+        let found = of_two_kinds(lines, to_ms, unit);
+        if let (Some(2.0), Some(size)) = (found[0].number(), found[1].number()) {
+            if size < CHIP_BLOCKS[1] as f64 {
+                return found;
+            }
+            let either = "a buffer that is full, or an erase block that ends; the mapping, which a probe finds, would decide";
+            return undecided(&format!("{usual} at every multiple of {}: {either}", Bytes(size as u64)));
+        }
+    }
+    // A card that rewrites does so once an erase block at least; fewer than one in eight of these are stalls.
+    let bytes = SECTOR * lines.iter().map(|l| l.blocks).sum::<u64>();
+    if others[0].value.is_none() || (long.len() as u64) < bytes.div_ceil(8 * CHIP_BLOCKS[1]) {
+        return others;
+    }
+    let of = lines.iter().map(|l| l.waits.len()).sum::<usize>();
+    undecided(&format!("{} of {of} waits take {usual}, at no regular places: rewrites or stalls", long.len()))
 }
 
 fn undecided(why: &str) -> Vec<Finding> {
@@ -351,6 +398,11 @@ fn of_two_kinds(lines: &[Line], to_ms: f64, unit: Unit) -> Vec<Finding> {
             unit.show(fast),
             unit.show(long)
         ));
+    }
+    // A buffer begins where its size says; a log of small writes is collected after so many of them, wherever they lie.
+    if best.phase > 0 && lines.iter().all(|l| l.named) && !is_usual(best.size) {
+        let (size, phase) = (Bytes(best.size * SECTOR), Bytes(best.phase * SECTOR));
+        return undecided(&format!("{} at every multiple of {size} plus {phase}: no buffer has such a size and place", unit.show(long)));
     }
     let missing = match best.slips {
         0 => String::new(),
