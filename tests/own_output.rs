@@ -1,6 +1,6 @@
 //! What the program prints is read back: record sizes, hosts and cards apart, each pass once; rows of 3 * 2^n; writes as writes.
 //!
-//! covers: C6, F5, F6, G2, G5, Q1
+//! covers: C6, C7, F5, F6, G2, G5, Q1
 
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -65,6 +65,25 @@ fn the_bench_is_read_back_figure_by_figure() {
     }
 }
 
+/// C7: a bench of one's own stands beside ChaN's cards, measured with records of the same size on such a host.
+#[test]
+fn a_bench_is_compared_with_chans_cards() {
+    let dir = tempfile::tempdir().unwrap();
+    let json = dir.path().join("b.json");
+    let json = json.to_str().unwrap();
+    for size in [&["--record", "2KiB"][..], &["--chunks", "2KiB"]] {
+        run(&[&["bench", "sim:chan-sdc-512mb", "-q", "--file", "200kB", "--json", json], size].concat(), None);
+        let text = run(&["compare", "ref:chan-512mb-sdc", json, "ref:chan-128mb-sdc"], None);
+        let row =
+            |with: &str| text.lines().filter(|l| l.starts_with("  record") && l.contains(", 2048 B records") && l.contains(with)).count();
+        assert_eq!((row("28.0 kB/s"), row("77.0 kB/s"), row("234 kB/s"), row("328 kB/s")), (2, 1, 2, 1), "{text}");
+        assert!(!text.contains("not compared") && !text.contains("left out"), "{text}");
+        // Another host is another measurement.
+        run(&[&["bench", "sim:chan-sdc-512mb?host=rp2040-spi", "-q", "--file", "200kB", "--json", json], size].concat(), None);
+        assert!(run(&["compare", "ref:chan-512mb-sdc", json], None).contains("not compared"));
+    }
+}
+
 #[test]
 fn alignment_tables_are_read_back() {
     let model = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/cards/tlc-12mib.toml")).unwrap();
@@ -90,6 +109,20 @@ fn alignment_tables_are_read_back() {
                 assert!(b != "1024" || f["value"] == truth, "{b}: {f:#}");
             }
         }
+    }
+}
+
+/// A table that ends above the erase block, or at it, says so.
+#[test]
+fn a_table_cut_off_above_the_block_says_so() {
+    for (card, least) in [("sim:flashbench-readme", 4), ("sim:toshiba-emmc", 4), ("sim:toshiba-emmc", 16), ("sim:olpc-a-4gb", 8)] {
+        let table = run(&["flashbench", "-q", "-a", "-b", "1024", card], None);
+        let align = |l: &str| l.strip_prefix("align ").and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
+        let cut: Vec<&str> = table.lines().filter(|l| align(l).is_none_or(|a| a >= least << 20)).collect();
+        let got = infer(&cut.join("\n"));
+        let erase = got["findings"].as_array().unwrap().iter().find(|f| f["quantity"] == "erase_block").unwrap().clone();
+        let why = erase["reason"].as_str().unwrap_or_default();
+        assert!(why.starts_with(&format!("even the smallest row, {least} MiB,")), "{card}: {erase:#}");
     }
 }
 

@@ -326,6 +326,28 @@ fn a_buffer_that_is_seldom_full_is_found() {
     }
 }
 
+/// C16: chips whose rewrite takes 10 to 21 ms have erase blocks of 16 KiB; a larger unit that takes as long is programmed, and nothing is
+/// rewritten for it.
+#[test]
+fn units_that_program_slowly_are_no_buffers_that_rewrite() {
+    for (blocks, us, policy) in [
+        (8, 12_000, Some(2.0)),
+        (16, 20_000, Some(2.0)),
+        (32, 9_000, None),
+        (32, 20_000, None),
+        (64, 12_000, None),
+        (64, 142_000, Some(2.0)),
+    ] {
+        let busy = |i: u64| if (i + 1).is_multiple_of(blocks) { us } else { 3 };
+        let all = lines(600, |t| {
+            format!("{}: {} 3", 4096 + 4 * t, (4 * t..4 * t + 4).map(|i| busy(i).to_string()).collect::<Vec<_>>().join(" "))
+        });
+        let f = judged(Some(1000), &all);
+        assert_eq!(value(&f, Quantity::RewritePolicy), policy, "{blocks} blocks, {us} us: {f:#?}");
+        assert_eq!(value(&f, Quantity::WriteBuffer), Some(512.0 * blocks as f64), "{blocks} blocks, {us} us: {f:#?}");
+    }
+}
+
 /// Single long waits are stalls where a card that rewrites would have many, and none says that nothing is rewritten where they are
 /// as many as that.
 #[test]

@@ -366,10 +366,21 @@ fn usage(e: &clap::Error, words: &[std::ffi::OsString]) -> String {
     if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return text;
     }
-    let near = || device::nearest(word(ContextKind::InvalidSubcommand)?, JOBS.iter().flat_map(|j| j.1).copied());
+    let near = || {
+        let wrong = word(ContextKind::InvalidSubcommand)?;
+        let before = words.iter().skip(1).take_while(|w| *w != wrong).filter_map(|w| w.to_str());
+        // What a command has of its own; `nandscope` itself has those of the jobs.
+        match before.into_iter().find_map(|w| Cli::command().find_subcommand(w).cloned()) {
+            Some(of) => {
+                let own: Vec<&str> = of.get_subcommands().map(clap::Command::get_name).filter(|n| *n != "help").collect();
+                Some(format!("'{}' has {}", of.get_name(), own.join(", ")))
+            }
+            None => device::nearest(wrong, JOBS.iter().flat_map(|j| j.1).copied()).map(|n| format!("did you mean {n}?")),
+        }
+    };
     let hint = match (missing.first(), e.kind()) {
         (Some(m), _) => HINTS.iter().find(|h| m.contains(h.0)).map(|h| h.1.to_string()),
-        (None, ErrorKind::InvalidSubcommand) if !text.contains("similar subcommand") => near().map(|n| format!("did you mean {n}?")),
+        (None, ErrorKind::InvalidSubcommand) if !text.contains("similar subcommand") => near(),
         _ => None,
     };
     // An option of another command is no value.

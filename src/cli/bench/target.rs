@@ -9,7 +9,7 @@ use crate::infer::buffer::{Answer, answer_for, usual_sample};
 use crate::layout::disk;
 use crate::report::bench::Bench;
 use crate::samples::busy::Trace;
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, SECTOR};
 use crate::volume::{Cache, Directory, FatVolume, Format, Host, Shared, Volume};
 use crate::workload::library::{Layout, Library};
 use crate::workload::records::{Plan, Sync, run};
@@ -272,7 +272,13 @@ impl Job<'_> {
     }
 
     fn on_library(&mut self, guard: &mut device::Guard, machine: Machine, cluster: Option<u64>, trace: &mut Trace) -> anyhow::Result<()> {
-        let capacity = device::Device::geometry(guard).size;
+        let (capacity, sector) = (device::Device::geometry(guard).size, device::Device::geometry(guard).sector);
+        if sector != SECTOR {
+            bail!(
+                "the file library of a host such as {} reads sectors of 512 B, and this card has {sector} B; leave ?host= out",
+                machine.name
+            );
+        }
         let layout = cluster.map_or_else(|| Ok(Layout::of(capacity)), |c| Layout::with_clusters(capacity, c))?;
         let poll = if self.a.busy.is_some() { machine.poll } else { Nanos(0) };
         let mut traced = Traced::new(guard, poll).of_calls(self.plan.record);

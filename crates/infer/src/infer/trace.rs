@@ -346,6 +346,8 @@ fn of_two_kinds(lines: &[Line], to_ms: f64, unit: Unit) -> Vec<Finding> {
     let cost: Vec<f64> = slow_ones.iter().map(|w| w - fast).collect();
     let ms = median(&cost) * to_ms;
     let sure = REWRITES.iter().find(|r| ms >= r.0).map(|r| r.1);
+    // Chips whose rewrite is that short have erase blocks of 16 KiB: a buffer as large rewrites nothing, its pages are programmed.
+    let of_a_buffer = sure.filter(|_| ms >= REWRITES[0].0 || best.size * SECTOR < CHIP_BLOCKS[0]);
     if fits(off_end) && fits(best.off) && off_end.abs_diff(best.off) <= 2 && best.slips == 0 {
         let size = Bytes(best.size * SECTOR);
         let why = format!("every transaction ends at a multiple of {size}: its end or a full buffer; writes of another size would decide");
@@ -422,7 +424,7 @@ fn of_two_kinds(lines: &[Line], to_ms: f64, unit: Unit) -> Vec<Finding> {
     let buffer = Finding::decided(Quantity::WriteBuffer, (best.size * SECTOR) as f64, p_grid)
         .rivals(grids.iter().skip(1).take(3).map(|g| ((g.size * SECTOR) as f64, p(g.ln))).filter(|r| r.1 > 0.005))
         .evidence(text.clone());
-    let Some(sure) = sure else {
+    let Some(sure) = of_a_buffer else {
         let programs = ms < PROGRAM_MS && unit.ms.is_some();
         let none = format!(
             "{} {}",

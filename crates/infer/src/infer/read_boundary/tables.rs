@@ -295,6 +295,9 @@ fn flat(g: &Group, d: &Design, fits: &[Fit]) -> String {
         }
         Some(s) if s < SMALL && g.write => format!("no boundary above {} costs time in these writes", Bytes(s)),
         Some(s) if s < SMALL => format!("no boundary above {} costs time: this card hides its erase block from reads", Bytes(s)),
+        Some(s) if d.sizes.iter().all(|&o| o >= s) => {
+            format!("even the smallest row, {}, costs as much as the larger ones: the block has this size or a smaller one", Bytes(s))
+        }
         Some(s) => format!("rows above {} do not agree on any larger boundary", Bytes(s)),
         None if g.write => format!("all {} rows are alike: no boundary costs time in these writes", g.rows.len()),
         None => format!("all {} rows are alike: this card hides its boundaries from reads, or was never written", g.rows.len()),
