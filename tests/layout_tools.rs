@@ -301,8 +301,15 @@ fn the_audit_tells_the_price_of_a_careless_format_on_this_card() {
         } else {
             assert!(text.contains("that of the SD convention, field by field"), "{text}");
         }
-        // Without a report nobody knows.
-        let (got, _) = nandscope(&["layout", "audit", card.to_str().unwrap()]);
+        // Without a report nobody knows. What brings the layout back is named either way (C27).
+        let (got, unknown) = nandscope(&["layout", "audit", card.to_str().unwrap()]);
         assert_eq!(got, Some(if code == 5 { 3 } else { 0 }));
+        for text in [text, unknown] {
+            let named = ["`nandscope format`", "SD Memory Card Formatter", "complies with the SD standard"]
+                .iter()
+                .filter(|w| text.contains(**w))
+                .count();
+            assert_eq!(named, if code == 5 { 3 } else { 0 }, "{text}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::UNDECIDED;
 use super::args::Output;
 use crate::compare::{self, Difference, Experiment, Outcome, Subject};
+use crate::finding::percent;
 use crate::report::beside::{CARDS, beside, drawn};
 use crate::report::html::compared;
 use crate::report::words::grade;
@@ -377,7 +378,7 @@ fn verdict(d: &Difference, b: &str, whole: bool) -> String {
         (None, Some(why)) => why.split(':').next().unwrap_or(why).to_string(),
         (None, None) => String::new(),
     };
-    let sure = || format!("({:.0} %, {})", d.probability * 100.0, grade(d.probability));
+    let sure = || format!("({:.0} %, {})", percent(d.probability), grade(d.probability));
     let comma = if ratio.is_empty() { "" } else { ", " };
     match d.outcome {
         Outcome::Same => format!("same {}{comma}{ratio}", sure()),

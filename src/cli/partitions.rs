@@ -221,7 +221,7 @@ fn compare(parts: &mut [Part]) -> Vec<String> {
             let off = p.range.start % e;
             p.notes.push(match off {
                 0 => format!("begins on a multiple of the erase block of {}", Bytes(e)),
-                _ => format!("begins {} past a multiple of the erase block of {} ({:.0} %)", Bytes(off), Bytes(e), c * 100.0),
+                _ => format!("begins {} past a multiple of the erase block of {} ({:.0} %)", Bytes(off), Bytes(e), percent(c)),
             });
             if p.range.end - p.range.start < 16 * e {
                 p.notes.push(format!("holds only {} erase blocks: too few to spread writes over", (p.range.end - p.range.start) / e));

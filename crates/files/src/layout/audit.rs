@@ -82,6 +82,10 @@ fn fault(place: &str, what: String, weight: Weight, cost: impl Into<String>, ms:
     Fault { place: place.into(), what, weight, cost: cost.into(), ms }
 }
 
+/// Who makes the layout of the SD convention (C27).
+const BACK: &str = "`nandscope format`, the SD Association's SD Memory Card Formatter, or formatting in a device that complies with \
+                    the SD standard brings the layout back";
+
 /// Audits a target against a grid, with the penalties measured on this card.
 pub fn audit(disk: Disk, grid: Grid, p: &Penalties) -> Audit {
     let mut a = Audit { grid, factory: factory(&disk), counts: vec![], faults: vec![], disk };
@@ -106,15 +110,11 @@ pub fn audit(disk: Disk, grid: Grid, p: &Penalties) -> Audit {
         let known = a.faults.iter().any(|f| f.weight == Weight::Costs) || p.write_unit.is_some();
         let what = format!("the SD layout is lost: the data area is not on a multiple of {}", Bytes(unit));
         let (weight, cost) = match (known, a.faults.iter().any(|f| f.weight == Weight::Costs)) {
-            (true, true) => (
-                Weight::Costs,
-                "the cost is below; `nandscope format`, the SD Association's SD Memory Card Formatter, or formatting in a device that \
-                 complies with the SD standard brings the layout back",
-            ),
-            (true, false) => (Weight::Harmless, "by what was measured this card does not mind"),
-            _ => (Weight::Unknown, "a probe with --write, given as --report, has the cost on this card"),
+            (true, true) => (Weight::Costs, format!("the cost is below; {BACK}")),
+            (true, false) => (Weight::Harmless, "by what was measured this card does not mind".into()),
+            _ => (Weight::Unknown, format!("a probe with --write, given as --report, has the cost on this card; {BACK}")),
         };
-        a.faults.insert(0, fault("card", what, weight, cost, None));
+        a.faults.insert(0, fault("card", what, weight, &cost, None));
     }
     a.faults.sort_by_key(|f| std::cmp::Reverse(f.weight));
     a
