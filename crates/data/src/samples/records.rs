@@ -201,9 +201,13 @@ impl Pass {
         self.total.micros() / self.records.max(1) as f64
     }
 
-    /// Longest and shortest call in µs.
+    /// Longest and shortest call in µs. The only call of a pass is both.
     pub fn max_min(&self) -> (f64, f64) {
-        if self.shortest.0 == u64::MAX { (0.0, 0.0) } else { (self.longest.micros(), self.shortest.micros()) }
+        if self.shortest.0 == u64::MAX {
+            (self.first.micros(), self.first.micros())
+        } else {
+            (self.longest.micros(), self.shortest.micros())
+        }
     }
 
     /// A percentile (0 to 100) in µs; never above the longest call (U27).
@@ -309,6 +313,10 @@ mod tests {
         assert_eq!((p.mean(), p.speed()), (430.0, 200.0), "and counts in the mean");
         assert!((p.percentile(50.0) - 90.0).abs() < 0.1 && p.percentile(100.0) <= 1000.0);
         assert_eq!(p.timed().last(), Some((4, 1_150_000, 1_000_000)));
+        let mut one = Pass::new(true, 100, true);
+        assert_eq!(one.max_min(), (0.0, 0.0));
+        one.add(Nanos(900_000), 900_000);
+        assert_eq!((one.max_min(), one.mean()), ((900.0, 900.0), 900.0), "the only call is no call left out");
     }
 
     #[test]
