@@ -59,6 +59,24 @@ fn the_use_is_the_one_that_was_named() {
     }
 }
 
+/// P13: what was measured too seldom, or not at all, is not advised.
+#[test]
+fn too_few_rounds_and_other_sizes_advise_nothing() {
+    let small =
+        ["frag", "sim:cf-256mb", "--quiet", "--size", "16MiB", "--passes", "3", "--largest", "300KB", "--folder", "5", "--cluster", "1KiB"];
+    for (rounds, words) in [("1", "1 round is too few (--repeats 3)"), ("2", "2 rounds are too few (--repeats 3)")] {
+        let text = said(&nandscope(&[&small[..], &["--no-class", "--sizes", "512,32KiB", "--repeats", rounds]].concat()));
+        assert!(text.contains(&format!("32 KiB undecided, {words}")) && text.contains(&format!("undecided: {words}")), "{text}");
+        assert!(
+            !text.contains("times the rate") && !text.contains("do not defragment") && !text.contains("faster defragmented:"),
+            "{text}"
+        );
+    }
+    let text =
+        said(&nandscope(&[&small[..], &["--no-class", "--sizes", "64KiB,256KiB", "--repeats", "4", "--profile", "logger"]].concat()));
+    assert!(text.contains("undecided: most of its sizes were not measured (--sizes)") && !text.contains("do not defragment"), "{text}");
+}
+
 #[test]
 fn results_are_compared_and_kept() {
     let dir = tempfile::tempdir().unwrap();

@@ -145,7 +145,8 @@ pub fn answers(lab: &Lab) -> Vec<Answer> {
                         match e.verdict {
                             Verdict::NoEffect => format!("{size}no effect"),
                             Verdict::Undecided => {
-                                format!("{size}undecided, {} to {} times the rate", three(e.interval[0]), three(e.interval[1]))
+                                let range = format!("{} to {} times the rate", three(e.interval[0]), three(e.interval[1]));
+                                format!("{size}undecided, {}", too_few(lab, e.size).unwrap_or(range))
                             }
                             _ => format!("{size}{}", times(e)),
                         }
@@ -160,6 +161,14 @@ pub fn answers(lab: &Lab) -> Vec<Answer> {
     out
 }
 
+/// What is said where so few rounds were measured of this size that nothing is compared.
+fn too_few(lab: &Lab, size: u64) -> Option<String> {
+    let of = |c| [What::Write, What::Read, What::Folder].map(|w| answer::rate(c, w, size));
+    let rounds = lab.conditions.iter().flat_map(of).flatten().map(|r| r.rounds).min()?;
+    (rounds < answer::ROUNDS)
+        .then(|| format!("{rounds} {} too few (--repeats {})", if rounds == 1 { "round is" } else { "rounds are" }, answer::ROUNDS))
+}
+
 /// For each profile, by name, whether defragmenting is worth the trouble (P13).
 pub fn uses(lab: &Lab, profiles: &[answer::Profile]) -> Vec<(String, String)> {
     let find = |s: State| lab.conditions.iter().find(|c| c.state == s);
@@ -169,7 +178,10 @@ pub fn uses(lab: &Lab, profiles: &[answer::Profile]) -> Vec<(String, String)> {
     for p in profiles {
         let Some(g) = answer::gain(lab, a, b, p) else { continue };
         let [lo, hi] = g.interval;
+        let few = answer::sizes(lab).into_iter().find_map(|s| too_few(lab, s));
         let verdict = match g.times {
+            _ if few.is_some() => format!("undecided: {}", few.unwrap_or_default()),
+            _ if g.outside > 0.5 => "undecided: most of its sizes were not measured (--sizes)".into(),
             // What the rounds leave open is not advised.
             t if (t >= 1.1 && lo <= 1.0) || (t <= 0.9 && hi >= 1.0) || (t > 0.9 && t < 1.1 && (lo < 0.67 || hi > 1.5)) => {
                 format!("undecided, {} to {} times the time {}: repeat with more rounds", three(lo), three(hi), a.state)

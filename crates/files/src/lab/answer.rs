@@ -48,6 +48,9 @@ pub struct Rate {
     pub rounds: usize,
 }
 
+/// One or two rounds have no spread to speak of.
+pub const ROUNDS: usize = 3;
+
 /// How two states differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -128,8 +131,7 @@ pub fn effect(a: &Condition, b: &Condition, what: What, size: u64) -> Option<Eff
     let interval = [quantile(&ratios, 0.025), quantile(&ratios, 0.975)];
     let [lo, hi] = interval;
     let verdict = match () {
-        // One or two rounds have no spread to speak of.
-        _ if x.len() < 3 || y.len() < 3 => Verdict::Undecided,
+        _ if x.len() < ROUNDS || y.len() < ROUNDS => Verdict::Undecided,
         _ if lo >= 1.0 - MATTERS && hi <= 1.0 + MATTERS => Verdict::NoEffect,
         _ if hi < 1.0 => Verdict::Slower,
         _ if lo > 1.0 => Verdict::Faster,
