@@ -227,7 +227,7 @@ fn a_ratio_is_printed_once() {
         ("chan-128mb-mmc", "chan-128mb-sdc", "B is 2.4x slower, x0.42"),
     ] {
         let (code, out, _) = lab.run(&["compare", &format!("ref:{a}"), &format!("ref:{b}")]);
-        let line = out.lines().find(|l| l.contains("chunk write")).unwrap();
+        let line = out.lines().find(|l| l.contains("record write")).unwrap();
         assert!(code == 0 && line.ends_with(words), "{line}");
         assert!(out.contains("  of these one figure each: no interval\n"), "{out}");
         assert!(!out.contains("cannot be said, x"), "{out}");
@@ -355,7 +355,7 @@ fn misspelt_names_are_errors() {
     for (word, meant) in [
         ("open_aus_linaer>5", "open_aus_linear"),
         ("record-wirte-512-b-records>100", "record-write-512-b-records"),
-        ("chunk-write-2-kib-chunk>1", "chunk-write-2-kib-chunks"),
+        ("record-write-2048-b-record>1", "record-write-2048-b-records"),
         ("eraseblock=4MiB", "erase_block"),
         ("capacty>1", "capacity"),
     ] {
