@@ -146,6 +146,15 @@ pub fn bracket(run: &Case) -> (Option<u64>, Option<u64>) {
     (inside, outside)
 }
 
+/// Where the fast writes end, if the first slow one is so far behind them that one of `chunk` fits between.
+pub fn untried(run: &Case, chunk: u64) -> Option<u64> {
+    let line = line(run)?;
+    let near = || run.samples.iter().filter(|s| s.role == 1 && s.at <= LOOK);
+    let first = near().filter(|s| s.took.micros() >= line).map(|s| s.at).min()?;
+    let last = near().filter(|s| s.took.micros() < line).map(|s| s.at + s.len).max()?;
+    (last > 0 && last + chunk <= first).then_some(last)
+}
+
 /// Where the zone ends: of the places written near it, the fast ones lie in it and the slow ones do not. The roundest number
 /// that says so; `None` where a place contradicts all of them.
 fn end(run: &Case, inside: u64, outside: u64) -> Option<u64> {

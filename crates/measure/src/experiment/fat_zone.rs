@@ -8,7 +8,7 @@ use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
 use crate::infer::beliefs::Case;
-use crate::infer::fat_zone::{LOOK, PLACES, bracket};
+use crate::infer::fat_zone::{LOOK, PLACES, bracket, untried};
 use crate::samples::Cell;
 use crate::units::{Bytes, KIB, MIB};
 
@@ -76,7 +76,9 @@ impl Experiment for FatZone {
             (Some(inside), None) => Some((2 * inside).max(window)).filter(|&n| n <= LOOK),
             (Some(inside), Some(outside)) if outside - inside > window => Some((inside + outside) / 2 / window * window),
             // Once more, half a window aside, so that every place near the end is written.
-            (Some(inside), Some(outside)) => (outside - inside > window / 2).then_some((inside + outside) / 2),
+            (Some(inside), Some(outside)) if outside - inside > window / 2 => Some((inside + outside) / 2),
+            // And the places that all of these left out.
+            _ => untried(run, chunk),
         };
         next.map(|at| cell(at as i64, chunk as i64)).into_iter().collect()
     }
