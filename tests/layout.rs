@@ -180,7 +180,7 @@ fn wrong_wishes_are_one_clear_error() {
     let (empty, bad) = (empty.to_str().unwrap(), bad.to_str().unwrap());
     for (args, code, words) in [
         (&["layout", "audit", "/dev/nosuch"][..], 1, "'nandscope list' shows the devices"),
-        (&["layout", "audit", empty], 1, "make an image with: truncate"),
+        (&["layout", "audit", empty], 1, "truncate -s 1G card.img"),
         (&["layout", "audit", name, "--report", bad], 1, "is not a nandscope report"),
         (&["layout", "audit", name, "--align", "5"], 1, "cannot be an erase block"),
         (&["layout", "plan", name, "--for", "nonsense"], 2, "there are raspberry-pi, camera"),
@@ -193,7 +193,7 @@ fn wrong_wishes_are_one_clear_error() {
         (&["format", name, "--measured", bad], 1, "is not a nandscope report"),
         (&["format", name], 4, "--consent 16777216"),
         (&["erase", name, "--how", "wipe"], 2, "discard, secure, zeroes, ones, random, stamp"),
-        (&["erase", name, "--region", "5..3"], 1, "before it begins"),
+        (&["erase", name, "--region", "5..3"], 2, "before it begins"),
         (&["erase", name, "--how", "secure", "--consent", "16777216"], 1, "overwrite instead"),
         (&["erase", "sim:null", "--how", "secure"], 1, "overwrite instead"),
     ] {

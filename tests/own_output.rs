@@ -192,6 +192,11 @@ fn a_report_without_samples_says_the_same() {
     let said = |p: &str| run(&["report", p, "--brief"], None);
     let findings = |t: &str| t.lines().skip_while(|l| *l != "Findings").take_while(|l| !l.is_empty()).collect::<Vec<_>>().join("\n");
     assert_eq!(findings(&said(&whole)), findings(&said(&less)));
+    // What the card is good for rests on single accesses, too.
+    let answer = |t: &str| t.lines().take_while(|l| *l != "Findings").map(str::to_string).collect::<Vec<_>>().join("\n");
+    let uses = |p: &str| answer(&run(&["report", p], None));
+    assert!(uses(&whole).contains("without a gap keep") && uses(&whole).contains("small reads, median"), "{}", uses(&whole));
+    assert_eq!(uses(&whole), uses(&less));
     let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(["infer", &less]).output().unwrap();
     let why = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(out.status.code() == Some(1) && why.contains("without its samples"), "{why}");
@@ -200,4 +205,36 @@ fn a_report_without_samples_says_the_same() {
     assert!(size(&page) < 100_000, "{}", size(&page));
     run(&["report", &whole, "--html", &page], None);
     assert!(size(&page) <= 700_000, "{}", size(&page));
+}
+
+/// Sizes are in the unit that a reader can hold: no line has thousands of KiB, none is longer than a terminal is wide.
+#[test]
+fn sizes_are_readable_and_lines_fit() {
+    let dir = tempfile::tempdir().unwrap();
+    let report = dir.path().join("r.json").to_str().unwrap().to_string();
+    run(&["probe", "sim:toshiba-emmc", "-q", "--json", &report], None);
+    for line in [
+        "check sim:toshiba-emmc --class A1 --quick -q",
+        "rate sim:modern-a1-32gb -q",
+        "rate sim:sdxc-64gb --for dashcam -q",
+        "probe sim:random-today?seed=21 --time 5m -q",
+        "probe sim:sdxc-64gb --time 60s --details -q",
+        "format sim:flashbench-readme --dry-run",
+        "layout audit sim:flashbench-readme",
+        "frag sim:usb-stick --size 64MiB --repeats 3 -q",
+        "bench sim:amazon-c10-4gb --record 512 --file 1MB --log 20kB",
+        "compare REPORT",
+    ] {
+        let args: Vec<String> = line.split(' ').map(|w| if w == "REPORT" { report.clone() } else { w.into() }).collect();
+        let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(&args).env("COLUMNS", "80").output().unwrap();
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        assert!(text.lines().count() > 0, "{line}: {}", String::from_utf8_lossy(&out.stderr));
+        for l in text.lines() {
+            assert!(l.chars().count() <= 80, "{line}: {l}");
+        }
+        for kib in text.split_whitespace().collect::<Vec<_>>().windows(2).filter(|w| w[1].starts_with("KiB")) {
+            let digits = kib[0].trim_start_matches('(').split('.').next().unwrap_or_default();
+            assert!(digits.len() < 5, "{line}: {} KiB", kib[0]);
+        }
+    }
 }

@@ -99,6 +99,17 @@ fn goodram_irdm() {
 }
 
 #[test]
+fn a_text_that_is_no_dump_is_an_error() {
+    for text in
+        ["root:x:0:0::/root:/bin/sh\nman:x:6:12:man:/var/cache/man:/usr/sbin/nologin\n", "Date: Mon, 3 Feb\nType: text\n", "name: me\n"]
+    {
+        let why = declared::from_dump(text).unwrap_err().to_string();
+        assert!(why.contains("found no register"), "{text}: {why}");
+    }
+    assert!(declared::from_dump("man:0x000003 oem:0x5344\n").is_ok());
+}
+
+#[test]
 fn kingston_2013_from_a_head_dump() {
     let Some(d) = from_file("flashbench/kingston-sa04g-2013_sysfs.txt") else { return };
     assert_eq!((d.kind, d.device.as_deref(), d.name.as_deref()), (Kind::Sd, Some("mmcblk1"), Some("SA04G")));
@@ -324,7 +335,7 @@ fn identify_a_target() {
     let tree = data("sysfs");
     let on = |target: &str| collect(&arguments(&[target, "--sysfs", tree.to_str().unwrap()]));
     assert_eq!(on("mmcblk1").unwrap().name.as_deref(), Some("8GTF4R"));
-    assert!(format!("{:#}", on("mmcblk9").unwrap_err()).contains("no block device mmcblk9"));
+    assert!(format!("{:#}", on("mmcblk9").unwrap_err()).contains("cannot open mmcblk9"));
     assert_eq!(
         on("/no/such/device").unwrap_err().to_string(),
         "cannot open /no/such/device: No such file or directory (os error 2); 'nandscope list' shows the devices, 'nandscope cards' the simulated cards (sim:NAME)"

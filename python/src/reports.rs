@@ -296,6 +296,7 @@ pub fn probe(
             counterfeit: None,
             reported_bytes: None,
             real_bytes: None,
+            accesses: None,
             findings,
             advice: vec![],
             warnings: vec![],

@@ -11,6 +11,7 @@ use crate::host::faults::{Noticed, Trouble};
 use crate::host::registers::ext_csd::{LifeTime, PreEol};
 use crate::layout::disk::Disk;
 use crate::layout::grid::Grid;
+use crate::report::terminal::size;
 use crate::saved::counterfeit::{Counterfeit, OR_FAILING, genuine};
 use crate::units::{Bytes, MIB, as_sold};
 use crate::workload::purpose::Purpose;
@@ -118,7 +119,7 @@ fn missed(n: u64, every: f64) -> String {
 
 /// How a cache in front of missing flash showed itself.
 fn hidden(later: &Later, real: u64) -> String {
-    let after = if later.reinserted { "when it was put in again".into() } else { format!("after {} more was written", Bytes(later.after)) };
+    let after = if later.reinserted { "when it was put in again".into() } else { format!("after {} more was written", size(later.after)) };
     if let Some((at, place)) = later.shown.first() {
         let n = later.shown.len() - 1;
         return format!(
@@ -176,7 +177,7 @@ fn capacity(s: &Seen) -> Answer {
             } else {
                 // Whole MiB: as much was written at least.
                 let after = s.measured.later.after;
-                format!("; a cache of more than {} would hide it", Bytes(if after > MIB { after / MIB * MIB } else { after }))
+                format!("; a cache of more than {} would hide it", size(if after > MIB { after / MIB * MIB } else { after }))
             };
             Answer::new(q, Verdict::Pass, format!("{} ({:.0} %){seen}{miss}{cache}", as_sold(s.size), percent(*confidence)))
         }
@@ -245,7 +246,7 @@ fn stores(s: &Seen) -> Answer {
         if f.read_again > 0 { format!(", {} places read three times were the same each time", f.read_again) } else { String::new() };
     // Cards that fail in silence do so at one place in two to some hundred; fewer pieces would not show the rarest of them.
     if missing(f.read, SILENT) > 0.05 {
-        let wrote = Bytes(f.read * super::measure::SMALL);
+        let wrote = size(f.read * super::measure::SMALL);
         let text = format!(
             "this card takes so long that only {wrote} could be written and read back, as written; a fault in one place of {SILENT:.0} is missed in {}",
             missed(f.read, SILENT)
@@ -253,7 +254,7 @@ fn stores(s: &Seen) -> Answer {
         return Answer::new(q, Verdict::NotKnown, text).todo(format!("give it more time: nandscope check {} --time 15m", s.with_writes));
     }
     if let Some(what) = s.measured.untried {
-        let wrote = Bytes(f.read * super::measure::SMALL);
+        let wrote = size(f.read * super::measure::SMALL);
         let text = format!("all {wrote} that were written read back as written; not tried: {what}");
         return Answer::new(q, Verdict::NotKnown, text).todo(format!("give it more time: nandscope check {} --time 5m", s.with_writes));
     }
@@ -263,7 +264,7 @@ fn stores(s: &Seen) -> Answer {
         (Some(_), _) => ", also beside small discards",
         _ => "",
     };
-    let text = format!("all {} that were written read back as written{more}{again}{miss}", Bytes(f.read * super::measure::SMALL));
+    let text = format!("all {} that were written read back as written{more}{again}{miss}", size(f.read * super::measure::SMALL));
     Answer::new(q, Verdict::Pass, text)
 }
 

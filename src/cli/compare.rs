@@ -10,7 +10,7 @@ use crate::report::words::grade;
 use crate::samples::import::{self, given};
 use crate::survey::published::published;
 use crate::survey::record::{Record, Told};
-use crate::units::three;
+use crate::units::{Nanos, three};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::fmt::Write as _;
@@ -389,6 +389,10 @@ fn verdict(d: &Difference, b: &str, whole: bool) -> String {
     }
 }
 
+fn micros(t: f64) -> Nanos {
+    Nanos((t * 1e3).round() as u64)
+}
+
 fn experiment(o: &mut String, e: &Experiment, a: &str, b: &str) {
     let (n, differing) = (e.conditions.len(), e.differing());
     let [mid, low, high] = e.ratio;
@@ -398,16 +402,16 @@ fn experiment(o: &mut String, e: &Experiment, a: &str, b: &str) {
         Outcome::Same => writeln!(o, "  {}: no difference; {times}", e.name),
         Outcome::Unclear => writeln!(o, "  {}: no difference shown, and none excluded; {times}", e.name),
         Outcome::Differs if differing == 0 => writeln!(o, "  {}: differs; {times}", e.name),
-        Outcome::Differs => writeln!(o, "  {}: differs, {differing} of them beyond doubt by themselves; {times}", e.name),
+        Outcome::Differs => writeln!(o, "  {}: differs, {differing} of them significant by themselves; {times}", e.name),
     };
     for c in e.conditions.iter().filter(|c| c.differs).take(3) {
         let [r, lo, hi] = c.ratio;
         let _ = writeln!(
             o,
-            "    {}: {} µs against {} µs, {b} is {} (x{} to x{} of the time, p {:.0e})",
+            "    {}: {} against {}, {b} is {} (x{} to x{} of the time, p {:.0e})",
             c.label,
-            three(c.a),
-            three(c.b),
+            micros(c.a),
+            micros(c.b),
             compare::faster(1.0 / r),
             three(lo),
             three(hi),

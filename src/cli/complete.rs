@@ -196,7 +196,8 @@ pub fn man(a: &ManArgs) -> anyhow::Result<ExitCode> {
     let of = match &a.command {
         None => None,
         Some(name) => Some(*all.iter().find(|c| c.get_name() == name).with_context(|| {
-            let near = nearest(name, all.iter().map(|c| c.get_name())).map_or(String::new(), |n| format!("; did you mean {n}?"));
+            let near = nearest(name, all.iter().map(|c| c.get_name()))
+                .map_or("; 'nandscope -h' lists them".into(), |n| format!("; did you mean {n}?"));
             format!("there is no command '{name}'{near}")
         })?),
     };

@@ -9,7 +9,7 @@ use crate::finding::Quantity;
 use crate::host::facts::TargetKind;
 use crate::layout::{Grid, format};
 use crate::saved::counterfeit::Counterfeit;
-use crate::units::Bytes;
+use crate::units::{Bytes, about};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use nandscope_fat::{Convention, FatType, Layout, Options, plan};
@@ -100,7 +100,7 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     }
     if a.dry_run {
         if !a.out.put(&json(&a.target, &layout, &notes, false))? {
-            say!("nothing written; {} would be", Bytes(layout.bytes_written()));
+            say!("nothing written; {} would be", about(layout.bytes_written()));
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -124,7 +124,7 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     let (written, path) = (guard.counters().bytes_written, guard.id().path.clone());
     drop(guard);
     if !a.out.put(&json(&a.target, &layout, &notes, true))? && !a.quiet {
-        say!("written and read back: {}", Bytes(written));
+        say!("written and read back: {}", about(written));
     }
     if kind == TargetKind::Disk
         && let Err(e) = device::read_table_again(&path)

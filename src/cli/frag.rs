@@ -366,7 +366,7 @@ fn finish(a: &FragArgs, lab: &Lab, profiles: &[Profile], written: u64, size: u64
         }
         if written > 0 {
             let whole = if written < MIB { written } else { written / MIB * MIB };
-            say!("{} written, {:.1} drive writes", Bytes(whole), written as f64 / size.max(1) as f64);
+            say!("{} written, {:.1} drive writes", crate::units::about(whole), written as f64 / size.max(1) as f64);
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::args::Output;
 use crate::device::{Target, missing};
-use crate::host::declared::{self, Declared, Kind, RawRegisters};
+use crate::host::declared::{self, Declared, DeclaredError, Kind, RawRegisters};
 use crate::host::health::{self, HealthBlock};
 use crate::host::live;
 use crate::host::registers::erase::PreferredErase;
@@ -158,7 +158,10 @@ fn from_target(target: &str, sysfs: &Path) -> anyhow::Result<Declared> {
             return Err(missing(target).into());
         }
         // Here the kernel's name of a disk will do.
-        return live::declared(sysfs, target).map_err(|e| anyhow::Error::new(e).context(missing(target)));
+        return live::declared(sysfs, target).map_err(|e| match e {
+            DeclaredError::Sysfs(e) if e.kind() == std::io::ErrorKind::NotFound => missing(target).into(),
+            e => e.into(),
+        });
     };
     if meta.is_dir() {
         bail!("{target} is a folder; give the block device beneath it (findmnt -no SOURCE -T {target})");
@@ -249,7 +252,7 @@ pub fn headline(d: &Declared) -> String {
         Kind::Mmc if d.ext_csd.is_some() => "eMMC",
         Kind::Mmc => "eMMC or MMC",
         Kind::Usb => "USB storage",
-        Kind::Other => "no card",
+        Kind::Other => "no card registers",
     };
     let mut line = d.device.as_ref().map_or(String::new(), |name| format!("{name}: ")) + kind;
     if let Some(name) = &d.name {

@@ -203,6 +203,12 @@ fn beyond(disk: &disk::Disk, c: &Counterfeit) -> Vec<Fault> {
 }
 
 fn print_audit(target: &str, a: &Audit, notes: &[String]) {
+    let nothing = a.disk.parts.iter().all(|p| p.number.is_none() && p.volume.is_none());
+    if nothing && a.disk.table.is_none() && a.faults.is_empty() {
+        say!("{target}: nothing to check: no partition table and no file system that is known here");
+        notes.iter().for_each(|n| say!("{n}"));
+        return;
+    }
     say!("{target}: {}", a.grid);
     notes.iter().for_each(|n| say!("{n}"));
     a.disk.lines().iter().for_each(|l| say!("{l}"));
@@ -397,7 +403,7 @@ fn check_starts(a: CheckArgs) -> anyhow::Result<ExitCode> {
                 Answer::Wrong => "not aligned",
                 Answer::Undecided => "undecided",
             };
-            say!("{}: {word}. {}", Bytes(c.start), c.because.join("; "));
+            say!("{}: {word}: {}", Bytes(c.start), c.because.join("; "));
         }
     }
     Ok(match () {

@@ -335,6 +335,9 @@ fn answer(words: Vec<std::ffi::OsString>) -> ExitCode {
         tell!("nandscope: {}", told(&e));
         match e.downcast_ref::<DeviceError>() {
             Some(DeviceError::Refused(_)) => ExitCode::from(REFUSED),
+            // A value that the command line parses but the target has no place for.
+            Some(DeviceError::OutOfBounds(_)) => ExitCode::from(USAGE),
+            _ if matches!(e.downcast_ref(), Some(crate::survey::SurveyError::Query(_))) => ExitCode::from(USAGE),
             _ => ExitCode::FAILURE,
         }
     })
@@ -366,6 +369,8 @@ fn usage(e: &clap::Error, words: &[std::ffi::OsString]) -> String {
     if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return text;
     }
+    let unknown = word(ContextKind::InvalidArg).filter(|_| e.kind() == ErrorKind::UnknownArgument);
+    let file_of_json = words.windows(2).any(|w| w[0] == "--json" && unknown.is_some_and(|u| w[1] == u));
     let near = || {
         let wrong = word(ContextKind::InvalidSubcommand)?;
         let before = words.iter().skip(1).take_while(|w| *w != wrong).filter_map(|w| w.to_str());
@@ -380,6 +385,7 @@ fn usage(e: &clap::Error, words: &[std::ffi::OsString]) -> String {
     };
     let hint = match (missing.first(), e.kind()) {
         (Some(m), _) => HINTS.iter().find(|h| m.contains(h.0)).map(|h| h.1.to_string()),
+        _ if file_of_json => Some("the file of --json is joined to it here: --json=FILE".into()),
         (None, ErrorKind::InvalidSubcommand) if !text.contains("similar subcommand") => near(),
         _ => None,
     };
@@ -396,13 +402,14 @@ fn usage(e: &clap::Error, words: &[std::ffi::OsString]) -> String {
 }
 
 /// What somebody needs to know who left this out.
-const HINTS: [(&str, &str); 6] = [
+const HINTS: [(&str, &str); 7] = [
+    ("--pattern", "for example --pattern random, or --trace with a trace of a real run"),
     ("<TARGET>", "'nandscope list' shows the devices, 'nandscope cards' the simulated cards"),
     ("<CARD>", "'nandscope cards' shows the simulated cards"),
     ("<EXPERIMENT>", "'nandscope run list' shows the experiments"),
     ("<REPORT>", "a report is what --json writes: nandscope probe TARGET --json card.json"),
     ("<FILE>", "a file that --json wrote, or the output of another tool"),
-    ("--for <USE>", "for example --for raspberry-pi, or partitions of your own: --for fat:512MiB,ext4"),
+    ("--for <USE>", "for example --for raspberry-pi, or partitions of your own: fat:512MiB,ext4"),
 ];
 
 /// What is written as JSON, with the name of its form as a field: of a list in each of its objects.

@@ -18,7 +18,7 @@ use crate::report::terminal::{ending, lines};
 use crate::report::{Cost, Report, SCHEMA, Settings, Tool};
 use crate::samples::{Ended, Run};
 use crate::saved::counterfeit::Counterfeit;
-use crate::units::{Bytes, GIB, Nanos};
+use crate::units::{Bytes, GIB, Nanos, about};
 use anyhow::bail;
 use clap::Args;
 use std::io::IsTerminal;
@@ -199,7 +199,8 @@ fn measure(
         );
     }
     if write && writes.0 < LEAST {
-        bail!("--writes {writes} is too little for any experiment; allow {} or more, or give --read-only", Bytes(LEAST));
+        let why = format!("--writes {writes} is too little for any experiment; allow {} or more, or give --read-only", Bytes(LEAST));
+        return Err(DeviceError::OutOfBounds(why).into());
     }
     let dry = a.allowed.writing.dry.dry_run;
     let mut guard = if write && !dry {
@@ -279,6 +280,7 @@ fn measure(
         advice: vec![],
         warnings: vec![],
         cost: Cost::default(),
+        accesses: None,
         runs: vec![],
     };
     if let Some(r) = &realtime {
@@ -410,7 +412,7 @@ fn measure(
 pub(super) fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry) -> Result<Range<u64>, DeviceError> {
     let (start, end) = asked.map_or((0, g.size), |(s, e)| (s, e.unwrap_or(g.size)));
     let wrong = if end > g.size {
-        format!("the region ends at {}, beyond the target ({})", Bytes(end), Bytes(g.size))
+        format!("the region ends at {}, beyond the target ({})", Bytes(end), about(g.size))
     } else if start >= end {
         format!("the region ends ({}) before it begins ({})", Bytes(end), Bytes(start))
     } else if let Some(at) = [start, end].into_iter().find(|at| !at.is_multiple_of(g.sector)) {

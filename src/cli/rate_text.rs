@@ -3,7 +3,7 @@
 use super::rate::Rated;
 use crate::rate::judge::{ForPurpose, shown};
 use crate::rate::{Limit, State, Verdict};
-use crate::report::terminal::lines;
+use crate::report::terminal::{lines, size};
 use crate::units::{Bytes, three};
 
 /// One screen.
@@ -18,10 +18,6 @@ pub(super) fn text(r: &Rated, colour: bool, width: usize) -> String {
     };
     let name = r.model.map_or(String::new(), |m| format!(" {m}"));
     let mut out = format!("{}{name}, {}\n", r.target, crate::units::as_sold(r.size));
-    out += &match &r.declared {
-        Some(marks) => format!("declares {marks}\n"),
-        None => "what the card declares is not shown here\n".to_string(),
-    };
     let named = |v: Verdict| r.ratings.iter().filter(|c| c.verdict == v).map(|c| c.class.as_str()).collect::<Vec<_>>().join(", ");
     let quick = if r.conditions == "quick" { " (quick)" } else { "" };
     let parts: Vec<String> = [(Verdict::Passes, quick), (Verdict::Fails, ""), (Verdict::NotDecided, "")]
@@ -32,11 +28,19 @@ pub(super) fn text(r: &Rated, colour: bool, width: usize) -> String {
     if !parts.is_empty() {
         out += &wrapped(&parts.join("; "), 0, width);
     }
+    let declares = match &r.declared {
+        Some(marks) => format!("declares {marks}\n"),
+        None => "what the card declares is not shown here\n".to_string(),
+    };
+    if r.purpose.is_none() {
+        out += &declares;
+    }
     for w in &r.warnings {
         out += &wrapped(&format!("Warning: {w}"), 0, width);
     }
     if let Some(p) = &r.purpose {
         out += &purpose(p, &paint, width);
+        out += &format!("  {declares}");
     }
     for c in r.ratings {
         let quick = if c.verdict == Verdict::Passes { quick } else { "" };
@@ -66,7 +70,7 @@ pub(super) fn text(r: &Rated, colour: bool, width: usize) -> String {
         out += &wrapped(&format!("- {n}"), 4, width);
     }
     let c = &r.cost;
-    out + &format!("\n{} read, {} written; {:.1} s of the device's time\n", Bytes(c.bytes_read), Bytes(c.bytes_written), c.seconds)
+    out + &format!("\n{} read, {} written; {:.1} s of the device's time\n", size(c.bytes_read), size(c.bytes_written), c.seconds)
 }
 
 /// Two blanks, then text broken at the width, the next lines `indent` deep.
@@ -101,17 +105,17 @@ fn purpose(p: &ForPurpose, paint: &dyn Fn(Verdict, &str) -> String, width: usize
         Verdict::Fails => "NOT ENOUGH",
         Verdict::NotDecided => "not decided",
     };
-    let mut out = format!("\nfor {}: {}, {}\n", p.title, paint(p.verdict, head), p.because);
+    let mut out = format!("for {}: {}, {}\n", p.title, paint(p.verdict, head), p.because);
     out += &wrapped(&format!("it needs {} ({})", p.needs, p.source), 5, width);
     p.limits.iter().for_each(|l| out += &limit(l));
     if let Some(b) = p.buffer {
-        out += &wrapped(&format!("buffer needed: {} in what was recorded", Bytes(b.next_multiple_of(512))), 5, width);
+        out += &wrapped(&format!("buffer needed: {} in what was recorded", size(b.next_multiple_of(512))), 5, width);
     }
     if let Some(d) = p.drops {
         let [lo, hi] = d.chance_per_hour.map(|c| 100.0 * c);
         let recorded = if d.hours < 1.0 { format!("{} min", three(60.0 * d.hours)) } else { format!("{} h", three(d.hours)) };
         let range = if hi > 99.0 && lo < 1.0 {
-            format!("{recorded} say nothing of an hour yet: --conditions spec records one")
+            format!("too short for an hour to be judged: --conditions spec records one")
         } else {
             format!("chance of a dropped frame in an hour: {} to {} % (95 %)", three(lo), three(hi))
         };

@@ -35,7 +35,7 @@ pub struct UflipArgs {
     target: String,
     /// Micro-benchmarks (granularity, alignment, locality, partitioning, order, parallelism, mix, pause, bursts) or experiments (GRA.SR,
     /// LOC.RW ...) to run [default: all that fit into time and bytes]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = known)]
     only: Vec<String>,
     /// Directory for RES.csv, uflip.json and uflip.html; made where it is not there
     #[arg(long, value_name = "DIR")]
@@ -76,6 +76,10 @@ pub struct UflipArgs {
 fn percent(s: &str) -> Result<f64, String> {
     let number = s.trim_end_matches('%').parse().ok().filter(|x| (0.1..=50.0).contains(x));
     number.ok_or_else(|| format!("'{s}' is no percentage from 0.1 to 50"))
+}
+
+fn known(name: &str) -> Result<String, String> {
+    chosen(&[name.to_string()]).map(|_| name.to_string())
 }
 
 pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {

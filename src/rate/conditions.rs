@@ -132,8 +132,9 @@ pub fn not_promised(m: &Measured, whole: bool) -> Vec<String> {
     if whole {
         return vec![];
     }
-    let mut out =
-        vec!["a card that slows down once more was written, or once it is full, may pass here and fail the whole procedure".to_string()];
+    let mut out = vec![
+        "a card that slows down after more has been written, or when it is full, may pass here and fail the whole procedure".to_string(),
+    ];
     if m.stretches.iter().any(|s| (s.units.len() as u64) < s.of) {
         out.push("AUs that were not tried may be slower".into());
     }

@@ -128,7 +128,7 @@ fn classes_prices_and_a_page() {
         assert!((found / published - 1.0f64).abs() < 0.05, "{line}");
     }
     assert!(text.contains("costs 40 USD") && text.contains("for each EUR") && text.contains("cannot be compared"), "{text}");
-    assert!(text.contains("   min us   avg us\n") && text.contains("What to do with sim:wintec-1gb"), "{text}");
+    assert!(text.contains("  min us  avg us\n") && text.contains("What to do with sim:wintec-1gb"), "{text}");
     let json: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(dir.path().join("b.json")).unwrap()).unwrap();
     assert_eq!(json["benches"][0]["price"], "40 USD");
     good(&["report", "b.json", "--html", "b.html"], dir.path());

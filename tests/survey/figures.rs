@@ -288,7 +288,7 @@ fn prices_have_a_currency() {
     );
     lab.survey(&["add", &log(310), "--price", "7 €", "--size", "8GB", "--host", "Arduino Uno"]);
     let (code, _, err) = search("price<10");
-    assert!(code == 1 && err.contains("prices in EUR, USD, which are not compared"), "{err}");
+    assert!(code == 2 && err.contains("prices in EUR, USD, which are not compared"), "{err}");
     assert!(search("price<10EUR").1.contains("1 card") && search("price<10USD").1.contains("1 card"));
     assert!(search("price<10GBP").2.contains("no card has a price in GBP"));
     for bad in ["cheap", "12", "1 2 EUR"] {
@@ -360,7 +360,7 @@ fn misspelt_names_are_errors() {
         ("capacty>1", "capacity"),
     ] {
         let (code, out, err) = lab.survey(&["search", word]);
-        assert!(code == 1 && out.is_empty() && err.contains(&format!("did you mean {meant}?")), "{word}: {err}");
+        assert!(code == 2 && out.is_empty() && err.contains(&format!("did you mean {meant}?")), "{word}: {err}");
     }
     assert!(lab.survey(&["search", "a_b<3"]).2.contains("no card has a figure named 'a-b'"));
     assert!(lab.survey(&["chart", "--figure", "record-write-512-b-record"]).2.contains("did you mean record-write-512-b-records?"));

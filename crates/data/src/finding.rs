@@ -1,6 +1,6 @@
 //! What is said about a card: a value with its confidence, its rivals and its evidence, or "undecided, because ...".
 
-use crate::units::{Bytes, polls, rate, three};
+use crate::units::{Bytes, GIB, KIB, MIB, ends, polls, rate, three};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
@@ -92,6 +92,8 @@ impl Quantity {
             return "none".into();
         }
         match row.unit {
+            // A capacity is never in thousands of MiB.
+            Unit::Bytes if self == Quantity::Capacity && v >= GIB as f64 => format!("{:.1} GiB", v / GIB as f64),
             Unit::Bytes => Bytes(v as u64).to_string(),
             Unit::BytesPerSecond => rate(v),
             Unit::MegabytesPerSecond => rate(v * 1e6),
@@ -104,6 +106,28 @@ impl Quantity {
             Unit::Times => format!("{}x", three(v)),
             Unit::Percent => format!("{} %", three(v)),
             Unit::Code => row.codes.iter().find(|c| c.0 == v).or(row.codes.last()).map_or_else(String::new, |c| c.1.into()),
+        }
+    }
+
+    /// An interval, its unit once.
+    pub fn range(self, lo: f64, hi: f64) -> String {
+        let one = |unit: f64, name: &str| {
+            let [lo, hi] = ends(lo / unit, hi / unit);
+            format!("{lo} to {hi}{name}")
+        };
+        match self.row().unit {
+            Unit::Bytes if hi >= 4.0 * MIB as f64 => one(MIB as f64, " MiB"),
+            Unit::Bytes if hi >= 4.0 * KIB as f64 => one(KIB as f64, " KiB"),
+            Unit::Bytes => one(1.0, " B"),
+            Unit::MegabytesPerSecond if lo >= 1.0 => one(1.0, " MB/s"),
+            Unit::BytesPerSecond | Unit::MegabytesPerSecond | Unit::Polls | Unit::Code => format!("{} to {}", self.show(lo), self.show(hi)),
+            Unit::PerSecond => format!("{lo:.0} to {hi:.0} IOPS"),
+            Unit::Seconds => one(1.0, " s"),
+            Unit::Milliseconds => one(1.0, " ms"),
+            Unit::Microseconds => one(1.0, " µs"),
+            Unit::Times => one(1.0, "x"),
+            Unit::Percent => one(1.0, " %"),
+            Unit::Count => one(1.0, ""),
         }
     }
 

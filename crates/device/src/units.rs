@@ -120,6 +120,12 @@ pub fn slower(ratio: f64) -> String {
     format!("{:.1} % {word}", 100.0 * (ratio - 1.0).abs())
 }
 
+/// A size as an option takes it: `4MiB`, or in bytes where that would not be exact.
+pub fn option(b: u64) -> String {
+    let short = Bytes(b).to_string().replace(' ', "");
+    if short.parse() == Ok(Bytes(b)) { short } else { b.to_string() }
+}
+
 /// A size for people, to three digits.
 pub fn about(b: u64) -> String {
     match b {
@@ -254,6 +260,7 @@ mod tests {
         assert_eq!(Bytes(12 << 20).to_string(), "12 MiB");
         assert_eq!(Bytes(3 << 19).to_string(), "1.5 MiB");
         assert_eq!(Bytes(513).to_string(), "513 B");
+        assert_eq!([4 << 20, 513, (1 << 30) + 1].map(option), ["4MiB", "513B", "1073741825"]);
     }
 
     /// Percent of one time both ways: what is slower by a ratio and what is faster by it add up to the same times.

@@ -125,6 +125,10 @@ fn sheet(table: &mut Vec<(String, Vec<String>)>) -> usize {
     table.len()
 }
 
+fn words(parts: &[&str]) -> String {
+    parts.join(" ").replace(" one au", ", one AU").replace(" two aus", ", two AUs")
+}
+
 /// A rate is of its host as well as of the card.
 fn order(key: &str, r: &Row) -> Order {
     let of_card = |place: usize, name: String| Order { place, kind: name.clone(), size: 0, name, host: String::new() };
@@ -143,7 +147,18 @@ fn order(key: &str, r: &Row) -> Order {
     let at = parts.windows(2).position(|w| size(w).is_some());
     let kind = at.map_or(key.to_string(), |i| [&parts[..i], &parts[i + 2..]].concat().join("-"));
     let size = at.and_then(|i| size(&parts[i..i + 2])).unwrap_or(0);
-    Order { place: n + 1, kind, size, name: key.to_string(), host: chart::host_name(&r.host).to_string() }
+    let name = match at {
+        Some(i) => {
+            let unit = match parts[i + 1] {
+                "b" => "B",
+                "kib" => "KiB",
+                _ => "MiB",
+            };
+            format!("{}, {} {unit} {}", words(&parts[..i]), parts[i], words(&parts[i + 2..])).trim_end().to_string()
+        }
+        None => words(&parts),
+    };
+    Order { place: n + 1, kind, size, name, host: chart::host_name(&r.host).to_string() }
 }
 
 /// Median, range where there is one, and the ratio to the first lot's median.

@@ -125,7 +125,7 @@ fn hosts_of(out: &mut impl Write, rows: &[Row]) -> std::io::Result<()> {
 }
 
 pub(super) fn draw(s: &mut Survey, a: &ChartArgs) -> anyhow::Result<ExitCode> {
-    let mut out = std::io::stdout();
+    let mut out = super::super::page();
     let keys = chart::keys(s)?;
     if a.figure.as_deref() == Some("list") {
         for (key, n) in &keys {
@@ -180,17 +180,18 @@ fn one_host(out: &mut impl Write, c: &chart::Chart) -> std::io::Result<()> {
     let all: Vec<&chart::Point> = c.points.iter().chain(&c.unsized_cards).filter(|p| !p.flagged).collect();
     if (1..=LISTED).contains(&all.len()) {
         let priced = all.iter().any(|p| p.price.is_some());
-        let per = if priced { format!("  {:>12}  {:>20}", "PRICE", "RATE PER PRICE") } else { String::new() };
-        writeln!(out, "\n{:<42}{:>12}  {:>12}{per}", "CARD", "SIZE", "RATE")?;
+        let per = if priced { format!("  {:>9}  {:>15}", "PRICE", "RATE PER PRICE") } else { String::new() };
+        let wide = super::super::width().clamp(80, 96) - 24 - per.chars().count();
+        writeln!(out, "\n{:<wide$}{:>10}  {:>12}{per}", "CARD", "SIZE", "RATE")?;
         for p in &all {
             let size = if p.capacity > 0 { crate::report::terminal::size(p.capacity) } else { "-".into() };
             let model = if p.simulated && !p.name.starts_with("sim:") { " (simulated)" } else { "" };
             let several = if p.entries > 1 { format!(" (median of {})", p.entries) } else { String::new() };
             let cost = p.price.as_ref().map_or("-".to_string(), |(v, code)| format!("{v} {code}"));
             let rate = chart::Chart::per_price(p).map_or("-".to_string(), |(r, code)| format!("{} {}/{code}", three(r), c.unit));
-            let per = if priced { format!("  {cost:>12}  {rate:>20}") } else { String::new() };
-            let name = cut(&p.name, 40usize.saturating_sub(model.len() + several.len()));
-            writeln!(out, "{:<42}{size:>12}  {:>12}{per}", format!("{name}{model}{several}"), format!("{} {}", three(p.value), c.unit))?;
+            let per = if priced { format!("  {cost:>9}  {rate:>15}") } else { String::new() };
+            let name = cut(&p.name, (wide - 2).saturating_sub(model.len() + several.len()));
+            writeln!(out, "{:<wide$}{size:>10}  {:>12}{per}", format!("{name}{model}{several}"), format!("{} {}", three(p.value), c.unit))?;
         }
     }
     if !c.makers().is_empty() {

@@ -6,7 +6,7 @@ use crate::host::requests::Layer;
 use crate::infer::buffer::Answer;
 use crate::infer::stalls::stalls;
 use crate::samples::records::Pass;
-use crate::units::{Bytes, rate};
+use crate::units::{Bytes, option, rate};
 
 /// One target's passes at one record size.
 #[derive(Debug)]
@@ -141,8 +141,8 @@ fn cluster(all: &[&Bench]) -> Option<String> {
             "What the clusters of {} cost was not measured; this does: {} --cluster {},{}",
             Bytes(here),
             first.again,
-            spelled(here),
-            spelled(other)
+            option(here),
+            option(other)
         ));
     }
     let by = |a: &&(u64, f64), b: &&(u64, f64)| a.1.total_cmp(&b.1);
@@ -155,16 +155,12 @@ fn cluster(all: &[&Bench]) -> Option<String> {
             rate(best.1),
             rate(worst.1),
             Bytes(worst.0),
-            spelled(best.0)
+            option(best.0)
         ),
     })
 }
 
 /// A size as an option takes it.
-fn spelled(bytes: u64) -> String {
-    Bytes(bytes).to_string().replace(' ', "")
-}
-
 fn sync(all: &[&Bench]) -> Option<String> {
     let first = all.first()?;
     let mut known: Vec<(&str, f64)> = all.iter().filter_map(|b| Some((b.sync.as_str(), speed(b)?))).collect();

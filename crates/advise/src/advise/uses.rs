@@ -1,10 +1,8 @@
 //! What a card is good for. Every verdict rests on a named measurement; where that is missing it says "not measured".
 
-use crate::device::Op;
 use crate::finding::{Finding, Quantity, percent};
-use crate::infer::stats::median;
 use crate::saved::Report;
-use crate::units::{Bytes, MIB, Nanos, three};
+use crate::units::{Bytes, three};
 
 /// Below this a finding carries no verdict.
 const SURE: f64 = 0.75;
@@ -71,6 +69,12 @@ fn missing(r: &Report, name: &'static str, q: Quantity, needs: &str) -> Use {
     Use { name, verdict: Verdict::NotMeasured, why, rests_on: q.title().into() }
 }
 
+/// What a report without its samples does not say.
+fn left_out(name: &'static str, rests_on: &str) -> Use {
+    let why = "this report was saved without the times of single accesses".into();
+    Use { name, verdict: Verdict::NotMeasured, why, rests_on: rests_on.into() }
+}
+
 const WRITES: &str = "it needs writes (--write --consent ID)";
 
 fn root(r: &Report) -> Use {
@@ -125,8 +129,8 @@ fn logger(r: &Report) -> Use {
     let worst = r.findings.0.iter().find(|f| f.quantity.key() == "worst_write_ms" && f.confidence >= SURE);
     let stall = worst
         .and_then(|f| Some((f.number()?, format!("longest write: {}", f.quantity.show(f.number()?)))))
-        .or(longest_small_write(r).map(|t| (t.millis(), format!("longest write of 64 KiB or less: {t}"))))
-        .or(known(r, Quantity::CloseCostMs));
+        .or(r.accesses().and_then(|a| a.longest_small_write_ns).map(|t| (t.millis(), format!("longest write of 64 KiB or less: {t}"))))
+        .or(r.accesses().and_then(|_| known(r, Quantity::CloseCostMs)));
     if let Some((ms, text)) = stall {
         why = format!("{why}; for 100 kB/s without a gap keep {:.0} kB of buffer for a wait of {} ms", (ms * 0.1).ceil(), three(ms));
         rests_on = format!("{rests_on}; {text}");
@@ -134,41 +138,24 @@ fn logger(r: &Report) -> Use {
     Use { name, verdict, why, rests_on }
 }
 
-/// The longest write of a size that loggers use. What they must bridge is the longest wait, not the usual cost of finishing an erase block.
-fn longest_small_write(r: &Report) -> Option<Nanos> {
-    let small = r.runs.iter().flat_map(|run| &run.samples).filter(|s| matches!(s.op, Op::Write(_)) && s.len <= 64 << 10);
-    small.map(|s| s.took).max()
-}
-
-/// Bytes, bytes a second and number of the longest linear writes measured.
-fn linear_writes(r: &Report) -> Option<(u64, f64, usize, Nanos)> {
-    let run = r.runs.iter().find(|run| run.experiment == "write-unit")?;
-    let writes = || run.samples.iter().filter(|s| matches!(s.op, Op::Write(_)));
-    let longest = writes().map(|s| s.len).max()?;
-    let times: Vec<f64> = writes().filter(|s| s.len == longest).map(|s| s.took.secs()).collect();
-    let worst = writes().filter(|s| s.len == longest).map(|s| s.took).max()?;
-    (times.len() >= 3).then(|| (longest, longest as f64 / median(&times), times.len(), worst))
-}
-
 fn camera(r: &Report) -> Use {
     let name = "camera or video";
-    let Some((len, rate, n, worst)) = linear_writes(r).filter(|w| w.0 >= 64 << 10) else {
-        return Use {
-            name,
-            verdict: Verdict::NotMeasured,
-            why: format!("no run wrote large pieces in order; {WRITES}"),
-            rests_on: "write-unit, its largest writes".into(),
-        };
+    let rests_on = "write-unit, its largest writes";
+    let Some(accesses) = r.accesses() else { return left_out(name, rests_on) };
+    let Some(w) = accesses.sequential.filter(|w| w.bytes >= 64 << 10) else {
+        let why = format!("no run wrote large pieces sequentially; {WRITES}");
+        return Use { name, verdict: Verdict::NotMeasured, why, rests_on: rests_on.into() };
     };
-    let rate = rate / 1e6;
+    let rate = w.bytes_per_second / 1e6;
     let (verdict, fits) = match rate {
         x if x >= 30.0 => (Verdict::Good, "enough for what class V30 asks"),
         x if x >= 10.0 => (Verdict::Good, "enough for what class 10 asks"),
         x if x >= 2.0 => (Verdict::WithCare, "enough for photos, not for what class 10 asks"),
         _ => (Verdict::Poor, "below what class 2 asks"),
     };
-    let why = format!("wrote {} MB/s in order, {fits}, on this host and in a short run; a longer one may be slower", three(rate));
-    Use { name, verdict, why, rests_on: format!("write-unit: {n} sequential writes of {}, the longest took {worst}", Bytes(len)) }
+    let why = format!("wrote {} MB/s sequentially, {fits}, on this host and in a short run; a longer one may be slower", three(rate));
+    let rests_on = format!("write-unit: {} sequential writes of {}, the longest took {}", w.count, Bytes(w.bytes), w.longest_ns);
+    Use { name, verdict, why, rests_on }
 }
 
 fn swap(r: &Report) -> Use {
@@ -191,14 +178,12 @@ fn swap(r: &Report) -> Use {
 
 fn boot(r: &Report) -> Use {
     let name = "boot or read-mostly";
-    let reads: Vec<f64> =
-        r.runs.iter().flat_map(|run| &run.samples).filter(|s| s.op == Op::Read && s.len < MIB).map(|s| s.took.micros()).collect();
-    let faults: usize = r.runs.iter().map(|run| run.faults.len()).sum();
-    if reads.len() < 20 {
+    let Some(a) = r.accesses() else { return left_out(name, "time of small reads") };
+    let (t, faults) = (a.small_read_us, a.failed);
+    if a.small_reads < 20 {
         return Use { name, verdict: Verdict::NotMeasured, why: "too few reads were made".into(), rests_on: "time of small reads".into() };
     }
-    let t = median(&reads);
-    let rests_on = format!("{} small reads, median {} µs, {faults} failed", reads.len(), three(t));
+    let rests_on = format!("{} small reads, median {} µs, {faults} failed", a.small_reads, three(t));
     match faults {
         0 => Use {
             name,
@@ -213,7 +198,9 @@ fn boot(r: &Report) -> Use {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Op;
     use crate::saved::bare as report;
+    use crate::units::Nanos;
 
     fn verdict(r: &Report, name: &str) -> Verdict {
         uses(r).into_iter().find(|u| u.name == name).unwrap().verdict
@@ -269,5 +256,10 @@ mod tests {
         r.runs.push(run);
         let logger = uses(&r).into_iter().find(|u| u.name == "data logger").unwrap();
         assert!(logger.why.contains("43 kB of buffer for a wait of 427 ms"), "{}", logger.why);
+        // Without its samples the report says the same; one of which nothing was kept names no buffer, for a merge is not the longest wait.
+        assert_eq!(uses(&r.without_samples()), uses(&r));
+        let bare = Report { runs: vec![], cost: crate::saved::Cost { writes: 4, ..Default::default() }, ..r };
+        let of = |name: &str| uses(&bare).into_iter().find(|u| u.name == name).unwrap();
+        assert!(!of("data logger").why.contains("buffer") && of("boot or read-mostly").why.contains("saved without the times"));
     }
 }

@@ -433,9 +433,13 @@ fn open_image(path: &Path, write: bool) -> Result<(FileDevice, HostFacts)> {
     let sector = if direct { grid(&file, bytes)? } else { SECTOR };
     let size = bytes / sector * sector;
     if size < SMALLEST_IMAGE {
-        let why = format!(
-            "the file has {bytes} bytes, and an image of a card has 1 MiB or more; make an image with: truncate -s 1G {name}; a card model is named PATH.toml"
-        );
+        let why = if name.ends_with(".json") {
+            "it is no card; a report goes to --report, or to the commands that take one (report, infer, compare)".to_string()
+        } else {
+            format!(
+                "the file has {bytes} bytes, and an image of a card has 1 MiB or more (an empty one: truncate -s 1G card.img); a card model is named PATH.toml"
+            )
+        };
         return Err(DeviceError::Open { target: name, why });
     }
     let mut facts = HostFacts { direct, ..HostFacts::of_host(TargetKind::Image) };

@@ -7,7 +7,7 @@ use super::class::Class;
 use super::defragment::{Defragmented, defragment};
 use super::fragment::{self, Fragmentation, Map};
 use crate::device::{Access, CardState, Device, DeviceError, Op};
-use crate::units::{Bytes, MIB};
+use crate::units::{MIB, about};
 use crate::volume::{Cache, FatVolume, Format, Host, Label, Result, Shared, Space, Volume, VolumeError};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -273,7 +273,7 @@ pub fn plan_text(s: &Settings, size: u64) -> String {
     let names: Vec<&str> = s.states.iter().map(|x| x.name()).collect();
     let mut text = format!("states: {}; {} rounds of {} file sizes", names.join(", "), s.workload.repeats, s.workload.sizes.len());
     if s.states.iter().any(|x| matches!(x, State::Fragmented | State::Defragmented)) {
-        text += &format!("; ageing writes about {}", Bytes((s.plan.writes(size) as f64 / MIB as f64).round() as u64 * MIB));
+        text += &format!("; ageing writes about {}", about(s.plan.writes(size)));
     }
     text
 }

@@ -1,5 +1,6 @@
 //! A report as it is saved: what was asked, what was measured, and what followed from it, with no word for people.
 
+pub mod accesses;
 pub mod counterfeit;
 pub mod privacy;
 
@@ -93,6 +94,9 @@ pub struct Report {
     pub advice: Vec<String>,
     pub warnings: Vec<String>,
     pub cost: Cost,
+    /// What the accesses come to, where the samples were left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accesses: Option<accesses::Accesses>,
     pub runs: Vec<Run>,
 }
 
@@ -122,7 +126,7 @@ pub enum ReportError {
     Read { path: String, source: std::io::Error },
     #[error("cannot write {path}: {source}")]
     Write { path: String, source: std::io::Error },
-    #[error("{path} is not a nandscope report: {why}. A report is what --json writes")]
+    #[error("{path} is not a nandscope report: {why}. A report is what `nandscope probe TARGET --json FILE` writes")]
     Format { path: String, why: String },
     /// A result of another command.
     #[error("{path} {why}")]
@@ -221,7 +225,7 @@ impl Report {
 
     /// The same without the samples: what was found and concluded, in a fiftieth of the size. Nothing can be inferred again from it.
     pub fn without_samples(&self) -> Report {
-        Report { runs: vec![], ..self.clone() }
+        Report { accesses: self.accesses(), runs: vec![], ..self.clone() }
     }
 
     /// The same without serial numbers, wherever they stand: for what is shared.
@@ -285,6 +289,7 @@ pub fn bare(findings: Vec<Finding>) -> Report {
         findings: Findings(findings),
         warnings: vec![],
         cost: Cost::default(),
+        accesses: None,
         runs: vec![],
     }
 }

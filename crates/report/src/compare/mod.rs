@@ -221,7 +221,7 @@ pub fn headline(a: &Subject, b: &Subject) -> Vec<String> {
             |f: &Finding| f.number().map(|v| q.show(v)).or(f.at_least.map(|v| format!("at least {}", q.show(v.0)))).unwrap_or_default();
         parts.push(match q {
             Quantity::OpenAusLinear | Quantity::OpenAusRandom => {
-                let order = if q == Quantity::OpenAusLinear { "linear" } else { "random" };
+                let order = if q == Quantity::OpenAusLinear { "sequential" } else { "random" };
                 let noun = if y.number() == Some(1.0) { "open AU" } else { "open AUs" };
                 format!("{} has {} {noun} ({order}) instead of {}", b.label, text(y), text(x))
             }
@@ -322,7 +322,7 @@ mod tests {
     fn same_part_number_different_controller() {
         let a = card("A", vec![Finding::decided(Quantity::OpenAusLinear, 5.0, 0.97)]);
         let b = card("B", vec![Finding::decided(Quantity::OpenAusLinear, 1.0, 0.96)]);
-        assert_eq!(headline(&a, &b), ["same part number (0x03 SD32G), different inside: B has 1 open AU (linear) instead of 5"]);
+        assert_eq!(headline(&a, &b), ["same part number (0x03 SD32G), different inside: B has 1 open AU (sequential) instead of 5"]);
         let d = &findings(&a, &b)[0];
         assert!(d.outcome == Outcome::Differs && d.probability > 0.9, "{d:?}");
         // The same values are no difference, doubtful ones no verdict.

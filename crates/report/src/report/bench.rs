@@ -102,6 +102,13 @@ pub fn text(b: &Bench, style: Style) -> String {
     for line in path(b.record, &b.layers) {
         let _ = writeln!(out, "  {line}");
     }
+    let lines = buffers(b);
+    if !lines.is_empty() {
+        let _ = writeln!(out, "\nBuffer for a logger");
+    }
+    for line in lines {
+        let _ = writeln!(out, "  - {line}");
+    }
     for write in [true, false] {
         let passes: Vec<&Pass> = b.passes.iter().filter(|p| p.write == write).collect();
         let Some(first) = passes.first() else { continue };
@@ -124,13 +131,6 @@ pub fn text(b: &Bench, style: Style) -> String {
                 }
             }
         }
-    }
-    let lines = buffers(b);
-    if !lines.is_empty() {
-        let _ = writeln!(out, "\nBuffer for a logger");
-    }
-    for line in lines {
-        let _ = writeln!(out, "  - {line}");
     }
     for n in &b.notes {
         let _ = writeln!(out, "  note: {n}");

@@ -1,16 +1,17 @@
 //! What the fragmentation lab found: text, columns for gnuplot, figures.
 
 use super::plot::bar;
+use super::terminal::wrapped;
 use crate::advise::frag::{answers, checks, cluster, read_erase_write, uses};
 use crate::infer::figure::{Figure, Series};
 use crate::lab::answer::{self, What};
 use crate::lab::class::Class;
 use crate::lab::experiment::Lab;
 use crate::lab::fragment::{Fragmentation, Map};
-use crate::units::{Bytes, three};
+use crate::units::{Bytes, about, three};
 use std::fmt::Write;
 
-/// The whole report for a terminal or a mail. `profiles` are asked about in the end.
+/// The whole report for a terminal or a mail, the answer first: what it means for the `profiles`.
 pub fn text(lab: &Lab, profiles: &[answer::Profile], width: usize) -> String {
     let mut o = String::new();
     let _ = writeln!(o, "{}, {} ({}), clusters of {}", lab.target, lab.filesystem, lab.label, cluster(lab));
@@ -19,10 +20,12 @@ pub fn text(lab: &Lab, profiles: &[answer::Profile], width: usize) -> String {
         let _ =
             writeln!(o, "set-up: card {}{slot}; host {}; calls of {}", lab.setup.card, lab.setup.host, Bytes(lab.settings.workload.chunk));
     }
+    o += &advice(lab, profiles, width);
+    o += &answer_text(lab);
     for c in &lab.conditions {
         let _ = writeln!(o, "\n{}: {}", c.state, fragmentation(&c.fragmentation));
         if let Some(d) = &c.defragmented {
-            let _ = writeln!(o, "  the defragmenter moved {} and took {:.0} s of the target's time", Bytes(d.bytes_moved), c.prepared);
+            let _ = writeln!(o, "  the defragmenter moved {} and took {:.0} s of the target's time", about(d.bytes_moved), c.prepared);
         }
         o += &map(&c.map, width.min(100).saturating_sub(4));
         for n in &c.measured.notes {
@@ -36,11 +39,9 @@ pub fn text(lab: &Lab, profiles: &[answer::Profile], width: usize) -> String {
     if let Some(c) = &lab.class {
         o += &class(lab, c);
     }
-    o += &answer_text(lab);
     for line in checks(lab) {
         let _ = writeln!(o, "{line}");
     }
-    o += &advice(lab, profiles);
     for n in &lab.notes {
         let _ = writeln!(o, "note: {n}");
     }
@@ -204,14 +205,14 @@ fn answer_text(lab: &Lab) -> String {
     o
 }
 
-fn advice(lab: &Lab, profiles: &[answer::Profile]) -> String {
+fn advice(lab: &Lab, profiles: &[answer::Profile], width: usize) -> String {
     let all = uses(lab, profiles);
     let mut o = String::new();
     if !all.is_empty() {
         o += "\nwhat it means for a use (times of one operation between the sizes measured)\n";
     }
     for (name, verdict) in all {
-        let _ = writeln!(o, "  {name:<16}{verdict}");
+        wrapped(&mut o, &format!("  {name:<18}"), &verdict, width);
     }
     o
 }

@@ -9,7 +9,7 @@ use crate::experiment;
 use crate::finding::{Finding, Findings, Quantity, percent};
 use crate::infer::pipeline::figures;
 use crate::samples::Ended;
-use crate::units::{Bytes, GIB, MIB, Nanos, as_sold, ends};
+use crate::units::{Bytes, GIB, MIB, Nanos, as_sold};
 use std::fmt::Write;
 
 /// How the text is dressed.
@@ -165,11 +165,6 @@ pub fn size(b: u64) -> String {
     }
 }
 
-/// A capacity in GiB; everything else as it is written everywhere.
-pub fn shown(q: Quantity, v: f64) -> String {
-    if q == Quantity::Capacity && v >= GIB as f64 { format!("{:.1} GiB", v / GIB as f64) } else { q.show(v) }
-}
-
 /// What a card that maps by page is judged by.
 const TODAY: [Quantity; 28] = [
     Quantity::Mapping,
@@ -239,23 +234,17 @@ fn table(out: &mut String, findings: &Findings, d: Dress) {
                 text.trim_end().to_string()
             }
             (Some(v), _) => {
-                let shown = shown(f.quantity, v);
+                let shown = f.quantity.show(v);
                 let mut line = format!("{title}{shown:<14}{:>3.0} %  {:<8}", percent(f.confidence), grade(f.confidence));
                 if let Some([lo, hi]) = f.interval {
-                    let [lo, hi] = match f.quantity {
-                        q if q.is_rate() => [lo, hi].map(|v| q.show(v)),
-                        Quantity::Capacity => [lo, hi].map(|v| format!("{:.1} MiB", v / MIB as f64)),
-                        Quantity::EraseBlockOffset => [lo, hi].map(|v| Bytes(v.max(0.0) as u64).to_string()),
-                        _ => ends(lo, hi),
-                    };
-                    let _ = write!(line, "{lo} to {hi}");
+                    line += &f.quantity.range(lo, hi);
                 } else if let Some(rival) = f.rivals.first().filter(|x| x.probability >= 0.005) {
                     let _ = write!(line, "else {} ({:.0} %)", f.quantity.show(rival.value.0), (rival.probability * 100.0).max(1.0));
                 }
                 if d.colour { line.replacen(&shown, &d.bold(&shown), 1) } else { line }
             }
             (None, Some(bound)) => {
-                let bound = format!("at least {}", shown(f.quantity, bound.0));
+                let bound = format!("at least {}", f.quantity.show(bound.0));
                 format!("{title}{bound:<14}{:>3.0} %  {}", percent(f.confidence), grade(f.confidence))
             }
             (None, None) => {
@@ -319,7 +308,7 @@ fn plots(r: &Report, width: usize) -> Vec<Vec<String>> {
     out
 }
 
-fn wrapped(out: &mut String, lead: &str, text: &str, width: usize) {
+pub(super) fn wrapped(out: &mut String, lead: &str, text: &str, width: usize) {
     let indent = lead.chars().count();
     let width = width.max(40);
     let mut all = lines_after(text, width.saturating_sub(indent), width.saturating_sub(indent.min(22))).into_iter();

@@ -17,7 +17,7 @@ pub fn explain(f: &Finding) -> [String; 2] {
     let q = f.quantity;
     let what = q.row().what.to_string();
     let means = match (f.number(), f.at_least) {
-        (Some(v), _) => q.means(v).unwrap_or_else(|| format!("On this card it is {}.", super::terminal::shown(q, v))),
+        (Some(v), _) => q.means(v).unwrap_or_else(|| format!("On this card it is {}.", q.show(v))),
         (None, Some(b)) => format!("It is {} or more; the measurement ended there.", q.show(b.0)),
         (None, None) => "The data do not support a conclusion.".into(),
     };

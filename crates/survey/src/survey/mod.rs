@@ -343,9 +343,10 @@ impl Survey {
         }
         let rows = self.query("SELECT DISTINCT key FROM facts", &[]).unwrap_or_default();
         let known: Vec<String> = rows.iter().map(|r| r[0].text()).chain(Quantity::ALL.iter().map(|q| q.key().to_string())).collect();
-        let meant = crate::device::nearest(key, known.iter().map(String::as_str)).map_or(String::new(), |m| format!("; did you mean {m}?"));
+        let meant = crate::device::nearest(key, known.iter().map(String::as_str)).map_or(";".into(), |m| format!("; did you mean {m}?"));
+        let named = if word == key { String::new() } else { format!("'{word}': ") };
         SurveyError::Query(format!(
-            "'{word}': no card has a figure named '{key}'{meant} `nandscope survey chart --figure list` prints the rates"
+            "{named}no card has a figure named '{key}'{meant} `nandscope survey chart --figure list` prints the rates"
         ))
     }
 

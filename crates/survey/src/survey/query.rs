@@ -101,9 +101,9 @@ pub fn parse(word: &str) -> Result<Condition, String> {
         return Err(match meant {
             Some(m) => format!("'{word}': there is no '{key}'; did you mean {m}?"),
             None => format!(
-                "'{word}': there is no '{key}'; there are {}, capacity (declared), real_capacity, counterfeit, published, price, flags, {}",
-                TEXTS.join(", "),
-                names.join(", ")
+                "'{word}': there is no '{key}'; there are {}, capacity (declared), real_capacity, counterfeit, published, price, flags and what a \
+                 card was measured for (erase_block, open_aus_linear ...; the first line of `nandscope survey export` names all)",
+                TEXTS.join(", ")
             ),
         });
     }

@@ -12,6 +12,8 @@ use crate::units::{as_sold, date_text, three};
 use maud::{Markup, PreEscaped, html as markup};
 use std::path::Path;
 
+/// The list of cards: names have room, and figures stay whole.
+const LIST: &str = "@media (min-width:30.01rem){#cards tbody th{min-width:14rem}#cards td{white-space:nowrap}#cards td.size{white-space:normal;min-width:10.5rem}#cards td:last-child{min-width:0}}.file{font-weight:400;font-size:.85rem;overflow-wrap:anywhere}#cards tr[hidden]{display:none}@media (max-width:30rem){#cards .none{display:none}}";
 const SEARCH: &str = include_str!("site.js");
 /// Charts on the first page.
 const CHARTS: usize = 3;
@@ -52,7 +54,9 @@ pub fn write(s: &mut Survey, out: &Path, what: &What, skipped: &mut dyn FnMut(&s
                 }
                 let path = cards.join(format!("{}.html", r.id));
                 io(&path, crate::saved::put(&path, &page(&r, what.samples)))?;
-                kept.push(row);
+                // Cards of a model have one name; the file tells them apart.
+                let file = if r.source.format == "published" { String::new() } else { r.source.file.clone() };
+                kept.push((row, file));
             }
             Err(e) => skipped(&row.id, &e),
         }
@@ -66,7 +70,7 @@ pub fn write(s: &mut Survey, out: &Path, what: &What, skipped: &mut dyn FnMut(&s
     Ok(kept.len())
 }
 
-fn index(rows: &[Row], charts: &[Chart], today: &[Figure]) -> String {
+fn index(rows: &[(Row, String)], charts: &[Chart], today: &[Figure]) -> String {
     let body = markup! {
         a.skip href="#cards" { "Skip to the cards" }
         header {
@@ -82,17 +86,17 @@ fn index(rows: &[Row], charts: &[Chart], today: &[Figure]) -> String {
                 " " span id="count" role="status" { (rows.len()) " cards" }
             }
             div.scroll role="region" tabindex="0" aria-label="Cards" {
-                table id="cards" {
+                table.stack id="cards" {
                     caption { "All cards by name, published ones last" }
                     thead { tr {
                         @for h in ["Card", "Lot", "Price", "Maker", "Size", "Erase block", "Open, sequential", "Open, random", "From"] { th scope="col" { (h) } }
                     } }
-                    tbody { @for r in rows { tr data-words=(words(r)) {
-                        th scope="row" { a href=(format!("cards/{}.html", r.id)) { (r.name) } }
-                        td { (dash(&r.lot)) } td { (dash(&r.price)) }
-                        td { (dash(&r.maker)) } td { (r.capacity.map_or("-".into(), as_sold)) @if let Some(real) = r.real.filter(|_| r.counterfeit == Some(true)) { " " span.poor { "counterfeit: holds " (as_sold(real)) } } }
-                        td { (dash(&r.erase_block)) } td { (dash(&r.open_linear)) } td { (dash(&r.open_random)) }
-                        td { (r.format) @if r.flags > 0 { " " span.care { "flagged" } } }
+                    tbody { @for (r, file) in rows { tr data-words=(words(r, file)) {
+                        th scope="row" { a href=(format!("cards/{}.html", r.id)) { (r.name) } @if !file.is_empty() { br; span.muted.file { (file) } } }
+                        (cell("Lot", &r.lot)) (cell("Price", &r.price)) (cell("Maker", &r.maker))
+                        td.size { (r.capacity.map_or("-".into(), as_sold)) @if let Some(real) = r.real.filter(|_| r.counterfeit == Some(true)) { br; span.poor { "counterfeit: holds " (as_sold(real)) } } }
+                        (cell("Erase block", &r.erase_block)) (cell("Open, sequential", &r.open_linear)) (cell("Open, random", &r.open_random))
+                        td data-head="From" { (r.format) @if r.flags > 0 { " " span.care { "flagged" } } }
                     } } }
                 }
             }
@@ -109,7 +113,7 @@ fn index(rows: &[Row], charts: &[Chart], today: &[Figure]) -> String {
         }
         script { (PreEscaped(SEARCH)) }
     };
-    html::shell("Flash cards, measured", STYLE, &body)
+    html::shell("Flash cards, measured", &format!("{STYLE}{LIST}"), &body)
 }
 
 /// A chart, what it says, and its numbers.
@@ -135,13 +139,19 @@ fn drawn(c: &Chart, id: &str) -> Markup {
     }
 }
 
-fn words(r: &Row) -> String {
+fn words(r: &Row, file: &str) -> String {
     let real = if r.counterfeit == Some(true) { "counterfeit" } else { "" };
-    format!("{} {} {} {} {} {} {} {} {real}", r.name, r.lot, r.maker, r.kind, r.id, r.format, r.erase_block, r.summary).to_lowercase()
+    format!("{} {} {} {} {} {} {} {} {file} {real}", r.name, r.lot, r.maker, r.kind, r.id, r.format, r.erase_block, r.summary)
+        .to_lowercase()
 }
 
-fn dash(t: &str) -> &str {
-    if t.is_empty() { "-" } else { t }
+/// A cell; where rows stack, one without a value is left out.
+fn cell(head: &str, t: &str) -> Markup {
+    if t.is_empty() {
+        markup! { td.none { "-" } }
+    } else {
+        markup! { td data-head=(head) { (t) } }
+    }
 }
 
 /// Characters of an original, and figures of a card, that its page shows.
@@ -207,7 +217,7 @@ pub fn lots(table: &[(String, Vec<String>)], notes: &[String]) -> String {
             ul { @for n in notes { li { (n) } } }
         }
     };
-    let denser = "@media print{body{font-size:9pt;line-height:1.25}table{break-inside:auto}tr{break-inside:avoid}th,td{padding:.1em .4em}}";
+    let denser = "td:last-child{min-width:0}@media print{body{font-size:9pt;line-height:1.25}table{break-inside:auto}tr{break-inside:avoid}th,td{padding:.1em .4em}}";
     html::shell("Lots side by side", &format!("{STYLE}{denser}"), &body)
 }
 

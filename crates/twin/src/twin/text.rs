@@ -65,7 +65,7 @@ fn parts(name: &str) -> &'static [&'static str] {
 pub fn time(ns: f64) -> String {
     match ns {
         n if n >= 1e6 => format!("{:.3} ms", n / 1e6),
-        n if n >= 1e3 => format!("{:.2} us", n / 1e3),
+        n if n >= 1e3 => format!("{:.2} µs", n / 1e3),
         n => format!("{n:.2} ns"),
     }
 }

@@ -59,8 +59,11 @@ impl Saved {
     /// No journal, or one of a newer format.
     pub fn open(path: &Path) -> Result<Saved> {
         let bad = failed(path);
-        let file = File::open(path).map_err(&bad)?;
         let wrong = |why: &str| DeviceError::Journal { path: path.display().to_string(), why: why.into() };
+        let file = File::open(path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => wrong("there is no such file; 'nandscope undo --list' shows the journals"),
+            _ => bad(e),
+        })?;
         let mut head = [0; HEAD];
         if !read_whole(&file, &mut head, 0).map_err(&bad)? || &head[..8] != MAGIC {
             return Err(wrong("this is no undo journal"));

@@ -103,7 +103,7 @@ fn choose(cards: Vec<(String, Attributes)>, ext_csd: Option<super::ext_csd::ExtC
         }
     }
     attributes.ext_csd = ext_csd;
-    if attributes.is_empty() {
+    if !is_card(&attributes) {
         return Err(RegisterError::Text {
             register: "dump",
             what: "found no register and no sysfs attribute; expected for example \"cid: 02544d...\", \"==> .../csd <==\" or the text of \
@@ -112,6 +112,15 @@ fn choose(cards: Vec<(String, Attributes)>, ext_csd: Option<super::ext_csd::ExtC
         });
     }
     Ok(attributes)
+}
+
+/// A word that looks like the name of an attribute stands in any text; a card has a register, a number, or two names.
+fn is_card(a: &Attributes) -> bool {
+    let register = ["cid", "csd", "scr", "ssr", "ext_csd", "life_time", "pre_eol_info"].iter().any(|k| a.get(k).is_some());
+    let number = ["manfid", "oemid", "erase_size", "preferred_erase_size", "size"].iter().any(|k| a.number(k).is_some());
+    let usb = a.hex_number("idVendor").is_some();
+    let names = ["vendor", "model", "product", "manufacturer", "name", "serial"].iter().filter(|k| a.get(k).is_some()).count();
+    a.ext_csd.is_some() || register || number || usb || names >= 2 || matches!(a.get("type"), Some("SD" | "MMC" | "SDIO" | "SDcombo"))
 }
 
 fn split_path(path: &str) -> (&str, &str) {

@@ -3,7 +3,7 @@
 use super::super::grid::lcm;
 use super::super::zone::Made;
 use super::{Fs, Known, Mount, Plan, Planned, Step};
-use crate::units::{Bytes, GIB, KIB, MIB, SECTOR, three};
+use crate::units::{Bytes, GIB, KIB, MIB, SECTOR, option, three};
 use nandscope_fat::{Convention, FatType, Options, sd_units};
 
 pub(super) fn table(p: &mut Plan, unit: u64, size: u64, path: &str) {
@@ -57,7 +57,8 @@ pub(super) fn make(p: &mut Plan, k: &Known, part: &Planned, name: &str, logger: 
                 let why = format!("FAT half a boundary in, data on the next boundary of {}; clusters of {}", Bytes(k.unit), Bytes(cluster));
                 p.steps.push(Step { command, why });
             } else {
-                let command = format!("nandscope format {name} --fs exfat --align {} --cluster {cluster} --consent ID", k.unit);
+                let command =
+                    format!("nandscope format {name} --fs exfat --align {} --cluster {} --consent ID", option(k.unit), option(cluster));
                 let why = format!("mkfs.exfat knows powers of two only, and the boundary is {}", Bytes(k.unit));
                 p.steps.push(Step { command, why });
             }
@@ -79,7 +80,7 @@ pub(super) fn make(p: &mut Plan, k: &Known, part: &Planned, name: &str, logger: 
 pub(super) fn fat(p: &mut Plan, o: &Options, unit: u64, name: &str, zone: Option<u64>) -> Result<(), String> {
     let m = Made::of(o, unit)?;
     let v = &m.layout.volume;
-    let align = format!("nandscope format {name} --align {unit} --consent ID");
+    let align = format!("nandscope format {name} --align {} --consent ID", option(unit));
     if m.reserved <= 0xffff {
         let (bits, per, reserved) = (m.bits, m.per_cluster, m.reserved);
         let command = format!("mkfs.fat -F {bits} -s {per} -R {reserved} -h {} {name}", o.offset / v.sector);

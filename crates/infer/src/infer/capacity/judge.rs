@@ -3,7 +3,7 @@
 use super::*;
 use crate::finding::{NO_SIGN, NOT_TESTED, Quantity, TARGET};
 use crate::samples::Ended;
-use crate::units::{Bytes, GIB, gcd, three};
+use crate::units::{Bytes, GIB, about, gcd, three};
 
 /// What reads alone say of the size.
 fn judge_reads(run: &Run) -> Finding {
@@ -126,7 +126,7 @@ pub(super) fn judge(run: &Run) -> Finding {
             Finding::at_least(Q, (offset + last_kept(run)) as f64, 0.9, why)
         }
     };
-    f.evidence(text).caveat(format!("a cache of more than {} would hide lost writes", Bytes(written)))
+    f.evidence(text).caveat(format!("a cache of more than {} would hide lost writes", about(written)))
 }
 
 /// Nothing was read back: says so, and about how long it would take.

@@ -24,7 +24,10 @@ pub fn summary(all: &[Bench]) -> String {
         if !out.is_empty() {
             out.push('\n');
         }
-        out += &aligned(&rows, 1);
+        // Where all are of one target, it is named above.
+        let alone = all.iter().all(|b| b.target == all[0].target);
+        let figures: Vec<[String; 6]> = rows.iter().map(|[_, rest @ ..]| rest.clone()).collect();
+        out += &if alone { aligned(&figures, 0) } else { aligned(&rows, 1) };
     }
     if all.iter().flat_map(|b| &b.passes).any(Pass::left_out) {
         let _ = writeln!(
@@ -35,13 +38,13 @@ pub fn summary(all: &[Bench]) -> String {
     out + &prices(all)
 }
 
-/// Rows as columns, the first `left` of them by their left edge, three blanks between.
+/// Rows as columns, the first `left` of them by their left edge, two blanks between.
 pub fn aligned<const N: usize>(rows: &[[String; N]], left: usize) -> String {
     let wide: Vec<usize> = (0..N).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
     let mut out = String::new();
     for row in rows {
         let cells = row.iter().zip(&wide).enumerate().map(|(i, (c, w))| if i < left { format!("{c:<w$}") } else { format!("{c:>w$}") });
-        let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("   ").trim_end());
+        let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
     }
     out
 }

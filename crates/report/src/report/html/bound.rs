@@ -142,6 +142,8 @@ pub fn report(r: &Report) -> (Report, usize) {
             out
         });
     }
+    // All runs count, also those that are not shown.
+    out.accesses = r.accesses();
     let left = runs.len().saturating_sub(RUNS);
     runs.truncate(RUNS);
     for run in &mut runs {

@@ -40,7 +40,7 @@ pub fn page(r: &Report) -> String {
 pub fn page_with(r: &Report, lab: Option<&Lab>, profiles: &[Profile]) -> String {
     let whole = bound::download(r.json()).map(|t| data::address("application/json", &t));
     let (r, runs) = &bound::report(r);
-    let findings = whole.is_none().then(|| Report { runs: vec![], ..r.clone() }.json());
+    let findings = whole.is_none().then(|| r.without_samples().json());
     let findings = findings.and_then(bound::download).map(|t| data::address("application/json", &t));
     let lab = lab.map(bound::lab);
     let lab = lab.as_ref();

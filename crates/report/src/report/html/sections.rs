@@ -5,16 +5,16 @@ use crate::advise::driver::driver;
 use crate::advise::uses::{self, Verdict};
 use crate::device::Op;
 use crate::experiment;
-use crate::finding::{Finding, Quantity, percent};
+use crate::finding::{Finding, percent};
 use crate::host::declared::Declared;
 use crate::host::facts::TargetKind;
 use crate::infer::stats::{bootstrap_median, median, quantile};
 use crate::report::figures::{Plot, is_bound, op_name, show, summary, x_in_bytes};
-use crate::report::terminal::{ending, shown, size};
+use crate::report::terminal::{ending, size};
 use crate::report::words::{GLOSSARY, READING, explain, grade};
 use crate::report::{Report, svg};
 use crate::samples::Run;
-use crate::units::{Bytes, Nanos, as_sold, date_text, ends, three};
+use crate::units::{Bytes, Nanos, as_sold, date_text, three};
 use maud::{Markup, PreEscaped, html};
 
 pub const CONTENTS: [(&str, &str); 8] = [
@@ -69,8 +69,8 @@ fn decided(f: &Finding) -> bool {
 fn value(f: &Finding) -> String {
     match (f.number(), f.at_least) {
         _ if f.instead().is_some() => f.instead().and_then(|t| t.split([';', ',']).next()).unwrap_or_default().into(),
-        (Some(v), _) => shown(f.quantity, v),
-        (None, Some(b)) => format!("at least {}", shown(f.quantity, b.0)),
+        (Some(v), _) => f.quantity.show(v),
+        (None, Some(b)) => format!("at least {}", f.quantity.show(b.0)),
         (None, None) => "undecided".into(),
     }
 }
@@ -78,11 +78,7 @@ fn value(f: &Finding) -> String {
 /// Empty where there is neither an interval nor a rival worth a word.
 fn runner_up(f: &Finding) -> String {
     if let Some([lo, hi]) = f.interval {
-        if f.quantity == Quantity::CloseCostMs {
-            let [lo, hi] = ends(lo, hi);
-            return format!("{lo} to {hi} ms");
-        }
-        return format!("{} to {}", f.quantity.show(lo), f.quantity.show(hi));
+        return f.quantity.range(lo, hi);
     }
     f.rivals
         .first()
