@@ -23,7 +23,7 @@ fn number(from: &str) -> Option<u64> {
     std::env::var(from).ok().map(|n| n.parse().unwrap_or_else(|_| panic!("{from} is a number")))
 }
 
-/// Bins that are known to be off, with the number of cards and their lower end in percent, and that METHODS names: too low a claim each. The families differ, and no map
+/// Bins that are known to be off, with the number of cards and their lower end in percent, and that docs/confidence.md names: too low a claim each. The families differ, and no map
 /// from scores alone can tell them apart.
 const KNOWN: [(Family, Within, u64, u32); 1] = [(Family::Bench, Within::AMinute, 180, 80)];
 
@@ -40,8 +40,8 @@ fn calibrated(family: Family, n: u64, within: Within) {
     for b in bins(s.answers.iter()) {
         let known = first == RESERVED + 1 && KNOWN.contains(&(family, within, n, (100.0 * b.low).round() as u32));
         if known && std::env::var_os("NANDSCOPE_CARDS").is_none() {
-            println!("from {:.2} on: {} of {} right, {:.3} claimed, as METHODS says", b.low, b.right, b.given, b.claimed);
-            assert!(b.share() > b.claimed && !b.holds(), "no longer too low a claim: take it from the list and from METHODS");
+            println!("from {:.2} on: {} of {} right, {:.3} claimed, as docs/confidence.md says", b.low, b.right, b.given, b.claimed);
+            assert!(b.share() > b.claimed && !b.holds(), "no longer too low a claim: take it from the list and from docs/confidence.md");
             continue;
         }
         assert!(b.holds(), "{}, from {:.2} on: {} of {} right, {:.3} claimed", family.name(), b.low, b.right, b.given, b.claimed);

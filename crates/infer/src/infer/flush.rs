@@ -41,7 +41,7 @@ const LEFT: f64 = 0.4;
 /// A flush that writes what the cache took lasts at least this part of the time which that saved, and one that does not less than that.
 const WAITED: f64 = 0.4;
 const AT_ONCE: f64 = 0.1;
-/// Of what was decided on the cards of METHODS.md all was right; as these are of one family, no more than this.
+/// Of what was decided on the cards of docs/todays-cards.md all was right; as these are of one family, no more than this.
 const SCORE: f64 = 0.95;
 /// The same where a flush does not wait, less for what these cards have not and what would look the same: caches that keep their data.
 const ACCUSED: f64 = 0.75;

@@ -143,7 +143,7 @@ impl Analysis for MixedReads {
     }
 }
 
-/// METHODS.md says on what it was measured.
+/// docs/todays-cards.md says on what it was measured.
 const SCORE: f64 = 0.95;
 
 #[cfg(test)]

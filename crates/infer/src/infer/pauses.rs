@@ -146,7 +146,7 @@ impl Analysis for Pauses {
     }
 }
 
-/// Of what was decided on the cards of METHODS.md 98 % and more were right; as these are of one family, no more than this.
+/// Of what was decided on the cards of docs/todays-cards.md 98 % and more were right; as these are of one family, no more than this.
 const SCORE: f64 = 0.95;
 
 #[cfg(test)]

@@ -321,7 +321,7 @@ fn at_rest(run: &Run, cell: &Cell, l: Levels, chunk: f64) -> Vec<Finding> {
     ]
 }
 
-/// Of what was decided on the cards of METHODS.md all was right; as these are of one family, no more than this.
+/// Of what was decided on the cards of docs/todays-cards.md all was right; as these are of one family, no more than this.
 const SCORE: f64 = 0.95;
 
 /// What the card does with a write when there is no room. Where it folds first, the write waits for as much room as it takes, which at rest

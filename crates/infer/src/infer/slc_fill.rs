@@ -19,7 +19,7 @@ pub const FAILED: u8 = 2;
 /// Percent of the region that hold data, in the order in which they are tried.
 pub const HELD: [u64; 3] = [100, 50, 0];
 
-/// Of what was decided on the cards of METHODS.md all was right; as these are of one family, no more than this.
+/// Of what was decided on the cards of docs/todays-cards.md all was right; as these are of one family, no more than this.
 const SCORE: f64 = 0.95;
 
 /// Sizes that differ by less are the same.

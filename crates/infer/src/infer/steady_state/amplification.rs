@@ -166,7 +166,7 @@ pub(super) fn judged(run: &Run) -> Vec<Finding> {
     vec![Finding { interval: Some(amplified_bounds), ..amplified }, Finding { interval: Some(flash_bounds.map(|s| 100.0 * s)), ..flash }]
 }
 
-/// METHODS.md says on what it was measured.
+/// docs/todays-cards.md says on what it was measured.
 const SCORE: f64 = 0.88;
 
 #[cfg(test)]
