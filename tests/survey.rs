@@ -237,10 +237,7 @@ fn names_are_only_names(s: &Store, dir: &Path) {
             let all: Vec<&str> = ["survey"].into_iter().chain(s.place).chain(args).collect();
             let out = nandscope(&all);
             let err = String::from_utf8_lossy(&out.stderr);
-            assert!(
-                matches!(out.status.code(), Some(0..=3)) && !err.contains("panicked") && !err.contains("syntax"),
-                "{args:?}: {err}"
-            );
+            assert!(matches!(out.status.code(), Some(0..=3)) && !err.contains("panicked") && !err.contains("syntax"), "{args:?}: {err}");
             if args[0] == "remove" && out.status.success() {
                 s.run(0, &["add", path.to_str().unwrap(), "--name", name]);
             }

@@ -120,6 +120,10 @@ fn lists_tables_and_sites_of_lots() {
         std::fs::remove_dir_all(lab.dir.path().join("web")).unwrap();
     }
 
+    let (_, chart, _) = lab.run_at("80", &["survey", "--dir", "s", "chart", "--figure", "sequential-write-one-au-1-kib"]);
+    assert!(chart.contains("RATE PER PRICE") && chart.contains("kB/s/EUR") && chart.contains("USB stick"), "{chart}");
+    assert!(chart.lines().all(|l| l.chars().count() <= 80), "{chart}");
+
     let (code, _, err) = lab.survey(&["compare", "--by", "lot", "--html", "lots.html"]);
     let sheet = std::fs::read_to_string(lab.at("lots.html")).unwrap();
     assert_eq!(code, 0, "{err}");

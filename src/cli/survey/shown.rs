@@ -179,19 +179,23 @@ fn one_host(out: &mut impl Write, c: &chart::Chart) -> std::io::Result<()> {
     }
     let all: Vec<&chart::Point> = c.points.iter().chain(&c.unsized_cards).filter(|p| !p.flagged).collect();
     if (1..=LISTED).contains(&all.len()) {
-        let priced = all.iter().any(|p| p.price.is_some());
-        let per = if priced { format!("  {:>9}  {:>15}", "PRICE", "RATE PER PRICE") } else { String::new() };
-        let wide = super::super::width().clamp(80, 96) - 24 - per.chars().count();
-        writeln!(out, "\n{:<wide$}{:>10}  {:>12}{per}", "CARD", "SIZE", "RATE")?;
-        for p in &all {
-            let size = if p.capacity > 0 { crate::report::terminal::size(p.capacity) } else { "-".into() };
+        let named = |p: &chart::Point| {
             let model = if p.simulated && !p.name.starts_with("sim:") { " (simulated)" } else { "" };
             let several = if p.entries > 1 { format!(" (median of {})", p.entries) } else { String::new() };
-            let cost = p.price.as_ref().map_or("-".to_string(), |(v, code)| format!("{v} {code}"));
-            let rate = chart::Chart::per_price(p).map_or("-".to_string(), |(r, code)| format!("{} {}/{code}", three(r), c.unit));
-            let per = if priced { format!("  {cost:>9}  {rate:>15}") } else { String::new() };
-            let name = cut(&p.name, (wide - 2).saturating_sub(model.len() + several.len()));
-            writeln!(out, "{:<wide$}{size:>10}  {:>12}{per}", format!("{name}{model}{several}"), format!("{} {}", three(p.value), c.unit))?;
+            format!("{}{model}{several}", cut(&p.name, 52usize.saturating_sub(model.len() + several.len())))
+        };
+        writeln!(out, "\n{:<54}{:>10}  {:>12}", "CARD", "SIZE", "RATE")?;
+        for p in &all {
+            let size = if p.capacity > 0 { crate::report::terminal::size(p.capacity) } else { "-".into() };
+            writeln!(out, "{:<54}{size:>10}  {:>12}", named(p), format!("{} {}", three(p.value), c.unit))?;
+        }
+        let priced: Vec<_> = all.iter().filter_map(|p| Some((p, p.price.as_ref()?, chart::Chart::per_price(p)?))).collect();
+        if !priced.is_empty() {
+            writeln!(out, "\n{:<48}{:>12}  {:>16}", "CARD", "PRICE", "RATE PER PRICE")?;
+        }
+        for (p, (price, currency), (rate, code)) in priced {
+            let rate = format!("{} {}/{code}", three(rate), c.unit);
+            writeln!(out, "{:<48}{:>12}  {rate:>16}", cut(&p.name, 46), format!("{price} {currency}"))?;
         }
     }
     if !c.makers().is_empty() {
