@@ -115,7 +115,7 @@ fn purpose(p: &ForPurpose, paint: &dyn Fn(Verdict, &str) -> String, width: usize
         let [lo, hi] = d.chance_per_hour.map(|c| 100.0 * c);
         let recorded = if d.hours < 1.0 { format!("{} min", three(60.0 * d.hours)) } else { format!("{} h", three(d.hours)) };
         let range = if hi > 99.0 && lo < 1.0 {
-            format!("too short for an hour to be judged: --conditions spec records one")
+            "too short for an hour to be judged: --conditions spec records one".to_string()
         } else {
             format!("chance of a dropped frame in an hour: {} to {} % (95 %)", three(lo), three(hi))
         };

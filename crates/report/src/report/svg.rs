@@ -1,6 +1,6 @@
 //! A figure as SVG: for a file of its own, and for pages where no script runs.
 
-use super::figures::{bounds, is_bound, is_line, points, show, summary, thin, x_in_bytes};
+use super::figures::{FOOT, bounds, is_bound, is_histogram, is_line, points, show, summary, thin, x_in_bytes};
 use crate::infer::figure::Figure;
 use std::fmt::Write;
 
@@ -102,7 +102,8 @@ fn draw(f: &Figure, id: &str, style: Option<&str>, most: usize) -> String {
     let top = if style.is_some() { 30.0 } else { 10.0 } + rows as f64 * 20.0;
     let (w, h) = (WIDTH - LEFT - RIGHT, HEIGHT - top - BOTTOM);
     let xs = Axis::over(points(f).map(|p| p.0), f.log_x.then_some(2.0), false);
-    let ys = Axis::over(points(f).map(|p| p.1), f.log_y.then_some(10.0), true);
+    let bars = is_histogram(f);
+    let ys = Axis::over(points(f).map(|p| p.1).chain(bars.then_some(FOOT)), f.log_y.then_some(10.0), true);
     let x = |v: f64| LEFT + xs.at(v) * w;
     let y = |v: f64| top + (1.0 - ys.at(v)) * h;
     let bytes = x_in_bytes(f);
@@ -152,7 +153,16 @@ fn draw(f: &Figure, id: &str, style: Option<&str>, most: usize) -> String {
             }
             o.push_str("\"/>");
         }
-        if is_line(s) {
+        if bars {
+            // As wide as the closest two allow.
+            let gap = kept.windows(2).map(|p| (x(p[1].0) - x(p[0].0)).abs()).filter(|d| *d > 0.0).fold(12.0, f64::min);
+            let wide = (0.8 * gap).max(1.5);
+            let _ = write!(o, "<path class=\"s{class}\" style=\"stroke:none\" opacity=\"0.85\" d=\"");
+            kept.iter().for_each(|p| {
+                let _ = write!(o, "M{:.1} {:.1}h{wide:.1}V{:.1}h-{wide:.1}z", x(p.0) - wide / 2.0, y(p.1), top + h);
+            });
+            o.push_str("\"/>");
+        } else if is_line(s) {
             let _ = write!(o, "<polyline class=\"s{class}\" style=\"fill:none\" stroke-width=\"1.6\"{} points=\"", dash(i));
             kept.iter().for_each(|p| {
                 let _ = write!(o, "{:.1},{:.1} ", x(p.0), y(p.1));
@@ -160,9 +170,11 @@ fn draw(f: &Figure, id: &str, style: Option<&str>, most: usize) -> String {
             o.push_str("\"/>");
         }
         let size = if is_line(s) { 2.6 } else { 1.7 };
-        let _ = write!(o, "<path class=\"s{class}\" stroke=\"none\" style=\"stroke:none\" d=\"");
-        kept.iter().for_each(|p| mark(&mut o, i, x(p.0), y(p.1), size));
-        o.push_str("\"/>");
+        if !bars {
+            let _ = write!(o, "<path class=\"s{class}\" stroke=\"none\" style=\"stroke:none\" d=\"");
+            kept.iter().for_each(|p| mark(&mut o, i, x(p.0), y(p.1), size));
+            o.push_str("\"/>");
+        }
         if rows > 0 {
             let _ = write!(o, "<path class=\"s{class}\" style=\"stroke:none\" d=\"");
             mark(&mut o, i, legend + 5.0, top - 11.0, 4.0);
@@ -216,6 +228,20 @@ mod tests {
         assert_eq!(s.matches("<polyline").count(), 1, "bounds are no lines of their own");
         assert_eq!(s.matches("<text").count(), s.matches("</text>").count());
         assert!(!s.contains("NaN") && !s.contains("inf"));
+    }
+
+    #[test]
+    fn a_histogram_has_bars() {
+        let points = vec![(1.0, 3474.0), (2.0, 1.0), (200.0, 24.0)];
+        let f = Figure { x: "ms".into(), y: "accesses".into(), series: vec![Series { name: "read".into(), points }], ..figure() };
+        let s = file(&f);
+        // No line joins classes, and a single access is a bar, too.
+        assert!(!s.contains("<polyline") && s.matches("z").count() >= 3 && !s.contains("NaN"), "{s}");
+        let path = s.split("opacity=\"0.85\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        let tops: Vec<f64> =
+            path.split('M').skip(1).map(|b| b.split(' ').nth(1).unwrap().split('h').next().unwrap().parse().unwrap()).collect();
+        let foot: f64 = path.split('V').nth(1).unwrap().split('h').next().unwrap().parse().unwrap();
+        assert!(tops.len() == 3 && tops[0] < tops[2] && tops[2] < tops[1] && tops[1] < foot - 3.0, "{tops:?} {foot}");
     }
 
     #[test]

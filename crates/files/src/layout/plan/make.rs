@@ -224,7 +224,7 @@ pub(super) fn writers(p: &mut Plan, k: &Known, logger: bool) {
         } else if need <= open {
             format!("; this card has {open}: enough")
         } else {
-            format!("; this card has {open}: the others close an erase block at each turn{cost}")
+            format!("; this card has {open}: the others incur a merge at each switch{cost}")
         };
         p.notes.push(format!("{what} need {need} open erase blocks{verdict}"));
     }

@@ -101,6 +101,10 @@ fn run(b: &Value, id: usize, plots: &[Plot]) -> Markup {
                 p.care { "The kernel's page cache took these records: the figures are of the memory, not of the card." }
             } @else if let Some(worst) = b["worst"].as_str() { p { strong { (worst) "." } } }
             @for l in lines(b, "request_text") { p { (l) "." } }
+            @if lines(b, "buffer_text").next().is_some() {
+                h3 { "Buffer for a logger" }
+                ul { @for l in lines(b, "buffer_text") { li { (l) } } }
+            }
             @for p in b["passes"].as_array().into_iter().flatten() {
                 @let said: Vec<&str> = lines(p, "stall_text").collect();
                 @if !said.is_empty() {
@@ -109,10 +113,6 @@ fn run(b: &Value, id: usize, plots: &[Plot]) -> Markup {
                 }
             }
             @if b["kernel"].as_bool() == Some(true) { p.care { "The kernel reads ahead into its page cache: most of the read calls are of the memory, not of the card." } }
-            @if lines(b, "buffer_text").next().is_some() {
-                h3 { "Buffer for a logger" }
-                ul { @for l in lines(b, "buffer_text") { li { (l) } } }
-            }
             @for n in lines(b, "notes") { p.muted { "Note: " (n) "." } }
             @for p in plots { (super::sections::figure(p)) }
         }

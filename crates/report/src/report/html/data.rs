@@ -1,6 +1,6 @@
 //! What the page's script and the download need.
 
-use crate::report::figures::{Plot, bounds, is_bound, is_line, thin, x_in_bytes};
+use crate::report::figures::{FOOT, Plot, bounds, is_bound, is_histogram, is_line, thin, x_in_bytes};
 use base64::Engine;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub fn figures(plots: &[Plot]) -> String {
                     v
                 })
                 .collect();
-            json!({ "name": p.name, "title": f.title, "x": f.x, "y": f.y, "logX": f.log_x, "logY": f.log_y, "bytes": x_in_bytes(f), "series": series })
+            json!({ "name": p.name, "title": f.title, "x": f.x, "y": f.y, "logX": f.log_x, "logY": f.log_y, "bytes": x_in_bytes(f), "foot": is_histogram(f).then_some(FOOT), "series": series })
         })
         .collect();
     script(&Value::Array(all))

@@ -50,7 +50,7 @@
     var f = byName[el.getAttribute("data-figure")];
     if (!f || el.querySelector(".live")) return;
     var r = rows(f);
-    if (r.data[0].length < 2) return;
+    if (r.data[0].length < (f.foot ? 1 : 2)) return;
     var live = document.createElement("div");
     live.className = "live";
     live.tabIndex = 0;
@@ -71,9 +71,10 @@
       if (c.kind === "main") {
         series.push({
           label: c.s.name, class: only ? "bare" : undefined, stroke: colour, width: c.s.line ? 2 : 0, spanGaps: true,
-          dash: [[], [6, 3], [2, 3], [8, 3, 2, 3]][c.i % 4],
-          paths: c.s.line ? undefined : function () { return null; },
-          points: { show: true, size: c.s.line ? 6 : c.p.length > 400 ? 4 : 8, stroke: colour, fill: colour },
+          dash: f.foot ? [] : [[], [6, 3], [2, 3], [8, 3, 2, 3]][c.i % 4],
+          paths: f.foot ? uPlot.paths.bars({ size: [0.8, 14] }) : c.s.line ? undefined : function () { return null; },
+          fill: f.foot ? colour + "d9" : undefined, fillTo: f.foot ? f.foot : undefined,
+          points: { show: !f.foot, size: c.s.line ? 6 : c.p.length > 400 ? 4 : 8, stroke: colour, fill: colour },
           value: function (u, v) { return v === null ? "" : number(v) + " " + f.y; }
         });
       } else {
@@ -92,7 +93,7 @@
       el.insertBefore(live, el.querySelector(".static"));
       plot = new uPlot({
         width: w, height: height(w),
-        scales: { x: { time: false, distr: f.logX ? 3 : 1, log: 2 }, y: { distr: f.logY && !r.flat ? 3 : 1, log: 10, range: f.logY ? undefined : function (u, lo, hi) { lo = Math.min(0, lo); var room = (hi - lo || 1) * 0.05; return [lo < 0 ? lo - room : 0, hi + room]; } } },
+        scales: { x: { time: false, distr: f.logX ? 3 : 1, log: 2 }, y: { distr: f.logY && !r.flat ? 3 : 1, log: 10, range: f.foot && f.logY ? function (u, lo, hi) { return [f.foot, hi * 1.5]; } : f.logY ? undefined : function (u, lo, hi) { lo = Math.min(0, lo); var room = (hi - lo || 1) * 0.05; return [lo < 0 ? lo - room : 0, hi + room]; } } },
         axes: [axis(f.x, shown), y], series: series, bands: bands, legend: { show: true, live: true }
       }, r.data, live);
     } catch (e) {
