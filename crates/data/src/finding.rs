@@ -190,6 +190,9 @@ pub struct Finding {
     /// Of open AUs: so many settled once, and later they did not. What was written before takes room in the card's table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_once: Option<Number>,
+    /// Another experiment decided on another value: never surer than [`CONTRADICTED`].
+    #[serde(skip)]
+    pub contradicted: bool,
 }
 
 /// Where another run or experiment contradicts, this one may be the one that is fooled.
@@ -251,6 +254,7 @@ impl Finding {
             reason: None,
             from: vec![],
             settled_once: None,
+            contradicted: false,
         }
     }
 

@@ -248,6 +248,8 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
             f.caveats.push(format!("{by} says {} instead", q.show(d.number().unwrap_or(0.0))));
         }
     }
+    // Errors are not chances of their own alone: a model that one experiment has wrong misleads it however clear its times are.
+    f.contradicted = decided.iter().any(|d| d.number() != f.number() && d.confidence >= SAID);
     // What one knows exactly needs no bounds.
     if decided.iter().all(|d| d.interval.is_some()) {
         f.interval = decided[0].interval;
@@ -299,6 +301,10 @@ mod tests {
         let weak = combine(&[says(4.0, 0.95, "read"), says(8.0, 0.5, "write")]);
         assert_eq!(weak.0[0].number(), Some(4.0));
         assert!(weak.0[0].caveats[0].contains("write says"), "{weak:?}");
+        for (sure, other) in [(0.999, 0.9), (0.98, 0.61), (0.999, 0.97)] {
+            let f = &combine(&[says(8.0, sure, "read"), says(4.0, other, "write")]).0[0];
+            assert!(f.value.is_none() || f.number() == Some(8.0) && f.contradicted, "{f:?}");
+        }
     }
 
     #[test]

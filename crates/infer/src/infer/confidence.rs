@@ -4,7 +4,7 @@
 //! right on the cards of the fit; `examples/fit_confidence.rs` makes the table. What it has no map for is told with its score.
 
 use super::pipeline::by_name;
-use crate::finding::{Finding, Findings, Quantity, SAID};
+use crate::finding::{CONTRADICTED, Finding, Findings, Quantity, SAID};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -106,6 +106,9 @@ impl Maps {
         }
         let (score, named) = (f.confidence, f.value.is_some());
         f.confidence = self.confidence((source, f.quantity, !named), score);
+        if f.contradicted {
+            f.confidence = f.confidence.min(CONTRADICTED);
+        }
         // What is left over is shared as it was.
         let left = (1.0 - f.confidence) / (1.0 - score).max(1e-3);
         if named && score != f.confidence {
@@ -154,6 +157,13 @@ mod tests {
         assert_eq!((told.confidence, told.rivals[0].probability, told.rivals[1].probability), (0.9, 0.05, 0.025));
         let little = maps().told(Source::Probe, Findings(vec![f(0.7)])).0.remove(0);
         assert!(little.value.is_none() && little.reason.as_ref().unwrap().contains("4 KiB, not clearly enough"), "{little:?}");
+    }
+
+    #[test]
+    fn what_another_experiment_contradicts_is_never_sure() {
+        let f = |contradicted| Finding { contradicted, ..Finding::decided(Quantity::EraseBlock, 4096.0, 0.97) };
+        let told = |contradicted| maps().told(Source::Probe, Findings(vec![f(contradicted)])).0[0].confidence;
+        assert_eq!((told(false), told(true)), (0.98, CONTRADICTED));
     }
 
     #[test]
