@@ -25,7 +25,7 @@ pub fn completions(a: CompletionsArgs) -> anyhow::Result<ExitCode> {
 
 /// Uses that `layout plan --for` and `check --for` know.
 const LAYOUTS: [&str; 7] = ["raspberry-pi", "camera", "logger", "root-ext4", "root-f2fs", "root-btrfs", "sd-association"];
-const PURPOSES: [&str; 6] = ["boot", "camera", "video-4k", "dashcam", "ip-camera", "logger"];
+const PURPOSES: [&str; 8] = ["boot", "camera", "video-4k", "action-camera", "dashcam", "ip-camera", "3d-printer", "logger"];
 
 /// The command line with names that a shell can propose where more than names is taken: cards, quantities, uses. Files and devices are still
 /// proposed where nothing else fits; zsh has no such second choice, so cards are left out there.

@@ -36,7 +36,7 @@ fn docs_page(logs: Vec<(String, Vec<u8>)>) -> String {
         (Quantity::AccessUnit, "multi-plane page"),
         (Quantity::OpenAusLinear, "open AUs, sequential"),
         (Quantity::OpenAusRandom, "open AUs, random"),
-        (Quantity::CloseCostMs, "closing one"),
+        (Quantity::CloseCostMs, "merge cost"),
         (Quantity::WriteUnit, "write unit"),
         (Quantity::FatZone, "FAT zone"),
         (Quantity::FileWriteRate, "file write"),
