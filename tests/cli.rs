@@ -307,6 +307,9 @@ fn the_pages_are_a_book() {
     for e in nandscope::experiment::ALL {
         assert!(experiments.contains(&format!("\n## {}\n", e.about().name)), "{}", e.about().name);
     }
+    // mdBook takes no text between its lists.
+    let other = list.lines().find(|l| !l.is_empty() && !l.starts_with("# ") && !l.starts_with("- ["));
+    assert_eq!(other, None, "docs/SUMMARY.md");
     let out = tempfile::tempdir().unwrap();
     match std::process::Command::new("mdbook").arg("build").arg("--dest-dir").arg(out.path()).arg(root).output() {
         Err(_) => skip::skipped("the book", "mdbook is not installed (cargo install mdbook)"),
