@@ -192,7 +192,7 @@ pub struct Finding {
     pub settled_once: Option<Number>,
     /// Another experiment decided on another value: never surer than [`CONTRADICTED`].
     #[serde(skip)]
-    pub contradicted: bool,
+    pub disputed: bool,
 }
 
 /// Where another run or experiment contradicts, this one may be the one that is fooled.
@@ -254,7 +254,7 @@ impl Finding {
             reason: None,
             from: vec![],
             settled_once: None,
-            contradicted: false,
+            disputed: false,
         }
     }
 

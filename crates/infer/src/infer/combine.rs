@@ -249,7 +249,7 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
         }
     }
     // Errors are not chances of their own alone: a model that one experiment has wrong misleads it however clear its times are.
-    f.contradicted = decided.iter().any(|d| d.number() != f.number() && d.confidence >= SAID);
+    f.disputed = decided.iter().any(|d| d.number() != f.number() && d.confidence >= SAID);
     // What one knows exactly needs no bounds.
     if decided.iter().all(|d| d.interval.is_some()) {
         f.interval = decided[0].interval;
@@ -303,7 +303,7 @@ mod tests {
         assert!(weak.0[0].caveats[0].contains("write says"), "{weak:?}");
         for (sure, other) in [(0.999, 0.9), (0.98, 0.61), (0.999, 0.97)] {
             let f = &combine(&[says(8.0, sure, "read"), says(4.0, other, "write")]).0[0];
-            assert!(f.value.is_none() || f.number() == Some(8.0) && f.contradicted, "{f:?}");
+            assert!(f.value.is_none() || f.number() == Some(8.0) && f.disputed, "{f:?}");
         }
     }
 

@@ -101,12 +101,11 @@ impl Maps {
         if f.value.is_none() && f.at_least.is_none() {
             return f;
         }
-        if f.from.iter().filter_map(|e| by_name(e)).any(|a| !a.fitted()) {
-            return said(f);
-        }
         let (score, named) = (f.confidence, f.value.is_some());
-        f.confidence = self.confidence((source, f.quantity, !named), score);
-        if f.contradicted {
+        if f.from.iter().filter_map(|e| by_name(e)).all(|a| a.fitted()) {
+            f.confidence = self.confidence((source, f.quantity, !named), score);
+        }
+        if f.disputed {
             f.confidence = f.confidence.min(CONTRADICTED);
         }
         // What is left over is shared as it was.
@@ -161,9 +160,11 @@ mod tests {
 
     #[test]
     fn what_another_experiment_contradicts_is_never_sure() {
-        let f = |contradicted| Finding { contradicted, ..Finding::decided(Quantity::EraseBlock, 4096.0, 0.97) };
-        let told = |contradicted| maps().told(Source::Probe, Findings(vec![f(contradicted)])).0[0].confidence;
-        assert_eq!((told(false), told(true)), (0.98, CONTRADICTED));
+        for (from, alone) in [("au-grid", 0.98), ("page-mapping", 0.97)] {
+            let f = |disputed| Finding { disputed, from: vec![from.into()], ..Finding::decided(Quantity::EraseBlock, 4096.0, 0.97) };
+            let told = |disputed| maps().told(Source::Probe, Findings(vec![f(disputed)])).0[0].confidence;
+            assert_eq!((told(false), told(true)), (alone, CONTRADICTED), "{from}");
+        }
     }
 
     #[test]
