@@ -119,14 +119,20 @@ impl Card {
             return (start, self.now - start).into_bound_py_any(py);
         };
         let before = self.now;
-        let (places, ops, lens) = (places.readonly(), Each::op(op)?, Each::number(len)?);
-        let (at, ops, lens) = (places.as_slice()?, ops.column()?, lens.column()?);
-        if ops.len().is_some_and(|n| n != at.len()) || lens.len().is_some_and(|n| n != at.len()) {
+        let (ops, next_op) = match op.extract::<PyBackedStr>() {
+            Ok(word) => one(py, number_of(op_named(&word)?)),
+            Err(_) => (op.extract()?, 1),
+        };
+        let (lens, next_len) = len.extract().map_or_else(|_| Ok::<_, PyErr>((len.extract()?, 1)), |n: u64| Ok(one(py, n)))?;
+        let places = places.readonly();
+        let (at, ops, lens) = (places.as_slice()?, ops.as_slice()?, lens.as_slice()?);
+        if next_op > 0 && ops.len() != at.len() || next_len > 0 && lens.len() != at.len() {
             return Err(value("the columns have different lengths"));
         }
-        ops.all().iter().try_for_each(|n| op_of(*n).map(|_| ()))?;
-        let one = |(i, &at): (usize, &u64)| Io { time: 0, op: OPS[usize::from(ops.at(i))].0, at, len: lens.at(i), took: 0 };
-        let (mut starts, took) = (Vec::with_capacity(at.len()), self.all(py, at.iter().enumerate().map(one), 1)?);
+        ops.iter().try_for_each(|n| op_of(*n).map(|_| ()))?;
+        let request =
+            |(i, &at): (usize, &u64)| Io { time: 0, op: OPS[usize::from(ops[i * next_op])].0, at, len: lens[i * next_len], took: 0 };
+        let (mut starts, took) = (Vec::with_capacity(at.len()), self.all(py, at.iter().enumerate().map(request), 1)?);
         let mut start = before;
         for t in &took {
             starts.push(start);
@@ -167,63 +173,11 @@ impl Card {
     }
 }
 
-/// One value for all requests, or one for each.
-enum Each<'py, T: numpy::Element> {
-    One(T),
-    All(PyReadonlyArray1<'py, T>),
-}
+/// One value for all requests, or one for each: the values, and how far it is from one to the next.
+type Column<'py, T> = (PyReadonlyArray1<'py, T>, usize);
 
-/// The same without Python.
-enum Column<'a, T> {
-    One(T),
-    All(&'a [T]),
-}
-
-impl<'py> Each<'py, u8> {
-    fn op(of: &Bound<'py, PyAny>) -> PyResult<Self> {
-        match of.extract::<PyBackedStr>() {
-            Ok(word) => Ok(Each::One(number_of(op_named(&word)?))),
-            Err(_) => Ok(Each::All(of.extract()?)),
-        }
-    }
-}
-
-impl<'py> Each<'py, u64> {
-    fn number(of: &Bound<'py, PyAny>) -> PyResult<Self> {
-        of.extract::<u64>().map(Each::One).or_else(|_| Ok(Each::All(of.extract()?)))
-    }
-}
-
-impl<T: numpy::Element + Copy> Each<'_, T> {
-    fn column(&self) -> PyResult<Column<'_, T>> {
-        Ok(match self {
-            Each::One(v) => Column::One(*v),
-            Each::All(all) => Column::All(all.as_slice()?),
-        })
-    }
-}
-
-impl<T: Copy> Column<'_, T> {
-    fn len(&self) -> Option<usize> {
-        match self {
-            Column::One(_) => None,
-            Column::All(all) => Some(all.len()),
-        }
-    }
-
-    fn all(&self) -> &[T] {
-        match self {
-            Column::One(v) => std::slice::from_ref(v),
-            Column::All(all) => all,
-        }
-    }
-
-    fn at(&self, i: usize) -> T {
-        match self {
-            Column::One(v) => *v,
-            Column::All(all) => all[i],
-        }
-    }
+fn one<'py, T: numpy::Element>(py: Python<'py>, value: T) -> Column<'py, T> {
+    (PyArray1::from_vec(py, vec![value]).readonly(), 0)
 }
 
 /// Requests with times, in columns.

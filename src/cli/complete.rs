@@ -3,6 +3,7 @@
 use super::Cli;
 use crate::device::nearest;
 use crate::finding::Quantity;
+use crate::workload::purpose;
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory};
@@ -23,9 +24,8 @@ pub fn completions(a: CompletionsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Uses that `layout plan --for` and `check --for` know.
+/// Uses that `layout plan --for` knows.
 const LAYOUTS: [&str; 7] = ["raspberry-pi", "camera", "logger", "root-ext4", "root-f2fs", "root-btrfs", "sd-association"];
-const PURPOSES: [&str; 8] = ["boot", "camera", "video-4k", "action-camera", "dashcam", "ip-camera", "3d-printer", "logger"];
 
 /// The command line with names that a shell can propose where more than names is taken: cards, quantities, uses. Files and devices are still
 /// proposed where nothing else fits; zsh has no such second choice, so cards are left out there.
@@ -37,7 +37,7 @@ fn with_names(mut c: clap::Command, shell: clap_complete::Shell) -> clap::Comman
             "target" | "targets" | "card" if shell != clap_complete::Shell::Zsh => nandscope_sim::cards::ALL.iter().map(|c| c.0).collect(),
             "only" => Quantity::ALL.into_iter().map(Quantity::key).collect(),
             "purpose" if layout => LAYOUTS.to_vec(),
-            "purpose" => PURPOSES.to_vec(),
+            "purpose" => purpose::NAMES.to_vec(),
             _ => continue,
         };
         c = c.mut_arg(id, |a| a.value_parser(PossibleValuesParser::new(names)));
@@ -225,7 +225,7 @@ mod tests {
         }
         let whole = Cli::command();
         let lines = LAYOUTS.iter().map(|u| format!("nandscope layout plan sim:null --for {u}"));
-        for line in lines.chain(PURPOSES.iter().map(|u| format!("nandscope check sim:null --for {u}"))) {
+        for line in lines.chain(purpose::NAMES.iter().map(|u| format!("nandscope check sim:null --for {u}"))) {
             assert!(whole.clone().try_get_matches_from(line.split(' ')).is_ok(), "{line}");
         }
     }

@@ -9,7 +9,7 @@ use crate::report::any::Saved;
 use crate::report::terminal::lines as wrap;
 use crate::twin::wear;
 use crate::units::{Bytes, KIB, three};
-use crate::workload::purpose::{NAMES, Purpose, Writes};
+use crate::workload::purpose::{Purpose, Writes, understood};
 use anyhow::{Context, bail};
 use clap::Args;
 use nandscope_sim::Op;
@@ -144,7 +144,7 @@ fn named(word: &str) -> anyhow::Result<(Workload, Option<Vec<Io>>)> {
     match word.parse::<Purpose>() {
         Ok(p) => Ok((Workload::from(&p), None)),
         Err(_) if Path::new(word).is_file() => traced(Path::new(word)).map(|(w, ios)| (w, Some(ios))),
-        Err(_) => bail!("'{word}' is no file and no use that is known; there are {NAMES}"),
+        Err(_) => bail!("'{word}' is no file and no use that is known; there are {}", understood()),
     }
 }
 

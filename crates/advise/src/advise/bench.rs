@@ -160,7 +160,6 @@ fn cluster(all: &[&Bench]) -> Option<String> {
     })
 }
 
-/// A size as an option takes it.
 fn sync(all: &[&Bench]) -> Option<String> {
     let first = all.first()?;
     let mut known: Vec<(&str, f64)> = all.iter().filter_map(|b| Some((b.sync.as_str(), speed(b)?))).collect();

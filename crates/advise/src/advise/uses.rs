@@ -2,6 +2,7 @@
 
 use crate::finding::{Finding, Quantity, percent};
 use crate::saved::Report;
+use crate::saved::accesses::Accesses;
 use crate::units::{Bytes, three};
 
 /// Below this a finding carries no verdict.
@@ -37,7 +38,8 @@ pub struct Use {
 }
 
 pub fn uses(r: &Report) -> Vec<Use> {
-    let mut all = vec![root(r), logger(r), camera(r), swap(r), boot(r)];
+    let accesses = r.accesses();
+    let mut all = vec![root(r), logger(r, accesses), camera(accesses), swap(r), boot(accesses)];
     // What is written beyond the flash is lost, and what is read there is not what was written.
     if let (Some(found), Some(c)) = (r.findings.get(Quantity::Capacity), r.is_counterfeit()) {
         for u in &mut all {
@@ -105,7 +107,7 @@ fn root(r: &Report) -> Use {
     Use { name, verdict, why, rests_on }
 }
 
-fn logger(r: &Report) -> Use {
+fn logger(r: &Report, accesses: Option<Accesses>) -> Use {
     let name = "data logger";
     let q = Quantity::OpenAusLinear;
     let Some((n, mut rests_on)) = known(r, q) else { return missing(r, name, q, WRITES) };
@@ -129,8 +131,8 @@ fn logger(r: &Report) -> Use {
     let worst = r.findings.0.iter().find(|f| f.quantity.key() == "worst_write_ms" && f.confidence >= SURE);
     let stall = worst
         .and_then(|f| Some((f.number()?, format!("longest write: {}", f.quantity.show(f.number()?)))))
-        .or(r.accesses().and_then(|a| a.longest_small_write_ns).map(|t| (t.millis(), format!("longest write of 64 KiB or less: {t}"))))
-        .or(r.accesses().and_then(|_| known(r, Quantity::CloseCostMs)));
+        .or(accesses.and_then(|a| a.longest_small_write_ns).map(|t| (t.millis(), format!("longest write of 64 KiB or less: {t}"))))
+        .or(accesses.and_then(|_| known(r, Quantity::CloseCostMs)));
     if let Some((ms, text)) = stall {
         why = format!("{why}; for 100 kB/s without a gap keep {:.0} kB of buffer for a wait of {} ms", (ms * 0.1).ceil(), three(ms));
         rests_on = format!("{rests_on}; {text}");
@@ -138,10 +140,10 @@ fn logger(r: &Report) -> Use {
     Use { name, verdict, why, rests_on }
 }
 
-fn camera(r: &Report) -> Use {
+fn camera(accesses: Option<Accesses>) -> Use {
     let name = "camera or video";
     let rests_on = "write-unit, its largest writes";
-    let Some(accesses) = r.accesses() else { return left_out(name, rests_on) };
+    let Some(accesses) = accesses else { return left_out(name, rests_on) };
     let Some(w) = accesses.sequential.filter(|w| w.bytes >= 64 << 10) else {
         let why = format!("no run wrote large pieces sequentially; {WRITES}");
         return Use { name, verdict: Verdict::NotMeasured, why, rests_on: rests_on.into() };
@@ -176,9 +178,9 @@ fn swap(r: &Report) -> Use {
     Use { name, verdict, why, rests_on }
 }
 
-fn boot(r: &Report) -> Use {
+fn boot(accesses: Option<Accesses>) -> Use {
     let name = "boot or read-mostly";
-    let Some(a) = r.accesses() else { return left_out(name, "time of small reads") };
+    let Some(a) = accesses else { return left_out(name, "time of small reads") };
     let (t, faults) = (a.small_read_us, a.failed);
     if a.small_reads < 20 {
         return Use { name, verdict: Verdict::NotMeasured, why: "too few reads were made".into(), rests_on: "time of small reads".into() };

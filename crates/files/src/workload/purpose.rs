@@ -47,9 +47,13 @@ const GB: f64 = 1e9;
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
 
-/// All names that are understood, the usual ones first.
-pub const NAMES: &str =
-    "boot, camera, video-4k, action-camera, dashcam, ip-camera, 3d-printer, logger, or with a rate: logger:200kB/s, dashcam:4x20Mbit/s";
+/// The usual names.
+pub const NAMES: [&str; 8] = ["boot", "camera", "video-4k", "action-camera", "dashcam", "ip-camera", "3d-printer", "logger"];
+
+/// All that is understood.
+pub fn understood() -> String {
+    format!("{}, or with a rate: logger:200kB/s, dashcam:4x20Mbit/s", NAMES.join(", "))
+}
 
 fn purpose(name: &str) -> Option<Purpose> {
     let base = Purpose {
@@ -178,9 +182,9 @@ impl FromStr for Purpose {
             });
         }
         purpose(&name).ok_or_else(|| {
-            let near = crate::device::nearest(&name, NAMES.split(',').filter_map(|n| n.split_whitespace().next()));
+            let near = crate::device::nearest(&name, NAMES.into_iter());
             let meant = near.map_or(String::new(), |n| format!(" did you mean {n}?"));
-            format!("'{s}' is no use of a card that is known;{meant} there are {NAMES}")
+            format!("'{s}' is no use of a card that is known;{meant} there are {}", understood())
         })
     }
 }
@@ -225,7 +229,7 @@ mod tests {
 
     #[test]
     fn every_name_is_known_and_has_its_sources() {
-        for name in NAMES.split(", ").filter(|n| !n.contains(' ')) {
+        for name in NAMES {
             let p: Purpose = name.parse().unwrap();
             assert!(p.sequential_write + p.sequential_read > 0.0 && !p.source.is_empty() && !p.title.is_empty(), "{name}");
             assert!(p.per_day[0] > 0.0 && p.per_day[1] >= p.per_day[0] && !p.per_day_source.is_empty(), "{name}");

@@ -56,7 +56,7 @@ const REWRITES: f64 = 12_000.0;
 /// Bytes of a region whose erase blocks may all be open at once: 64 of 64 MiB, as large and as many as have been reported.
 const ALL_OPEN: f64 = 4.0 * GIB as f64;
 /// Writes that are looked at together, and the least that say something.
-const BLOCK: usize = 512;
+pub const BLOCK: usize = 512;
 
 fn micros(run: &Run, cell: &Cell, role: u8) -> Vec<f64> {
     run.of(cell.id).filter(|s| s.role == role).map(|s| s.took.micros()).collect()

@@ -15,7 +15,7 @@ use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
 use crate::infer::beliefs::{Beliefs, Case};
-use crate::infer::page_mapping::{AFTER, BEFORE, CONTROL, FILL, PLACES, SCATTERED, SIZE, empty, full};
+use crate::infer::page_mapping::{AFTER, BEFORE, BLOCK, CONTROL, FILL, PLACES, SCATTERED, SIZE, empty, full};
 use crate::infer::stats::median;
 use crate::infer::write_cache::{WRITES, step};
 use crate::samples::Cell;
@@ -45,10 +45,10 @@ const PART: u64 = 2;
 const ON: usize = 64;
 /// Sequential writes beside the scattered ones, and where the time is short.
 const SEQUENTIAL: u64 = 1024;
-const FEW: u64 = 512;
-/// Scattered writes of a trial where the time is short, and such trials.
-const SCATTER: u64 = 256;
+const FEW: u64 = BLOCK as u64;
+/// Trials of scattered writes, and places of each where the time is short: two blocks in all.
 const TRIALS: u32 = 4;
+const SCATTER: u64 = 2 * FEW / TRIALS as u64;
 /// Writes of the fill's size that take as long as the sequential and scattered ones, then; fewer than the least fill.
 const KEPT: u64 = 600;
 const FILLS: usize = 64;
