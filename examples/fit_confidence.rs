@@ -17,7 +17,7 @@ mod families;
 #[path = "../tests/common/score.rs"]
 mod score;
 
-use families::{Card, Family, JUDGED, KINDS, Probed, RESERVED, Truth, Within, cards, probe_all};
+use families::{Card, Cost, Family, JUDGED, KINDS, Probed, RESERVED, Truth, Within, cards, probe_all};
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::combine::{APART, combine, posterior};
 use nandscope::infer::confidence::{Key, Maps, Source};
@@ -39,6 +39,8 @@ struct Line {
     table: bool,
     apart: Vec<Finding>,
     told: Findings,
+    #[serde(default)]
+    cost: Cost,
 }
 
 fn main() {
@@ -51,7 +53,8 @@ fn main() {
             let file = Mutex::new(std::fs::File::create(out).unwrap());
             probe_all(&all, within, |p| {
                 let (family, kind) = (p.card.family.name().into(), p.card.kind.into());
-                let line = Line { family, kind, seed: p.card.seed, table: false, apart: p.apart.clone(), told: p.told.clone() };
+                let line =
+                    Line { family, kind, seed: p.card.seed, table: false, apart: p.apart.clone(), told: p.told.clone(), cost: p.cost };
                 writeln!(file.lock().unwrap(), "{}", serde_json::to_string(&line).unwrap()).unwrap();
             });
         }
@@ -61,7 +64,15 @@ fn main() {
                 let Some(text) = log(&card) else { continue };
                 let tables = import::read(&[("log", text)]).unwrap();
                 let (family, kind, table) = (card.family.name().into(), card.kind.into(), true);
-                let line = Line { family, kind, seed: card.seed, table, apart: tables::apart(&tables), told: tables::infer(&tables) };
+                let line = Line {
+                    family,
+                    kind,
+                    seed: card.seed,
+                    table,
+                    apart: tables::apart(&tables),
+                    told: tables::infer(&tables),
+                    cost: Cost::default(),
+                };
                 writeln!(file, "{}", serde_json::to_string(&line).unwrap()).unwrap();
             }
         }
@@ -125,7 +136,7 @@ fn read(files: &[&str]) -> Vec<(Source, Probed)> {
         let kind = KINDS.into_iter().find(|k| *k == l.kind).unwrap_or("");
         let card = Card { family: Family::by_name(&l.family).unwrap(), kind, seed: l.seed };
         let source = if l.table { Source::Table } else { Source::Probe };
-        (source, Probed { truth: Truth::of_card(&card), card, apart: l.apart, told: l.told })
+        (source, Probed { truth: Truth::of_card(&card), card, apart: l.apart, told: l.told, cost: l.cost })
     };
     let mut all: Vec<(Source, Probed)> = text.lines().map(one).collect();
     all.sort_by_key(|p| (p.0, p.1.card.family, p.1.card.seed, p.1.card.kind));

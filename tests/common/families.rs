@@ -11,6 +11,7 @@ use nandscope::probe::{Plan, probe};
 use nandscope::samples::Run;
 use nandscope::units::Nanos;
 use nandscope_sim::{Mapping, random, unusual};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -168,6 +169,24 @@ pub struct Probed {
     pub truth: Truth,
     pub apart: Vec<Finding>,
     pub told: Findings,
+    pub cost: Cost,
+}
+
+/// What a probe took of a card.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Cost {
+    /// Bytes written.
+    pub written: u64,
+    /// Of the device's own time.
+    pub seconds: f64,
+}
+
+impl Cost {
+    fn of(runs: &[Run]) -> Cost {
+        let all = || runs.iter().flat_map(|r| &r.samples);
+        let written = all().filter(|s| s.is_write()).map(|s| s.len).sum();
+        Cost { written, seconds: all().map(|s| s.took.secs()).sum() }
+    }
 }
 
 /// What a probe may use.
@@ -194,7 +213,7 @@ pub fn probed(card: &Card, within: Within) -> Probed {
         Family::Unusual => sim(unusual::card(card.seed)),
         Family::Bench => behind_program(card, writes, seconds),
     };
-    Probed { truth: Truth::of_card(card), apart: pipeline::apart(&runs), told, card: card.clone() }
+    Probed { truth: Truth::of_card(card), apart: pipeline::apart(&runs), told, cost: Cost::of(&runs), card: card.clone() }
 }
 
 fn behind_program(card: &Card, writes: u64, seconds: f64) -> (Vec<Run>, Findings) {

@@ -50,6 +50,13 @@ pub struct Answer {
 pub struct Scores {
     pub by_quantity: BTreeMap<Quantity, Tally>,
     pub answers: Vec<Answer>,
+    /// MiB written to a card and seconds of its time: the median and the mean over the cards.
+    pub cost: [[f64; 2]; 2],
+}
+
+fn middle_and_mean(mut all: Vec<f64>) -> [f64; 2] {
+    all.sort_by(f64::total_cmp);
+    [all.get(all.len() / 2).copied().unwrap_or(0.0), all.iter().sum::<f64>() / all.len().max(1) as f64]
 }
 
 /// The value that is told, or the bound.
@@ -59,7 +66,9 @@ pub fn answer(f: &Finding) -> Option<(f64, bool)> {
 
 /// What was told of the cards of one family. Undecided is scored with the share that the truth has among them.
 pub fn score(cards: &[Probed]) -> Scores {
-    let mut s = Scores::default();
+    let written = cards.iter().map(|c| c.cost.written as f64 / 1_048_576.0).collect();
+    let cost = [written, cards.iter().map(|c| c.cost.seconds).collect()].map(middle_and_mean);
+    let mut s = Scores { cost, ..Scores::default() };
     for q in JUDGED {
         let truths: Vec<f64> = cards.iter().filter_map(|c| c.truth.of(q)).collect();
         // Costs are alike within 30 %, as they are judged.
@@ -185,6 +194,8 @@ pub fn table(s: &Scores) -> String {
         out.truncate(out.trim_end().len());
         out.push('\n');
     }
+    let [[written, written_mean], [seconds, seconds_mean]] = s.cost;
+    out += &format!("\na card: {written:.1} MiB written (mean {written_mean:.1}), {seconds:.1} s of its time (mean {seconds_mean:.1})\n");
     out += "\nclaimed          given   right  claimed   share   off by (standard errors; both sides)\n";
     for b in bins(s.answers.iter()) {
         let i = BINS.iter().position(|l| *l == b.low).unwrap_or(0);
