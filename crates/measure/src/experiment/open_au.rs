@@ -320,8 +320,8 @@ fn more(run: &Case, random: bool) -> Vec<Cell> {
             // One by one at first, then by thirds, evenly, and twice as many where so many stay open that there may be no limit: the AUs
             // that are open stay, so only the new ones cost.
             let next = match fits {
-                ..4 => fits + 1,
-                4..32 => (fits * 4 / 3 + 1) / 2 * 2,
+                ..8 => fits + 1,
+                8..32 => (fits * 4 / 3 + 1) / 2 * 2,
                 _ => 2 * fits,
             };
             // Random order rarely fits more AUs than linear order: that number and the next are the ones to try.
