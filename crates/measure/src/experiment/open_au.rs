@@ -1,12 +1,12 @@
 //! How many AUs can be written in turn without paying for closing one each time? (F14-F19, Q8-Q13)
 //!
 //! A card keeps a few AUs open and must copy the rest of one to close it. N AUs are written in turn, one small write each,
-//! in an order that changes every round. N grows from one, keeping the AUs that are open already, until rounds stay slow;
+//! in one order while N grows, later in orders that change. N grows from one, keeping the AUs that are open already, until rounds stay slow;
 //! then it is bisected among the AUs written last, and both sides of the cut are tried again. Whatever the
 //! card throws out when its table is full, rounds over more AUs than fit go on finding closed ones.
 //!
 //! What fools it: stalls (they do not come in every round), writes larger than a quarter AU, which hide the cost (Q12: small
-//! ones are used), a replacement that is not LRU (Q11: no monotony assumed, the order is random), AUs that share an erase
+//! ones are used), a replacement that is not LRU (Q11: no monotony assumed; what decides is tried in orders that change), AUs that share an erase
 //! block (spacing of several), a start that is a FAT zone (left out), AUs left over from earlier that are thrown out only
 //! by and by (later rounds count).
 
@@ -35,7 +35,7 @@ pub struct OpenAu<const RANDOM: bool>;
 static LINEAR_ABOUT: About = About {
     name: "open-au-linear",
     question: "How many AUs can be written interleaved, each sequentially?",
-    method: "N AUs interleaved, one small write each, order changed every round; N grows until rounds stay slow, then is bisected",
+    method: "N AUs interleaved, one small write each; N grows until rounds stay slow, then is bisected, in orders that change",
     writes: true,
     answers: &[Quantity::OpenAusLinear, Quantity::CloseCostMs, Quantity::Mapping, Quantity::WriteCache],
     roles: &["open", "round 1", "round 2", "round 3", "round 4"],
@@ -324,12 +324,14 @@ fn more(run: &Case, random: bool) -> Vec<Cell> {
                 8..32 => (fits * 4 / 3 + 1) / 2 * 2,
                 _ => 2 * fits,
             };
-            // Random order rarely fits more AUs than linear order: that number and the next are the ones to try.
-            let hint = run.believed.whole(Quantity::OpenAusLinear).map_or(0, |k| k as i64);
+            // An earlier run, whose AUs were guessed, said how many, or linear order did, and random order rarely fits more: that number
+            // and the next are the ones to try. One AU or two show a card that keeps none.
+            let told = |q| run.believed.whole(q).map(|k| k as i64);
+            let earlier = if random { told(Quantity::OpenAusRandom) } else { None };
+            let hint = earlier.or(told(Quantity::OpenAusLinear)).unwrap_or(0);
             let next = match () {
-                _ if random && fits == hint => fits + 1,
-                // One AU or two show a card that keeps none in random order.
-                _ if random && fits >= 2 && fits < hint => hint,
+                _ if fits == hint => fits + 1,
+                _ if fits >= 2 && fits < hint => hint,
                 _ => next,
             };
             vec![cell(next.min(most), random, fits == 0)]
