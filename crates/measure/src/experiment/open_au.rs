@@ -1,12 +1,12 @@
 //! How many AUs can be written in turn without paying for closing one each time? (F14-F19, Q8-Q13)
 //!
 //! A card keeps a few AUs open and must copy the rest of one to close it. N AUs are written in turn, one small write each,
-//! in one order while N grows, later in orders that change. N grows from one, keeping the AUs that are open already, until rounds stay slow;
+//! in an order that changes every round. N grows from one, keeping the AUs that are open already, until rounds stay slow;
 //! then it is bisected among the AUs written last, and both sides of the cut are tried again. Whatever the
 //! card throws out when its table is full, rounds over more AUs than fit go on finding closed ones.
 //!
 //! What fools it: stalls (they do not come in every round), writes larger than a quarter AU, which hide the cost (Q12: small
-//! ones are used), a replacement that is not LRU (Q11: no monotony assumed; what decides is tried in orders that change), AUs that share an erase
+//! ones are used), a replacement that is not LRU (Q11: no monotony assumed, the order is random), AUs that share an erase
 //! block (spacing of several), a start that is a FAT zone (left out), AUs left over from earlier that are thrown out only
 //! by and by (later rounds count).
 
@@ -35,7 +35,7 @@ pub struct OpenAu<const RANDOM: bool>;
 static LINEAR_ABOUT: About = About {
     name: "open-au-linear",
     question: "How many AUs can be written interleaved, each sequentially?",
-    method: "N AUs interleaved, one small write each; N grows until rounds stay slow, then is bisected, in orders that change",
+    method: "N AUs interleaved, one small write each, order changed every round; N grows until rounds stay slow, then is bisected",
     writes: true,
     answers: &[Quantity::OpenAusLinear, Quantity::CloseCostMs, Quantity::Mapping, Quantity::WriteCache],
     roles: &["open", "round 1", "round 2", "round 3", "round 4"],
@@ -170,16 +170,11 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
             write(b, 0, slot)?;
         }
     }
-    // What was written longest ago first, and then in turn: of one AU too many, a table that throws out by any order of use or opening has
-    // none of those that are asked for.
-    let mut order: Vec<u64> = latest.iter().take(again).rev().copied().chain(new.iter().copied()).collect();
+    let mut order: Vec<u64> = latest.iter().take(again).copied().chain(new.iter().copied()).collect();
     let line = slow_line(b.run);
     // After a count that did not fit, what is open is not what was written last, unless the card's table is LRU.
     let before = b.run.cells.iter().rev().find(|c| c.id != b.cell && c.get("random") != CONTROL);
     let spoilt = before.is_some_and(|c| c.get("n") > n as i64);
-    // A table that throws out at random comes to rest by and by, and has least of what was written longest ago. Once more in an order that
-    // changes, too, which tells tables apart.
-    let changes = cell.get("again") == 1 || held || spoilt;
     if spoilt && new.is_empty() {
         b.shuffle(&mut order);
         for slot in order.clone() {
@@ -192,31 +187,23 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     // Trials of one cell get longer, for what they say has to be weighed anew after each.
     let rounds = ROUNDS as usize + b.run.of(cell.id).count() / n.max(1) / 3;
     // What fitted once is taken back by more than a round: a table that throws out at random may be slow as often by chance, and a log may
-    // take the second write of each AU elsewhere than the first. Many that are opened at once may throw out one another.
-    let opened_anew = (cell.get("again") == 1 || held) && !new.is_empty() || new.len() > 1;
-    let skipped = opened_anew as usize;
-    let (mut clean, mut all, mut late) = (0, 0, 0);
+    // take the second write of each AU elsewhere than the first.
+    let opened_anew = (cell.get("again") == 1 || held) && !new.is_empty();
+    let (mut clean, mut all) = (0, 0);
     for round in 1.. {
-        if changes {
-            b.shuffle(&mut order);
-        }
+        b.shuffle(&mut order);
         let (mut slow, mut ends) = (0, false);
         for (i, slot) in order.clone().into_iter().enumerate() {
             let (t, at_end) = write(b, round.min(ROUNDS as usize) as u8, slot)?;
-            let dear = !at_end && line.is_some_and(|l| t > l);
-            slow += dear as usize;
+            slow += (!at_end && line.is_some_and(|l| t > l)) as usize;
             ends |= at_end;
-            // Nearly all slow, or so many that a policy predicts each: more of them cost time and wear and say nothing new.
-            let (counted, of) = (late + slow, (round - 1).saturating_sub(skipped) * n + i + 1);
-            let enough = of >= TOLD && counted + 1 >= of;
-            let asks = dear && !held && counted.is_multiple_of(TOLD) && (counted / TOLD).is_power_of_two();
-            if n > 1 && round > skipped && (enough || asks && now_foretold(b, random)) {
+            // Six visits, nearly all slow: more of them cost time and wear and say nothing new.
+            if (round > 1 || !opened_anew) && i + 1 >= 6 && i < slow + 1 {
                 return Ok(());
             }
         }
         clean = if slow == 0 { clean + !ends as usize } else { 0 };
         all += slow;
-        late += if round > skipped { slow } else { 0 };
         let done = match n {
             1 if cell.get("long") == 1 => round >= 6 && (round * slots.chunk as usize >= LONG || round + 2 >= per_slot as usize),
             // One AU alone is visited more often: it is the reference of all the others. Where slow ones are hardly slower, how often
@@ -227,12 +214,7 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
             _ if clean >= Visits::CLEAN_ROUNDS => round * n >= 8,
             _ if held => round >= HELD_ROUNDS,
             _ if !edge || slow * 10 > n * 6 => round >= rounds,
-            _ => {
-                round >= rounds
-                    && (unsettled(n as f64, left, all as f64) <= SURELY
-                        || round * n >= LONGEST
-                        || round.is_power_of_two() && now_foretold(b, random))
-            }
+            _ => round >= rounds && (unsettled(n as f64, left, all as f64) <= SURELY || round * n >= LONGEST),
         };
         if done {
             return Ok(());
@@ -241,25 +223,11 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// Does a policy foretell each visit, with those of this trial? One that throws out at random takes long to show its limit.
-fn now_foretold(b: &Bench, random: bool) -> bool {
-    let mut run = b.run.run.clone();
-    run.extend(b.taken.iter().cloned());
-    Belief::of(&Case { run: &run, believed: b.run.believed }, random).is_some_and(|b| b.by.foretells > FORETOLD)
-}
-
 /// A line this many times the fast writes is one that a late host may cross.
 const NEAR: f64 = 3.0;
 
-/// A policy that is so likely to foretell each visit does.
-const FORETOLD: f64 = 0.95;
-
 /// Fewer AUs from before than this (e^-5) are none.
 const SURELY: f64 = 0.0067;
-
-/// Visits after which a trial ends where nearly all were slow, and slow ones after which it does where a policy predicts each: `wants` says
-/// whether another one is needed.
-const TOLD: usize = 6;
 
 /// Visits of one trial at the most.
 const LONGEST: usize = 6000;
