@@ -39,8 +39,8 @@ if [ -n "$all" ]; then
   ) >target/promtool.log 2>&1 || echo "promtool could not be unpacked (target/promtool.log); the tests' own parser reads that form"
   [ ! -e target/venv/ready ] || PATH=$PWD/target/venv/bin:$PATH
 fi
-# The `mod` lines of experiments come out of a list, which `cargo fmt` does not follow.
-cargo fmt --all --check -- crates/measure/src/experiment/*.rs
+# The `mod` lines of experiments come out of a build script, which `cargo fmt` does not follow.
+cargo fmt --all --check -- crates/measure/src/experiment/*.rs crates/infer/src/infer/*.rs
 cargo test --workspace --quiet --no-run
 status=0
 vm=

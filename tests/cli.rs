@@ -143,7 +143,7 @@ fn words_and_experiments_are_those_of_the_program() {
         "# Experiments\n\n`probe` runs those it needs in the order in which they build on each other; `nandscope run NAME TARGET` runs one, with what it \
          needs first. How each answer follows from the times is in [METHODS.md](../METHODS.md).\n",
     );
-    for e in nandscope::experiment::ALL {
+    for e in nandscope::experiment::all() {
         let about = e.about();
         let answers: Vec<&str> = about.answers.iter().map(|q| q.title()).collect();
         let writes = if about.writes { "writes; what was there is put back" } else { "reads only" };
@@ -304,7 +304,7 @@ fn the_pages_are_a_book() {
         assert!(page.starts_with("# ") && page.lines().count() > 5, "{e}");
     }
     let experiments = std::fs::read_to_string(root.join("docs/experiments.md")).unwrap();
-    for e in nandscope::experiment::ALL {
+    for e in nandscope::experiment::all() {
         assert!(experiments.contains(&format!("\n## {}\n", e.about().name)), "{}", e.about().name);
     }
     // mdBook takes no text between its lists.

@@ -102,13 +102,13 @@ impl clap::builder::TypedValueParser for ExperimentName {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = clap::builder::PossibleValue> + '_>> {
-        Some(Box::new(experiment::ALL.iter().map(|e| e.about().name).chain(["list"]).map(Into::into)))
+        Some(Box::new(experiment::all().iter().map(|e| e.about().name).chain(["list"]).map(Into::into)))
     }
 }
 
 /// Says what comes near: experiments of a similar name, those that answer for a quantity of this name, or all.
 fn no_experiment(name: &str) -> String {
-    let all = || experiment::ALL.iter().map(|e| e.about());
+    let all = || experiment::all().iter().map(|e| e.about());
     let begin: Vec<&str> = all().map(|e| e.name).filter(|n| n.starts_with(name) && name.len() >= 3).collect();
     let near = device::nearest(name, all().map(|e| e.name));
     if let Some(q) = Quantity::ALL.into_iter().find(|q| q.key() == name.replace('-', "_") || q.title() == name) {
@@ -144,7 +144,7 @@ pub fn probe(a: ProbeArgs) -> anyhow::Result<ExitCode> {
 
 pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
     if a.experiment == "list" && a.common.target.is_none() {
-        for e in experiment::ALL {
+        for e in experiment::all() {
             let about = e.about();
             let question = format!("{}{}", about.question, if about.writes { " (writes)" } else { "" });
             let mut rest = lines(&question, super::width().saturating_sub(18)).into_iter();

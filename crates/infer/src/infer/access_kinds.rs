@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 /// Judges runs of `access-kinds`.
 pub struct AccessKinds;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&AccessKinds];
+
 /// Bytes of an access.
 pub const SIZES: [u64; 2] = [16 * KIB, 128 * KIB];
 /// What a cell does, by the number in it.

@@ -15,6 +15,8 @@ pub use walk::*;
 /// Judges runs of `au-grid`.
 pub struct AuGrid;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&AuGrid];
+
 /// Roles of the samples.
 pub const WALK: u8 = 0;
 pub const LOOK: u8 = 1;

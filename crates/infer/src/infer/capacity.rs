@@ -15,6 +15,8 @@ use crate::units::{KIB, MIB, Nanos};
 /// Judges runs of `capacity`.
 pub struct Capacity;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&Capacity];
+
 /// Roles of the samples.
 pub const STAMP: u8 = 0;
 pub const KEPT: u8 = 1;

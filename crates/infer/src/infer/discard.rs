@@ -11,6 +11,8 @@ use crate::units::{Bytes, KIB, MIB};
 /// Judges runs of `discard`.
 pub struct Discard;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&Discard];
+
 /// Roles: writes; discards; a read before the discard that shows what was written, or does not; reads after it.
 pub const WRITE: u8 = 0;
 pub const DISCARD: u8 = 1;

@@ -13,6 +13,8 @@ use crate::units::{Bytes, KIB, MIB, three};
 /// Judges runs of `fat-zone`.
 pub struct FatZone;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&FatZone];
+
 /// Bytes looked at from the start; a zone that reaches further is told as "at least".
 pub const LOOK: u64 = 64 * MIB;
 

@@ -15,6 +15,8 @@ use crate::units::{Bytes, MIB};
 /// Judges runs of `flush`.
 pub struct Flush;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&Flush];
+
 /// Roles: a flush with nothing to do; a single write and the flush after it; reads of the same length as the writes of a burst; a burst until
 /// it becomes slower, and the flush after it; bursts of as much as fits, the flush after each, and writes right after that.
 pub const EMPTY: u8 = 0;

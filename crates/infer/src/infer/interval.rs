@@ -14,6 +14,8 @@ use crate::units::{Bytes, three};
 /// Judges runs of `interval`.
 pub struct Interval;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&Interval];
+
 /// Smallest sizes that the line leaves out.
 const LEFT_OUT: usize = 3;
 

@@ -15,6 +15,8 @@ use crate::units::{Bytes, MIB};
 /// Judges runs of `map-window`.
 pub struct MapWindow;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&MapWindow];
+
 /// Roles: the first read of a pair, the second, reads that load the map, those that are judged, and those before all that let the card save
 /// what was written to its map.
 pub const FIRST: u8 = 0;

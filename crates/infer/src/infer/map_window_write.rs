@@ -12,6 +12,8 @@ use crate::units::{Bytes, MIB};
 /// Judges runs of `map-window-write`.
 pub struct MapWindowWrite;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&MapWindowWrite];
+
 /// Roles: writes that load the map, at random places of the window, and there once more (beside them in older runs).
 pub const LOAD: u8 = 0;
 pub const FAR: u8 = 1;

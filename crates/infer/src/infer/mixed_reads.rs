@@ -11,6 +11,8 @@ use crate::units::{Bytes, KIB};
 /// Judges runs of `mixed-reads`.
 pub struct MixedReads;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&MixedReads];
+
 /// Roles: writes of the burst; reads that bring the map to memory; reads after a rest; reads after the burst.
 pub const WRITE: u8 = 0;
 pub const LOAD: u8 = 1;

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 /// Judges runs of `multi-block`.
 pub struct MultiBlock;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&MultiBlock];
+
 /// Roles of the samples.
 pub const OPENING: u8 = 0;
 pub const WRITE: u8 = 1;

@@ -24,6 +24,8 @@ use std::collections::HashMap;
 /// The search in linear order, or in random order inside each AU.
 pub struct OpenAu<const RANDOM: bool>;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&OpenAu::<false>, &OpenAu::<true>];
+
 /// Log odds at which a count is settled.
 pub const SETTLED: f64 = 3.5;
 

@@ -17,6 +17,8 @@ use std::collections::HashSet;
 /// Judges runs of `page-mapping`.
 pub struct PageMapping;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&PageMapping];
+
 /// Roles: sequential writes until a cache is full, sequential ones of the size of the scattered ones, the scattered ones, and reads at some
 /// of their places before and after.
 pub const FILL: u8 = 0;

@@ -13,6 +13,8 @@ use crate::units::Bytes;
 /// Judges runs of `pauses`.
 pub struct Pauses;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&Pauses];
+
 /// Roles: writes that fill a cache, and those of a burst.
 pub const FILL: u8 = 0;
 pub const BURST: u8 = 1;

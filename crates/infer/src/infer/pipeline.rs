@@ -5,7 +5,7 @@ use super::combine::combine;
 use super::confidence::{Maps, Source};
 use super::figure::Figure;
 use super::slots::Slots;
-use super::{ALL, open_au, read_boundary};
+use super::{all, open_au, read_boundary};
 use crate::finding::{CONTRADICTED, Finding, Findings, Quantity};
 use crate::samples::{Ended, FORM, Run};
 use crate::units::Bytes;
@@ -43,7 +43,7 @@ pub trait Analysis: Sync {
 
 /// The analysis of an experiment.
 pub fn by_name(name: &str) -> Option<&'static dyn Analysis> {
-    ALL.iter().copied().find(|a| a.name() == name)
+    all().find(|a| a.name() == name)
 }
 
 /// What one run says by itself; nothing where its experiment is not known.
@@ -90,7 +90,7 @@ pub struct Inference {
 
 impl Default for Inference {
     fn default() -> Inference {
-        Inference::with(ALL.to_vec())
+        Inference::with(all().collect())
     }
 }
 

@@ -10,6 +10,8 @@ use crate::samples::{Cell, Run, Sample};
 /// Judges runs of `queue-depth`.
 pub struct QueueDepth;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&QueueDepth];
+
 /// Rounds of reads at each depth.
 pub const ROUNDS: usize = 5;
 

@@ -9,6 +9,8 @@ use crate::finding::{Finding, Quantity};
 /// Judges runs of `queue-depth-write`.
 pub struct QueueDepthWrite;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&QueueDepthWrite];
+
 /// Roles: writes, and the flush that ends a round and counts with it.
 pub const WRITE: u8 = 0;
 pub const FLUSH: u8 = 1;

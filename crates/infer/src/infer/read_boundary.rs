@@ -23,6 +23,8 @@ pub use view::View;
 /// Judges runs of `read-boundary`.
 pub struct ReadBoundary;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&ReadBoundary];
+
 /// Roles of the samples.
 pub const PRE: u8 = 0;
 pub const ON: u8 = 1;

@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 /// Judges runs of `scatter`.
 pub struct Scatter;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&Scatter];
+
 /// Neighbours that are smoothed together, and the least that make a region.
 pub const WINDOW: usize = 5;
 

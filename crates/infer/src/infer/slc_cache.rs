@@ -12,6 +12,8 @@ use crate::units::{Bytes, MIB, Nanos};
 /// Judges runs of `slc-cache`.
 pub struct SlcCache;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&SlcCache];
+
 /// The role of writes in sequence.
 pub const SEQUENTIAL: u8 = 0;
 

@@ -11,6 +11,8 @@ use crate::units::{Bytes, MIB};
 /// Judges runs of `slc-fill`.
 pub struct SlcFill;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&SlcFill];
+
 /// Roles: writes until it is full; discards; a discard that the target refused.
 pub const FILL: u8 = 0;
 pub const DISCARD: u8 = 1;

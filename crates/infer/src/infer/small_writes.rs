@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 /// Judges runs of `small-writes`.
 pub struct SmallWrites;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&SmallWrites];
+
 /// Orders of the writes of a cell.
 pub const LINEAR: i64 = 0;
 pub const RANDOM: i64 = 1;

@@ -16,6 +16,8 @@ use crate::units::{Bytes, KIB, MIB};
 /// Judges runs of `steady-state`.
 pub struct SteadyState;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&SteadyState];
+
 /// Rounds of the rule, and after how many it is given up.
 const WINDOW: usize = 5;
 pub const LONG: usize = 100;

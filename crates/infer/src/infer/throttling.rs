@@ -12,6 +12,8 @@ use crate::units::Bytes;
 /// Judges runs of `throttling`.
 pub struct Throttling;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&Throttling];
+
 /// Roles: reads under load, and those after a rest.
 pub const LOAD: u8 = 0;
 pub const RESTED: u8 = 1;

@@ -12,6 +12,8 @@ use crate::units::{Bytes, KIB, MIB};
 /// Judges runs of `write-boundary`.
 pub struct WriteBoundary;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&WriteBoundary];
+
 /// Roles of the samples.
 pub const PRE: u8 = 0;
 pub const ON: u8 = 1;

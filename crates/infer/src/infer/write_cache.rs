@@ -11,6 +11,8 @@ use crate::units::{Bytes, MIB, rate};
 /// Judges runs of `write-cache`.
 pub struct WriteCache;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&WriteCache];
+
 /// Writes of one trial.
 pub const WRITES: usize = 16;
 

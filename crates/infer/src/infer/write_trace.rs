@@ -12,6 +12,8 @@ use crate::units::{Bytes, KIB, MIB, as_sold};
 /// Judges runs of `write-trace`.
 pub struct WriteTrace;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&WriteTrace];
+
 /// Roles of the samples.
 pub const READ: u8 = 0;
 pub const OPENING: u8 = 1;

@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 /// Judges runs of `write-unit`.
 pub struct WriteUnit;
 
+pub(super) const ANALYSES: &[&dyn Analysis] = &[&WriteUnit];
+
 impl Analysis for WriteUnit {
     fn name(&self) -> &'static str {
         "write-unit"

@@ -17,8 +17,11 @@ use crate::units::{Bytes, KIB, MIB};
 
 pub struct AccessKinds;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&AccessKinds];
+
 static ABOUT: About = About {
     name: "access-kinds",
+    turn: 140,
     question: "What do order and content do to writes and reads inside one AU?",
     method: "sequential and random writes of zeros, ones, one byte and random data, and reads, in one stretch",
     writes: true,

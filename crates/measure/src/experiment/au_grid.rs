@@ -22,8 +22,11 @@ use walk::*;
 
 pub struct AuGrid;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&AuGrid];
+
 static ABOUT: About = About {
     name: "au-grid",
+    turn: 60,
     question: "Where do AUs begin, and how large are they, when reads do not say?",
     method: "a walk of small writes is slow at every erase block it enters; then small steps across boundaries predicted further and further away",
     writes: true,

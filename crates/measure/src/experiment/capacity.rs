@@ -24,8 +24,12 @@ use std::ops::Range;
 
 pub struct Capacity;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&Capacity];
+
 static ABOUT: About = About {
     name: "capacity",
+    // First: what fails or lies past a counterfeit's flash would spoil the others.
+    turn: 10,
     question: "Is the flash as large as the card says?",
     method: "sectors that carry their address, written all over the region and as one stretch, then read back here and elsewhere",
     writes: true,

@@ -17,8 +17,11 @@ use crate::units::{Bytes, MIB};
 
 pub struct Discard;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&Discard];
+
 static ABOUT: About = About {
     name: "discard",
+    turn: 230,
     question: "What does a discard cost, and what does a discarded place read as?",
     method: "stretches of 64 KiB to 8 MiB are written, read back, discarded and read again",
     writes: true,

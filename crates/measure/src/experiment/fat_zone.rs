@@ -14,8 +14,11 @@ use crate::units::{Bytes, KIB, MIB};
 
 pub struct FatZone;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&FatZone];
+
 static ABOUT: About = About {
     name: "fat-zone",
+    turn: 80,
     question: "Do the first blocks take random writes better than the rest?",
     method: "random writes at places further and further from the start, compared with the middle",
     writes: true,

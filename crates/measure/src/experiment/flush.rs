@@ -17,8 +17,11 @@ use crate::units::{KIB, MIB, Nanos};
 
 pub struct Flush;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&Flush];
+
 static ABOUT: About = About {
     name: "flush",
+    turn: 240,
     question: "Is there a volatile write cache, what does a flush cost, and does it wait for what was written?",
     method: "writes that are not flushed, until they become slower; then as much as fits, a flush and further writes, each after a rest",
     writes: true,

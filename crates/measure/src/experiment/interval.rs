@@ -16,8 +16,11 @@ use crate::units::{Bytes, MIB};
 
 pub struct Interval;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&Interval];
+
 static ABOUT: About = About {
     name: "interval",
+    turn: 130,
     question: "What does a read cost before its first byte, and what each further byte?",
     method: "reads of doubling size at random places, and the line through their times",
     writes: false,

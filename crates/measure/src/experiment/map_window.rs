@@ -20,8 +20,11 @@ use crate::units::{Bytes, KIB, MIB, Nanos};
 
 pub struct MapWindow;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&MapWindow];
+
 static ABOUT: About = About {
     name: "map-window",
+    turn: 180,
     question: "Up to which window are random reads cheap, and how large is a translation page?",
     method: "pairs of reads from 256 KiB to 8 MiB apart, each pair elsewhere; then random reads in windows of doubled size",
     writes: false,

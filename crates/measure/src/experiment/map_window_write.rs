@@ -20,8 +20,11 @@ use crate::units::{GIB, KIB, MIB};
 
 pub struct MapWindowWrite;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&MapWindowWrite];
+
 static ABOUT: About = About {
     name: "map-window-write",
+    turn: 190,
     question: "Up to which window are random writes cheap?",
     method: "writes of 16 KiB (2 KiB on a slow bus) at random places in windows of several sizes, each followed by the same once more",
     writes: true,

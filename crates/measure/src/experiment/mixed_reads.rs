@@ -17,8 +17,11 @@ use crate::units::{KIB, MIB, Nanos};
 
 pub struct MixedReads;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&MixedReads];
+
 static ABOUT: About = About {
     name: "mixed-reads",
+    turn: 260,
     question: "How much longer does a read take right after writes, and until when?",
     method: "bursts of 4 MiB of writes, each followed at once by random reads of 4 KiB, against the same reads after a rest",
     writes: true,

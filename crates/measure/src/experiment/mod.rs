@@ -17,11 +17,14 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What an experiment is, for the command line, the documentation and the plan.
 pub struct About {
     pub name: &'static str,
+    /// Its place among all: what has a smaller number is asked first, and shown first. Steps of ten leave room between two.
+    pub turn: u32,
     pub question: &'static str,
     pub method: &'static str,
     /// Writes to the region; needs consent.
@@ -134,15 +137,24 @@ pub trait Experiment: Sync {
 }
 
 macro_rules! experiments {
-    ($($file:ident: $($one:ident $(::<$kind:literal>)?),+;)+) => {
+    ($($file:ident)+) => {
         $(mod $file;)+
 
-        /// All there are, in the order in which `infer` lists them.
-        pub const ALL: &[&dyn Experiment] = &[$($(&$file::$one $(::<$kind>)?),+),+];
+        const FOUND: &[&[&dyn Experiment]] = &[$($file::EXPERIMENTS),+];
     };
 }
 
 crate::every_experiment!(experiments);
+
+/// All there are, each in its turn: the order of the command line, the documentation, the report and the tests.
+pub fn all() -> &'static [&'static dyn Experiment] {
+    static ALL: LazyLock<Vec<&dyn Experiment>> = LazyLock::new(|| {
+        let mut all = FOUND.concat();
+        all.sort_by_key(|e| e.about().turn);
+        all
+    });
+    &ALL
+}
 
 /// What today's cards are asked, where there is time: what decides how good a card is that maps by page.
 const TODAY: [&str; 5] = ["slc-cache", "page-mapping", "map-window", "map-window-write", "queue-depth"];
@@ -164,23 +176,23 @@ pub fn probing_within(asked: Option<Nanos>) -> Vec<&'static dyn Experiment> {
         return all;
     }
     let at = all.iter().position(|e| e.about().name == "write-cache").unwrap_or(all.len());
-    all.splice(at..at, ALL.iter().copied().filter(|e| TODAY.contains(&e.about().name)));
+    all.splice(at..at, self::all().iter().copied().filter(|e| TODAY.contains(&e.about().name)));
     all
 }
 
 /// What `probe` runs: all that says what is inside a card.
 pub fn probing() -> Vec<&'static dyn Experiment> {
-    ALL.iter().copied().filter(|e| !e.on_request()).collect()
+    all().iter().copied().filter(|e| !e.on_request()).collect()
 }
 
 /// An experiment, and before it those whose findings it needs.
 pub fn with_needs(asked: &'static dyn Experiment) -> Vec<&'static dyn Experiment> {
     let needed = asked.needs();
-    ALL.iter().copied().filter(|e| needed.contains(&e.about().name)).chain([asked]).collect()
+    all().iter().copied().filter(|e| needed.contains(&e.about().name)).chain([asked]).collect()
 }
 
 pub fn by_name(name: &str) -> Option<&'static dyn Experiment> {
-    ALL.iter().copied().find(|e| e.about().name == name)
+    all().iter().copied().find(|e| e.about().name == name)
 }
 
 /// Where a trial makes its accesses. Every access becomes a sample.
@@ -346,8 +358,22 @@ mod tests {
     /// What is measured is concluded from, and nothing else is.
     #[test]
     fn every_experiment_has_its_analysis() {
-        let measured: Vec<&str> = super::ALL.iter().map(|e| e.about().name).collect();
-        let concluded: Vec<&str> = crate::infer::ALL.iter().map(|a| a.name()).collect();
+        let mut measured: Vec<&str> = super::all().iter().map(|e| e.about().name).collect();
+        let mut concluded: Vec<&str> = crate::infer::all().map(|a| a.name()).collect();
+        measured.sort_unstable();
+        concluded.sort_unstable();
         assert_eq!(measured, concluded);
+    }
+
+    /// The order is that of the numbers alone, and what an experiment needs comes before it.
+    #[test]
+    fn every_experiment_has_a_turn_of_its_own() {
+        let all = super::all();
+        assert_eq!(all[0].about().name, "capacity", "what fails or is not there would spoil the others");
+        assert!(all.is_sorted_by(|a, b| a.about().turn < b.about().turn));
+        let place = |name: &str| all.iter().position(|e| e.about().name == name).unwrap();
+        for e in all {
+            assert!(e.needs().iter().all(|n| place(n) < place(e.about().name)), "{}", e.about().name);
+        }
     }
 }

@@ -25,8 +25,11 @@ use crate::units::{Bytes, KIB, MIB, SECTOR};
 
 pub struct MultiBlock;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&MultiBlock];
+
 static ABOUT: About = About {
     name: "multi-block",
+    turn: 100,
     question: "What does a write gain when several blocks go in one transaction?",
     method: "the same sequential data as single blocks, open-ended, pre-defined, pre-erased, and by way of the kernel; whole writes against their halves",
     writes: true,

@@ -32,8 +32,11 @@ use std::collections::HashMap;
 /// The search in linear order, or in random order inside each AU.
 pub struct OpenAu<const RANDOM: bool>;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&OpenAu::<false>, &OpenAu::<true>];
+
 static LINEAR_ABOUT: About = About {
     name: "open-au-linear",
+    turn: 40,
     question: "How many AUs can be written interleaved, each sequentially?",
     method: "N AUs interleaved, one small write each, order changed every round; N grows until rounds stay slow, then is bisected",
     writes: true,
@@ -44,21 +47,15 @@ static LINEAR_ABOUT: About = About {
 
 static RANDOM_ABOUT: About = About {
     name: "open-au-random",
+    turn: 50,
     question: "How many AUs can be written interleaved, each in random order?",
     method: "as open-au-linear, at random places inside each AU",
-    answers: &[Quantity::OpenAusRandom, Quantity::CloseCostMs, Quantity::Mapping, Quantity::WriteCache],
-    ..LINEAR_COPY
-};
-
-const LINEAR_COPY: About = About {
-    name: "",
-    question: "",
-    method: "",
     writes: true,
-    answers: &[],
+    answers: &[Quantity::OpenAusRandom, Quantity::CloseCostMs, Quantity::Mapping, Quantity::WriteCache],
     roles: &["open", "round 1", "round 2", "round 3", "round 4"],
     covers: "F14-F19, Q2, Q4, Q8-Q13, Q16",
 };
+
 const ROUNDS: u8 = 4;
 
 impl<const RANDOM: bool> Experiment for OpenAu<RANDOM> {

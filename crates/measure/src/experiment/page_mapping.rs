@@ -23,8 +23,11 @@ use crate::units::{GIB, KIB, MIB, Nanos};
 
 pub struct PageMapping;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&PageMapping];
+
 static ABOUT: About = About {
     name: "page-mapping",
+    turn: 170,
     question: "Does the card map by page, and not by erase block?",
     method: "sequential writes until a cache is full, then writes of 64 KiB at random places, beside sequential ones of that size",
     writes: true,

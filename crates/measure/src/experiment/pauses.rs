@@ -18,8 +18,11 @@ use crate::units::{GIB, KIB, MIB, Nanos};
 
 pub struct Pauses;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&Pauses];
+
 static ABOUT: About = About {
     name: "pauses",
+    turn: 270,
     question: "Does a pause between bursts of writes help, and how long a pause?",
     method: "bursts of 2 MiB after rests of 0 to 3.2 s, with the SLC cache filled before each rest",
     writes: true,

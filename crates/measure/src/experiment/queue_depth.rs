@@ -15,8 +15,11 @@ use crate::units::KIB;
 
 pub struct QueueDepth;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&QueueDepth];
+
 static ABOUT: About = About {
     name: "queue-depth",
+    turn: 210,
     question: "What do several reads in flight gain over one at a time?",
     method: "random reads of 4 KiB with 1 to 32 in flight, depths in random order",
     writes: false,

@@ -18,8 +18,11 @@ use crate::units::MIB;
 
 pub struct QueueDepthWrite;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&QueueDepthWrite];
+
 static ABOUT: About = About {
     name: "queue-depth-write",
+    turn: 280,
     question: "What do several writes in flight gain over one at a time?",
     method: "random writes of 4 KiB with 1 to 32 in flight, each round ending in a flush, depths in random order",
     writes: true,

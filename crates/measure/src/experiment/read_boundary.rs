@@ -32,11 +32,14 @@ use std::collections::BTreeSet;
 
 pub struct ReadBoundary;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&ReadBoundary];
+
 /// Sweeps look for periods up to a third of the last of these.
 const WINDOWS: [u64; 3] = [16 * MIB, 48 * MIB, 208 * MIB];
 
 static ABOUT: About = About {
     name: "read-boundary",
+    turn: 20,
     question: "Which boundaries cost time when a small read crosses them?",
     method: "reads before, across and after boundaries of every size; a sweep where the sizes are odd; a check far away",
     writes: false,

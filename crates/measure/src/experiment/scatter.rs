@@ -18,8 +18,11 @@ use crate::units::{KIB, MIB};
 
 pub struct Scatter;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&Scatter];
+
 static ABOUT: About = About {
     name: "scatter",
+    turn: 120,
     question: "Do reads take longer, or shorter, in some stretch of the card?",
     method: "reads at 512 places over the region, four passes in random order",
     writes: false,

@@ -19,8 +19,11 @@ use crate::units::{KIB, MIB, Nanos};
 
 pub struct SlcCache;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&SlcCache];
+
 static ABOUT: About = About {
     name: "slc-cache",
+    turn: 160,
     question: "How large is the SLC cache, how fast is the card in front of it and after it, and does rest bring it back?",
     method: "sequential writes over one stretch until they become slower, after rests from 25 ms on and one that empties the cache",
     writes: true,

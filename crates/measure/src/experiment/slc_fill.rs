@@ -16,8 +16,11 @@ use crate::units::{KIB, MIB, Nanos};
 
 pub struct SlcFill;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&SlcFill];
+
 static ABOUT: About = About {
     name: "slc-fill",
+    turn: 250,
     question: "How much larger is the SLC cache while the card holds less?",
     method: "the region is discarded, first half of it and then all; sequential writes until they become slower before and after each",
     writes: true,

@@ -19,8 +19,11 @@ use crate::units::{Bytes, KIB, MIB};
 
 pub struct SmallWrites;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&SmallWrites];
+
 static ABOUT: About = About {
     name: "small-writes",
+    turn: 150,
     question: "Which is the smallest write that is worth its time, and are small sequential ones coalesced?",
     method: "many writes of one size in one AU: sequential, random, and sequential in two AUs interleaved",
     writes: true,

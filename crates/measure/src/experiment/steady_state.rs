@@ -18,8 +18,11 @@ use crate::units::{KIB, MIB};
 
 pub struct SteadyState;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&SteadyState];
+
 static ABOUT: About = About {
     name: "steady-state",
+    turn: 200,
     question: "What rate do random writes keep, once the card collects garbage?",
     method: "rounds of random writes of 4 KiB over the region, until five rounds keep SNIA's rule for a steady state; then with 16 and 64 KiB, and with parts of the region discarded",
     writes: true,

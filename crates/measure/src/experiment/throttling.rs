@@ -17,8 +17,11 @@ use crate::units::{KIB, MIB, Nanos};
 
 pub struct Throttling;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&Throttling];
+
 static ABOUT: About = About {
     name: "throttling",
+    turn: 220,
     question: "Does the card slow down under load, and when?",
     method: "sequential reads over one stretch until they stay slower or the time is over, then a rest and one more round",
     writes: false,

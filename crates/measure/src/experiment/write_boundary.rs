@@ -19,8 +19,11 @@ use crate::units::{Bytes, KIB};
 
 pub struct WriteBoundary;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&WriteBoundary];
+
 static ABOUT: About = About {
     name: "write-boundary",
+    turn: 70,
     question: "Where do writes cross from one AU into the next, and which small boundaries do they feel?",
     method: "sequential streams over predicted boundaries; small writes across small boundaries. Unreliable once a card thrashes",
     writes: true,

@@ -20,8 +20,11 @@ use crate::units::{KIB, MIB};
 
 pub struct WriteCache;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&WriteCache];
+
 static ABOUT: About = About {
     name: "write-cache",
+    turn: 90,
     question: "Does a cache in front of the flash take the first writes faster?",
     method: "sequential writes over one stretch, again and again, until they become slower; only where interleaved writes found no limit",
     writes: true,

@@ -20,8 +20,11 @@ use crate::units::{Bytes, KIB, MIB};
 
 pub struct WriteTrace;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&WriteTrace];
+
 static ABOUT: About = About {
     name: "write-trace",
+    turn: 110,
     question: "When does the card rewrite, and how large is its write buffer?",
     method: "rows of small writes of three sizes, each timed, and at the start of the card; reads show what the host costs",
     writes: true,

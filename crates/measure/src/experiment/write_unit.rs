@@ -20,8 +20,11 @@ use crate::units::{Bytes, KIB, MIB};
 
 pub struct WriteUnit;
 
+pub(super) const EXPERIMENTS: &[&dyn Experiment] = &[&WriteUnit];
+
 static ABOUT: About = About {
     name: "write-unit",
+    turn: 30,
     question: "Below which size does a write cost as much as one of that size?",
     method: "sequential writes of falling size inside one AU, several passes in different AUs",
     writes: true,
