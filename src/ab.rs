@@ -393,7 +393,7 @@ impl Trial<'_> {
             let times = self.device.batch(rest, depth)?;
             // What overlaps is counted once: each access takes the time by which it made the whole longer.
             let mut ends: Vec<(usize, u64)> = times.iter().enumerate().map(|(i, t)| (i, (t.start + t.took).0)).collect();
-            ends.sort_by_key(|e| e.1);
+            nandscope_stats::sort_by_key(&mut ends, |e| e.1);
             let mut before = times.iter().map(|t| t.start.0).min().unwrap_or(0);
             for (i, end) in ends {
                 let took = Nanos(end.saturating_sub(before));

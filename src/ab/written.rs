@@ -35,7 +35,7 @@ impl Written {
                 _ => stretches.push((n, 1)),
             }
         }
-        stretches.sort_by_key(|s| std::cmp::Reverse(s.1));
+        nandscope_stats::sort_by_key(&mut stretches, |s| std::cmp::Reverse(s.1));
         let middle = stretches.iter().map(|(from, len)| (from + len / 2) * SECTOR / AMID * AMID);
         let whole = |at: &u64| (*at / SECTOR..(at + AMID) / SECTOR).all(|n| self.0.get(&n).is_some_and(|o| o.1 == side));
         middle.filter(whole).take(MOST_AMID).collect()

@@ -186,7 +186,7 @@ impl<'a> Live<'a> {
         // Of more cards than lines those come first that something is done with.
         let mut order: Vec<usize> = (0..self.plan.card.len()).collect();
         if order.len() >= most {
-            order.sort_by_key(|i| self.now[*i].is_none());
+            nandscope_stats::sort_by_key(&mut order, |i| self.now[*i].is_none());
             order.truncate(most - 1);
         }
         let rows = order.into_iter().map(|i| line((i, &self.plan.card[i])));

@@ -292,7 +292,7 @@ impl Rating<'_> {
 
     fn slowest(&mut self, s: &mut Stretch) -> Result<()> {
         let mut order: Vec<usize> = (0..s.units.len()).collect();
-        order.sort_by(|&i, &j| s.units[j].seconds.total_cmp(&s.units[i].seconds));
+        nandscope_stats::sort_by(&mut order, |&i, &j| s.units[j].seconds.total_cmp(&s.units[i].seconds));
         for i in order.into_iter().take(AGAIN) {
             let (one, two) = (self.unit(s, s.units[i].at)?, self.unit(s, s.units[i].at)?);
             if one.cut.is_none() && two.cut.is_none() {

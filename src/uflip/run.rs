@@ -175,7 +175,7 @@ impl Bench<'_> {
             }
         }
         self.out.left_out = left_out;
-        kept.sort_by_key(|k| k.0);
+        nandscope_stats::sort_by_key(&mut kept, |k| k.0);
         kept.into_iter().map(|k| (k.1, k.2)).collect()
     }
 

@@ -17,7 +17,7 @@ pub use distributions::{
     erfc, ln_beta_binomial, ln_gamma, ln_sum_exp, normal, normal_density, normal_inverse, student_975, t3_density, t3_kernel, two_sided,
 };
 pub use least_squares::line;
-pub use order::{ascending, descending};
+pub use order::{ascending, descending, sort_by, sort_by_key};
 pub use ranks::{correlation_with_next, mann_whitney, mann_whitney_z, mean_ranks, shift};
 pub use resample::{bootstrap_median, bootstrap_medians, bootstrap_ratio, expanded};
 pub use robust::{Estimate, location, low_difference, mad, mean, mean_within, median, quantile};

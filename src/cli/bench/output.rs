@@ -113,7 +113,7 @@ fn chunk_table(all: &[Bench]) -> String {
         form::aligned(&rows, 0).lines().for_each(|l| out += &format!("  {l}\n"));
         let best = same.iter().filter_map(|b| speed(b, true)).fold(0.0, f64::max);
         let mut by_size: Vec<&&Bench> = same.iter().filter(|b| speed(b, true).is_some_and(|s| s >= ENOUGH * best)).collect();
-        by_size.sort_by_key(|b| b.record);
+        nandscope_stats::sort_by_key(&mut by_size, |b| b.record);
         if let (Some(knee), true) = (by_size.first(), same.len() > 1) {
             let last = same.iter().map(|b| b.record).max() == Some(knee.record);
             out += &format!(

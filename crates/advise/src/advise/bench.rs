@@ -91,7 +91,7 @@ fn record(all: &[&Bench]) -> Option<String> {
     let first = all.first()?;
     let command = |what: &str| (!first.again.is_empty()).then(|| format!(": {} {what}", first.bare()));
     let mut known: Vec<(u64, f64)> = all.iter().filter_map(|b| Some((b.record, speed(b)?))).collect();
-    known.sort_by_key(|k| k.0);
+    nandscope_stats::sort_by_key(&mut known, |k| k.0);
     let best = known.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let worst = known.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1))?;
     if known.len() < 2 {
@@ -129,7 +129,7 @@ fn record(all: &[&Bench]) -> Option<String> {
 fn cluster(all: &[&Bench]) -> Option<String> {
     let first = all.first()?;
     let mut known: Vec<(u64, f64)> = all.iter().filter_map(|b| Some((b.cluster?, speed(b)?))).collect();
-    known.sort_by_key(|k| k.0);
+    nandscope_stats::sort_by_key(&mut known, |k| k.0);
     known.dedup_by_key(|k| k.0);
     if known.len() < 2 {
         let here = first.cluster?;

@@ -319,7 +319,7 @@ pub fn patch(source: &str, entries: &[&Entry]) -> Result<String, String> {
             None => places.push((end, e.text.clone())),
         }
     }
-    places.sort_by_key(|p| p.0);
+    nandscope_stats::sort_by_key(&mut places, |p| p.0);
     let mut out = String::from("--- a/drivers/mmc/core/quirks.h\n+++ b/drivers/mmc/core/quirks.h\n");
     let (mut added, mut before) = (0, 0);
     for (at, text) in places {

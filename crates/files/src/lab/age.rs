@@ -189,7 +189,7 @@ impl History {
             self.live.push(new);
         }
         // The largest first: begun last, it would be written alone in the end, and so in one piece.
-        made.sort_by_key(|n| (std::cmp::Reverse(n.len), n.id));
+        nandscope_stats::sort_by_key(&mut made, |n| (std::cmp::Reverse(n.len), n.id));
         if !made.is_empty() {
             self.queue.push(Step::Make(made));
         }

@@ -118,7 +118,7 @@ impl Work<'_> {
             }
         }
         let mut order: Vec<u32> = (0..m.items.len() as u32).filter(|&i| Some(i as usize) != root).collect();
-        order.sort_by_key(|&f| (std::cmp::Reverse(m.items[f as usize].chain.len()), m.items[f as usize].chain[0]));
+        nandscope_stats::sort_by_key(&mut order, |&f| (std::cmp::Reverse(m.items[f as usize].chain.len()), m.items[f as usize].chain[0]));
         for f in order {
             let n = m.items[f as usize].chain.len() as u32;
             if let Some((_, _, used, items)) = rooms.iter_mut().find(|(_, room, used, _)| room - used >= n) {
@@ -127,7 +127,7 @@ impl Work<'_> {
             }
         }
         for (start, _, _, mut items) in rooms {
-            items.sort_by_key(|&f| m.items[f as usize].chain[0]);
+            nandscope_stats::sort_by_key(&mut items, |&f| m.items[f as usize].chain[0]);
             let mut at = start;
             for f in items {
                 out.push((f, at));

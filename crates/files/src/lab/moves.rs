@@ -112,7 +112,7 @@ impl<'a> Mover<'a> {
             return self.relink(moves);
         }
         // The one in front first: then nothing in front of it is across two sectors.
-        detours.sort_by_key(|&c| self.owner[c as usize]);
+        nandscope_stats::sort_by_key(&mut detours, |&c| self.owner[c as usize]);
         let news: BTreeSet<u32> = moves.iter().map(|m| m.1).collect();
         let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
         for &d in &detours {

@@ -116,7 +116,7 @@ pub fn audit(disk: Disk, grid: Grid, p: &Penalties) -> Audit {
         };
         a.faults.insert(0, fault("card", what, weight, &cost, None));
     }
-    a.faults.sort_by_key(|f| std::cmp::Reverse(f.weight));
+    nandscope_stats::sort_by_key(&mut a.faults, |f| std::cmp::Reverse(f.weight));
     a
 }
 

@@ -81,7 +81,7 @@ fn of_median(t: &[f64]) -> f64 {
 /// `None` where no read of a pair shows a fetch.
 pub fn pairs(run: &Run) -> Option<Pairs> {
     let mut cells: Vec<&Cell> = run.cells.iter().filter(|c| c.get("kind") == PAIR).collect();
-    cells.sort_by_key(|c| c.bytes("apart"));
+    nandscope_stats::sort_by_key(&mut cells, |c| c.bytes("apart"));
     let first: Vec<f64> = cells.iter().flat_map(|c| micros(run, c, FIRST)).collect();
     let second: Vec<(f64, Vec<f64>)> = cells.iter().map(|c| (c.bytes("apart") as f64, micros(run, c, SECOND))).collect();
     let second: Vec<(f64, Vec<f64>)> = second.into_iter().filter(|s| s.1.len() >= 4).collect();
@@ -194,7 +194,7 @@ impl Analysis for MapWindow {
 
     fn figures(&self, run: &Case) -> Vec<Figure> {
         let mut cells: Vec<&Cell> = run.cells.iter().filter(|c| c.get("kind") == WINDOW).collect();
-        cells.sort_by_key(|c| c.bytes("window"));
+        nandscope_stats::sort_by_key(&mut cells, |c| c.bytes("window"));
         let iops = |c: &&Cell| {
             let t = micros(run, c, JUDGED);
             (!t.is_empty()).then(|| (c.bytes("window") as f64 / MIB as f64, 1e6 * t.len() as f64 / t.iter().sum::<f64>()))

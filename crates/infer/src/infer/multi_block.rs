@@ -226,7 +226,7 @@ fn knee(t: &Times) -> Finding {
     let last = points[points.len() - 1];
     let mut shown = vec![points[0], last];
     shown.extend(points.iter().copied().find(|p| (p.0 * SECTOR) as f64 == value));
-    shown.sort_by_key(|p| p.0);
+    nandscope_stats::sort_by_key(&mut shown, |p| p.0);
     shown.dedup_by_key(|p| p.0);
     let list: Vec<String> = shown.iter().map(|p| format!("{} with {}", rate(per_second(median(p.1))), Bytes(p.0 * SECTOR))).collect();
     let text = format!("{}: {}", name(form), list.join(", "));

@@ -47,7 +47,7 @@ fn full(run: &Run, cell: &Cell) -> Vec<f64> {
 /// Depth, and requests a second of its rounds.
 fn by_depth(run: &Run, rates: impl Fn(&Cell) -> Vec<f64>) -> Vec<(u64, Vec<f64>)> {
     let mut all: Vec<_> = run.cells.iter().map(|c| (c.bytes("depth"), rates(c))).filter(|r| r.1.len() >= 3).collect();
-    all.sort_by_key(|r| r.0);
+    nandscope_stats::sort_by_key(&mut all, |r| r.0);
     all
 }
 

@@ -125,7 +125,7 @@ impl Slots {
     /// Slots in the order of use: those far apart first. Where AUs are guessed, two places are then the less likely to lie in one.
     pub fn spread(&self) -> Vec<u64> {
         let mut all: Vec<u64> = (0..self.count).collect();
-        all.sort_by_key(|s| std::cmp::Reverse(s.trailing_zeros().min(LEVELS)));
+        nandscope_stats::sort_by_key(&mut all, |s| std::cmp::Reverse(s.trailing_zeros().min(LEVELS)));
         all
     }
 

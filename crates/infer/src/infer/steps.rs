@@ -98,7 +98,7 @@ pub fn fit(rows: &[Row], base: f64) -> Fit {
             Step { size: rows[i].align, height: best.heights[k], z, posterior: all }
         })
         .collect();
-    steps.sort_by_key(|s| s.size);
+    nandscope_stats::sort_by_key(&mut steps, |s| s.size);
     Fit { steps, misfit, noise: super::stats::median(&noise) }
 }
 

@@ -95,7 +95,9 @@ fn experiment(a: &Run, b: &Run) -> Option<Experiment> {
         _ if differing => Outcome::Differs,
         _ => Outcome::Unclear,
     };
-    conditions.sort_by(|c, d| d.differs.cmp(&c.differs).then(d.ratio[0].ln().abs().total_cmp(&c.ratio[0].ln().abs())));
+    nandscope_stats::sort_by(&mut conditions, |c, d| {
+        d.differs.cmp(&c.differs).then(d.ratio[0].ln().abs().total_cmp(&c.ratio[0].ln().abs()))
+    });
     Some(Experiment { name: a.experiment.clone(), conditions, ratio, outcome })
 }
 

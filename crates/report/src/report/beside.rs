@@ -56,7 +56,7 @@ pub fn beside(cards: &[(String, Vec<(String, Figure)>)]) -> Vec<Figure> {
             }
         }
     }
-    out.sort_by_key(|o| TODAY.iter().position(|t| *t == o.0).unwrap_or(TODAY.len()));
+    nandscope_stats::sort_by_key(&mut out, |o| TODAY.iter().position(|t| *t == o.0).unwrap_or(TODAY.len()));
     out.into_iter().map(|o| o.1).filter(|f| f.series.len() > 1).collect()
 }
 

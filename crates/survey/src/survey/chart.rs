@@ -112,7 +112,9 @@ pub fn charts(s: &mut Survey, key: &str, words: &[String], host: Option<&str>) -
         if p.capacity > 0 { c.points.push(p) } else { c.unsized_cards.push(p) }
     }
     out.iter_mut().for_each(Chart::once);
-    out.sort_by(|a, b| b.points.len().cmp(&a.points.len()).then(a.host.is_empty().cmp(&b.host.is_empty())).then(a.host.cmp(&b.host)));
+    nandscope_stats::sort_by(&mut out, |a, b| {
+        b.points.len().cmp(&a.points.len()).then(a.host.is_empty().cmp(&b.host.is_empty())).then(a.host.cmp(&b.host))
+    });
     Ok(out)
 }
 
@@ -184,7 +186,7 @@ impl Chart {
                 Maker { name: name.into(), cards: v.len(), values: [median(&v), lo, hi] }
             })
             .collect();
-        all.sort_by(|a, b| a.name.is_empty().cmp(&b.name.is_empty()).then(b.values[0].total_cmp(&a.values[0])));
+        nandscope_stats::sort_by(&mut all, |a, b| a.name.is_empty().cmp(&b.name.is_empty()).then(b.values[0].total_cmp(&a.values[0])));
         all
     }
 
@@ -205,7 +207,7 @@ impl Chart {
     pub fn figure(&self) -> Figure {
         let mut makers = self.makers();
         makers.retain(|m| !m.name.is_empty());
-        makers.sort_by(|a, b| b.cards.cmp(&a.cards).then(a.name.cmp(&b.name)));
+        nandscope_stats::sort_by(&mut makers, |a, b| b.cards.cmp(&a.cards).then(a.name.cmp(&b.name)));
         let named: Vec<&str> = makers.iter().take(4).map(|m| m.name.as_str()).collect();
         let group = |p: &Point| {
             match () {

@@ -37,7 +37,7 @@ pub fn write(s: &mut Survey, out: &Path, what: &What, skipped: &mut dyn FnMut(&s
     io(&cards, std::fs::create_dir_all(&cards))?;
     // Cards of one's own stand before those that come with the program.
     let (mut rows, _) = s.list(what.conditions, None, true)?;
-    rows.sort_by_key(|r| r.format == "published");
+    nandscope_stats::sort_by_key(&mut rows, |r| r.format == "published");
     let mut kept = vec![];
     let mut drawn = vec![];
     for mut row in rows {

@@ -109,7 +109,7 @@ pub fn build(
 ) -> Twin {
     let n = data.rows.len();
     let of = |s: &Scored| s.evidence(n, share);
-    all.sort_by(|a, b| of(b).total_cmp(&of(a)).then_with(|| a.model.to_toml().cmp(&b.model.to_toml())));
+    nandscope_stats::sort_by(&mut all, |a, b| of(b).total_cmp(&of(a)).then_with(|| a.model.to_toml().cmp(&b.model.to_toml())));
     let best = all[0].clone();
     let top = of(&best);
     let weights: Vec<f64> = all.iter().map(|s| (of(s) - top).exp()).collect();

@@ -204,7 +204,7 @@ impl Search<'_> {
             work();
         });
         let mut all = done.into_inner().unwrap_or_default();
-        all.sort_by_key(|x| x.0);
+        nandscope_stats::sort_by_key(&mut all, |x| x.0);
         all.into_iter().map(|x| x.1).collect()
     }
 
@@ -273,7 +273,7 @@ impl Search<'_> {
                     settled.push(k);
                 }
             }
-            apart.sort_by_key(|k| found.iter().position(|f| kind_of(&f.model) == *k));
+            nandscope_stats::sort_by_key(&mut apart, |k| found.iter().position(|f| kind_of(&f.model) == *k));
             apart.truncate(apart.len().div_ceil(2).max(2));
         }
         found

@@ -47,7 +47,7 @@ pub fn fitted(figures: &mut Vec<Plot>, mut render: impl FnMut(&[Plot], usize) ->
     ] {
         if figures.len() > most {
             // The plots of the experiments say more than those of the single accesses.
-            figures.sort_by_key(|p| p.raw);
+            nandscope_stats::sort_by_key(figures, |p| p.raw);
             figures.truncate(most);
         }
         figures.iter_mut().for_each(|p| p.detail = Detail { script, drawn, rows });

@@ -56,7 +56,7 @@ fn legend() -> Markup {
 fn numbers(m: &Map, label: &str) -> Markup {
     const MOST: usize = 200;
     let mut worst: Vec<(usize, &Cell)> = m.cells.iter().enumerate().filter(|(_, c)| c.used > 0.005).collect();
-    worst.sort_by(|a, b| b.1.pieces.cmp(&a.1.pieces).then(a.0.cmp(&b.0)));
+    nandscope_stats::sort_by(&mut worst, |a, b| b.1.pieces.cmp(&a.1.pieces).then(a.0.cmp(&b.0)));
     let all = worst.len();
     worst.truncate(MOST);
     html! {

@@ -102,7 +102,7 @@ pub fn scroll(label: &str, table: &Markup) -> Markup {
 /// Findings, the decided ones first.
 fn in_order(r: &Report) -> Vec<&Finding> {
     let mut all: Vec<&Finding> = r.findings.0.iter().collect();
-    all.sort_by_key(|f| !decided(f));
+    nandscope_stats::sort_by_key(&mut all, |f| !decided(f));
     all
 }
 

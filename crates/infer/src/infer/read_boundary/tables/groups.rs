@@ -57,7 +57,7 @@ pub(super) fn groups(tables: &Tables) -> Vec<Group> {
         }
     }
     // A run that was cut short is part of the longer one with the same first rows.
-    keys.sort_by_key(|k| std::cmp::Reverse(k.0.1.len()));
+    nandscope_stats::sort_by_key(&mut keys, |k| std::cmp::Reverse(k.0.1.len()));
     let mut merged: Vec<(Key, Vec<&AlignTest>)> = vec![];
     for (key, tests) in keys {
         match merged.iter_mut().find(|m| m.0.0 == key.0 && m.0.1.starts_with(&key.1)) {
