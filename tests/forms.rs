@@ -285,6 +285,18 @@ fn report(model: &str, findings: &Value) -> Value {
         "declared": null, "counterfeit": null, "findings": findings })
 }
 
+/// Earlier results of some commands have name and version of the program in one text.
+#[test]
+fn the_program_is_an_object_or_a_text() {
+    let with = |tool: Value| {
+        let mut value = report("x", &json!([]));
+        value["tool"] = tool;
+        Form::Prom.write(&value).unwrap()
+    };
+    assert_eq!(with(json!({ "name": "nandscope", "version": "7.8.9" })), with(json!("nandscope 7.8.9")));
+    assert_ne!(with(json!("nandscope 7.8.9")), with(json!("nandscope 7.8.8")), "no form has the version");
+}
+
 /// Whatever a card is called and a reason says, no form breaks.
 #[test]
 fn names_that_could_break_a_form() {

@@ -11,6 +11,7 @@ use crate::host::queue::Queue;
 use crate::infer::ab::{Effect, LEAST_PAIRS, Verdict, compare};
 use crate::report::Cost;
 use crate::samples::{Ended, Run};
+use crate::saved::Tool;
 use crate::units::{Bytes, Nanos, about, three};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -202,7 +203,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     let text = text(&a, &run, &times, effect.as_ref());
     let value = serde_json::json!({
         "schema": crate::advise::quirk::SCHEMA,
-        "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
+        "tool": Tool::this(),
         "target": id,
         "state": state,
         "load": a.load.name(),

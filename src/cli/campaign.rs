@@ -7,6 +7,7 @@ use crate::campaign::contention::{self, Lanes};
 use crate::campaign::state::{Dir, End, RESULT, Stands, finish};
 use crate::campaign::{Bus, Card, Event, Host, Outcome, Plan, SCHEMA, Shared, Step, find, says, work};
 use crate::host::sysfs::Sys;
+use crate::saved::Tool;
 use crate::survey::record::Told;
 use crate::survey::{Added, Place, Survey};
 use anyhow::{Context, bail};
@@ -153,7 +154,7 @@ fn campaign(path: &Path, state: Option<PathBuf>, dry: bool, out: &Output, quiet:
     let rows: Vec<Row> = plan.card.iter().zip(&done).map(|(c, o)| Row::of(c, &plan.steps_of(c), &dir, o)).collect();
     let code = code(&rows);
     let value = json!({
-        "schema": SCHEMA, "tool": format!("nandscope {}", env!("CARGO_PKG_VERSION")), "name": plan.name, "state": dir.path(), "exit_code": code,
+        "schema": SCHEMA, "tool": Tool::this(), "name": plan.name, "state": dir.path(), "exit_code": code,
         "page": page, "bus": lanes, "cards": rows.iter().map(|r| r.json(&dir)).collect::<Vec<_>>(),
     });
     if !out.write(&value)? {
@@ -231,7 +232,7 @@ fn host_name(dir: &Dir) -> anyhow::Result<String> {
 fn lanes(plan: &Plan, dir: &Dir, sys: &Sys, quiet: bool) -> anyhow::Result<Lanes> {
     let targets = plan.card.iter().filter_map(|c| find(c, sys)).map(|f| f.0);
     let mut readers: Vec<contention::Reader> = targets.filter_map(|t| contention::reader(&t, sys)).collect();
-    readers.sort_by(|a, b| a.target.cmp(&b.target));
+    nandscope_stats::sort_by(&mut readers, |a, b| a.target.cmp(&b.target));
     readers.dedup();
     let running = plan.card.iter().any(|c| plan.steps_of(c).iter().any(|s| dir.stands(c.key(), *s) == Stands::Running));
     let path = dir.path().join("bus.json");

@@ -20,6 +20,7 @@ use crate::host::wear::{Reading, Wear, Written};
 use crate::layout::disk;
 use crate::report;
 use crate::report::terminal::lines;
+use crate::saved::Tool;
 use crate::saved::counterfeit::name_target;
 use crate::units::{Bytes, GIB, MIB, Nanos, about};
 use crate::workload::purpose::Purpose;
@@ -72,7 +73,7 @@ pub struct CheckArgs {
 #[derive(Serialize)]
 struct Output<'a> {
     schema: &'static str,
-    tool: String,
+    tool: Tool,
     target: &'a str,
     model: Option<&'a str>,
     size: u64,
@@ -183,7 +184,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let model = declared.as_ref().and_then(|d| d.name.as_deref()).or(id.model.as_deref());
     let output = Output {
         schema: SCHEMA,
-        tool: format!("nandscope {}", env!("CARGO_PKG_VERSION")),
+        tool: Tool::this(),
         target: &a.target,
         model,
         size,

@@ -8,6 +8,7 @@ use crate::report::beside::{CARDS, beside, drawn};
 use crate::report::html::compared;
 use crate::report::words::grade;
 use crate::samples::import::{self, given};
+use crate::saved::Tool;
 use crate::survey::published::published;
 use crate::survey::record::{Record, Told};
 use crate::units::{Nanos, three};
@@ -129,7 +130,7 @@ pub fn finish(
     if out.json.is_some() || out.format.is_some() {
         let value = serde_json::json!({
             "schema": "nandscope-compare/1",
-            "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
+            "tool": Tool::this(),
             "cards": all.iter().enumerate().map(|(i, s)| serde_json::json!({ "label": s.label, "name": s.name, "identity": s.identity, "host": s.host, "simulated": s.simulated, "class": if second.is_empty() { 0 } else { 1 + usize::from(i >= first.len()) } })).collect::<Vec<_>>(),
             "pairs": pairs.iter().map(|p| serde_json::json!({ "a": base.label, "b": p.label, "headline": p.headline, "rewrites": p.rewrites, "findings": p.findings, "figures": p.metrics, "samples": p.samples })).collect::<Vec<_>>(),
             "lots": lots,

@@ -127,7 +127,7 @@ infer` reads the result. -O, -f, -p and -A write: a device needs --consent ID, a
 Nothing wraps over the end of the device. docs/flashbench.md says what is measured otherwise than by flashbench, and why.
 
 To read on: https://lwn.net/Articles/428584/ (Optimizing Linux with cheap flash drives);
-https://wiki.linaro.org/WorkingGroups/KernelConsolidation/Projects/FlashCardSurvey (the flash card survey);
+https://wiki.linaro.org/WorkingGroups/KernelArchived/Projects/FlashCardSurvey (the flash card survey);
 https://lists.linaro.org/archives/list/flashbench-results@lists.linaro.org/ (results that others sent).";
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -18,6 +18,7 @@ use crate::probe::{Event, Plan, probe};
 use crate::report::Cost;
 use crate::report::terminal::ending;
 use crate::samples::{Ended, Run};
+use crate::saved::Tool;
 use crate::units::{Bytes, three};
 use anyhow::bail;
 use clap::Args;
@@ -78,7 +79,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
     if ranges.is_empty() {
         bail!("{} has no partition table; name the stretches to compare with --part START..END", a.target);
     }
-    ranges.sort_by_key(|r| (r.1.start, r.1.end));
+    nandscope_stats::sort_by_key(&mut ranges, |r| (r.1.start, r.1.end));
     let write = a.writing.write || simulated;
     let dry = a.writing.dry.dry_run;
     let consent = if write && !dry { Some(a.writing.named.check(&id)?) } else { None };
@@ -151,7 +152,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
     let notes = compare(&mut parts);
     let value = serde_json::json!({
         "schema": "nandscope-partitions/1",
-        "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
+        "tool": Tool::this(),
         "target": id,
         "state": state,
         "partitions": parts.iter().map(|p| serde_json::json!({

@@ -11,6 +11,7 @@ use crate::lab::fragment::{self, Map};
 use crate::lab::mounted as lab_mounted;
 use crate::lab::{age, defragment};
 use crate::report::{frag as report, html, maps};
+use crate::saved::Tool;
 use crate::units::{Bytes, about};
 use crate::volume::{Directory, Volume};
 use anyhow::bail;
@@ -41,7 +42,7 @@ pub fn map(a: MapArgs) -> anyhow::Result<ExitCode> {
         Place::Directory(mut d) => {
             let space = d.space().map_err(volume_error)?;
             let au = map_grid(a.au.map(|b| b.0).filter(|&b| b > 0), space.size);
-            let (state, map) = fragment::of_files(&mut d, au).map_err(volume_error)?;
+            let (state, map) = looked(&mut d, au, a.target.quiet)?;
             (format!("{}, {} ({}): files below this directory", a.target.target, d.filesystem(), d.label()), state, map)
         }
         Place::Medium(m) => {
@@ -63,7 +64,7 @@ pub fn map(a: MapArgs) -> anyhow::Result<ExitCode> {
         save(path, maps::svg(&map))?;
     }
     let value = serde_json::json!({
-        "schema": "nandscope-map/1", "tool": format!("nandscope {}", env!("CARGO_PKG_VERSION")), "target": a.target.target, "volume": what, "au": map.au,
+        "schema": "nandscope-map/1", "tool": Tool::this(), "target": a.target.target, "volume": what, "au": map.au,
         "fragmentation": state,
     });
     if a.out.write(&value)? {
@@ -72,6 +73,14 @@ pub fn map(a: MapArgs) -> anyhow::Result<ExitCode> {
     say!("{what}\n{}", report::fragmentation(&state));
     put!("{}", report::map(&map, super::width().min(100) - 4));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the files below a directory lie: of a large one that takes minutes.
+fn looked(d: &mut Directory, au: u64, quiet: bool) -> anyhow::Result<(fragment::Fragmentation, Map)> {
+    let mut line = Progress::phases(quiet);
+    let found = fragment::of_files(d, au, &mut |what, x| line.phase(what, x));
+    line.end();
+    found.map_err(volume_error)
 }
 
 #[derive(Args)]
@@ -133,7 +142,7 @@ pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
 fn defrag_mounted(a: &DefragArgs, mut d: Directory) -> anyhow::Result<ExitCode> {
     let space = d.space().map_err(volume_error)?;
     let au = map_grid(None, space.size);
-    let before = fragment::of_files(&mut d, au).map_err(volume_error)?.0;
+    let before = looked(&mut d, au, a.target.quiet)?.0;
     if a.dry.dry_run {
         say!("now: {}", report::fragmentation(&before));
         say!(
@@ -150,7 +159,7 @@ fn defrag_mounted(a: &DefragArgs, mut d: Directory) -> anyhow::Result<ExitCode> 
     let done = lab_mounted::defragment(&mut d, blank.as_ref(), &mut |what, x| line.phase(what, x));
     line.end();
     let how = done.map_err(volume_error)?.to_string();
-    let after = fragment::of_files(&mut d, au).map_err(volume_error)?.0;
+    let after = looked(&mut d, au, a.target.quiet)?.0;
     let value = serde_json::json!({ "schema": DEFRAG, "target": a.target.target, "files": after.files, "fragmented_before": before.fragmented,
         "fragmented_after": after.fragmented, "stopped": false, "how": how });
     if a.out.put(&value)? {

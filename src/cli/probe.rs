@@ -258,7 +258,7 @@ fn measure(
     let realtime = if simulated { None } else { Some(device::realtime()) };
     let mut report = Report {
         schema: SCHEMA.into(),
-        tool: Tool { name: "nandscope".into(), version: env!("CARGO_PKG_VERSION").into() },
+        tool: Tool::this(),
         when: if simulated { 0 } else { SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()) },
         target: id,
         host: facts,

@@ -15,6 +15,7 @@ use crate::rate::measure::{self, Tables, Task};
 use crate::rate::record::Plan;
 use crate::rate::{Condition, Rating, SCHEMA, Verdict};
 use crate::report::Cost;
+use crate::saved::Tool;
 use crate::units::{Bytes, GIB, Nanos, parse_duration};
 use crate::workload::purpose::Purpose;
 use clap::{Args, ValueEnum};
@@ -94,7 +95,7 @@ pub struct RateArgs {
 #[derive(Serialize)]
 pub(super) struct Rated<'a> {
     pub schema: &'static str,
-    pub tool: String,
+    pub tool: Tool,
     pub target: &'a str,
     pub model: Option<&'a str>,
     pub size: u64,
@@ -231,7 +232,7 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
     warnings.extend(measured.ended.iter().map(|e| format!("ended early: {e}{}", next(e))));
     let rated = Rated {
         schema: SCHEMA,
-        tool: format!("nandscope {}", env!("CARGO_PKG_VERSION")),
+        tool: Tool::this(),
         target: &a.target,
         model: declared.as_ref().and_then(|d| d.name.as_deref()).or(id.model.as_deref()),
         size: geometry.size,

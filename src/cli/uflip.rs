@@ -9,6 +9,7 @@ use crate::report::html::figures_page;
 use crate::report::plot::braille;
 use crate::report::terminal::lines;
 use crate::report::{Cost, put};
+use crate::saved::Tool;
 use crate::uflip::measured::{Format, Measured};
 use crate::uflip::plan::LEAST;
 use crate::uflip::run::{Task, chosen, cost};
@@ -167,7 +168,7 @@ pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
     let value = form(
         SCHEMA,
         &serde_json::json!({
-            "tool": format!("nandscope {}", env!("CARGO_PKG_VERSION")),
+            "tool": Tool::this(),
             "target": id,
             "warnings": warnings,
             "measured": &m,

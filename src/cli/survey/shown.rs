@@ -22,7 +22,9 @@ pub(super) fn list(s: &mut Survey, conditions: &[String], part: &Part) -> anyhow
     let (published, published_count) = of("published=yes", most.map(|m| m.saturating_sub(own.len())))?;
     let count = own_count + published_count;
     if part.json.asked() {
-        let lines: String = own.iter().chain(&published).map(|r| format!("{}\n", as_json(r))).collect();
+        let blocks = s.values("erase_block")?;
+        let line = |r: &Row| format!("{}\n", as_json(r, blocks.get(&r.id).map(|b| *b as u64)));
+        let lines: String = own.iter().chain(&published).map(line).collect();
         if part.json.put_text(&lines)? {
             return Ok(if count == 0 { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS });
         }
@@ -46,9 +48,11 @@ pub(super) fn list(s: &mut Survey, conditions: &[String], part: &Part) -> anyhow
     Ok(if count == 0 { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS })
 }
 
-fn as_json(r: &Row) -> serde_json::Value {
+/// `block`: bytes of its erase block.
+fn as_json(r: &Row, block: Option<u64>) -> serde_json::Value {
     serde_json::json!({ "schema": "nandscope-survey-row/1", "id": r.id, "name": r.name, "maker": r.maker, "kind": r.kind,
         "capacity": r.capacity, "format": r.format, "lot": r.lot, "price": r.price, "host": r.host, "erase_block": r.erase_block,
+        "erase_block_bytes": block,
         "open_aus_linear": r.open_linear, "open_aus_random": r.open_random, "summary": r.summary, "flags": r.flags,
         "counterfeit": r.counterfeit, "real_capacity": r.real })
 }

@@ -68,33 +68,29 @@ pub fn of_tree(tree: &Tree) -> Fragmentation {
 }
 
 /// From the extents of all files below a directory, and the free space of the whole filesystem where it says where that lies;
-/// with a map of it.
+/// with a map of it. `tell` hears what is under way and what share of it is done.
 ///
 /// # Errors
 /// Reading failed, or the filesystem does not say where files lie.
-pub fn of_files(volume: &mut dyn Volume, au: u64) -> Result<(Fragmentation, Map)> {
-    let (mut out, mut all) = (Fragmentation::default(), vec![]);
-    let mut next = vec![String::new()];
-    while let Some(dir) = next.pop() {
-        let entries = match volume.list(&dir) {
-            // A directory of somebody else below the one asked for.
-            Err(VolumeError::Io { .. }) if !dir.is_empty() => continue,
-            other => other?,
-        };
-        for e in entries {
-            let path = if dir.is_empty() { e.name } else { format!("{dir}/{}", e.name) };
-            if e.directory {
-                next.push(path);
-                continue;
-            }
-            match volume.extents(&path) {
+pub fn of_files(volume: &mut dyn Volume, au: u64, tell: &mut dyn FnMut(&str, f64)) -> Result<(Fragmentation, Map)> {
+    // All names first, which takes a fraction of the time and says how much there is to do.
+    let files = files(volume, &mut |n| tell(&format!("looking for files, {n} so far"), 0.0))?;
+    let of = files.iter().map(|d| d.1.len()).sum::<usize>().max(1) as f64;
+    let (mut out, mut all, mut done) = (Fragmentation::default(), vec![], 0usize);
+    for (dir, entries) in &files {
+        for (name, len) in entries {
+            match volume.extents(&below(dir, name)) {
                 Ok(extents) => {
-                    out.add(extents.len(), e.len);
+                    out.add(extents.len(), *len);
                     all.extend(extents);
                 }
                 // A link that leads nowhere, or a file of somebody else.
                 Err(VolumeError::NotFound(_) | VolumeError::Io { .. }) => {}
                 Err(e) => return Err(e),
+            }
+            done += 1;
+            if done.is_multiple_of(64) {
+                tell("looking where files lie", done as f64 / of);
             }
         }
     }
@@ -106,6 +102,31 @@ pub fn of_files(volume: &mut dyn Volume, au: u64) -> Result<(Fragmentation, Map)
         largest: runs.iter().map(|r| r.1).max().unwrap_or(0),
     });
     Ok((out, Map::of_extents(&all, free.as_deref(), end, au)))
+}
+
+/// A directory, and name and length of each file in it.
+type Listed = (String, Vec<(String, u64)>);
+
+/// All files below the root of `volume`; `tell` hears how many there are so far.
+fn files(volume: &mut dyn Volume, tell: &mut dyn FnMut(usize)) -> Result<Vec<Listed>> {
+    let (mut out, mut found, mut next) = (vec![], 0, vec![String::new()]);
+    while let Some(dir) = next.pop() {
+        let entries = match volume.list(&dir) {
+            // A directory of somebody else below the one asked for.
+            Err(VolumeError::Io { .. }) if !dir.is_empty() => continue,
+            other => other?,
+        };
+        let (inner, files): (Vec<_>, Vec<_>) = entries.into_iter().partition(|e| e.directory);
+        next.extend(inner.into_iter().map(|e| below(&dir, &e.name)));
+        found += files.len();
+        tell(found);
+        out.push((dir, files.into_iter().map(|e| (e.name, e.len)).collect()));
+    }
+    Ok(out)
+}
+
+fn below(dir: &str, name: &str) -> String {
+    if dir.is_empty() { name.into() } else { format!("{dir}/{name}") }
 }
 
 /// One AU of a map.

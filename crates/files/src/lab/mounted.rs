@@ -65,7 +65,7 @@ pub fn run(volume: &mut Directory, blank: Option<&Blank>, lab: &mut Lab, stop: &
                 lab.notes.push(defragment_aged(volume)?);
             }
             let prepared = (volume.now() - began).secs();
-            let (fragmentation, map) = match fragment::of_files(volume, settings.au) {
+            let (fragmentation, map) = match fragment::of_files(volume, settings.au, tell) {
                 Ok(both) => both,
                 Err(VolumeError::Unsupported(why)) => {
                     lab.notes.push(why);

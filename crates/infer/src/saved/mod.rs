@@ -19,10 +19,18 @@ use std::path::Path;
 /// Name and version of the report format; a reader refuses what it does not know.
 pub const SCHEMA: &str = "nandscope-report/1";
 
+/// The program that made a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
     pub name: String,
     pub version: String,
+}
+
+impl Tool {
+    /// This program: all its crates have one version.
+    pub fn this() -> Tool {
+        Tool { name: "nandscope".into(), version: env!("CARGO_PKG_VERSION").into() }
+    }
 }
 
 /// What was asked for.

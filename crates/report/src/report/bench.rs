@@ -15,6 +15,7 @@ use crate::infer::figure::{Figure, Series};
 use crate::infer::stalls::{Population, buffered, populations, slow, stalls as find};
 use crate::samples::busy::Trace;
 use crate::samples::records::{Pass, consistent, loop_time};
+use crate::saved::Tool;
 use crate::units::{Nanos, three};
 use serde_json::{Value, json};
 use stalls::stall_text;
@@ -214,7 +215,7 @@ pub fn json(b: &Bench) -> Value {
     let passes: Vec<Value> = b.passes.iter().map(pass_json).collect();
     json!({
         "schema": SCHEMA,
-        "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
+        "tool": Tool::this(),
         "target": b.target,
         "capacity": b.capacity,
         "state": b.state,

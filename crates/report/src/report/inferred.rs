@@ -7,6 +7,7 @@ use crate::infer::tables::bench::Figure;
 use crate::infer::tables::sides::Sides;
 use crate::samples::import;
 use crate::samples::metric::Metric;
+use crate::saved::Tool;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -54,7 +55,7 @@ impl Inferred {
         let mut out = serde_json::json!({
             "schema": SCHEMA,
             "state": crate::device::CardState::Unknown,
-            "tool": { "name": "nandscope", "version": env!("CARGO_PKG_VERSION") },
+            "tool": Tool::this(),
             "target": { "logs": self.logs },
             "cost": { "reads": 0, "writes": 0, "bytes_written": 0, "seconds": 0.0 },
         });

@@ -82,7 +82,7 @@ pub const GLOSSARY: &[(&str, &str)] = &[
 /// Where to read on: title and address.
 pub const READING: &[(&str, &str)] = &[
     ("Arnd Bergmann, \"Optimizing Linux with cheap flash drives\", LWN, 2011", "https://lwn.net/Articles/428584/"),
-    ("Flash card survey, Linaro wiki", "https://wiki.linaro.org/WorkingGroups/KernelConsolidation/Projects/FlashCardSurvey"),
+    ("Flash card survey, Linaro wiki", "https://wiki.linaro.org/WorkingGroups/KernelArchived/Projects/FlashCardSurvey"),
     ("flashbench-results, archive of the mailing list", "https://lists.linaro.org/archives/list/flashbench-results@lists.linaro.org/"),
 ];
 

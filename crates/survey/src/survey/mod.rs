@@ -259,9 +259,9 @@ impl Survey {
                         Err(why) => results.push((i, Added::Refused(why))),
                     }
                 }
-                good.sort_by(|a, b| a.1.id.cmp(&b.1.id));
+                nandscope_stats::sort_by(&mut good, |a, b| a.1.id.cmp(&b.1.id));
                 results.extend(self.mend(|s| s.db.transaction(|db| index::keep(db, cards.as_deref(), &good)))?);
-                results.sort_by_key(|r| r.0);
+                nandscope_stats::sort_by_key(&mut results, |r| r.0);
                 results.into_iter().for_each(|(i, a)| done(&files[i], a));
             }
             Ok::<(), SurveyError>(())
@@ -414,6 +414,15 @@ impl Survey {
         })
     }
 
+    /// The value of a quantity, by id, of the entries that have more than a bound of it.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn values(&mut self, key: &str) -> Result<HashMap<String, f64>> {
+        let rows = self.query("SELECT id, MIN(value) FROM facts WHERE key = $1 AND bound = 0 GROUP BY id", &[key.into()])?;
+        Ok(rows.iter().map(|r| (r[0].text(), real(&r[1]))).collect())
+    }
+
     /// Facts of all entries, by id.
     ///
     /// # Errors
@@ -424,11 +433,6 @@ impl Survey {
 
     fn all_facts(&mut self) -> Result<HashMap<String, Vec<Fact>>> {
         let mut out: HashMap<String, Vec<Fact>> = HashMap::new();
-        let real = |v: &Val| match v {
-            Val::Real(f) => *f,
-            Val::Int(i) => *i as f64,
-            _ => f64::NAN,
-        };
         for r in self.db.query("SELECT id, key, value, confidence, bound, shown, flagged FROM facts ORDER BY id, key", &[])? {
             let fact = Fact {
                 key: r[1].text(),
@@ -441,6 +445,14 @@ impl Survey {
             out.entry(r[0].text()).or_default().push(fact);
         }
         Ok(out)
+    }
+}
+
+fn real(v: &Val) -> f64 {
+    match v {
+        Val::Real(f) => *f,
+        Val::Int(i) => *i as f64,
+        _ => f64::NAN,
     }
 }
 
