@@ -80,9 +80,14 @@ if [ -n "$all" ] && [ -e target/venv/ready ]; then
   NANDSCOPE=$PWD/target/debug/nandscope nice cargo test --profile quick --quiet -p nandscope-survey --features parquet --test parquet || status=$?
 fi
 if [ -n "$all" ]; then
-  # The least Rust that Cargo.toml names, where it is installed; clippy knows by that line which of the standard library is newer.
+  # The least Rust that Cargo.toml names, where it can be had; clippy knows by that line which of the standard library is newer.
   least=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-  has=$(rustup toolchain list 2>/dev/null | grep -o "^$least\(\.[0-9]*\)\?-[^ ]*" | head -n 1 || true)
+  installed() { rustup toolchain list 2>/dev/null | grep -o "^$least\(\.[0-9]*\)\?-[^ ]*" | head -n 1 || true; }
+  has=$(installed)
+  if [ -z "$has" ]; then
+    timeout 300 rustup toolchain install "$least" --profile minimal >target/least.log 2>&1 || true
+    has=$(installed)
+  fi
   if [ -n "$has" ]; then
     nice rustup run "$has" cargo check --quiet --target-dir target/least || status=$?
   else
