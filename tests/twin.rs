@@ -73,6 +73,17 @@ fn a_twin_predicts_what_was_not_measured() {
     }
 }
 
+/// What a card does now and then is no stall that comes with the bytes: wear levelling moves a block after so many erasures, and the answers of a USB reader wait for
+/// its next microframe.
+#[test]
+fn wear_levelling_and_the_tick_of_a_reader_are_found() {
+    let mut m = built_in("flashbench-readme");
+    (m.wear.static_every, m.host.tick) = (23, 125_000);
+    let t = twin(&[report(&m, 1)]).unwrap();
+    assert_eq!((t.model.wear.static_every, t.model.host.tick), (23, 125_000), "{:?}", t.structure);
+    assert!(t.no_card.is_none() && t.model.stall.is_empty(), "{:?} {:?}", t.no_card, t.model.stall);
+}
+
 /// The same seed gives the same twin; several reports of one card are fitted together, those of two cards are refused.
 #[test]
 fn reports_together_and_again() {

@@ -15,6 +15,7 @@ pub(crate) struct HostCost {
     tail: f64,
     tail_one_in: u64,
     tail_cap: f64,
+    tick: u64,
     pub noisy: bool,
     rng: Rng,
 }
@@ -34,7 +35,8 @@ impl HostCost {
             tail: h.tail as f64,
             tail_one_in: h.tail_every,
             tail_cap: if h.tail == 0 { 1.0 } else { h.tail_cap as f64 / h.tail as f64 },
-            noisy: h.jitter > 0 || h.tail_every > 0,
+            tick: h.tick,
+            noisy: h.jitter > 0 || h.tail_every > 0 || h.tick > 0,
             rng: Rng::new(seed, 1),
         }
     }
@@ -45,6 +47,7 @@ impl HostCost {
         if self.tail_one_in > 0 && self.rng.below(self.tail_one_in) == 0 {
             extra += self.tail * self.rng.tail(self.tail_cap);
         }
-        if extra < 0.0 { ns - ((-extra) as u64).min(ns) } else { ns + extra as u64 }
+        let seen = if extra < 0.0 { ns - ((-extra) as u64).min(ns) } else { ns + extra as u64 };
+        if self.tick > 0 { seen.next_multiple_of(self.tick) } else { seen }
     }
 }

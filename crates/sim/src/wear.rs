@@ -95,6 +95,8 @@ impl Wear {
             self.spare.swap(0, most);
         }
         self.exchange(least as u32);
+        // Its own erasure is no reason for the next move.
+        self.since = 0;
         1
     }
 

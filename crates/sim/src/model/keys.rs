@@ -30,6 +30,7 @@ impl Host {
         f.time("tail", May, &mut self.tail, 0..=T, "smallest delay of the heavy tail (Pareto, exponent 2)");
         f.count("tail_every", May, &mut self.tail_every, 0..=1_000_000_000, "one command in so many has a tail delay; 0 = none");
         f.time("tail_cap", May, &mut self.tail_cap, 0..=T, "largest delay of the heavy tail; 0 = a hundred times `tail`");
+        f.time("tick", May, &mut self.tick, 0..=T, "answers come at multiples of this: the microframes of USB; 0 = at any time");
         f.time("status", May, &mut self.status, 0..=T, "asking the card for its status after every write command; 0 = not asked");
         f.time("poll", May, &mut self.poll, 0..=T, "one look at a busy card");
         f.time("call", May, &mut self.call, 0..=T, "what a call of the file library costs by itself");

@@ -23,6 +23,8 @@ pub struct Host {
     pub tail_every: u64,
     /// ns, the largest tail delay.
     pub tail_cap: u64,
+    /// ns at whose multiples answers come, as in the microframes of USB; 0 = at any time.
+    pub tick: u64,
     /// ns of a command that asks for the status after every write; 0 = none is sent.
     pub status: u64,
     /// ns of one look at a busy card.

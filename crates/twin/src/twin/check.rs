@@ -21,6 +21,8 @@ pub struct Checked {
     pub correlation: Option<f64>,
     /// Accesses that took more than three times the median of their kind (read or write).
     pub slow: usize,
+    /// Accesses predicted to be slow.
+    pub said_slow: usize,
     /// Of those predicted to be slow how many were, and of those that were how many were predicted; none where there were none.
     pub precision: Option<f64>,
     pub recall: Option<f64>,
@@ -134,6 +136,7 @@ pub fn check(model: &Model, before: &[Io], ios: &[Io], seed: u64) -> Result<Chec
         within_tenth: pairs.iter().filter(|p| (p.1 - p.2).abs() <= 0.1 * p.1).count() as f64 / n,
         correlation: correlation(&pairs),
         slow: was,
+        said_slow: said,
         precision: share(both, said),
         recall: share(both, was),
         worst,

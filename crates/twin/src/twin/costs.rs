@@ -32,6 +32,8 @@ pub struct Fitted {
     pub share: [[f64; ORDERS]; 2],
     /// Share of accesses that are late by chance.
     pub late: f64,
+    /// The narrowest core, ns.
+    pub grain: f64,
 }
 
 /// Orders of magnitude from 1 ns to an hour.
@@ -45,7 +47,7 @@ impl Fitted {
     /// Width of the core of an access that takes about so long.
     pub fn width(&self, read: bool, ns: f64) -> f64 {
         let share = self.share[usize::from(!read)][order(ns)];
-        GRAIN.hypot(if read { share } else { share.max(LIKE) } * ns)
+        self.grain.hypot(if read { share } else { share.max(LIKE) } * ns)
     }
 
     /// ns that an access of a group takes.
@@ -76,18 +78,18 @@ const SPREAD: f64 = 16.1;
 const FEW_SHARE: f64 = 0.03;
 
 /// The narrowest core that is believed, ns: clocks of hosts have no finer grain.
-const GRAIN: f64 = 100.0;
+pub const GRAIN: f64 = 100.0;
 
 /// Fits the costs. Where a structure is right in part, a few merges that it expects and that did not come would hold the cost of all at 0 if
 /// each time counted by its own length, and a few that it misses would spoil the cost of a read if all counted alike: it is begun both ways,
 /// and the likelier costs count.
-pub fn fit(rows: &[Row], g: &Groups) -> Fitted {
+pub fn fit(rows: &[Row], g: &Groups, grain: f64) -> Fitted {
     let measured = Measured::of(rows, g);
-    let a = descend(rows, g, &measured, false);
+    let a = descend(rows, g, &measured, grain, false);
     if a.late < FEW {
         return a;
     }
-    let b = descend(rows, g, &measured, true);
+    let b = descend(rows, g, &measured, grain, true);
     if b.likelihood > a.likelihood { b } else { a }
 }
 
@@ -121,7 +123,7 @@ impl Measured {
 const FEW: f64 = 0.001;
 
 /// From costs that explain relative or absolute times to those that explain most times within the width of the core.
-fn descend(rows: &[Row], g: &Groups, measured: &Measured, absolute: bool) -> Fitted {
+fn descend(rows: &[Row], g: &Groups, measured: &Measured, grain: f64, absolute: bool) -> Fitted {
     let groups = g.counts.len();
     let Measured { n, y, reads, known } = measured;
     let known = *known;
@@ -132,9 +134,10 @@ fn descend(rows: &[Row], g: &Groups, measured: &Measured, absolute: bool) -> Fit
         known,
         likelihood: f64::NEG_INFINITY,
         parameters: 0,
-        width: [GRAIN; 2],
+        width: [grain; 2],
         share: [[FEW_SHARE; ORDERS]; 2],
         late: 0.01,
+        grain,
     };
     let longest = y.iter().fold(0.0f64, |a, &b| a.max(b));
     let mut width: Vec<f64> = y.iter().map(|y| 0.03 * if absolute { longest } else { *y } + 2000.0).collect();
@@ -282,7 +285,7 @@ fn widths(rows: &[Row], g: &Groups, f: &mut Fitted) {
         }
     }
     for (w, e) in f.width.iter_mut().zip(&mut of) {
-        *w = if e.is_empty() { GRAIN } else { (1.4826 * median(e)).max(GRAIN) };
+        *w = if e.is_empty() { f.grain } else { (1.4826 * median(e)).max(f.grain) };
     }
     // A quarter of a normal core lies within 0.319 of its width: a structure that is right for every fourth of them shows the width for all.
     f.share = [[FEW_SHARE; ORDERS]; 2];
@@ -323,25 +326,25 @@ pub fn densities(rows: &[Row], g: &Groups, f: &Fitted) -> Vec<f64> {
 }
 
 /// The rival without structure: a median for each condition. The logarithm of the likelihood, and how many conditions.
-pub fn no_structure(rows: &[Row]) -> (f64, usize) {
+pub fn no_structure(rows: &[Row], grain: f64) -> (f64, usize) {
     let of: Vec<usize> = rows.iter().map(|r| r.condition as usize).collect();
-    let (all, used) = medians(rows, &of);
+    let (all, used) = medians(rows, &of, grain);
     (all.iter().sum(), used)
 }
 
 /// The rival that knows sizes alone: a median for each kind and length. The logarithm of the likelihood of each time, and how many there are.
-pub fn by_size(rows: &[Row]) -> (Vec<f64>, usize) {
+pub fn by_size(rows: &[Row], grain: f64) -> (Vec<f64>, usize) {
     let mut known: HashMap<(Op, u64), usize> = HashMap::new();
     let mut of = vec![];
     for r in rows {
         let next = known.len();
         of.push(*known.entry((r.op, r.len)).or_insert(next));
     }
-    medians(rows, &of)
+    medians(rows, &of, grain)
 }
 
 /// A median for each class of accesses.
-fn medians(rows: &[Row], of: &[usize]) -> (Vec<f64>, usize) {
+fn medians(rows: &[Row], of: &[usize], grain: f64) -> (Vec<f64>, usize) {
     let mut times: Vec<Vec<f64>> = vec![vec![]; of.iter().map(|c| c + 1).max().unwrap_or(0)];
     rows.iter().zip(of).for_each(|(r, &c)| times[c].push(r.took as f64));
     let used = times.iter().filter(|t| !t.is_empty()).count();
@@ -353,9 +356,10 @@ fn medians(rows: &[Row], of: &[usize]) -> (Vec<f64>, usize) {
         known: [false; P],
         likelihood: 0.0,
         parameters: used,
-        width: [GRAIN; 2],
+        width: [grain; 2],
         share: [[FEW_SHARE; ORDERS]; 2],
         late: 0.01,
+        grain,
     };
     let g = Groups { counts: vec![[0.0; P]], of: vec![0; rows.len()], late: of.iter().map(|&c| middle[c]).collect(), lots: 0.0 };
     widths(rows, &g, &mut f);

@@ -56,6 +56,8 @@ pub struct Data {
     pub real: Option<u64>,
     /// What the detectors say of all runs, which says where to look.
     pub findings: Findings,
+    /// ns at whose multiples the host gives answers; 0 = at any time.
+    pub tick: u64,
     /// What was measured, in the reports' own words.
     pub name: String,
 }
@@ -164,6 +166,7 @@ impl Data {
             let why = format!("a small access takes {:.1} us, and no flash card answers so soon (a RAM disk, a cache)", usual / 1e3);
             return Err(TwinError::NoCard(why));
         }
+        data.tick = tick(&data.rows);
         let runs: Vec<_> = reports.iter().flat_map(|(_, r)| r.runs.clone()).collect();
         data.findings = Report::infer(&runs);
         data.name = reports.first().map_or_else(String::new, |(_, r)| r.target.path.clone());
@@ -189,6 +192,11 @@ impl Data {
         self.rows.iter().map(one).collect()
     }
 
+    /// ns: the width of the narrowest core that is believed. Times that are rounded up to a multiple of a tick have that of a uniform distribution.
+    pub fn grain(&self) -> f64 {
+        super::costs::GRAIN.max(self.tick as f64 / 12f64.sqrt())
+    }
+
     /// Whether anything was written.
     pub fn writes(&self) -> bool {
         self.rows.iter().any(|r| r.op == Op::Write)
@@ -203,4 +211,20 @@ impl Data {
         all.extend(f.interval.filter(|_| f.number().is_none()).map(|i| (i[1], 0.0)));
         all.into_iter().map(|x| x.0.max(0.0) as u64).collect()
     }
+}
+
+/// ns of the frames and microframes of USB 2.0 (8.4.3): a host that asks once in each gives its answers at their ends.
+const TICKS: [u64; 2] = [1_000_000, 125_000];
+
+/// The tick at which most accesses end, so that from the end of one to that of the next it is a multiple of it; by chance 4 in 100 lie within a fiftieth of one. Times that hardly vary say nothing: several
+/// multiples must have come often.
+fn tick(rows: &[Row]) -> u64 {
+    let of = |tick: u64| {
+        let mut at: BTreeMap<u64, usize> = BTreeMap::new();
+        let near = rows.iter().map(|r| r.gap + r.took + tick / 50).map(|t| (t / tick, t % tick)).filter(|x| x.1 <= tick / 25);
+        near.for_each(|x| *at.entry(x.0).or_default() += 1);
+        let all: usize = at.values().sum();
+        all * 2 > rows.len() && at.values().filter(|n| **n * 100 > rows.len()).count() > 3
+    };
+    TICKS.into_iter().find(|t| of(*t)).unwrap_or(0)
 }

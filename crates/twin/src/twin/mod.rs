@@ -3,6 +3,7 @@
 pub mod check;
 mod costs;
 mod data;
+mod levelling;
 mod noise;
 mod replay;
 mod result;

@@ -121,13 +121,15 @@ pub fn build(
     let some = top + sum.ln() - chances;
     let none_of_these = 1.0 / (1.0 + (some - nothing).exp());
     let g = groups(&priced(&best.model, &best.fitted.costs), &data.rows, seed);
-    let noise = noise::of(&data.rows, &g, &best.fitted);
-    let (mut model, costs, assumed) = finish(data, &best, share);
-    (model.host.jitter, model.host.tail, model.host.tail_every) = (noise.jitter_ns, noise.tail_ns, noise.tail_every);
-    model.host.tail_cap = noise.tail_cap_ns.max(noise.tail_ns);
-    model.stall = noise.stalls();
+    let noise = noise::of(&data.rows, &best.model, &g, &best.fitted);
     let pairs: Vec<(usize, f64, f64)> =
         data.rows.iter().enumerate().filter_map(|(i, r)| Some((i, r.took as f64, residual(r, i, &g, &best.fitted)?.0))).collect();
+    let (mut model, costs, assumed) = finish(data, &best, share);
+    (model.host.jitter, model.host.tail, model.host.tail_every) = (noise.jitter_ns, noise.tail_ns, noise.tail_every);
+    model.host.tick = data.tick;
+    model.host.command = (model.host.command as f64 - noise::before(&pairs, data.tick as f64)).max(0.0) as u64;
+    model.host.tail_cap = noise.tail_cap_ns.max(noise.tail_ns);
+    model.stall = noise.stalls();
     let part = |rows: &[&(usize, f64, f64)]| {
         let mean = rows.iter().map(|p| p.1).sum::<f64>() / rows.len().max(1) as f64;
         let total: f64 = rows.iter().map(|p| (p.1 - mean).powi(2)).sum();

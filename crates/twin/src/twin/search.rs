@@ -2,6 +2,7 @@
 
 use super::costs::{self, Fitted, P, no_structure, residual};
 use super::data::{Data, Row, TwinError};
+use super::levelling;
 use super::replay::{self, READS, groups, needs_costs};
 use super::result::{Twin, build};
 use super::structures::{self, Block, kinds, variants};
@@ -99,7 +100,7 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
     let mut first: Vec<Model> = starts.clone();
     if data.writes() {
         for m in &starts {
-            first.extend(kinds(data, m, s.asked.seed));
+            first.extend(kinds(data, &structures::with_unit(m, &named), s.asked.seed));
         }
     }
     let few = replay::thinned(rows, READS);
@@ -111,14 +112,20 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
     // These few are compared whatever time is left.
     s.until = Duration::MAX;
     let mut all = s.all(&leaders, rows);
-    all.iter().for_each(|f| s.keep(f));
     nandscope_stats::descending(&mut all, |a| a.evidence(rows.len(), s.share));
+    if let Some(best) = all.first() {
+        s.costs = best.fitted.costs;
+        let levelled = levelling::proposed(rows, best, data.grain(), s.asked.seed);
+        all.extend(s.all(&levelled, rows));
+        nandscope_stats::descending(&mut all, |a| a.evidence(rows.len(), s.share));
+    }
+    all.iter().for_each(|f| s.keep(f));
     let best = all.into_iter().next().ok_or_else(impossible)?;
     s.share = independent(rows, &best, s.asked.seed);
-    let none = no_structure(rows);
+    let none = no_structure(rows, data.grain());
     // Sizes alone, as lines and as a median for each.
     let each = |x: &Scored| costs::densities(rows, &groups(&priced(&x.model, &x.fitted.costs), rows, s.asked.seed), &x.fitted);
-    let (own, (sizes, many)) = (each(&best), costs::by_size(rows));
+    let (own, (sizes, many)) = (each(&best), costs::by_size(rows, data.grain()));
     let lines = steadily(&own, best.parameters, &each(&sizes_only), sizes_only.parameters, s.share);
     let z = lines.min(steadily(&own, best.parameters, &sizes, many, s.share));
     Ok(build(data, s.table.into_values().collect(), tried, z, none, s.share, s.cut, s.begun.elapsed(), s.asked.seed))
@@ -172,7 +179,7 @@ impl Search<'_> {
     }
 
     fn score(&self, m: &Model, rows: &[Row]) -> Scored {
-        score(m, rows, &self.costs, self.asked.seed)
+        score(m, rows, &self.costs, self.data.grain(), self.asked.seed)
     }
 
     fn keep(&mut self, s: &Scored) {
@@ -183,14 +190,15 @@ impl Search<'_> {
     fn all(&self, models: &[Model], rows: &[Row]) -> Vec<Scored> {
         let next = AtomicUsize::new(0);
         let done: Mutex<Vec<(usize, Scored)>> = Mutex::new(vec![]);
-        let (costs, seed, stop, begun, time) = (self.costs, self.asked.seed, self.asked.stop, self.begun, self.until);
+        let (costs, grain, seed, stop, begun, time) =
+            (self.costs, self.data.grain(), self.asked.seed, self.asked.stop, self.begun, self.until);
         let work = || {
             loop {
                 let i = next.fetch_add(1, Ordering::Relaxed);
                 if i >= models.len() || i > 0 && (stop.load(Ordering::Relaxed) || begun.elapsed() > time) {
                     return;
                 }
-                let s = score(&models[i], rows, &costs, seed);
+                let s = score(&models[i], rows, &costs, grain, seed);
                 if let Ok(mut all) = done.lock() {
                     all.push((i, s));
                 }
@@ -291,11 +299,11 @@ fn kind_of(m: &Model) -> Kind {
 }
 
 /// Fits the costs of a structure. Where its events depend on them, those of the structure before it stand in at first.
-fn score(m: &Model, rows: &[Row], costs: &[f64; P], seed: u64) -> Scored {
-    let mut fitted = costs::fit(rows, &groups(&if needs_costs(m) { priced(m, costs) } else { m.clone() }, rows, seed));
+fn score(m: &Model, rows: &[Row], costs: &[f64; P], grain: f64, seed: u64) -> Scored {
+    let mut fitted = costs::fit(rows, &groups(&if needs_costs(m) { priced(m, costs) } else { m.clone() }, rows, seed), grain);
     if needs_costs(m) {
         for _ in 0..2 {
-            fitted = costs::fit(rows, &groups(&priced(m, &fitted.costs), rows, seed));
+            fitted = costs::fit(rows, &groups(&priced(m, &fitted.costs), rows, seed), grain);
         }
     }
     let parameters = fitted.parameters + features(m);

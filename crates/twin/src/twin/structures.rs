@@ -66,12 +66,27 @@ pub fn with_blocks_of(m: &Model, other: &Model) -> Model {
     v.checked().unwrap_or_else(|_| m.clone())
 }
 
+/// A page of flash that is mapped: those of large-block NAND have 2 KiB and more, and cards program two and more together.
+const LEAST_UNIT: u64 = 4 * KIB;
+
+/// A structure whose write unit is one that a mapping can have: reads without boundaries leave it at a sector, and mapping sectors takes long to replay.
+pub fn with_unit(m: &Model, named: &Model) -> Model {
+    let mut v = m.clone();
+    if v.nand.write_unit < LEAST_UNIT {
+        v.nand.write_unit = named.nand.write_unit.max(LEAST_UNIT);
+    }
+    v.checked().unwrap_or_else(|_| m.clone())
+}
+
 /// Each kind of mapping over these sizes, as a place to begin: as the detectors have it, and a few that nobody proposed.
 pub fn kinds(data: &Data, m: &Model, seed: u64) -> Vec<Model> {
     let mut out = proposed(data, m);
     if data.named(Quantity::EraseBlock).is_empty() {
-        // The sizes that most cards declare (SD Physical Layer 4.13.1.8), for nothing says which.
-        for size in [512 * KIB, MIB, 2 * MIB, 8 * MIB, 16 * MIB, 32 * MIB].into_iter().filter(|&s| s != m.nand.erase_block) {
+        // The sizes that most cards declare (SD Physical Layer 4.13.1.8), 12 and 24 MiB with their halves among them, for nothing says which.
+        for size in [512 * KIB, MIB, 2 * MIB, 8 * MIB, 16 * MIB, 32 * MIB, 3 * MIB, 6 * MIB, 12 * MIB, 24 * MIB]
+            .into_iter()
+            .filter(|&s| s != m.nand.erase_block)
+        {
             let mut v = m.clone();
             (v.nand.erase_block, v.nand.erase_block_offset) = (size, 0);
             let of = |d: &Model| (d.ftl.kind, d.ftl.block.evict, d.ftl.block.fat_zone, d.ftl.log.sequential, d.ftl.through.buffer);
@@ -249,7 +264,9 @@ fn erase_blocks(data: &Data, m: &Model, add: &mut Add) {
 }
 
 fn writes(data: &Data, m: &Model, add: &mut Add) {
-    let mut units: Vec<u64> = (9..=18).map(|k| 1 << k).collect();
+    let mut units: Vec<u64> = (12..=18).map(|k| 1 << k).collect();
+    // Smaller ones are rare, and slow to replay: step by step.
+    units.push(m.nand.write_unit / 2);
     units.extend(data.named(Quantity::WriteUnit));
     units.extend([m.nand.page, m.nand.access_unit, 2 * m.nand.access_unit, m.nand.access_unit / 2, 3 * m.nand.page]);
     for unit in units {
@@ -274,9 +291,23 @@ fn writes(data: &Data, m: &Model, add: &mut Add) {
     {
         add(&|v| v.card.behind = behind);
     }
-    let near: &[(u64, u64)] = if m.card.streams > 0 { &[(0, 0), (3, 64), (4, 64), (1, 16), (2, 16), (1, 256), (2, 256)] } else { &[] };
-    for &(free, memory) in [(1, 64), (2, 64)].iter().chain(near) {
+    let (free, memory) = (m.card.streams, m.card.stream_memory);
+    let more = [
+        (0, 0),
+        (free + 1, memory),
+        (free - free.min(1), memory),
+        (free, memory / 2),
+        (free, memory * 2),
+        (free, memory / 4),
+        (free, memory * 4),
+    ];
+    for (free, memory) in [(1, 32), (2, 32)].into_iter().chain(more.into_iter().filter(|_| free > 0)) {
         add(&|v| (v.card.streams, v.card.stream_memory) = (free, memory));
+        // Streams are known to a card that collects what goes on where the last write ended.
+        add(&|v| {
+            (v.card.streams, v.card.stream_memory, v.card.combine, v.card.combine_after, v.card.combine_streams) =
+                (free, memory, true, 0, 0)
+        });
     }
     for cut in CUTS.into_iter().chain(data.named(Quantity::LargestRequest)) {
         add(&|v| v.host.max_request = cut);

@@ -23,6 +23,7 @@ pub fn features(m: &Model) -> usize {
         m.host.max_request > 0,
         n.write_unit != n.access_unit,
         m.slc.size > 0,
+        m.wear.static_every > 0,
         m.slc.size > 0 && m.slc.background,
         c.cache > 0,
         f.kind != FtlKind::None,
@@ -151,6 +152,9 @@ pub fn parts(m: &Model) -> Vec<(&'static str, String)> {
     }
     if m.card.streams > 0 {
         out.push(("streams at the full rate", m.card.streams.to_string()));
+    }
+    if m.wear.static_every > 0 {
+        out.push(("wear levelling moves a block", format!("after {} erasures", m.wear.static_every)));
     }
     if n.pipelined {
         out.push(("reads", "sense the next unit while one is sent".into()));
