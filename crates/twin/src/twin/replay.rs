@@ -170,18 +170,18 @@ fn slow(m: &Model, rows: &[Row], seed: u64) -> Option<Vec<bool>> {
 /// Reads of a stretch without writes between that are looked at while the mapping is searched.
 pub const READS: usize = 600;
 
-/// Accesses of an experiment that are looked at while the mapping is searched: those that come later repeat conditions that were met before.
+/// Accesses of an experiment whose reads are looked at while the mapping is searched: those that come later repeat conditions that were met before.
 const ACCESSES: usize = 3000;
 
-/// The accesses without most of the reads where many came in a row, for they say little of the mapping, and without the last ones of long experiments. What was left
-/// out counts as rest. The cells of an experiment are mixed, so that its first reads are of all of them.
+/// The accesses without most of the reads where many came in a row, for they say little of the mapping, and without the last reads of long experiments. What was left
+/// out counts as rest; writes stay, for each changes what the next ones meet. The cells of an experiment are mixed, so that its first reads are of all of them.
 pub fn thinned(rows: &[Row], most: usize) -> Vec<Row> {
     let (mut out, mut reads, mut all, mut left) = (Vec::with_capacity(rows.len()), 0, 0, 0);
     for (i, r) in rows.iter().enumerate() {
         let same = !r.first && i > 0 && rows[i - 1].part == r.part;
         all = if same { all + 1 } else { 0 };
         reads = if same && r.op == Op::Read { reads + 1 } else { 0 };
-        if reads > most || all > ACCESSES {
+        if r.op == Op::Read && (reads > most || all > ACCESSES) {
             left += r.gap + r.took;
         } else {
             out.push(Row { gap: r.gap + left, ..*r });

@@ -113,6 +113,17 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
     s.until = Duration::MAX;
     let mut all = s.all(&leaders, rows);
     nandscope_stats::descending(&mut all, |a| a.evidence(rows.len(), s.share));
+    // What was left out before may say more of the last steps.
+    s.until = s.asked.time;
+    let (mut met, mut before) = (leaders.iter().map(Model::to_toml).collect(), f64::NEG_INFINITY);
+    while all.first().is_some_and(|a| a.evidence(rows.len(), s.share) > before + BETTER) && !s.over() {
+        before = all[0].evidence(rows.len(), s.share);
+        for block in [Block::Mapping, Block::Writes] {
+            s.costs = all[0].fitted.costs;
+            s.more(variants(data, &all[0].model.clone(), block), rows, &mut met, &mut all);
+        }
+    }
+    s.until = Duration::MAX;
     if let Some(best) = all.first() {
         s.costs = best.fitted.costs;
         let levelled = levelling::proposed(rows, best, data.grain(), s.asked.seed);
@@ -282,11 +293,14 @@ impl Search<'_> {
                 }
             }
             nandscope_stats::sort_by_key(&mut apart, |k| found.iter().position(|f| kind_of(&f.model) == *k));
-            apart.truncate(apart.len().div_ceil(2).max(2));
+            apart.truncate(apart.len().div_ceil(2).max(LAST));
         }
         found
     }
 }
+
+/// Kinds that stay to the end: a table that draws lots, another one, and one that may be right.
+const LAST: usize = 3;
 
 /// Kinds of mapping that are searched side by side.
 const KINDS: usize = 5;

@@ -338,6 +338,17 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
             for merge in [MergeRandom::Rest, MergeRandom::Whole] {
                 add(&|v| v.ftl.block.merge_random = merge);
             }
+            // Back to the simplest table, from which other steps lead on.
+            for (merge, combine) in
+                [(MergeRandom::Rest, false), (MergeRandom::Whole, false), (MergeRandom::Rest, true), (MergeRandom::Whole, true)]
+            {
+                add(&|v| {
+                    let b = &mut v.ftl.block;
+                    (b.skips, b.fills, b.begins_full, b.full_closes) = (false, false, false, false);
+                    (b.copies, b.merge_span, b.merge_random, v.card.state) = (Copies::All, 0, merge, State::Written);
+                    (v.card.combine, v.card.combine_after, v.card.combine_streams) = (combine, 0, 0);
+                });
+            }
             add(&|v| v.ftl.block.skips = !v.ftl.block.skips);
             add(&|v| v.ftl.block.fills = !v.ftl.block.fills);
             add(&|v| v.ftl.block.begins_full = !v.ftl.block.begins_full);
