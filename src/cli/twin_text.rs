@@ -47,6 +47,9 @@ pub fn text(t: &Twin, width: usize, plot: bool) -> String {
     for c in &t.costs {
         let _ = writeln!(o, "  {:<wide$}  {}", c.name, cost(c));
     }
+    if t.model.host.tick > 0 {
+        let _ = writeln!(o, "  {:<wide$}  at multiples of {}", "answers of the host", time(t.model.host.tick as f64));
+    }
     let n = &t.noise;
     let _ = writeln!(o, "  {:<wide$}  ± {}", "noise of a command", time(n.jitter_ns as f64));
     if n.tail_every > 0 {

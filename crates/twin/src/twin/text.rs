@@ -57,6 +57,7 @@ fn parts(name: &str) -> &'static [&'static str] {
         "small writes in sequence" => &["card.combine", "card.combine_streams"],
         "data of writes" => &["card.overlap"],
         "write cache" => &["card.cache"],
+        "wear levelling moves a block" => &["wear.static_every"],
         _ => &[],
     }
 }
@@ -78,6 +79,10 @@ impl Twin {
             for k in parts(w.name) {
                 notes.push((k.to_string(), format!("fitted, {:.0} %", 100.0 * w.probability)));
             }
+        }
+        if self.model.host.tick > 0 {
+            notes.push(("host.tick".into(), "answers came at its multiples".into()));
+            notes.push(("host.command".into(), "fitted, less what answers wait for the tick".into()));
         }
         for c in &self.costs {
             let each = if matches!(c.event, Event::Wire | Event::Rest) { " a byte" } else { "" };
