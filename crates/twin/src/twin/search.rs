@@ -70,6 +70,8 @@ struct Search<'a> {
     costs: [f64; P],
     share: f64,
     cut: bool,
+    /// Structures scored so far.
+    tried: usize,
 }
 
 /// Fits a twin.
@@ -81,7 +83,8 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
     let plain = structures::plain(data).ok_or_else(impossible)?;
     // Reads are most of the accesses, and say least of what a workload takes.
     let until = asked.time.mul_f64(if data.writes() { READING } else { 1.0 });
-    let mut s = Search { data, asked, until, begun: Instant::now(), table: HashMap::new(), costs: [0.0; P], share: 1.0, cut: false };
+    let mut s =
+        Search { data, asked, until, begun: Instant::now(), table: HashMap::new(), costs: [0.0; P], share: 1.0, cut: false, tried: 1 };
     let rows = &data.rows;
     let sizes_only = s.score(&plain, rows);
     s.keep(&sizes_only);
@@ -106,13 +109,14 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
     let few = replay::thinned(rows, READS);
     let all = s.kinds("mapping", first, &few);
     // The best of them over all accesses.
-    let tried = all.len() + 1;
     let leaders: Vec<Model> = all.iter().take(if s.cut { 4 } else { RIVALS }).map(|f| f.model.clone()).collect();
     s.costs = all.first().ok_or_else(impossible)?.fitted.costs;
     // These few are compared whatever time is left.
     s.until = Duration::MAX;
     let mut all = s.all(&leaders, rows);
     nandscope_stats::descending(&mut all, |a| a.evidence(rows.len(), s.share));
+    // Whether it is a card at all is judged by what the others left: steps that are chosen with all accesses would explain some of what is chance in them.
+    let judged = all.first().cloned().ok_or_else(impossible)?;
     // What was left out before may say more of the last steps.
     s.until = s.asked.time;
     let (mut met, mut before) = (leaders.iter().map(Model::to_toml).collect(), f64::NEG_INFINITY);
@@ -136,10 +140,10 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
     let none = no_structure(rows, data.grain());
     // Sizes alone, as lines and as a median for each.
     let each = |x: &Scored| costs::densities(rows, &groups(&priced(&x.model, &x.fitted.costs), rows, s.asked.seed), &x.fitted);
-    let (own, (sizes, many)) = (each(&best), costs::by_size(rows, data.grain()));
-    let lines = steadily(&own, best.parameters, &each(&sizes_only), sizes_only.parameters, s.share);
-    let z = lines.min(steadily(&own, best.parameters, &sizes, many, s.share));
-    Ok(build(data, s.table.into_values().collect(), tried, z, none, s.share, s.cut, s.begun.elapsed(), s.asked.seed))
+    let (own, (sizes, many)) = (each(&judged), costs::by_size(rows, data.grain()));
+    let lines = steadily(&own, judged.parameters, &each(&sizes_only), sizes_only.parameters, s.share);
+    let z = lines.min(steadily(&own, judged.parameters, &sizes, many, s.share));
+    Ok(build(data, s.table.into_values().collect(), s.tried, z, none, s.share, s.cut, s.begun.elapsed(), s.asked.seed))
 }
 
 /// The share of accesses that say something of their own: the residuals of neighbours are alike (drift, temperature), and the n of a
@@ -159,8 +163,8 @@ fn steadily(of: &[f64], parameters: usize, rival: &[f64], theirs: usize, share: 
     let d: Vec<f64> = of.iter().zip(rival).map(|(a, b)| a - b).collect();
     let (sum, n) = (d.iter().sum::<f64>(), d.len() as f64);
     let scatter = d.iter().map(|d| (d - sum / n).powi(2)).sum::<f64>().sqrt();
-    // What more settings fit by chance is no merit.
-    let paid = parameters as f64 - theirs as f64;
+    // What more settings fit by chance is no merit, and that fewer do is no sign of a card.
+    let paid = parameters.saturating_sub(theirs) as f64;
     if scatter > 0.0 { (sum - paid) / scatter * share.sqrt() } else { 0.0 }
 }
 
@@ -230,6 +234,7 @@ impl Search<'_> {
     /// Scores these, those met before left out, and sorts all by evidence, the best first.
     fn more(&mut self, models: Vec<Model>, rows: &[Row], met: &mut HashSet<String>, found: &mut Vec<Scored>) {
         let fresh: Vec<Model> = models.into_iter().filter(|m| met.insert(m.to_toml())).collect();
+        self.tried += fresh.len();
         found.extend(self.all(&fresh, rows));
         nandscope_stats::descending(found, |f| f.evidence(rows.len(), self.share));
     }
