@@ -282,11 +282,11 @@ fn more(run: &Case, random: bool) -> Vec<Cell> {
     }
     match bracket {
         (fits, None) if fits < most => {
-            // One by one at first, then by thirds, evenly, and twice as many where so many stay open that there may be no limit: the AUs
-            // that are open stay, so only the new ones cost.
+            // One by one at first, then by thirds, and twice as many where so many stay open that there may be no limit: the AUs that are
+            // open stay, so only the new ones cost.
             let next = match fits {
-                ..8 => fits + 1,
-                8..32 => (fits * 4 / 3 + 1) / 2 * 2,
+                ..4 => fits + 1,
+                4..32 => fits * 4 / 3,
                 _ => 2 * fits,
             };
             // An earlier run, whose AUs were guessed, said how many, or linear order did, and random order rarely fits more: that number
