@@ -282,21 +282,13 @@ fn more(run: &Case, random: bool) -> Vec<Cell> {
     }
     match bracket {
         (fits, None) if fits < most => {
-            // One by one at first, then by thirds, and twice as many where so many stay open that there may be no limit: the AUs that are
-            // open stay, so only the new ones cost.
-            let next = match fits {
-                ..4 => fits + 1,
-                4..32 => fits * 4 / 3,
-                _ => 2 * fits,
-            };
-            // An earlier run, whose AUs were guessed, said how many, or linear order did, and random order rarely fits more: that number
-            // and the next are the ones to try. One AU or two show a card that keeps none.
-            let told = |q| run.believed.whole(q).map(|k| k as i64);
-            let earlier = if random { told(Quantity::OpenAusRandom) } else { None };
-            let hint = earlier.or(told(Quantity::OpenAusLinear)).unwrap_or(0);
+            // One by one at first, then by thirds: the AUs that are open stay, so only the new ones cost.
+            let next = if fits < 4 { fits + 1 } else { fits * 4 / 3 };
+            // Random order rarely fits more AUs than linear order: that number and the next are the ones to try.
+            let hint = run.believed.whole(Quantity::OpenAusLinear).map_or(0, |k| k as i64);
             let next = match () {
-                _ if fits == hint => fits + 1,
-                _ if fits >= 2 && fits < hint => hint,
+                _ if random && fits == hint => fits + 1,
+                _ if random && fits < hint && next > hint => hint,
                 _ => next,
             };
             vec![cell(next.min(most), random, fits == 0)]
