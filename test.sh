@@ -38,10 +38,6 @@ if [ -n "$all" ]; then
     rm -rf target/deb && mkdir target/deb && cd target/deb && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb . && mv usr/bin/promtool .. && rm -rf ../deb
   ) >target/promtool.log 2>&1 || echo "promtool could not be unpacked (target/promtool.log); the tests' own parser reads that form"
   [ ! -e target/venv/ready ] || PATH=$PWD/target/venv/bin:$PATH
-  # The program that makes a book of docs/; Debian has none.
-  command -v mdbook >/dev/null || [ -x target/tools/bin/mdbook ] || nice cargo install --quiet --locked --root target/tools mdbook >target/mdbook.log 2>&1 ||
-    echo "mdbook could not be built (target/mdbook.log); the book is left out"
-  PATH=$PWD/target/tools/bin:$PATH
 fi
 # The `mod` lines of experiments come out of a build script, which `cargo fmt` does not follow.
 cargo fmt --all --check -- crates/measure/src/experiment/*.rs crates/infer/src/infer/*.rs
