@@ -25,7 +25,10 @@ impl Analysis for WriteUnit {
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
-        vec![told(run)]
+        let phase = run.believed.whole(Quantity::EraseBlockOffset).unwrap_or(0);
+        let writes: Vec<Write> =
+            rows(run).iter().map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() }).collect();
+        vec![judge(&writes, &Known::of(run))]
     }
 
     fn figures(&self, run: &Case) -> Vec<Figure> {
@@ -45,18 +48,6 @@ impl Analysis for WriteUnit {
             series: Series::with_bounds("median", &points),
         }]
     }
-}
-
-fn told(run: &Case) -> Finding {
-    let phase = run.believed.whole(Quantity::EraseBlockOffset).unwrap_or(0);
-    let writes: Vec<Write> = rows(run).iter().map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() }).collect();
-    judge(&writes, &Known::of(run))
-}
-
-/// Do the writes so far show the unit, no longer than `most`, with all the certainty that more of them could give?
-pub fn told_within(run: &Case, most: u64) -> bool {
-    let f = told(run);
-    f.confidence >= MOST_SURE && f.number().is_some_and(|u| u <= most as f64)
 }
 
 /// Role of the write that goes before.
@@ -234,16 +225,13 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     // A host that cuts requests to that length would look the same, unless reads know the unit.
     let cuts = cut.iter().find(|c| c.0 == unit && !PIECES.contains(&unit)).is_some_and(|c| least(&c.1) - UNUSUAL_CUT < best + 4.0);
     let cuts = cuts && ![known.page, known.access_unit].contains(&Some(unit));
-    let most_sure = if badly || cuts || !known.placed && best < plainly || gathered == Some(COMBINED) { 0.88 } else { MOST_SURE };
+    let most_sure = if badly || cuts || !known.placed && best < plainly || gathered == Some(COMBINED) { 0.88 } else { 0.97 };
     // Flash is programmed in whole pages.
     let most_sure = if known.page.is_some_and(|page| !unit.is_multiple_of(page)) { 0.75 } else { most_sure };
     Finding::decided(Q, unit as f64, p.min(most_sure))
         .rivals(weights.iter().skip(1).take(3).map(|&(s, p)| (s as f64, p)).filter(|r| r.1 > 0.005))
         .evidence(text)
 }
-
-/// A unit that explains the times well, where nothing else could look like it: shares of cards come from the table of confidence.
-const MOST_SURE: f64 = 0.97;
 
 /// Microseconds below which no write of a unit is believed: flash takes 200 and more to program a page.
 const FLASH: f64 = 150.0;

@@ -14,9 +14,9 @@ use crate::finding::Quantity;
 use crate::infer::beliefs::Case;
 use crate::infer::stats::{mad, median};
 use crate::infer::steps::alignments;
-use crate::infer::write_unit::{SCOUT, by_size, told_within, writes_of};
+use crate::infer::write_unit::{SCOUT, by_size, writes_of};
 use crate::samples::Cell;
-use crate::units::{Bytes, KIB, MIB};
+use crate::units::{KIB, MIB};
 
 pub struct WriteUnit;
 
@@ -45,13 +45,9 @@ impl Experiment for WriteUnit {
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let sector = setup.geometry.sector.max(512);
-        let most = LARGEST.min((setup.region.end - setup.region.start) / 64).max(2 * sector);
-        let most: u64 = 1 << most.ilog2();
-        // Of the bytes of a whole ladder three quarters are those of its upper two sizes, and few units are longer than what is read as one.
-        let read = setup.believed.whole(Quantity::AccessUnit).or(setup.believed.whole(Quantity::Page));
-        let first = read.map_or(FIRST, |unit| (4 * unit).next_power_of_two().clamp(FIRST / 2, FIRST * 2));
-        let first = most.min(first.max(16 * sector));
-        vec![ladder(first, sector, most)]
+        let largest = (512 * KIB).min((setup.region.end - setup.region.start) / 64).max(2 * sector);
+        let largest = 1 << largest.ilog2();
+        vec![Cell::new("ladder", &[("largest", largest as i64), ("smallest", sector as i64)])]
     }
 
     fn wants(&self, cell: &Cell, run: &Case) -> bool {
@@ -59,17 +55,6 @@ impl Experiment for WriteUnit {
         // A third pass where the sizes scatter.
         let scatter = || by_size(run).values().filter(|t| mad(t) > 0.05 * median(t)).count();
         passes < 2 || (passes < 4 && scatter() > 5)
-    }
-
-    /// Longer writes, where the short ones left the unit open or it is near the longest of them.
-    fn more(&self, run: &Case) -> Vec<Cell> {
-        let [cell] = &run.cells[..] else { return vec![] };
-        let (largest, most) = (cell.bytes("largest"), cell.bytes("most"));
-        if largest >= most || told_within(run, largest / 2) {
-            return vec![];
-        }
-        // Down to sizes that both have.
-        vec![ladder(most, largest / 4, most)]
     }
 
     fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
@@ -115,15 +100,6 @@ impl Experiment for WriteUnit {
         }
         Ok(())
     }
-}
-
-/// The longest write of all, and of the ladder that comes first where nothing is known of the unit.
-const LARGEST: u64 = 512 * KIB;
-const FIRST: u64 = 128 * KIB;
-
-fn ladder(largest: u64, smallest: u64, most: u64) -> Cell {
-    let set = [("largest", largest as i64), ("smallest", smallest as i64), ("most", most as i64)];
-    Cell::new(format!("ladder from {}", Bytes(largest)), &set)
 }
 
 /// Seconds that one write may take; longer sizes are left out from then on.
