@@ -17,11 +17,12 @@ mod families;
 #[path = "../tests/common/score.rs"]
 mod score;
 
-use families::{Card, Cost, Family, JUDGED, KINDS, Probed, RESERVED, Truth, Within, cards, probe_all};
+use families::{Card, Family, JUDGED, KINDS, Probed, RESERVED, Truth, Within, cards, probe_all};
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::combine::{APART, combine, posterior};
 use nandscope::infer::confidence::{Key, Maps, Source};
 use nandscope::infer::tables;
+use nandscope::report::Cost;
 use nandscope::samples::import;
 use nandscope_sim::{random, unusual};
 use serde::{Deserialize, Serialize};

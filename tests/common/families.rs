@@ -8,10 +8,10 @@ use nandscope::experiment;
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::pipeline;
 use nandscope::probe::{Plan, probe};
+use nandscope::report::Cost;
 use nandscope::samples::Run;
 use nandscope::units::Nanos;
 use nandscope_sim::{Mapping, random, unusual};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -172,21 +172,11 @@ pub struct Probed {
     pub cost: Cost,
 }
 
-/// What a probe took of a card.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Cost {
-    /// Bytes written.
-    pub written: u64,
-    /// Of the device's own time.
-    pub seconds: f64,
-}
-
-impl Cost {
-    fn of(runs: &[Run]) -> Cost {
-        let all = || runs.iter().flat_map(|r| &r.samples);
-        let written = all().filter(|s| s.is_write()).map(|s| s.len).sum();
-        Cost { written, seconds: all().map(|s| s.took.secs()).sum() }
-    }
+/// What the experiments of a probe wrote and took; what was put back is not counted.
+fn cost(runs: &[Run]) -> Cost {
+    let all = || runs.iter().flat_map(|r| &r.samples);
+    let bytes_written = all().filter(|s| s.is_write()).map(|s| s.len).sum();
+    Cost { bytes_written, seconds: all().map(|s| s.took.secs()).sum(), ..Cost::default() }
 }
 
 /// What a probe may use.
@@ -213,7 +203,7 @@ pub fn probed(card: &Card, within: Within) -> Probed {
         Family::Unusual => sim(unusual::card(card.seed)),
         Family::Bench => behind_program(card, writes, seconds),
     };
-    Probed { truth: Truth::of_card(card), apart: pipeline::apart(&runs), told, cost: Cost::of(&runs), card: card.clone() }
+    Probed { truth: Truth::of_card(card), apart: pipeline::apart(&runs), told, cost: cost(&runs), card: card.clone() }
 }
 
 fn behind_program(card: &Card, writes: u64, seconds: f64) -> (Vec<Run>, Findings) {

@@ -4,6 +4,7 @@
 
 use crate::families::{JUDGED, Probed};
 use nandscope::finding::{Finding, Quantity};
+use nandscope::infer::stats::quantile;
 use std::collections::BTreeMap;
 
 /// The worst that one answer can cost.
@@ -50,13 +51,8 @@ pub struct Answer {
 pub struct Scores {
     pub by_quantity: BTreeMap<Quantity, Tally>,
     pub answers: Vec<Answer>,
-    /// MiB written to a card and seconds of its time: the median and the mean over the cards.
+    /// MiB written to a card and seconds of its time: of half of the cards and of nine of ten at the most.
     pub cost: [[f64; 2]; 2],
-}
-
-fn middle_and_mean(mut all: Vec<f64>) -> [f64; 2] {
-    all.sort_by(f64::total_cmp);
-    [all.get(all.len() / 2).copied().unwrap_or(0.0), all.iter().sum::<f64>() / all.len().max(1) as f64]
 }
 
 /// The value that is told, or the bound.
@@ -66,8 +62,9 @@ pub fn answer(f: &Finding) -> Option<(f64, bool)> {
 
 /// What was told of the cards of one family. Undecided is scored with the share that the truth has among them.
 pub fn score(cards: &[Probed]) -> Scores {
-    let written = cards.iter().map(|c| c.cost.written as f64 / 1_048_576.0).collect();
-    let cost = [written, cards.iter().map(|c| c.cost.seconds).collect()].map(middle_and_mean);
+    let written: Vec<f64> = cards.iter().map(|c| c.cost.bytes_written as f64 / 1_048_576.0).collect();
+    let seconds: Vec<f64> = cards.iter().map(|c| c.cost.seconds).collect();
+    let cost = [written, seconds].map(|all| [0.5, 0.9].map(|q| quantile(&all, q)));
     let mut s = Scores { cost, ..Scores::default() };
     for q in JUDGED {
         let truths: Vec<f64> = cards.iter().filter_map(|c| c.truth.of(q)).collect();
@@ -194,8 +191,8 @@ pub fn table(s: &Scores) -> String {
         out.truncate(out.trim_end().len());
         out.push('\n');
     }
-    let [[written, written_mean], [seconds, seconds_mean]] = s.cost;
-    out += &format!("\na card: {written:.1} MiB written (mean {written_mean:.1}), {seconds:.1} s of its time (mean {seconds_mean:.1})\n");
+    let [[written, more], [seconds, longer]] = s.cost;
+    out += &format!("\nhalf of the cards: {written:.1} MiB written, {seconds:.1} s or less; nine of ten: {more:.1} MiB, {longer:.1} s\n");
     out += "\nclaimed          given   right  claimed   share   off by (standard errors; both sides)\n";
     for b in bins(s.answers.iter()) {
         let i = BINS.iter().position(|l| *l == b.low).unwrap_or(0);
