@@ -6,10 +6,13 @@ here=$(cd "$(dirname "$0")" && pwd)
 vm=${VM_DIR:-${CARGO_TARGET_DIR:-$here/../../target}/vm}
 vm=$(cd "$vm" && pwd)
 
-# musl where it is installed, else glibc; static either way, so that the guest needs no libraries. A target directory of its
+# musl where it is installed with its C compiler, else glibc; static either way, so that the guest needs no libraries. A target
+# directory of its
 # own: the one above may be locked by the cargo that runs this.
 triple=x86_64-unknown-linux-gnu
-if rustup target list --installed 2>/dev/null | grep -qx x86_64-unknown-linux-musl; then triple=x86_64-unknown-linux-musl; fi
+if command -v musl-gcc >/dev/null && rustup target list --installed 2>/dev/null | grep -qx x86_64-unknown-linux-musl; then
+    triple=x86_64-unknown-linux-musl
+fi
 (cd "$here/../.." && CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_STRIP=symbols RUSTFLAGS="-C target-feature=+crt-static" \
     "${CARGO:-cargo}" build --quiet --locked --bin nandscope --target "$triple" --target-dir "$vm/cargo")
 
