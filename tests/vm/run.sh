@@ -7,8 +7,7 @@ vm=${VM_DIR:-${CARGO_TARGET_DIR:-$here/../../target}/vm}
 vm=$(cd "$vm" && pwd)
 
 # musl where it is installed with its C compiler, else glibc; static either way, so that the guest needs no libraries. A target
-# directory of its
-# own: the one above may be locked by the cargo that runs this.
+# directory of its own: the one above may be locked by the cargo that runs this.
 triple=x86_64-unknown-linux-gnu
 if command -v musl-gcc >/dev/null && rustup target list --installed 2>/dev/null | grep -qx x86_64-unknown-linux-musl; then
     triple=x86_64-unknown-linux-musl

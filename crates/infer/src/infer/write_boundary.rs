@@ -80,34 +80,59 @@ pub fn kind(c: &Cell) -> Kind {
 /// Largest multiples across which small writes are laid.
 pub const SMALL_MOST: u64 = 128 * KIB;
 
-fn judge_cross(run: &Case) -> Vec<Finding> {
-    let mut slow = [(0u32, 0u32); 2];
-    let mut odd = [(0u32, 0u32); 2];
-    let (mut noisy, mut all) = (0, 0);
-    let Some(first) = run.cells.iter().find(|c| kind(c) == Kind::Cross) else { return vec![] };
-    let (period, line) = (first.bytes("cross"), first.get("cost") as f64 * 0.4);
-    for c in run.cells.iter().filter(|c| kind(c) == Kind::Cross) {
-        for t in run.trials(c.id) {
-            if t.len() < 4 {
-                continue;
-            }
-            all += 1;
-            // The second and the fourth write stay in their AU: when they are slow too, the card thrashes.
-            if t[1].took.micros() > line || t[3].took.micros() > line {
-                noisy += 1;
-                continue;
-            }
-            let hit = (t[2].took.micros() > line) as u32;
-            let b = c.get("between") as usize & 1;
-            slow[b] = (slow[b].0 + hit, slow[b].1 + 1);
-            if b == 0 {
-                let k = (t[2].at.saturating_sub(first.bytes("phase")) / period % 2) as usize;
-                odd[k] = (odd[k].0 + hit, odd[k].1 + 1);
+/// What streams over predicted boundaries show: slow ones of how many, over a boundary and between two.
+#[derive(Default)]
+struct Crossed {
+    slow: [(u32, u32); 2],
+    /// Over boundaries alone: even and odd multiples.
+    odd: [(u32, u32); 2],
+    /// Slow throughout, of all.
+    noisy: u32,
+    all: u32,
+}
+
+impl Crossed {
+    /// By the period of the predicted boundaries, in bytes; `None` where none was tried.
+    fn of(run: &Case) -> Option<(u64, Crossed)> {
+        let first = run.cells.iter().find(|c| kind(c) == Kind::Cross)?;
+        let (period, line) = (first.bytes("cross"), first.get("cost") as f64 * 0.4);
+        let mut seen = Crossed::default();
+        for c in run.cells.iter().filter(|c| kind(c) == Kind::Cross) {
+            for t in run.trials(c.id).iter().filter(|t| t.len() >= 4) {
+                seen.all += 1;
+                // The second and the fourth write stay in their AU: when they are slow too, the card thrashes.
+                if t[1].took.micros() > line || t[3].took.micros() > line {
+                    seen.noisy += 1;
+                    continue;
+                }
+                let hit = (t[2].took.micros() > line) as u32;
+                let b = c.get("between") as usize & 1;
+                seen.slow[b] = (seen.slow[b].0 + hit, seen.slow[b].1 + 1);
+                if b == 0 {
+                    let k = (t[2].at.saturating_sub(first.bytes("phase")) / period % 2) as usize;
+                    seen.odd[k] = (seen.odd[k].0 + hit, seen.odd[k].1 + 1);
+                }
             }
         }
+        Some((period, seen))
     }
+}
+
+/// Were all of enough streams slow at the boundaries and none between? Reads have told where those are: more would say the same.
+pub fn crosses_clearly(run: &Case) -> bool {
+    Crossed::of(run).is_some_and(|(_, c)| {
+        let [(on, over), (between, inside)] = c.slow;
+        on == over && between == 0 && over.min(inside) >= FEWEST
+    })
+}
+
+/// Streams over boundaries, and between them, without which nothing is told.
+const FEWEST: u32 = 3;
+
+fn judge_cross(run: &Case) -> Vec<Finding> {
+    let Some((period, Crossed { slow, odd, noisy, all })) = Crossed::of(run) else { return vec![] };
     let q = Quantity::EraseBlock;
-    if slow[0].1 < 3 || slow[1].1 < 3 {
+    if slow[0].1 < FEWEST || slow[1].1 < FEWEST {
         let why = format!("{noisy} of {all} streams were slow throughout: the card thrashes");
         return vec![Finding::undecided(q, why)];
     }

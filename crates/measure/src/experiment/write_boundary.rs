@@ -10,10 +10,10 @@
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
-use crate::infer::beliefs::Case;
+use crate::infer::beliefs::{Beliefs, Case};
 use crate::infer::slots::Slots;
 use crate::infer::steps::alignments;
-use crate::infer::write_boundary::{Kind, ON, POST, PRE, SMALL_MOST, kind};
+use crate::infer::write_boundary::{Kind, ON, POST, PRE, SMALL_MOST, crosses_clearly, kind};
 use crate::samples::Cell;
 use crate::units::{Bytes, KIB};
 
@@ -42,7 +42,6 @@ impl Experiment for WriteBoundary {
     }
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
-        let mut cells = vec![];
         let known = |q: Quantity| setup.believed.value(q, 0.5);
         let Some(cost) = known(Quantity::CloseCostMs) else { return small_cells(setup) };
         let cost = (cost * 1e3) as i64;
@@ -50,14 +49,18 @@ impl Experiment for WriteBoundary {
         match (known(Quantity::EraseBlock), known(Quantity::EraseBlockOffset)) {
             (Some(e), Some(o)) if e as u64 >= 8 * chunk => {
                 let (e, o) = (e as i64, o as i64);
-                for (label, part) in [("over a boundary", 0), ("between two", 1)] {
-                    cells.push(Cell::new(label, &[("cross", e), ("phase", o), ("between", part), ("chunk", chunk as i64), ("cost", cost)]));
-                }
+                let cell = |(label, part)| {
+                    Cell::new(label, &[("cross", e), ("phase", o), ("between", part), ("chunk", chunk as i64), ("cost", cost)])
+                };
+                [("over a boundary", 0), ("between two", 1)].map(cell).to_vec()
             }
-            _ => {}
+            _ => small_cells(setup),
         }
-        cells.extend(small_cells(setup));
-        cells
+    }
+
+    /// Small writes come when the streams are done: between them each would open its AU anew.
+    fn more(&self, run: &Case) -> Vec<Cell> {
+        if run.cells.iter().any(|c| kind(c) == Kind::Small) { vec![] } else { small(run.believed, run.setting("sector").unwrap_or(512)) }
     }
 
     fn places(&self, setup: &Setup) -> Option<Slots> {
@@ -67,8 +70,10 @@ impl Experiment for WriteBoundary {
     fn wants(&self, cell: &Cell, run: &Case) -> bool {
         let done = run.of(cell.id).map(|s| s.trial).max().map_or(0, |t| t + 1);
         match kind(cell) {
-            Kind::Cross => done < 6,
-            Kind::Small => done < 6,
+            // Each costs a merge or two.
+            Kind::Cross => done < 6 && !crosses_clearly(run),
+            // Beside a unit that is known they only say whether small writes feel it, too.
+            Kind::Small => done < if run.believed.write_unit().is_some() { 3 } else { 6 },
         }
     }
 
@@ -119,10 +124,14 @@ fn chunk(setup: &Setup) -> u64 {
 
 /// Rows of small writes, only where one AU takes random writes: elsewhere each would close it (Q1).
 fn small_cells(setup: &Setup) -> Vec<Cell> {
-    if !setup.believed.takes_random() {
+    small(setup.believed, setup.geometry.sector)
+}
+
+fn small(believed: &Beliefs, sector: u64) -> Vec<Cell> {
+    if !believed.takes_random() {
         return vec![];
     }
-    let block = 2 * setup.geometry.sector.max(512);
+    let block = 2 * sector.max(512);
     alignments(2 * block, SMALL_MOST)
         .into_iter()
         .filter(|a| a.is_power_of_two())

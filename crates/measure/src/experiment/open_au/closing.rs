@@ -2,9 +2,13 @@
 //! less to copy: how much less is known of no single one.
 
 use super::*;
+use crate::infer::stats::mad;
 
-/// Closings looked at, and writes that close nothing.
+/// Closings looked at, where they vary.
 const ENOUGH: usize = 12;
+
+/// Those that vary by less, relative, are known well enough from half as many.
+const ALIKE: f64 = 0.01;
 
 /// Once the limit `fits` is known: as many AUs as turn the table over, then those that tell.
 pub(super) fn closing(run: &Case, slots: &Slots, random: bool, fits: i64) -> Option<Cell> {
@@ -52,15 +56,22 @@ pub(super) fn close_after_one_write(slots: &Slots, first: usize, latest: &[u64],
     let unused = spread.iter().filter(|s| !latest.contains(s));
     let order: Vec<u64> = unused.chain(latest.iter().rev()).copied().collect();
     let mut at = 0;
+    let mut closed: Vec<f64> = vec![];
     for (i, slot) in order.iter().cycle().take(first + ENOUGH).enumerate() {
         if b.now() >= until {
             return Ok(());
         }
         // Each time round further on, where it was closed since.
         at = place(*slot) + (i / order.len()) as u64 * slots.chunk;
-        b.write((i >= first) as u8, at, len)?;
+        let took = b.write((i >= first) as u8, at, len)?.micros();
+        if i >= first && took > line {
+            closed.push(took);
+        }
+        if closed.len() >= FEWEST && mad(&closed) < ALIKE * median(&closed) {
+            break;
+        }
     }
-    for _ in 0..ENOUGH {
+    for _ in 0..=FEWEST {
         at += len;
         b.write(2, at, len)?;
     }
