@@ -1,8 +1,5 @@
 //! The command line, as documents: `tests/cli/*.md` say what a command prints and how it ends.
 
-#[path = "common/skip.rs"]
-mod skip;
-
 #[test]
 fn documents_are_true() {
     trycmd::TestCases::new().case("tests/cli/*.md");
@@ -268,88 +265,4 @@ fn the_first_answer_is_shown_as_printed() {
     let lead = &page[head.len()..page.len() - rest.len()];
     let (_, tail) = rest.split_once("\n```").unwrap();
     holds("docs/probe.md", &format!("{head}{lead}{}\n```{tail}", shown.join("\n\n")));
-}
-
-/// What a heading is linked by: small letters and digits, blanks as hyphens.
-fn anchors(page: &str) -> Vec<String> {
-    let mut fenced = false;
-    let mut all = vec![];
-    for line in page.lines() {
-        fenced ^= line.starts_with("```");
-        if let (false, Some(title)) = (fenced, line.strip_prefix('#')) {
-            let title = title.trim_start_matches('#').trim().to_lowercase();
-            all.push(title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_')).collect::<String>().replace(' ', "-"));
-        }
-    }
-    all
-}
-
-/// The pages are a book: its list has only headings, text and entries, each page once; mdBook builds it where that is installed.
-#[test]
-fn the_pages_are_a_book() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let list = std::fs::read_to_string(root.join("docs/SUMMARY.md")).unwrap();
-    let entries: Vec<&str> =
-        list.lines().filter_map(|l| l.strip_prefix("- [")).map(|l| l.split_once("](").unwrap().1.trim_end_matches(')')).collect();
-    let mut once = entries.clone();
-    once.sort_unstable();
-    once.dedup();
-    assert_eq!(once.len(), entries.len(), "{entries:?}");
-    for needed in ["glossary.md", "confidence.md", "card-models.md", "experiments.md"] {
-        assert!(entries.contains(&needed), "{needed}");
-    }
-    assert_eq!(entries.iter().filter(|e| e.starts_with("use-")).count(), 5);
-    for e in &entries {
-        let page = std::fs::read_to_string(root.join("docs").join(e)).unwrap();
-        assert!(page.starts_with("# ") && page.lines().count() > 5, "{e}");
-    }
-    let experiments = std::fs::read_to_string(root.join("docs/experiments.md")).unwrap();
-    for e in nandscope::experiment::all() {
-        assert!(experiments.contains(&format!("\n## {}\n", e.about().name)), "{}", e.about().name);
-    }
-    // mdBook takes no text between its lists.
-    let other = list.lines().find(|l| !l.is_empty() && !l.starts_with("# ") && !l.starts_with("- ["));
-    assert_eq!(other, None, "docs/SUMMARY.md");
-    let out = tempfile::tempdir().unwrap();
-    match std::process::Command::new("mdbook").arg("build").arg("--dest-dir").arg(out.path()).arg(root).output() {
-        Err(_) => skip::skipped("the book", "mdbook is not installed (cargo install mdbook)"),
-        Ok(done) => {
-            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-            assert!(entries.iter().all(|e| out.path().join(e.replace(".md", ".html")).exists()));
-        }
-    }
-}
-
-/// Every page stands in the list of pages, and no link of a page leads nowhere.
-#[test]
-fn pages_are_listed_and_links_lead_somewhere() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let list = std::fs::read_to_string(root.join("docs/SUMMARY.md")).unwrap();
-    let mut pages = vec![root.join("README.md"), root.join("METHODS.md"), root.join("DESIGN.md"), root.join("FORMATS.md")];
-    for entry in
-        std::fs::read_dir(root.join("docs")).unwrap().map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "md"))
-    {
-        let name = entry.file_name().unwrap().to_str().unwrap();
-        assert!(name == "SUMMARY.md" || list.contains(&format!("]({name})")), "docs/SUMMARY.md does not list {name}");
-        pages.push(entry);
-    }
-    let mut links = 0;
-    for page in pages {
-        let text = std::fs::read_to_string(&page).unwrap();
-        for link in text.split("](").skip(1).filter_map(|t| t.split(')').next()) {
-            let file = link.split('#').next().unwrap();
-            if link.is_empty() || link.contains("://") || link.contains(' ') {
-                continue;
-            }
-            let aim = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
-            assert!(aim.exists(), "{}: {link}", page.display());
-            links += 1;
-            if let Some((_, anchor)) = link.split_once('#') {
-                assert!(anchors(&std::fs::read_to_string(&aim).unwrap()).contains(&anchor.to_string()), "{}: {link}", page.display());
-            }
-        }
-    }
-    assert!(links >= 40, "{links}");
-    let readme = std::fs::metadata(root.join("README.md")).unwrap().len();
-    assert!(readme <= 6_000, "README.md: {readme} B; what is not needed first goes to docs/");
 }
