@@ -104,12 +104,22 @@ fn cost(c: &Cost) -> String {
     }
 }
 
+/// How far a prediction is from what was measured. No sign: what rounds to nothing has none.
+fn off(error: f64) -> String {
+    let share = format!("{:.1} %", 100.0 * error.abs());
+    match error {
+        _ if share == "0.0 %" => "0.0 % off what was measured".into(),
+        e if e > 0.0 => format!("{share} above what was measured"),
+        _ => format!("{share} below what was measured"),
+    }
+}
+
 /// How well a twin predicts.
 pub fn checked(c: &Checked, twin: &str, measured: &str, begins: &str) -> String {
     let mut o = String::new();
     let _ = writeln!(o, "{twin} against {measured}: {} accesses, {}; the twin begins {begins}", c.accesses, Bytes(c.bytes));
     let _ = writeln!(o, "  time            measured {:.3} s, predicted {:.3} s", c.measured_s, c.predicted_s);
-    let _ = writeln!(o, "  throughput      predicted {:+.1} % of what was measured", 100.0 * c.throughput_error);
+    let _ = writeln!(o, "  throughput      predicted {}", off(c.throughput_error));
     let _ = writeln!(o, "  within 10 %     {} of the accesses", percent(c.within_tenth));
     let _ = writeln!(o, "  correlation     {}", c.correlation.map_or("none: all times are alike".into(), |r| format!("{r:.3}")));
     let share = |x: Option<f64>| x.map_or("none".into(), percent);
@@ -135,4 +145,14 @@ pub fn checked(c: &Checked, twin: &str, measured: &str, begins: &str) -> String 
         let _ = writeln!(o, "    {} of {}: measured {m}, predicted {p} ({} accesses)", k.op, Bytes(k.len), k.accesses);
     }
     o
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_is_not_off_has_no_sign() {
+        let said = [0.0, -0.0, 4e-4, -4e-4, 0.021, -0.3].map(super::off);
+        assert!(said[..4].iter().all(|s| s == "0.0 % off what was measured"), "{said:?}");
+        assert_eq!(said[4..], ["2.1 % above what was measured", "30.0 % below what was measured"]);
+    }
 }

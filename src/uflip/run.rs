@@ -4,7 +4,7 @@ use super::measured::{Done, Format, LeftOut, Measured, Pause, Phase, Point, Row}
 use super::plan::{ALIGN, BURST_PAUSE_US, Base, Experiment, PAUSE_MS, Pattern, RUNS, SIZE, Vary};
 use crate::device::{Access, Device, DeviceError, Fill, Op, Result};
 use crate::units::Nanos;
-use nandscope_stats::{mean, mean_within, median, period, quantile, start_up};
+use nandscope_stats::{deviation, mean, mean_within, median, period, quantile, start_up};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use std::ops::Range;
@@ -433,7 +433,6 @@ impl Bench<'_> {
         let rows = times.iter().enumerate().map(|(s, t)| {
             let ignored = p.ignore.min(t.len() as u64 / 2);
             let counted = &t[ignored as usize..];
-            let m = mean(counted);
             let area = &areas[s];
             Row {
                 code: e.code.clone(),
@@ -443,10 +442,10 @@ impl Bench<'_> {
                 run,
                 stream: s as u64,
                 pattern: Some(*p),
-                mean_us: m,
+                mean_us: mean(counted),
                 min_us: counted.iter().copied().fold(f64::INFINITY, f64::min),
                 max_us: counted.iter().copied().fold(0.0, f64::max),
-                deviation_us: (counted.iter().map(|x| (x - m).powi(2)).sum::<f64>() / counted.len() as f64).sqrt(),
+                deviation_us: deviation(counted),
                 lost_us: (clock_us - times.iter().flatten().sum::<f64>()).max(0.0),
                 clock_us,
                 ignored,

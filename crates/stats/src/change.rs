@@ -3,7 +3,7 @@
 //! Sources: Pettitt, A non-parametric approach to the change-point problem (1979), for series of one level; Hinkley and Hinkley, Inference
 //! about the change-point in a sequence of binomial variables (1970), for series of cheap and expensive values.
 
-use crate::{correlation_with_next, mean, median};
+use crate::{correlation_with_next, deviation, mean, median};
 
 /// A phase at the start that differs from what follows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,12 +45,11 @@ pub fn two_levels(x: &[f64]) -> Option<Vec<bool>> {
         return None;
     }
     let (low, high) = v.split_at(at);
-    let wide = |s: &[f64]| (s.iter().map(|a| (a - mean(s)).powi(2)).sum::<f64>() / s.len() as f64).sqrt();
     let gap = median(high) - median(low);
     // The gap between the two sides must be visible, not only their means apart.
-    let clear = high[0] - low[low.len() - 1] > 0.1 * gap || gap > 4.0 * (wide(low) + wide(high));
+    let clear = high[0] - low[low.len() - 1] > 0.1 * gap || gap > 4.0 * (deviation(low) + deviation(high));
     let cut = (high[0] + low[low.len() - 1]) / 2.0;
-    (gap > APART.ln() && gap > 2.0 * wide(low).max(wide(high)) && clear).then(|| logs.iter().map(|&a| a > cut).collect())
+    (gap > APART.ln() && gap > 2.0 * deviation(low).max(deviation(high)) && clear).then(|| logs.iter().map(|&a| a > cut).collect())
 }
 
 /// The phase at the start of a series of times; none where the series is alike throughout, or too short to say so.
@@ -74,10 +73,8 @@ fn of_gaps(b: &[bool]) -> Option<usize> {
     let first = *runs.first().filter(|f| **f >= LEAST)? as f64;
     // The last one is cut off.
     let later: Vec<f64> = runs[..runs.len() - 1].iter().step_by(2).skip(1).map(|&l| l as f64).collect();
-    let m = mean(&later);
-    let wide = (later.iter().map(|l| (l - m).powi(2)).sum::<f64>() / later.len() as f64).sqrt();
     let longest = later.iter().copied().fold(0.0, f64::max);
-    (later.len() >= 5 && first > 1.5 * longest && first > m + 8.0 * wide).then_some(first as usize)
+    (later.len() >= 5 && first > 1.5 * longest && first > mean(&later) + 8.0 * deviation(&later)).then_some(first as usize)
 }
 
 /// The most likely change of the share of expensive values, where no later stretch of that length looks like the start.

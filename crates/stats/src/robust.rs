@@ -24,6 +24,12 @@ pub fn mean(x: &[f64]) -> f64 {
     x.iter().sum::<f64>() / x.len() as f64
 }
 
+/// The standard deviation of all there are, not of a sample; NaN when empty.
+pub fn deviation(x: &[f64]) -> f64 {
+    let m = mean(x);
+    (x.iter().map(|a| (a - m).powi(2)).sum::<f64>() / x.len() as f64).sqrt()
+}
+
 /// The arithmetic mean, and half of its interval at 95 % by Student's t; NaN of fewer than two values.
 pub fn mean_within(x: &[f64]) -> (f64, f64) {
     let (n, m) = (x.len() as f64, mean(x));
@@ -108,6 +114,7 @@ mod tests {
         // R: mad(c(1, 2, 3, 4, 100)) is 1.4826
         assert!((mad(&[1.0, 2.0, 3.0, 4.0, 100.0]) - 1.4826).abs() < 1e-12);
         assert!(median(&[]).is_nan() && mean(&[]).is_nan() && mean(&[1.0, 2.0]) == 1.5);
+        assert!(deviation(&[]).is_nan() && deviation(&[3.0]) == 0.0 && deviation(&[1.0, 3.0]) == 1.0);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::data::Row;
 use super::replay::Groups;
 use nandscope_sim::model::{On, Stall};
 use nandscope_sim::{Model, Op};
+use nandscope_stats::{deviation, mean};
 use serde::Serialize;
 
 /// Noise and stalls as a card model has them. Times in ns.
@@ -107,11 +108,9 @@ pub fn of(rows: &[Row], m: &Model, g: &Groups, f: &Fitted) -> Noise {
         let merge = super::levelling::as_long(middle, m, g, f);
         if alike.len() >= ALIKE && alike.len() * 2 > stalls.len() && !merge && by_bytes(&alike, written, &bytes) {
             let gaps: Vec<f64> = alike.windows(2).map(|w| (w[1].written - w[0].written) as f64).collect();
-            let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
-            let spread = (gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
             // Of uniform gaps from 0 to twice the mean the deviation is 0.58 of the mean; half of that parts regular from random.
             let every = written / alike.len() as u64;
-            noise.stalls.push((middle as u64, every.max(512), spread > 0.29 * mean));
+            noise.stalls.push((middle as u64, every.max(512), deviation(&gaps) > 0.29 * mean(&gaps)));
         }
         late.retain(|l| !near(l));
     }
