@@ -45,3 +45,28 @@ fn a_reader_that_went_away_takes_no_result_with_it() {
         assert_eq!((alone.0, length(&alone.1)), (whole.0, length(&whole.1)), "{args}");
     }
 }
+
+/// `-` is standard input wherever a file goes in, and a start that the card of a report has not is wrong usage, or said to be lost.
+#[test]
+fn a_report_from_standard_input_and_starts_beyond_its_card() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("r.json");
+    assert_eq!(ran("probe sim:fake-wrap-32gb --time 4m -q --json FILE", &file, true).0, Some(6));
+    let of = |words: &[&str], input: &Path| {
+        let input = std::fs::File::open(input).unwrap();
+        let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(words).stdin(input).output().unwrap();
+        (out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let named = file.to_str().unwrap();
+    for words in [vec!["report"], vec!["layout", "check", "--start", "4MiB"], vec!["compare"]] {
+        let [from_file, piped] = [named, "-"].map(|f| of(&[&words[..], &[f]].concat(), &file));
+        assert!(from_file.0 == piped.0 && from_file.1.len() > 20, "{words:?}: {piped:?}");
+        assert_eq!(from_file.1.replace(named, "FILE").len(), piped.1.replace("standard input", "FILE").len(), "{words:?}");
+    }
+    let lost = of(&["layout", "check", "--start", "8GiB", named], &file);
+    assert!(lost.0 == Some(5) && lost.1.starts_with("8 GiB: beyond what the card holds"), "{lost:?}");
+    let beyond = of(&["layout", "check", "--start", "32GiB", named], &file);
+    assert!(beyond.0 == Some(2) && beyond.2.contains("lies beyond the end of the card"), "{beyond:?}");
+    std::fs::write(&file, "").unwrap();
+    assert!(of(&["report", "-"], &file).2.contains("it is empty"));
+}

@@ -8,7 +8,7 @@ use super::{stop, width};
 use crate::advise::price::Price;
 use crate::device::{CardState, DeviceError};
 use crate::report::bench::{self as form, Bench, Style};
-use crate::units::{Bytes, Nanos, parse_duration};
+use crate::units::{Bytes, Nanos, parse_duration, parse_rate};
 use crate::workload::records::Sync;
 use anyhow::{Context, bail};
 use clap::Args;
@@ -121,15 +121,6 @@ fn parse_sync(s: &str) -> Result<Sync, String> {
     }
 }
 
-/// Bytes a second, with their unit: "20kB", "20kB/s".
-pub(super) fn parse_rate(s: &str) -> Result<Bytes, String> {
-    let size = s.trim().strip_suffix("/s").unwrap_or(s.trim()).trim();
-    if size.ends_with(|c: char| c.is_ascii_digit()) {
-        return Err(format!("'{s}' has no unit; write for example {size}kB for {size} kB a second, or {size}B"));
-    }
-    size.parse().and_then(|b: Bytes| if b.0 > 0 { Ok(b) } else { Err("a rate above 0 is needed".into()) })
-}
-
 /// A time that may have days.
 fn parse_long(s: &str) -> Result<Nanos, String> {
     let days = s.trim().strip_suffix('d').and_then(|d| d.trim().parse::<f64>().ok()).filter(|d| *d > 0.0 && *d <= 36_500.0);
@@ -187,10 +178,10 @@ pub fn run_bench(a: BenchArgs) -> anyhow::Result<ExitCode> {
 fn check(a: &BenchArgs) -> anyhow::Result<()> {
     let bad = |what: &str| Err(DeviceError::OutOfBounds(what.into()).into());
     if a.record.iter().chain(&a.sample).any(|r| r.0 == 0 || r.0 > 64 << 20) {
-        return bad("a record or sample has 1 byte to 64 MiB");
+        return bad("--record and --sample take 1 B to 64 MiB");
     }
     if a.file.is_some_and(|f| a.record.iter().any(|r| r.0 > f.0) || f.0 > 4_000_000_000) {
-        return bad("the file must hold a record, and 4 GB at most (FAT); --for writes it over and over");
+        return bad("--file is too small for a record, or above 4 GB, the most FAT allows; --for writes one file over and over");
     }
     if a.loss_gb.is_some_and(|g| !(g > 0.0 && g <= 1e6)) {
         return bad("--loss-gb takes a number above 0");

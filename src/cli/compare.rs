@@ -91,7 +91,7 @@ fn load(name: &str, references: &[Record]) -> anyhow::Result<Result<Vec<Record>,
             None => bail!("there is no published card '{id}'; `nandscope compare ref:` lists them"),
         };
     }
-    let bytes = given::bytes(name.as_ref()).with_context(|| format!("cannot read {name}"))?;
+    let bytes = given::bytes(name.as_ref()).with_context(|| format!("cannot read {}", given::name(name.as_ref())))?;
     let read = Record::all_from_file(name, &bytes, &Told::default(), 0).map_err(|why| format!("{name}: {why}"));
     match read {
         Err(why) if import::open(0, name, &bytes).is_err_and(|e| e.is_nothing()) => Ok(Err(why)),

@@ -16,7 +16,7 @@ use crate::report::terminal::{Dress, table_text, text};
 use crate::samples::firmware::Log;
 use crate::samples::import::foreign::PROGRAMS;
 use crate::samples::import::{self, Card, File, ImportError, Text, foreign::Benchmark, given};
-use crate::units::Bytes;
+use crate::units::{Bytes, parse_rate};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
@@ -34,20 +34,11 @@ pub struct InferArgs {
     out: Output,
     /// For lines of firmware/: size the buffer of a logger for this rate, such as 20kB (a second); may be given more than once
     /// [default: half of what the card takes]
-    #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = rate)]
+    #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = parse_rate)]
     log: Vec<Bytes>,
     /// Of a report: evidence, reasons and plots, too
     #[arg(long)]
     details: bool,
-}
-
-/// Bytes a second, with their unit: "20kB", "20kB/s". A bare number is no rate anybody means.
-fn rate(s: &str) -> Result<Bytes, String> {
-    let size = s.trim().strip_suffix("/s").unwrap_or(s);
-    if size.ends_with(|c: char| c.is_ascii_digit()) {
-        return Err(format!("'{s}' has no unit; write for example {}kB for {0} kB a second, or {0}B", size.trim()));
-    }
-    size.parse().and_then(|b: Bytes| if b.0 > 0 { Ok(b) } else { Err("a rate above 0 is needed".into()) })
 }
 
 pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
@@ -112,11 +103,8 @@ impl Given {
         let mut out = Given::default();
         let mut nothing = vec![];
         for path in files {
-            let name = path.display().to_string();
-            let bytes = match path.as_os_str() == "-" {
-                true => given::all(std::io::stdin(), given::LONGEST).context("cannot read standard input")?,
-                false => given::bytes(path).with_context(|| format!("cannot read {name}"))?,
-            };
+            let name = given::name(path);
+            let bytes = given::bytes(path).with_context(|| format!("cannot read {name}"))?;
             match import::open(out.logs.len(), &name, &bytes) {
                 Ok(File::Own { value, .. }) => out.own.push((name, value)),
                 Ok(File::Micro { log, .. }) => out.micro.push((name, log)),

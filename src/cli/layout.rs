@@ -395,10 +395,24 @@ fn print_outcomes(outcomes: &[Outcome], work: &Work) {
 
 fn check_starts(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let e = evidence::load(&a.report)?;
-    let all: Vec<_> = a.start.iter().map(|s| check(s.0, &e.findings)).collect();
+    let mut all: Vec<_> = a.start.iter().map(|s| check(s.0, &e.findings)).collect();
+    let mut holds = u64::MAX;
+    if let Some((size, 0)) = e.target {
+        if let Some(s) = a.start.iter().find(|s| s.0 >= size) {
+            return Err(super::misuse(format!("--start {s} lies beyond the end of the card of {}: it has {}", e.name, about(size))));
+        }
+        if let Some(c) = Counterfeit::of(&e.findings, size) {
+            holds = c.holds;
+            for over in all.iter_mut().filter(|s| s.start >= holds) {
+                over.answer = Answer::Wrong;
+                over.because = vec![format!("this card is a {}: it {}; what is written beyond that is lost", c.word(), c.sizes())];
+            }
+        }
+    }
     if !a.out.write(&super::form("nandscope-layout-check/1", &all))? {
         for c in &all {
             let word = match c.answer {
+                _ if c.start >= holds => "beyond what the card holds",
                 Answer::Right => "fine",
                 Answer::Wrong => "not aligned",
                 Answer::Undecided => "undecided",

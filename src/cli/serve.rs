@@ -40,7 +40,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     bus: Option<PathBuf>,
     /// What that bus moves for all cards together
-    #[arg(long, value_name = "RATE", requires = "bus", default_value = "35MB/s", value_parser = super::bench::parse_rate)]
+    #[arg(long, value_name = "RATE", requires = "bus", default_value = "35MB/s", value_parser = crate::units::parse_rate)]
     bus_rate: Bytes,
     /// Show the partitions on the card as devices of their own
     #[arg(long)]

@@ -228,6 +228,22 @@ pub fn parse_duration(s: &str) -> Result<Nanos, String> {
     Ok(Nanos::from_secs_f64(secs))
 }
 
+/// Bytes a second, with their unit: "20kB", "20kB/s". A bare number is no rate anybody means.
+///
+/// # Errors
+/// What is wrong with it, and how it is written.
+pub fn parse_rate(s: &str) -> Result<Bytes, String> {
+    let size = s.trim().strip_suffix("/s").unwrap_or(s.trim()).trim();
+    let rate: Bytes = size.parse()?;
+    match rate.0 {
+        0 => Err("a rate above 0 is needed".into()),
+        _ if size.ends_with(|c: char| c.is_ascii_digit()) => {
+            Err(format!("'{s}' has no unit; write for example {size}kB for {size} kB a second, or {size}B"))
+        }
+        _ => Ok(rate),
+    }
+}
+
 /// Seconds since 1970 as a day, UTC: "2011-02-23".
 pub fn date_text(seconds: u64) -> String {
     // Days to civil, counted in eras of 400 years that begin in March (Hinnant).

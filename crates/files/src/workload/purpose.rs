@@ -1,6 +1,6 @@
 //! What a card is wanted for: what each use asks of it, and how much it writes, with where every figure comes from.
 
-use crate::units::{Bytes, GIB, KIB, rate};
+use crate::units::{GIB, KIB, parse_rate, rate};
 use serde::Serialize;
 use std::str::FromStr;
 
@@ -157,8 +157,8 @@ impl FromStr for Purpose {
         let name = s.trim().to_ascii_lowercase();
         if let Some(given) = name.strip_prefix("logger:") {
             let wrong = || format!("'{s}': write a rate such as logger:200kB/s");
-            let bytes: Bytes = given.strip_suffix("/s").unwrap_or(given).parse().map_err(|_| wrong())?;
-            if bytes.0 == 0 || bytes.0 > GIB {
+            let bytes = parse_rate(given).map_err(|_| wrong())?;
+            if bytes.0 > GIB {
                 return Err(wrong());
             }
             return Ok(Purpose { name, ..logger(bytes.0 as f64) });
@@ -202,7 +202,7 @@ fn bits(text: &str) -> Option<f64> {
             };
             number.parse::<f64>().ok()? * unit / 8.0
         }
-        None => text.parse::<Bytes>().ok()?.0 as f64,
+        None => parse_rate(text).ok()?.0 as f64,
     };
     (bytes >= 1.0 && bytes <= GIB as f64).then_some(bytes)
 }
@@ -236,7 +236,9 @@ mod tests {
         }
         let p: Purpose = "dashcam:4x20Mbit/s".parse().unwrap();
         assert_eq!((p.streams, p.sequential_write), (4, 1e7));
-        for wrong in ["dashcam:", "dashcam:0x1Mbit/s", "dashcam:99x1Mbit/s", "camera:4x", "camera:nanMbit/s", "boot:4x1MB/s"] {
+        for wrong in
+            ["dashcam:", "dashcam:0x1Mbit/s", "dashcam:99x1Mbit/s", "camera:4x", "camera:nanMbit/s", "boot:4x1MB/s", "dashcam:4x20"]
+        {
             assert!(wrong.parse::<Purpose>().is_err(), "{wrong}");
         }
         assert!("fridge".parse::<Purpose>().unwrap_err().contains("boot, camera"));
@@ -247,7 +249,7 @@ mod tests {
         for (text, bytes) in [("logger:200kB/s", 200e3), ("logger:1MiB/s", 1_048_576.0), ("LOGGER", 100e3)] {
             assert_eq!(text.parse::<Purpose>().unwrap().sequential_write, bytes, "{text}");
         }
-        for wrong in ["logger:", "logger:fast", "logger:0", "logger:9TB/s"] {
+        for wrong in ["logger:", "logger:fast", "logger:0", "logger:200", "logger:9TB/s"] {
             assert!(wrong.parse::<Purpose>().is_err(), "{wrong}");
         }
     }

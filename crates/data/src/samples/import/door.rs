@@ -39,6 +39,9 @@ pub struct Text {
 pub fn open(file: usize, name: &str, bytes: &[u8]) -> Result<File, ImportError> {
     let bytes = &*given::plain(bytes);
     let text = String::from_utf8_lossy(bytes);
+    if text.trim().is_empty() {
+        return Err(ImportError::Empty(name.into()));
+    }
     let figures = foreign::read(name, &text);
     if figures.is_none() && text.trim_start().starts_with('{') {
         return own(name, &text);
@@ -121,7 +124,8 @@ mod tests {
             ("{\"schema\": \"nandscope-rep", "ends too early"),
             ("{\"x\": 1}", "has no schema"),
             (&fio[..120], "ends too early"),
-            ("", "nothing to read in 'f'"),
+            ("", "nothing to read in 'f': it is empty"),
+            (" \n", "it is empty"),
             ("hello\n", "nothing to read in 'f'"),
         ] {
             assert!(kind(text).contains(is), "{text}: {}", kind(text));

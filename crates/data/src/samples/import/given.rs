@@ -3,16 +3,30 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Error, ErrorKind, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// Bytes of a file at most: the report of a day of probing has a tenth of it, and a device that never ends is no file.
 pub const LONGEST: u64 = 1 << 30;
 
-/// All of a file.
+/// What a file is called where it is spoken of: `-` is standard input.
+pub fn name(path: &Path) -> String {
+    if path.as_os_str() == "-" { "standard input".into() } else { path.display().to_string() }
+}
+
+/// All of a file, or of standard input where it is named `-`.
 ///
 /// # Errors
-/// It cannot be read, or holds more than [`LONGEST`].
+/// It cannot be read, holds more than [`LONGEST`], or is a card, whose report is meant.
 pub fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    if path.as_os_str() == "-" {
+        return all(io::stdin(), LONGEST);
+    }
+    let target = ["sim:", "exec:", "serial:"].iter().any(|t| path.as_os_str().as_encoded_bytes().starts_with(t.as_bytes()));
+    // A disk would be read for a gigabyte before it is refused.
+    if std::fs::metadata(path).map_or(target, |m| m.file_type().is_block_device()) {
+        return Err(Error::other(format!("it is a target, and this takes a file: nandscope probe {} --json card.json", path.display())));
+    }
     all(File::open(path)?, LONGEST)
 }
 
@@ -32,9 +46,12 @@ pub fn all(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
 /// All of a file of text: UTF-8, or UTF-16 with its mark, as other systems save it.
 ///
 /// # Errors
-/// As [`bytes`], or it is no text.
+/// As [`bytes`], or it is empty or no text.
 pub fn text(path: &Path) -> io::Result<String> {
     let raw = bytes(path)?;
+    if raw.iter().all(u8::is_ascii_whitespace) {
+        return Err(Error::new(ErrorKind::UnexpectedEof, "it is empty"));
+    }
     let plain = match plain(&raw) {
         Cow::Borrowed(all) if all.len() == raw.len() => raw,
         other => other.into_owned(),
@@ -77,6 +94,15 @@ mod tests {
         }
         std::fs::write(dir.path().join("y"), [b'{', 0xff, 0xfe, b'}']).unwrap();
         assert_eq!(text(&dir.path().join("y")).unwrap_err().kind(), ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn what_is_no_file_or_empty_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("x"), " \n").unwrap();
+        assert_eq!(text(&dir.path().join("x")).unwrap_err().to_string(), "it is empty");
+        assert!(bytes("sim:toshiba-emmc".as_ref()).unwrap_err().to_string().ends_with("nandscope probe sim:toshiba-emmc --json card.json"));
+        assert_eq!((name("-".as_ref()), name("./-".as_ref())), ("standard input".into(), "./-".into()));
     }
 
     #[test]

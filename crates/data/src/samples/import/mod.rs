@@ -238,6 +238,8 @@ pub enum ImportError {
         programs = foreign::PROGRAMS
     )]
     Nothing(String),
+    #[error("nothing to read in '{0}': it is empty")]
+    Empty(String),
     #[error(
         "nothing to read in '{0}': it speaks of a card ({1}), but holds no figures of it that can be read; \
          results in words, or in graphs that were pictures, are no table"
@@ -261,7 +263,10 @@ pub enum ImportError {
 impl ImportError {
     /// The file holds nothing, rather than something that is damaged: among several it can be left out.
     pub fn is_nothing(&self) -> bool {
-        matches!(self, ImportError::Nothing(_) | ImportError::Board(..) | ImportError::Prose(..) | ImportError::Wiki(_))
+        matches!(
+            self,
+            ImportError::Nothing(_) | ImportError::Empty(_) | ImportError::Board(..) | ImportError::Prose(..) | ImportError::Wiki(_)
+        )
     }
 }
 
