@@ -95,7 +95,7 @@ impl PlanArgs {
             piece: self.piece.map_or(0, |b| b.0),
             seed: self.seed,
         };
-        plan.check().map_err(anyhow::Error::msg)?;
+        plan.check().map_err(super::misuse)?;
         Ok(plan)
     }
 }

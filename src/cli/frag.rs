@@ -137,10 +137,10 @@ impl HostArg {
 pub fn run(a: FragArgs) -> anyhow::Result<ExitCode> {
     let plan = a.plan.plan()?;
     if a.sizes.is_empty() || a.repeats == 0 || a.chunk.0 == 0 || a.sizes.iter().any(|s| s.0 == 0 || s.0 >= 1 << 32) {
-        bail!("at least one file size of 1 B to 4 GiB, one round and a chunk of 1 B");
+        return Err(super::misuse("--sizes takes file sizes of 1 B to 4 GiB, --repeats and --chunk 1 or more"));
     }
     if a.claim.is_some_and(|c| !(c > 1.0 && c <= 1e6)) {
-        bail!("--claim takes a number of times above 1, such as 30");
+        return Err(super::misuse("--claim takes a number of times above 1, such as 30"));
     }
     let known = answer::profiles();
     let mut profiles = if a.profile.is_empty() { known.clone() } else { vec![] };

@@ -96,15 +96,15 @@ struct Cli {
 }
 
 const AFTER: &str = "\
-A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, a simulated card (sim:NAME, sim:random?seed=7, or a model
-file PATH.toml, with settings as sim:NAME?seed=7&host=HOST),
-a program that behaves like a card (exec:COMMAND, quoted), or a board that speaks its protocol (serial:/dev/ttyACM0).
-Every command takes all these forms where it takes a target.
+A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, a simulated card (sim:NAME, sim:random?seed=7, or a model \
+file PATH.toml, with settings as sim:NAME?seed=7&host=HOST), a program that behaves like a card (exec:COMMAND, quoted), or a board \
+that speaks its protocol (serial:/dev/ttyACM0). Every command takes all these forms where it takes a target.
+
 Nothing is written to a device without --write --consent ID; `nandscope list` prints the ID.
 
 Sizes are 4MiB, 512KiB (1024) or 4MB (1000); times 60s, 5m, 1h30m; rates 20kB/s.
 
-Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety, 5 the layout costs something,
+Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety, 5 the layout costs something, \
 6 counterfeit, 7 failing or not storing, 8 slower than its class.";
 
 /// Commands by what somebody wants to do.
@@ -339,9 +339,15 @@ fn answer(words: Vec<std::ffi::OsString>) -> ExitCode {
             // A value that the command line parses but the target has no place for.
             Some(DeviceError::OutOfBounds(_)) => ExitCode::from(USAGE),
             _ if matches!(e.downcast_ref(), Some(crate::survey::SurveyError::Query(_))) => ExitCode::from(USAGE),
+            _ if matches!(e.downcast_ref(), Some(nandscope_fat::PlanError::Wrong(_))) => ExitCode::from(USAGE),
             _ => ExitCode::FAILURE,
         }
     })
+}
+
+/// A value of an option that fits nothing here, though it can be read: wrong usage.
+fn misuse(why: impl Into<String>) -> anyhow::Error {
+    DeviceError::OutOfBounds(why.into()).into()
 }
 
 /// What is written as JSON, with the name of its form as a field: of a list in each of its objects.

@@ -225,21 +225,25 @@ fn region(a: &SimArgs, model: &Model) -> anyhow::Result<Range<u64>> {
     let (start, end) = a.region.map_or((0, capacity), |(s, e)| (s.map_or(0, |b| b.0), e.map_or(capacity, |b| b.0)));
     let sector = model.card.sector;
     if start >= end || end > capacity || !start.is_multiple_of(sector) || !end.is_multiple_of(sector) {
-        bail!("the region {start}..{end} is not part of the card (0..{capacity}) on its {sector} byte grid");
+        return Err(super::misuse(format!("the region {start}..{end} is not part of the card (0..{capacity}) on its {sector} byte grid")));
     }
     Ok(start..end)
 }
 
 fn pattern(a: &SimArgs, text: &str, model: &Model, region: &Range<u64>) -> anyhow::Result<Pattern> {
-    let mut p = Pattern::parse(text).map_err(anyhow::Error::msg).context("cannot read --pattern")?;
+    let mut p = Pattern::parse(text).map_err(|why| super::misuse(format!("--pattern: {why}")))?;
     p.reads = a.reads.unwrap_or(p.reads);
     p.size = a.size.map_or(p.size, |b| b.0);
     let sector = model.card.sector;
     if p.size == 0 || !p.size.is_multiple_of(sector) {
-        bail!("requests of {} are not whole sectors of {sector} bytes; give another --size", Bytes(p.size));
+        return Err(super::misuse(format!("requests of {} are not whole sectors of {sector} bytes; give another --size", Bytes(p.size))));
     }
     if p.size > region.end - region.start {
-        bail!("requests of {} are larger than the region of {}", Bytes(p.size), Bytes(region.end - region.start));
+        return Err(super::misuse(format!(
+            "requests of {} are larger than the region of {}",
+            Bytes(p.size),
+            Bytes(region.end - region.start)
+        )));
     }
     Ok(p)
 }

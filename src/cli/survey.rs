@@ -334,7 +334,7 @@ pub(super) fn lots_page(place: &Place, page: &Path, notes: Vec<String>) -> anyho
 fn place(dir: Option<PathBuf>, db: Option<String>) -> anyhow::Result<Place> {
     if let Some(url) = db {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            bail!("--db takes postgres://user@host/database, not '{url}'; a directory goes to --dir");
+            return Err(super::misuse(format!("--db takes postgres://user@host/database, not '{url}'; a directory goes to --dir")));
         }
         return Ok(Place::Server(url));
     }

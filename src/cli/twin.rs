@@ -58,7 +58,7 @@ Exit code 3, and no twin, where what was measured behaves like no card known her
 
 #[derive(Subcommand)]
 enum Sub {
-    /// Hold a twin against what was measured, access by access
+    /// Compare a twin with what was measured, access by access
     Check(CheckArgs),
 }
 

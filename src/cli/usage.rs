@@ -26,7 +26,7 @@ pub(super) fn usage(e: &clap::Error, words: &[std::ffi::OsString]) -> String {
     if missing == ["--write"] && words.iter().any(|w| w.to_string_lossy().starts_with("--consent")) {
         return "nandscope: --consent names what --write may write: add --write, or leave --consent out\n".into();
     }
-    let text = e.to_string();
+    let text = plain(&e.to_string());
     // A command without its own commands gets its help.
     if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return text;
@@ -60,6 +60,27 @@ pub(super) fn usage(e: &clap::Error, words: &[std::ffi::OsString]) -> String {
         out = out.replacen("\n\nUsage:", &format!("\n\n  tip: {hint}\n\nUsage:"), 1);
     }
     out
+}
+
+/// Why a number is none, in the words of people who do not program.
+fn plain(text: &str) -> String {
+    let said = [
+        ("invalid digit found in string", "a whole number is needed"),
+        ("number too large to fit in target type", "the number is too large"),
+        ("invalid float literal", "a number is needed"),
+        (" is not in 1..18446744073709551615", " is too small: 1 or more"),
+    ];
+    let text = said.iter().fold(text.to_string(), |t, (from, to)| t.replace(from, to));
+    match text.split_once(" is not in ") {
+        Some((before, after)) => {
+            let (range, rest) = after.split_once('\n').unwrap_or((after, ""));
+            match range.split_once("..=") {
+                Some((least, most)) => format!("{before} does not lie from {least} to {most}\n{rest}"),
+                None => text,
+            }
+        }
+        None => text,
+    }
 }
 
 /// What somebody needs to know who left this out.

@@ -201,7 +201,7 @@ pub fn plan(o: &Options) -> Result<Layout, PlanError> {
         Convention::Careless => (o.sector, 0),
     };
     if unit == 0 || !unit.is_multiple_of(o.sector) || !first.is_multiple_of(o.sector) {
-        return wrong(format!("boundaries every {unit} bytes from {first} on do not lie on sectors of {} bytes", o.sector));
+        return wrong(format!("boundaries every {unit} B from byte {first} on: both must be multiples of the sector of {} B", o.sector));
     }
     let kinds: Vec<FatType> = match (o.kind, o.convention) {
         (Some(k), _) => vec![k],
@@ -219,7 +219,7 @@ pub fn plan(o: &Options) -> Result<Layout, PlanError> {
     };
     let most = if kinds[0] == FatType::ExFat { 32 * MIB } else { 128 * o.sector };
     if !cluster.is_power_of_two() || cluster < o.sector || cluster > most {
-        return wrong(format!("a cluster of {cluster} bytes; here it is a power of two from {} to {most}", o.sector));
+        return wrong(format!("a cluster of {cluster} B; it takes a power of two from {} B to {} KiB", o.sector, most / KIB));
     }
     let unit = unit / o.sector;
     let (offset, first) = (o.offset / o.sector % unit, first / o.sector % unit);

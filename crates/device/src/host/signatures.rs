@@ -97,7 +97,7 @@ fn filesystem(read: &mut Read<'_>, start: u64, size: u64) -> Vec<(String, String
     let is = |at: usize, magic: &[u8]| head.get(at..at + magic.len()) == Some(magic);
     let mut add = |what: &str, detail: String| found.push((what.to_string(), detail));
     if let Ok(v) = nandscope_fat::recognise(&head) {
-        add(&v.kind.to_string(), describe(&v));
+        add(&v.kind.to_string(), describe(&v, start));
     }
     if is(3, b"NTFS    ") {
         add("NTFS", String::new());
@@ -168,8 +168,9 @@ fn filesystem(read: &mut Read<'_>, start: u64, size: u64) -> Vec<(String, String
     found
 }
 
-fn describe(v: &nandscope_fat::Volume) -> String {
-    let mut text = format!("{} clusters, data area at {}", Bytes(v.cluster), Bytes(v.data_start));
+/// Where its data begin counts from the start of the target, as everything that is listed.
+fn describe(v: &nandscope_fat::Volume, start: u64) -> String {
+    let mut text = format!("{} clusters, data area at {}", Bytes(v.cluster), Bytes(start + v.data_start));
     if let Some(name) = &v.label {
         text.push_str(&format!(", label {name}"));
     }

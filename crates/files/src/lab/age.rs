@@ -78,7 +78,7 @@ impl Plan {
             return Err(format!("file sizes from {} to {}; they must be 1 B to 4 GiB, the smaller first", self.smallest, self.largest));
         }
         if self.passes == 0 || self.passes > 100_000 || self.together == 0 || self.together > 64 {
-            return Err("1 to 100000 passes, 1 to 64 files interleaved".into());
+            return Err("--passes takes 1 to 100000, --together 1 to 64 files".into());
         }
         if self.piece > BLOCK as u64 / 2 {
             return Err(format!("pieces of {}; they can be at most 512 KiB", Bytes(self.piece)));

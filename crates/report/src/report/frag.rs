@@ -8,7 +8,7 @@ use crate::lab::answer::{self, What};
 use crate::lab::class::Class;
 use crate::lab::experiment::Lab;
 use crate::lab::fragment::{Fragmentation, Map};
-use crate::units::{Bytes, about, three};
+use crate::units::{Bytes, GIB, MIB, about, three};
 use std::fmt::Write;
 
 /// The whole report for a terminal or a mail, the answer first: what it means for the `profiles`.
@@ -64,13 +64,18 @@ pub fn fragmentation(f: &Fragmentation) -> String {
 }
 
 fn free(f: &Fragmentation) -> String {
-    f.free.map_or("; where the free space lies this filesystem does not say".into(), |s| {
-        format!("; {} free in {} pieces, the largest {}", mib(s.bytes), s.extents, mib(s.largest))
+    f.free.map_or("; where the free space lies this filesystem does not say".into(), |s| match s.extents {
+        1 => format!("; {} free in one piece", mib(s.bytes)),
+        n => format!("; {} free in {n} pieces, the largest {}", mib(s.bytes), mib(s.largest)),
     })
 }
 
 fn mib(b: u64) -> String {
-    if b >= 1 << 20 { format!("{:.1} MiB", b as f64 / 1048576.0) } else { Bytes(b).to_string() }
+    match b {
+        _ if b >= GIB => format!("{:.1} GiB", b as f64 / GIB as f64),
+        _ if b >= MIB => format!("{:.1} MiB", b as f64 / MIB as f64),
+        _ => Bytes(b).to_string(),
+    }
 }
 
 /// The volume over its AUs: how full, and in how many pieces.
