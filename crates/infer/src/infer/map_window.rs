@@ -17,13 +17,14 @@ pub struct MapWindow;
 
 pub(super) const ANALYSES: &[&dyn Analysis] = &[&MapWindow];
 
-/// Roles: the first read of a pair, the second, reads that load the map, those that are judged, and those before all that let the card save
-/// what was written to its map.
+/// Roles: the first read of a pair, the second, reads that load the map, those that are judged, those before all that let the card save
+/// what was written to its map, and one in the piece of each that is judged, whose map is at hand (not in older runs).
 pub const FIRST: u8 = 0;
 pub const SECOND: u8 = 1;
 pub const LOAD: u8 = 2;
 pub const JUDGED: u8 = 3;
 pub const BEFORE: u8 = 4;
+pub const NEAR: u8 = 5;
 
 /// Kinds of cells.
 pub const PAIR: i64 = 0;
@@ -99,11 +100,15 @@ pub fn pairs(run: &Run) -> Option<Pairs> {
     Some(p)
 }
 
-/// What reads of a window took longer than one whose map is at hand, by size of the window. Tails count as two misses and a half at most.
+/// What reads of a window took longer than one whose map is at hand, by size of the window: each against one beside it, for what was
+/// written takes longer to read than what never was, and windows hold more or less of it. Tails count as two misses and a half at most.
 fn windows(run: &Run, p: Pairs) -> Vec<Point> {
     let one = |c: &Cell| {
-        let t = micros(run, c, JUDGED);
-        let t: Vec<f64> = t.iter().map(|t| (t - p.hit).clamp(-1.5 * p.cost(), 2.5 * p.cost())).collect();
+        let (t, near) = (micros(run, c, JUDGED), micros(run, c, NEAR));
+        let hit = |i: usize| near.get(i).copied().unwrap_or(p.hit);
+        // Of a pair that was cut the first is left over.
+        let n = if near.is_empty() { t.len() } else { near.len() };
+        let t: Vec<f64> = t.iter().take(n).enumerate().map(|(i, t)| (t - hit(i)).clamp(-1.5 * p.cost(), 2.5 * p.cost())).collect();
         let longer = mean(&t);
         let scatter = t.iter().map(|x| (x - longer).powi(2)).sum::<f64>() / t.len() as f64;
         let error = (scatter / t.len() as f64).sqrt().hypot(BLUR * p.cost());

@@ -3,7 +3,7 @@
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
-use super::write_cache::step;
+use super::write_cache::step_after;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{line, mean, median, normal};
 use crate::samples::{Cell, Run};
@@ -55,6 +55,14 @@ pub fn times(run: &Run, cell: &Cell, trial: u32, role: u8) -> Vec<f64> {
     run.of(cell.id).filter(|s| s.trial == trial && s.role == role).map(|s| s.took.micros()).collect()
 }
 
+/// Blocks of writes that a cache takes at least. What is smaller cannot be told from memory for a few writes.
+const LEAST: usize = 2;
+
+/// The first write of a fill that found the cache full.
+pub fn step(times: &[f64]) -> Option<usize> {
+    step_after(times, LEAST)
+}
+
 /// What the first fill showed; `None` where its writes never became slower.
 pub fn levels(run: &Run, cell: &Cell) -> Option<Levels> {
     let t = times(run, cell, 0, SEQUENTIAL);
@@ -104,7 +112,8 @@ fn fills(run: &Run, cell: &Cell, l: Levels) -> (Vec<Fill>, Vec<Fill>) {
         match short_rest(cell, first.trial) {
             // What is journaled before the first write is no longer rest than was asked for.
             Some(ms) => short.push(Fill { rest: ms as f64, room }),
-            None => long.push(Fill { rest: paused, room }),
+            // A run that went on later paused for the experiments in between as well.
+            None => long.push(Fill { rest: needed(&long, &short).map_or(paused, |ms| paused.min(ms)), room }),
         }
     }
     (long, short)
@@ -138,28 +147,30 @@ fn emptying(short: &[Fill], whole: f64) -> Option<Emptying> {
     (b > 0.0).then(|| Emptying { begins: (-a / b).max(0.0), rate: b, error: (scatter / wide).sqrt() / b, points: some.len() })
 }
 
-/// ms of the next long rest, where it would tell how large the cache is and there is time for it and for the fill after it.
-pub fn next_rest(run: &Run, cell: &Cell) -> Option<f64> {
-    let (need, left) = needed(run, cell)?;
-    (need <= left).then_some(need)
-}
-
-/// ms of rest that would tell how large the cache is, and ms that are left for it.
-fn needed(run: &Run, cell: &Cell) -> Option<(f64, f64)> {
+/// ms of the next long rest, where it would tell how large the cache is, and of the fill after it.
+pub fn next_rest(run: &Run, cell: &Cell) -> Option<(f64, f64)> {
     let l = levels(run, cell)?;
     let (long, short) = fills(run, cell, l);
-    if long.is_empty() || settled(&long).is_some() || long.len() >= LONG {
+    let need = needed(&long, &short)?;
+    Some((need, (most(&long) * l.fast + 2.0 * LAST as f64 * l.slow) / 1e3))
+}
+
+/// Writes of the largest fill.
+fn most(long: &[Fill]) -> f64 {
+    long.iter().map(|f| f.room).fold(0.0, f64::max)
+}
+
+/// ms of rest that would tell how large the cache is.
+fn needed(long: &[Fill], short: &[Fill]) -> Option<f64> {
+    if long.is_empty() || settled(long).is_some() || long.len() >= LONG {
         return None;
     }
-    let most = long.iter().map(|f| f.room).fold(0.0, f64::max);
-    let mut need = emptying(&short, most).map_or(UNKNOWN, |e| e.begins + AMPLE * most / e.rate);
+    let most = most(long);
+    let mut need = emptying(short, most).map_or(UNKNOWN, |e| e.begins + AMPLE * most / e.rate);
     if let [_, .., last] = long[..] {
         need = need.max(last.rest * (AMPLE * most / last.room.max(1.0)).clamp(LONGER, 4.0));
     }
-    let (first, last) = (run.of(cell.id).next()?, run.of(cell.id).last()?);
-    let spent = (last.start + last.took - first.start).0 as f64 / 1e6 + cell.get("rest_ms") as f64;
-    let fill = (most * l.fast + 2.0 * LAST as f64 * l.slow) / 1e3;
-    Some((need, run.setting.get("time_ms").copied().unwrap_or(0) as f64 - spent - fill))
+    Some(need)
 }
 
 impl Analysis for SlcCache {
@@ -218,8 +229,8 @@ impl Analysis for SlcCache {
 /// The size, where a rest that empties it brought back as much as there was before.
 fn size(run: &Run, cell: &Cell, l: Levels, chunk: f64) -> Finding {
     let q = Quantity::SlcCache;
-    let (long, _) = fills(run, cell, l);
-    let most = long.iter().map(|f| f.room).fold(0.0, f64::max) * chunk;
+    let (long, short) = fills(run, cell, l);
+    let most = most(&long) * chunk;
     let contrast = l.slow / l.fast;
     let bytes = |f: &Fill| Bytes((f.room * chunk) as u64);
     let text = format!(
@@ -245,8 +256,8 @@ fn size(run: &Run, cell: &Cell, l: Levels, chunk: f64) -> Finding {
         );
         return Finding::at_least(q, most, 0.85, why).evidence(text).caveat(hot);
     }
-    let why = match needed(run, cell) {
-        Some((need, left)) if need > left => format!(
+    let why = match needed(&long, &short) {
+        Some(need) if short.len() == RESTS_MS.len() => format!(
             "it was filled once, and what was written before may have taken part of it; emptying it takes {:.0} s of rest (more --time would \
              decide)",
             need / 1e3

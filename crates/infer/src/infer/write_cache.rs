@@ -87,10 +87,14 @@ fn reads(run: &Run, cell: &Cell) -> Option<f64> {
 /// The first of the writes that are slower than those before and stay so, told by blocks of a trial's writes, whose median no
 /// stall moves.
 pub fn step(times: &[f64]) -> Option<usize> {
+    step_after(times, 3)
+}
+
+/// The same after so many blocks at least; three and more follow.
+pub fn step_after(times: &[f64], least: usize) -> Option<usize> {
     let blocks: Vec<f64> = times.chunks_exact(WRITES).map(median).collect();
-    // Three blocks and more on both sides.
     let ratios = ratios(&blocks);
-    let cut = (3..blocks.len().checked_sub(2)?).max_by(|&a, &b| ratios[a].total_cmp(&ratios[b]))?;
+    let cut = (least..blocks.len().checked_sub(2)?).max_by(|&a, &b| ratios[a].total_cmp(&ratios[b]))?;
     if ratios[cut] < SLOWER {
         return None;
     }

@@ -2,7 +2,7 @@
 //!
 //! The map of a page-mapped card takes a thousandth of its size, more than its memory: pieces of it are fetched when they are needed.
 //! Pairs of reads, each pair in a place of its own, show how far a piece reaches: the second is cheap while it lies in the same. Then
-//! reads at random places in windows of doubled size: those that are too large miss a share that says how much of the map is kept.
+//! reads at random places in windows of doubled size, each followed by one in the same piece: those that are too large miss a share that says how much of the map is kept.
 //!
 //! Pieces that were written to before have to be saved when they make room, which takes many times as long as a fetch. So reads all over the
 //! region come first, until what is in memory was only read. Windows begin below one piece: a card that keeps a single one misses in all others.
@@ -14,7 +14,7 @@ use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
 use crate::infer::beliefs::{Beliefs, Case};
-use crate::infer::map_window::{BEFORE, FIRST, JUDGED, LOAD, PAIR, SECOND, WINDOW, pairs};
+use crate::infer::map_window::{BEFORE, FIRST, JUDGED, LOAD, NEAR, PAIR, SECOND, WINDOW, pairs};
 use crate::samples::Cell;
 use crate::units::{Bytes, KIB, MIB, Nanos};
 
@@ -26,10 +26,10 @@ static ABOUT: About = About {
     name: "map-window",
     turn: 180,
     question: "Up to which window are random reads cheap, and how large is a translation page?",
-    method: "pairs of reads from 256 KiB to 8 MiB apart, each pair elsewhere; then random reads in windows of doubled size",
+    method: "pairs of reads from 256 KiB to 8 MiB apart, each pair elsewhere; then random reads in windows of doubled size, each with one near it",
     writes: false,
     answers: &[Quantity::MapWindowRead, Quantity::MapPiece, Quantity::MapMissUs],
-    roles: &["first", "second", "load", "judged", "before"],
+    roles: &["first", "second", "load", "judged", "before", "near"],
     covers: "",
 };
 
@@ -141,6 +141,9 @@ impl Experiment for MapWindow {
         for _ in 0..READS {
             let at = from + b.below(window / size) * size;
             b.read(JUDGED, at, size)?;
+            // Elsewhere in the same piece, as its page may still be at hand.
+            let near = from + (at - from) / part * part + b.below(part / size) * size;
+            b.read(NEAR, near, size)?;
         }
         Ok(())
     }

@@ -12,8 +12,8 @@ use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
 use crate::infer::beliefs::{Beliefs, Case};
-use crate::infer::slc_cache::{RESTS_MS, SEQUENTIAL, full, levels, next_rest, times};
-use crate::infer::write_cache::{WRITES, step};
+use crate::infer::slc_cache::{RESTS_MS, SEQUENTIAL, full, levels, next_rest, step, times};
+use crate::infer::write_cache::WRITES;
 use crate::samples::Cell;
 use crate::units::{KIB, MIB, Nanos};
 
@@ -100,7 +100,14 @@ impl Experiment for SlcCache {
         let ms = match n.checked_sub(1).map(|k| RESTS_MS.get(k as usize)) {
             None => REST.min(allowed / REST_SHARE),
             Some(Some(&short)) => short,
-            Some(None) => next_rest(b.run, cell).unwrap_or(0.0) as u64,
+            Some(None) => {
+                let (rest, fill) = next_rest(b.run, cell).unwrap_or_default();
+                // Others may leave it the time for that.
+                if rest + fill > b.left().0 as f64 / 1e6 {
+                    return Err(DeviceError::Late);
+                }
+                rest as u64
+            }
         };
         b.rest(Nanos(ms * 1_000_000));
         let before = (0..n).map(|k| times(b.run, cell, k, SEQUENTIAL).len() as u64).sum::<u64>();
