@@ -14,10 +14,13 @@ mod bench_card;
 mod common;
 #[path = "../tests/common/families.rs"]
 mod families;
+#[path = "../tests/common/monotone.rs"]
+mod monotone;
 #[path = "../tests/common/score.rs"]
 mod score;
 
 use families::{Card, Family, JUDGED, KINDS, Probed, RESERVED, Truth, Within, cards, probe_all};
+use monotone::{Block, FEW, LEAST, hundredth, steps};
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::combine::{APART, combine, posterior};
 use nandscope::infer::confidence::{Key, Maps, Source};
@@ -277,61 +280,6 @@ fn together(all: &[&Probed]) {
         let same = cases.iter().filter(|c| agree(&c.2)).count();
         eprintln!("apart {apart}: log score {:.4} of {} combined, {same} of which agree (in use: {APART})", sum / n, cases.len());
     }
-}
-
-/// Scores are sorted by hundredths.
-fn hundredth(score: f64) -> u32 {
-    (score * 100.0 + 1e-6).floor() as u32
-}
-
-/// Findings of scores from one on: weights right and given, and how many they are.
-#[derive(Clone, Copy, Default)]
-struct Block {
-    from: u32,
-    right: f64,
-    given: f64,
-    count: u32,
-}
-
-impl Block {
-    fn with(self, o: Block) -> Block {
-        Block { from: self.from.min(o.from), right: self.right + o.right, given: self.given + o.given, count: self.count + o.count }
-    }
-
-    fn share(&self) -> f64 {
-        self.right / self.given
-    }
-
-    /// The mean of a flat prior with these: of n of n it is (n + 1) / (n + 2).
-    fn expected(&self) -> f64 {
-        (self.right + 1.0) / (self.given + 2.0)
-    }
-}
-
-/// Fewer findings than these are no block of their own, ...
-const FEW: u32 = 20;
-
-/// ... and fewer than these no map.
-const LEAST: u32 = 5;
-
-/// The monotone steps nearest to the shares right (pooled adjacent violators), each with its expected share.
-fn steps(groups: &BTreeMap<u32, Block>) -> Vec<Block> {
-    let mut out: Vec<Block> = vec![];
-    for g in groups.values() {
-        out.push(*g);
-        while let [.., a, b] = out[..]
-            && (a.share() >= b.share() || a.count < FEW)
-        {
-            out.truncate(out.len() - 2);
-            out.push(a.with(b));
-        }
-    }
-    // The last may be small, and what was added to the shares may have turned an order round.
-    while let Some(i) = (1..out.len()).find(|&i| out[i].count < FEW || out[i - 1].expected() > out[i].expected()) {
-        let b = out.remove(i);
-        out[i - 1] = out[i - 1].with(b);
-    }
-    out
 }
 
 /// What the table begins with.

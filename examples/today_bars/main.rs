@@ -12,33 +12,23 @@ mod bench_card;
 mod common;
 #[path = "../../tests/common/families.rs"]
 mod families;
+#[path = "../../tests/common/todays.rs"]
+mod todays;
 #[path = "../../tests/common/todays_truth.rs"]
 mod todays_truth;
 
-use bench_card::bench_card;
 use families::RESERVED;
-use nandscope::device::{Access, Consent, Device, Fill, Limits, Op, OpenOptions, SimDevice, open};
+use nandscope::device::{Access, Device, Fill, Op, SimDevice};
 use nandscope::experiment::{self, Experiment};
 use nandscope::finding::{Findings, Quantity};
 use nandscope::infer::stats::median;
-use nandscope::probe::{Plan, probe};
-use nandscope::units::{KIB, MIB, Nanos};
-use nandscope_sim::model::{FtlKind, Gc, SlcFull};
-use nandscope_sim::{Model, random, today};
-use serde_json::Value;
+use nandscope::units::{KIB, Nanos};
+use nandscope_sim::model::{FtlKind, Gc};
+use nandscope_sim::{random, today};
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-const SECONDS: f64 = 600.0;
-const WRITES: u64 = 8 << 30;
-
-/// What is asked unless named.
-const ASKED: [&str; 4] = ["slc-cache", "page-mapping", "map-window", "map-window-write"];
-
-/// What is true of a card: of what is judged, the value and the factor within which it counts as right.
-type Truth = BTreeMap<Quantity, (f64, f64)>;
+use std::sync::atomic::{AtomicU64, Ordering};
+use todays::{ASKED, SECONDS, Truth, WRITES, has, on_bench, rates, told, truth_of_bench, truth_of_today, within};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -185,7 +175,7 @@ fn one(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Opti
     match family {
         "today" => {
             let m = today::card(seed);
-            Some((truth_of_today(&m), probed(&mut SimDevice::new(&m, seed), experiments, seed)))
+            Some((has(truth_of_today(&m)), probed(&mut SimDevice::new(&m, seed), experiments, seed)))
         }
         "small" => {
             let m = todays_truth::small(seed)?;
@@ -246,16 +236,7 @@ fn one(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Opti
         // A kind of the second generator that maps by block, as `bench:block`.
         _ => {
             let kind = family.strip_prefix("bench:").unwrap_or("page");
-            let t = told(kind, seed, "");
-            let mut truth = truth_of_bench(&t);
-            let slc = t["slc"].as_u64().unwrap_or(0);
-            if kind == "page" && slc > 0 {
-                let (fast, slow) = rates_of(&mut on_bench(kind, seed, "", 1 << 40), slc);
-                if fast >= 1.4 * slow {
-                    truth.insert(Quantity::RateCachedMbS, (fast, 1.05));
-                    truth.insert(Quantity::RateSustainedMbS, (slow, 1.05));
-                }
-            }
+            let truth = has(truth_of_bench(kind, seed));
             Some((truth, probed(&mut on_bench(kind, seed, "", WRITES), experiments, seed)))
         }
     }
@@ -263,27 +244,6 @@ fn one(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Opti
 
 fn probed(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed: u64) -> Findings {
     within(device, experiments, seed, SECONDS, WRITES)
-}
-
-fn within(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed: u64, seconds: f64, writes: u64) -> Findings {
-    let stop = AtomicBool::new(false);
-    let region = 0..device.geometry().size;
-    let plan = Plan { experiments: experiments.to_vec(), region, time: Nanos::from_secs_f64(seconds), writes, seed, stop: &stop };
-    probe(device, &plan, &mut |_| {}).1
-}
-
-/// What a card of the second generator says is inside it; `more` are parameters that are set.
-fn told(kind: &str, seed: u64, more: &str) -> Value {
-    let seed = seed.to_string();
-    let args = [kind, &seed].into_iter().chain(more.split_whitespace()).chain(["--truth"]);
-    serde_json::from_slice(&Command::new(bench_card()).args(args).output().unwrap().stdout).unwrap()
-}
-
-fn on_bench(kind: &str, seed: u64, more: &str, writes: u64) -> impl Device + use<> {
-    let target = format!("exec:{} {kind} {seed} {more}", bench_card().display());
-    let opened = open(target.trim_end(), &OpenOptions::default()).unwrap();
-    let consent = Consent::check(opened.id(), None).unwrap();
-    opened.writable(&consent, &Limits { budget: writes, ..Limits::default() }).unwrap()
 }
 
 /// A card of the second generator cut to 512 MiB, and the rate of random writes of 4 KiB on the same card long after its spare flash is used up.
@@ -337,57 +297,4 @@ fn fits(seed: u64) -> bool {
     }
     let emptying = slc as f64 / room.max(1) as f64 * 20.0;
     3 * slc < WRITES && 2.0 * filling + 1.15 * emptying < 0.6 * SECONDS
-}
-
-/// MB/s of sequential writes of 256 KiB while there is room and long after, with the stalls of the card and the noise of its host.
-fn rates(m: &Model) -> (f64, f64) {
-    rates_of(&mut SimDevice::new(m, m.card.capacity), m.truth().slc_cache_full)
-}
-
-fn rates_of(d: &mut dyn Device, cache: u64) -> (f64, f64) {
-    let chunk = 256 * KIB;
-    let mut write = |n: u64| {
-        let begun = d.now();
-        for i in 0..n {
-            d.access(Access { op: Op::Write(Fill::Random(1)), at: (64 << 20) + i % 128 * chunk, len: chunk }).unwrap();
-        }
-        n as f64 * chunk as f64 * 1e3 / (d.now() - begun).0 as f64
-    };
-    let full = cache / chunk;
-    let fast = write((full / 10 * 9).clamp(1, 4096));
-    write(full + 64);
-    (fast, write(1000))
-}
-
-fn truth_of_today(m: &Model) -> Truth {
-    let mut t = Truth::from([(Quantity::Mapping, (2.0, 1.0))]);
-    let (fast, slow) = rates(m);
-    if m.slc.size > 0 && fast > 1.4 * slow {
-        t.insert(Quantity::SlcCache, (m.truth().slc_cache_full as f64, 1.1));
-        t.insert(Quantity::SlcWhenFull, (if m.slc.full == SlcFull::Fold { 1.0 } else { 2.0 }, 1.0));
-        t.insert(Quantity::RateCachedMbS, (fast, 1.05));
-        t.insert(Quantity::RateSustainedMbS, (slow, 1.05));
-    }
-    let p = &m.ftl.page;
-    if p.map_cache > 0 && p.map_miss > 0 && p.map_cache * 2 <= m.card.capacity {
-        t.insert(Quantity::MapWindowRead, (p.map_cache as f64, 1.5));
-        t.insert(Quantity::MapWindowWrite, (p.map_cache as f64, 1.5));
-    }
-    t
-}
-
-fn truth_of_bench(t: &Value) -> Truth {
-    let n = |key: &str| t[key].as_f64().unwrap_or(0.0);
-    if t["mapping"] != "page" {
-        return Truth::from([(Quantity::Mapping, (f64::NAN, 1.0))]);
-    }
-    let mut out = Truth::from([(Quantity::Mapping, (2.0, 1.0))]);
-    if n("slc") > 0.0 {
-        out.insert(Quantity::SlcCache, (n("slc"), 1.1));
-    }
-    if n("map_reach") >= MIB as f64 && n("map_reach") * 2.0 <= n("size") {
-        out.insert(Quantity::MapWindowRead, (n("map_reach"), 1.5));
-        out.insert(Quantity::MapWindowWrite, (n("map_reach"), 1.5));
-    }
-    out
 }

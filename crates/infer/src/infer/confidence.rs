@@ -3,25 +3,37 @@
 //! Inside, experiments and what they go by keep the scores. What is told at the end is the share of findings with such a score that were
 //! right on the cards of the fit; `examples/fit_confidence.rs` makes the table. What it has no map for is told with its score.
 
-use super::pipeline::by_name;
+use super::pipeline::{Fit, by_name};
 use crate::finding::{CONTRADICTED, Finding, Findings, Quantity, SAID};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// What a finding rests on: runs of our own, or tables that a program printed.
+/// What a finding rests on: runs of our own, tables that a program printed, or runs of which one is for today's cards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     Probe,
     Table,
+    Today,
 }
 
 impl Source {
-    pub const ALL: [Source; 2] = [Source::Probe, Source::Table];
+    pub const ALL: [Source; 3] = [Source::Probe, Source::Table, Source::Today];
 
     pub fn key(self) -> &'static str {
         match self {
             Source::Probe => "probe",
             Source::Table => "table",
+            Source::Today => "today",
+        }
+    }
+
+    /// Of what is told from runs or from tables, which maps a finding goes by; `None` where an experiment spoke to it that no fit saw.
+    pub fn of(self, f: &Finding) -> Option<Source> {
+        let fits: Vec<Fit> = f.from.iter().filter_map(|e| by_name(e)).map(|a| a.fit()).collect();
+        match self {
+            _ if fits.contains(&Fit::None) => None,
+            Source::Probe if fits.contains(&Fit::Today) => Some(Source::Today),
+            source => Some(source),
         }
     }
 }
@@ -102,7 +114,7 @@ impl Maps {
             return f;
         }
         let (score, named) = (f.confidence, f.value.is_some());
-        if f.from.iter().filter_map(|e| by_name(e)).all(|a| a.fitted()) {
+        if let Some(source) = source.of(&f) {
             f.confidence = self.confidence((source, f.quantity, !named), score);
         }
         if f.disputed {
@@ -172,6 +184,18 @@ mod tests {
         for (from, told) in [("au-grid", 0.98), ("slc-cache", 0.97), ("steady-state", 0.97)] {
             let f = Finding { from: vec![from.into()], ..Finding::decided(Quantity::EraseBlock, 4096.0, 0.97) };
             assert_eq!(maps().told(Source::Probe, Findings(vec![f])).0[0].confidence, told, "{from}");
+        }
+    }
+
+    /// What an experiment for today's cards spoke to has maps of its own, the mapping among them.
+    #[test]
+    fn todays_cards_have_maps_of_their_own() {
+        let of = |source: &str| format!("{source}\tmapping\tvalue\t0.6\t{}\n", if source == "today" { "0.99" } else { "0.7" });
+        let maps = Maps::parse(&(of("probe") + &of("today"))).unwrap();
+        for (from, told) in [(&["au-grid"][..], 0.7), (&["page-mapping"], 0.99), (&["au-grid", "page-mapping"], 0.99), (&["flush"], 0.8)] {
+            let from = from.iter().map(ToString::to_string).collect();
+            let f = Finding { from, ..Finding::decided(Quantity::Mapping, 2.0, 0.8) };
+            assert_eq!(maps.told(Source::Probe, Findings(vec![f.clone()])).0[0].confidence, told, "{:?}", f.from);
         }
     }
 

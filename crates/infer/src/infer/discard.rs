@@ -2,7 +2,7 @@
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
-use super::pipeline::Analysis;
+use super::pipeline::{Analysis, Fit};
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{bootstrap_median, median};
 use crate::samples::{Cell, Run};
@@ -57,8 +57,8 @@ impl Analysis for Discard {
         "discard"
     }
 
-    fn fitted(&self) -> bool {
-        false
+    fn fit(&self) -> Fit {
+        Fit::None
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {

@@ -6,7 +6,7 @@
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
-use super::pipeline::Analysis;
+use super::pipeline::{Analysis, Fit};
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{bootstrap_median, median};
 use crate::samples::{Cell, Run, Sample};
@@ -113,8 +113,8 @@ impl Analysis for Flush {
         "flush"
     }
 
-    fn fitted(&self) -> bool {
-        false
+    fn fit(&self) -> Fit {
+        Fit::None
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {

@@ -6,7 +6,7 @@
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::map_window_write::{Point, possible, tried};
-use super::pipeline::Analysis;
+use super::pipeline::{Analysis, Fit};
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mad, mean, median};
 use crate::samples::{Cell, Run};
@@ -165,8 +165,8 @@ impl Analysis for MapWindow {
         "map-window"
     }
 
-    fn fitted(&self) -> bool {
-        false
+    fn fit(&self) -> Fit {
+        Fit::Today
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
@@ -216,5 +216,52 @@ impl Analysis for MapWindow {
             log_y: false,
             series: vec![Series { name: "random reads".into(), points }],
         }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Op;
+    use crate::infer::beliefs::Beliefs;
+    use crate::samples::Sample;
+    use crate::units::Nanos;
+
+    /// Room for 8 MiB in pieces of 1 MiB, a miss of 100 µs; windows of 4 and 32 MiB lie where the card was written, which takes 80 µs longer to read.
+    #[test]
+    fn a_window_over_what_was_written_is_no_smaller_map() {
+        let mut run = Run::new("map-window");
+        let mut add = |cell: Cell, of: &[(u8, f64)]| {
+            let (n, cell) = (run.cells.len() as u32, Cell { id: run.cells.len() as u32, ..cell });
+            run.cells.push(cell);
+            let one = |&(role, us): &(u8, f64)| {
+                let took = Nanos((us * 1e3) as u64);
+                Sample { cell: n, trial: 0, role, op: Op::Read, at: 0, len: 4096, start: Nanos(0), took }
+            };
+            run.extend(of.iter().map(one));
+        };
+        let noise = |i: i64| (i * 7919 % 13) as f64;
+        for k in 0..6 {
+            let of: Vec<(u8, f64)> =
+                (0..24).flat_map(|i| [(FIRST, 400.0 + noise(i)), (SECOND, if k < 2 { 300.0 } else { 400.0 } + noise(i + 5))]).collect();
+            add(Cell::new("apart", &[("kind", PAIR), ("apart", (256 << 10) << k)]), &of);
+        }
+        for k in 0..10 {
+            let window = (256 << 10) << k;
+            let written = if [4 << 20, 32 << 20].contains(&window) { 80.0 } else { 0.0 };
+            let misses = 400 - 400 * (8 << 20).min(window) / window;
+            let judged = |i: i64| if i * 7 % 400 < misses { 400.0 } else { 300.0 };
+            let of: Vec<(u8, f64)> =
+                (0..400).flat_map(|i| [(JUDGED, judged(i) + written + noise(i)), (NEAR, 300.0 + written + noise(i + 3))]).collect();
+            add(Cell::new("window", &[("kind", WINDOW), ("window", window), ("piece", 1 << 20)]), &of);
+        }
+        run.index();
+        let found = MapWindow.infer(&Case { run: &run, believed: &Beliefs::default() });
+        let at = found[0].number().unwrap();
+        assert!((7.5e6..9.5e6).contains(&at), "{found:?}");
+        // Judged by themselves, as in runs without a read beside them, they fit no map.
+        run.samples.retain(|s| s.role != NEAR);
+        run.index();
+        assert_eq!(MapWindow.infer(&Case { run: &run, believed: &Beliefs::default() })[0].number(), None);
     }
 }

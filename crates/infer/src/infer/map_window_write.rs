@@ -3,7 +3,7 @@
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
-use super::pipeline::Analysis;
+use super::pipeline::{Analysis, Fit};
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::mean;
 use crate::samples::{Cell, Run};
@@ -150,8 +150,8 @@ impl Analysis for MapWindowWrite {
         "map-window-write"
     }
 
-    fn fitted(&self) -> bool {
-        false
+    fn fit(&self) -> Fit {
+        Fit::Today
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {

@@ -6,7 +6,7 @@
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
-use super::pipeline::Analysis;
+use super::pipeline::{Analysis, Fit};
 use super::write_cache::step;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mad, mean, median};
@@ -189,8 +189,8 @@ impl Analysis for PageMapping {
         "page-mapping"
     }
 
-    fn fitted(&self) -> bool {
-        false
+    fn fit(&self) -> Fit {
+        Fit::Today
     }
 
     fn past_cache(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
-use super::pipeline::Analysis;
+use super::pipeline::{Analysis, Fit};
 use super::slc_cache::Levels;
 use super::write_cache::step;
 use crate::finding::{Finding, Quantity};
@@ -76,8 +76,8 @@ impl Analysis for Pauses {
         "pauses"
     }
 
-    fn fitted(&self) -> bool {
-        false
+    fn fit(&self) -> Fit {
+        Fit::None
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {

@@ -11,6 +11,16 @@ use crate::samples::{Ended, FORM, Run};
 use crate::units::Bytes;
 use std::collections::BTreeMap;
 
+/// Which fit saw the scores of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// That of default probes.
+    Probe,
+    /// That of today's cards.
+    Today,
+    None,
+}
+
 /// What is concluded from the runs of one experiment. It sees samples, never a device.
 pub trait Analysis: Sync {
     /// The experiment whose runs it reads.
@@ -24,10 +34,10 @@ pub trait Analysis: Sync {
         vec![]
     }
 
-    /// Did the fit of the table of confidence see what it says? Where it did not, a score is told as it is, though another's of the
-    /// same quantity has a map.
-    fn fitted(&self) -> bool {
-        true
+    /// The cards of which fit its scores were seen on. Where there was none a score is told as it is, though another's of the same quantity
+    /// has a map.
+    fn fit(&self) -> Fit {
+        Fit::Probe
     }
 
     /// Does it look at what lies behind a full write cache? Then no cache hid it.

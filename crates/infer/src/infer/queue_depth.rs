@@ -2,7 +2,7 @@
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
-use super::pipeline::Analysis;
+use super::pipeline::{Analysis, Fit};
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mean, median};
 use crate::samples::{Cell, Run, Sample};
@@ -120,8 +120,8 @@ impl Analysis for QueueDepth {
         "queue-depth"
     }
 
-    fn fitted(&self) -> bool {
-        false
+    fn fit(&self) -> Fit {
+        Fit::None
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {

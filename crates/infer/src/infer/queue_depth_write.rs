@@ -2,7 +2,7 @@
 
 use super::beliefs::Case;
 use super::figure::Figure;
-use super::pipeline::Analysis;
+use super::pipeline::{Analysis, Fit};
 use super::queue_depth::{drawn, gained, of_rounds};
 use crate::finding::{Finding, Quantity};
 
@@ -23,8 +23,8 @@ impl Analysis for QueueDepthWrite {
         "queue-depth-write"
     }
 
-    fn fitted(&self) -> bool {
-        false
+    fn fit(&self) -> Fit {
+        Fit::None
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {

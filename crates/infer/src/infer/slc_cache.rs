@@ -2,7 +2,7 @@
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
-use super::pipeline::Analysis;
+use super::pipeline::{Analysis, Fit};
 use super::write_cache::step_after;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{line, mean, median, normal};
@@ -178,8 +178,8 @@ impl Analysis for SlcCache {
         "slc-cache"
     }
 
-    fn fitted(&self) -> bool {
-        false
+    fn fit(&self) -> Fit {
+        Fit::Today
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
@@ -390,6 +390,13 @@ mod tests {
         assert_eq!(settled(&[f(300.0), f(800.0)]), None, "the first one was not empty");
         assert_eq!(settled(&[f(300.0), f(800.0), f(805.0)]), Some([800.0, 805.0]));
         assert_eq!(settled(&[f(800.0), f(300.0), f(790.0)]), Some([800.0, 790.0]));
+    }
+
+    /// 8 MiB are two blocks of writes; what is in memory for fewer is no cache.
+    #[test]
+    fn a_small_cache_is_seen() {
+        let t = |fast: usize| (0..160).map(|i| if i < fast { 2000.0 } else { 6000.0 }).collect::<Vec<f64>>();
+        assert_eq!([8, 16, 28, 32, 60].map(|n| step(&t(n))), [None, None, Some(28), Some(32), Some(60)]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
-use super::pipeline::Analysis;
+use super::pipeline::{Analysis, Fit};
 use super::slc_cache::{Levels, taken};
 use crate::finding::{Finding, Quantity};
 use crate::samples::{Cell, Run};
@@ -47,8 +47,8 @@ impl Analysis for SlcFill {
         "slc-fill"
     }
 
-    fn fitted(&self) -> bool {
-        false
+    fn fit(&self) -> Fit {
+        Fit::None
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {

@@ -7,7 +7,7 @@ mod amplification;
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
-use super::pipeline::Analysis;
+use super::pipeline::{Analysis, Fit};
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mean, quantile};
 use crate::samples::{Cell, Run};
@@ -147,8 +147,8 @@ impl Analysis for SteadyState {
         "steady-state"
     }
 
-    fn fitted(&self) -> bool {
-        false
+    fn fit(&self) -> Fit {
+        Fit::None
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {

@@ -2,7 +2,7 @@
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
-use super::pipeline::Analysis;
+use super::pipeline::{Analysis, Fit};
 use super::write_cache::ratios;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mean, mean_within, median};
@@ -56,8 +56,8 @@ impl Analysis for Throttling {
         "throttling"
     }
 
-    fn fitted(&self) -> bool {
-        false
+    fn fit(&self) -> Fit {
+        Fit::None
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {

@@ -1,0 +1,149 @@
+//! Makes the lines of `today` in the table that turns scores into confidence (crates/infer/src/infer/confidence.tsv), and judges them:
+//!
+//! `fit_today probe KIND,KIND... FIRST CARDS OUT [only]`: probes simulated cards for ten minutes and 8 GiB, of kinds that take turns (`today`,
+//! `old` or one of the second family; `bench` are all of that), with all that such a probe asks or `only` what it asks of today's cards, and keeps
+//! what each experiment said of them, a line of JSON each;
+//! `fit_today fit FILE...`: prints the lines of the table;
+//! `fit_today judge scores|MAP FILE...`: claimed against right by scores alone, or by the table MAP.
+
+#[path = "../tests/common/bench_card.rs"]
+mod bench_card;
+#[path = "../tests/common/monotone.rs"]
+mod monotone;
+#[path = "../tests/common/todays.rs"]
+mod todays;
+#[path = "../tests/common/todays_bins.rs"]
+mod todays_bins;
+
+use monotone::{Block, FEW, LEAST, hundredth, steps};
+use nandscope::finding::{Finding, Findings, Quantity};
+use nandscope::infer::combine::combine;
+use nandscope::infer::confidence::{Key, Maps, Source};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::sync::Mutex;
+use todays::{Card, KINDS, Truth, cards, probe_all};
+use todays_bins::{Answer, answers, table};
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    kind: String,
+    seed: u64,
+    /// Of all that a probe of ten minutes asks, only what it asks of today's cards.
+    only: bool,
+    /// The value, none where the card has none of it, and the factor within which it counts as right.
+    truth: Vec<(Quantity, Option<f64>, f64)>,
+    apart: Vec<Finding>,
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match &words[..] {
+        ["probe", kinds, first, n, out, only @ ..] => {
+            let kinds: Vec<&'static str> = kinds.split(',').flat_map(kind).collect();
+            let all = cards(&kinds, first.parse().expect("FIRST is a number"), n.parse().expect("CARDS is a number"));
+            let (file, only) = (Mutex::new(std::fs::File::create(out).unwrap()), only == ["only"]);
+            probe_all(&all, only, |p| {
+                let truth = p.truth.iter().map(|(q, t)| (*q, Some(t.0).filter(|v| !v.is_nan()), t.1)).collect();
+                let line = Line { kind: p.card.kind.into(), seed: p.card.seed, only, truth, apart: p.apart.clone() };
+                writeln!(file.lock().unwrap(), "{}", serde_json::to_string(&line).unwrap()).unwrap();
+            });
+        }
+        ["fit", files @ ..] => print!("{}", fit(&read(files))),
+        ["judge", by, files @ ..] => {
+            let maps = match *by {
+                "scores" => Maps::default(),
+                path => Maps::parse(&std::fs::read_to_string(path).unwrap()).unwrap(),
+            };
+            let mut all: BTreeMap<String, Vec<Answer>> = BTreeMap::new();
+            for l in read(files) {
+                let found = answers(l.card(), &l.truth(), &maps.told(Source::Probe, combine(&l.apart)));
+                let setting = if l.only { "only today's" } else { "all" };
+                all.entry(format!("{}, {setting}", l.card().family())).or_default().extend(found.clone());
+                all.entry(format!("{}, both", l.card().family())).or_default().extend(found);
+            }
+            all.iter().for_each(|(name, a)| println!("{name}\n{}", table(a)));
+        }
+        _ => panic!("probe KIND,KIND... FIRST CARDS OUT [only], fit FILE..., or judge scores|MAP FILE..."),
+    }
+}
+
+fn kind(name: &str) -> Vec<&'static str> {
+    match name {
+        "today" => vec!["today"],
+        "old" => vec!["old"],
+        "bench" => KINDS.into(),
+        name => vec![KINDS.into_iter().find(|k| *k == name).expect("a kind")],
+    }
+}
+
+impl Line {
+    fn card(&self) -> Card {
+        Card { kind: kind(&self.kind)[0], seed: self.seed }
+    }
+
+    fn truth(&self) -> Truth {
+        self.truth.iter().map(|(q, v, within)| (*q, (v.unwrap_or(f64::NAN), *within))).collect()
+    }
+}
+
+/// Sorted, so that the order in which cards were probed does not matter.
+fn read(files: &[&str]) -> Vec<Line> {
+    let text: String = files.iter().map(|f| std::fs::read_to_string(f).unwrap()).collect();
+    let mut all: Vec<Line> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    all.sort_by_key(|l| (l.card(), l.only));
+    all
+}
+
+/// The maps, each family one witness of as much weight as another, however many answers it has.
+fn fit(all: &[Line]) -> String {
+    let mut given: Vec<(Key, &str, u32, bool)> = vec![];
+    for l in all {
+        let scores = Findings(combine(&l.apart).0);
+        let found = answers(l.card(), &l.truth(), &scores);
+        given.extend(found.iter().map(|a| ((Source::Today, a.quantity, a.bound), l.card().family(), hundredth(a.confidence), a.right)));
+    }
+    let mut counts: BTreeMap<(Key, &str), f64> = BTreeMap::new();
+    given.iter().for_each(|a| *counts.entry((a.0, a.1)).or_default() += 1.0);
+    let mut groups: BTreeMap<Key, BTreeMap<u32, Block>> = BTreeMap::new();
+    for &(key, family, from, right) in &given {
+        let others: Vec<f64> = counts.iter().filter(|c| c.0.0 == key).map(|c| *c.1).collect();
+        let weight = others.iter().sum::<f64>() / others.len() as f64 / counts[&(key, family)].max(f64::from(FEW));
+        let new = Block { from, right: if right { weight } else { 0.0 }, given: weight, count: 1 };
+        groups.entry(key).or_default().entry(from).and_modify(|b| *b = b.with(new)).or_insert(new);
+    }
+    let mut out = head(all);
+    for ((source, q, bound), g) in groups {
+        if g.values().map(|b| b.count).sum::<u32>() < LEAST {
+            continue;
+        }
+        for b in steps(&g) {
+            let kind = if bound { "at least" } else { "value" };
+            let (from, sure) = (f64::from(b.from) / 100.0, (b.expected() * 1e3).floor() / 1e3);
+            out += &format!("{}\t{}\t{kind}\t{from}\t{sure}\t{:.1}\t{:.1}\t{}\n", source.key(), q.key(), b.right, b.given, b.count);
+        }
+    }
+    out
+}
+
+/// Where they come from.
+fn head(all: &[Line]) -> String {
+    let mut out = "# today: of what experiments for today's cards spoke to, in ten minutes and 8 GiB of writes; the simulator and the second family count \
+                   alike.\n# Made by `cargo run --example fit_today fit`.\n"
+        .to_string();
+    let mut of: BTreeMap<(&str, bool), BTreeSet<u64>> = BTreeMap::new();
+    let mut n: BTreeMap<(&str, bool), u32> = BTreeMap::new();
+    for l in all {
+        let name = if l.card().family() == "simulator" { l.card().kind } else { "the second family" };
+        of.entry((name, l.only)).or_default().insert(l.seed);
+        *n.entry((name, l.only)).or_default() += 1;
+    }
+    for ((name, only), seeds) in of {
+        let asked = if only { "only what is asked of today's cards" } else { "all that a probe asks" };
+        let (first, last) = (seeds.first().unwrap(), seeds.last().unwrap());
+        out += &format!("# {}: {} cards, seeds of {first} to {last}, {asked}\n", name, n[&(name, only)]);
+    }
+    out
+}

@@ -1,0 +1,226 @@
+//! Today's cards of both generators: what is true of them, and what is told within ten minutes.
+#![allow(dead_code)]
+
+use crate::bench_card::bench_card;
+use nandscope::device::{Access, Consent, Device, Fill, Limits, Op, OpenOptions, SimDevice, open};
+use nandscope::experiment::{self, Experiment};
+use nandscope::finding::{Finding, Findings, Quantity};
+use nandscope::infer::pipeline;
+use nandscope::probe::{Plan, probe};
+use nandscope::samples::Run;
+use nandscope::units::{KIB, MIB, Nanos};
+use nandscope_sim::model::{FtlKind, SlcFull};
+use nandscope_sim::{Model, random, today};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+pub const SECONDS: f64 = 600.0;
+pub const WRITES: u64 = 8 << 30;
+
+/// The experiments for today's cards whose answers both generators can be asked for.
+pub const ASKED: [&str; 4] = ["slc-cache", "page-mapping", "map-window", "map-window-write"];
+
+/// What is true of a card: of what is judged, the value and the factor within which it counts as right. NaN where it has none, and whatever
+/// is said is wrong.
+pub type Truth = BTreeMap<Quantity, (f64, f64)>;
+
+/// A window of a map that is in memory as a whole: every bound is right, and no value.
+pub const NO_LIMIT: f64 = 1e300;
+
+/// Is a value (or a bound) right?
+pub fn right((truth, within): (f64, f64), v: f64, bound: bool) -> bool {
+    v <= truth * within && (bound || v >= truth / within)
+}
+
+/// Without what the card has none of.
+pub fn has(truth: Truth) -> Truth {
+    truth.into_iter().filter(|t| t.1.0 < NO_LIMIT).collect()
+}
+
+const OF_THE_CACHE: [Quantity; 4] = [Quantity::SlcCache, Quantity::SlcWhenFull, Quantity::RateCachedMbS, Quantity::RateSustainedMbS];
+const WINDOWS: [Quantity; 2] = [Quantity::MapWindowRead, Quantity::MapWindowWrite];
+
+/// Kinds of the second generator that are probed in turn: half map by page, half by erase block.
+pub const KINDS: [&str; 8] = ["page", "block", "gradual", "switch", "single", "pool", "bend", "fresh"];
+
+/// A card that the maps of today's cards are fitted to or judged on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Card {
+    /// `today` (of the simulator), `old` (its first generator), or a kind of the second family.
+    pub kind: &'static str,
+    pub seed: u64,
+}
+
+impl Card {
+    /// Which of the two families that count alike.
+    pub fn family(&self) -> &'static str {
+        if ["today", "old"].contains(&self.kind) { "simulator" } else { "second family" }
+    }
+}
+
+/// So many cards of kinds that take turns, one seed for all of a turn.
+pub fn cards(kinds: &[&'static str], first: u64, n: u64) -> Vec<Card> {
+    let k = kinds.len() as u64;
+    (0..n).map(|i| Card { kind: kinds[(i % k) as usize], seed: first + i / k }).collect()
+}
+
+/// A card that was probed.
+pub struct Probed {
+    pub card: Card,
+    pub truth: Truth,
+    /// What each experiment said.
+    pub apart: Vec<Finding>,
+    pub told: Findings,
+}
+
+/// Probes a card for ten minutes, with all experiments or those for today's cards `only`; `None` where nothing is to be learnt of it (a counterfeit).
+pub fn probed(card: Card, only: bool) -> Option<Probed> {
+    let time = Nanos::from_secs_f64(SECONDS);
+    let asked = || ASKED.iter().map(|n| experiment::by_name(n).expect("an experiment")).collect();
+    let experiments: Vec<&'static dyn Experiment> = if only { asked() } else { experiment::probing_within(Some(time)) };
+    let of = |device: &mut dyn Device| runs(device, &experiments, card.seed, SECONDS, WRITES);
+    let (truth, (runs, told)) = match card.kind {
+        "today" => {
+            let m = today::card(card.seed);
+            (truth_of_today(&m), of(&mut SimDevice::new(&m, card.seed)))
+        }
+        "old" => {
+            let m = random::card(card.seed);
+            (truth_of_old(&m)?, of(&mut SimDevice::new(&m, card.seed)))
+        }
+        kind => (truth_of_bench(kind, card.seed), of(&mut on_bench(kind, card.seed, "", WRITES))),
+    };
+    Some(Probed { card, truth, apart: pipeline::apart(&runs), told })
+}
+
+/// Probes them on two threads; `done` sees each as it comes.
+pub fn probe_all(cards: &[Card], only: bool, done: impl Fn(&Probed) + Sync) -> Vec<Probed> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut out = vec![];
+        while let Some(&card) = cards.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Some(p) = probed(card, only) else { continue };
+            done(&p);
+            out.push(p);
+        }
+        out
+    };
+    let mut all = std::thread::scope(|s| {
+        let other = s.spawn(work);
+        let mut mine = work();
+        mine.extend(other.join().unwrap());
+        mine
+    });
+    all.sort_by_key(|p| (p.card.seed, p.card.kind));
+    all
+}
+
+fn runs(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed: u64, seconds: f64, writes: u64) -> (Vec<Run>, Findings) {
+    let stop = AtomicBool::new(false);
+    let region = 0..device.geometry().size;
+    let plan = Plan { experiments: experiments.to_vec(), region, time: Nanos::from_secs_f64(seconds), writes, seed, stop: &stop };
+    probe(device, &plan, &mut |_| {})
+}
+
+/// What is told of a device in so much time and with so many bytes written.
+pub fn within(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed: u64, seconds: f64, writes: u64) -> Findings {
+    runs(device, experiments, seed, seconds, writes).1
+}
+
+/// What a card of the second generator says is inside it; `more` are parameters that are set.
+pub fn told(kind: &str, seed: u64, more: &str) -> Value {
+    let seed = seed.to_string();
+    let args = [kind, &seed].into_iter().chain(more.split_whitespace()).chain(["--truth"]);
+    serde_json::from_slice(&Command::new(bench_card()).args(args).output().unwrap().stdout).unwrap()
+}
+
+pub fn on_bench(kind: &str, seed: u64, more: &str, writes: u64) -> impl Device + use<> {
+    let target = format!("exec:{} {kind} {seed} {more}", bench_card().display());
+    let opened = open(target.trim_end(), &OpenOptions::default()).unwrap();
+    let consent = Consent::check(opened.id(), None).unwrap();
+    opened.writable(&consent, &Limits { budget: writes, ..Limits::default() }).unwrap()
+}
+
+/// MB/s of sequential writes of 256 KiB while there is room and long after, with the stalls of the card and the noise of its host.
+pub fn rates(m: &Model) -> (f64, f64) {
+    rates_of(&mut SimDevice::new(m, m.card.capacity), m.truth().slc_cache_full)
+}
+
+pub fn rates_of(d: &mut dyn Device, cache: u64) -> (f64, f64) {
+    let chunk = 256 * KIB;
+    let mut write = |n: u64| {
+        let begun = d.now();
+        for i in 0..n {
+            d.access(Access { op: Op::Write(Fill::Random(1)), at: (64 << 20) + i % 128 * chunk, len: chunk }).unwrap();
+        }
+        n as f64 * chunk as f64 * 1e3 / (d.now() - begun).0 as f64
+    };
+    let full = cache / chunk;
+    let fast = write((full / 10 * 9).clamp(1, 4096));
+    write(full + 64);
+    (fast, write(1000))
+}
+
+/// None of the cache, and windows without limit: what is not there.
+fn nothing() -> Truth {
+    let none = OF_THE_CACHE.map(|q| (q, (f64::NAN, 1.0)));
+    none.into_iter().chain(WINDOWS.map(|q| (q, (NO_LIMIT, 1.0)))).chain([(Quantity::Mapping, (2.0, 1.0))]).collect()
+}
+
+/// Of a cache that hardly changes the rate nothing is judged, nor of windows nearly as large as the card.
+pub fn truth_of_today(m: &Model) -> Truth {
+    let mut t = nothing();
+    let (fast, slow) = rates(m);
+    if m.slc.size > 0 {
+        t.retain(|q, _| !OF_THE_CACHE.contains(q));
+    }
+    if m.slc.size > 0 && fast > 1.4 * slow {
+        t.insert(Quantity::SlcCache, (m.truth().slc_cache_full as f64, 1.1));
+        t.insert(Quantity::SlcWhenFull, (if m.slc.full == SlcFull::Fold { 1.0 } else { 2.0 }, 1.0));
+        t.insert(Quantity::RateCachedMbS, (fast, 1.05));
+        t.insert(Quantity::RateSustainedMbS, (slow, 1.05));
+    }
+    let p = &m.ftl.page;
+    if p.map_cache > 0 && p.map_miss > 0 {
+        t.retain(|q, _| !WINDOWS.contains(q));
+        if p.map_cache * 2 <= m.card.capacity {
+            t.extend(WINDOWS.map(|q| (q, (p.map_cache as f64, 1.5))));
+        }
+    }
+    t
+}
+
+/// Of a card of the first generator only the mapping.
+fn truth_of_old(m: &Model) -> Option<Truth> {
+    let by_block = !matches!(m.ftl.kind, FtlKind::PageMap | FtlKind::None) && m.card.real_capacity == m.card.capacity;
+    by_block.then(|| [(Quantity::Mapping, (1.0, 1.0))].into())
+}
+
+pub fn truth_of_bench(kind: &str, seed: u64) -> Truth {
+    let t = told(kind, seed, "");
+    let n = |key: &str| t[key].as_f64().unwrap_or(0.0);
+    if t["mapping"] != "page" {
+        return Truth::from([(Quantity::Mapping, (1.0, 1.0))]);
+    }
+    let mut out = nothing();
+    // What it does when it is full fits neither of the two that are told apart.
+    out.remove(&Quantity::SlcWhenFull);
+    if n("slc") > 0.0 {
+        out.retain(|q, _| !OF_THE_CACHE.contains(q));
+        out.insert(Quantity::SlcCache, (n("slc"), 1.1));
+        let (fast, slow) = rates_of(&mut on_bench(kind, seed, "", 1 << 40), n("slc") as u64);
+        if fast >= 1.4 * slow {
+            out.insert(Quantity::RateCachedMbS, (fast, 1.05));
+            out.insert(Quantity::RateSustainedMbS, (slow, 1.05));
+        }
+    }
+    if n("map_reach") > 0.0 {
+        out.retain(|q, _| !WINDOWS.contains(q));
+        if n("map_reach") >= MIB as f64 && n("map_reach") * 2.0 <= n("size") {
+            out.extend(WINDOWS.map(|q| (q, (n("map_reach"), 1.5))));
+        }
+    }
+    out
+}
