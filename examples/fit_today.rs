@@ -59,7 +59,8 @@ fn main() {
             };
             let mut all: BTreeMap<String, Vec<Answer>> = BTreeMap::new();
             for l in read(files) {
-                let found = answers(l.card(), &l.truth(), &maps.told(Source::Probe, combine(&l.apart)));
+                let mut found = answers(l.card(), &l.truth(), &maps.told(Source::Probe, combine(&l.apart)));
+                found.retain(|a| l.counts(a));
                 let setting = if l.only { "only today's" } else { "all" };
                 all.entry(format!("{}, {setting}", l.card().family())).or_default().extend(found.clone());
                 all.entry(format!("{}, both", l.card().family())).or_default().extend(found);
@@ -84,6 +85,11 @@ impl Line {
         Card { kind: kind(&self.kind)[0], seed: self.seed }
     }
 
+    /// All cards that are asked only this are mapped by page: of them no mapping can be wrong.
+    fn counts(&self, a: &Answer) -> bool {
+        !(self.only && a.quantity == Quantity::Mapping)
+    }
+
     fn truth(&self) -> Truth {
         self.truth.iter().map(|(q, v, within)| (*q, (v.unwrap_or(f64::NAN), *within))).collect()
     }
@@ -103,7 +109,8 @@ fn fit(all: &[Line]) -> String {
     for l in all {
         let scores = Findings(combine(&l.apart).0);
         let found = answers(l.card(), &l.truth(), &scores);
-        given.extend(found.iter().map(|a| ((Source::Today, a.quantity, a.bound), l.card().family(), hundredth(a.confidence), a.right)));
+        let found = found.iter().filter(|a| l.counts(a));
+        given.extend(found.map(|a| ((Source::Today, a.quantity, a.bound), l.card().family(), hundredth(a.confidence), a.right)));
     }
     let mut counts: BTreeMap<(Key, &str), f64> = BTreeMap::new();
     given.iter().for_each(|a| *counts.entry((a.0, a.1)).or_default() += 1.0);
