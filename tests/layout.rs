@@ -189,7 +189,7 @@ fn wrong_wishes_are_one_clear_error() {
         (&["layout", "prove", name], 4, "--consent 16777216"),
         (&["layout", "prove", name, "--writes", "1MiB"], 1, "take fewer --rounds or allow more"),
         (&["format", name, "--fs", "fat32"], 1, "choose another type or cluster"),
-        (&["format", name, "--cluster", "3000"], 1, "a power of two"),
+        (&["format", name, "--cluster", "3000"], 2, "a power of two"),
         (&["format", name, "--measured", bad], 1, "is not a nandscope report"),
         (&["format", name], 4, "--consent 16777216"),
         (&["erase", name, "--how", "wipe"], 2, "discard, secure, zeroes, ones, random, stamp"),
