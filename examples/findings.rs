@@ -2,6 +2,9 @@
 //! versions of the program can be compared line by line. `findings DIR` keeps the runs of each card there, `findings --again DIR`
 //! judges them once more instead of probing.
 
+#[path = "../tests/common/in_turn.rs"]
+mod in_turn;
+
 use nandscope::experiment;
 use nandscope::finding::Findings;
 use nandscope::infer::pipeline;
@@ -9,8 +12,7 @@ use nandscope::probe::{Plan, probe};
 use nandscope::samples::Run;
 use nandscope::units::Nanos;
 use nandscope_sim::{Model, cards, random};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// FNV-1a over every access.
 fn sum(runs: &[Run]) -> u64 {
@@ -55,18 +57,10 @@ fn main() {
         jobs.push((name.to_string(), Model::parse(text, name).unwrap(), 1));
     }
     jobs.extend((1..=100).map(|seed| (format!("random-{seed}"), random::card(seed), seed)));
-    let (next, lines) = (AtomicUsize::new(0), Mutex::new(vec![String::new(); jobs.len()]));
-    let work = || {
-        while let Some((i, (name, model, seed))) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, jobs.get(i)?))) {
-            let told = again_in.map_or_else(|| line(name, model, *seed, keep.map(String::as_str)), |dir| again(name, dir));
-            lines.lock().unwrap()[i] = told;
-        }
-    };
-    std::thread::scope(|s| {
-        s.spawn(work);
-        s.spawn(work);
+    let lines = in_turn::all(&jobs, |(name, model, seed)| {
+        again_in.map_or_else(|| line(name, model, *seed, keep.map(String::as_str)), |dir| again(name, dir))
     });
-    for l in lines.into_inner().unwrap() {
+    for l in lines {
         println!("{l}");
     }
 }

@@ -14,13 +14,15 @@ mod bench_card;
 mod common;
 #[path = "../tests/common/families.rs"]
 mod families;
+#[path = "../tests/common/in_turn.rs"]
+mod in_turn;
 #[path = "../tests/common/monotone.rs"]
 mod monotone;
 #[path = "../tests/common/score.rs"]
 mod score;
 
 use families::{Card, Family, JUDGED, KINDS, Probed, RESERVED, Truth, Within, cards, probe_all};
-use monotone::{Block, FEW, LEAST, hundredth, steps};
+use monotone::{hundredth, lines};
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::combine::{APART, combine, posterior};
 use nandscope::infer::confidence::{Key, Maps, Source};
@@ -288,30 +290,10 @@ const HEAD: &str = "# What a finding's score comes to: the share of findings wit
 # Each family counts as much as another, in each map.\n\
 # source\tquantity\tof\tfrom score\tconfidence\tright, weighted\tgiven, weighted\tfindings\n";
 
-/// What an answer counts: for each map each family is one witness, however many answers it has, of how such scores fare on cards that
-/// nobody has modelled. A few answers are no witness of their own.
-fn witnesses(answers: &[(Key, Family, u32, bool)]) -> BTreeMap<(Key, Family), f64> {
-    let mut counts: BTreeMap<(Key, Family), f64> = BTreeMap::new();
-    answers.iter().for_each(|a| *counts.entry((a.0, a.1)).or_default() += 1.0);
-    let one = |(&(key, family), &n): (&(Key, Family), &f64)| {
-        let others: Vec<f64> = counts.iter().filter(|c| c.0.0 == key).map(|c| *c.1).collect();
-        let mean = others.iter().sum::<f64>() / others.len() as f64;
-        ((key, family), mean / n.max(f64::from(FEW)))
-    };
-    counts.iter().map(one).collect()
-}
-
 fn fit(source: Source, all: &[&Probed]) -> String {
     let mut answers: Vec<(Key, Family, u32, bool)> = vec![];
     for p in all {
         answers.extend(self::answers(source, p).into_iter().map(|(key, score, right)| (key, p.card.family, hundredth(score), right)));
-    }
-    let weight = witnesses(&answers);
-    let mut groups: BTreeMap<Key, BTreeMap<u32, Block>> = BTreeMap::new();
-    for &(key, family, from, right) in &answers {
-        let given = weight[&(key, family)];
-        let new = Block { from, right: if right { given } else { 0.0 }, given, count: 1 };
-        groups.entry(key).or_default().entry(from).and_modify(|b| *b = b.with(new)).or_insert(new);
     }
     let mut out = String::new();
     for family in Family::ALL {
@@ -324,15 +306,5 @@ fn fit(source: Source, all: &[&Probed]) -> String {
             out += &format!("# {} of {name}: {n} cards, {} seeds of {first} to {last}\n", source.key(), seeds.len());
         }
     }
-    for ((_, q, bound), g) in groups {
-        if g.values().map(|b| b.count).sum::<u32>() < LEAST {
-            continue;
-        }
-        for b in steps(&g) {
-            let kind = if bound { "at least" } else { "value" };
-            let (from, sure) = (f64::from(b.from) / 100.0, (b.expected() * 1e3).floor() / 1e3);
-            out += &format!("{}\t{}\t{kind}\t{from}\t{sure}\t{:.1}\t{:.1}\t{}\n", source.key(), q.key(), b.right, b.given, b.count);
-        }
-    }
-    out
+    out + &lines(&answers)
 }

@@ -8,6 +8,8 @@ mod bench_card;
 mod common;
 #[path = "common/families.rs"]
 mod families;
+#[path = "common/in_turn.rs"]
+mod in_turn;
 #[path = "common/score.rs"]
 mod score;
 #[path = "common/skip.rs"]

@@ -1,6 +1,8 @@
 //! Cards that lie, drawn at random, of every kind, and honest ones beside them: `check` names the first within a minute of the device's
 //! time and accuses none of the others. NANDSCOPE_CARDS=1000 says how many of each.
 
+#[path = "common/in_turn.rs"]
+mod in_turn;
 #[path = "common/skip.rs"]
 mod skip;
 
@@ -83,15 +85,9 @@ fn slow(seed: u64) -> bool {
         || mean((model.card.capacity / (N + 2)).min(2 * MIB) / 4096 * 4096) > ALLOWED
 }
 
-/// Runs `one` for each number, on two threads.
+/// Runs `one` for each number.
 fn all<T: Send>(n: u64, one: impl Fn(u64) -> T + Sync) -> Vec<T> {
-    let half = |odd: u64| (0..n).filter(move |i| i % 2 == odd);
-    std::thread::scope(|s| {
-        let other = s.spawn(|| half(1).map(&one).collect::<Vec<T>>());
-        let mut out: Vec<T> = half(0).map(&one).collect();
-        out.extend(other.join().unwrap());
-        out
-    })
+    in_turn::all(&(0..n).collect::<Vec<u64>>(), |&i| one(i))
 }
 
 #[test]

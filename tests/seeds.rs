@@ -5,6 +5,8 @@
 //! first of them), NANDSCOPE_SHOW prints what was wrong at any confidence.
 
 mod common;
+#[path = "common/in_turn.rs"]
+mod in_turn;
 #[path = "common/skip.rs"]
 mod skip;
 
@@ -13,7 +15,6 @@ use nandscope::finding::{Finding, Quantity};
 use nandscope_sim::{Model, Truth, cards};
 use std::collections::{BTreeMap, HashMap};
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// `common::right`, but a card that holds on to AUs written before has the number in its model all the same.
 fn exactly(f: &Finding, t: &Truth) -> Option<bool> {
@@ -24,20 +25,9 @@ fn exactly(f: &Finding, t: &Truth) -> Option<bool> {
     }
 }
 
-/// Probes all of these on as many threads as there are processors.
+/// Probes all of these.
 fn probed<T: Send>(jobs: &[(Model, u64)], look: impl Fn(&Model, u64, &common::Probed) -> Vec<T> + Sync) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut out = vec![];
-        while let Some((model, seed)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            out.extend(look(model, *seed, &probe_model(model, *seed, true)));
-        }
-        out
-    };
-    std::thread::scope(|s| {
-        let threads: Vec<_> = (0..std::thread::available_parallelism().map_or(2, |n| n.get())).map(|_| s.spawn(work)).collect();
-        threads.into_iter().flat_map(|t| t.join().unwrap()).collect()
-    })
+    in_turn::all(jobs, |(model, seed)| look(model, *seed, &probe_model(model, *seed, true))).into_iter().flatten().collect()
 }
 
 /// A finding that a truth is stated for.

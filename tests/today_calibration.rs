@@ -3,6 +3,8 @@
 
 #[path = "common/bench_card.rs"]
 mod bench_card;
+#[path = "common/in_turn.rs"]
+mod in_turn;
 #[path = "common/todays.rs"]
 mod todays;
 #[path = "common/todays_bins.rs"]

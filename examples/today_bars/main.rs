@@ -12,11 +12,14 @@ mod bench_card;
 mod common;
 #[path = "../../tests/common/families.rs"]
 mod families;
+#[path = "../../tests/common/in_turn.rs"]
+mod in_turn;
 #[path = "../../tests/common/todays.rs"]
 mod todays;
 #[path = "../../tests/common/todays_truth.rs"]
 mod todays_truth;
 
+use bench_card::{on_bench, told};
 use families::RESERVED;
 use nandscope::device::{Access, Device, Fill, Op, SimDevice};
 use nandscope::experiment::{self, Experiment};
@@ -27,8 +30,7 @@ use nandscope_sim::model::{FtlKind, Gc};
 use nandscope_sim::{random, today};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use todays::{ASKED, SECONDS, Truth, WRITES, has, on_bench, rates, told, truth_of_bench, truth_of_today, within};
+use todays::{ASKED, SECONDS, Truth, WRITES, has, rates, truth_of_bench, truth_of_today, within};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -44,25 +46,16 @@ fn main() {
     };
     let names: Vec<&str> = if only.is_empty() { asked.to_vec() } else { only.iter().map(String::as_str).collect() };
     let experiments: Vec<&'static dyn Experiment> = names.iter().map(|n| experiment::by_name(n).expect("an experiment")).collect();
-    let (next, table) = (AtomicU64::new(first), Mutex::new(BTreeMap::<(Quantity, &str), Row>::new()));
-    let work = || {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= first + cards {
-                break;
-            }
-            for (truth, found, which) in all(family, seed, &experiments) {
-                let mut table = table.lock().unwrap();
-                for (q, (value, within)) in truth {
-                    let row = table.entry((q, which)).or_default();
-                    row.add(&found, q, value, within, &format!("{family} {seed} {which}"), seed < RESERVED);
-                }
+    let table = Mutex::new(BTreeMap::<(Quantity, &str), Row>::new());
+    let seeds: Vec<u64> = (first..first + cards).collect();
+    in_turn::all(&seeds, |&seed| {
+        for (truth, found, which) in all(family, seed, &experiments) {
+            let mut table = table.lock().unwrap();
+            for (q, (value, within)) in truth {
+                let row = table.entry((q, which)).or_default();
+                row.add(&found, q, value, within, &format!("{family} {seed} {which}"), seed < RESERVED);
             }
         }
-    };
-    std::thread::scope(|s| {
-        s.spawn(work);
-        work();
     });
     for ((q, which), row) in table.into_inner().unwrap() {
         let share = |n: usize| 100.0 * n as f64 / row.cards.max(1) as f64;

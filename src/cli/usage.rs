@@ -71,16 +71,13 @@ fn plain(text: &str) -> String {
         (" is not in 1..18446744073709551615", " is too small: 1 or more"),
     ];
     let text = said.iter().fold(text.to_string(), |t, (from, to)| t.replace(from, to));
-    match text.split_once(" is not in ") {
-        Some((before, after)) => {
-            let (range, rest) = after.split_once('\n').unwrap_or((after, ""));
-            match range.split_once("..=") {
-                Some((least, most)) => format!("{before} does not lie from {least} to {most}\n{rest}"),
-                None => text,
-            }
-        }
-        None => text,
-    }
+    let within = |text: &str| {
+        let (before, after) = text.split_once(" is not in ")?;
+        let (range, rest) = after.split_once('\n').unwrap_or((after, ""));
+        let (least, most) = range.split_once("..=")?;
+        Some(format!("{before} does not lie from {least} to {most}\n{rest}"))
+    };
+    within(&text).unwrap_or(text)
 }
 
 /// What somebody needs to know who left this out.

@@ -1,5 +1,8 @@
 //! The program with the second family of cards, built when a test or the tool that fits confidence needs it.
+#![allow(dead_code)]
 
+use nandscope::device::{Consent, Device, Limits, OpenOptions, open};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -18,4 +21,19 @@ pub fn bench_card() -> &'static Path {
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         place.join("bench-card")
     })
+}
+
+/// What a card of the second generator says is inside it; `more` are parameters that are set.
+pub fn told(kind: &str, seed: u64, more: &str) -> Value {
+    let seed = seed.to_string();
+    let args = [kind, &seed].into_iter().chain(more.split_whitespace()).chain(["--truth"]);
+    serde_json::from_slice(&Command::new(bench_card()).args(args).output().unwrap().stdout).unwrap()
+}
+
+/// Such a card, that so many bytes may be written to.
+pub fn on_bench(kind: &str, seed: u64, more: &str, writes: u64) -> impl Device + use<> {
+    let target = format!("exec:{} {kind} {seed} {more}", bench_card().display());
+    let opened = open(target.trim_end(), &OpenOptions::default()).unwrap();
+    let consent = Consent::check(opened.id(), None).unwrap();
+    opened.writable(&consent, &Limits { budget: writes, ..Limits::default() }).unwrap()
 }

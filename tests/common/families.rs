@@ -1,9 +1,10 @@
 //! The families of simulated cards that confidence is fitted to and judged on, probed and held against their truth.
 #![allow(dead_code)]
 
-use crate::bench_card::bench_card;
+use crate::bench_card::{on_bench, told};
 use crate::common::{self, probe_within};
-use nandscope::device::{Consent, Device, Limits, OpenOptions, open};
+use crate::in_turn;
+use nandscope::device::Device;
 use nandscope::experiment;
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::pipeline;
@@ -13,8 +14,7 @@ use nandscope::samples::Run;
 use nandscope::units::Nanos;
 use nandscope_sim::{Mapping, random, unusual};
 use serde_json::Value;
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// Seeds from here on are kept for judging: nothing is fitted to them, and what a card of them says is never printed.
 pub const RESERVED: u64 = 1_000_000;
@@ -96,10 +96,7 @@ impl Truth {
         match card.family {
             Family::Random => Truth::Sim(Box::new(random::card(card.seed).truth())),
             Family::Unusual => Truth::Sim(Box::new(unusual::card(card.seed).truth())),
-            Family::Bench => {
-                let out = Command::new(bench_card()).args([card.kind, &card.seed.to_string(), "--truth"]).output().unwrap();
-                Truth::Bench(serde_json::from_slice(&out.stdout).unwrap())
-            }
+            Family::Bench => Truth::Bench(told(card.kind, card.seed, "")),
         }
     }
 
@@ -207,10 +204,7 @@ pub fn probed(card: &Card, within: Within) -> Probed {
 }
 
 fn behind_program(card: &Card, writes: u64, seconds: f64) -> (Vec<Run>, Findings) {
-    let target = format!("exec:{} {} {}", bench_card().display(), card.kind, card.seed);
-    let opened = open(&target, &OpenOptions::default()).unwrap();
-    let consent = Consent::check(opened.id(), None).unwrap();
-    let mut device = opened.writable(&consent, &Limits { budget: writes, ..Limits::default() }).unwrap();
+    let mut device = on_bench(card.kind, card.seed, "", writes);
     let stop = AtomicBool::new(false);
     let region = 0..device.geometry().size;
     let time = Nanos::from_secs_f64(seconds);
@@ -218,24 +212,11 @@ fn behind_program(card: &Card, writes: u64, seconds: f64) -> (Vec<Run>, Findings
     probe(&mut device, &plan, &mut |_| {})
 }
 
-/// Probes them on two threads; `done` sees each as it comes.
+/// Probes them; `done` sees each as it comes.
 pub fn probe_all(cards: &[Card], within: Within, done: impl Fn(&Probed) + Sync) -> Vec<Probed> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut out = vec![];
-        while let Some((i, card)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, cards.get(i)?))) {
-            let p = probed(card, within);
-            done(&p);
-            out.push((i, p));
-        }
-        out
-    };
-    let mut all = std::thread::scope(|s| {
-        let other = s.spawn(work);
-        let mut mine = work();
-        mine.extend(other.join().unwrap());
-        mine
-    });
-    all.sort_by_key(|p| p.0);
-    all.into_iter().map(|p| p.1).collect()
+    in_turn::all(cards, |card| {
+        let p = probed(card, within);
+        done(&p);
+        p
+    })
 }

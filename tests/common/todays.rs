@@ -1,8 +1,9 @@
 //! Today's cards of both generators: what is true of them, and what is told within ten minutes.
 #![allow(dead_code)]
 
-use crate::bench_card::bench_card;
-use nandscope::device::{Access, Consent, Device, Fill, Limits, Op, OpenOptions, SimDevice, open};
+use crate::bench_card::{on_bench, told};
+use crate::in_turn;
+use nandscope::device::{Access, Device, Fill, Op, SimDevice};
 use nandscope::experiment::{self, Experiment};
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::pipeline;
@@ -11,10 +12,8 @@ use nandscope::samples::Run;
 use nandscope::units::{KIB, MIB, Nanos};
 use nandscope_sim::model::{FtlKind, SlcFull};
 use nandscope_sim::{Model, random, today};
-use serde_json::Value;
 use std::collections::BTreeMap;
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 
 pub const SECONDS: f64 = 600.0;
 pub const WRITES: u64 = 8 << 30;
@@ -95,26 +94,9 @@ pub fn probed(card: Card, only: bool) -> Option<Probed> {
     Some(Probed { card, truth, apart: pipeline::apart(&runs), told })
 }
 
-/// Probes them on two threads; `done` sees each as it comes.
+/// Probes them; `done` sees each as it comes.
 pub fn probe_all(cards: &[Card], only: bool, done: impl Fn(&Probed) + Sync) -> Vec<Probed> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut out = vec![];
-        while let Some(&card) = cards.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let Some(p) = probed(card, only) else { continue };
-            done(&p);
-            out.push(p);
-        }
-        out
-    };
-    let mut all = std::thread::scope(|s| {
-        let other = s.spawn(work);
-        let mut mine = work();
-        mine.extend(other.join().unwrap());
-        mine
-    });
-    all.sort_by_key(|p| (p.card.seed, p.card.kind));
-    all
+    in_turn::all(cards, |&card| probed(card, only).inspect(&done)).into_iter().flatten().collect()
 }
 
 fn runs(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed: u64, seconds: f64, writes: u64) -> (Vec<Run>, Findings) {
@@ -127,20 +109,6 @@ fn runs(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed: 
 /// What is told of a device in so much time and with so many bytes written.
 pub fn within(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed: u64, seconds: f64, writes: u64) -> Findings {
     runs(device, experiments, seed, seconds, writes).1
-}
-
-/// What a card of the second generator says is inside it; `more` are parameters that are set.
-pub fn told(kind: &str, seed: u64, more: &str) -> Value {
-    let seed = seed.to_string();
-    let args = [kind, &seed].into_iter().chain(more.split_whitespace()).chain(["--truth"]);
-    serde_json::from_slice(&Command::new(bench_card()).args(args).output().unwrap().stdout).unwrap()
-}
-
-pub fn on_bench(kind: &str, seed: u64, more: &str, writes: u64) -> impl Device + use<> {
-    let target = format!("exec:{} {kind} {seed} {more}", bench_card().display());
-    let opened = open(target.trim_end(), &OpenOptions::default()).unwrap();
-    let consent = Consent::check(opened.id(), None).unwrap();
-    opened.writable(&consent, &Limits { budget: writes, ..Limits::default() }).unwrap()
 }
 
 /// MB/s of sequential writes of 256 KiB while there is room and long after, with the stalls of the card and the noise of its host.

@@ -255,7 +255,6 @@ mod tests {
                 (0..400).flat_map(|i| [(JUDGED, judged(i) + written + noise(i)), (NEAR, 300.0 + written + noise(i + 3))]).collect();
             add(Cell::new("window", &[("kind", WINDOW), ("window", window), ("piece", 1 << 20)]), &of);
         }
-        run.index();
         let found = MapWindow.infer(&Case { run: &run, believed: &Beliefs::default() });
         let at = found[0].number().unwrap();
         assert!((7.5e6..9.5e6).contains(&at), "{found:?}");
