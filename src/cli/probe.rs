@@ -184,6 +184,7 @@ fn measure(
     let writes = a.writes.unwrap_or(Bytes(if simulated { 8 * GIB } else { GIB }));
     let region_asked = a.part.asked();
     let undo = a.undoing.kept(write, simulated);
+    experiments.retain(|e| undo || asked.is_some() || !e.to_put_back());
     let mut opened = device::open(&target, &OpenOptions::default())?;
     let facts = opened.facts().clone();
     let (geometry, state) = (opened.geometry().clone(), opened.state());
@@ -323,7 +324,7 @@ fn measure(
     // Time that was kept back for the undo and that it will not need goes to what was cut.
     let failed = |runs: &[Run]| runs.iter().any(|r| matches!(r.ended, Ended::Failed(_) | Ended::Interrupted));
     if undo && runs.iter().any(is_cut) && !failed(&runs) {
-        let (spent, back) = (guard.now() - began, about_as_long(&runs));
+        let (spent, back) = (guard.now() - began, about_as_long(&runs, &guard.changed()));
         let left = time - spent - back;
         // What is written in it has to be put back, too.
         let share = spent.secs() / (spent + back).secs().max(1e-9);

@@ -185,7 +185,8 @@ pub enum Within {
     AMinute,
 }
 
-pub fn probed(card: &Card, within: Within) -> Probed {
+/// The runs of a probe of this card, and what is told of them.
+pub fn runs_of(card: &Card, within: Within) -> (Vec<Run>, Findings) {
     let (writes, seconds) = match (within, card.family) {
         (Within::AMinute, _) => (1 << 30, 60.0),
         (Within::Usual, Family::Bench) => (8 << 30, 600.0),
@@ -195,11 +196,15 @@ pub fn probed(card: &Card, within: Within) -> Probed {
         let p = probe_within(&model, card.seed, true, writes, seconds);
         (p.runs, p.findings)
     };
-    let (runs, told) = match card.family {
+    match card.family {
         Family::Random => sim(random::card(card.seed)),
         Family::Unusual => sim(unusual::card(card.seed)),
         Family::Bench => behind_program(card, writes, seconds),
-    };
+    }
+}
+
+pub fn probed(card: &Card, within: Within) -> Probed {
+    let (runs, told) = runs_of(card, within);
     Probed { truth: Truth::of_card(card), apart: pipeline::apart(&runs), told, cost: cost(&runs), card: card.clone() }
 }
 

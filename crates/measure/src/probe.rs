@@ -109,24 +109,29 @@ pub fn is_cut(run: &Run) -> bool {
     run.ended == Ended::Budget("time".into()) && experiment::by_name(&run.experiment).is_some_and(|e| e.goes_on())
 }
 
-/// About how long putting back will take what these runs wrote: each place as long as its first write took, and read once.
-pub fn about_as_long(runs: &[Run]) -> Nanos {
+/// About how long putting back will take what these runs wrote, where only what is `changed` is written: each of these places as long as its
+/// first write took, and each place read once.
+pub fn about_as_long(runs: &[Run], changed: &RangeSet) -> Nanos {
+    let unchanged = |r: Range<u64>| changed.missing(r).iter().map(|m| m.end - m.start).sum::<u64>();
     // Flash reads at least as fast as it is written.
-    Nanos(first_writes(runs).0.saturating_mul(2))
+    first_writes(runs) + first_writes_of(runs, &|r: Range<u64>| r.end - r.start - unchanged(r))
 }
 
 /// How long it took to write for the first time what these runs wrote.
 pub fn first_writes(runs: &[Run]) -> Nanos {
+    first_writes_of(runs, &|r: Range<u64>| r.end - r.start)
+}
+
+/// The same of those bytes of each range that count.
+fn first_writes_of(runs: &[Run], counts: &dyn Fn(Range<u64>) -> u64) -> Nanos {
     let mut seen = RangeSet::default();
     let mut writes: Vec<_> = runs.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_)) && s.len > 0).collect();
     writes.sort_by_key(|s| s.start);
     let mut ns = 0.0;
     for s in writes {
-        let fresh: u64 = seen.missing(s.at..s.at + s.len).iter().map(|m| m.end - m.start).sum();
-        if fresh > 0 {
-            ns += s.took.0 as f64 * fresh as f64 / s.len as f64;
-            seen.insert(s.at..s.at + s.len);
-        }
+        let fresh: u64 = seen.missing(s.at..s.at + s.len).into_iter().map(counts).sum();
+        seen.insert(s.at..s.at + s.len);
+        ns += s.took.0 as f64 * fresh as f64 / s.len as f64;
     }
     Nanos(ns as u64)
 }
@@ -205,7 +210,8 @@ impl<'a> Going<'a> {
         let writes = writes_left(self.plan, &self.runs);
         let believed = self.believed();
         // One that was asked for alone is asked whatever is believed.
-        if self.plan.experiments.len() > 1 && !exp.asks(&believed) {
+        let idle = exp.to_put_back() && !self.device.puts_back() || !exp.asks(&believed);
+        if self.plan.experiments.len() > 1 && idle {
             self.index += 1;
             return true;
         }

@@ -136,7 +136,11 @@ impl FileDevice {
                 &self.varied
             }
         };
-        let (fd, data) = (self.file.as_fd(), &buffer[..len]);
+        self.send(&buffer[..len], a)
+    }
+
+    fn send(&self, data: &[u8], a: Access) -> Result<Timed> {
+        let fd = self.file.as_fd();
         if self.flush_writes {
             FileDevice::timed(self.origin, "write", a, || {
                 let n = pwrite(fd, data, a.at)?;
@@ -294,6 +298,15 @@ impl Device for FileDevice {
         let timed = self.access(Access { op: Op::Read, at, len: into.len() as u64 })?;
         into.copy_from_slice(&self.read[..into.len()]);
         Ok(timed)
+    }
+
+    fn access_of(&mut self, a: Access, bytes: &[u8]) -> Result<Option<Timed>> {
+        self.changes()?;
+        a.check(&self.geometry)?;
+        within_buffers(a)?;
+        self.varied.grow(bytes.len()).map_err(|e| DeviceError::Io { op: "write", at: a.at, len: a.len, source: e })?;
+        self.varied[..bytes.len()].copy_from_slice(bytes);
+        self.send(&self.varied[..bytes.len()], a).map(Some)
     }
 
     fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {

@@ -73,6 +73,12 @@ impl Device for Fake {
         Ok(())
     }
 
+    fn access_of(&mut self, a: Access, bytes: &[u8]) -> Result<Option<Timed>> {
+        let timed = self.access(a)?;
+        self.store(a.at, bytes)?;
+        Ok(Some(timed))
+    }
+
     fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
         let range = self.touch("write", at, from.len() as u64)?;
         if !self.deaf {

@@ -2,6 +2,7 @@
 //! that a consent opened.
 
 use super::consent::{Consent, TargetId};
+use super::ranges::RangeSet;
 use super::undo::{Journal, Restored, Saved};
 use super::{Access, Busy, Device, DeviceError, Geometry, Op, Result, Timed};
 use crate::units::{Bytes, Nanos};
@@ -58,6 +59,8 @@ struct Right {
     budget: u64,
     spent: u64,
     journal: Option<Journal>,
+    /// The byte that may be written again where it is all that is there.
+    same: Option<u8>,
 }
 
 /// Opens a target anew after it was taken out.
@@ -122,7 +125,7 @@ impl Guard {
             None => None,
             Some(dir) => Some(Journal::begin(dir, &guard.id.clone(), &mut guard)?),
         };
-        guard.right = Some(Right { region, budget: limits.budget, spent: 0, journal });
+        guard.right = Some(Right { region, budget: limits.budget, spent: 0, journal, same: None });
         Ok(guard)
     }
 
@@ -232,6 +235,13 @@ impl Guard {
         Ok(())
     }
 
+    /// What is there, where it was saved and may be written again in place of other content.
+    fn own(&self, a: Access) -> Result<Option<Vec<u8>>> {
+        let Some(right) = &self.right else { return Ok(None) };
+        let old = right.journal.as_ref().map(|j| j.old(a.at, a.len)).transpose()?.flatten();
+        Ok(old.filter(|o| o.iter().any(|&b| b != o[0]) || right.same == o.first().copied()))
+    }
+
     fn has_journal(&self) -> bool {
         self.right.as_ref().is_some_and(|r| r.journal.is_some())
     }
@@ -243,7 +253,20 @@ impl Guard {
         }
     }
 
+    /// What was there is gone, or may be.
+    fn changes(&mut self, all: &[Access]) {
+        if let Some(j) = self.right.as_mut().and_then(|r| r.journal.as_mut()) {
+            all.iter().filter_map(changed).for_each(|(at, len)| j.changes(at..at + len));
+        }
+    }
+
+    /// Bytes that hold something else now, as far as is known, of those that the undo journal holds.
+    pub fn changed(&self) -> RangeSet {
+        self.right.as_ref().and_then(|r| r.journal.as_ref()).map_or_else(RangeSet::default, |j| j.changed().clone())
+    }
+
     fn send(&mut self, a: Access) -> Result<Timed> {
+        self.changes(&[a]);
         self.spend(a);
         let done = self.inner.access(a);
         self.done(done)
@@ -299,6 +322,7 @@ impl Device for Guard {
             return all.iter().map(|&a| self.send(a)).collect();
         }
         // When a deep batch fails nobody knows which of it was sent: all of it counts.
+        self.changes(all);
         all.iter().for_each(|&a| self.spend(a));
         let start = self.inner.now();
         let done = self.inner.batch(all, depth);
@@ -328,6 +352,7 @@ impl Device for Guard {
         let a = Access { op: Op::Write(super::Fill::Zeros), at, len: from.len() as u64 };
         self.permit(a, 0)?;
         self.protect(&[(a.at, a.len)])?;
+        self.changes(&[a]);
         if let Some(r) = &mut self.right {
             r.spent += a.len;
         }
@@ -359,6 +384,7 @@ impl Device for Guard {
         let a = Access { op: Op::Write(super::Fill::Zeros), at, len: from.len() as u64 };
         self.permit(a, 0)?;
         self.protect(&[(a.at, a.len)])?;
+        self.changes(&[a]);
         self.spend(a);
         let done = self.inner.put(at, from);
         self.done(done)
@@ -366,6 +392,33 @@ impl Device for Guard {
 
     fn keep_old(&mut self, ranges: &[(u64, u64)]) -> Result<()> {
         self.protect(ranges)
+    }
+
+    fn puts_back(&self) -> bool {
+        self.has_journal()
+    }
+
+    fn rewrite(&mut self, a: Access) -> Result<Timed> {
+        self.permit(a, 0)?;
+        self.protect(&[(a.at, a.len)])?;
+        let Some(own) = self.own(a)? else { return self.send(a) };
+        let done = match self.inner.access_of(a, &own) {
+            Ok(None) => return self.send(a),
+            Ok(Some(timed)) => Ok(timed),
+            // Nobody knows what a failed write left.
+            Err(e) => {
+                self.changes(&[a]);
+                Err(e)
+            }
+        };
+        self.spend(a);
+        self.done(done)
+    }
+
+    fn write_same(&mut self, byte: u8) {
+        if let Some(r) = &mut self.right {
+            r.same = Some(byte);
+        }
     }
 
     /// The first descriptor goes before the second comes: each claims the target for itself.

@@ -193,6 +193,13 @@ impl<D: Device, P: CommandPort> Device for Commanded<D, P> {
         self.device.get(at, into)
     }
 
+    fn access_of(&mut self, a: Access, bytes: &[u8]) -> Result<Option<Timed>> {
+        match self.how {
+            None => self.device.access_of(a, bytes),
+            Some(_) => Ok(None),
+        }
+    }
+
     fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
         match self.how {
             None => self.device.put(at, from),

@@ -257,6 +257,34 @@ pub trait Device {
         Ok(())
     }
 
+    /// Is what is written kept and put back in the end?
+    fn puts_back(&self) -> bool {
+        false
+    }
+
+    /// One timed write for its time alone: where what is there was saved, it is written again, so that nothing has to be put back. What
+    /// repeats one byte counts as such only after [`Device::write_same`]. Else the write that was asked for.
+    ///
+    /// # Errors
+    /// As `access`.
+    fn rewrite(&mut self, a: Access) -> Result<Timed> {
+        self.access(a)
+    }
+
+    /// The timed write `a` with these bytes in place of its fill. `None` where the target cannot: nothing was sent.
+    ///
+    /// # Errors
+    /// As `access`.
+    fn access_of(&mut self, a: Access, bytes: &[u8]) -> Result<Option<Timed>> {
+        let _ = (a, bytes);
+        Ok(None)
+    }
+
+    /// From now on writes for their time alone may repeat this byte where it is there already: it takes as long as any other content.
+    fn write_same(&mut self, byte: u8) {
+        let _ = byte;
+    }
+
     /// Goes on after the card was taken out and put in again: opens it anew, and checks that it is the same one. A simulated card loses
     /// its power here.
     ///
@@ -328,6 +356,18 @@ macro_rules! forward {
             }
             fn keep_old(&mut self, ranges: &[(u64, u64)]) -> Result<()> {
                 (**self).keep_old(ranges)
+            }
+            fn puts_back(&self) -> bool {
+                (**self).puts_back()
+            }
+            fn rewrite(&mut self, a: Access) -> Result<Timed> {
+                (**self).rewrite(a)
+            }
+            fn access_of(&mut self, a: Access, bytes: &[u8]) -> Result<Option<Timed>> {
+                (**self).access_of(a, bytes)
+            }
+            fn write_same(&mut self, byte: u8) {
+                (**self).write_same(byte);
             }
             fn reinsert(&mut self) -> Result<()> {
                 (**self).reinsert()

@@ -58,7 +58,11 @@ impl Program {
                 let (path, baud) = port.rsplit_once('@').map_or((port, None), |(p, b)| (p, Some(b)));
                 let baud =
                     baud.map_or(Ok(BAUD), |b| b.parse().map_err(|_| open(format!("'{b}' is no speed; write for example @115200"))))?;
-                let mut line = Line::serial(path, baud).map_err(|e| open(e.to_string()))?;
+                let hint = "write serial:PORT[@BAUD], as serial:/dev/ttyACM0";
+                if path.is_empty() {
+                    return Err(open(format!("no port after serial:; {hint}")));
+                }
+                let mut line = Line::serial(path, baud).map_err(|e| open(format!("{e}; {hint}")))?;
                 let first = greet(&mut line).map_err(open)?;
                 (line, first)
             }

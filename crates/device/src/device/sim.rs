@@ -199,6 +199,15 @@ impl Device for SimDevice {
         Some(self.card.busy().into_iter().map(|b| Busy { at: b.at, data: b.data, stop: b.stop }).collect())
     }
 
+    fn access_of(&mut self, a: Access, bytes: &[u8]) -> Result<Option<Timed>> {
+        if self.keeps == Keeps::Nothing {
+            return Ok(None);
+        }
+        let timed = self.access(a)?;
+        self.store(a.at, bytes)?;
+        Ok(Some(timed))
+    }
+
     fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
         let a = Access { op: Op::Write(Fill::Random(0)), at, len: from.len() as u64 };
         a.check(&self.geometry)?;

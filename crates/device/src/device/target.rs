@@ -130,6 +130,9 @@ pub(super) fn is_card(text: &str) -> bool {
 
 /// Nothing has this name.
 pub fn missing(text: &str) -> DeviceError {
+    if text.is_empty() {
+        return DeviceError::Open { target: "''".into(), why: "the name is empty; 'nandscope list' shows the devices".into() };
+    }
     let name = text.split_once('?').map_or(text, |t| t.0);
     let meant = near_card(name).map_or("; ".into(), |m| format!("; did you mean sim:{m}? "));
     let why = format!(

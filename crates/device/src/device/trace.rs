@@ -160,6 +160,21 @@ impl<D: Device, W: Write> Device for Trace<D, W> {
         Ok(t)
     }
 
+    fn puts_back(&self) -> bool {
+        self.inner.puts_back()
+    }
+
+    /// Traced as asked for: places, lengths and times are right, the bytes may be those that were there.
+    fn rewrite(&mut self, a: Access) -> Result<Timed> {
+        let t = self.inner.rewrite(a)?;
+        self.note(a, t);
+        Ok(t)
+    }
+
+    fn write_same(&mut self, byte: u8) {
+        self.inner.write_same(byte);
+    }
+
     fn write_as(&mut self, how: Option<super::mmc::Multi>) -> Result<()> {
         self.inner.write_as(how)
     }

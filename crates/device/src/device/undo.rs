@@ -70,7 +70,7 @@ enum Source {
 /// What was put back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Restored {
-    /// Bytes written back and verified.
+    /// Bytes that read as before the run: verified, and written where they did not.
     pub bytes: u64,
     /// Contiguous ranges they form.
     pub ranges: u64,
@@ -158,6 +158,8 @@ pub struct Journal {
     synced: u32,
     saved: RangeSet,
     records: Vec<Record>,
+    /// Where something else was written.
+    changed: RangeSet,
 }
 
 /// `$XDG_STATE_HOME/nandscope`, or `~/.local/state/nandscope`.
@@ -214,7 +216,15 @@ impl Journal {
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| bad(e.into()))?;
         file.write_all(&head).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&draft, &path)).map_err(&bad)?;
         File::open(dir).and_then(|d| d.sync_all()).map_err(&bad)?;
-        Ok(Journal { file, path, end: head.len() as u64, synced: 0, saved: RangeSet::default(), records: Vec::new() })
+        Ok(Journal {
+            file,
+            path,
+            end: head.len() as u64,
+            synced: 0,
+            saved: RangeSet::default(),
+            records: Vec::new(),
+            changed: RangeSet::default(),
+        })
     }
 
     pub fn path(&self) -> &Path {
@@ -256,6 +266,40 @@ impl Journal {
         self.file.write_all_at(&counted(self.synced), COUNT).map_err(failed(&self.path))
     }
 
+    /// Something else is written to a range.
+    pub fn changes(&mut self, range: std::ops::Range<u64>) {
+        self.changed.insert(range);
+    }
+
+    pub fn changed(&self) -> &RangeSet {
+        &self.changed
+    }
+
+    /// What a range held before it was written; none where it was not saved whole.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub fn old(&self, at: u64, len: u64) -> Result<Option<Vec<u8>>> {
+        let (mut old, mut missing) = (vec![0; len as usize], len);
+        // What is asked for was mostly saved last.
+        for r in self.records.iter().rev() {
+            let (from, to) = (r.at.max(at), (r.at + r.len).min(at + len));
+            if from >= to {
+                continue;
+            }
+            let here = &mut old[(from - at) as usize..(to - at) as usize];
+            match r.from {
+                Source::Byte(b) => here.fill(b),
+                Source::File(p) => self.file.read_exact_at(here, p + from - r.at).map_err(failed(&self.path))?,
+            }
+            missing -= to - from;
+            if missing == 0 {
+                return Ok(Some(old));
+            }
+        }
+        Ok(None)
+    }
+
     fn append(&self, end: u64, at: u64, old: &[u8]) -> io::Result<Record> {
         let len = old.len() as u64;
         let same = old.iter().all(|&b| b == old[0]);
@@ -288,7 +332,7 @@ impl Journal {
     /// # Errors
     /// The journal cannot be read, or the medium refuses everything.
     pub fn try_back(&mut self, dev: &mut dyn Device) -> Result<PutBack> {
-        put_back(&self.file, &self.path, &self.records, dev)
+        put_back(&self.file, &self.path, &self.records, Some(&self.changed), dev)
     }
 
     /// Deletes the journal, after the old content is back.

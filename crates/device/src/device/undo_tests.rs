@@ -432,3 +432,77 @@ proptest! {
         saved.put_back(&mut left).unwrap();
     }
 }
+
+/// What is written for its time alone is what is there, and then nothing has to be put back; one byte repeated is written only where that was
+/// said to take as long.
+#[test]
+fn what_is_there_is_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut g, bytes) = guarded(dir.path());
+    bytes.lock().unwrap()[MIB as usize..2 * MIB as usize].fill(0xff);
+    let before = bytes.lock().unwrap().clone();
+    // A range that grows, one that overlaps it, and one that was not saved whole before.
+    for a in [write(0, 8192), write(4096, 8192), write(512, 65536)] {
+        g.rewrite(a).unwrap();
+        assert_eq!(*bytes.lock().unwrap(), before, "{a:?}");
+    }
+    assert_eq!((g.changed(), g.counters().bytes_written), (RangeSet::default(), 81920));
+    g.rewrite(write(MIB, 4096)).unwrap();
+    assert_ne!(*bytes.lock().unwrap(), before, "a repeated byte may be written faster: random bytes it is");
+    g.write_same(0);
+    g.rewrite(write(MIB + 8192, 4096)).unwrap();
+    assert_eq!(g.changed().iter().collect::<Vec<_>>(), [MIB..MIB + 4096, MIB + 8192..MIB + 12288], "another byte than this one");
+    g.write_same(0xff);
+    g.rewrite(write(MIB + 65536, 4096)).unwrap();
+    assert_eq!(g.changed().iter().count(), 2);
+    let written = g.counters().bytes_written;
+    assert_eq!(g.restore().unwrap().unwrap().bytes, 66048 + 3 * 4096, "all is verified");
+    assert_eq!(g.counters().bytes_written - written, 2 * 4096, "and only what changed is written");
+    assert_eq!(*bytes.lock().unwrap(), before);
+}
+
+/// A killed run leaves nobody who knows what it changed: what reads as before is not written.
+#[test]
+fn after_a_kill_only_what_differs_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut g, bytes) = guarded(dir.path());
+    let before = bytes.lock().unwrap().clone();
+    g.rewrite(write(0, 65536)).unwrap();
+    g.access(write(MIB, 4096)).unwrap();
+    let path = g.journal().unwrap();
+    drop(g);
+    let mut left = Fake::new(SIZE);
+    left.bytes = bytes;
+    let saved = Saved::open(&path).unwrap();
+    let mut again = Count { inner: left, stored: 0 };
+    assert_eq!(saved.put_back(&mut again).unwrap().bytes, 65536 + 4096);
+    assert_eq!((again.stored, &*again.inner.bytes.lock().unwrap()), (4096, &before));
+}
+
+/// Counts the bytes that are put back.
+struct Count {
+    inner: Fake,
+    stored: u64,
+}
+
+impl Device for Count {
+    fn geometry(&self) -> &crate::device::Geometry {
+        self.inner.geometry()
+    }
+    fn access(&mut self, a: Access) -> Result<crate::device::Timed> {
+        self.inner.access(a)
+    }
+    fn now(&self) -> crate::units::Nanos {
+        self.inner.now()
+    }
+    fn idle(&mut self, d: crate::units::Nanos) {
+        self.inner.idle(d);
+    }
+    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.inner.load(at, into)
+    }
+    fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+        self.stored += from.len() as u64;
+        self.inner.store(at, from)
+    }
+}

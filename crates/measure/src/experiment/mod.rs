@@ -86,6 +86,11 @@ pub trait Experiment: Sync {
         false
     }
 
+    /// Left out of `probe` where nothing that is written is put back: it says how to do without.
+    fn to_put_back(&self) -> bool {
+        false
+    }
+
     /// Names of the experiments whose findings it builds on, in the order in which they run: without those it has nothing to ask.
     fn needs(&self) -> &'static [&'static str] {
         &[]
@@ -230,10 +235,13 @@ impl Bench<'_> {
         self.now() + Nanos(self.left().0 / 2)
     }
 
+    fn in_time(&self) -> Result<(), DeviceError> {
+        let over = self.device.now() >= self.deadline || self.stop.load(Ordering::Relaxed);
+        if over { Err(DeviceError::Late) } else { Ok(()) }
+    }
+
     fn access(&mut self, role: u8, op: Op, at: u64, len: u64) -> Result<Nanos, DeviceError> {
-        if self.device.now() >= self.deadline || self.stop.load(Ordering::Relaxed) {
-            return Err(DeviceError::Late);
-        }
+        self.in_time()?;
         let timed = self.device.access(Access { op, at, len })?;
         self.keep(role, op, at, len, timed);
         Ok(timed.took)
@@ -243,14 +251,30 @@ impl Bench<'_> {
         self.access(role, Op::Read, at, len)
     }
 
+    /// A write for its time: of what is there already where that was saved, else of random bytes.
     pub fn write(&mut self, role: u8, at: u64, len: u64) -> Result<Nanos, DeviceError> {
-        let seed = (self.cell as u64) << 32 | self.trial as u64;
-        self.write_of(role, Fill::Random(seed), at, len)
+        self.in_time()?;
+        let op = Op::Write(Fill::Random((self.cell as u64) << 32 | self.trial as u64));
+        let timed = self.device.rewrite(Access { op, at, len })?;
+        self.keep(role, op, at, len, timed);
+        Ok(timed.took)
     }
 
     /// Saves what these ranges hold where it is put back, so that no read comes between the writes there.
     pub fn keep_old(&mut self, ranges: &[(u64, u64)]) -> Result<(), DeviceError> {
         self.device.keep_old(ranges)
+    }
+
+    /// The one byte that a range holds, if it is one.
+    pub fn repeats(&mut self, at: u64, len: u64) -> Result<Option<u8>, DeviceError> {
+        let mut old = vec![0; len as usize];
+        self.device.load(at, &mut old)?;
+        Ok(Some(old[0]).filter(|b| old.iter().all(|o| o == b)))
+    }
+
+    /// See [`Device::write_same`].
+    pub fn write_same(&mut self, byte: u8) {
+        self.device.write_same(byte);
     }
 
     /// Lets the card rest.
@@ -260,9 +284,7 @@ impl Bench<'_> {
 
     /// Accesses with several in flight; none begins after the time is over.
     pub fn batch(&mut self, role: u8, all: &[Access], depth: u32) -> Result<(), DeviceError> {
-        if self.device.now() >= self.deadline || self.stop.load(Ordering::Relaxed) {
-            return Err(DeviceError::Late);
-        }
+        self.in_time()?;
         let timed = self.device.batch(all, depth)?;
         for (a, t) in all.iter().zip(timed) {
             self.keep(role, a.op, a.at, a.len, t);
@@ -277,9 +299,7 @@ impl Bench<'_> {
 
     /// A write without the flush that follows every other one where there is a write cache.
     pub fn write_behind(&mut self, role: u8, at: u64, len: u64) -> Result<Nanos, DeviceError> {
-        if self.device.now() >= self.deadline || self.stop.load(Ordering::Relaxed) {
-            return Err(DeviceError::Late);
-        }
+        self.in_time()?;
         let fill = Fill::Random((self.cell as u64) << 32 | self.trial as u64);
         let mut bytes = vec![0; len as usize];
         fill.render(at, &mut bytes);
@@ -295,9 +315,7 @@ impl Bench<'_> {
 
     /// A read whose role follows from the bytes that were read.
     pub fn read_back(&mut self, at: u64, len: u64, role: impl FnOnce(&[u8]) -> u8) -> Result<(), DeviceError> {
-        if self.device.now() >= self.deadline || self.stop.load(Ordering::Relaxed) {
-            return Err(DeviceError::Late);
-        }
+        self.in_time()?;
         let mut bytes = vec![0; len as usize];
         let timed = self.device.get(at, &mut bytes)?;
         self.keep(role(&bytes), Op::Read, at, len, timed);

@@ -47,6 +47,8 @@ pub enum Place {
 pub enum SurveyError {
     #[error("{path}: {source}")]
     Io { path: String, source: std::io::Error },
+    #[error("no survey can be begun in {path}: {source}; --dir DIR names another directory")]
+    Begin { path: String, source: std::io::Error },
     #[error("the survey's database: {0}")]
     Db(#[from] DbError),
     #[error("there is no entry '{0}'; `nandscope survey list` prints them")]
@@ -163,7 +165,7 @@ impl Survey {
             Place::Server(url) => Survey { db: Db::postgres(url)?, dir: None, absent: false, skipped: vec![] }.ready(),
             Place::Dir(dir) => {
                 let cards = dir.join("cards");
-                io(&cards, std::fs::create_dir_all(&cards))?;
+                std::fs::create_dir_all(&cards).map_err(|source| SurveyError::Begin { path: dir.display().to_string(), source })?;
                 let begin = || Survey { db: Db::sqlite(&dir.join(INDEX))?, dir: Some(dir.clone()), absent: false, skipped: vec![] }.ready();
                 match begin() {
                     Err(e) if e.is_ruin() => {

@@ -14,12 +14,12 @@ const LEAST: usize = 4096;
 /// What a piece did that was not put back.
 const OTHERWISE: &str = "does not hold what was put back";
 
-/// Puts records back in ascending order, flushes, and verifies; latest first where that does not read as it was. Goes on where a part
-/// fails.
+/// Puts back in ascending order what was `changed` (what does not read as it was, where that is not known), flushes, and verifies all;
+/// latest first where that does not help. Goes on where a part fails.
 ///
 /// # Errors
 /// The journal cannot be read, or the medium refuses everything.
-pub(super) fn put_back(file: &File, path: &Path, records: &[Record], dev: &mut dyn Device) -> Result<PutBack> {
+pub(super) fn put_back(file: &File, path: &Path, records: &[Record], changed: Option<&RangeSet>, dev: &mut dyn Device) -> Result<PutBack> {
     let mut order: Vec<Record> = records.to_vec();
     order.sort_by_key(|r| r.at);
     let mut joined = RangeSet::default();
@@ -28,7 +28,14 @@ pub(super) fn put_back(file: &File, path: &Path, records: &[Record], dev: &mut d
     // Neighbours go out together: few large writes are kinder to a card than many small ones.
     let parts: Vec<&[Record]> = parts_of(&order).collect();
     let mut lost = vec![];
-    write_all(file, path, &parts, dev, &mut lost)?;
+    // A run mostly writes what is there already.
+    let changed: Vec<Range<u64>> = match changed {
+        Some(set) => set.iter().collect(),
+        None => differs(file, path, &parts, dev, &mut |_, _, _| {})?.iter().map(|l| l.at..l.at + l.len).collect(),
+    };
+    let end = |p: &[Record]| p.iter().map(|r| r.at + r.len).max().unwrap_or(0);
+    let touched: Vec<&[Record]> = parts.iter().filter(|p| changed.iter().any(|c| c.start < end(p) && p[0].at < c.end)).copied().collect();
+    write_all(file, path, &touched, dev, &mut lost)?;
     let wrong = differs(file, path, &parts, dev, &mut |_, _, _| {})?;
     if wrong.is_empty() && lost.is_empty() {
         return Ok(PutBack { restored: done, lost });

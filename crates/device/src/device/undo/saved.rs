@@ -135,7 +135,7 @@ impl Saved {
     /// # Errors
     /// The journal cannot be read, or the medium refuses everything.
     pub fn try_back(&self, dev: &mut dyn Device) -> Result<PutBack> {
-        put_back(&self.file, &self.path, &self.records, dev)
+        put_back(&self.file, &self.path, &self.records, None, dev)
     }
 
     /// The ranges (first byte, length) whose old content it holds, in ascending order.

@@ -51,7 +51,7 @@ fn compare(tables: &Tables, a: &OpenTest, b: &OpenTest) -> Option<Sides> {
     }
     let ln: Vec<f64> = rows.iter().map(|r| (r.2 / r.1).ln()).collect();
     let (middle, noise) = (median(&ln), mad(&ln));
-    let percent = |x: f64| format!("{:+.1} %", 100.0 * x.exp_m1()).replace('-', "\u{2212}");
+    let percent = |x: f64| change(x.exp());
     let odd: Vec<usize> = (0..ln.len()).filter(|&i| (ln[i] - middle).abs() > (5.0 * noise).max(ROW)).collect();
     let shifted = middle.abs() > (3.0 * noise / (ln.len() as f64).sqrt()).max(ALL);
     let (lo, hi) = ln.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &x| (l.min(x), h.max(x)));
@@ -78,6 +78,15 @@ fn compare(tables: &Tables, a: &OpenTest, b: &OpenTest) -> Option<Sides> {
     })
 }
 
+/// A ratio as a change in per cent, with its sign where it is not 0 as shown.
+fn change(ratio: f64) -> String {
+    let text = format!("{:+.1} %", 100.0 * (ratio - 1.0));
+    match &text[1..] {
+        zero @ "0.0 %" => zero.into(),
+        _ => text.replace('-', "\u{2212}"),
+    }
+}
+
 impl Sides {
     /// A table of both, and what it says.
     pub fn text(&self) -> String {
@@ -87,7 +96,7 @@ impl Sides {
         let mut out =
             format!("{} twice: {} ({}) and {} ({}): {}\n", self.test, said(a), self.places[0], said(b), self.places[1], self.verdict);
         for (size, x, y) in &self.rows {
-            let change = format!("{:+.1} %", 100.0 * (y / x - 1.0)).replace('-', "\u{2212}");
+            let change = change(y / x);
             out += &format!("  {:>8}  {:>9}  {:>9}  {change:>8}\n", Bytes(*size).to_string(), rate(*x), rate(*y));
         }
         out
