@@ -16,6 +16,8 @@ mod families;
 mod in_turn;
 #[path = "../../tests/common/todays.rs"]
 mod todays;
+#[path = "../../tests/common/todays_alone.rs"]
+mod todays_alone;
 #[path = "../../tests/common/todays_truth.rs"]
 mod todays_truth;
 
@@ -30,21 +32,17 @@ use nandscope_sim::model::{FtlKind, Gc};
 use nandscope_sim::{random, today};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use todays::{ASKED, SECONDS, Truth, WRITES, has, rates, truth_of_bench, truth_of_today, within};
+use todays::{Asked, Card, SECONDS, Truth, WRITES, by_name, has, truth_of_bench, truth_of_today, within};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [family, first, cards, only @ ..] = args.as_slice() else { panic!("today|bench|old|... FIRST CARDS [EXPERIMENT]...") };
     let (first, cards): (u64, u64) = (first.parse().expect("FIRST"), cards.parse().expect("CARDS"));
-    let asked: &[&str] = match family.as_str() {
-        "small" | "policies" | "bench-steady" => &["steady-state"],
-        "cache" => &["mixed-reads"],
-        "pauses" => &["pauses"],
-        "flush" => &["flush"],
-        "fill" => &["slc-cache", "slc-fill"],
-        _ => &ASKED,
+    let asked = match family.as_str() {
+        "policies" => by_name("steady-state"),
+        family => alone(family).map_or(by_name("only"), |a| a.1),
     };
-    let names: Vec<&str> = if only.is_empty() { asked.to_vec() } else { only.iter().map(String::as_str).collect() };
+    let names: Vec<&str> = if only.is_empty() { asked.experiments.to_vec() } else { only.iter().map(String::as_str).collect() };
     let experiments: Vec<&'static dyn Experiment> = names.iter().map(|n| experiment::by_name(n).expect("an experiment")).collect();
     let table = Mutex::new(BTreeMap::<(Quantity, &str), Row>::new());
     let seeds: Vec<u64> = (first..first + cards).collect();
@@ -151,10 +149,6 @@ fn all(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Vec<
         };
         return policies.map(of).into();
     }
-    if family == "bench-steady" {
-        let (truth, mut device) = small_bench(seed);
-        return vec![(truth, within(&mut device, experiments, seed, 40_000.0, 1 << 40), "")];
-    }
     let Some((truth, found)) = one(family, seed, experiments) else { return vec![] };
     if truth.contains_key(&Quantity::SlcCache) && family == "bench" {
         let which = if fits(seed) { "in time" } else { "too slow" };
@@ -164,61 +158,27 @@ fn all(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Vec<
     vec![(truth, found, "")]
 }
 
+/// What is asked on request, of which cards.
+fn alone(family: &str) -> Option<(&'static str, &'static Asked)> {
+    Some(match family {
+        "small" => ("today", by_name("steady-state")),
+        "bench-steady" => ("page", by_name("steady-state")),
+        "cache" => ("today", by_name("mixed-reads")),
+        "fill" => ("today", by_name("slc-fill")),
+        "pauses" | "flush" => ("today", by_name(family)),
+        _ => return None,
+    })
+}
+
 fn one(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Option<(Truth, Findings)> {
+    if let Some((kind, asked)) = alone(family) {
+        let (truth, mut device) = todays_alone::card(Card { kind, seed }, asked)?;
+        return Some((has(truth), within(&mut *device, experiments, seed, asked.seconds as f64, asked.writes)));
+    }
     match family {
         "today" => {
             let m = today::card(seed);
             Some((has(truth_of_today(&m)), probed(&mut SimDevice::new(&m, seed), experiments, seed)))
-        }
-        "small" => {
-            let m = todays_truth::small(seed)?;
-            let (amplification, spare) = todays_truth::amplification(&m);
-            let truth = [(Quantity::WriteAmplification, (amplification, 1.2)), (Quantity::OverProvisioning, (spare, 1.25))];
-            Some((truth.into(), within(&mut SimDevice::new(&m, seed), experiments, seed, 40_000.0, 1 << 40)))
-        }
-        "cache" => {
-            let m = todays_truth::with_cache(seed);
-            let (longer, until) = todays_truth::read_after_writes(&m);
-            let mut truth = Truth::from([(Quantity::ReadAfterWriteUs, (longer, 1.15))]);
-            if longer > 0.0 {
-                truth.insert(Quantity::ReadSettlesMs, (until, 1.25));
-            }
-            Some((truth, probed(&mut SimDevice::new(&m, seed), experiments, seed)))
-        }
-        "pauses" => {
-            let m = today::card(seed);
-            let (gain, pause) = todays_truth::pauses(&m);
-            let mut truth = Truth::from([(Quantity::PauseGain, (gain, 1.1))]);
-            if gain > 1.1 {
-                truth.insert(Quantity::PauseMs, (pause, 1.5));
-            }
-            Some((truth, probed(&mut SimDevice::new(&m, seed), experiments, seed)))
-        }
-        "flush" => {
-            let m = todays_truth::with_flush(seed);
-            let waits = if m.card.cache == 0 {
-                f64::NAN
-            } else if m.card.flush_defers {
-                2.0
-            } else {
-                1.0
-            };
-            let size = if m.card.cache == 0 { f64::NAN } else { m.card.cache as f64 };
-            let truth = [
-                (Quantity::VolatileCache, (size, 1.15)),
-                (Quantity::FlushWaits, (waits, 1.0)),
-                (Quantity::FlushMs, (todays_truth::flush_ms(&m), 1.1)),
-            ];
-            Some((truth.into(), probed(&mut SimDevice::new(&m, seed), experiments, seed)))
-        }
-        "fill" => {
-            let m = today::card(seed);
-            let (fast, slow) = rates(&m);
-            if m.slc.size == 0 || fast < 1.4 * slow {
-                return None;
-            }
-            let truth = [(Quantity::SlcCacheEmpty, (m.truth().slc_cache as f64, 1.1))];
-            Some((truth.into(), within(&mut SimDevice::new(&m, seed), experiments, seed, 3600.0, 64 << 30)))
         }
         "old" => {
             let m = random::card(seed);
@@ -237,33 +197,6 @@ fn one(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Opti
 
 fn probed(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed: u64) -> Findings {
     within(device, experiments, seed, SECONDS, WRITES)
-}
-
-/// A card of the second generator cut to 512 MiB, and the rate of random writes of 4 KiB on the same card long after its spare flash is used up.
-fn small_bench(seed: u64) -> (Truth, impl Device + use<>) {
-    const SIZE: u64 = 512 << 20;
-    let slc = told("page", seed, "")["slc"].as_u64().unwrap_or(0).min(SIZE / 16);
-    let more = format!("size={SIZE} slc={slc}");
-    let mut d = on_bench("page", seed, &more, 1 << 40);
-    let mut state = seed | 1;
-    let mut write = |n: u64| {
-        let begun = d.now();
-        for _ in 0..n / 64 {
-            let some: Vec<Access> = (0..64)
-                .map(|_| {
-                    // Knuth's MMIX multiplier.
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                    Access { op: Op::Write(Fill::Random(1)), at: (state >> 33) % (SIZE / 4096) * 4096, len: 4096 }
-                })
-                .collect();
-            d.batch(&some, 1).unwrap();
-        }
-        n as f64 * 1e9 / (d.now() - begun).0 as f64
-    };
-    let units = SIZE / 4096;
-    write(4 * units);
-    let steady = write(units);
-    (Truth::from([(Quantity::RandomWriteSteadyIops, (steady, 1.05))]), on_bench("page", seed, &more, 1 << 40))
 }
 
 /// Can the cache of a card of the second generator be filled, emptied at rest and filled again within the share of the time and of the bytes that the

@@ -1,8 +1,9 @@
-//! Today's cards of both generators: what is true of them, and what is told within ten minutes.
+//! Today's cards of both generators: what is true of them, and what is told of them.
 #![allow(dead_code)]
 
 use crate::bench_card::{on_bench, told};
-use crate::in_turn;
+use crate::todays_truth::{empties, still};
+use crate::{in_turn, todays_alone};
 use nandscope::device::{Access, Device, Fill, Op, SimDevice};
 use nandscope::experiment::{self, Experiment};
 use nandscope::finding::{Finding, Findings, Quantity};
@@ -18,8 +19,38 @@ use std::sync::atomic::AtomicBool;
 pub const SECONDS: f64 = 600.0;
 pub const WRITES: u64 = 8 << 30;
 
-/// The experiments for today's cards whose answers both generators can be asked for.
+/// The experiments for today's cards that a probe asks one after the other.
 pub const ASKED: [&str; 4] = ["slc-cache", "page-mapping", "map-window", "map-window-write"];
+
+/// What is asked of a card at once.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Asked {
+    pub name: &'static str,
+    /// None: all that a probe of ten minutes asks.
+    pub experiments: &'static [&'static str],
+    pub seconds: u64,
+    pub writes: u64,
+}
+
+const fn asked(name: &'static str, experiments: &'static [&'static str]) -> Asked {
+    Asked { name, experiments, seconds: SECONDS as u64, writes: WRITES }
+}
+
+/// All of a probe, of it only what is for today's cards, and what is asked on request.
+pub static ALL_ASKED: [Asked; 8] = [
+    asked("all", &[]),
+    asked("only", &ASKED),
+    asked("queue", &["queue-depth", "queue-depth-write"]),
+    asked("flush", &["flush"]),
+    asked("mixed-reads", &["mixed-reads"]),
+    asked("pauses", &["pauses"]),
+    Asked { seconds: 3600, writes: 64 << 30, ..asked("slc-fill", &["slc-cache", "slc-fill"]) },
+    Asked { seconds: 40_000, writes: 1 << 40, ..asked("steady-state", &["steady-state"]) },
+];
+
+pub fn by_name(name: &str) -> &'static Asked {
+    ALL_ASKED.iter().find(|a| a.name == name).expect("what can be asked")
+}
 
 /// What is true of a card: of what is judged, the value and the factor within which it counts as right. NaN where it has none, and whatever
 /// is said is wrong.
@@ -38,7 +69,15 @@ pub fn has(truth: Truth) -> Truth {
     truth.into_iter().filter(|t| t.1.0 < NO_LIMIT).collect()
 }
 
-const OF_THE_CACHE: [Quantity; 4] = [Quantity::SlcCache, Quantity::SlcWhenFull, Quantity::RateCachedMbS, Quantity::RateSustainedMbS];
+const OF_THE_CACHE: [Quantity; 6] = [
+    Quantity::SlcCache,
+    Quantity::SlcWhenFull,
+    Quantity::RateCachedMbS,
+    Quantity::RateSustainedMbS,
+    Quantity::IdleTriggerMs,
+    Quantity::IdleEmptyMbS,
+];
+const OF_THE_MAP: [Quantity; 3] = [Quantity::MapPiece, Quantity::MapMissUs, Quantity::MapMissWriteUs];
 const WINDOWS: [Quantity; 2] = [Quantity::MapWindowRead, Quantity::MapWindowWrite];
 
 /// Kinds of the second generator that are probed in turn: half map by page, half by erase block.
@@ -74,29 +113,32 @@ pub struct Probed {
     pub told: Findings,
 }
 
-/// Probes a card for ten minutes, with all experiments or those for today's cards `only`; `None` where nothing is to be learnt of it (a counterfeit).
-pub fn probed(card: Card, only: bool) -> Option<Probed> {
-    let time = Nanos::from_secs_f64(SECONDS);
-    let asked = || ASKED.iter().map(|n| experiment::by_name(n).expect("an experiment")).collect();
-    let experiments: Vec<&'static dyn Experiment> = if only { asked() } else { experiment::probing_within(Some(time)) };
-    let of = |device: &mut dyn Device| runs(device, &experiments, card.seed, SECONDS, WRITES);
-    let (truth, (runs, told)) = match card.kind {
-        "today" => {
-            let m = today::card(card.seed);
-            (truth_of_today(&m), of(&mut SimDevice::new(&m, card.seed)))
-        }
-        "old" => {
-            let m = random::card(card.seed);
-            (truth_of_old(&m)?, of(&mut SimDevice::new(&m, card.seed)))
-        }
-        kind => (truth_of_bench(kind, card.seed), of(&mut on_bench(kind, card.seed, "", WRITES))),
+/// Probes a card; `None` where nothing is to be learnt of it (a counterfeit).
+pub fn probed(card: Card, asked: &Asked) -> Option<Probed> {
+    let time = Nanos::from_secs_f64(asked.seconds as f64);
+    let experiments: Vec<&'static dyn Experiment> = match asked.experiments {
+        [] => experiment::probing_within(Some(time)),
+        some => some.iter().map(|n| experiment::by_name(n).expect("an experiment")).collect(),
     };
+    let (truth, mut device): (Truth, Box<dyn Device>) = match (card.kind, asked.name) {
+        ("today", "all" | "only") => {
+            let m = today::card(card.seed);
+            (truth_of_today(&m), Box::new(SimDevice::new(&m, card.seed)))
+        }
+        ("old", _) => {
+            let m = random::card(card.seed);
+            (truth_of_old(&m)?, Box::new(SimDevice::new(&m, card.seed)))
+        }
+        (kind, "all" | "only") => (truth_of_bench(kind, card.seed), Box::new(on_bench(kind, card.seed, "", asked.writes))),
+        _ => todays_alone::card(card, asked)?,
+    };
+    let (runs, told) = runs(&mut *device, &experiments, card.seed, asked.seconds as f64, asked.writes);
     Some(Probed { card, truth, apart: pipeline::apart(&runs), told })
 }
 
 /// Probes them; `done` sees each as it comes.
-pub fn probe_all(cards: &[Card], only: bool, done: impl Fn(&Probed) + Sync) -> Vec<Probed> {
-    in_turn::all(cards, |&card| probed(card, only).inspect(&done)).into_iter().flatten().collect()
+pub fn probe_all(cards: &[Card], asked: &Asked, done: impl Fn(&Probed) + Sync) -> Vec<Probed> {
+    in_turn::all(cards, |&card| probed(card, asked).inspect(&done)).into_iter().flatten().collect()
 }
 
 fn runs(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed: u64, seconds: f64, writes: u64) -> (Vec<Run>, Findings) {
@@ -133,8 +175,8 @@ pub fn rates_of(d: &mut dyn Device, cache: u64) -> (f64, f64) {
 
 /// None of the cache, and windows without limit: what is not there.
 fn nothing() -> Truth {
-    let none = OF_THE_CACHE.map(|q| (q, (f64::NAN, 1.0)));
-    none.into_iter().chain(WINDOWS.map(|q| (q, (NO_LIMIT, 1.0)))).chain([(Quantity::Mapping, (2.0, 1.0))]).collect()
+    let none = OF_THE_CACHE.into_iter().chain(OF_THE_MAP).map(|q| (q, (f64::NAN, 1.0)));
+    none.chain(WINDOWS.map(|q| (q, (NO_LIMIT, 1.0)))).chain([(Quantity::Mapping, (2.0, 1.0))]).collect()
 }
 
 /// Of a cache that hardly changes the rate nothing is judged, nor of windows nearly as large as the card.
@@ -149,10 +191,14 @@ pub fn truth_of_today(m: &Model) -> Truth {
         t.insert(Quantity::SlcWhenFull, (if m.slc.full == SlcFull::Fold { 1.0 } else { 2.0 }, 1.0));
         t.insert(Quantity::RateCachedMbS, (fast, 1.05));
         t.insert(Quantity::RateSustainedMbS, (slow, 1.05));
+        t.insert(Quantity::IdleTriggerMs, (m.slc.idle as f64 / 1e6, 1.3));
+        t.insert(Quantity::IdleEmptyMbS, (empties(&mut still(m), m.truth().slc_cache_full, Nanos(m.slc.idle)), 1.1));
     }
     let p = &m.ftl.page;
     if p.map_cache > 0 && p.map_miss > 0 {
         t.retain(|q, _| !WINDOWS.contains(q));
+        t.insert(Quantity::MapPiece, (p.map_span as f64, 1.0));
+        t.extend([Quantity::MapMissUs, Quantity::MapMissWriteUs].map(|q| (q, (p.map_miss as f64 / 1e3, 1.3))));
         if p.map_cache * 2 <= m.card.capacity {
             t.extend(WINDOWS.map(|q| (q, (p.map_cache as f64, 1.5))));
         }
@@ -182,10 +228,17 @@ pub fn truth_of_bench(kind: &str, seed: u64) -> Truth {
         if fast >= 1.4 * slow {
             out.insert(Quantity::RateCachedMbS, (fast, 1.05));
             out.insert(Quantity::RateSustainedMbS, (slow, 1.05));
+            // It does not look at rests of a tenth of a second.
+            out.insert(Quantity::IdleTriggerMs, (100.0, 1.3));
+            out.insert(Quantity::IdleEmptyMbS, (n("empties_mb_s"), 1.1));
         }
     }
     if n("map_reach") > 0.0 {
         out.retain(|q, _| !WINDOWS.contains(q));
+        out.insert(Quantity::MapPiece, (n("map_piece"), 1.0));
+        out.insert(Quantity::MapMissUs, (n("map_miss_us"), 1.3));
+        // How much of a miss the wire hides depends on what else a write has to wait for.
+        out.remove(&Quantity::MapMissWriteUs);
         if n("map_reach") >= MIB as f64 && n("map_reach") * 2.0 <= n("size") {
             out.extend(WINDOWS.map(|q| (q, (n("map_reach"), 1.5))));
         }

@@ -244,6 +244,11 @@ impl Card {
         self.sense + self.program + 2.0 * self.unit as f64 * self.bus
     }
 
+    /// Fetching a piece of the map.
+    pub fn fetch(&self) -> f64 {
+        self.sense + self.page as f64 * self.bus
+    }
+
     /// A full merge: everything copied, then the old block erased.
     pub fn full_merge(&self) -> f64 {
         (self.block / self.unit) as f64 * self.copy_unit() + self.erase

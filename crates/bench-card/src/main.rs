@@ -44,6 +44,7 @@ fn run() -> Result<(), String> {
     for word in rest {
         match word.split_once('=') {
             Some(("host", "quiet")) => host = Host::quiet(),
+            Some(("host", "even")) => host = host.even(),
             Some((key, value)) if card.set(key, value) => {}
             _ => return Err(format!("{word} is no parameter of a card")),
         }
@@ -122,7 +123,7 @@ fn tell(kind: &str, seed: u64, card: &Card, host: &Host) -> String {
     format!(
         "{{\"kind\":\"{kind}\",\"seed\":{seed},\"size\":{},\"real\":{},\"mapping\":\"{mapping}\",\"erase_block\":{},\"offset\":{},\"page\":{},\"unit\":{},\
          \"open_sequential\":{},\"open_random\":{},\"merge_ms\":{merge},\"switch_ms\":{:.3},\"filled\":{},\"slc\":{},\"map_reach\":{},\"fat\":{},\
-         \"buffer_ms\":{:.3},\"read_ahead\":{},\"slope\":{:.4},\"free_streams\":{},\"spare\":{:.4},\
+         \"map_piece\":{},\"map_miss_us\":{:.3},\"empties_mb_s\":{:.4},\"buffer_ms\":{:.3},\"read_ahead\":{},\"slope\":{:.4},\"free_streams\":{},\"spare\":{:.4},\
          \"host\":{{\"name\":\"{}\",\"command_us\":{:.1},\"cut\":{cut},\"join\":{},\"core\":{:.4},\"late\":{:.4}}}}}",
         card.size,
         card.real,
@@ -137,6 +138,9 @@ fn tell(kind: &str, seed: u64, card: &Card, host: &Host) -> String {
         card.slc,
         card.reach,
         zone,
+        card.segment,
+        card.fetch() / 1e3,
+        card.unit as f64 * 1e3 / card.copy_unit(),
         card.buffer / 1e6,
         card.ahead,
         card.slope,

@@ -81,7 +81,7 @@ impl Pages {
             p.1 |= changes;
             return 0.0;
         }
-        let mut t = card.sense + card.page as f64 * card.bus;
+        let mut t = card.fetch();
         if self.map.len() as u64 >= (card.reach / card.segment).max(1) {
             let i = c.below(self.map.len() as u64) as usize;
             if self.map.swap_remove_back(i).is_some_and(|p| p.1) {

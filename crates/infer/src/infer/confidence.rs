@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_the_fit_did_not_see_keeps_its_score() {
-        for (from, told) in [("au-grid", 0.98), ("slc-cache", 0.97), ("steady-state", 0.97)] {
+        for (from, told) in [("au-grid", 0.98), ("slc-cache", 0.97), ("discard", 0.97)] {
             let f = Finding { from: vec![from.into()], ..Finding::decided(Quantity::EraseBlock, 4096.0, 0.97) };
             assert_eq!(maps().told(Source::Probe, Findings(vec![f])).0[0].confidence, told, "{from}");
         }
@@ -192,7 +192,8 @@ mod tests {
     fn todays_cards_have_maps_of_their_own() {
         let of = |source: &str| format!("{source}\tmapping\tvalue\t0.6\t{}\n", if source == "today" { "0.99" } else { "0.7" });
         let maps = Maps::parse(&(of("probe") + &of("today"))).unwrap();
-        for (from, told) in [(&["au-grid"][..], 0.7), (&["page-mapping"], 0.99), (&["au-grid", "page-mapping"], 0.99), (&["flush"], 0.8)] {
+        for (from, told) in [(&["au-grid"][..], 0.7), (&["page-mapping"], 0.99), (&["au-grid", "page-mapping"], 0.99), (&["discard"], 0.8)]
+        {
             let from = from.iter().map(ToString::to_string).collect();
             let f = Finding { from, ..Finding::decided(Quantity::Mapping, 2.0, 0.8) };
             assert_eq!(maps.told(Source::Probe, Findings(vec![f.clone()])).0[0].confidence, told, "{:?}", f.from);

@@ -8,7 +8,7 @@ use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::{Analysis, Fit};
 use crate::finding::{Finding, Quantity};
-use crate::infer::stats::{bootstrap_median, median};
+use crate::infer::stats::{bootstrap_median, median, quantile};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, MIB};
 
@@ -43,12 +43,22 @@ const LEFT: f64 = 0.4;
 /// A flush that writes what the cache took lasts at least this part of the time which that saved, and one that does not less than that.
 const WAITED: f64 = 0.4;
 const AT_ONCE: f64 = 0.1;
+/// Quartiles further apart than this are of two kinds.
+const ALIKE: f64 = 1.5;
 /// Of what was decided on the cards of docs/todays-cards.md all was right; as these are of one family, no more than this.
 const SCORE: f64 = 0.95;
 /// The same where a flush does not wait, less for what these cards have not and what would look the same: caches that keep their data.
 const ACCUSED: f64 = 0.75;
-/// Bytes of a cache in a card's memory, where a larger one may be of flash.
-const MEMORY: f64 = (8 * MIB) as f64;
+/// Bytes of a cache in a card's memory, where a larger one may be of flash: a block of it on each plane holds more with one bit a cell.
+const MEMORY: f64 = (4 * MIB) as f64;
+/// A cache that is emptied while it takes writes holds less than found room, by this ratio of fast writes to slow ones.
+const EMPTIES: f64 = 0.2;
+
+/// The quartiles of values that no one figure describes; those below `least` are alike.
+pub(super) fn kinds(all: &[f64], least: f64) -> Option<[f64; 2]> {
+    let quartiles = [0.25, 0.75].map(|p| quantile(all, p));
+    (quartiles[1] > ALIKE * quartiles[0].max(least)).then_some(quartiles)
+}
 
 fn micros(run: &Run, cell: &Cell, role: u8) -> Vec<f64> {
     run.of(cell.id).filter(|s| s.role == role).map(|s| s.took.micros()).collect()
@@ -114,7 +124,7 @@ impl Analysis for Flush {
     }
 
     fn fit(&self) -> Fit {
-        Fit::None
+        Fit::Today
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
@@ -127,7 +137,12 @@ impl Analysis for Flush {
             Some(i) if single.len() >= 6 => {
                 let text =
                     format!("a flush with nothing to write took {:.3} ms, one after a write of 4 KiB {:.3} ms", ms(&empty), ms(&single));
-                Finding { interval: Some(i.map(|v| v / 1e3)), ..Finding::decided(cost, ms(&single), SCORE).evidence(text) }
+                if let Some([low, high]) = kinds(&single, 0.0).map(|k| k.map(|us| us / 1e3)) {
+                    let why = format!("after a write of 4 KiB it takes {low:.3} ms at one time and {high:.3} ms at another");
+                    Finding::undecided(cost, why).evidence(text)
+                } else {
+                    Finding { interval: Some(i.map(|v| v / 1e3)), ..Finding::decided(cost, ms(&single), SCORE).evidence(text) }
+                }
             }
             _ => Finding::undecided(cost, "too few flushes were timed"),
         });
@@ -211,9 +226,13 @@ fn judged(run: &Run, cell: &Cell, c: Cached, chunk: f64) -> Vec<Finding> {
     let value = c.room as f64 * chunk;
     // While it takes writes a card may empty it already.
     let least = value * (1.0 - c.fast / c.slow);
-    let sized = |score: f64| Finding {
-        interval: Some([least - chunk, value + chunk]),
-        ..Finding::decided(size, value, score).evidence(text.clone())
+    let sized = |score: f64| {
+        if c.fast > EMPTIES * c.slow {
+            let why = "it may be emptied while it takes writes, and hold less than found room";
+            return Finding::at_least(size, least, score, why).evidence(text.clone());
+        }
+        let f = Finding::decided(size, value, score).evidence(text.clone());
+        Finding { interval: Some([least - chunk, value + chunk]), ..f }
     };
     let emptied = flush > WAITED * saved && room > EMPTIED;
     if emptied {
@@ -221,7 +240,7 @@ fn judged(run: &Run, cell: &Cell, c: Cached, chunk: f64) -> Vec<Finding> {
     }
     if flush < AT_ONCE * saved && room < LEFT {
         // No flash is programmed in the time in which it is read, and no SLC cache is that small: these were in memory.
-        if c.fast < read && value <= MEMORY {
+        if c.fast < read && value <= MEMORY + BLOCK as f64 * chunk {
             let caveat = "a cache that survives a power cut, by a capacitor or because it is flash, would look the same";
             return vec![sized(ACCUSED).caveat(caveat), Finding::decided(waits, 2.0, ACCUSED).evidence(text).caveat(caveat)];
         }
@@ -236,6 +255,14 @@ fn judged(run: &Run, cell: &Cell, c: Cached, chunk: f64) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flushes_of_two_kinds_have_no_one_cost() {
+        assert_eq!(kinds(&[0.7, 0.71, 0.7, 0.72, 3.4, 0.7, 0.71, 0.7], 0.0), None, "one of them stalled");
+        let both = [0.7, 3.4, 0.7, 3.5, 0.71, 3.4, 0.7, 3.4];
+        assert!(kinds(&both, 0.0).is_some_and(|k| k[0] < 0.8 && k[1] > 3.0));
+        assert_eq!(kinds(&both, 4.0), None, "so little is nothing");
+    }
 
     #[test]
     fn a_burst_shows_what_fits() {

@@ -160,6 +160,35 @@ fn window(all: &[Point], p: Pairs) -> Finding {
     Finding { interval: Some([low, high]), ..Finding::decided(Q, at.round(), score) }
 }
 
+/// A frame of high-speed USB, µs: readers that answer once in each know times no better.
+const FRAME: f64 = 125.0;
+/// How near to whole frames such times lie, µs, and how many of a hundred do.
+const IN_FRAME: f64 = 8.0;
+const OF_FRAMES: usize = 90;
+/// What a miss costs counts as known from this relative error on.
+const KNOWN: f64 = 0.3;
+
+/// Do times differ from this one by whole frames?
+fn in_frames(all: &[f64], from: f64) -> bool {
+    let off = |t: f64| ((t - from) / FRAME - ((t - from) / FRAME).round()).abs() * FRAME;
+    all.iter().filter(|&&t| off(t) < IN_FRAME).count() * 100 >= OF_FRAMES * all.len()
+}
+
+/// What a miss costs.
+fn miss(run: &Run, p: Pairs) -> Finding {
+    const Q: Quantity = Quantity::MapMissUs;
+    let cost = p.cost();
+    let pairs = run.cells.iter().filter(|c| c.get("kind") == PAIR);
+    let all: Vec<f64> = pairs.flat_map(|c| [FIRST, SECOND].map(|r| micros(run, c, r))).flatten().collect();
+    let frames = in_frames(&all, p.hit);
+    let half = (0.1 * cost).max(2.0 * p.error).max(if frames { FRAME } else { 0.0 });
+    if half > KNOWN * cost {
+        let why = if frames { format!(", and this host knows times to {FRAME:.0} µs only") } else { String::new() };
+        return Finding::undecided(Q, format!("between {:.0} and {:.0} µs{why} (more --time may decide)", (cost - half).max(0.0), cost + half));
+    }
+    Finding { interval: Some([cost - half, cost + half]), ..Finding::decided(Q, cost, 0.9) }
+}
+
 impl Analysis for MapWindow {
     fn name(&self) -> &'static str {
         "map-window"
@@ -191,9 +220,7 @@ impl Analysis for MapWindow {
             _ => Finding::undecided(Quantity::MapPiece, "pairs of reads missed at some distances now and then: no size of 2^k bytes fits"),
         };
         out.push(piece.evidence(text.clone()));
-        let cost = p.cost();
-        let f = Finding::decided(Quantity::MapMissUs, cost, 0.9).evidence(text);
-        out.push(Finding { interval: Some([cost * 0.9, cost * 1.1]), ..f });
+        out.push(miss(run, p).evidence(text));
         out
     }
 
@@ -228,6 +255,14 @@ mod tests {
     use crate::units::Nanos;
 
     /// Room for 8 MiB in pieces of 1 MiB, a miss of 100 µs; windows of 4 and 32 MiB lie where the card was written, which takes 80 µs longer to read.
+    #[test]
+    fn a_reader_that_answers_in_frames_is_seen() {
+        let t = |step: f64, wavers: f64| (0..50).map(|i| 500.0 + step * f64::from(i % 3) + wavers * f64::from(i % 7 - 3)).collect::<Vec<_>>();
+        assert!(in_frames(&t(125.0, 1.0), 500.0));
+        assert!(!in_frames(&t(80.0, 1.0), 500.0), "times apart by something else");
+        assert!(!in_frames(&t(125.0, 10.0), 500.0), "the host wavers by itself");
+    }
+
     #[test]
     fn a_window_over_what_was_written_is_no_smaller_map() {
         let mut run = Run::new("map-window");

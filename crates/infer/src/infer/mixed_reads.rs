@@ -2,6 +2,7 @@
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
+use super::flush::kinds;
 use super::pipeline::{Analysis, Fit};
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{bootstrap_median, median};
@@ -29,8 +30,8 @@ const LEAST: f64 = 20.0;
 /// The first reads after a rest may wake a card.
 const WAKES: usize = 4;
 /// Reads are usual again where so many of the next ones are.
-const NEXT: usize = 4;
-const USUAL: usize = 3;
+const NEXT: usize = 8;
+const USUAL: usize = 7;
 
 /// A read after a burst: ms since its end, and µs.
 type Read = (f64, f64);
@@ -66,7 +67,7 @@ impl Analysis for MixedReads {
     }
 
     fn fit(&self) -> Fit {
-        Fit::None
+        Fit::Today
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
@@ -99,6 +100,10 @@ impl Analysis for MixedReads {
         }
         if interval[0] < line {
             return vec![Finding::undecided(q, "after some bursts the first read took longer, after others not").evidence(text)];
+        }
+        if let Some([low, high]) = kinds(&first, line) {
+            let why = format!("after some bursts the first read took {low:.0} µs longer, after others {high:.0} µs");
+            return vec![Finding::undecided(q, why).evidence(text)];
         }
         let f = Finding::decided(q, longer, SCORE).evidence(text.clone());
         let f = Finding { interval: Some(interval), ..f };

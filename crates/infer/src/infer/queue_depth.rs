@@ -82,6 +82,11 @@ pub fn gained(q: Quantity, all: &[(u64, Vec<f64>)], what: &str) -> Finding {
             "rounds at one depth differ by as much as those at several do: the host or the card is busy with something else now and then";
         return Finding::undecided(q, why).evidence(text);
     }
+    // What a deeper queue loses again was not gained by depth.
+    if gains && all.iter().any(|r| r.0 > best.0 && median(&r.1) < (one + median(&best.1)) / 2.0) {
+        let why = "more in flight lose again what fewer gained: the card is in another state now and then";
+        return Finding::undecided(q, why).evidence(text);
+    }
     let value = if gains { gain } else { 1.0 };
     let score = if error < 0.1 {
         0.93
@@ -121,7 +126,7 @@ impl Analysis for QueueDepth {
     }
 
     fn fit(&self) -> Fit {
-        Fit::None
+        Fit::Today
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
@@ -130,5 +135,23 @@ impl Analysis for QueueDepth {
 
     fn figures(&self, run: &Case) -> Vec<Figure> {
         drawn(&by_depth(run, |c| full(run, c)), "reads")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A card whose SLC cache had room while one depth was tried has no queue.
+    #[test]
+    fn what_deeper_queues_lose_again_is_no_gain() {
+        let of = |rates: [f64; 4]| {
+            let all: Vec<(u64, Vec<f64>)> = rates.iter().enumerate().map(|(k, r)| (1 << k, vec![*r, 1.01 * r, 0.99 * r, *r])).collect();
+            gained(Quantity::QueueGain, &all, "reads").number()
+        };
+        assert_eq!(of([100.0, 190.0, 300.0, 310.0]), Some(3.1));
+        assert_eq!(of([100.0, 190.0, 300.0, 260.0]), Some(3.0), "a little is lost to deep queues");
+        assert_eq!(of([100.0, 100.0, 1400.0, 100.0]), None);
+        assert_eq!(of([100.0, 101.0, 100.0, 99.0]), Some(1.0));
     }
 }

@@ -24,7 +24,7 @@ impl Analysis for QueueDepthWrite {
     }
 
     fn fit(&self) -> Fit {
-        Fit::None
+        Fit::Today
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {

@@ -33,6 +33,11 @@ const UNKNOWN: f64 = 60_000.0;
 pub const LAST: usize = 24;
 const SLOW: usize = 20;
 
+/// A rest that brought back nothing contradicts the beginning of the line where that has room for so many writes by then: one may pass for none. Where it
+/// has room for a part of one, either may be.
+const WHOLE: f64 = 1.25;
+const PART: f64 = 0.5;
+
 /// Two fills after rests of different length are the same where they differ by less.
 const SAME: f64 = 0.04;
 
@@ -297,6 +302,12 @@ fn rates(run: &Run, cell: &Cell, l: Levels, chunk: f64) -> Vec<Finding> {
     vec![one(Quantity::RateCachedMbS, &fast, "while the cache had room"), one(Quantity::RateSustainedMbS, &slow, "after it was full")]
 }
 
+/// ms of the longest rest that brought back nothing, and the writes that the line has for it.
+fn nothing_after(seen: &[Fill], e: Emptying) -> (f64, f64) {
+    let nothing = seen.iter().filter(|f| f.room < 0.5).map(|f| f.rest).fold(0.0, f64::max);
+    (nothing, e.rate * (nothing - e.begins))
+}
+
 /// After how long a rest something comes back, how fast, and what the card does when it is full.
 fn at_rest(run: &Run, cell: &Cell, l: Levels, chunk: f64) -> Vec<Finding> {
     let (trigger, rate, when_full) = (Quantity::IdleTriggerMs, Quantity::IdleEmptyMbS, Quantity::SlcWhenFull);
@@ -319,19 +330,28 @@ fn at_rest(run: &Run, cell: &Cell, l: Levels, chunk: f64) -> Vec<Finding> {
         let why = "too few rests of those tried brought back a part of the cache, or longer ones no more than shorter ones";
         return [trigger, rate, when_full].map(|q| Finding::undecided(q, why).evidence(text.clone())).into();
     };
+    let at_rate = |text: String| {
+        let per_second = e.rate * chunk / 1e3;
+        let f = Finding::decided(rate, per_second, if e.points >= 3 { 0.85 } else { 0.75 }).evidence(text);
+        Finding { interval: Some([per_second * 0.9, per_second * 1.1]), ..f }
+    };
+    // A card may look at rests of a certain length only, and have emptied all the while.
+    let (nothing, unseen) = nothing_after(&seen, e);
+    if unseen > PART {
+        let as_if = format!("longer ones brought back as much as if emptying began after {:.0} ms", e.begins);
+        let why = format!("a rest of {nothing} ms brought back nothing, and {as_if}");
+        let f = match unseen > WHOLE {
+            true => Finding::at_least(trigger, nothing, 0.85, why),
+            false => Finding::undecided(trigger, format!("{why}; in the time between room for a write comes back at most")),
+        };
+        return vec![f.evidence(text.clone()), at_rate(text), on_full(l, e)];
+    }
     let off = 1.5 / e.rate;
     let first = seen.iter().find(|f| f.room >= 3.0).map_or(e.begins, |f| f.rest);
     let score = if e.points >= 3 && off < 0.3 * e.begins.max(20.0) { 0.88 } else { 0.75 };
     let bounds = [longest_none.min(e.begins).max(e.begins - off).max(0.0), first.max(e.begins).min(e.begins + off)];
-    let per_second = e.rate * chunk / 1e3;
-    vec![
-        Finding { interval: Some(bounds), ..Finding::decided(trigger, e.begins, score).evidence(text.clone()) },
-        Finding {
-            interval: Some([per_second * 0.9, per_second * 1.1]),
-            ..Finding::decided(rate, per_second, if e.points >= 3 { 0.85 } else { 0.75 }).evidence(text)
-        },
-        on_full(l, e),
-    ]
+    let begins = Finding { interval: Some(bounds), ..Finding::decided(trigger, e.begins, score).evidence(text.clone()) };
+    vec![begins, at_rate(text), on_full(l, e)]
 }
 
 /// Of what was decided on the cards of docs/todays-cards.md all was right; as these are of one family, no more than this.
@@ -371,6 +391,21 @@ fn on_full(l: Levels, e: Emptying) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Nothing after 100 ms and, after 200 ms, as much as if emptying had begun at once: the card does not look at shorter rests.
+    #[test]
+    fn a_card_that_looks_at_long_rests_only_does_not_begin_at_once() {
+        let of = |room: fn(f64) -> f64| {
+            let seen: Vec<Fill> = RESTS_MS.iter().map(|&ms| Fill { rest: ms as f64, room: room(ms as f64) }).collect();
+            nothing_after(&seen, emptying(&seen, 1e4).unwrap())
+        };
+        let (nothing, unseen) = of(|ms| if ms > 100.0 { 0.05 * ms } else { 0.0 });
+        assert!(nothing == 100.0 && unseen > WHOLE, "{unseen}");
+        assert!(of(|ms| (0.05 * (ms - 80.0)).max(0.0)).1 < PART);
+        // Less than a write may have come back, and none was seen.
+        let (_, unseen) = of(|ms| if ms > 100.0 { 0.01 * ms } else { 0.0 });
+        assert!((PART..WHOLE).contains(&unseen), "{unseen}");
+    }
 
     #[test]
     fn a_full_cache_waits_or_is_passed_by() {

@@ -148,7 +148,7 @@ impl Analysis for SteadyState {
     }
 
     fn fit(&self) -> Fit {
-        Fit::None
+        Fit::Today
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {

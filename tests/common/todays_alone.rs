@@ -1,0 +1,126 @@
+//! What is asked on request of today's cards of both generators, each of cards that have what it asks for: what is true of them.
+#![allow(dead_code)]
+
+use crate::bench_card::{on_bench, told};
+use crate::todays::{Asked, Card, Truth, rates};
+use crate::todays_truth::{self as found, Steady, still};
+use nandscope::device::{Device, SimDevice};
+use nandscope::finding::Quantity as Q;
+use nandscope_sim::{Model, today};
+
+/// Bytes of a card of the second family whose spare flash random writes soon use up.
+const SMALL: u64 = 512 << 20;
+
+/// What is true of a card, and the card as it is probed; `None` where it has nothing of what is asked.
+pub fn card(card: Card, asked: &Asked) -> Option<(Truth, Box<dyn Device>)> {
+    let seed = card.seed;
+    if card.kind == "today" {
+        let m = match asked.name {
+            "flush" => found::with_flush(seed),
+            "mixed-reads" => found::with_cache(seed),
+            "steady-state" => found::small(seed)?,
+            _ => today::card(seed),
+        };
+        return Some((of_the_simulator(&m, asked)?, Box::new(SimDevice::new(&m, seed))));
+    }
+    let mut slc = told(card.kind, seed, "")["slc"].as_u64().unwrap_or(0);
+    let mut more = String::new();
+    if asked.name == "steady-state" {
+        slc = slc.min(SMALL / 16);
+        more = format!("size={SMALL} slc={slc}");
+    }
+    let truth = of_the_second(card, asked, slc, &more)?;
+    Some((truth, Box::new(on_bench(card.kind, seed, &more, asked.writes))))
+}
+
+fn of_the_simulator(m: &Model, asked: &Asked) -> Option<Truth> {
+    let mut d = still(m);
+    Some(match asked.name {
+        // With its stalls, without which a simulated card does more side by side.
+        "queue" => {
+            let gain = |reads| found::queue_gain(&mut SimDevice::new(m, m.card.capacity), reads);
+            [(Q::QueueGain, gain(true)), (Q::QueueGainWrite, gain(false))].map(|(q, v)| (q, (v, 1.05))).into()
+        }
+        "flush" => {
+            let has = |v: f64| if m.card.cache == 0 { f64::NAN } else { v };
+            let waits = if m.card.flush_defers { 2.0 } else { 1.0 };
+            flush(&mut d, has(m.card.cache as f64), has(waits))
+        }
+        "mixed-reads" => mixed_reads(&mut d),
+        "pauses" => pauses(&mut d, m.slc.size),
+        "slc-fill" => {
+            let (fast, slow) = rates(m);
+            if m.slc.size > 0 && fast < 1.4 * slow {
+                return None;
+            }
+            slc_fill(m.truth().slc_cache as f64)
+        }
+        "steady-state" => {
+            let mut truth = steady(found::steady(&mut SimDevice::new(m, m.card.capacity)), found::spare(m));
+            truth.insert(Q::WriteAmplification, (found::amplification(m).0, 1.2));
+            truth
+        }
+        name => panic!("{name} is not asked alone"),
+    })
+}
+
+fn of_the_second(card: Card, asked: &Asked, slc: u64, more: &str) -> Option<Truth> {
+    let t = told(card.kind, card.seed, more);
+    let n = |key: &str| t[key].as_f64().unwrap_or(0.0);
+    let on = |host: &str| on_bench(card.kind, card.seed, format!("{more} {host}").trim(), 1 << 40);
+    let mut d = on("host=even");
+    Some(match asked.name {
+        // One request after the other.
+        "queue" => [Q::QueueGain, Q::QueueGainWrite].map(|q| (q, (1.0, 1.05))).into(),
+        "flush" if n("buffer_ms") > 0.0 => {
+            let held = found::not_written(&mut on("host=even"));
+            flush(&mut d, held, 1.0)
+        }
+        "flush" => flush(&mut d, f64::NAN, f64::NAN),
+        "mixed-reads" => mixed_reads(&mut d),
+        "pauses" => pauses(&mut d, slc),
+        "slc-fill" => slc_fill(slc as f64),
+        "steady-state" => {
+            let per = (n("erase_block") / n("unit")).floor();
+            let units = (n("size") / n("unit")).ceil();
+            // Two erased blocks are kept, and the one being filled is half full.
+            let blocks = (units * (1.0 + n("spare")) / per).floor() + 4.0 - 2.5;
+            steady(found::steady(&mut on("")), 100.0 * (blocks * per / units - 1.0))
+        }
+        name => panic!("{name} is not asked alone"),
+    })
+}
+
+fn flush(d: &mut dyn Device, cache: f64, waits: f64) -> Truth {
+    [(Q::FlushMs, (found::flush_ms(d), 1.1)), (Q::VolatileCache, (cache, 1.15)), (Q::FlushWaits, (waits, 1.0))].into()
+}
+
+/// Where nothing has to be waited for, nothing is said of its end; of reads that never are all alike nothing is known of it.
+fn mixed_reads(d: &mut dyn Device) -> Truth {
+    let (longer, until) = found::read_after_writes(d);
+    let mut truth = Truth::from([(Q::ReadAfterWriteUs, (longer, 1.15))]);
+    if longer == 0.0 || !until.is_nan() {
+        truth.insert(Q::ReadSettlesMs, (if longer > 0.0 { until } else { f64::NAN }, 1.25));
+    }
+    truth
+}
+
+fn pauses(d: &mut dyn Device, slc: u64) -> Truth {
+    let (gain, pause) = found::pauses(d, slc);
+    let mut truth = Truth::from([(Q::PauseGain, (gain, 1.1))]);
+    // Of a gain about as small as what counts as none, nothing is said of the pause.
+    if !(1.05..1.1).contains(&gain) {
+        truth.insert(Q::PauseMs, (if gain < 1.05 { f64::NAN } else { pause }, 1.5));
+    }
+    truth
+}
+
+fn slc_fill(size: f64) -> Truth {
+    [(Q::SlcCacheEmpty, (if size > 0.0 { size } else { f64::NAN }, 1.1))].into()
+}
+
+fn steady(s: Steady, spare: f64) -> Truth {
+    let rates = [Q::RandomWriteSteadyIops, Q::Steady16kIops, Q::Steady64kIops, Q::Steady75Iops, Q::Steady50Iops];
+    let all = rates.into_iter().zip(s.full.into_iter().chain(s.part)).map(|(q, v)| (q, (v, 1.05)));
+    all.chain([(Q::DiscardRestores, (s.restored, 1.1)), (Q::OverProvisioning, (spare, 1.5))]).collect()
+}
