@@ -73,6 +73,16 @@ fn a_twin_predicts_what_was_not_measured() {
     }
 }
 
+/// A microcontroller that asks for each sector by itself, and a card whose every rewrite erases: what always comes together counts once.
+#[test]
+fn rewrites_of_a_buffer_behind_a_microcontroller_are_found() {
+    let m = built_in("sandisk-c2-2gb");
+    let t = twin(&[report(&m, 1)]).unwrap();
+    for (what, c) in held(&m, &t) {
+        assert!(c.throughput_error.abs() < 0.02 && c.within_tenth > 0.95, "{what}: {c:?}");
+    }
+}
+
 /// What a card does now and then is no stall that comes with the bytes: wear levelling moves a block after so many erasures, and the answers of a USB reader wait for
 /// its next microframe.
 #[test]

@@ -3,7 +3,7 @@
 use super::costs::{P, median, place, residual};
 use super::data::Data;
 use super::noise::{self, Noise};
-use super::replay::{FITTED, groups};
+use super::replay::{FITTED, Groups, groups};
 use super::search::{Scored, evidence, priced};
 use super::told::parts;
 use crate::units::Bytes;
@@ -124,7 +124,7 @@ pub fn build(
     let noise = noise::of(&data.rows, &best.model, &g, &best.fitted);
     let pairs: Vec<(usize, f64, f64)> =
         data.rows.iter().enumerate().filter_map(|(i, r)| Some((i, r.took as f64, residual(r, i, &g, &best.fitted)?.0))).collect();
-    let (mut model, costs, assumed) = finish(data, &best, share);
+    let (mut model, costs, assumed) = finish(data, &best, &g, share);
     (model.host.jitter, model.host.tail, model.host.tail_every) = (noise.jitter_ns, noise.tail_ns, noise.tail_every);
     model.host.tick = data.tick;
     model.host.command = (model.host.command as f64 - noise::before(&pairs, data.tick as f64)).max(0.0) as u64;
@@ -264,14 +264,15 @@ fn conditions(data: &Data, pairs: &[(usize, f64, f64)]) -> (Vec<Quality>, Vec<[f
 /// An erase of flash takes 1.5 to 10 ms in data sheets; the geometric mean.
 const ERASE: f64 = 3.9e6;
 
-/// The model with its costs; what nothing was measured of is assumed, and said.
-fn finish(data: &Data, best: &Scored, share: f64) -> (Model, Vec<Cost>, Vec<String>) {
+/// The model with its costs; what nothing was measured of is assumed, and said. What always came with something else has its cost there.
+fn finish(data: &Data, best: &Scored, g: &Groups, share: f64) -> (Model, Vec<Cost>, Vec<String>) {
     let f = &best.fitted;
     let mut costs: [f64; P] = f.costs;
     let mut assumed: Vec<(Event, String)> = vec![];
     let kind = best.model.ftl.kind;
     let mut base = best.model.clone();
     let known = |e: Event| f.known[place(e)];
+    let came = |e: Event| g.counts.iter().any(|c| c[place(e)] > 0.0);
     let mut set = |costs: &mut [f64; P], e: Event, ns: f64, why: String| {
         costs[place(e)] = ns;
         assumed.push((e, why));
@@ -291,12 +292,12 @@ fn finish(data: &Data, best: &Scored, share: f64) -> (Model, Vec<Cost>, Vec<Stri
         set(&mut costs, Event::Close, 2e7, "nothing was written: block-mapped with 5 open AUs, 20 ms a merge, are assumed".into());
         set(&mut costs, Event::Erase, ERASE, "nothing was written: an erase is assumed to take 3.9 ms".into());
     } else if kind != FtlKind::None {
-        if !known(Event::Copy) {
+        if !known(Event::Copy) && !came(Event::Copy) {
             let copy = costs[place(Event::Program)] + costs[place(Event::Sense)];
             set(&mut costs, Event::Copy, copy, "no copying was told apart: as long as reading and programming".into());
         }
-        if !known(Event::Erase) {
-            let (close, in_merge) = (costs[place(Event::Close)], known(Event::Close));
+        let (close, in_merge) = (costs[place(Event::Close)], known(Event::Close));
+        if !known(Event::Erase) && (in_merge || known(Event::CloseRandom) || !came(Event::Erase)) {
             let erase = if in_merge { ERASE.min(close) } else { ERASE };
             if in_merge {
                 costs[place(Event::Close)] = close - erase;

@@ -276,7 +276,6 @@ impl Search<'_> {
                 apart.push(k);
             }
         });
-        apart.truncate(KINDS);
         while apart.iter().any(|k| !settled.contains(k)) {
             for k in apart.clone() {
                 if settled.contains(&k) {
@@ -306,9 +305,6 @@ impl Search<'_> {
 
 /// Kinds that stay to the end: a table that draws lots, another one, and one that may be right.
 const LAST: usize = 3;
-
-/// Kinds of mapping that are searched side by side.
-const KINDS: usize = 5;
 
 /// What tells kinds of mapping apart: a table that draws lots explains anything at a price, and hides where one that does not leads.
 type Kind = (FtlKind, bool);

@@ -78,15 +78,15 @@ pub fn with_unit(m: &Model, named: &Model) -> Model {
     v.checked().unwrap_or_else(|_| m.clone())
 }
 
+/// Erase blocks where nothing says which: the sizes that most cards declare (SD Physical Layer 4.13.1.8), 12 and 24 MiB with their halves among them, and 256 KiB.
+const DECLARED: [u64; 12] =
+    [256 * KIB, 512 * KIB, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 32 * MIB, 3 * MIB, 6 * MIB, 12 * MIB, 24 * MIB];
+
 /// Each kind of mapping over these sizes, as a place to begin: as the detectors have it, and a few that nobody proposed.
 pub fn kinds(data: &Data, m: &Model, seed: u64) -> Vec<Model> {
     let mut out = proposed(data, m);
     if data.named(Quantity::EraseBlock).is_empty() {
-        // The sizes that most cards declare (SD Physical Layer 4.13.1.8), 12 and 24 MiB with their halves among them, for nothing says which.
-        for size in [512 * KIB, MIB, 2 * MIB, 8 * MIB, 16 * MIB, 32 * MIB, 3 * MIB, 6 * MIB, 12 * MIB, 24 * MIB]
-            .into_iter()
-            .filter(|&s| s != m.nand.erase_block)
-        {
+        for size in DECLARED.into_iter().filter(|&s| s != m.nand.erase_block) {
             let mut v = m.clone();
             (v.nand.erase_block, v.nand.erase_block_offset) = (size, 0);
             let of = |d: &Model| (d.ftl.kind, d.ftl.block.evict, d.ftl.block.fat_zone, d.ftl.log.sequential, d.ftl.through.buffer);
@@ -154,12 +154,23 @@ fn proposed(data: &Data, m: &Model) -> Vec<Model> {
         }
     }
     out.push(with_kind(m, FtlKind::PageMap));
-    for buffer in [0, 4 * KIB, 16 * KIB] {
+    for buffer in [0, 4 * KIB, 16 * KIB, 24 * KIB] {
         let mut t = with_kind(m, FtlKind::WriteThrough);
         (t.ftl.through.buffer, t.ftl.through.fat_zone) = (buffer, fat);
-        out.push(t);
+        out.push(t.clone());
+        if buffer > 0 {
+            out.push(with_buffer(data, t, buffer, true));
+        }
     }
     out
+}
+
+/// A buffer of one unit of programming, that small writes fill up: no part of it need be better by itself.
+fn with_buffer(data: &Data, mut m: Model, buffer: u64, combine: bool) -> Model {
+    m.ftl.through.buffer = buffer;
+    (m.card.combine, m.card.combine_after, m.card.combine_streams) = (combine, 0, 0);
+    with_write_unit(data, &mut m, buffer);
+    m
 }
 
 /// The same sizes with another mapping, all its settings as they are by default.
@@ -235,6 +246,8 @@ fn reads(data: &Data, m: &Model, add: &mut Add) {
     for k in [0, 4, 8, 16, 32, 64, 128, 256, 512] {
         add(&|v| v.card.read_ahead = k * KIB);
     }
+    // A microcontroller asks for each sector by itself; the next one is at hand with the code word that both are part of.
+    add(&|v| (v.host.max_request, v.card.read_ahead) = (data.sector, data.sector));
     add(&|v| (v.nand.unwritten, v.card.state) = (Unwritten::Flat, State::Empty));
     add(&|v| (v.nand.unwritten, v.card.state) = (Unwritten::AsWritten, State::Written));
     for cut in CUTS.into_iter().chain(data.named(Quantity::LargestRequest)) {
@@ -246,6 +259,12 @@ fn erase_blocks(data: &Data, m: &Model, add: &mut Add) {
     let sector = data.sector;
     let now = m.nand.erase_block;
     let mut sizes = data.named(Quantity::EraseBlock);
+    if sizes.is_empty() {
+        // From the best of one kind of mapping the right size may be many halves away.
+        for size in DECLARED {
+            add(&|v| (v.nand.erase_block, v.nand.erase_block_offset, v.ftl.block.merge_span) = (size, 0, 0));
+        }
+    }
     sizes.extend(around(now));
     sizes.push(now);
     let mut offsets = data.named(Quantity::EraseBlockOffset);
@@ -263,6 +282,14 @@ fn erase_blocks(data: &Data, m: &Model, add: &mut Add) {
     }
 }
 
+/// The same with another write unit. Of three pages it needs an erase block of three; where none was found, the nearest that most cards declare.
+fn with_write_unit(data: &Data, m: &mut Model, unit: u64) {
+    (m.nand.write_unit, m.ftl.page.unit, m.ftl.block.merge_span) = (unit, unit, 0);
+    if unit > 0 && !m.nand.erase_block.is_multiple_of(unit) && data.named(Quantity::EraseBlock).is_empty() {
+        (m.nand.erase_block, m.nand.erase_block_offset) = (m.nand.erase_block.next_power_of_two() / 4 * 3, 0);
+    }
+}
+
 fn writes(data: &Data, m: &Model, add: &mut Add) {
     let mut units: Vec<u64> = (12..=18).map(|k| 1 << k).collect();
     // Smaller ones are rare, and slow to replay: step by step.
@@ -270,11 +297,7 @@ fn writes(data: &Data, m: &Model, add: &mut Add) {
     units.extend(data.named(Quantity::WriteUnit));
     units.extend([m.nand.page, m.nand.access_unit, 2 * m.nand.access_unit, m.nand.access_unit / 2, 3 * m.nand.page]);
     for unit in units {
-        add(&|v| {
-            v.nand.write_unit = unit;
-            v.ftl.page.unit = unit;
-            v.ftl.block.merge_span = 0;
-        });
+        add(&|v| with_write_unit(data, v, unit));
     }
     add(&|v| v.card.combine = !v.card.combine);
     for after in [0, 1, 2, 3, 4] {
@@ -409,11 +432,18 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
             }
         }
         FtlKind::WriteThrough => {
-            for buffer in [0, 512, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB] {
+            let buffers = [0, 512].into_iter().chain((12..=16).map(|k| 1 << k)).chain((12..=15).map(|k| 3 << k));
+            for buffer in buffers.chain([m.nand.write_unit]).chain(around(m.ftl.through.buffer)) {
+                let buffer = buffer / sector * sector;
                 add(&|v| v.ftl.through.buffer = buffer);
+                for combine in [false, true].into_iter().filter(|_| buffer >= LEAST_UNIT) {
+                    add(&|v| *v = with_buffer(data, v.clone(), buffer, combine));
+                }
             }
-            for zone in [0, 512 * KIB, MIB, 4 * MIB] {
+            for zone in data.named(Quantity::FatZone).into_iter().map(|z| z / sector * sector).chain([0, 512 * KIB, MIB, 4 * MIB]) {
                 add(&|v| v.ftl.through.fat_zone = zone);
+                // What is fast in the zone may have been taken for a write cache.
+                add(&|v| (v.ftl.through.fat_zone, v.card.cache) = (zone, 0));
             }
         }
         FtlKind::PageMap => {
