@@ -83,6 +83,20 @@ fn rewrites_of_a_buffer_behind_a_microcontroller_are_found() {
     }
 }
 
+/// A default probe writes no AU from its start again; `access-kinds` does.
+#[test]
+fn a_log_begun_anew_is_found_where_an_experiment_shows_it() {
+    let mut m = built_in("flashbench-readme");
+    m.ftl.block.restarts = true;
+    let kinds = experiment::by_name("access-kinds").unwrap();
+    let all = experiment::probing().into_iter().chain([kinds]).collect();
+    let with = twin(&[report_of(&m, 1, all)]).unwrap();
+    assert!(with.model.ftl.block.restarts, "{:?}", with.structure);
+    for (name, c) in held(&m, &with) {
+        assert!(c.throughput_error.abs() < 0.04, "{name}: {c:?}");
+    }
+}
+
 /// What a card does now and then is no stall that comes with the bytes: wear levelling moves a block after so many erasures, and the answers of a USB reader wait for
 /// its next microframe.
 #[test]

@@ -81,6 +81,7 @@ fn every_access_adds_up() {
         m.ftl.block.copies = [Copies::Held, Copies::All][(seed / 2 % 2) as usize];
         (m.ftl.block.skips, m.ftl.block.fills) = (seed / 4 % 2 == 0, seed / 8 % 2 == 0);
         (m.ftl.block.begins_full, m.ftl.block.full_closes) = (seed / 16 % 2 == 0, seed / 32 % 2 == 0);
+        m.ftl.block.restarts = seed / 64 % 2 == 0;
         (m.card.overlap, m.card.behind) = (seed % 3 == 0, [0, 3_000_000][(seed / 3 % 2) as usize]);
         (m.card.combine, m.card.combine_streams) = (seed % 5 < 3, seed % 5);
         (m.card.streams, m.card.stream_cost) = (seed % 4, 50_000);

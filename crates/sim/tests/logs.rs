@@ -102,6 +102,20 @@ fn a_log_may_begin_with_what_lies_before_and_close_when_it_is_used_up() {
 }
 
 #[test]
+fn a_write_at_the_start_may_begin_a_log_anew() {
+    let random = FTL.replace("open_random = 0", "open_random = 2");
+    // Without it the log goes on in random order.
+    let mut c = card("written", &random);
+    assert_eq!([write(&mut c, 0, 0), write(&mut c, 0, 1), write(&mut c, 0, 0), write(&mut c, 0, 0)], [1; 4]);
+    let mut c = card("written", &format!("{random}restarts = true\n"));
+    assert_eq!([write(&mut c, 0, 0), write(&mut c, 0, 1)], [1, 1]);
+    // Fourteen units are copied, then fifteen; the new log is in order.
+    assert_eq!([write(&mut c, 0, 0), write(&mut c, 0, 0), write(&mut c, 0, 1)], [1 + 28 + 10 + 100, 1 + 30 + 10 + 100, 1]);
+    // One that is in random order already takes it like any other write.
+    assert_eq!([write(&mut c, 0, 9), write(&mut c, 0, 0), write(&mut c, 0, 0)], [1; 3]);
+}
+
+#[test]
 fn lots_fall_as_they_are_told() {
     let ftl = FTL.replace("[ftl]", "[ftl]\nevict = \"random\"").replace("open_linear = 2", "open_linear = 3");
     // Each visit writes the next unit of its AU. Of three open AUs one has to be closed when 3 comes: as is told, 1 or 0.

@@ -43,6 +43,7 @@ pub(crate) struct BlockMap {
     fills: bool,
     begins_full: bool,
     full_closes: bool,
+    restarts: bool,
     close: u64,
     close_random: u64,
     fat: u64,
@@ -111,6 +112,7 @@ impl BlockMap {
             fills: b.fills,
             begins_full: b.fills || b.begins_full,
             full_closes: b.full_closes,
+            restarts: b.restarts,
             close: b.close,
             close_random: if b.close_random == 0 { b.close } else { b.close_random },
             fat: if b.fat_zone == 0 { 0 } else { grid.place(b.fat_zone >> SHIFT) },
@@ -157,6 +159,9 @@ impl BlockMap {
             let end = b.min((au + 1) * size);
             let (first, last) = (grid.unit.of(at), grid.unit.of(end - 1) + 1);
             let (u0, u1, tail) = ((first - au * units) as u32, (last - au * units) as u32, last * unit != end);
+            if self.restarts && at == au * size {
+                ns += self.restart(cost, counters, au as u32);
+            }
             ns += self.touch(cost, counters, au as u32, u0, u1, tail);
             let slot = self.slot_of[au as usize];
             let in_order = slot != NONE && !tail && !self.skips && !self.slots[slot as usize].random && self.small.is_none();
@@ -457,6 +462,7 @@ mod tests {
             "evict = \"random\"",
             "fat_zone = \"72 KiB\"",
             "small_log = \"64 KiB\"\nsmall_write = \"4 KiB\"",
+            "open_random = 2\nrestarts = true",
         ];
         let mut gone_on = 0;
         for case in 0..120usize {

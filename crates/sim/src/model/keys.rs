@@ -210,6 +210,11 @@ impl Ftl {
                 &mut b.full_closes,
                 "block-map: an AU in random order whose log is used up is closed, and not only merged",
             );
+            f.flag(
+                "restarts",
+                &mut b.restarts,
+                "block-map: a write at the start of an AU that is open in order merges it and begins a new log",
+            );
             f.choice("copies", May, &mut b.copies, "block-map: a merge copies all that is missing, or only what was ever written");
             f.size(
                 "fat_zone",

@@ -188,6 +188,9 @@ pub struct BlockMap {
     pub begins_full: bool,
     /// An AU in random order whose log is used up is closed.
     pub full_closes: bool,
+    /// A write at the start of an AU that is open in order merges it and begins its log anew, as FAST does with its sequential log block
+    /// (Lee et al. 2007).
+    pub restarts: bool,
     /// Bytes from the start that take random writes without opening an AU; 0 = none.
     pub fat_zone: u64,
     /// Bytes up to which a write goes to a log of its own for small writes; 0 = none.

@@ -367,7 +367,7 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
             {
                 add(&|v| {
                     let b = &mut v.ftl.block;
-                    (b.skips, b.fills, b.begins_full, b.full_closes) = (false, false, false, false);
+                    (b.skips, b.fills, b.begins_full, b.full_closes, b.restarts) = (false, false, false, false, false);
                     (b.copies, b.merge_span, b.merge_random, v.card.state) = (Copies::All, 0, merge, State::Written);
                     (v.card.combine, v.card.combine_after, v.card.combine_streams) = (combine, 0, 0);
                 });
@@ -376,6 +376,7 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
             add(&|v| v.ftl.block.fills = !v.ftl.block.fills);
             add(&|v| v.ftl.block.begins_full = !v.ftl.block.begins_full);
             add(&|v| v.ftl.block.full_closes = !v.ftl.block.full_closes);
+            add(&|v| v.ftl.block.restarts = !v.ftl.block.restarts);
             add(&|v| (v.ftl.block.begins_full, v.ftl.block.full_closes) = (true, true));
             add(&|v| (v.ftl.block.fills, v.ftl.block.open_random) = (true, 0));
             add(&|v| (v.ftl.block.skips, v.ftl.block.open_random) = (true, 0));

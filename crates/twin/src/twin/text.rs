@@ -48,6 +48,7 @@ fn parts(name: &str) -> &'static [&'static str] {
         "a merge copies" => &["ftl.copies"],
         "a log begins with" => &["ftl.begins_full"],
         "a log that is used up" => &["ftl.full_closes"],
+        "a write at the start" => &["ftl.restarts"],
         "writes further on" => &["ftl.skips", "ftl.fills"],
         "cuts requests at" => &["host.max_request"],
         "reads ahead" => &["card.read_ahead"],

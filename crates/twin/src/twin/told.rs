@@ -44,6 +44,7 @@ pub fn features(m: &Model) -> usize {
                 b.fills,
                 b.begins_full,
                 b.full_closes,
+                b.restarts,
                 b.merge_random == MergeRandom::Whole,
                 b.fat_zone > 0,
                 b.small_log > 0,
@@ -98,6 +99,9 @@ pub fn parts(m: &Model) -> Vec<(&'static str, String)> {
             }
             if b.full_closes {
                 out.push(("a log that is used up", "closes its erase block".into()));
+            }
+            if b.restarts {
+                out.push(("a write at the start", "merges an erase block that is open in order".into()));
             }
             if b.skips || b.fills {
                 let then = if b.fills { "sequential, what lies between copied at once" } else { "sequential" };

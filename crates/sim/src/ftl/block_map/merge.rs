@@ -28,6 +28,12 @@ impl BlockMap {
         u64::from(copies) * cost.copy + fixed + erase
     }
 
+    /// ns to merge an AU that is written from its start again, if it is open in order.
+    pub(super) fn restart(&mut self, cost: &WriteCost, counters: &mut Counters, au: u32) -> u64 {
+        let s = self.slot_of[au as usize];
+        if s == NONE || self.slots[s as usize].random { 0 } else { self.shut(cost, counters, s) }
+    }
+
     /// What a merge copies where only what the AU holds is copied, and whether it has a block to erase.
     fn lacking(&mut self, s: u16, whole: bool) -> (u32, bool) {
         let (slot, mut log) = (&self.slots[s as usize], vec![0; self.words]);
