@@ -153,7 +153,17 @@ fn proposed(data: &Data, m: &Model) -> Vec<Model> {
             out.push(l);
         }
     }
-    out.push(with_kind(m, FtlKind::PageMap));
+    let page = with_kind(m, FtlKind::PageMap);
+    out.push(page.clone());
+    // What a card that maps by page does with small writes, and a part of its map in memory: each by itself explains less than log blocks do.
+    for (span, pieces) in [(0, 0), (4 * MIB, 4), (m.nand.erase_block, 2), (m.nand.erase_block, 4)] {
+        let mut p = page.clone();
+        (p.card.combine, p.card.overlap) = (true, true);
+        if span > 0 {
+            (p.ftl.page.map_span, p.ftl.page.map_cache, p.ftl.page.map_miss) = (span, pieces * span, 1);
+        }
+        out.push(p);
+    }
     for buffer in [0, 4 * KIB, 16 * KIB, 24 * KIB] {
         let mut t = with_kind(m, FtlKind::WriteThrough);
         (t.ftl.through.buffer, t.ftl.through.fat_zone) = (buffer, fat);
@@ -448,8 +458,8 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
             }
         }
         FtlKind::PageMap => {
-            for span in [MIB, 4 * MIB] {
-                for cache in [span, 4 * span, 16 * span, 64 * span] {
+            for span in [MIB, 4 * MIB, m.nand.erase_block] {
+                for cache in [span, 2 * span, 3 * span, 4 * span, 16 * span, 64 * span] {
                     // The cost of a miss is fitted; it must not be 0, or there is no cache to miss.
                     add(&|v| (v.ftl.page.map_span, v.ftl.page.map_cache, v.ftl.page.map_miss) = (span, cache, 1));
                 }
