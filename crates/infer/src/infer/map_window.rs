@@ -184,7 +184,10 @@ fn miss(run: &Run, p: Pairs) -> Finding {
     let half = (0.1 * cost).max(2.0 * p.error).max(if frames { FRAME } else { 0.0 });
     if half > KNOWN * cost {
         let why = if frames { format!(", and this host knows times to {FRAME:.0} µs only") } else { String::new() };
-        return Finding::undecided(Q, format!("between {:.0} and {:.0} µs{why} (more --time may decide)", (cost - half).max(0.0), cost + half));
+        return Finding::undecided(
+            Q,
+            format!("between {:.0} and {:.0} µs{why} (more --time may decide)", (cost - half).max(0.0), cost + half),
+        );
     }
     Finding { interval: Some([cost - half, cost + half]), ..Finding::decided(Q, cost, 0.9) }
 }
@@ -257,7 +260,8 @@ mod tests {
     /// Room for 8 MiB in pieces of 1 MiB, a miss of 100 µs; windows of 4 and 32 MiB lie where the card was written, which takes 80 µs longer to read.
     #[test]
     fn a_reader_that_answers_in_frames_is_seen() {
-        let t = |step: f64, wavers: f64| (0..50).map(|i| 500.0 + step * f64::from(i % 3) + wavers * f64::from(i % 7 - 3)).collect::<Vec<_>>();
+        let t =
+            |step: f64, wavers: f64| (0..50).map(|i| 500.0 + step * f64::from(i % 3) + wavers * f64::from(i % 7 - 3)).collect::<Vec<_>>();
         assert!(in_frames(&t(125.0, 1.0), 500.0));
         assert!(!in_frames(&t(80.0, 1.0), 500.0), "times apart by something else");
         assert!(!in_frames(&t(125.0, 10.0), 500.0), "the host wavers by itself");
