@@ -85,6 +85,8 @@ fn figures_in_the_units_their_programs_mean() {
         assert!(b.tool == tool && (got / want - 1.0).abs() < 1e-9, "{file}: {name}: {got}, not {want}");
     }
     assert_eq!(read("uflip-RES.csv", &sample("uflip-RES.csv")).unwrap().capacity, Some(15_625_216 * 512));
+    // More sectors than any number of bytes holds: the largest number, and no crash.
+    assert_eq!(read("uflip-RES.csv", &sample("uflip-RES.csv").replace("15625216", "1e19")).unwrap().capacity, Some(u64::MAX));
     // Runs of other orders and mixes are no passes of one experiment.
     let uflip = sample("uflip-RES.csv");
     let (head, row) = uflip.split_once('\n').unwrap();

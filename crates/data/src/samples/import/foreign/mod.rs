@@ -162,7 +162,7 @@ fn fio(text: &str) -> Result<Benchmark, String> {
             let first = each.next();
             let block = if op == "write" { each.next().or(first) } else { first };
             let block = block.and_then(|b| b.split('-').next()?.parse::<Bytes>().ok());
-            let shown = block.unwrap_or(Bytes((size / 512.0).round().max(1.0) as u64 * 512));
+            let shown = block.unwrap_or(Bytes(((size / 512.0).round().max(1.0) * 512.0) as u64));
             if let Some(block) = block.filter(|x| (size / x.0 as f64 - 1.0).abs() > 0.05) {
                 b.flags.push(format!("{name}, {op}: {rate:.0} B/s at {iops:.1} IOPS is {size:.0} B each, but the block size is {block}"));
             }

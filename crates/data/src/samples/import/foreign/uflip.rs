@@ -42,7 +42,7 @@ pub fn read(text: &str) -> Result<Benchmark, String> {
         if most < mean {
             b.flags.push(format!("{}: the longest ({most} µs) is below the mean ({mean} µs)", text("Comment")));
         }
-        b.capacity = b.capacity.or(number("TotFile").map(|s| s as u64 * 512).filter(|s| *s > 0));
+        b.capacity = b.capacity.or(number("TotFile").map(|s| (s.trunc() * 512.0) as u64).filter(|s| *s > 0));
         let mut conditions = format!("{}, {}", Bytes((size * 1024.0) as u64), text("Comment"));
         let mixed = ["SR", "RR", "SW", "RW"].contains(&text("Base1"));
         if mixed {

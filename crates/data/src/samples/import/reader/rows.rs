@@ -145,7 +145,7 @@ impl Reader {
             Said::FileMb(m) => self.bench.file_mb.replace(m) != Some(m),
             Said::CardGb(gb) => {
                 // The bench names the card by its size, to 10 MB.
-                let size = Some((gb * 100.0).round() as u64 * 10_000_000).filter(|&s| s > 0);
+                let size = Some(((gb * 100.0).round() * 1e7) as u64).filter(|&s| s > 0);
                 if self.identity.size.is_none_or(|s| s % 10_000_000 == 0) {
                     self.speaks_of(Identity { size, ..Identity::default() });
                 }
