@@ -1,10 +1,10 @@
-//! The experiments `scatter`, `interval` and `access-kinds`: on a card that has what they look for, one that has not, and a
+//! The experiments `scatter`, `interval`, `access-kinds` and `same-content`: on a card that has what they look for, one that has not, and a
 //! noisy one.
 
 mod common;
 
 use nandscope::device::plain::Plain;
-use nandscope::device::{Access, Device, Fill, Op, SimDevice};
+use nandscope::device::{Access, Consent, Device, Fill, Guard, Limits, Op, OpenOptions, SimDevice, open};
 use nandscope::experiment::{self, Setup, run};
 use nandscope::finding::{Finding, Quantity};
 use nandscope::infer::beliefs::Beliefs;
@@ -177,4 +177,41 @@ fn a_card_with_a_short_cut_for_zeros_shows_it() {
     let text = cards::text("flashbench-readme").unwrap().replace("[card]", "[card]\nshortcut = \"zeros\"");
     let (_, f) = measure("access-kinds", &mut SimDevice::new(&Model::parse(&text, "short-cut").unwrap(), 1));
     assert!(f[0].number().is_some_and(|g| g > 1.2) && f[0].evidence[0].starts_with("zeros"), "{f:?}");
+}
+
+/// What is written for its time is what is there: on a card that was never used once that was seen to take as long, on one that holds data
+/// without a further look.
+#[test]
+fn a_write_repeats_what_is_there_where_it_is_put_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let undone = |target: &str| -> Guard {
+        let opened = open(target, &OpenOptions::default()).unwrap();
+        let consent = Consent::check(opened.id(), Some(&opened.id().consent_id())).unwrap();
+        opened.writable(&consent, &Limits { budget: u64::MAX, undo: Some(dir.path().into()), ..Limits::default() }).unwrap()
+    };
+    let bytes = |g: &Guard| g.changed().iter().map(|r| r.end - r.start).sum::<u64>();
+    let mut blank = undone("sim:flashbench-readme?content");
+    measure("write-unit", &mut blank);
+    let unknown = bytes(&blank);
+    assert!(unknown > MIB, "nothing is known of a byte repeated: {unknown}");
+    let (run, _) = measure("same-content", &mut blank);
+    let compared = bytes(&blank) - unknown;
+    assert!(run.samples.len() == 13 && compared < MIB, "{compared}");
+    measure("open-au-linear", &mut blank);
+    assert_eq!(bytes(&blank), unknown + compared);
+    assert_eq!(blank.restore().unwrap().unwrap().wraps_at, None);
+
+    let image = dir.path().join("data.img");
+    let mut data = vec![0; 64 << 20];
+    Fill::Random(7).render(0, &mut data);
+    std::fs::write(&image, &data).unwrap();
+    let mut held = undone(image.to_str().unwrap());
+    let before = held.counters().bytes_read;
+    assert!(measure("same-content", &mut held).0.samples.is_empty());
+    let looked = held.counters().bytes_read - before;
+    assert!(looked < 2 * MIB, "{looked} bytes were read to see that there are data");
+    measure("write-unit", &mut held);
+    assert!(held.counters().bytes_written > MIB && bytes(&held) == 0);
+    held.restore().unwrap();
+    assert!(std::fs::read(&image).unwrap() == data);
 }

@@ -12,7 +12,7 @@ use crate::finding::Quantity;
 use crate::infer::beliefs::{Belief, Beliefs, Case, SURE};
 use crate::infer::slots::{Ground, Slots};
 use crate::samples::{Cell, Grid, Sample};
-use crate::units::{GIB, Nanos};
+use crate::units::{GIB, KIB, Nanos};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use std::collections::BTreeMap;
@@ -200,6 +200,9 @@ pub fn by_name(name: &str) -> Option<&'static dyn Experiment> {
     all().iter().copied().find(|e| e.about().name == name)
 }
 
+/// Bytes that are looked at together.
+const PIECE: u64 = 64 * KIB;
+
 /// Where a trial makes its accesses. Every access becomes a sample.
 pub struct Bench<'a> {
     pub(crate) device: &'a mut dyn Device,
@@ -265,11 +268,18 @@ impl Bench<'_> {
         self.device.keep_old(ranges)
     }
 
-    /// The one byte that a range holds, if it is one.
+    /// The one byte that a range holds, if it is one. Of one that holds more only the first piece that shows it is read.
     pub fn repeats(&mut self, at: u64, len: u64) -> Result<Option<u8>, DeviceError> {
-        let mut old = vec![0; len as usize];
-        self.device.load(at, &mut old)?;
-        Ok(Some(old[0]).filter(|b| old.iter().all(|o| o == b)))
+        let (mut old, mut first) = (vec![0; PIECE.min(len) as usize], None);
+        for from in (0..len).step_by(PIECE as usize) {
+            let piece = &mut old[..PIECE.min(len - from) as usize];
+            self.device.load(at + from, piece)?;
+            let byte = *first.get_or_insert(piece[0]);
+            if piece.iter().any(|b| *b != byte) {
+                return Ok(None);
+            }
+        }
+        Ok(first)
     }
 
     /// See [`Device::write_same`].
