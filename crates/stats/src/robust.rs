@@ -44,6 +44,15 @@ pub fn mad(x: &[f64]) -> f64 {
     1.4826 * median(&d)
 }
 
+/// Quartiles further apart than this are of two kinds.
+const APART: f64 = 1.5;
+
+/// The quartiles of values that no one figure describes, and not because one of a few stands out; those below `least` are alike.
+pub fn two_kinds(x: &[f64], least: f64) -> Option<[f64; 2]> {
+    let quartiles = [0.25, 0.75].map(|q| quantile(x, q));
+    (quartiles[1] > APART * quartiles[0].max(least)).then_some(quartiles)
+}
+
 /// A location and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
@@ -102,6 +111,14 @@ mod tests {
         let (m, half) = mean_within(&[1.0, 2.0, 3.0, 4.0, 5.0]);
         assert!(m == 3.0 && (half - 1.963).abs() < 0.01, "{half}");
         assert!(mean_within(&[7.0]).1.is_nan() && mean_within(&[]).0.is_nan());
+    }
+
+    #[test]
+    fn values_of_two_kinds_have_no_one_figure() {
+        assert_eq!(two_kinds(&[0.7, 0.71, 0.7, 0.72, 3.4, 0.7, 0.71, 0.7], 0.0), None, "one of them stands out");
+        let both = [0.7, 3.4, 0.7, 3.5, 0.71, 3.4, 0.7, 3.4];
+        assert!(two_kinds(&both, 0.0).is_some_and(|k| k[0] < 0.8 && k[1] > 3.0));
+        assert_eq!(two_kinds(&both, 4.0), None, "so little is nothing");
     }
 
     #[test]

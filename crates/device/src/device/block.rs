@@ -139,6 +139,16 @@ impl FileDevice {
         self.send(&buffer[..len], a)
     }
 
+    /// Copies what a timed write will send to where it is sent from.
+    fn prepare(&mut self, a: Access, bytes: &[u8]) -> Result<()> {
+        self.changes()?;
+        a.check(&self.geometry)?;
+        within_buffers(a)?;
+        self.varied.grow(bytes.len()).map_err(|e| DeviceError::Io { op: "write", at: a.at, len: a.len, source: e })?;
+        self.varied[..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
     fn send(&self, data: &[u8], a: Access) -> Result<Timed> {
         let fd = self.file.as_fd();
         if self.flush_writes {
@@ -301,21 +311,13 @@ impl Device for FileDevice {
     }
 
     fn access_of(&mut self, a: Access, bytes: &[u8]) -> Result<Option<Timed>> {
-        self.changes()?;
-        a.check(&self.geometry)?;
-        within_buffers(a)?;
-        self.varied.grow(bytes.len()).map_err(|e| DeviceError::Io { op: "write", at: a.at, len: a.len, source: e })?;
-        self.varied[..bytes.len()].copy_from_slice(bytes);
+        self.prepare(a, bytes)?;
         self.send(&self.varied[..bytes.len()], a).map(Some)
     }
 
     fn put(&mut self, at: u64, from: &[u8]) -> Result<Timed> {
-        self.changes()?;
         let a = Access { op: Op::Write(Fill::Random(0)), at, len: from.len() as u64 };
-        a.check(&self.geometry)?;
-        within_buffers(a)?;
-        self.varied.grow(from.len()).map_err(|e| DeviceError::Io { op: "write", at, len: a.len, source: e })?;
-        self.varied[..from.len()].copy_from_slice(from);
+        self.prepare(a, from)?;
         let (fd, data) = (self.file.as_fd(), &self.varied[..from.len()]);
         FileDevice::timed(self.origin, "write", a, || pwrite(fd, data, at))
     }

@@ -474,35 +474,8 @@ fn after_a_kill_only_what_differs_is_written() {
     let mut left = Fake::new(SIZE);
     left.bytes = bytes;
     let saved = Saved::open(&path).unwrap();
-    let mut again = Count { inner: left, stored: 0 };
-    assert_eq!(saved.put_back(&mut again).unwrap().bytes, 65536 + 4096);
-    assert_eq!((again.stored, &*again.inner.bytes.lock().unwrap()), (4096, &before));
-}
-
-/// Counts the bytes that are put back.
-struct Count {
-    inner: Fake,
-    stored: u64,
-}
-
-impl Device for Count {
-    fn geometry(&self) -> &crate::device::Geometry {
-        self.inner.geometry()
-    }
-    fn access(&mut self, a: Access) -> Result<crate::device::Timed> {
-        self.inner.access(a)
-    }
-    fn now(&self) -> crate::units::Nanos {
-        self.inner.now()
-    }
-    fn idle(&mut self, d: crate::units::Nanos) {
-        self.inner.idle(d);
-    }
-    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
-        self.inner.load(at, into)
-    }
-    fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
-        self.stored += from.len() as u64;
-        self.inner.store(at, from)
-    }
+    let bytes = left.bytes.clone();
+    let mut again = Guard::read_only(Box::new(left), id());
+    assert_eq!(again.undo(&saved).unwrap().restored.bytes, 65536 + 4096);
+    assert_eq!((again.counters().bytes_written, &*bytes.lock().unwrap()), (4096, &before));
 }

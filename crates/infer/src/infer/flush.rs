@@ -8,7 +8,7 @@ use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::{Analysis, Fit};
 use crate::finding::{Finding, Quantity};
-use crate::infer::stats::{bootstrap_median, median, quantile};
+use crate::infer::stats::{bootstrap_median, median, two_kinds};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, MIB};
 
@@ -43,8 +43,6 @@ const LEFT: f64 = 0.4;
 /// A flush that writes what the cache took lasts at least this part of the time which that saved, and one that does not less than that.
 const WAITED: f64 = 0.4;
 const AT_ONCE: f64 = 0.1;
-/// Quartiles further apart than this are of two kinds.
-const ALIKE: f64 = 1.5;
 /// Of what was decided on the cards of docs/todays-cards.md all was right; as these are of one family, no more than this.
 const SCORE: f64 = 0.95;
 /// The same where a flush does not wait, less for what these cards have not and what would look the same: caches that keep their data.
@@ -53,12 +51,6 @@ const ACCUSED: f64 = 0.75;
 const MEMORY: f64 = (4 * MIB) as f64;
 /// A cache that is emptied while it takes writes holds less than found room, by this ratio of fast writes to slow ones.
 const EMPTIES: f64 = 0.2;
-
-/// The quartiles of values that no one figure describes; those below `least` are alike.
-pub(super) fn kinds(all: &[f64], least: f64) -> Option<[f64; 2]> {
-    let quartiles = [0.25, 0.75].map(|p| quantile(all, p));
-    (quartiles[1] > ALIKE * quartiles[0].max(least)).then_some(quartiles)
-}
 
 fn micros(run: &Run, cell: &Cell, role: u8) -> Vec<f64> {
     run.of(cell.id).filter(|s| s.role == role).map(|s| s.took.micros()).collect()
@@ -137,7 +129,7 @@ impl Analysis for Flush {
             Some(i) if single.len() >= 6 => {
                 let text =
                     format!("a flush with nothing to write took {:.3} ms, one after a write of 4 KiB {:.3} ms", ms(&empty), ms(&single));
-                if let Some([low, high]) = kinds(&single, 0.0).map(|k| k.map(|us| us / 1e3)) {
+                if let Some([low, high]) = two_kinds(&single, 0.0).map(|k| k.map(|us| us / 1e3)) {
                     let why = format!("after a write of 4 KiB it takes {low:.3} ms at one time and {high:.3} ms at another");
                     Finding::undecided(cost, why).evidence(text)
                 } else {
@@ -255,14 +247,6 @@ fn judged(run: &Run, cell: &Cell, c: Cached, chunk: f64) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn flushes_of_two_kinds_have_no_one_cost() {
-        assert_eq!(kinds(&[0.7, 0.71, 0.7, 0.72, 3.4, 0.7, 0.71, 0.7], 0.0), None, "one of them stalled");
-        let both = [0.7, 3.4, 0.7, 3.5, 0.71, 3.4, 0.7, 3.4];
-        assert!(kinds(&both, 0.0).is_some_and(|k| k[0] < 0.8 && k[1] > 3.0));
-        assert_eq!(kinds(&both, 4.0), None, "so little is nothing");
-    }
 
     #[test]
     fn a_burst_shows_what_fits() {

@@ -257,7 +257,6 @@ mod tests {
     use crate::samples::Sample;
     use crate::units::Nanos;
 
-    /// Room for 8 MiB in pieces of 1 MiB, a miss of 100 µs; windows of 4 and 32 MiB lie where the card was written, which takes 80 µs longer to read.
     #[test]
     fn a_reader_that_answers_in_frames_is_seen() {
         let t =
@@ -267,6 +266,7 @@ mod tests {
         assert!(!in_frames(&t(125.0, 10.0), 500.0), "the host wavers by itself");
     }
 
+    /// Room for 8 MiB in pieces of 1 MiB, a miss of 100 µs; windows of 4 and 32 MiB lie where the card was written, which takes 80 µs longer to read.
     #[test]
     fn a_window_over_what_was_written_is_no_smaller_map() {
         let mut run = Run::new("map-window");

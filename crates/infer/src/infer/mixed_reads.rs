@@ -2,10 +2,9 @@
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
-use super::flush::kinds;
 use super::pipeline::{Analysis, Fit};
 use crate::finding::{Finding, Quantity};
-use crate::infer::stats::{bootstrap_median, median};
+use crate::infer::stats::{bootstrap_median, median, two_kinds};
 use crate::samples::{Cell, Run};
 use crate::units::{Bytes, KIB};
 
@@ -101,7 +100,7 @@ impl Analysis for MixedReads {
         if interval[0] < line {
             return vec![Finding::undecided(q, "after some bursts the first read took longer, after others not").evidence(text)];
         }
-        if let Some([low, high]) = kinds(&first, line) {
+        if let Some([low, high]) = two_kinds(&first, line) {
             let why = format!("after some bursts the first read took {low:.0} µs longer, after others {high:.0} µs");
             return vec![Finding::undecided(q, why).evidence(text)];
         }

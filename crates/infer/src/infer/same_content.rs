@@ -1,8 +1,9 @@
 //! Whether writes that repeat the byte that is there take as long as writes of random bytes.
 
+use super::access_kinds::told;
 use super::beliefs::Case;
 use super::pipeline::Analysis;
-use crate::finding::{Finding, Quantity};
+use crate::finding::Finding;
 use crate::infer::stats::{mad, median};
 
 /// Judges runs of `same-content`.
@@ -47,10 +48,10 @@ impl Analysis for SameContent {
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let of = |role: u8| -> Vec<f64> { run.samples.iter().filter(|s| s.role == role).map(|s| s.took.micros()).collect() };
         let Some((gain, error)) = gain(&of(OTHER), &of(SAME)).filter(|(g, e)| *g >= ALIKE && *g > 4.0 * e) else { return vec![] };
-        let hundredths = |x: f64| (x.exp() * 100.0).round() / 100.0;
-        let mut f = Finding::decided(Quantity::ContentGain, hundredths(gain), (0.75 + 0.03 * gain / error.max(1e-6)).min(0.92));
-        f.interval = Some([hundredths(gain - 2.0 * error), hundredths(gain + 2.0 * error)]);
-        vec![f.evidence(format!("writes that repeat the byte that is there are {:.2} times as fast as random bytes", gain.exp()))]
+        vec![
+            told(gain, error)
+                .evidence(format!("writes that repeat the byte that is there are {:.2} times as fast as random bytes", gain.exp())),
+        ]
     }
 }
 
