@@ -271,6 +271,35 @@ fn reads_alone_find_where_a_card_ends_in_errors() {
     }
 }
 
+/// Bad flash in the middle of a card shows at 24 places, and at eight where each of them takes a merge.
+#[test]
+fn places_that_take_merges_are_few() {
+    // The Toshiba eMMC opens seven AUs before it merges.
+    for (name, places) in [("page-mapped", 24), ("flashbench-readme", 8), ("toshiba-emmc", 9)] {
+        let model = card(name, 0, Beyond::Wrap);
+        let mut device = SimDevice::new(&model, 1).with_stamps();
+        let stop = AtomicBool::new(false);
+        let region = 0..model.card.capacity;
+        let plan = Plan {
+            experiments: vec![by_name("capacity").unwrap()],
+            region: region.clone(),
+            time: Nanos::from_secs_f64(60.0),
+            writes: 1 << 30,
+            seed: 1,
+            stop: &stop,
+        };
+        let (runs, findings) = probe(&mut device, &plan, &mut |_| {});
+        assert_eq!(findings.get(Quantity::Capacity).unwrap().number(), Some(region.end as f64));
+        let mut kept: Vec<u64> = runs[0].samples.iter().filter(|s| s.role == 1 && s.len == 4096).map(|s| s.at).collect();
+        kept.sort();
+        kept.dedup();
+        // And the one at the far end.
+        assert_eq!(kept.len(), places + 1, "{name}");
+        let widest = kept.windows(2).map(|w| w[1] - w[0]).max().unwrap();
+        assert!(widest < region.end / places as u64 * 2, "{name}: {widest} bytes between two places");
+    }
+}
+
 /// Whatever else a card is, it is not called a counterfeit, nor a counterfeit whole.
 #[test]
 fn unusual_cards_are_not_mistaken() {

@@ -30,8 +30,11 @@ pub const READS: u8 = 8;
 pub const AT_ONCE: u8 = 9;
 pub const MISSED: u8 = 10;
 
-/// Places over the region, and bytes of each.
+/// Places over the region, and bytes of each ([`PLACE`]).
 pub const PLACES: u64 = 24;
+/// So many of them at least; more while all took no longer than this: where each takes a merge it takes another when it is put back.
+pub const FEW: usize = PLACES as usize / 3;
+pub const ENOUGH: Nanos = Nanos(400_000_000);
 pub const PLACE: u64 = 4 * KIB;
 /// Single sectors that look for the stretch elsewhere; more where it would become longer than is written.
 pub const LOOKS: u64 = 4096;

@@ -6,7 +6,7 @@
 //! drives the far place out of a cache before it is read again. Addresses that repeat show the front at powers of two, and
 //! wherever else they repeat, the stretch: single sectors, as far apart as the stretch is long, cannot miss it, and the address they
 //! carry gives the distance to the byte. That search only reads: a scattered write may cost a card a merge of hundreds of ms, and the
-//! other places over the region are written only when it found nothing; then single sectors powers of two away look whether parts
+//! other places over the region are written only when it found nothing, 24 of them, or as few as eight where each takes a merge; then single sectors powers of two away look whether parts
 //! of the card show others. Where addresses repeat, the end of the first round is tried: a chain has no flash there.
 //!
 //! What fools it: a cache larger than what is written (said); a card that lost a place for another reason (undecided where places
@@ -55,7 +55,7 @@ const LONGEST: u64 = 32 * MIB;
 /// Up to here from the start of a region the tables of a filesystem may lie.
 const TABLES: u64 = 32 * MIB;
 /// Places that show the stretch: more of them tell nothing new.
-const ENOUGH: usize = 3;
+const SHOWN_ENOUGH: usize = 3;
 /// Single sectors looked at in one trial, at least.
 const TRIAL: usize = 64;
 
@@ -69,7 +69,7 @@ impl Experiment for Capacity {
     }
 
     /// What the others would measure beyond the flash of a counterfeit means nothing, so this is not to be cut. Slow readers and cards
-    /// with merges of 500 ms need 30 s for the two dozen places and the 4096 looks.
+    /// with merges of 500 ms need 30 s for the places and the 4096 looks.
     fn own_time(&self) -> Nanos {
         Nanos::from_secs_f64(60.0)
     }
@@ -257,14 +257,22 @@ fn write_stretch(b: &mut Bench, seed: u64, from: u64, whole: u64) -> Result<(), 
 fn other_places(b: &mut Bench, seed: u64) -> Result<(), DeviceError> {
     let Some((from, stretch)) = stretch(b.run) else { return Ok(()) };
     let seed = front(b, from, seed)?;
-    let places = rest(b.run);
+    let mut places = rest(b.run);
     let far = far(b.run);
     let took = |b: &Bench, at: u64| {
         let mut all = b.run.samples.iter().chain(&b.taken).filter(|s| s.len == PLACE && s.role == STAMP);
         all.find(|s| s.at == at).map(|s| s.took.secs())
     };
     let (mut slow, mut begun) = (false, vec![]);
-    for (i, &at) in far.iter().chain(&places).enumerate() {
+    let all: Vec<u64> = far.iter().chain(&places).copied().collect();
+    let whole = places.len();
+    for (i, &at) in all.iter().enumerate() {
+        if let Some(n) = enough(b.run.samples.iter().chain(&b.taken), &places) {
+            places.truncate(n);
+        }
+        if i == all.len() - whole + places.len() {
+            break;
+        }
         // What an earlier trial wrote and did not read, other experiments may have written over since.
         let here = b.taken.iter().any(|s| s.at == at && s.len == PLACE && s.role == STAMP);
         if !here && !read(b.run, at) && !refused(b, at) {
@@ -369,7 +377,7 @@ fn look_elsewhere(b: &mut Bench, seed: u64) -> Result<(), DeviceError> {
         let place = look(b, seed, at, sector, [NOTHING, NOTHING])?;
         // The other places repeat at some periods only, the stretch at each.
         shown += place.is_some_and(|p| (from..from + stretch).contains(&p)) as usize;
-        if shown == ENOUGH {
+        if shown == SHOWN_ENOUGH {
             break;
         }
     }

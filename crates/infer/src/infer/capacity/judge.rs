@@ -140,7 +140,8 @@ fn not_tested(run: &Run) -> String {
     // Written, and put back; a look costs about as much as the shortest write of the run.
     let wrote = mean(STAMP, PLACE).or(mean(STAMP, CHUNK)).map(|place| {
         let chunk = mean(STAMP, CHUNK).unwrap_or(place);
-        2.0 * (PLACES as f64 * place + chunks * chunk) + LOOKS as f64 * place.min(0.005)
+        let places = if place * FEW as f64 > ENOUGH.secs() { FEW as u64 } else { PLACES };
+        2.0 * (places as f64 * place + chunks * chunk) + LOOKS as f64 * place.min(0.005)
     });
     let about = wrote.map_or(String::new(), |s| format!(" (about {:.0} s)", (s / 10.0).ceil() * 10.0));
     let why = match &run.ended {

@@ -43,10 +43,27 @@ pub fn far(run: &Run) -> Option<u64> {
     all_places(run).last().copied()
 }
 
-/// The other places.
+/// The other places, every third one first; once [`FEW`] were written, no more than took [`ENOUGH`].
 pub fn rest(run: &Run) -> Vec<u64> {
     let far = far(run);
-    all_places(run).into_iter().filter(|at| Some(*at) != far).collect()
+    let all: Vec<u64> = all_places(run).into_iter().filter(|at| Some(*at) != far).collect();
+    let mut places: Vec<u64> = (0..3).flat_map(|i| all.iter().copied().skip(i).step_by(3)).collect();
+    let written = enough(run.samples.iter(), &places);
+    places.truncate(written.unwrap_or(places.len()));
+    places
+}
+
+/// How many of these places, in this order, were written in [`ENOUGH`]; none where all of them were, or not yet so many.
+pub fn enough<'a>(samples: impl Iterator<Item = &'a Sample>, places: &[u64]) -> Option<usize> {
+    let mut took: BTreeMap<u64, Nanos> = BTreeMap::new();
+    for s in samples.filter(|s| s.len == PLACE && s.role == STAMP) {
+        took.entry(s.at).or_insert(s.took);
+    }
+    let sums = places.iter().scan(Nanos(0), |sum, at| {
+        *sum = Nanos(sum.0 + took.get(at).map_or(0, |t| t.0));
+        Some(*sum)
+    });
+    sums.enumerate().skip(FEW - 1).find(|(_, sum)| *sum > ENOUGH).map(|(i, _)| i + 1)
 }
 
 /// The stretch as (from, length), as far as it was written.
