@@ -99,11 +99,33 @@ fn unasked(run: &Case) -> String {
     }
 }
 
+/// A random write: its place, and its time in µs. Where a place was written twice in a row the longer time counts, for some cards put a
+/// rewrite of the last place into a log of its own.
+struct Write {
+    cell: u32,
+    at: u64,
+    len: u64,
+    took: f64,
+}
+
+fn writes(run: &Case) -> Vec<Write> {
+    let mut out: Vec<Write> = vec![];
+    let mut last = None;
+    for s in run.samples.iter().filter(|s| s.role == 1) {
+        let (here, took) = ((s.cell, s.trial, s.at), s.took.micros());
+        match out.last_mut().filter(|_| last == Some(here)) {
+            Some(w) => w.took = w.took.max(took),
+            None => out.push(Write { cell: s.cell, at: s.at, len: s.len, took }),
+        }
+        last = Some(here);
+    }
+    out
+}
+
 /// Where a few of the writes at the start, those nearest to it, are all clearly faster than the others: the end of the last of them.
 fn fast_start(run: &Case) -> Option<u64> {
     let at_start = |id: u32| run.cells.iter().any(|c| c.id == id && c.get("at") == 0);
-    let mut all: Vec<(u64, u64, f64)> =
-        run.samples.iter().filter(|s| s.role == 1 && at_start(s.cell)).map(|s| (s.at, s.at + s.len, s.took.micros())).collect();
+    let mut all: Vec<(u64, u64, f64)> = writes(run).iter().filter(|w| at_start(w.cell)).map(|w| (w.at, w.at + w.len, w.took)).collect();
     nandscope_stats::ascending(&mut all, |s| s.0 as f64);
     (2..all.len().saturating_sub(1)).rev().find_map(|k| {
         let (near, far) = all.split_at(k);
@@ -115,7 +137,7 @@ fn fast_start(run: &Case) -> Option<u64> {
 
 /// Median time of the random writes, in microseconds.
 fn time(run: &Case, cell: &Cell) -> Option<f64> {
-    let t: Vec<f64> = run.of(cell.id).filter(|s| s.role == 1).map(|s| s.took.micros()).collect();
+    let t: Vec<f64> = writes(run).iter().filter(|w| w.cell == cell.id).map(|w| w.took).collect();
     (t.len() >= 3).then(|| median(&t))
 }
 
@@ -125,9 +147,10 @@ fn middle(run: &Case) -> Option<f64> {
 
 /// Microseconds below which a random write is that of a zone: between the start and the middle, where these two are clearly different.
 fn line(run: &Case) -> Option<f64> {
+    let all = writes(run);
     let of = |at: i64| -> Vec<f64> {
-        let cells = run.cells.iter().filter(|c| c.get("at") == at);
-        cells.flat_map(|c| run.of(c.id)).filter(|s| s.role == 1).map(|s| s.took.micros()).collect()
+        let asked = |id: u32| run.cells.iter().any(|c| c.id == id && c.get("at") == at);
+        all.iter().filter(|w| asked(w.cell)).map(|w| w.took).collect()
     };
     let (start, middle) = (of(0), of(-1));
     if start.len().min(middle.len()) < 3 {
@@ -151,9 +174,10 @@ pub fn bracket(run: &Case) -> (Option<u64>, Option<u64>) {
 /// Where the fast writes end, if the first slow one is so far behind them that one of `chunk` fits between.
 pub fn untried(run: &Case, chunk: u64) -> Option<u64> {
     let line = line(run)?;
-    let near = || run.samples.iter().filter(|s| s.role == 1 && s.at <= LOOK);
-    let first = near().filter(|s| s.took.micros() >= line).map(|s| s.at).min()?;
-    let last = near().filter(|s| s.took.micros() < line).map(|s| s.at + s.len).max()?;
+    let all = writes(run);
+    let near = || all.iter().filter(|w| w.at <= LOOK);
+    let first = near().filter(|w| w.took >= line).map(|w| w.at).min()?;
+    let last = near().filter(|w| w.took < line).map(|w| w.at + w.len).max()?;
     (last > 0 && last + chunk <= first).then_some(last)
 }
 
@@ -162,8 +186,7 @@ pub fn untried(run: &Case, chunk: u64) -> Option<u64> {
 fn end(run: &Case, inside: u64, outside: u64) -> Option<u64> {
     let (chunk, line) = (run.cells.first()?.bytes("chunk"), line(run)?);
     let upto = outside + PLACES * chunk;
-    let near: Vec<(u64, bool)> =
-        run.samples.iter().filter(|s| s.role == 1 && (inside..upto).contains(&s.at)).map(|s| (s.at, s.took.micros() < line)).collect();
+    let near: Vec<(u64, bool)> = writes(run).iter().filter(|w| (inside..upto).contains(&w.at)).map(|w| (w.at, w.took < line)).collect();
     let wrong = |e: u64| near.iter().filter(|(at, fast)| *fast != (at + chunk <= e)).count();
     let step = 16 * KIB;
     let ends: Vec<u64> = (inside / step..=upto / step).map(|k| k * step).collect();
