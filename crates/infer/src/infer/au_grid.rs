@@ -341,24 +341,29 @@ fn offset(run: &Case, e: &Edges, size: u64, trust: f64) -> Finding {
     let Some((lo, hi)) = e.phase(size) else { return Finding::undecided(q, "the boundaries seen do not agree on one place") };
     let unit = unit(run) as i64;
     let sector = run.setting("sector").unwrap_or(512).max(512) as i64;
+    // Units and the first erase block are counted from the start of the disk; a partition may begin between two units.
+    let disk = run.setting("offset").unwrap_or(0) as i64;
     // Places on the unit's grid where the boundary may lie.
-    let first = lo.div_euclid(unit) + (lo.rem_euclid(unit) != 0) as i64;
-    let on_grid: Vec<i64> = (first..).map(|n| n * unit).take_while(|&p| p < hi).take(3).collect();
+    let first = (lo + disk).div_euclid(unit) + ((lo + disk).rem_euclid(unit) != 0) as i64;
+    let on_grid: Vec<i64> = (first..).map(|n| n * unit - disk).take_while(|&p| p < hi).take(3).collect();
     let text = format!("a boundary lies between {} and {}", Bytes(lo.max(0) as u64), Bytes(hi.max(0) as u64));
     let size = size as i64;
+    let start = lo + (-disk - lo).rem_euclid(size);
     let mut f = match on_grid[..] {
+        // The write that fills an AU may close it: then the stall comes in front of the boundary. Or the card begins there.
+        _ if start == hi => Finding::decided(q, start.rem_euclid(size) as f64, (trust * 0.85).min(ELSEWHERE)).evidence(text),
         _ if hi - lo <= sector => {
             // No page begins there, so a log for the smallest writes may have moved it.
-            let odd = (lo + run.setting("offset").unwrap_or(0) as i64) % 4096 != 0;
+            let odd = (lo + disk) % 4096 != 0;
             return Finding::decided(q, lo.rem_euclid(size) as f64, if odd { trust * 0.85 } else { trust }).evidence(text);
         }
         [one] if run.believed.write_unit().is_some() => {
             // Nearly all cards begin there; nothing was measured that says so. One that does not begin at 0 may begin off that grid as well.
-            let at = one.rem_euclid(size);
-            Finding::decided(q, at as f64, if at == 0 { (trust * 0.97).min(0.88) } else { (trust * 0.97).min(ELSEWHERE) })
+            let zero = (one + disk).rem_euclid(size) == 0;
+            Finding::decided(q, one.rem_euclid(size) as f64, if zero { (trust * 0.97).min(0.88) } else { (trust * 0.97).min(ELSEWHERE) })
                 .evidence(format!("{text}, on the grid of write units"))
         }
-        _ if lo <= 0 && hi > 0 => Finding::decided(q, 0.0, trust * 0.85).evidence(text),
+        _ if start < hi => Finding::decided(q, start.rem_euclid(size) as f64, trust * 0.85).evidence(text),
         _ => Finding::undecided(q, format!("{text}; writes small enough to say more show none")),
     };
     f.interval = Some([lo.max(0) as f64, hi.max(0) as f64]);
