@@ -248,7 +248,7 @@ fn stores(s: &Seen) -> Answer {
     if missing(f.read, SILENT) > 0.05 {
         let wrote = size(f.read * super::measure::SMALL);
         let text = format!(
-            "this card takes so long that only {wrote} could be written and read back, as written; a fault in one place of {SILENT:.0} is missed in {}",
+            "this card takes so long that only {wrote} could be written and read back, as written; a fault in one write of {SILENT:.0} is missed in {}",
             missed(f.read, SILENT)
         );
         return Answer::new(q, Verdict::NotKnown, text).todo(format!("give it more time: nandscope check {} --time 15m", s.with_writes));
@@ -258,7 +258,7 @@ fn stores(s: &Seen) -> Answer {
         let text = format!("all {wrote} that were written read back as written; not tried: {what}");
         return Answer::new(q, Verdict::NotKnown, text).todo(format!("give it more time: nandscope check {} --time 5m", s.with_writes));
     }
-    let miss = format!("; a fault in one place of 5000 is missed in {}", missed(f.read, 5000.0));
+    let miss = format!("; a fault in one write of 5000 is missed in {}", missed(f.read, 5000.0));
     let more = match (&s.measured.beside_discards, &s.measured.reinserted) {
         (_, Some(_)) => ", also after it was taken out",
         (Some(_), _) => ", also beside small discards",

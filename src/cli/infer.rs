@@ -1,7 +1,7 @@
 //! `nandscope infer FILE...`: findings without the card, from a saved report or from pasted logs of other tools.
 
 use super::args::{Output, Samples};
-use super::{COUNTERFEIT, UNDECIDED, colour, inferred, width};
+use super::{COUNTERFEIT, FAILING, UNDECIDED, colour, inferred, width};
 use crate::advise::{advice, conclude};
 use crate::finding::{Findings, Quantity};
 use crate::host::declared::{self, Declared};
@@ -16,6 +16,7 @@ use crate::report::terminal::{Dress, table_text, text};
 use crate::samples::firmware::Log;
 use crate::samples::import::foreign::PROGRAMS;
 use crate::samples::import::{self, Card, File, ImportError, Text, foreign::Benchmark, given};
+use crate::saved::counterfeit::loses;
 use crate::units::{Bytes, parse_rate};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -258,9 +259,13 @@ fn only(report: &Report, q: Quantity) -> String {
     String::new()
 }
 
-/// 6 for a counterfeit, else as [`verdict`].
+/// 6 for a counterfeit, 7 for a card that loses what is written, else as [`verdict`].
 pub fn judged(report: &Report) -> ExitCode {
-    if report.is_counterfeit().is_some() { ExitCode::from(COUNTERFEIT) } else { verdict(&report.findings) }
+    match report.is_counterfeit() {
+        Some(_) => ExitCode::from(COUNTERFEIT),
+        None if loses(&report.findings).is_some() => ExitCode::from(FAILING),
+        None => verdict(&report.findings),
+    }
 }
 
 /// 0 where anything was decided, 3 where nothing was.

@@ -216,6 +216,8 @@ pub fn percent(confidence: f64) -> f64 {
 /// What the reason of a capacity begins with that was not tried at all, and of one that was tried in part and had nothing wrong.
 pub const NOT_TESTED: &str = "not tested";
 pub const NO_SIGN: &str = "no sign";
+/// And of one where places were lost, in no way that says where the flash ends.
+pub const LOSES: &str = "the card does not keep what is written";
 /// Stands in a reason for the target and its options, which whoever prints it knows.
 pub const TARGET: &str = "TARGET";
 

@@ -1,7 +1,7 @@
 //! What to do about it: one sentence each, resting on a finding that is sure enough.
 
 use crate::finding::{Findings, Quantity};
-use crate::saved::counterfeit::Counterfeit;
+use crate::saved::counterfeit::{Counterfeit, loses};
 use crate::units::{Bytes, three};
 
 /// Below this nobody should re-partition a card.
@@ -10,8 +10,13 @@ const SURE: f64 = 0.75;
 /// A gain worth a change of a driver.
 const WORTH: f64 = 1.05;
 
-/// First of all, where a card that says `says` bytes holds less.
-pub fn counterfeit(f: &Findings, says: u64) -> Option<String> {
+/// First of all, where a card that says `says` bytes holds less, or loses what it is given.
+pub fn distrust(f: &Findings, says: u64) -> Option<String> {
+    if loses(f).is_some() {
+        return Some(
+            "give the card back, and keep nothing on it: what is written to it may be lost; `nandscope check` says how much of it".into(),
+        );
+    }
     let found = Counterfeit::of(f, says)?;
     Some(format!(
         "give the card back, or use its first {} only: it is a {}, and data written past that is lost or overwrites earlier data",

@@ -10,14 +10,14 @@ pub mod quirk;
 pub mod uses;
 pub mod ways;
 
-pub use advice::{advice, counterfeit};
+pub use advice::{advice, distrust};
 
 use crate::saved::Report;
 use crate::saved::counterfeit::genuine;
 
 /// What to do about the findings of a report, on a card of its size.
 pub fn advise(r: &Report) -> Vec<String> {
-    let first = counterfeit(&r.findings, r.reports());
+    let first = distrust(&r.findings, r.reports());
     first.into_iter().chain(advice(&r.findings)).chain(ways::ways(r)).collect()
 }
 

@@ -3,6 +3,7 @@
 use crate::finding::{Finding, Quantity, percent};
 use crate::saved::Report;
 use crate::saved::accesses::Accesses;
+use crate::saved::counterfeit::loses;
 use crate::units::{Bytes, three};
 
 /// Below this a finding carries no verdict.
@@ -40,6 +41,11 @@ pub struct Use {
 pub fn uses(r: &Report) -> Vec<Use> {
     let accesses = r.accesses();
     let mut all = vec![root(r), logger(r, accesses), camera(accesses), swap(r), boot(accesses)];
+    if let Some(why) = loses(&r.findings) {
+        for u in &mut all {
+            (u.verdict, u.why, u.rests_on) = (Verdict::Poor, why.into(), Quantity::Capacity.title().into());
+        }
+    }
     // What is written beyond the flash is lost, and what is read there is not what was written.
     if let (Some(found), Some(c)) = (r.findings.get(Quantity::Capacity), r.is_counterfeit()) {
         for u in &mut all {

@@ -32,7 +32,8 @@ pub const MISSED: u8 = 10;
 
 /// Places over the region, and bytes of each ([`PLACE`]).
 pub const PLACES: u64 = 24;
-/// So many of them at least; more while all took no longer than this: where each takes a merge it takes another when it is put back.
+/// Key of the first cell: where it is 1, so many of them at least; more while all took no longer than this: where each takes a merge it takes another when it is put back.
+pub const SPARES: &str = "sparing";
 pub const FEW: usize = PLACES as usize / 3;
 pub const ENOUGH: Nanos = Nanos(400_000_000);
 pub const PLACE: u64 = 4 * KIB;
@@ -60,7 +61,7 @@ impl Analysis for Capacity {
 
 /// Places all over the card that a run wrote and found kept.
 pub fn places_kept(run: &Run) -> Vec<u64> {
-    run.samples.iter().filter(|s| s.role == KEPT && s.len == PLACE).map(|s| s.at).collect()
+    last_seen(run).into_iter().filter(|(_, role)| *role == KEPT).map(|(at, _)| at).collect()
 }
 
 /// The longest write of one of the places.

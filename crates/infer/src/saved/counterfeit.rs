@@ -1,7 +1,7 @@
-//! A card that holds less than it reports: what is said above everything else.
+//! A card that holds less than it reports, or loses what it is given: what is said above everything else.
 
 use super::Report;
-use crate::finding::{Finding, Findings, Quantity, SURE_OF_SIZE as SURE};
+use crate::finding::{Finding, Findings, LOSES, Quantity, SURE_OF_SIZE as SURE};
 use crate::units::{GIB, MIB, three};
 
 /// Reports of a size are rounded; a card of this share of it is what it says.
@@ -56,6 +56,12 @@ pub fn genuine(f: &Findings, reports: u64) -> Option<bool> {
     }
 }
 
+/// Why the card is not to be trusted with data, where places of it were lost and no smaller size explains that.
+pub fn loses(f: &Findings) -> Option<&str> {
+    let found = f.get(Quantity::Capacity)?;
+    found.reason.as_deref().filter(|why| found.value.is_none() && found.at_least.is_none() && why.starts_with(LOSES))
+}
+
 impl Report {
     /// Bytes of the disk as far as the target reaches.
     pub fn reports(&self) -> u64 {
@@ -69,7 +75,8 @@ impl Report {
 
     /// The line above everything.
     pub fn banner(&self) -> Option<String> {
-        self.is_counterfeit().map(|c| format!("{}: {}", c.word().to_uppercase(), c.sizes()))
+        let lost = || loses(&self.findings).map(|why| format!("FAILING: {why}"));
+        self.is_counterfeit().map(|c| format!("{}: {}", c.word().to_uppercase(), c.sizes())).or_else(lost)
     }
 
     /// Puts the target into reasons that name a command. `options` follow it, such as the consent.

@@ -91,6 +91,11 @@ pub trait Experiment: Sync {
         false
     }
 
+    /// What `probe` runs in its place, where all questions together must not take long.
+    fn among_others(&self) -> Option<&'static dyn Experiment> {
+        None
+    }
+
     /// Names of the experiments whose findings it builds on, in the order in which they run: without those it has nothing to ask.
     fn needs(&self) -> &'static [&'static str] {
         &[]
@@ -187,7 +192,7 @@ pub fn probing_within(asked: Option<Nanos>) -> Vec<&'static dyn Experiment> {
 
 /// What `probe` runs: all that says what is inside a card.
 pub fn probing() -> Vec<&'static dyn Experiment> {
-    all().iter().copied().filter(|e| !e.on_request()).collect()
+    all().iter().copied().filter(|e| !e.on_request()).map(|e| e.among_others().unwrap_or(e)).collect()
 }
 
 /// An experiment, and before it those whose findings it needs.

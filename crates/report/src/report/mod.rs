@@ -67,6 +67,20 @@ mod tests {
     }
 
     #[test]
+    fn a_card_that_loses_data_is_not_recommended() {
+        for why in ["some places were lost, and others beyond them were not", "what was written near its front was lost"] {
+            let said = format!("the card does not keep what is written: {why}");
+            let mut r =
+                report(vec![Finding::undecided(Quantity::Capacity, said.clone()), Finding::decided(Quantity::OpenAusRandom, 9.0, 0.99)]);
+            conclude(&mut r);
+            let plain = text(&r, Dress { width: 1000, ..Dress::default() });
+            assert_eq!(plain.lines().next(), Some(format!("FAILING: {said}").as_str()));
+            assert!(r.counterfeit.is_none() && r.advice[0].contains("keep nothing on it"), "{:?}", r.advice);
+            assert!(uses(&r).iter().all(|u| u.verdict == Verdict::Poor && u.why == said), "{:?}", uses(&r));
+        }
+    }
+
+    #[test]
     fn what_was_not_tested_is_no_counterfeit_and_not_genuine() {
         for (found, says) in [
             (Some(Finding::undecided(Quantity::Capacity, "not tested, time ran out; run: nandscope run capacity TARGET")), None),

@@ -1,7 +1,7 @@
 //! What the places of a run say of the size.
 
 use super::*;
-use crate::finding::{NO_SIGN, NOT_TESTED, Quantity, TARGET};
+use crate::finding::{LOSES, NO_SIGN, NOT_TESTED, Quantity, TARGET};
 use crate::samples::Ended;
 use crate::units::{Bytes, GIB, about, gcd, three};
 
@@ -37,7 +37,8 @@ pub(super) fn judge(run: &Run) -> Finding {
     if run.cells[0].set.contains_key("reads") {
         return judge_reads(run);
     }
-    let kept = run.samples.iter().filter(|s| s.role == KEPT && s.len == PLACE).count();
+    let seen = last_seen(run);
+    let kept = seen.values().filter(|role| **role == KEPT).count();
     let failing = count(FAILS) + count(UNREAD);
     // One place that was kept says nothing where hardly anything was written after it.
     let hardly = run.ended != Ended::Complete && kept <= 1 && stretch(run).is_none_or(|s| s.1 < CHUNK);
@@ -52,7 +53,7 @@ pub(super) fn judge(run: &Run) -> Finding {
     let aliases = aliases(run);
     if let Some((shows, place)) = irregular(run) {
         let text = format!("what was written at byte {place} came back at byte {shows}");
-        let why = "parts of the card show other parts, at no even distance: counterfeit or failing";
+        let why = format!("{LOSES}: some addresses show what was written to others, without one rule for all of them");
         return Finding::undecided(Q, why).evidence(text);
     }
     let within = border(run).filter(|_| period(run).is_some());
@@ -103,15 +104,15 @@ pub(super) fn judge(run: &Run) -> Finding {
         return f;
     }
     if front_lost(run) {
-        let why = "nothing that was written was kept, not even near the front: the card is failing, or holds next to nothing";
+        let why = format!("{LOSES}: what was written near its front was lost");
         let at = run.cells.first().map_or(0, |c| c.bytes("from"));
         return Finding::undecided(Q, why).evidence(format!("what was written at byte {at} did not come back"));
     }
-    let lost: Vec<u64> = run.samples.iter().filter(|s| matches!(s.role, LOST | FAILS | UNREAD) && s.len == PLACE).map(|s| s.at).collect();
+    let lost: Vec<u64> = seen.iter().filter(|(_, role)| **role != KEPT).map(|(at, _)| *at).collect();
     if let Some(at) = lost.first() {
-        let why = "some places were lost, and others beyond them were not: bad flash rather than a counterfeit";
-        return Finding::undecided(Q, why)
-            .evidence(format!("what was written at byte {at} did not come back, nor at {} more places", lost.len() - 1));
+        let why = format!("{LOSES}: some places were lost, and others beyond them were not; bad flash rather than a counterfeit");
+        let more = format!("nor at {} more of {} places", lost.len() - 1, seen.len());
+        return Finding::undecided(Q, why).evidence(format!("what was written at byte {at} did not come back, {more}"));
     }
     let written: u64 = run.samples.iter().filter(|s| s.role == STAMP).map(|s| s.len).sum();
     let looks = count(NOTHING);
@@ -126,7 +127,13 @@ pub(super) fn judge(run: &Run) -> Finding {
             Finding::at_least(Q, (offset + last_kept(run)) as f64, 0.9, why)
         }
     };
-    f.evidence(text).caveat(format!("a cache of more than {} would hide lost writes", about(written)))
+    // A cache that only serves what lies past the flash never sees the stretch.
+    let past = upper(run).map_or(0, |(at, len)| {
+        let range = at..at + len;
+        run.samples.iter().filter(|s| s.role == STAMP && range.contains(&s.at)).map(|s| s.len).sum()
+    });
+    let more = if past < written { format!(", or of more than {} for what lies past the flash", about(past)) } else { String::new() };
+    f.evidence(text).caveat(format!("a cache of more than {}{more} would hide lost writes", about(written)))
 }
 
 /// Nothing was read back: says so, and about how long it would take.

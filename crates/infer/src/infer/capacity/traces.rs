@@ -15,6 +15,26 @@ pub fn read(run: &Run, at: u64) -> bool {
     run.samples.iter().any(|s| s.at == at && s.len == PLACE && matches!(s.role, KEPT | LOST | FAILS | UNREAD | ANOTHER))
 }
 
+/// Each place that was kept, lost or failed, as it was seen last: what a cache kept for a while is lost later.
+pub fn last_seen(run: &Run) -> BTreeMap<u64, u8> {
+    let seen = run.samples.iter().filter(|s| s.len == PLACE && matches!(s.role, KEPT | LOST | FAILS | UNREAD));
+    seen.map(|s| (s.at, s.role)).collect()
+}
+
+/// Bytes before the last place that are written to drive it out of a cache for the far part alone, as (first byte, length).
+pub fn upper(run: &Run) -> Option<(u64, u64)> {
+    let (_, len) = stretch(run)?;
+    let (last, len) = (far(run)?, len.min(4 * CHUNK));
+    Some((last.checked_sub(len)? / CHUNK * CHUNK, len))
+}
+
+/// Was the last place kept until what lies before it had been written?
+pub fn ring(run: &Run) -> bool {
+    let Some(last) = far(run) else { return false };
+    let seen = |role: u8| run.samples.iter().any(|s| s.at == last && s.len == PLACE && s.role == role);
+    seen(KEPT) && last_seen(run).get(&last) == Some(&LOST)
+}
+
 /// Does a card return what it was given a moment ago, so that only what was read later counts? None before that was tried.
 pub fn may_cache(samples: &[Sample], last: u64) -> Option<bool> {
     let of = |s: &&Sample| s.at == last && s.len == PLACE && s.role != STAMP;
@@ -43,18 +63,22 @@ pub fn far(run: &Run) -> Option<u64> {
     all_places(run).last().copied()
 }
 
-/// The other places, every third one first; once [`FEW`] were written, no more than took [`ENOUGH`].
+/// The other places, every third one first.
 pub fn rest(run: &Run) -> Vec<u64> {
     let far = far(run);
     let all: Vec<u64> = all_places(run).into_iter().filter(|at| Some(*at) != far).collect();
     let mut places: Vec<u64> = (0..3).flat_map(|i| all.iter().copied().skip(i).step_by(3)).collect();
-    let written = enough(run.samples.iter(), &places);
+    let written = enough(run, run.samples.iter(), &places);
     places.truncate(written.unwrap_or(places.len()));
     places
 }
 
-/// How many of these places, in this order, were written in [`ENOUGH`]; none where all of them were, or not yet so many.
-pub fn enough<'a>(samples: impl Iterator<Item = &'a Sample>, places: &[u64]) -> Option<usize> {
+/// How many of these places, in this order, are enough for a run that spares: [`FEW`], and more while all together took no longer than
+/// [`ENOUGH`]; none where none is left out so far. `samples`: what the run wrote.
+pub fn enough<'a>(run: &Run, samples: impl Iterator<Item = &'a Sample>, places: &[u64]) -> Option<usize> {
+    if run.cells.first()?.set.get(SPARES) != Some(&1) {
+        return None;
+    }
     let mut took: BTreeMap<u64, Nanos> = BTreeMap::new();
     for s in samples.filter(|s| s.len == PLACE && s.role == STAMP) {
         took.entry(s.at).or_insert(s.took);
@@ -199,10 +223,10 @@ impl Border {
 /// None where nothing is lost, or where places beyond a lost one are kept. Where addresses repeat, what lies beyond is not counted.
 pub fn border(run: &Run) -> Option<Border> {
     let limit = period(run).map_or(u64::MAX, |w| limit(run, w));
-    let at = |wanted: fn(&Sample) -> bool| -> Vec<u64> {
-        run.samples.iter().filter(|s| s.len == PLACE && s.at < limit && wanted(s)).map(|s| s.at).collect()
+    let at = |wanted: fn(u8) -> bool| -> Vec<u64> {
+        last_seen(run).into_iter().filter(|(at, role)| *at < limit && wanted(*role)).map(|(at, _)| at).collect()
     };
-    let (kept, lost) = (at(|s| s.role == KEPT), at(|s| matches!(s.role, LOST | FAILS | UNREAD)));
+    let (kept, lost) = (at(|role| role == KEPT), at(|role| role != KEPT));
     let first = *lost.iter().min()?;
     // The stretch was taken, and what a card without flash would answer for it was not.
     let last = kept.iter().copied().max().unwrap_or_else(|| run.cells.first().map_or(0, |c| c.bytes("from")));
