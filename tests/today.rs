@@ -8,7 +8,7 @@ use nandscope::device::{Access, Device, Fill, Op, SimDevice};
 use nandscope::finding::{Finding, Quantity};
 use nandscope::infer::pipeline;
 use nandscope::units::{KIB, MIB, Nanos};
-use nandscope_sim::model::{FtlKind, GcWhen, SlcFull, State, Unwritten};
+use nandscope_sim::model::{FtlKind, GcWhen, On, SlcFull, Stall, State, Unwritten};
 use nandscope_sim::{Model, cards, random, today};
 
 fn asked(experiment: &str, m: &Model, seed: u64) -> Vec<Finding> {
@@ -198,6 +198,31 @@ fn a_queue_gains_and_none_gains_nothing() {
         assert!(gain(&m, seed) > 1.5, "seed {seed}: {}", gain(&m, seed));
         assert_eq!(gain(&model("modern-a1-32gb"), seed), 1.0);
     }
+}
+
+/// Stalls belong to single requests: a card that has some gains by its queue nonetheless.
+#[test]
+fn a_queue_gains_beside_stalls() {
+    let [mut reads, mut writes] = [(); 2].map(|()| Tally::default());
+    for seed in seeds(40) {
+        let mut m = today::card(seed);
+        if m.card.queue < 2 {
+            continue;
+        }
+        m.stall = vec![Stall { on: On::Write, time: 20_000_000, every_bytes: 4 * MIB, every_commands: 0, random: true }];
+        for (name, q, tally) in
+            [("queue-depth", Quantity::QueueGain, &mut reads), ("queue-depth-write", Quantity::QueueGainWrite, &mut writes)]
+        {
+            let read = q == Quantity::QueueGain;
+            let gain = |m: &Model| todays_truth::queue_gain(&mut SimDevice::new(m, seed), read);
+            let truth = gain(&m);
+            tally.add(of(&asked(name, &m, seed), q), truth, 1.05, &format!("seed {seed}"));
+            let without = gain(&Model { stall: vec![], ..m.clone() });
+            assert!(truth > 1.0 + (without - 1.0) / 2.0, "seed {seed}: {truth} with stalls, {without} without");
+        }
+    }
+    reads.check("queue gain beside stalls", 0.8);
+    writes.check("queue gain of writes beside stalls", 0.5);
 }
 
 /// The less data a card holds, the larger a cache that shrinks with them: sizes with the region full and empty.

@@ -36,16 +36,17 @@ pub fn with_cache(seed: u64) -> Model {
 /// µs that a read takes longer right after 4 MiB of writes, and ms until reads are usual; 0 where they are usual at once.
 pub fn read_after_writes(d: &mut dyn Device) -> (f64, f64) {
     let size = d.geometry().size;
-    let (from, window) = (size / 8 / MIB * MIB, size / 2 / MIB * MIB);
+    // Where the experiment reads and writes: whether a map of a few translation pages holds both depends on how many these are.
+    let (from, window) = ((size / 8).next_multiple_of(MIB), (size / 2).next_multiple_of(16 * MIB));
     let mut draws = Draws(size);
     let bytes = vec![7; 64 << 10];
     let mut read = |d: &mut dyn Device| {
-        let at = window + draws.below(16 * MIB / 4096) * 4096;
+        let at = window + draws.below(MIB / 4096) * 4096;
         d.access(Access { op: Op::Read, at, len: 4096 }).unwrap().took.micros()
     };
     let warm = |d: &mut dyn Device| {
-        (0..16).for_each(|i| {
-            d.access(Access { op: Op::Read, at: window + i * MIB, len: 4096 }).unwrap();
+        (0..4).for_each(|i| {
+            d.access(Access { op: Op::Read, at: window + i * 256 * KIB, len: 4096 }).unwrap();
         });
         d.idle(Nanos(1_000_000_000));
     };
@@ -214,10 +215,13 @@ pub fn queue_gain(d: &mut dyn Device, reads: bool) -> f64 {
     let size = d.geometry().size;
     let mut draws = Draws(size + 3);
     let mut all: [Vec<f64>; 6] = Default::default();
-    // Of many reads the first and the last, when fewer are in flight, are few.
-    let (rounds, n) = if reads { (3, 8192) } else { (25, 256) };
-    for _ in 0..rounds {
-        for (k, rates) in all.iter_mut().enumerate() {
+    // Of many reads the first and the last, when fewer are in flight, are few. Of writes no more than the experiment writes: an SLC cache may be full
+    // then, and the gain is another one. Depths take turns, so that it meets all alike.
+    let (rounds, n) = if reads { (3, 8192) } else { (9, 256) };
+    for round in 0..rounds {
+        for turn in 0..all.len() {
+            let k = (turn + round) % all.len();
+            let rates = &mut all[k];
             let mut access = || match reads {
                 true => Access { op: Op::Read, at: draws.below(size / 4096) * 4096, len: 4096 },
                 false => Access { op: Op::Write(Fill::Random(1)), at: draws.below(4096) * 4096, len: 4096 },

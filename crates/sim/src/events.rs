@@ -36,6 +36,11 @@ impl Events {
         Some(Box::new(Events { stalls, faults: m.fault.iter().map(|f| (f.clone(), false)).collect(), rng, commands: 0, written: 0 }))
     }
 
+    /// Whether requests may fail.
+    pub fn faults(&self) -> bool {
+        !self.faults.is_empty()
+    }
+
     /// The fault that meets this request, if any.
     pub fn fault(&mut self, op: Op, at: u64, len: u64, done: u64) -> Result<(), Fault> {
         self.commands += 1;

@@ -291,6 +291,28 @@ fn a_queue_hides_what_can_be_done_side_by_side() {
     assert!(single_die > many * 3, "one die has no side by side: {single_die}");
 }
 
+/// A stall holds up one die: at a depth of 8 a card loses no more than its stalls last, and gains over one at a time as it does without them.
+#[test]
+fn a_queue_goes_on_beside_a_stall() {
+    let mut rng = Rng::new(2, 1);
+    let draw: Vec<u64> = (0..2000).map(|_| rng.below(16_384) * 4096).collect();
+    for (op, request) in [("read", Request::read as fn(u64, u64) -> Request), ("write", Request::write)] {
+        let all: Vec<Request> = draw.iter().map(|&at| request(at, 4096)).collect();
+        let total = |stall: &str, depth: u64| {
+            let mut c = built("queue = 32", "sense = \"400 us\"\ndies = 4", PAGES, stall);
+            let done = c.batch(0, &all, depth).expect("served");
+            (done.iter().map(|d| d.done).max().unwrap(), c.counters().stalls)
+        };
+        let stall = format!("[[stall]]\non = \"{op}\"\ntime = \"5 ms\"\nevery_commands = 50");
+        let [(alone, n), (deep, as_many)] = [1, 8].map(|depth| total(&stall, depth));
+        assert_eq!((n, as_many), (40, 40), "{op}");
+        let [plain, beside] = [1, 8].map(|depth| total("", depth).0);
+        assert_eq!(alone, plain + n * 5 * MS, "{op}: one after the other each stall is waited for");
+        assert!((beside..=beside + n * 5 * MS).contains(&deep), "{op}: {deep} with stalls, {beside} without");
+        assert!(deep * 2 < alone && beside * 2 < plain, "{op}: no gain: {deep} of {alone}, {beside} of {plain}");
+    }
+}
+
 #[test]
 fn ways_of_sending() {
     let took = |transfer: &str| {

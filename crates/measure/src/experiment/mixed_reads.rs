@@ -33,8 +33,12 @@ static ABOUT: About = About {
 /// Bytes of a burst and of a write of it.
 const BURST: u64 = 4 * MIB;
 const CHUNK: u64 = 64 * KIB;
-/// Reads fall into a window that any map has in memory.
-const WINDOW: u64 = 16 * MIB;
+/// Reads fall into a window within one translation page, or into so few that any card keeps them in memory. In a larger one single reads of
+/// small maps are slow at any time.
+const WINDOW: u64 = MIB;
+/// A multiple of usual translation pages, and what is smaller than one.
+const GRID: u64 = 16 * MIB;
+const PIECE: u64 = 256 * KIB;
 const READS: usize = 64;
 const MOST: usize = 1024;
 /// For how long after a burst reads are looked at, and the rest before each trial, in ns.
@@ -54,7 +58,7 @@ impl Experiment for MixedReads {
         let size = setup.geometry.small();
         let room = setup.region.end - setup.region.start;
         let from = (setup.region.start + room / 8).next_multiple_of(MIB);
-        let window = (setup.region.start + room / 2).next_multiple_of(MIB);
+        let window = (setup.region.start + room / 2).next_multiple_of(GRID);
         if window + WINDOW > setup.region.end || from + BURST > window || setup.writes < TRIALS as u64 * BURST {
             return vec![];
         }
@@ -73,8 +77,8 @@ impl Experiment for MixedReads {
             b.keep_old(&[(from, burst)])?;
         }
         let place = |b: &mut Bench| window + b.below(WINDOW / size) * size;
-        for i in 0..WINDOW / MIB {
-            b.read(LOAD, window + i * MIB, size)?;
+        for i in 0..WINDOW / PIECE {
+            b.read(LOAD, window + i * PIECE, size)?;
         }
         b.rest(Nanos(REST));
         for i in 0..burst / CHUNK {

@@ -289,16 +289,7 @@ impl Card {
             }
         };
         self.count(&req);
-        if let Some(events) = &mut self.events {
-            let (pause, n) = events.stall(req.op, req.len);
-            ns += pause;
-            // A host that polls sees a pause as busy time, too.
-            if let (Op::Write, Some(w)) = (req.op, self.last.last_mut()) {
-                w.flash += pause;
-            }
-            self.counters.stalls += n;
-            self.counters.note(Event::Stall, pause);
-        }
+        ns += self.stall(&req);
         if let Some(heat) = self.extras.as_mut().and_then(|e| e.heat.as_mut()) {
             let hot = heat.slow(start, req.len, ns);
             self.counters.note(Event::Heat, hot - ns);
@@ -309,6 +300,20 @@ impl Card {
         }
         self.busy_until = start + ns;
         Ok(Completion { start, done: start + ns })
+    }
+
+    /// ns of the stalls this request runs into.
+    #[inline]
+    fn stall(&mut self, req: &Request) -> u64 {
+        let Some(events) = &mut self.events else { return 0 };
+        let (pause, n) = events.stall(req.op, req.len);
+        // A host that polls sees a pause as busy time, too.
+        if let (Op::Write, Some(w)) = (req.op, self.last.last_mut()) {
+            w.flash += pause;
+        }
+        self.counters.stalls += n;
+        self.counters.note(Event::Stall, pause);
+        pause
     }
 
     #[inline]

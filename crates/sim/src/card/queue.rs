@@ -46,7 +46,10 @@ impl Queue {
         let begin = free.max(self.command);
         // The books are kept as for a single request; only its time is made up from its parts.
         card.check(r.at, r.len)?;
-        let alone = matches!(r.op, Op::Flush | Op::Discard) || r.len > card.host.max_request || r.len == 0 || card.events.is_some();
+        let alone = matches!(r.op, Op::Flush | Op::Discard)
+            || r.len > card.host.max_request
+            || r.len == 0
+            || card.events.as_ref().is_some_and(|e| e.faults());
         let end = if alone || r.at + r.len > card.plain {
             let last = self.dies.iter().copied().max().unwrap_or(0).max(self.wire).max(begin);
             card.busy_until = card.busy_until.max(last);
@@ -68,6 +71,8 @@ impl Queue {
             card.last.clear();
         }
         let mut p = card.parts(r, r.at, r.len);
+        // A stall holds up the die of its request; the others go on.
+        p.flash += card.stall(r);
         if let Some(heat) = card.extras.as_mut().and_then(|e| e.heat.as_mut()) {
             p.flash = heat.slow(begin, r.len, p.flash);
         }
