@@ -61,7 +61,8 @@ fn cards_of_the_second_family() {
 /// What is asked on request, of how many cards.
 #[test]
 fn of_the_simulator_on_request() {
-    let asked = [("queue", 30), ("flush", 30), ("mixed-reads", 30), ("pauses", 20), ("slc-fill", 20), ("steady-state", 12)];
+    let asked =
+        [("queue", 30), ("flush", 30), ("mixed-reads", 30), ("discard", 20), ("pauses", 20), ("slc-fill", 20), ("steady-state", 12)];
     let all: Vec<Answer> = asked.iter().flat_map(|(name, n)| told(&["today"], *n, name)).collect();
     assert!(all.len() > 150, "hardly anything was decided: {}", all.len());
     holds("simulator, on request", &all);
@@ -69,7 +70,7 @@ fn of_the_simulator_on_request() {
 
 #[test]
 fn of_the_second_family_on_request() {
-    let asked = [("queue", 12), ("flush", 24), ("mixed-reads", 16), ("pauses", 12), ("slc-fill", 6), ("steady-state", 1)];
+    let asked = [("queue", 12), ("flush", 24), ("mixed-reads", 40), ("discard", 20), ("pauses", 12), ("slc-fill", 6), ("steady-state", 1)];
     let all: Vec<Answer> = asked.iter().flat_map(|(name, n)| told(&["page"], *n, name)).collect();
     assert!(all.len() > 60, "hardly anything was decided: {}", all.len());
     holds("second family, on request", &all);

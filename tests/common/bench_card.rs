@@ -25,8 +25,17 @@ pub fn bench_card() -> &'static Path {
 
 /// What a card of the second generator says is inside it; `more` are parameters that are set.
 pub fn told(kind: &str, seed: u64, more: &str) -> Value {
+    said(kind, seed, more, "--truth")
+}
+
+/// Units that it writes for each that a host writes at random, in the long run.
+pub fn amplification(kind: &str, seed: u64, more: &str) -> f64 {
+    said(kind, seed, more, "--amplification").as_f64().unwrap()
+}
+
+fn said(kind: &str, seed: u64, more: &str, what: &str) -> Value {
     let seed = seed.to_string();
-    let args = [kind, &seed].into_iter().chain(more.split_whitespace()).chain(["--truth"]);
+    let args = [kind, &seed].into_iter().chain(more.split_whitespace()).chain([what]);
     serde_json::from_slice(&Command::new(bench_card()).args(args).output().unwrap().stdout).unwrap()
 }
 

@@ -1,11 +1,12 @@
 //! What is asked on request of today's cards of both generators, each of cards that have what it asks for: what is true of them.
 #![allow(dead_code)]
 
-use crate::bench_card::{on_bench, told};
+use crate::bench_card::{amplification, on_bench, told};
 use crate::todays::{Asked, Card, Truth, rates};
 use crate::todays_truth::{self as found, Steady, still};
 use nandscope::device::{Device, SimDevice};
 use nandscope::finding::Quantity as Q;
+use nandscope_sim::model::Discarded;
 use nandscope_sim::{Model, today};
 
 /// Bytes of a card of the second family whose spare flash random writes soon use up.
@@ -18,10 +19,13 @@ pub fn card(card: Card, asked: &Asked) -> Option<(Truth, Box<dyn Device>)> {
         let m = match asked.name {
             "flush" => found::with_flush(seed),
             "mixed-reads" => found::with_cache(seed),
+            "discard" => found::with_discard(seed),
             "steady-state" => found::small(seed)?,
             _ => today::card(seed),
         };
-        return Some((of_the_simulator(&m, asked)?, Box::new(SimDevice::new(&m, seed))));
+        // Only of the content that a discard leaves something is read.
+        let keeps = |d: SimDevice| if asked.name == "discard" { d.with_stamps() } else { d };
+        return Some((of_the_simulator(&m, asked)?, Box::new(keeps(SimDevice::new(&m, seed)))));
     }
     let mut slc = told(card.kind, seed, "")["slc"].as_u64().unwrap_or(0);
     let mut more = String::new();
@@ -47,6 +51,7 @@ fn of_the_simulator(m: &Model, asked: &Asked) -> Option<Truth> {
             flush(&mut d, has(m.card.cache as f64), has(waits))
         }
         "mixed-reads" => mixed_reads(&mut d),
+        "discard" => discard(&mut d, if m.card.discarded == Discarded::Zeros { 0.0 } else { 2.0 }),
         "pauses" => pauses(&mut d, m.slc.size),
         "slc-fill" => {
             let (fast, slow) = rates(m);
@@ -55,11 +60,7 @@ fn of_the_simulator(m: &Model, asked: &Asked) -> Option<Truth> {
             }
             slc_fill(m.truth().slc_cache as f64)
         }
-        "steady-state" => {
-            let mut truth = steady(found::steady(&mut SimDevice::new(m, m.card.capacity)), found::spare(m));
-            truth.insert(Q::WriteAmplification, (found::amplification(m).0, 1.2));
-            truth
-        }
+        "steady-state" => steady(found::steady(&mut SimDevice::new(m, m.card.capacity)), found::spare(m), found::amplification(m).0),
         name => panic!("{name} is not asked alone"),
     })
 }
@@ -78,6 +79,8 @@ fn of_the_second(card: Card, asked: &Asked, slc: u64, more: &str) -> Option<Trut
         }
         "flush" => flush(&mut d, f64::NAN, f64::NAN),
         "mixed-reads" => mixed_reads(&mut d),
+        // What was discarded reads as zeros.
+        "discard" => discard(&mut d, 0.0),
         "pauses" => pauses(&mut d, slc),
         "slc-fill" => slc_fill(slc as f64),
         "steady-state" => {
@@ -85,7 +88,7 @@ fn of_the_second(card: Card, asked: &Asked, slc: u64, more: &str) -> Option<Trut
             let units = (n("size") / n("unit")).ceil();
             // Two erased blocks are kept, and the one being filled is half full.
             let blocks = (units * (1.0 + n("spare")) / per).floor() + 4.0 - 2.5;
-            steady(found::steady(&mut on("")), 100.0 * (blocks * per / units - 1.0))
+            steady(found::steady(&mut on("")), 100.0 * (blocks * per / units - 1.0), amplification(card.kind, card.seed, more))
         }
         name => panic!("{name} is not asked alone"),
     })
@@ -105,6 +108,10 @@ fn mixed_reads(d: &mut dyn Device) -> Truth {
     truth
 }
 
+fn discard(d: &mut dyn Device, reads: f64) -> Truth {
+    [(Q::DiscardMs, (found::discard_ms(d), 1.1)), (Q::DiscardReads, (reads, 1.0))].into()
+}
+
 fn pauses(d: &mut dyn Device, slc: u64) -> Truth {
     let (gain, pause) = found::pauses(d, slc);
     let mut truth = Truth::from([(Q::PauseGain, (gain, 1.1))]);
@@ -119,8 +126,9 @@ fn slc_fill(size: f64) -> Truth {
     [(Q::SlcCacheEmpty, (if size > 0.0 { size } else { f64::NAN }, 1.1))].into()
 }
 
-fn steady(s: Steady, spare: f64) -> Truth {
+fn steady(s: Steady, spare: f64, amplified: f64) -> Truth {
     let rates = [Q::RandomWriteSteadyIops, Q::Steady16kIops, Q::Steady64kIops, Q::Steady75Iops, Q::Steady50Iops];
     let all = rates.into_iter().zip(s.full.into_iter().chain(s.part)).map(|(q, v)| (q, (v, 1.05)));
-    all.chain([(Q::DiscardRestores, (s.restored, 1.1)), (Q::OverProvisioning, (spare, 1.5))]).collect()
+    let others = [(Q::DiscardRestores, (s.restored, 1.1)), (Q::OverProvisioning, (spare, 1.5)), (Q::WriteAmplification, (amplified, 1.2))];
+    all.chain(others).collect()
 }

@@ -3,6 +3,7 @@
 
 use nandscope::device::{Access, Device, Fill, Op, SimDevice};
 use nandscope::units::{KIB, MIB, Nanos};
+use nandscope_sim::model::Discarded;
 use nandscope_sim::{Card, Model, Request, random, today};
 
 /// A card of the simulator on such a host.
@@ -192,6 +193,29 @@ pub fn flush_ms(d: &mut dyn Device) -> f64 {
         d.idle(Nanos(50_000_000));
         d.put(from + i * 5 * 16 * KIB, &[7; 4096]).unwrap();
         d.access(Access { op: Op::Flush, at: 0, len: 0 }).unwrap().took.micros() / 1e3
+    });
+    median(all.collect())
+}
+
+/// A card of today whose discard takes a while and leaves zeros, or the old data.
+pub fn with_discard(seed: u64) -> Model {
+    let mut m = today::card(seed);
+    m.card.discard = 50_000 * (1 + seed % 97);
+    m.card.discarded = [Discarded::Zeros, Discarded::Old][(seed % 2) as usize];
+    m
+}
+
+/// ms of a discard of 1 MiB that was just written and read.
+pub fn discard_ms(d: &mut dyn Device) -> f64 {
+    let size = d.geometry().size;
+    let mut draws = Draws(size + 5);
+    let all = (0..25).map(|_| {
+        let at = draws.below(size / MIB) * MIB;
+        for i in 0..16 {
+            d.put(at + i * 64 * KIB, &[7; 64 << 10]).unwrap();
+        }
+        d.access(Access { op: Op::Read, at, len: 4096 }).unwrap();
+        d.access(Access { op: Op::Discard, at, len: MIB }).unwrap().took.micros() / 1e3
     });
     median(all.collect())
 }

@@ -1,6 +1,7 @@
-//! `bench-card KIND SEED [NAME=VALUE]... [--truth]`: a flash card behind standard input and output.
+//! `bench-card KIND SEED [NAME=VALUE]... [--truth|--amplification]`: a flash card behind standard input and output.
 //!
-//! One request a line, one answer a line, as docs/exec.md has it. `--truth` prints what is inside instead, as JSON. A card of its own family: written from
+//! One request a line, one answer a line, as docs/exec.md has it. `--truth` prints what is inside instead, as JSON, `--amplification` what random writes
+//! come to inside a card that maps by page. A card of its own family: written from
 //! data sheets and papers on flash translation layers (BAST, FAST, superblocks, DFTL), without a look at the simulator whose detectors it judges.
 
 mod card;
@@ -15,6 +16,7 @@ use card::{Card, KINDS, Mapping};
 use chance::Chance;
 use device::Device;
 use host::Host;
+use pages::Pages;
 use std::io::{BufRead, BufReader, Write};
 
 fn main() {
@@ -25,15 +27,15 @@ fn main() {
 }
 
 fn run() -> Result<(), String> {
-    let (mut words, mut truth) = (Vec::new(), false);
+    let (mut words, mut truth, mut amplification) = (Vec::new(), false, false);
     for a in std::env::args().skip(1) {
-        if a == "--truth" {
-            truth = true;
-        } else {
-            words.push(a);
+        match a.as_str() {
+            "--truth" => truth = true,
+            "--amplification" => amplification = true,
+            _ => words.push(a),
         }
     }
-    let usage = || format!("usage: bench-card KIND SEED [NAME=VALUE]... [--truth]\nKIND is one of {}", KINDS.join(" "));
+    let usage = || format!("usage: bench-card KIND SEED [NAME=VALUE]... [--truth|--amplification]\nKIND is one of {}", KINDS.join(" "));
     let [kind, seed, rest @ ..] = words.as_slice() else {
         return Err(usage());
     };
@@ -51,6 +53,13 @@ fn run() -> Result<(), String> {
     }
     if truth {
         println!("{}", tell(kind, seed, &card, &host));
+        return Ok(());
+    }
+    if amplification {
+        if card.mapping != Mapping::Page {
+            return Err(format!("{kind} does not map by page"));
+        }
+        println!("{:.4}", Pages::amplification(&card, &mut chance));
         return Ok(());
     }
     serve(Device::new(card, host, chance), &format!("{kind} {seed}"))
@@ -123,7 +132,7 @@ fn tell(kind: &str, seed: u64, card: &Card, host: &Host) -> String {
     format!(
         "{{\"kind\":\"{kind}\",\"seed\":{seed},\"size\":{},\"real\":{},\"mapping\":\"{mapping}\",\"erase_block\":{},\"offset\":{},\"page\":{},\"unit\":{},\
          \"open_sequential\":{},\"open_random\":{},\"merge_ms\":{merge},\"switch_ms\":{:.3},\"filled\":{},\"slc\":{},\"map_reach\":{},\"fat\":{},\
-         \"map_piece\":{},\"map_miss_us\":{:.3},\"empties_mb_s\":{:.4},\"buffer_ms\":{:.3},\"read_ahead\":{},\"slope\":{:.4},\"free_streams\":{},\"spare\":{:.4},\
+         \"map_piece\":{},\"map_miss_us\":{:.3},\"map_miss_write_us\":{:.3},\"empties_mb_s\":{:.4},\"buffer_ms\":{:.3},\"read_ahead\":{},\"slope\":{:.4},\"free_streams\":{},\"spare\":{:.4},\
          \"host\":{{\"name\":\"{}\",\"command_us\":{:.1},\"cut\":{cut},\"join\":{},\"core\":{:.4},\"late\":{:.4}}}}}",
         card.size,
         card.real,
@@ -140,6 +149,8 @@ fn tell(kind: &str, seed: u64, card: &Card, host: &Host) -> String {
         zone,
         card.segment,
         card.fetch() / 1e3,
+        // What was changed of the piece that makes room is saved first.
+        (card.fetch() + card.program) / 1e3,
         card.unit as f64 * 1e3 / card.copy_unit(),
         card.buffer / 1e6,
         card.ahead,

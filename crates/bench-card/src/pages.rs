@@ -138,6 +138,22 @@ impl Pages {
         (copied, erased)
     }
 
+    /// Units written for each that a host writes at random over the whole card, long after the spare flash is used up.
+    pub fn amplification(card: &Card, c: &mut Chance) -> f64 {
+        let mut p = Pages::new(card);
+        let units = card.size.div_ceil(card.unit);
+        let mut write = |n: u64| {
+            let before = p.moved;
+            for _ in 0..n {
+                p.room();
+                p.put(c.below(units));
+            }
+            p.moved - before
+        };
+        write(4 * units);
+        1.0 + write(2 * units) as f64 / (2 * units) as f64
+    }
+
     /// Streams written to of late, this one included.
     fn streams(&mut self, at: u64, len: u64) -> (usize, bool) {
         self.writes += 1;

@@ -60,6 +60,14 @@ fn settled(reads: &[Read], line: f64) -> Option<f64> {
     Some(reads[at].0)
 }
 
+/// Whether the first reads that took longer by more than `line`, or those that did not, are too many for the others to be the rule: a card that
+/// keeps few translation pages misses the page that is read after some bursts only. A host is late now and then, but never early.
+fn of_both_kinds(first: &[f64], line: f64, waits: bool) -> Option<String> {
+    let (waited, n) = (first.iter().filter(|&&t| t > line).count(), first.len());
+    let both = if waits { (n - waited) * 6 >= n } else { waited * 4 >= n };
+    both.then(|| format!("after {waited} of {n} bursts the first read took longer, after the others not"))
+}
+
 impl Analysis for MixedReads {
     fn name(&self) -> &'static str {
         "mixed-reads"
@@ -92,11 +100,7 @@ impl Analysis for MixedReads {
             Bytes(burst.bytes("burst")),
             middle + longer
         );
-        // A host is late now and then, but never early.
-        let (waited, n) = (first.iter().filter(|&&t| t > line).count(), first.len());
-        let mixed = if interval[1] < line { waited * 4 >= n } else { (n - waited) * 6 >= n };
-        if mixed {
-            let why = format!("after {waited} of {n} bursts the first read took longer, after the others not");
+        if let Some(why) = of_both_kinds(&first, line, interval[1] >= line) {
             return vec![Finding::undecided(q, why).evidence(text)];
         }
         if interval[1] < line {
@@ -159,6 +163,14 @@ const SCORE: f64 = 0.95;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reads_that_wait_now_and_then_are_of_both_kinds() {
+        let of = |waited: usize| -> Vec<f64> { (0..12).map(|i| if i < waited { 300.0 } else { 1.0 }).collect() };
+        let both = |waited: usize, waits: bool| of_both_kinds(&of(waited), 40.0, waits).is_some();
+        assert_eq!([12, 11, 10, 7].map(|n| both(n, true)), [false, false, true, true]);
+        assert_eq!([0, 2, 3, 5].map(|n| both(n, false)), [false, false, true, true], "a late host is no card that waits");
+    }
 
     #[test]
     fn a_burst_is_over_where_reads_are_usual_and_stay_so() {
