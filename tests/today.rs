@@ -354,6 +354,26 @@ fn a_hot_card_is_told_from_one_that_is_not() {
     assert!(told * 10 >= ALL * 8, "{told} of {ALL}");
 }
 
+/// Heat slows reads with the writes and a full cache does not: a card without an SLC cache has none when it gets hot, whether or not it cools in
+/// the rests between.
+#[test]
+fn a_hot_card_has_no_slc_cache() {
+    let mut seen = 0;
+    for seed in 1..=8 {
+        let mut m = today::card(seed);
+        m.slc = Default::default();
+        m.throttle = vec![nandscope_sim::model::Throttle {
+            heat: (150 + 60 * (seed * 5 % 8)) * MIB,
+            cool: [200 * KIB, 6 * MIB][seed as usize % 2],
+            percent: 130 + 15 * seed,
+        }];
+        let all = asked("slc-cache", &m, seed);
+        assert!(all.iter().all(|f| f.value.is_none() && f.at_least.is_none()), "seed {seed}: {all:?}");
+        seen += usize::from(all[0].reason.as_ref().is_some_and(|r| r.contains("reads of other places")));
+    }
+    assert!(seen >= 5, "{seen} of 8 were seen to be slower");
+}
+
 /// What a discard costs and what a discarded place reads as, on cards drawn at random.
 #[test]
 fn a_discard_is_timed_and_what_is_read_afterwards_is_told() {

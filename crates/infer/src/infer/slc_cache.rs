@@ -1,12 +1,15 @@
 //! Where fast sequential writes end, a cache of flash used with one bit a cell is full; what comes back at rest says how it is emptied.
 
+mod at_rest;
+
+use self::at_rest::{at_rest, emptying};
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::{Analysis, Fit};
 use super::write_cache::step_after;
 use crate::finding::{Finding, Quantity};
-use crate::infer::stats::{line, mean, median, normal};
-use crate::samples::{Cell, Run};
+use crate::infer::stats::{mean, median, quantile};
+use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, MIB, Nanos};
 
 /// Judges runs of `slc-cache`.
@@ -14,8 +17,10 @@ pub struct SlcCache;
 
 pub(super) const ANALYSES: &[&dyn Analysis] = &[&SlcCache];
 
-/// The role of writes in sequence.
+/// Roles: writes in sequence, reads of places that are not written, and writes after those until it is full again.
 pub const SEQUENTIAL: u8 = 0;
+pub const ELSEWHERE: u8 = 1;
+pub const AGAIN: u8 = 2;
 
 /// Rests before a fill, in ms: after the first fill one for each of them. Fills after that follow rests as long as emptying takes.
 pub const RESTS_MS: [u64; 8] = [25, 50, 100, 200, 400, 800, 1600, 3200];
@@ -29,14 +34,12 @@ const LONGER: f64 = 1.3;
 /// ms of a rest where short ones do not say how fast it is emptied.
 const UNKNOWN: f64 = 60_000.0;
 
+/// A cache that is emptied at rest has room after so many ms.
+const NEVER: f64 = 10_000.0;
+
 /// So many of the last `LAST` writes are slow where a cache is full.
 pub const LAST: usize = 24;
 const SLOW: usize = 20;
-
-/// A rest that brought back nothing contradicts the beginning of the line where that has room for so many writes by then: one may pass for none. Where it
-/// has room for a part of one, either may be.
-const WHOLE: f64 = 1.25;
-const PART: f64 = 0.5;
 
 /// Two fills after rests of different length are the same where they differ by less.
 const SAME: f64 = 0.04;
@@ -70,9 +73,31 @@ pub fn step(times: &[f64]) -> Option<usize> {
 
 /// What the first fill showed; `None` where its writes never became slower.
 pub fn levels(run: &Run, cell: &Cell) -> Option<Levels> {
-    let t = times(run, cell, 0, SEQUENTIAL);
-    let i = step(&t)?;
+    levels_of(&times(run, cell, 0, SEQUENTIAL))
+}
+
+/// The same of µs of its writes.
+pub fn levels_of(t: &[f64]) -> Option<Levels> {
+    let i = step(t)?;
     Some(Levels { fast: median(&t[..i]), slow: median(t.get(i + 2..)?) })
+}
+
+/// How many times as long the later reads take, by their lower quartiles: what is still being written makes some wait, heat all of them.
+pub fn longer(before: &[f64], after: &[f64]) -> f64 {
+    quantile(after, 0.25) / quantile(before, 0.25).max(1e-9)
+}
+
+/// How many times as long reads of other places take once the first fill is slow, where that explains half of what writes take longer: a full
+/// cache leaves them as they were. `None` where it does not, or they were not read.
+pub fn hot(run: &Run, cell: &Cell, l: Levels) -> Option<f64> {
+    let first: Vec<_> = run.of(cell.id).filter(|s| s.trial == 0).collect();
+    let fill = first.iter().position(|s| s.role == SEQUENTIAL)?;
+    let (before, after) = first.split_at(fill);
+    let reads = |s: &[&Sample]| -> Vec<f64> { s.iter().filter(|s| s.role == ELSEWHERE).map(|s| s.took.micros()).collect() };
+    let (before, after) = (reads(before), reads(after));
+    let last = after.get(after.len().checked_sub(before.len())?..).filter(|t| !t.is_empty())?;
+    let times = longer(&before, last);
+    (times.ln() > (l.slow / l.fast).ln() / 2.0).then_some(times)
 }
 
 /// Are the last of these writes slow?
@@ -112,7 +137,7 @@ fn fills(run: &Run, cell: &Cell, l: Levels) -> (Vec<Fill>, Vec<Fill>) {
         let (Some(first), Some(last)) = (t.first(), t.last()) else { continue };
         let paused = before.map_or(cell.get("rest_ms") as f64, |end: Nanos| (first.start - end).0 as f64 / 1e6);
         before = Some(last.start + last.took);
-        let micros: Vec<f64> = t.iter().map(|s| s.took.micros()).collect();
+        let micros: Vec<f64> = t.iter().filter(|s| s.role == SEQUENTIAL).map(|s| s.took.micros()).collect();
         let Some(room) = taken(&micros, l) else { continue };
         match short_rest(cell, first.trial) {
             // What is journaled before the first write is no longer rest than was asked for.
@@ -129,27 +154,6 @@ fn settled(long: &[Fill]) -> Option<[f64; 2]> {
     let (last, before) = long.split_last()?;
     let most = before.iter().map(|f| f.room).fold(None, |m: Option<f64>, r| Some(m.map_or(r, |m| m.max(r))))?;
     ((last.room - most).abs() <= SAME * most.max(last.room) + 2.0).then_some([most, last.room])
-}
-
-/// What a line through the short rests says: ms after which room comes back, writes a ms, and the relative error of that.
-#[derive(Clone, Copy, Debug)]
-struct Emptying {
-    begins: f64,
-    rate: f64,
-    error: f64,
-    points: usize,
-}
-
-/// Fewer than three writes may be the edge of one; a cache that is nearly all empty says no more.
-fn emptying(short: &[Fill], whole: f64) -> Option<Emptying> {
-    let some: Vec<Fill> = short.iter().copied().filter(|f| f.room >= 3.0 && f.room < 0.9 * whole).collect();
-    let (a, b) = line(some.iter().map(|f| (f.rest, f.room, 1.0))).filter(|_| some.len() >= 2)?;
-    let left: f64 = some.iter().map(|f| (f.room - a - b * f.rest).powi(2)).sum();
-    let middle = mean(&some.iter().map(|f| f.rest).collect::<Vec<_>>());
-    let wide: f64 = some.iter().map(|f| (f.rest - middle).powi(2)).sum();
-    // A room is known to half a write at best.
-    let scatter = (left / (some.len() as f64 - 2.0).max(1.0)).max(0.25);
-    (b > 0.0).then(|| Emptying { begins: (-a / b).max(0.0), rate: b, error: (scatter / wide).sqrt() / b, points: some.len() })
 }
 
 /// ms of the next long rest, where it would tell how large the cache is, and of the fill after it.
@@ -202,6 +206,14 @@ impl Analysis for SlcCache {
             );
             return vec![Finding::undecided(Quantity::SlcCache, why)];
         };
+        if let Some(why) = no_cache(run, cell, l) {
+            let (fast, slow) = (l.fast / 1e3, l.slow / 1e3);
+            let text = format!(
+                "sequential writes took {fast:.2} ms each, {slow:.2} ms from {} on",
+                Bytes((step(&first).unwrap_or(0) as f64 * chunk) as u64)
+            );
+            return vec![Finding::undecided(Quantity::SlcCache, why).evidence(text)];
+        }
         let mut out = vec![size(run, cell, l, chunk)];
         out.extend(rates(run, cell, l, chunk));
         out.extend(at_rest(run, cell, l, chunk));
@@ -229,6 +241,26 @@ impl Analysis for SlcCache {
             series: series.filter(|s| !s.points.is_empty()).collect(),
         }]
     }
+}
+
+/// Why what made writes slower need not be a cache that became full.
+fn no_cache(run: &Run, cell: &Cell, l: Levels) -> Option<String> {
+    if let Some(times) = hot(run, cell, l) {
+        return Some(format!(
+            "writes became {:.1} times as slow, and reads of other places {times:.1} times: the whole card is slower, as a hot one is",
+            l.slow / l.fast
+        ));
+    }
+    let (long, short) = fills(run, cell, l);
+    let last = long.split_first()?.1.last()?;
+    let nothing = last.rest >= NEVER && short.iter().chain([last]).all(|f| f.room < 1.0);
+    nothing.then(|| {
+        format!(
+            "no rest up to {:.0} s brought anything back: a cache that is emptied only when it has to be, heat that slows writes only, or spare \
+             flash that is used up",
+            last.rest / 1e3
+        )
+    })
 }
 
 /// The size, where a rest that empties it brought back as much as there was before.
@@ -277,7 +309,7 @@ fn rates(run: &Run, cell: &Cell, l: Levels, chunk: f64) -> Vec<Finding> {
     let (mut fast, mut slow) = (vec![], vec![]);
     for t in run.trials(cell.id) {
         let long = t.first().is_some_and(|s| short_rest(cell, s.trial).is_none());
-        let t: Vec<f64> = t.iter().map(|s| s.took.micros()).collect();
+        let t: Vec<f64> = t.iter().filter(|s| s.role == SEQUENTIAL).map(|s| s.took.micros()).collect();
         let Some(end) = taken(&t, l).map(|e| e as usize) else { continue };
         // The first write after a rest may wake the card.
         if long {
@@ -302,120 +334,9 @@ fn rates(run: &Run, cell: &Cell, l: Levels, chunk: f64) -> Vec<Finding> {
     vec![one(Quantity::RateCachedMbS, &fast, "while the cache had room"), one(Quantity::RateSustainedMbS, &slow, "after it was full")]
 }
 
-/// ms of the longest rest that brought back nothing, and the writes that the line has for it.
-fn nothing_after(seen: &[Fill], e: Emptying) -> (f64, f64) {
-    let nothing = seen.iter().filter(|f| f.room < 0.5).map(|f| f.rest).fold(0.0, f64::max);
-    (nothing, e.rate * (nothing - e.begins))
-}
-
-/// After how long a rest something comes back, how fast, and what the card does when it is full.
-fn at_rest(run: &Run, cell: &Cell, l: Levels, chunk: f64) -> Vec<Finding> {
-    let (trigger, rate, when_full) = (Quantity::IdleTriggerMs, Quantity::IdleEmptyMbS, Quantity::SlcWhenFull);
-    let (long, seen) = fills(run, cell, l);
-    let whole = long.first().map_or(0.0, |f| f.room);
-    if seen.len() < 4 {
-        return vec![];
-    }
-    let text = seen.iter().map(|f| format!("{} ms {}", f.rest, Bytes((f.room * chunk) as u64))).collect::<Vec<_>>().join(", ");
-    let text = format!("room after a rest of {text}");
-    let longest_none = seen.iter().filter(|f| f.room < 1.0).map(|f| f.rest).fold(0.0, f64::max);
-    if seen.iter().all(|f| f.room < 3.0) {
-        let last = seen.last().map_or(0.0, |f| f.rest);
-        let why = format!("rests up to {last} ms brought back nothing");
-        let mut out = vec![Finding::at_least(trigger, last, 0.85, why.clone()).evidence(text)];
-        out.extend([rate, when_full].map(|q| Finding::undecided(q, why.clone())));
-        return out;
-    }
-    let Some(e) = emptying(&seen, whole) else {
-        let why = "too few rests of those tried brought back a part of the cache, or longer ones no more than shorter ones";
-        return [trigger, rate, when_full].map(|q| Finding::undecided(q, why).evidence(text.clone())).into();
-    };
-    let at_rate = |text: String| {
-        let per_second = e.rate * chunk / 1e3;
-        let f = Finding::decided(rate, per_second, if e.points >= 3 { 0.85 } else { 0.75 }).evidence(text);
-        Finding { interval: Some([per_second * 0.9, per_second * 1.1]), ..f }
-    };
-    // A card may look at rests of a certain length only, and have emptied all the while.
-    let (nothing, unseen) = nothing_after(&seen, e);
-    if unseen > PART {
-        let as_if = format!("longer ones brought back as much as if emptying began after {:.0} ms", e.begins);
-        let why = format!("a rest of {nothing} ms brought back nothing, and {as_if}");
-        let f = match unseen > WHOLE {
-            true => Finding::at_least(trigger, nothing, 0.85, why),
-            false => Finding::undecided(trigger, format!("{why}; in the time between room for a write comes back at most")),
-        };
-        return vec![f.evidence(text.clone()), at_rate(text), on_full(l, e)];
-    }
-    let off = 1.5 / e.rate;
-    let first = seen.iter().find(|f| f.room >= 3.0).map_or(e.begins, |f| f.rest);
-    let score = if e.points >= 3 && off < 0.3 * e.begins.max(20.0) { 0.88 } else { 0.75 };
-    let bounds = [longest_none.min(e.begins).max(e.begins - off).max(0.0), first.max(e.begins).min(e.begins + off)];
-    let begins = Finding { interval: Some(bounds), ..Finding::decided(trigger, e.begins, score).evidence(text.clone()) };
-    vec![begins, at_rate(text), on_full(l, e)]
-}
-
-/// Of what was decided on the cards of docs/todays-cards.md all was right; as these are of one family, no more than this.
-const SCORE: f64 = 0.95;
-
-/// What the card does with a write when there is no room. Where it folds first, the write waits for as much room as it takes, which at rest
-/// takes equally long; where it writes to the final place at once, it saves both programming with one bit and reading that again. With a
-/// third to an eighth of the time for one bit a cell, and up to half of it for the copy, that is 0.44 to 0.88 of the time at rest.
-fn on_full(l: Levels, e: Emptying) -> Finding {
-    const DIRECT: [f64; 2] = [0.44, 0.88];
-    let q = Quantity::SlcWhenFull;
-    let (longer, at_rest) = (l.slow - l.fast, 1e3 / e.rate);
-    let ratio = longer / at_rest;
-    // Medians of writes, and a line through few points: no better than to two of a hundred.
-    let error = e.error.hypot(0.02) * ratio.max(1.0);
-    let text = format!(
-        "a write of the full cache takes {:.2} ms longer; as much room comes back at rest in {:.2} ms: {ratio:.2} of it (1 where it waits for \
-         folding, less where it goes to its place at once)",
-        longer / 1e3,
-        at_rest / 1e3
-    );
-    let z = (ratio - 1.0) / error;
-    let folds = (-z * z / 2.0).exp() / (error * std::f64::consts::TAU.sqrt());
-    let inside = normal((DIRECT[1] - ratio) / error) - normal((DIRECT[0] - ratio) / error);
-    let direct = inside / (DIRECT[1] - DIRECT[0]);
-    let (code, share) = if folds > direct { (1.0, folds / (folds + direct)) } else { (2.0, direct / (folds + direct)) };
-    // Neither explains what lies far from both.
-    if z > 3.0 || folds + direct < 0.05 {
-        return Finding::undecided(q, "full or at rest, it makes room at rates that fit neither folding nor direct writes").evidence(text);
-    }
-    if share < 0.8 || error > 0.12 {
-        return Finding::undecided(q, "what rest brings back is known too roughly to say whether writes wait for it").evidence(text);
-    }
-    Finding::decided(q, code, share.min(SCORE)).evidence(text).rivals([(3.0 - code, 1.0 - share.min(SCORE))])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Nothing after 100 ms and, after 200 ms, as much as if emptying had begun at once: the card does not look at shorter rests.
-    #[test]
-    fn a_card_that_looks_at_long_rests_only_does_not_begin_at_once() {
-        let of = |room: fn(f64) -> f64| {
-            let seen: Vec<Fill> = RESTS_MS.iter().map(|&ms| Fill { rest: ms as f64, room: room(ms as f64) }).collect();
-            nothing_after(&seen, emptying(&seen, 1e4).unwrap())
-        };
-        let (nothing, unseen) = of(|ms| if ms > 100.0 { 0.05 * ms } else { 0.0 });
-        assert!(nothing == 100.0 && unseen > WHOLE, "{unseen}");
-        assert!(of(|ms| (0.05 * (ms - 80.0)).max(0.0)).1 < PART);
-        // Less than a write may have come back, and none was seen.
-        let (_, unseen) = of(|ms| if ms > 100.0 { 0.01 * ms } else { 0.0 });
-        assert!((PART..WHOLE).contains(&unseen), "{unseen}");
-    }
-
-    #[test]
-    fn a_full_cache_waits_or_is_passed_by() {
-        let l = Levels { fast: 2000.0, slow: 6000.0 };
-        let at_rest = |us: f64, error: f64| Emptying { begins: 50.0, rate: 1e3 / us, error, points: 4 };
-        assert_eq!(on_full(l, at_rest(4000.0, 0.01)).number(), Some(1.0));
-        assert_eq!(on_full(l, at_rest(6000.0, 0.01)).number(), Some(2.0));
-        assert_eq!(on_full(l, at_rest(4400.0, 0.2)).number(), None, "too rough");
-        assert_eq!(on_full(l, at_rest(1500.0, 0.01)).number(), None, "neither");
-    }
 
     #[test]
     fn a_size_is_settled_by_a_rest_that_brings_back_as_much() {

@@ -5,14 +5,16 @@
 //! until it is full again: what comes back over the length of the rest is a line; where it begins is the trigger, and its slope says how
 //! long emptying the whole takes. After a rest as long as that it is filled once more: what was taken fast both times is the size.
 //!
-//! What fools it: a card that slows down when it is hot; a bus slower than the flash, where nothing becomes slower; a card that empties
-//! its cache as fast as it is filled.
+//! A card that is hot slows down as well, but reads with it: places that are not written are read before the first fill, and once it was slow.
+//!
+//! What fools it: heat that slows writes only, where rest helps within the time; a bus slower than the flash, where nothing becomes slower;
+//! a card that empties its cache as fast as it is filled.
 
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
 use crate::infer::beliefs::{Beliefs, Case};
-use crate::infer::slc_cache::{RESTS_MS, SEQUENTIAL, full, levels, next_rest, step, times};
+use crate::infer::slc_cache::{AGAIN, ELSEWHERE, RESTS_MS, SEQUENTIAL, full, hot, levels, levels_of, longer, next_rest, step};
 use crate::infer::write_cache::WRITES;
 use crate::samples::Cell;
 use crate::units::{KIB, MIB, Nanos};
@@ -35,7 +37,7 @@ static ABOUT: About = About {
         Quantity::IdleEmptyMbS,
         Quantity::SlcWhenFull,
     ],
-    roles: &["sequential"],
+    roles: &["sequential", "read of another place", "until it is full again"],
     covers: "",
 };
 
@@ -48,6 +50,15 @@ const PART: u64 = 3;
 
 /// Writes of the first fill that go on after they have become slower: the rate after it is their mean.
 const AFTER: usize = 128;
+
+/// Reads of other places before the first fill and after it, and bytes of each. What is still being written makes some of them wait: they go
+/// on until so many are usual, or as many times as that.
+const READS: usize = 32;
+const READ: u64 = 16 * KIB;
+const PATIENCE: usize = 16;
+
+/// Reads that take no longer than so many times as long as before are usual.
+const USUAL: f64 = 1.05;
 
 /// The first rest, and its share of the time.
 const REST: u64 = 30_000;
@@ -90,7 +101,9 @@ impl Experiment for SlcCache {
 
     fn wants(&self, cell: &Cell, run: &Case) -> bool {
         let done = run.of(cell.id).map(|s| s.trial + 1).max().unwrap_or(0);
-        done == 0 || (levels(run, cell).is_some() && (done <= RESTS_MS.len() as u32 || next_rest(run, cell).is_some()))
+        done == 0
+            || (levels(run, cell).is_some_and(|l| hot(run, cell, l).is_none())
+                && (done <= RESTS_MS.len() as u32 || next_rest(run, cell).is_some()))
     }
 
     fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
@@ -110,18 +123,41 @@ impl Experiment for SlcCache {
             }
         };
         b.rest(Nanos(ms * 1_000_000));
-        let before = (0..n).map(|k| times(b.run, cell, k, SEQUENTIAL).len() as u64).sum::<u64>();
-        let mut took = vec![];
-        let enough = |took: &[f64]| match known {
+        let usual = if n == 0 { elsewhere(cell, b, &[])? } else { vec![] };
+        let mut written = b.run.of(cell.id).filter(|s| s.is_write()).count() as u64 * chunk;
+        let mut fill = |role: u8, b: &mut Bench, enough: &dyn Fn(&[f64]) -> bool| -> Result<Vec<f64>, DeviceError> {
+            let mut took = vec![];
+            while (took.len() as u64) * chunk < most && !enough(&took) {
+                // Round and round: no place but these is written.
+                let place = (written / (PASSES * stretch) * stretch) % (most / PASSES).max(stretch) / stretch * stretch + written % stretch;
+                took.push(b.write(role, from + place, chunk)?.micros());
+                written += chunk;
+            }
+            Ok(took)
+        };
+        let took = fill(SEQUENTIAL, b, &|took| match known {
             Some(l) => full(took, l),
             None => took.len().is_multiple_of(WRITES) && step(took).is_some_and(|i| took.len() >= i + AFTER),
-        };
-        while (took.len() as u64) * chunk < most && !enough(&took) {
-            let written = (before + took.len() as u64) * chunk;
-            // Round and round: no place but these is written.
-            let place = (written / (PASSES * stretch) * stretch) % (most / PASSES).max(stretch) / stretch * stretch + written % stretch;
-            took.push(b.write(SEQUENTIAL, from + place, chunk)?.micros());
+        })?;
+        if let Some(l) = levels_of(&took).filter(|_| n == 0) {
+            elsewhere(cell, b, &usual)?;
+            // The reads may have been a rest.
+            fill(AGAIN, b, &|took| full(took, l))?;
         }
         Ok(())
     }
+}
+
+/// Reads of places right before the stretch, none of them twice in a fill; beside earlier ones, until they take as long as those. µs of each.
+fn elsewhere(cell: &Cell, b: &mut Bench, before: &[f64]) -> Result<Vec<f64>, DeviceError> {
+    let size = READ.max(b.geometry().sector);
+    let places = ((cell.bytes("from") - b.region.start) / size / 2).max(1);
+    let odd = u64::from(!before.is_empty());
+    let mut took = vec![];
+    let most = if before.is_empty() { READS } else { READS * PATIENCE };
+    while took.len() < most && (took.len() < READS || longer(before, &took[took.len() - READS..]) > USUAL) {
+        let at = cell.bytes("from") - (1 + 2 * (took.len() as u64 % places) + odd) * size;
+        took.push(b.read(ELSEWHERE, at, size)?.micros());
+    }
+    Ok(took)
 }
