@@ -8,6 +8,10 @@ use crate::infer::stats::{line, mean, normal};
 const WHOLE: f64 = 1.25;
 const PART: f64 = 0.5;
 
+/// Writes by which room may lie off the line, and the part of it that it may beside those.
+const OFF: f64 = 1.5;
+const OFF_PART: f64 = 0.1;
+
 /// What a line through the short rests says: ms after which room comes back, writes a ms, and the relative error of that.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Emptying {
@@ -33,6 +37,12 @@ pub(super) fn emptying(short: &[Fill], whole: f64) -> Option<Emptying> {
 fn nothing_after(seen: &[Fill], e: Emptying) -> (f64, f64) {
     let nothing = seen.iter().filter(|f| f.room < 0.5).map(|f| f.rest).fold(0.0, f64::max);
     (nothing, e.rate * (nothing - e.begins))
+}
+
+/// Does what came back lie on no line? Memory in front of the flash has room again before the cache is emptied.
+fn off_the_line(seen: &[Fill], whole: f64, e: Emptying) -> bool {
+    let off = |f: &Fill| f.room - (e.rate * (f.rest - e.begins)).max(0.0);
+    seen.iter().filter(|f| f.room >= 0.5 && f.room < 0.9 * whole).any(|f| off(f).abs() > OFF + OFF_PART * f.room)
 }
 
 /// After how long a rest something comes back, how fast, and what the card does when it is full.
@@ -62,6 +72,11 @@ fn brought_back(seen: &[Fill], whole: f64, l: Levels, chunk: f64) -> Vec<Finding
         let why = "too few rests of those tried brought back a part of the cache, or longer ones no more than shorter ones";
         return none(why.into());
     };
+    if off_the_line(seen, whole, e) {
+        return none(
+            "room does not come back along a line: memory in front of the flash may have room again before the cache is emptied".into(),
+        );
+    }
     let at_rate = |text: String| {
         let per_second = e.rate * chunk / 1e3;
         let f = Finding::decided(rate, per_second, if e.points >= 3 { 0.85 } else { 0.75 }).evidence(text);
@@ -77,6 +92,12 @@ fn brought_back(seen: &[Fill], whole: f64, l: Levels, chunk: f64) -> Vec<Finding
             false => Finding::undecided(trigger, format!("{why}; in the time between room for a write comes back at most")),
         };
         return vec![f.evidence(text.clone()), at_rate(text), on_full(l, e)];
+    }
+    let shortest = seen.iter().map(|f| f.rest).fold(f64::INFINITY, f64::min);
+    if e.begins < shortest {
+        return none(format!(
+            "room comes back sooner than after the shortest rest, {shortest} ms: a cache that is emptied soon, or memory in front of the flash"
+        ));
     }
     let off = 1.5 / e.rate;
     let first = seen.iter().find(|f| f.room >= 3.0).map_or(e.begins, |f| f.rest);
@@ -137,6 +158,27 @@ mod tests {
         // Less than a write may have come back, and none was seen.
         let (_, unseen) = of(|ms| if ms > 100.0 { 0.01 * ms } else { 0.0 });
         assert!((PART..WHOLE).contains(&unseen), "{unseen}");
+    }
+
+    /// Memory in front has room again from the first ms on, and a cache after its trigger: no trigger is told of the two together, nor of memory alone.
+    #[test]
+    fn memory_that_drains_has_no_trigger() {
+        let l = Levels { fast: 14_000.0, slow: 33_000.0 };
+        let told = |memory: f64, drains: f64, begins: f64, rate: f64| {
+            let room = |ms: f64| (drains * ms).min(memory) + (rate * (ms - begins)).max(0.0);
+            let seen: Vec<Fill> = RESTS_MS.iter().map(|&ms| Fill { rest: ms as f64, room: room(ms as f64).floor() }).collect();
+            brought_back(&seen, 1200.0, l, 262_144.0).into_iter().find(|f| f.quantity == Quantity::IdleTriggerMs).and_then(|f| f.number())
+        };
+        for (i, memory) in [6.0, 9.0, 17.0, 34.0, 66.0, 300.0].into_iter().enumerate() {
+            let (drains, rate) = (0.03 + 0.01 * i as f64, 0.09 - 0.01 * i as f64);
+            for begins in [450.0, 800.0, 1100.0] {
+                let t = told(memory, drains, begins, rate);
+                assert_eq!(t, None, "{memory} writes of memory, {begins} ms");
+                let alone = told(0.0, drains, begins, rate).unwrap();
+                assert!((alone / begins - 1.0).abs() < 0.1, "{alone} ms of {begins}");
+            }
+            assert_eq!(told(1e9, drains, 0.0, 0.0), None, "memory alone");
+        }
     }
 
     #[test]
