@@ -374,6 +374,54 @@ fn a_hot_card_has_no_slc_cache() {
     assert!(seen >= 5, "{seen} of 8 were seen to be slower");
 }
 
+/// A card that does not write what is there already, at the same place.
+struct Skips {
+    inner: SimDevice,
+    there: std::collections::HashMap<(u64, u64), Fill>,
+    skipped: usize,
+}
+
+impl Device for Skips {
+    fn geometry(&self) -> &nandscope::device::Geometry {
+        self.inner.geometry()
+    }
+    fn access(&mut self, a: Access) -> nandscope::device::Result<nandscope::device::Timed> {
+        if let Op::Write(fill) = a.op
+            && self.there.insert((a.at, a.len), fill) == Some(fill)
+        {
+            self.skipped += 1;
+            let (start, took) = (self.inner.now(), Nanos(100_000));
+            self.inner.idle(took);
+            return Ok(nandscope::device::Timed { start, took });
+        }
+        self.inner.access(a)
+    }
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+    fn idle(&mut self, d: Nanos) {
+        self.inner.idle(d);
+    }
+    fn load(&mut self, at: u64, into: &mut [u8]) -> nandscope::device::Result<()> {
+        self.inner.load(at, into)
+    }
+    fn store(&mut self, at: u64, from: &[u8]) -> nandscope::device::Result<()> {
+        self.inner.store(at, from)
+    }
+}
+
+/// Places are written again and again, never with what is there: a card that skips such writes shows the cache that it has.
+#[test]
+fn a_card_that_skips_what_is_there_is_measured_all_the_same() {
+    for (seed, experiment) in [(3, "slc-cache"), (4, "page-mapping"), (5, "pauses")] {
+        let m = today::card(seed);
+        let mut card = Skips { inner: SimDevice::new(&m, seed), there: Default::default(), skipped: 0 };
+        let run = common::run_on(experiment, &mut card, &m, seed, 600);
+        let longest = run.samples.iter().filter(|s| s.is_write()).count();
+        assert!(card.skipped == 0 && longest > 500, "{experiment}: {} of {longest} writes skipped", card.skipped);
+    }
+}
+
 /// What a discard costs and what a discarded place reads as, on cards drawn at random.
 #[test]
 fn a_discard_is_timed_and_what_is_read_afterwards_is_told() {

@@ -63,7 +63,7 @@ impl<D: Device> Device for Count<D> {
 
 /// One experiment on a simulated card, alone, for so many seconds of its clock at most.
 pub fn run_alone(experiment: &str, model: &Model, seed: u64, seconds: u64) -> Run {
-    run_on(experiment, nandscope::device::SimDevice::new(model, seed), model, seed, seconds)
+    run_on(experiment, &mut nandscope::device::SimDevice::new(model, seed), model, seed, seconds)
 }
 
 /// Several experiments one after the other, within so many seconds of the card's clock and 8 GiB of writes.
@@ -77,10 +77,11 @@ pub fn probed(experiments: &[&str], model: &Model, seed: u64, seconds: u64) -> F
 
 /// The same on a card that keeps what is marked.
 pub fn run_with_stamps(experiment: &str, model: &Model, seed: u64, seconds: u64) -> Run {
-    run_on(experiment, nandscope::device::SimDevice::new(model, seed).with_stamps(), model, seed, seconds)
+    run_on(experiment, &mut nandscope::device::SimDevice::new(model, seed).with_stamps(), model, seed, seconds)
 }
 
-fn run_on(experiment: &str, mut device: nandscope::device::SimDevice, model: &Model, seed: u64, seconds: u64) -> Run {
+/// The same on any device with such a card in it.
+pub fn run_on(experiment: &str, device: &mut dyn Device, model: &Model, seed: u64, seconds: u64) -> Run {
     let exp = experiment::by_name(experiment).unwrap();
     let geometry = device.geometry().clone();
     let known = Beliefs::default();
@@ -88,7 +89,7 @@ fn run_on(experiment: &str, mut device: nandscope::device::SimDevice, model: &Mo
     let setup = experiment::Setup { geometry: &geometry, region, believed: &known, writes: u64::MAX };
     let stop = AtomicBool::new(false);
     let limits = experiment::run::Limits { deadline: Nanos(seconds * 1_000_000_000), stop: &stop, seed };
-    experiment::run::run(exp, &setup, &mut device, &limits, &mut |_| {})
+    experiment::run::run(exp, &setup, device, &limits, &mut |_| {})
 }
 
 /// With the command's own limits for simulated cards.

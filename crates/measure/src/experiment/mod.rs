@@ -259,10 +259,15 @@ impl Bench<'_> {
         self.access(role, Op::Read, at, len)
     }
 
+    /// Random bytes that were not written before: a card may skip what is there already, or keep one copy of what it got twice.
+    fn bytes(&self) -> Fill {
+        Fill::Random(self.now().0)
+    }
+
     /// A write for its time: of what is there already where that was saved, else of random bytes.
     pub fn write(&mut self, role: u8, at: u64, len: u64) -> Result<Nanos, DeviceError> {
         self.in_time()?;
-        let op = Op::Write(Fill::Random((self.cell as u64) << 32 | self.trial as u64));
+        let op = Op::Write(self.bytes());
         let timed = self.device.rewrite(Access { op, at, len })?;
         self.keep(role, op, at, len, timed);
         Ok(timed.took)
@@ -315,7 +320,7 @@ impl Bench<'_> {
     /// A write without the flush that follows every other one where there is a write cache.
     pub fn write_behind(&mut self, role: u8, at: u64, len: u64) -> Result<Nanos, DeviceError> {
         self.in_time()?;
-        let fill = Fill::Random((self.cell as u64) << 32 | self.trial as u64);
+        let fill = self.bytes();
         let mut bytes = vec![0; len as usize];
         fill.render(at, &mut bytes);
         let timed = self.device.put(at, &bytes)?;
