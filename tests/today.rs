@@ -422,6 +422,21 @@ fn a_card_that_skips_what_is_there_is_measured_all_the_same() {
     }
 }
 
+/// Where writes need a piece of the map that is not in memory they take longer by that, with more places than pieces: it is no merge.
+#[test]
+fn fetching_the_map_is_no_merge() {
+    for seed in 1..=6 {
+        let mut m = today::card(seed);
+        m.slc = Default::default();
+        let p = &mut m.ftl.page;
+        (p.map_span, p.map_miss) = ((1 + seed % 4) * MIB, (4 + seed) * 1_000_000);
+        p.map_cache = (8 + 5 * seed) * p.map_span;
+        let all = common::probed(&["write-unit", "open-au-linear", "open-au-random"], &m, seed, 600);
+        let f = all.get(Quantity::Mapping);
+        assert!(f.is_none_or(|f| f.number().is_none_or(|n| n == 2.0)), "seed {seed}: {f:?}");
+    }
+}
+
 /// What a discard costs and what a discarded place reads as, on cards drawn at random.
 #[test]
 fn a_discard_is_timed_and_what_is_read_afterwards_is_told() {

@@ -2,11 +2,22 @@
 
 use super::*;
 use crate::finding::SAID;
+use crate::units::GIB;
 
 /// µs: no card takes longer to move a piece of its map, or to write a unit again.
 const PIECE_US: f64 = 12_000.0;
 
 const BARELY: &str = "slow writes come with many AUs, but cost little more than others";
+
+/// Why so little is no merge.
+const CHEAP: &str = "slow writes come with many AUs, but cost less than copying an erase block does at the rate this card writes: a change of place, \
+                     or a piece of a map that is moved";
+
+/// Bytes of an erase block that is not known, on a card of `LARGE` and more: half a MiB at least on any of these.
+const LEAST_BLOCK: u64 = 512 * KIB;
+const LARGE: i64 = GIB as i64;
+/// Copying is so many times as fast as writes through the host at most: no command for each, more planes at once.
+const FASTER: f64 = 4.0;
 
 /// How sure a limit can be, whatever the visits say.
 struct Weights {
@@ -25,9 +36,10 @@ impl Seen<'_> {
         let over = self.over();
         // As when the run ended in the first round with more.
         if over.is_empty() {
-            let why = format!("no write was slow with more than {} AUs interleaved, though some were with fewer", self.k);
-            let bound = self.at_rest(&why, 0.78);
-            return bound.map_or_else(|| self.neither(why.clone()), |b| vec![b, Finding::undecided(Quantity::Mapping, why.clone())]);
+            return self.settled(format!("no write was slow with more than {} AUs interleaved, though some were with fewer", self.k));
+        }
+        if !self.always() && self.cheap(median(&over)) {
+            return self.settled(CHEAP.into());
         }
         let weights = self.weights(median(&over));
         if self.held() == Some(true) {
@@ -45,6 +57,12 @@ impl Seen<'_> {
             return self.neither(format!("writes of {chunk} may be coalesced into one unit as long as they go to one AU"));
         }
         self.count(&over, &weights)
+    }
+
+    /// No number, but what settled.
+    fn settled(&self, why: String) -> Vec<Finding> {
+        let bound = self.at_rest(&why, 0.78);
+        bound.map_or_else(|| self.neither(why.clone()), |b| vec![b, Finding::undecided(Quantity::Mapping, why.clone())])
     }
 
     /// Does the card hold on to AUs written before, so that fewer in random order than in linear order says nothing? `None` where that is
@@ -86,6 +104,15 @@ impl Seen<'_> {
             None => 0.8,
         };
         Weights { contrast, limited, known, surely: self.surely() }
+    }
+
+    /// Does a slow write of so many µs take too little longer for a merge, and no longer than moving a piece of a map may?
+    fn cheap(&self, slow: f64) -> bool {
+        let Seen { run, base, .. } = *self;
+        let large = run.setting.get("size").is_some_and(|s| *s >= LARGE);
+        let block = run.believed.erase_block().or(large.then_some(LEAST_BLOCK));
+        let copies = |block: u64| block as f64 / self.slots.chunk as f64 * base / FASTER;
+        slow - base < PIECE_US && block.is_some_and(|b| slow - base < copies(b))
     }
 
     /// Rounds that came to rest prove that so many fit; without them the number rests on how often visits were slow.
