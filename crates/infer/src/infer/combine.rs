@@ -84,9 +84,13 @@ fn other_order_goes_by_history(all: &mut [Finding]) {
     }
 }
 
+/// A count that is also the bound of sequential order: both met something there that may be no limit.
+const SAME: f64 = 0.65;
+
 /// In a log each row takes AUs of its own, and those of the row before are still open when it begins. Written in random order they are merged,
 /// however full, so that a row of N is slow as soon as N and N - 1 are more than stay open: the count then is half of what it should be.
-/// Where sequential order, whose full AUs are merged for nothing, kept about twice as many, the count in random order is a bound.
+/// Where sequential order, whose full AUs are merged for nothing, kept about twice as many, or a number that is not known, the count in random
+/// order is a bound.
 fn row_before_takes_room(all: &mut [Finding]) {
     let place = |q: Quantity| all.iter().position(|f| f.quantity == q);
     let Some((l, r)) = place(Quantity::OpenAusLinear).zip(place(Quantity::OpenAusRandom)) else { return };
@@ -94,11 +98,12 @@ fn row_before_takes_room(all: &mut [Finding]) {
     let Some(n) = all[r].number().filter(|&n| n > 0.0 && !searched) else { return };
     let about_twice = |linear: f64| linear > n && (2.0 * n - 1.0..=2.0 * n + 1.0).contains(&linear);
     let (counted, least) = (all[l].number(), all[l].at_least.map(|b| b.0));
-    let twice = counted.map_or_else(|| least.is_some_and(|b| b > n && b <= 2.0 * n + 1.0), about_twice);
+    let twice = counted.map_or_else(|| least.is_some_and(|b| (n..=2.0 * n + 1.0).contains(&b)), about_twice);
     if twice {
         let f = &mut all[r];
+        let sure = if least == Some(n) { f.confidence.min(SAME) } else { f.confidence };
         let why = format!("{n} were counted, and AUs that the row before left open may have taken as many more");
-        f.becomes(Finding::at_least(f.quantity, n, f.confidence, why));
+        f.becomes(Finding::at_least(f.quantity, n, sure, why));
     }
 }
 
@@ -121,7 +126,11 @@ fn one_order_bounds_the_other(all: &mut [Finding]) {
         random.number().or(bound(&random)).filter(|&n| n >= 2.0 && linear.number().is_none() && bound(&linear).is_none_or(|b| b < n))
     {
         let why = format!("random order kept {n} open, and sequential order keeps at least as many; how many more is not known");
-        all[l].becomes(Finding::at_least(linear.quantity, n, random.confidence, why));
+        // In tables of sequential order something was slow below that.
+        let disputed = !searched && bound(&linear).is_some();
+        let sure = random.confidence.min(if disputed { CONTRADICTED } else { 1.0 });
+        all[r].confidence = sure;
+        all[l].becomes(Finding::at_least(linear.quantity, n, sure, why));
     }
 }
 
@@ -384,6 +393,30 @@ mod tests {
         }
         assert_eq!(told(Finding::at_least(Quantity::OpenAusLinear, 8.0, 0.95, "x"), 7.0, "log"), (None, Some(7.0)));
         assert_eq!(told(counted(6.0), 3.0, "open-au-random"), (Some(3.0), None), "a search takes other AUs");
+        let same = combine(&[
+            Finding::at_least(Quantity::OpenAusLinear, 3.0, 0.85, "x"),
+            Finding { from: vec!["log".into()], ..Finding::decided(Quantity::OpenAusRandom, 3.0, 0.95) },
+        ]);
+        let f = same.get(Quantity::OpenAusRandom).unwrap();
+        assert!(f.value.is_none() && f.at_least.map(|b| b.0) == Some(3.0) && f.confidence <= SAME, "{f:?}");
+    }
+
+    #[test]
+    fn tables_of_random_order_that_keep_more_open_are_disputed() {
+        let told = |linear: Finding| {
+            let random = Finding { from: vec!["log".into()], ..Finding::at_least(Quantity::OpenAusRandom, 8.0, 0.95, "no cliff") };
+            combine(&[linear, random])
+        };
+        for (linear, most) in [
+            (Finding::at_least(Quantity::OpenAusLinear, 4.0, 0.85, "a cut"), CONTRADICTED),
+            (Finding::undecided(Quantity::OpenAusLinear, "x"), 0.95),
+        ] {
+            let all = told(linear);
+            for q in [Quantity::OpenAusLinear, Quantity::OpenAusRandom] {
+                let f = all.get(q).unwrap();
+                assert_eq!((f.at_least.map(|b| b.0), f.confidence), (Some(8.0), most), "{f:?}");
+            }
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::finding::{CONTRADICTED, Finding, Quantity};
 use crate::infer::stats::{ln_sum_exp, median, quantile};
 use crate::samples::import::Tables;
 use crate::units::{Bytes, three};
+use std::f64::consts::LN_2;
 
 use closings::Closings;
 use cut::Cut;
@@ -57,7 +58,12 @@ fn order(tables: &Tables, random: bool, closings: &mut Closings) -> Vec<Finding>
     ln[most as usize] += f64::ln(4.0);
     let sum = ln_sum_exp(&ln);
     let p: Vec<f64> = ln.iter().map(|l| (l - sum).exp()).collect();
-    let mut f = decide(q, order, &all, &p, alone(&all, random));
+    let merges = alone(&all, random);
+    let free = random && merges > 0.5 && order_is_free(&all, &series(tables, false));
+    let mut f = decide(q, order, &all, &p, if free { 0.0 } else { merges });
+    if free {
+        f.confidence = f.confidence.min(CONTRADICTED);
+    }
     let said = f.number().or(f.at_least.map(|b| b.0)).filter(|&k| k > 0.0);
     let against = said.and_then(|k| Some((k, weighed.iter().find_map(|w| w.against(k as u32))?)));
     // Not two cards, but a fall that is no merge.
@@ -80,6 +86,17 @@ fn order(tables: &Tables, random: bool, closings: &mut Closings) -> Vec<Finding>
     let place: Vec<String> = all.iter().map(|s| s.place.clone()).collect();
     f.from = vec![format!("open-AU tables, {order} ({})", place.join(", "))];
     vec![f]
+}
+
+/// Random writes in one AU take less than twice as long as sequential ones, which have no merges there: random order costs less than the writes
+/// themselves, and a merge more.
+fn order_is_free(random: &[Series], sequential: &[Series]) -> bool {
+    let beside = |s: &Series| {
+        let other = sequential.iter().find(|o| o.au == s.au && o.file_index == s.file_index)?;
+        Some(s.ratios(1, &other.reference(&[1])))
+    };
+    let ratios: Vec<f64> = random.iter().filter_map(beside).flatten().collect();
+    !ratios.is_empty() && median(&ratios) < LN_2 && alone(sequential, false) < 0.5
 }
 
 /// Probability that even one AU pays for every write, from the tables of one AU.
@@ -136,6 +153,9 @@ fn decide(q: Quantity, order: &str, all: &[Series], p: &[f64], alone: f64) -> Fi
         if let Some(c) = cut.filter(|c| !c.flat()) {
             if q == Quantity::OpenAusRandom {
                 return tell(Finding::undecided(q, format!("with more than {k} AUs {}", c.no_merge())));
+            }
+            if c.slows_whole_aus() {
+                return tell(bound_below(q, all, k as u32, top.min(CONTRADICTED)));
             }
             f.confidence = f.confidence.min(GROWS);
             f = f.caveat(c.no_merge());
@@ -209,9 +229,9 @@ fn fastest(s: &Series) -> f64 {
 /// expert reads; of 13 in logs of simulated cards one was right.
 const GROWS: f64 = 0.65;
 
-/// The cut above `k` AUs, where it costs less than the write itself and grows with it as well: no merge does either.
+/// The cut above `k` AUs, where it costs less than the write itself: a merge costs more.
 fn shallow_cut(all: &[Series], k: u32) -> Option<Cut> {
-    Cut::of(all, k).filter(|c| !c.flat() && c.shallow())
+    Cut::of(all, k).filter(Cut::shallow)
 }
 
 /// So many are fast, and what comes above is no merge.
@@ -329,6 +349,10 @@ mod tests {
 
     /// Tables for N from 1; `ms` of N and size.
     fn log(most: u32, random: bool, ms: impl Fn(u32, u64) -> f64) -> Vec<Finding> {
+        infer(&read(&[("t", text(most, random, ms))]).unwrap())
+    }
+
+    fn text(most: u32, random: bool, ms: impl Fn(u32, u64) -> f64) -> String {
         let mut text = String::new();
         for n in 1..=most {
             text += &format!("AU={n}, {} access\n", if random { "random" } else { "sequential" });
@@ -337,7 +361,7 @@ mod tests {
                 text += &format!("{} {}\n", crate::flashbench::format::size(size), crate::flashbench::format::rate(rate));
             }
         }
-        infer(&read(&[("t", text)]).unwrap())
+        text
     }
 
     fn plain(size: u64) -> f64 {
@@ -379,6 +403,11 @@ mod tests {
                         assert!(f.value.is_none() && f.reason.as_ref().unwrap().contains("grows with the size"), "{f:?}");
                         continue;
                     }
+                    assert!(
+                        f.value.is_none() && at_least(f) == Some(f64::from(limit)),
+                        "whole AUs are slow, too: {most} {limit} {factor}: {f:?}"
+                    );
+                    let f = &log(most, random, |n, s| plain(s) * if n > limit && s <= 1 << 20 { factor } else { 1.0 })[0];
                     assert!(f.number() == Some(f64::from(limit)) && f.confidence <= GROWS, "{most} {limit} {factor}: {f:?}");
                     assert!(f.caveats.iter().any(|c| c.contains("grows with the size")), "{f:?}");
                 }
@@ -391,6 +420,41 @@ mod tests {
         // A third of the rate lost by and by: a bound, and no sure one.
         let f = &log(7, false, |n, s| plain(s) * (1.0 + 0.08 * f64::from(n - 1)))[0];
         assert!(at_least(f) == Some(7.0) && f.confidence <= CONTRADICTED, "{f:?}");
+    }
+
+    /// The same cost at each size, and less than the writes themselves.
+    #[test]
+    fn a_flat_cut_that_costs_less_than_the_writes_is_a_bound() {
+        for random in [false, true] {
+            let f = &log(7, random, |n, s| plain(s) + if n > 4 { 15.0 } else { 0.0 })[0];
+            assert!(f.value.is_none() && f.at_least.map(|b| b.0) == Some(4.0) && f.confidence <= CONTRADICTED, "{f:?}");
+            assert!(f.reason.as_ref().unwrap().contains("copies most of an AU"), "{f:?}");
+        }
+    }
+
+    #[test]
+    fn random_order_that_costs_nothing_has_no_merges() {
+        let both = |sequential: f64, random: f64| {
+            let slower = |ms: f64| move |_: u32, size: u64| plain(size) + if size <= 1 << 20 { ms } else { 0.0 };
+            let f = infer(&read(&[("t", text(8, false, slower(sequential)) + &text(8, true, slower(random)))]).unwrap());
+            f.into_iter().find(|f| f.quantity == Quantity::OpenAusRandom).unwrap()
+        };
+        let like = both(25.0, 30.0);
+        assert!(like.at_least.map(|b| b.0) == Some(8.0) && like.confidence <= CONTRADICTED, "{like:?}");
+        let merges = both(0.0, 250.0);
+        assert_eq!(merges.number(), Some(0.0), "{merges:?}");
+    }
+
+    #[test]
+    fn a_merge_costs_at_least_what_writes_take_longer() {
+        let cost = |most: u32, ms: &dyn Fn(u32) -> f64| {
+            let f = log(most, false, |n, s| plain(s) + if n > 4 && s <= 1 << 20 { ms(n) } else { 0.0 });
+            f.into_iter().find(|f| f.quantity == Quantity::CloseCostMs).unwrap()
+        };
+        let half = cost(6, &|n| if n == 5 { 200.0 } else { 400.0 });
+        assert!(half.value.is_none() && (half.at_least.unwrap().0 - 400.0).abs() < 20.0, "{half:?}");
+        let (one, two) = (cost(5, &|_| 400.0), cost(6, &|_| 400.0));
+        assert!(one.number().is_some() && one.confidence < 0.7 && two.confidence > 0.8, "{one:?} {two:?}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::f64::consts::LN_2;
 
-use super::limit::{Series, slope};
+use super::limit::{DRIFT, Series, slope};
 use crate::infer::stats::median;
 use crate::units::{Bytes, three};
 
@@ -19,16 +19,22 @@ pub(super) struct Cut {
     slope: f64,
     /// Bytes: smallest and largest of the sizes.
     sizes: (u64, u64),
+    /// ln of how many times longer a write of a whole AU takes; NaN without one on both sides.
+    whole: f64,
 }
 
 impl Cut {
     /// The cut between `k` AUs and more; `None` without tables on both sides, or with fewer than two sizes that became slower.
     pub fn of(all: &[Series], k: u32) -> Option<Cut> {
-        let (mut factors, mut slopes, mut sizes) = (vec![], vec![], vec![]);
+        let (mut factors, mut slopes, mut sizes, mut wholes) = (vec![], vec![], vec![], vec![]);
         for s in all {
             let (fit, over): (Vec<u32>, Vec<u32>) = s.counts().into_iter().partition(|&n| n <= k);
             let fast = s.reference(&fit);
+            let whole = |n: &u32| s.ms.get(n)?.get(&s.au).copied();
+            // The first row of a table pays for what the one before left: only what is slower than with each number that fits is of this cut.
+            let fast_whole = fit.iter().filter_map(whole).fold(f64::NEG_INFINITY, f64::max);
             for n in over {
+                wholes.extend(whole(&n).map(|y| y - fast_whole).filter(|r| r.is_finite()));
                 factors.extend(s.ratios(n, &fast));
                 let extra = s.at(n).into_iter().filter_map(|(z, y)| Some((z, y.exp() - fast.get(&z)?.exp())));
                 let extra: Vec<(u64, f64)> = extra.filter(|x| x.1 > 0.0).map(|(z, ms)| (z, ms.ln())).collect();
@@ -39,7 +45,7 @@ impl Cut {
             }
         }
         let sizes = (sizes.iter().copied().min()?, sizes.iter().copied().max()?);
-        (!slopes.is_empty()).then(|| Cut { factor: median(&factors), slope: median(&slopes), sizes })
+        (!slopes.is_empty()).then(|| Cut { factor: median(&factors), slope: median(&slopes), sizes, whole: median(&wholes) })
     }
 
     /// Nearer to a cost of its own than to one in proportion to the size.
@@ -52,6 +58,11 @@ impl Cut {
         self.factor < LN_2 - NOISE
     }
 
+    /// A write of a whole AU leaves nothing to copy, so that no merge makes it slower.
+    pub fn slows_whole_aus(&self) -> bool {
+        self.whole > DRIFT
+    }
+
     /// Bytes of the smallest writes that became slower.
     pub fn least(&self) -> u64 {
         self.sizes.0
@@ -59,11 +70,14 @@ impl Cut {
 
     /// What is missing, in words.
     pub fn no_merge(&self) -> String {
+        let (times, from, to) = (three(self.factor.exp()), Bytes(self.sizes.0), Bytes(self.sizes.1));
+        if self.flat() {
+            return format!(
+                "writes of {from} to {to} take {times} times as long: a merge copies most of an AU, and takes longer than they do"
+            );
+        }
         format!(
-            "writes take {} times as long, and the extra time grows with the size ({} to {}): a merge costs the same for each size",
-            three(self.factor.exp()),
-            Bytes(self.sizes.0),
-            Bytes(self.sizes.1)
+            "writes take {times} times as long, and the extra time grows with the size ({from} to {to}): a merge costs the same for each size"
         )
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Series {
     /// The sizes that tell, largest first.
     middle: Vec<u64>,
     pub place: String,
+    /// Index of its file.
+    pub file_index: usize,
     /// Line of the first row of each N and size.
     lines: BTreeMap<(u32, u64), usize>,
     /// Bytes of an AU.
@@ -88,7 +90,15 @@ pub(super) fn series(tables: &Tables, random: bool) -> Vec<Series> {
         let ms = all.into_iter().map(|(n, m)| (n, m.into_iter().map(|(s, v)| (s, median(&v))).collect())).collect();
         let place = tests[0].place;
         let file = tables.files.get(place.file).cloned().unwrap_or_else(|| "?".into());
-        Series { ms, middle: if middle.len() >= 2 { middle } else { sizes }, place: tables.at(place), lines, au, file }
+        Series {
+            ms,
+            middle: if middle.len() >= 2 { middle } else { sizes },
+            place: tables.at(place),
+            lines,
+            au,
+            file,
+            file_index: place.file,
+        }
     };
     groups.into_iter().map(one).filter(|s| !s.counts().is_empty()).collect()
 }
