@@ -422,29 +422,6 @@ mod tests {
         assert!(at_least(f) == Some(7.0) && f.confidence <= CONTRADICTED, "{f:?}");
     }
 
-    /// The same cost at each size, and less than the writes themselves.
-    #[test]
-    fn a_flat_cut_that_costs_less_than_the_writes_is_a_bound() {
-        for random in [false, true] {
-            let f = &log(7, random, |n, s| plain(s) + if n > 4 { 15.0 } else { 0.0 })[0];
-            assert!(f.value.is_none() && f.at_least.map(|b| b.0) == Some(4.0) && f.confidence <= CONTRADICTED, "{f:?}");
-            assert!(f.reason.as_ref().unwrap().contains("copies most of an AU"), "{f:?}");
-        }
-    }
-
-    #[test]
-    fn random_order_that_costs_nothing_has_no_merges() {
-        let both = |sequential: f64, random: f64| {
-            let slower = |ms: f64| move |_: u32, size: u64| plain(size) + if size <= 1 << 20 { ms } else { 0.0 };
-            let f = infer(&read(&[("t", text(8, false, slower(sequential)) + &text(8, true, slower(random)))]).unwrap());
-            f.into_iter().find(|f| f.quantity == Quantity::OpenAusRandom).unwrap()
-        };
-        let like = both(25.0, 30.0);
-        assert!(like.at_least.map(|b| b.0) == Some(8.0) && like.confidence <= CONTRADICTED, "{like:?}");
-        let merges = both(0.0, 250.0);
-        assert_eq!(merges.number(), Some(0.0), "{merges:?}");
-    }
-
     #[test]
     fn a_merge_costs_at_least_what_writes_take_longer() {
         let cost = |most: u32, ms: &dyn Fn(u32) -> f64| {
