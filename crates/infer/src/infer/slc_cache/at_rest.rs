@@ -171,7 +171,7 @@ mod tests {
         };
         for (i, memory) in [6.0, 9.0, 17.0, 34.0, 66.0, 300.0].into_iter().enumerate() {
             let (drains, rate) = (0.03 + 0.01 * i as f64, 0.09 - 0.01 * i as f64);
-            for begins in [450.0, 800.0, 1100.0] {
+            for begins in [450.0, 760.0, 1100.0] {
                 let t = told(memory, drains, begins, rate);
                 assert_eq!(t, None, "{memory} writes of memory, {begins} ms");
                 let alone = told(0.0, drains, begins, rate).unwrap();
