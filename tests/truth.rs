@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Probed, probe_model, right};
+use common::{Probed, probe_model, probe_with_step, right};
 use nandscope::finding::Quantity;
 use nandscope_sim::{Model, cards};
 use std::sync::OnceLock;
@@ -192,6 +192,22 @@ fn writes_name_erase_blocks_that_reads_hide() {
             f.value.is_some()
         });
         assert!(found, "{ftl}: in none of four runs");
+    }
+}
+
+/// Pieces of a map, or dies, whose ends cost reads time: larger than an erase block, or smaller. Writes stall where erase blocks end.
+#[test]
+fn steps_of_reads_elsewhere_are_not_erase_blocks() {
+    let card = flat("", "open_linear = 5\nopen_random = 5");
+    for step in [24u64 << 20, 18 << 20, 2 << 20, 1 << 20] {
+        for seed in 1..=3 {
+            let p = probe_with_step(&card, seed, true, 8 << 30, 1800.0, (step, 150_000));
+            let said = |q: Quantity| p.findings.get(q).unwrap();
+            let f = said(Quantity::EraseBlock);
+assert!(f.number().is_none_or(|n| n == (6 << 20) as f64), "{step}, seed {seed}: {f:?}");
+            let n = said(Quantity::OpenAusRandom);
+            assert!(n.number().is_none_or(|n| n == 5.0), "{step}, seed {seed}: {n:?}");
+        }
     }
 }
 

@@ -34,6 +34,8 @@ struct Count<D> {
     inner: D,
     accesses: u64,
     bytes_written: u64,
+    /// Reads across a multiple of so many bytes take so many ns longer.
+    step: (u64, u64),
 }
 
 impl<D: Device> Device for Count<D> {
@@ -45,7 +47,13 @@ impl<D: Device> Device for Count<D> {
         if matches!(a.op, Op::Write(_)) {
             self.bytes_written += a.len;
         }
-        self.inner.access(a)
+        let mut t = self.inner.access(a)?;
+        let (period, ns) = self.step;
+        if matches!(a.op, Op::Read) && a.at / period != (a.at + a.len - 1) / period {
+            self.inner.idle(Nanos(ns));
+            t.took = t.took + Nanos(ns);
+        }
+        Ok(t)
     }
     fn now(&self) -> Nanos {
         self.inner.now()
@@ -99,7 +107,13 @@ pub fn probe_model(model: &Model, seed: u64, write: bool) -> Probed {
 
 /// With other bounds on the bytes written and on the time in seconds.
 pub fn probe_within(model: &Model, seed: u64, write: bool, writes: u64, seconds: f64) -> Probed {
-    let mut device = Count { inner: nandscope::device::SimDevice::new(model, seed).with_stamps(), accesses: 0, bytes_written: 0 };
+    probe_with_step(model, seed, write, writes, seconds, (u64::MAX, 0))
+}
+
+/// The same where reads across multiples of `step.0` bytes take `step.1` ns longer, as at the end of a piece of the map.
+pub fn probe_with_step(model: &Model, seed: u64, write: bool, writes: u64, seconds: f64, step: (u64, u64)) -> Probed {
+    let inner = nandscope::device::SimDevice::new(model, seed).with_stamps();
+    let mut device = Count { inner, accesses: 0, bytes_written: 0, step };
     let stop = AtomicBool::new(false);
     let mut experiments = experiment::probing();
     experiments.retain(|e| write || !e.about().writes);

@@ -193,6 +193,9 @@ pub struct Finding {
     /// Another experiment decided on another value: never surer than [`CONTRADICTED`].
     #[serde(skip)]
     pub disputed: bool,
+    /// Another value that this experiment speaks against, and the probability that it leaves it at most.
+    #[serde(skip)]
+    pub doubts: Option<(f64, f64)>,
 }
 
 /// Where another run or experiment contradicts, this one may be the one that is fooled.
@@ -257,6 +260,7 @@ impl Finding {
             from: vec![],
             settled_once: None,
             disputed: false,
+            doubts: None,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::units::MIB;
 
 /// One finding a quantity, in the order of `Quantity::ALL`.
 pub fn combine(all: &[Finding]) -> Findings {
-    let mut out = vec![];
+    let (mut out, all) = (vec![], &doubted(all));
     for q in Quantity::ALL {
         let here: Vec<&Finding> = all.iter().filter(|f| f.quantity == q).collect();
         let exact = if q == Quantity::EraseBlockOffset { exact_places(all, &here) } else { vec![] };
@@ -24,6 +24,28 @@ pub fn combine(all: &[Finding]) -> Findings {
     one_order_bounds_the_other(&mut out);
     off_units(&mut out);
     Findings(out)
+}
+
+/// The experiment whose erase block writes may contradict.
+const READS: &str = "read-boundary";
+
+/// Steps of reads may be a map's, or those of dies; merges lie where erase blocks end. What writes speak against is no surer than they leave it,
+/// with the place where it begins.
+fn doubted(all: &[Finding]) -> Vec<Finding> {
+    let mut out = all.to_vec();
+    let by_reads = |f: &Finding| f.from.iter().any(|from| from == READS);
+    for (by, (value, most)) in all.iter().filter_map(|f| Some((f, f.doubts?))) {
+        let named = |f: &Finding| f.quantity == by.quantity && f.number() == Some(value) && by_reads(f);
+        if !all.iter().any(named) {
+            continue;
+        }
+        let place = |f: &Finding| f.quantity == Quantity::EraseBlockOffset && by.quantity == Quantity::EraseBlock && by_reads(f);
+        for f in out.iter_mut().filter(|f| f.value.is_some() && (named(f) || place(f))) {
+            f.confidence = f.confidence.min(most);
+            f.evidence.extend(by.evidence.iter().filter(|_| named(f)).cloned().collect::<Vec<_>>());
+        }
+    }
+    out
 }
 
 /// Where one experiment names a place exactly and another a stretch that holds it, both say the exact one.
@@ -314,6 +336,26 @@ mod tests {
             let f = &combine(&[says(8.0, sure, "read"), says(4.0, other, "write")]).0[0];
             assert!(f.value.is_none() || f.number() == Some(8.0) && f.disputed, "{f:?}");
         }
+    }
+
+    #[test]
+    fn what_writes_speak_against_is_no_surer_than_they_leave_it() {
+        let place = |by: &str| Finding { from: vec![by.into()], ..Finding::decided(Quantity::EraseBlockOffset, 0.0, 0.97) };
+        let against = |v: f64, most: f64| Finding {
+            from: vec!["write-boundary".into()],
+            doubts: Some((v, most)),
+            ..Finding::undecided(Quantity::EraseBlock, "smaller")
+        };
+        let told = |all: &[Finding]| {
+            let all = combine(all);
+            [Quantity::EraseBlock, Quantity::EraseBlockOffset].map(|q| all.get(q).and_then(|f| Some((f.number()?, f.confidence))))
+        };
+        let reads = says(16.0, 0.97, READS);
+        assert_eq!(told(&[reads.clone(), place(READS), against(16.0, 0.3)]), [None, None]);
+        assert_eq!(told(&[reads.clone(), place(READS), against(16.0, 0.85)]), [Some((16.0, 0.85)), Some((0.0, 0.85))]);
+        assert_eq!(told(&[reads.clone(), place(READS), against(8.0, 0.3)]), [Some((16.0, 0.97)), Some((0.0, 0.97))]);
+        let [block, _] = told(&[reads, says(4.0, 0.97, "au-grid"), against(16.0, 0.3)]);
+        assert!(block.is_some_and(|(v, p)| v == 4.0 && p > 0.95), "{block:?}");
     }
 
     #[test]

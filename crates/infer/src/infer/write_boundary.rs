@@ -3,7 +3,7 @@
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
-use crate::finding::{Finding, Quantity};
+use crate::finding::{CONTRADICTED, Finding, Quantity};
 use crate::infer::stats::{Estimate, location, median};
 use crate::infer::steps;
 use crate::samples::Cell;
@@ -80,48 +80,82 @@ pub fn kind(c: &Cell) -> Kind {
 /// Largest multiples across which small writes are laid.
 pub const SMALL_MOST: u64 = 128 * KIB;
 
-/// What streams over predicted boundaries show: slow ones of how many, over a boundary and between two.
-#[derive(Default)]
+/// Parts of the distance at which a smaller erase block would have a boundary, too.
+const PARTS: [u64; 3] = [2, 3, 4];
+
+/// What streams over predicted boundaries show: slow ones, of how many.
+#[derive(Clone, Copy, Default)]
 struct Crossed {
-    slow: [(u32, u32); 2],
+    over: (u32, u32),
+    /// At a half, at thirds and at quarters of the way between two.
+    parts: [(u32, u32); 3],
     /// Over boundaries alone: even and odd multiples.
     odd: [(u32, u32); 2],
     /// Slow throughout, of all.
     noisy: u32,
     all: u32,
+    /// Paid for the AU that they opened first.
+    entered: u32,
 }
 
 impl Crossed {
     /// By the period of the predicted boundaries, in bytes; `None` where none was tried.
     fn of(run: &Case) -> Option<(u64, Crossed)> {
         let first = run.cells.iter().find(|c| kind(c) == Kind::Cross)?;
-        let (period, line) = (first.bytes("cross"), first.get("cost") as f64 * 0.4);
+        let (period, phase, line) = (first.bytes("cross"), first.bytes("phase"), first.get("cost") as f64 * 0.4);
         let mut seen = Crossed::default();
         for c in run.cells.iter().filter(|c| kind(c) == Kind::Cross) {
-            for t in run.trials(c.id).iter().filter(|t| t.len() >= 4) {
+            for t in run.trials(c.id) {
+                let Some(on) = t.iter().position(|s| s.role == ON).filter(|&on| on >= 2 && on + 1 < t.len()) else { continue };
                 seen.all += 1;
-                // The second and the fourth write stay in their AU: when they are slow too, the card thrashes.
-                if t[1].took.micros() > line || t[3].took.micros() > line {
+                let slow = |i: usize| t[i].took.micros() > line;
+                // Some cards merge with the last write into an AU, others with the first into the next. A second write may be the one that pays
+                // for an AU, so it is none of these.
+                let last = if on >= 3 { on - 1 } else { on };
+                // The others stay in their AU: when they are slow too, the card thrashes.
+                if (1..last).any(slow) || slow(on + 1) {
                     seen.noisy += 1;
                     continue;
                 }
-                let hit = (t[2].took.micros() > line) as u32;
-                let b = c.get("between") as usize & 1;
-                seen.slow[b] = (seen.slow[b].0 + hit, seen.slow[b].1 + 1);
-                if b == 0 {
-                    let k = (t[2].at.saturating_sub(first.bytes("phase")) / period % 2) as usize;
-                    seen.odd[k] = (seen.odd[k].0 + hit, seen.odd[k].1 + 1);
+                seen.entered += u32::from(slow(0));
+                let hit = u32::from((last..=on).any(slow));
+                let one = |n: &mut (u32, u32)| *n = (n.0 + hit, n.1 + 1);
+                let beyond = t[on].at.saturating_sub(phase);
+                if c.get("between") == 0 {
+                    one(&mut seen.over);
+                    one(&mut seen.odd[(beyond / period % 2) as usize]);
+                } else {
+                    let far = |n: &u64| (1..*n).map(|k| (beyond % period).abs_diff(period / n * k)).min().unwrap_or(period);
+                    let part = (0..PARTS.len()).min_by_key(|&i| far(&PARTS[i])).unwrap_or(0);
+                    one(&mut seen.parts[part]);
                 }
             }
         }
         Some((period, seen))
+    }
+
+    fn between(&self) -> (u32, u32) {
+        self.parts.iter().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+    }
+
+    /// By how much an erase block must be smaller than the period, where streams stall at parts of it each time: 1 if they do not.
+    fn smaller(&self) -> u64 {
+        let [half, third, quarter] = self.parts.map(|(slow, n)| n >= 2 && slow == n);
+        (if third { 3 } else { 1 })
+            * if half && quarter {
+                4
+            } else if half {
+                2
+            } else {
+                1
+            }
     }
 }
 
 /// Were all of enough streams slow at the boundaries and none between? Reads have told where those are: more would say the same.
 pub fn crosses_clearly(run: &Case) -> bool {
     Crossed::of(run).is_some_and(|(_, c)| {
-        let [(on, over), (between, inside)] = c.slow;
+        let ((on, over), (between, inside)) = (c.over, c.between());
         on == over && between == 0 && over.min(inside) >= FEWEST
     })
 }
@@ -129,34 +163,56 @@ pub fn crosses_clearly(run: &Case) -> bool {
 /// Streams over boundaries, and between them, without which nothing is told.
 const FEWEST: u32 = 3;
 
+/// What is left to an erase block of which a part has boundaries as well, to one of which at most half the multiples are boundaries, and to
+/// one of which none is: a card that fills an AU up by copying what lies before shows no boundary, either.
+const TOO_LARGE: f64 = 0.3;
+const TOO_SMALL: f64 = 0.5;
+const NONE: f64 = CONTRADICTED;
+
 fn judge_cross(run: &Case) -> Vec<Finding> {
-    let Some((period, Crossed { slow, odd, noisy, all })) = Crossed::of(run) else { return vec![] };
+    let Some((period, seen)) = Crossed::of(run) else { return vec![] };
     let q = Quantity::EraseBlock;
-    if slow[0].1 < FEWEST || slow[1].1 < FEWEST {
+    let (Crossed { over, odd, noisy, all, .. }, inside) = (seen, seen.between());
+    if over.1 < FEWEST || inside.1 < FEWEST {
         let why = format!("{noisy} of {all} streams were slow throughout: the card thrashes");
         return vec![Finding::undecided(q, why)];
     }
     let text = format!(
         "sequential writes stall at {} of {} multiples of {}, and at {} of {} control offsets between",
-        slow[0].0,
-        slow[0].1,
+        over.0,
+        over.1,
         Bytes(period),
-        slow[1].0,
-        slow[1].1
+        inside.0,
+        inside.1
     );
     let rate = |(k, n): (u32, u32)| (k as f64 + 0.5) / (n as f64 + 1.0);
-    let (on, between) = (rate(slow[0]), rate(slow[1]));
+    let (on, between) = (rate(over), rate(inside));
+    let doubts = |most: f64, f: Finding| Finding { doubts: Some((period as f64, most)), ..f };
+    // Where opening an AU costs nothing, going on into the next need not.
+    let pays = 2 * seen.entered > all - noisy;
+    let smaller = seen.smaller();
     let found = match () {
+        _ if smaller > 1 && on > 0.6 => {
+            let less = period / smaller;
+            let why = format!("writes stall at parts of {} as well: their erase block has {} or less", Bytes(period), Bytes(less));
+            doubts(TOO_LARGE, Finding::undecided(q, why).rivals([(less as f64, 0.5)]))
+        }
         _ if on > 0.75 && between < 0.3 => Finding::decided(q, period as f64, (0.75 + 0.25 * on * (1.0 - between)).min(0.96)),
         _ if between > 0.6 && on > 0.6 => Finding::undecided(
             q,
             "writes are slow between the boundaries as well: their erase block is smaller than the period of the reads",
         ),
         _ if odd.iter().all(|o| o.1 >= 2) && odd.iter().any(|o| o.0 == o.1) && odd.iter().any(|o| o.0 == 0) => {
-            Finding::decided(q, 2.0 * period as f64, 0.7).rivals([(period as f64, 0.25)])
+            doubts(TOO_SMALL, Finding::decided(q, 2.0 * period as f64, 0.7).rivals([(period as f64, 0.25)]))
         }
-        _ if on < 0.3 && between < 0.3 => Finding::undecided(q, "a stream of writes shows no cost at the boundaries found by reads"),
-        _ => Finding::undecided(q, "some boundaries cost a stream of writes, others do not"),
+        _ if on < 0.3 && between < 0.3 => {
+            let f = Finding::undecided(q, "a stream of writes shows no cost at the boundaries found by reads");
+            if pays { doubts(if over.0 > 0 { TOO_SMALL } else { NONE }, f) } else { f }
+        }
+        _ => {
+            let f = Finding::undecided(q, "some boundaries cost a stream of writes, others do not");
+            if pays && on <= 0.5 && between < 0.3 { doubts(TOO_SMALL, f) } else { f }
+        }
     };
     vec![found.evidence(text)]
 }

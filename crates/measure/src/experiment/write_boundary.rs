@@ -87,14 +87,17 @@ impl Experiment for WriteBoundary {
                 if last <= first {
                     return Ok(());
                 }
-                // Neighbouring trials use odd and even boundaries: an AU of two periods would show as every other one.
-                let k = (first + b.below(last - first)) / 2 * 2 + (n as u64 % 2);
-                let k = k.clamp(first, last);
-                let part = if cell.get("between") == 1 { [period / 2, period / 4, period * 3 / 4][n as usize % 3] } else { 0 };
+                // Trials in a row use boundaries whose numbers count on: of an AU of several periods they meet one in so many.
+                let k = (first + b.below(last - first)) / 12 * 12 + u64::from(n) % 12;
+                let k = if k < first { k + 12 } else { k };
+                let k = if k > last { k.saturating_sub(12) } else { k }.clamp(first, last);
+                let (share, of) = PARTS[n as usize % PARTS.len()];
+                let part = if cell.get("between") == 1 { period / of * share } else { 0 };
                 let p = phase + k * period + part / chunk * chunk;
-                for i in 0..4u64 {
-                    let at = p + i * chunk - 2 * chunk;
-                    b.write([PRE, PRE, ON, POST][i as usize], at, chunk)?;
+                let before = before(period / chunk, n.into());
+                for i in 0..before + 2 {
+                    let role = if i < before { PRE } else { [ON, POST][(i - before) as usize] };
+                    b.write(role, p + i * chunk - before * chunk, chunk)?;
                 }
             }
             Kind::Small => {
@@ -115,6 +118,18 @@ impl Experiment for WriteBoundary {
         }
         Ok(())
     }
+}
+
+/// Where controls lie, as shares of the way to the next boundary: each is one of an erase block that is a half, a third or a quarter as large.
+const PARTS: [(u64, u64); 6] = [(1, 2), (1, 4), (1, 3), (1, 2), (3, 4), (2, 3)];
+
+/// Writes before the boundary in trial `n`, with erase blocks of so many writes. As few at times and more at others: what comes with the
+/// count of writes, and not with the place, then shows elsewhere. A stream begins past the control before it.
+fn before(writes: u64, n: u64) -> u64 {
+    if writes < 16 {
+        return 2;
+    }
+    3 + (n + n / 3) % 3 * ((writes / 4 - 4) / 2).min(2)
 }
 
 fn chunk(setup: &Setup) -> u64 {
