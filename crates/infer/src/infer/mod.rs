@@ -20,6 +20,7 @@ pub mod stalls;
 pub mod stats;
 pub mod steps;
 pub mod tables;
+pub mod ticks;
 pub mod trace;
 
 use pipeline::Analysis;

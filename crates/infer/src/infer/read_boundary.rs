@@ -221,7 +221,12 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bound
         // A page taken out of the same registers may cost a hundredth of what planes cost, which is less than the rows below can show.
         let lone = lower.iter().filter(|s| s.z >= CLEAR).count() < 2;
         let hidden = if lone { view.hidden_below(s) } else { 0.0 };
-        out.push(if hidden > HIDDEN || hidden * s.height > PAGE_OUT {
+        // Whatever else shows: a page that costs less than a tick takes no read over one.
+        out.push(if let Some(tick) = view.tick.filter(|t| *t > PAGE_OUT) {
+            let why =
+                format!("{} or less: this host answers every {tick:.0} µs, and a smaller page may cost less than that", Bytes(s.size));
+            Finding::undecided(Quantity::Page, why)
+        } else if hidden > HIDDEN || hidden * s.height > PAGE_OUT {
             let why = format!("{} or less: what a smaller page costs would not stand out of the noise", Bytes(s.size));
             Finding::undecided(Quantity::Page, why)
         } else if lone && view.left_out_below(s) > HINT {
@@ -251,6 +256,10 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bound
         // Where polls round the times, rows below may cost as much, and the fit placed the step by chance.
         if lower.len() == 1 && view.hidden_below(s) > ALIKE {
             f = f.withdrawn(format!("{} or less: smaller boundaries may cost as much", Bytes(s.size)));
+        }
+        if let Some(tick) = view.tick.filter(|t| *t > PAGE_OUT) {
+            let why = format!("this host answers every {tick:.0} µs, and larger boundaries than {} may cost less than that", Bytes(s.size));
+            f = f.withdrawn(why);
         }
         // Sixty-four pages of 16 KiB: more were never seen to be read together. Nor more than eight, where no page shows.
         if s.size >= MIB || lower.len() == 1 && s.size > LARGEST_ALONE {

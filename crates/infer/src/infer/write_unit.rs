@@ -10,6 +10,7 @@ use super::pipeline::Analysis;
 use super::steps::alignments;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{bootstrap_median, mad, median};
+use crate::infer::ticks::tick;
 use crate::samples::{Run, Sample};
 use crate::units::{Bytes, KIB, three};
 use std::collections::BTreeMap;
@@ -216,6 +217,11 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     if unit >= largest || weights.iter().filter(|w| w.0 >= largest).map(|w| w.1).sum::<f64>() > 0.1 {
         return Finding::undecided(Q, format!("the unit may be {} or more, which was not written", Bytes(largest))).evidence(text);
     }
+    let tick = tick(&writes.iter().map(|w| w.us).collect::<Vec<f64>>());
+    if let Some(tick) = tick.filter(|t| *t > COARSE * at(unit) * 1e3) {
+        let why = format!("this host answers every {} ms, and a smaller unit may cost less than that", three(tick / 1e3));
+        return Finding::undecided(Q, why).evidence(text);
+    }
     if p < 0.5 {
         return Finding::undecided(Q, format!("the knee may lie at {} or {}", Bytes(unit), Bytes(weights[1].0))).evidence(text);
     }
@@ -232,6 +238,9 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         .rivals(weights.iter().skip(1).take(3).map(|&(s, p)| (s as f64, p)).filter(|r| r.1 > 0.005))
         .evidence(text)
 }
+
+/// Ticks of a host that are this part of the time of a unit may be all that shows of it.
+const COARSE: f64 = 0.2;
 
 /// Microseconds below which no write of a unit is believed: flash takes 200 and more to program a page.
 const FLASH: f64 = 150.0;

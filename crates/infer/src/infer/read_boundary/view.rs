@@ -1,6 +1,7 @@
 //! What the rows of aligned reads say, for the block size that shows most.
 
 use super::*;
+use crate::infer::ticks::tick;
 use crate::samples::Ended;
 
 /// What the rows say, for the block size that shows most.
@@ -11,6 +12,8 @@ pub struct View {
     pub base: f64,
     /// Of the target, in bytes.
     pub size: u64,
+    /// Microseconds of which all times are multiples, on a host that answers at ticks.
+    pub tick: Option<f64>,
 }
 
 impl View {
@@ -23,18 +26,27 @@ impl View {
                 by_block.entry(c.bytes("block")).or_default().push(steps::Row { align: c.bytes("align"), extra });
             }
         }
+        let reads = run.samples.iter().filter(|s| [PRE, ON, POST].contains(&s.role)).take(4000);
+        let tick = tick(&reads.map(|s| s.took.micros()).collect::<Vec<f64>>());
         let views: Vec<View> = by_block
             .into_iter()
             .map(|(block, rows)| {
                 let base = base_time(run, block);
-                View { fit: steps::fit(&rows, base), rows, block, base, size }
+                View { fit: steps::fit(&rows, base), rows, block, base, size, tick }
             })
             // Of the lengths that were tried because others showed nothing, only what is no chance counts.
             .filter(|v| !OTHER_LENGTHS.contains(&v.block) || v.fit.steps.iter().all(|s| s.z >= CLEAR))
             .collect();
         // More levels, then clearer ones; the smaller block wins a tie, since it sees the page.
         let worth = |v: &View| v.fit.steps.len() as f64 + v.fit.steps.iter().map(|s| strength(s.z / 3.0)).sum::<f64>() * 0.5;
-        let none = View { rows: vec![], fit: steps::Fit { steps: vec![], misfit: 0.0, noise: 0.0 }, block: 1024, base: f64::NAN, size };
+        let none = View {
+            rows: vec![],
+            fit: steps::Fit { steps: vec![], misfit: 0.0, noise: 0.0 },
+            block: 1024,
+            base: f64::NAN,
+            size,
+            tick,
+        };
         views.into_iter().reduce(|a, b| if worth(&b) > worth(&a) + 0.3 { b } else { a }).unwrap_or(none)
     }
 
