@@ -204,7 +204,7 @@ fn steps_of_reads_elsewhere_are_not_erase_blocks() {
             let p = probe_with_step(&card, seed, true, 8 << 30, 1800.0, (step, 150_000));
             let said = |q: Quantity| p.findings.get(q).unwrap();
             let f = said(Quantity::EraseBlock);
-assert!(f.number().is_none_or(|n| n == (6 << 20) as f64), "{step}, seed {seed}: {f:?}");
+            assert!(f.number().is_none_or(|n| n == (6 << 20) as f64), "{step}, seed {seed}: {f:?}");
             let n = said(Quantity::OpenAusRandom);
             assert!(n.number().is_none_or(|n| n == 5.0), "{step}, seed {seed}: {n:?}");
         }

@@ -4,7 +4,7 @@ use super::confidence::said;
 use super::pipeline::by_name;
 use super::steps::alignments;
 use crate::finding::{CONTRADICTED, Finding, Findings, Quantity, SAID, Unit};
-use crate::units::MIB;
+use crate::units::{Bytes, MIB};
 
 /// One finding a quantity, in the order of `Quantity::ALL`.
 pub fn combine(all: &[Finding]) -> Findings {
@@ -23,6 +23,7 @@ pub fn combine(all: &[Finding]) -> Findings {
     row_before_takes_room(&mut out);
     one_order_bounds_the_other(&mut out);
     off_units(&mut out);
+    off_grid(&mut out);
     Findings(out)
 }
 
@@ -168,6 +169,26 @@ fn off_units(all: &mut [Finding]) {
     let what = if random_pays { "the write unit" } else { "where erase blocks begin" };
     for f in all.iter_mut().filter(|f| f.quantity == Quantity::OpenAusLinear && f.number() == Some(1.0)) {
         let why = format!("two interleaved incur merges, but {what} is not known, and writes that begin inside a unit would do so as well");
+        *f = f.clone().withdrawn(why);
+    }
+}
+
+/// Reads cross multiples that count from 0. Where erase blocks begin elsewhere, larger pages than the one that shows begin there, too, and
+/// nobody read across those.
+fn off_grid(all: &mut [Finding]) {
+    let get = |q: Quantity| all.iter().find(|f| f.quantity == q && f.number().is_some());
+    let Some((block, begin)) = get(Quantity::EraseBlock).zip(get(Quantity::EraseBlockOffset)) else { return };
+    let whole = |f: &Finding| f.number().unwrap_or(0.0) as u64;
+    let [lo, hi] = begin.interval.map_or([whole(begin); 2], |ends| ends.map(|e| e.max(0.0) as u64));
+    let (block, begins) = (whole(block), Bytes(whole(begin)));
+    let Some(f) = all.iter_mut().find(|f| f.quantity == Quantity::AccessUnit && f.number().is_some()) else { return };
+    let unit = whole(f);
+    let missed = |s: u64| block.is_multiple_of(s) && lo.div_ceil(s) * s > hi;
+    if alignments(unit + 1, MIB - 1).into_iter().any(|s| s.is_multiple_of(unit) && missed(s)) {
+        let why = format!(
+            "{} or more: erase blocks begin at {begins}, and larger boundaries off the grid on which reads crossed them",
+            Bytes(unit)
+        );
         *f = f.clone().withdrawn(why);
     }
 }
@@ -356,6 +377,26 @@ mod tests {
         assert_eq!(told(&[reads.clone(), place(READS), against(8.0, 0.3)]), [Some((16.0, 0.97)), Some((0.0, 0.97))]);
         let [block, _] = told(&[reads, says(4.0, 0.97, "au-grid"), against(16.0, 0.3)]);
         assert!(block.is_some_and(|(v, p)| v == 4.0 && p > 0.95), "{block:?}");
+    }
+
+    #[test]
+    fn larger_pages_off_the_grid_that_was_read_are_not_ruled_out() {
+        const K: f64 = 1024.0;
+        let told = |unit: f64, begin: Finding, block: f64| {
+            let all =
+                [Finding::decided(Quantity::EraseBlock, block * K, 0.95), begin, Finding::decided(Quantity::AccessUnit, unit * K, 0.95)];
+            combine(&all).get(Quantity::AccessUnit).and_then(Finding::number).map(|n| n / K)
+        };
+        let at = |k: f64| Finding::decided(Quantity::EraseBlockOffset, k * K, 0.95);
+        for (unit, begin, block) in [(16.0, 32.0, 4096.0), (8.0, 8.0, 4096.0), (16.0, 48.0, 3072.0)] {
+            assert_eq!(told(unit, at(begin), block), None, "{unit} {begin}");
+        }
+        for (unit, begin, block) in [(16.0, 0.0, 4096.0), (16.0, 4096.0, 8192.0), (16.0, 1024.0, 4096.0)] {
+            assert_eq!(told(unit, at(begin), block), Some(unit), "{unit} {begin}");
+        }
+        let about = |ends: [f64; 2]| Finding { interval: Some(ends.map(|e| e * K)), ..at(4080.0) };
+        assert_eq!(told(16.0, about([4080.0, 4096.0]), 4096.0), Some(16.0), "they may begin at 0");
+        assert_eq!(told(16.0, about([4048.0, 4056.0]), 4096.0), None);
     }
 
     #[test]

@@ -261,6 +261,9 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bound
             let why = format!("this host answers every {tick:.0} µs, and larger boundaries than {} may cost less than that", Bytes(s.size));
             f = f.withdrawn(why);
         }
+        if view.shifted {
+            f = f.withdrawn(format!("{} or more: larger boundaries lie off the multiples that were read across", Bytes(s.size)));
+        }
         // Sixty-four pages of 16 KiB: more were never seen to be read together. Nor more than eight, where no page shows.
         if s.size >= MIB || lower.len() == 1 && s.size > LARGEST_ALONE {
             f = f.withdrawn(format!("a step at {} is too large for planes that are read together", Bytes(s.size)));

@@ -14,6 +14,8 @@ pub struct View {
     pub size: u64,
     /// Microseconds of which all times are multiples, on a host that answers at ticks.
     pub tick: Option<f64>,
+    /// Larger boundaries lie off the multiples that were read.
+    pub shifted: bool,
 }
 
 impl View {
@@ -32,7 +34,7 @@ impl View {
             .into_iter()
             .map(|(block, rows)| {
                 let base = base_time(run, block);
-                View { fit: steps::fit(&rows, base), rows, block, base, size, tick }
+                View { fit: steps::fit(&rows, base), rows, block, base, size, tick, shifted: false }
             })
             // Of the lengths that were tried because others showed nothing, only what is no chance counts.
             .filter(|v| !OTHER_LENGTHS.contains(&v.block) || v.fit.steps.iter().all(|s| s.z >= CLEAR))
@@ -46,8 +48,50 @@ impl View {
             base: f64::NAN,
             size,
             tick,
+            shifted: false,
         };
-        views.into_iter().reduce(|a, b| if worth(&b) > worth(&a) + 0.3 { b } else { a }).unwrap_or(none)
+        let view = views.into_iter().reduce(|a, b| if worth(&b) > worth(&a) + 0.3 { b } else { a }).unwrap_or(none);
+        View { shifted: view.higher_below() || view.uneven(run), ..view }
+    }
+
+    /// Does a row cost more than its own multiples? They have all boundaries that it has, if these count from 0.
+    fn higher_below(&self) -> bool {
+        self.rows.iter().filter(|r| r.align <= LARGEST_ALONE).any(|row| {
+            let above: Vec<&Estimate> =
+                self.rows.iter().filter(|r| r.align > row.align && r.align.is_multiple_of(row.align)).map(|r| &r.extra).take(4).collect();
+            above.len() >= 2 && above.iter().all(|e| self.apart(&row.extra, e) && row.extra.value > e.value)
+        })
+    }
+
+    /// Do the places of one row differ by what their number leaves when it is divided by 4 or by 3? They are alike, if boundaries count from 0.
+    fn uneven(&self, run: &Run) -> bool {
+        let offset = run.setting("offset").unwrap_or(0);
+        let rows = |align: u64| {
+            let cells = run
+                .cells
+                .iter()
+                .filter(move |c| matches!(kind(c), Kind::Row | Kind::Fine) && c.bytes("align") == align && c.bytes("block") == self.block);
+            cells.flat_map(|c| run.trials(c.id))
+        };
+        self.rows.iter().filter(|r| r.align <= LARGEST_ALONE).any(|row| {
+            let places: Vec<(u64, f64)> = rows(row.align)
+                .filter_map(|t| {
+                    let on = t.iter().find(|s| s.role == ON)?;
+                    let beside = (of_trial(&t, PRE)? + of_trial(&t, POST)?) / 2.0;
+                    Some(((on.at + on.len / 2 + offset) / row.align, on.took.micros() - beside))
+                })
+                .collect();
+            [(4, [1, 3]), (3, [1, 2])].into_iter().any(|(n, left)| {
+                let [a, b] = left.map(|left| location(&places.iter().filter(|p| p.0 % n == left).map(|p| p.1).collect::<Vec<f64>>()));
+                a.n.min(b.n) >= 6 && self.apart(&a, &b)
+            })
+        })
+    }
+
+    /// By more than chance, and than times of one kind wander.
+    fn apart(&self, a: &Estimate, b: &Estimate) -> bool {
+        let by = (a.value - b.value).abs();
+        by > CLEAR * a.error.hypot(b.error) && by > (0.015 * self.base).max(0.1 * a.value.abs().max(b.value.abs()))
     }
 
     /// How far the rows just below rule out a smaller step than this one: near 1 when anything a tenth as high would have been seen.
