@@ -215,3 +215,67 @@ fn a_write_repeats_what_is_there_where_it_is_put_back() {
     held.restore().unwrap();
     assert!(std::fs::read(&image).unwrap() == data);
 }
+
+/// A card whose writes are answered from memory until that is full, and then all go to the flash at once.
+struct Gathers {
+    card: SimDevice,
+    held: Vec<Access>,
+    most: u64,
+}
+
+impl Device for Gathers {
+    fn geometry(&self) -> &nandscope::device::Geometry {
+        self.card.geometry()
+    }
+
+    fn access(&mut self, a: Access) -> nandscope::device::Result<nandscope::device::Timed> {
+        let start = self.card.now();
+        if matches!(a.op, Op::Write(_)) {
+            self.card.idle(Nanos(a.len * 70));
+            self.held.push(a);
+            if self.held.iter().map(|a| a.len).sum::<u64>() >= self.most {
+                for a in std::mem::take(&mut self.held) {
+                    self.card.access(a)?;
+                }
+            }
+        } else {
+            self.card.access(a)?;
+        }
+        Ok(nandscope::device::Timed { start, took: self.card.now() - start })
+    }
+
+    fn now(&self) -> Nanos {
+        self.card.now()
+    }
+
+    fn idle(&mut self, d: Nanos) {
+        self.card.idle(d);
+    }
+
+    fn load(&mut self, at: u64, into: &mut [u8]) -> nandscope::device::Result<()> {
+        self.card.load(at, into)
+    }
+
+    fn store(&mut self, at: u64, from: &[u8]) -> nandscope::device::Result<()> {
+        self.card.store(at, from)
+    }
+}
+
+#[test]
+fn a_buffer_that_gathers_writes_is_not_many_open_aus() {
+    let open = 7.0;
+    let mut said = 0;
+    for (kib, seconds) in [(256, 12), (512, 20), (1024, 20), (2048, 20), (2048, 60), (4096, 60)] {
+        let mut device = Gathers { card: sim("toshiba-emmc"), held: vec![], most: kib * 1024 };
+        let (stop, geometry) = (AtomicBool::new(false), device.geometry().clone());
+        let setup = Setup { geometry: &geometry, region: 0..geometry.size, believed: &Beliefs::default(), writes: u64::MAX };
+        let limits = run::Limits { deadline: Nanos::from_secs_f64(seconds.into()), stop: &stop, seed: kib };
+        let run = run::run(experiment::by_name("open-au-linear").unwrap(), &setup, &mut device, &limits, &mut |_| {});
+        let f = pipeline::of_run(&run).into_iter().find(|f| f.quantity == Quantity::OpenAusLinear).unwrap();
+        let n = f.number().or(f.at_least.map(|b| b.0));
+        println!("{kib} {seconds}: {:?} {:?} {} {:?}", f.number(), f.at_least, f.confidence, f.reason);
+        said += u32::from(f.reason.is_some_and(|why| why.contains("a buffer coalesces them")));
+        assert!(n.is_none_or(|n| n <= open || f.confidence < 0.7), "{kib} KiB, {seconds} s: {n:?} at {}", f.confidence);
+    }
+    assert!(said > 1, "{said}");
+}

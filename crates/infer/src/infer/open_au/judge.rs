@@ -169,6 +169,11 @@ impl<'a> Seen<'a> {
     /// card throws away what is written behind its flash.
     fn silent_above(&self, line: f64) -> Option<u64> {
         let run = self.run;
+        // The capacity test found flash up to the end: AUs that came last in each row may have stayed open.
+        let ends = run.setting("offset").unwrap_or(0) + run.setting("size").unwrap_or(u64::MAX);
+        if run.believed.whole(Quantity::Capacity).is_some_and(|holds| holds >= ends) {
+            return None;
+        }
         let cells = run.cells.iter().filter(|c| c.get("random") == self.random as i64 && c.get("n") > self.k as i64);
         let visits = cells.flat_map(|c| run.of(c.id)).filter(|s| s.role > 0);
         let visits: Vec<(u64, bool)> = visits.map(|s| (slot_of(&self.slots, s), s.took.micros() > line)).collect();

@@ -53,7 +53,7 @@ impl Seen<'_> {
         if let Some((n, few, many)) = self.gathered() {
             let (few, many, most) = (three(few / 1e3), three(many / 1e3), three(base / 1e3));
             return self.neither(format!(
-                "most writes take {most} ms, but {few} ms on average below {n} AUs and {many} ms from there on: a buffer gathers them, and what it \
+                "most writes take {most} ms, but {few} ms on average below {n} AUs and {many} ms from there on: a buffer coalesces them, and what it \
                  empties into may have a limit"
             ));
         }
