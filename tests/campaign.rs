@@ -56,8 +56,9 @@ fn end(child: &mut Child, dir: &Path, all: bool) {
         steps_of(dir).into_iter().for_each(kill);
         std::thread::sleep(Duration::from_millis(5));
     }
-    // A process loses its words before its locks.
-    while all && places(dir, "part").len() > interrupted(dir).len() {
+    // A process loses its words before its locks. One that died before it made its lock holds none.
+    let locked = || places(dir, "part").iter().filter(|p| p.join("lock").exists()).count();
+    while all && locked() > interrupted(dir).len() {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
