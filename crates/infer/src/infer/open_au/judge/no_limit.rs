@@ -3,7 +3,6 @@
 use super::*;
 use crate::finding::SAID;
 use crate::infer::stats::mean;
-use std::collections::BTreeSet;
 
 /// Share of the cards without a limit that are mapped by page; the others hide it behind a cache, or keep more AUs open than
 /// were tried. Both orders say so together: two thirds in all.
@@ -20,9 +19,6 @@ const UNSEEN: f64 = 0.78;
 /// Bytes between which sizes of caches are taken to be spread evenly by logarithm. Assumed: they put scores in order, and the maps of
 /// `confidence.tsv` make shares of them.
 const CACHES: [f64; 2] = [(1u64 << 20) as f64, (1u64 << 35) as f64];
-
-/// So many visits have a mean that tells something.
-const LOOKED_AT: usize = 16;
 
 /// Most open AUs that anybody has reported, about.
 const LIMITS: f64 = 64.0;
@@ -50,13 +46,6 @@ impl Seen<'_> {
         let no_cache = if filled > 0 { NO_CACHE_FOUND } else { 1.0 };
         let hidden = if in_aus { 1.0 - HIDDEN } else { (1.0 - UNSEEN) * no_cache };
         let sure = |n: u32| 1.0 - hidden * hiding(written, n);
-        if let Some((n, few, many)) = self.gathered() {
-            let (few, many, most) = (three(few / 1e3), three(many / 1e3), three(base / 1e3));
-            return self.neither(format!(
-                "most writes take {most} ms, but {few} ms on average below {n} AUs and {many} ms from there on: a buffer coalesces them, and what it \
-                 empties into may have a limit"
-            ));
-        }
         if top < 0.5 {
             let why = "slow writes came and went: the times do not agree";
             let ended = "the run ended before the slow writes could be distinguished from stalls";
@@ -129,22 +118,6 @@ impl Seen<'_> {
         let [less, more] = [1..=8, 24..=MOST].map(|of| self.visits(of, 0).into_iter().filter(slow).collect::<Vec<f64>>());
         let longer = less.len().min(more.len()) >= 4 && extra(&more) > 3.0 * extra(&less);
         (mean(&many) > 3.0 * base && (seldom || longer)).then(|| (mean(&few), mean(&many)))
-    }
-
-    /// The number of AUs from which on writes in sequential order take three times as long on average as with fewer, and those means in µs.
-    /// Where most writes are as fast as ever it is no closing of AUs by the writes themselves.
-    fn gathered(&self) -> Option<(i64, f64, f64)> {
-        if self.random {
-            return None;
-        }
-        let tried: BTreeSet<i64> = self.run.cells.iter().filter(|c| c.get("random") == 0).map(|c| c.get("n")).collect();
-        tried.iter().skip(1).find_map(|&n| {
-            let (below, above) = (self.visits(1..=n - 1, 1), self.visits(n..=MOST, 1));
-            // A stall or two among few visits make such a mean by chance.
-            let slow = above.iter().filter(|t| **t > 3.0 * self.base).count();
-            let (few, many) = (mean(&below), mean(&above));
-            (below.len().min(above.len()) >= LOOKED_AT && slow >= 4 && many > 4.0 * self.base && many > 3.0 * few).then_some((n, few, many))
-        })
     }
 
     /// µs of the visits in this order from a round on (0: those that open an AU, too), with so many AUs in turn.
