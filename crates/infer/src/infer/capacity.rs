@@ -30,13 +30,14 @@ pub const READS: u8 = 8;
 pub const AT_ONCE: u8 = 9;
 pub const MISSED: u8 = 10;
 
-/// Places over the region, and bytes of each ([`PLACE`]).
+/// Places over the region, and bytes of each.
 pub const PLACES: u64 = 24;
-/// Key of the first cell: where it is 1, so many of them at least; more while all took no longer than this: where each takes a merge it takes another when it is put back.
+pub const PLACE: u64 = 4 * KIB;
+/// Key of the first cell: 1 where [`FEW`] places do once they took [`ENOUGH`], for where each takes a merge it takes another when it is put
+/// back.
 pub const SPARES: &str = "sparing";
 pub const FEW: usize = PLACES as usize / 3;
 pub const ENOUGH: Nanos = Nanos(400_000_000);
-pub const PLACE: u64 = 4 * KIB;
 /// Single sectors that look for the stretch elsewhere; more where it would become longer than is written.
 pub const LOOKS: u64 = 4096;
 pub const CHUNK: u64 = 256 * KIB;

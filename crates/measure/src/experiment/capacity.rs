@@ -6,8 +6,8 @@
 //! drives the far place out of a cache before it is read again. Addresses that repeat show the front at powers of two, and
 //! wherever else they repeat, the stretch: single sectors, as far apart as the stretch is long, cannot miss it, and the address they
 //! carry gives the distance to the byte. That search only reads: a scattered write may cost a card a merge of hundreds of ms, and the
-//! other places over the region are written only when it found nothing (in a probe fewer, where each takes a merge); then single sectors powers of two away look whether parts
-//! of the card show others. Where addresses repeat, the end of the first round is tried: a chain has no flash there.
+//! other places over the region are written only when it found nothing (in a probe fewer, where each takes a merge); then single
+//! sectors powers of two away look whether parts of the card show others. Where addresses repeat, the end of the first round is tried: a chain has no flash there.
 //!
 //! What fools it: a cache larger than what is written (said); a card that lost a place for another reason (undecided where places
 //! behind it are kept); parts that show other parts at distances without any rule.
@@ -273,13 +273,13 @@ fn other_places(b: &mut Bench, seed: u64) -> Result<(), DeviceError> {
         all.find(|s| s.at == at).map(|s| s.took.secs())
     };
     let (mut slow, mut begun) = (false, vec![]);
-    let all: Vec<u64> = far.iter().chain(&places).copied().collect();
-    let whole = places.len();
-    for (i, &at) in all.iter().enumerate() {
+    let all = places.clone();
+    for (i, &at) in far.iter().chain(&all).enumerate() {
         if let Some(n) = enough(b.run, b.run.samples.iter().chain(&b.taken), &places) {
             places.truncate(n);
         }
-        if i == all.len() - whole + places.len() {
+        // The one at the far end counts before them.
+        if i > places.len() {
             break;
         }
         // What an earlier trial wrote and did not read, other experiments may have written over since.
