@@ -360,6 +360,28 @@ fn a_ring_for_what_lies_past_the_flash_hides_nothing() {
     }
 }
 
+/// What such a ring of some MiB hides at first shows once the other experiments have written past the flash, too. Where it ends is not looked for.
+#[test]
+fn a_larger_ring_shows_once_others_wrote() {
+    for (name, part, holds) in [("olpc-c-8gb", 0.3, 4 * MIB), ("fake-drop-64gb", 0.12, 4 * MIB), ("toshiba-emmc", 0.7, 6 * MIB)] {
+        let model = card(name, 0, Beyond::Wrap);
+        let size = model.card.capacity;
+        let probed = |device: &mut dyn Device| {
+            let stop = AtomicBool::new(false);
+            let time = Nanos::from_secs_f64(60.0);
+            let plan = Plan { experiments: experiment::probing(), region: 0..size, time, writes: 1 << 30, seed: 1, stop: &stop };
+            probe(device, &plan, &mut |_| {}).1.get(Quantity::Capacity).unwrap().clone()
+        };
+        let honest = probed(&mut SimDevice::new(&model, 2).with_stamps());
+        assert_eq!(honest.number(), Some(size as f64), "{name}: {honest:?}");
+        let flash = (size as f64 * part) as u64 / MIB * MIB;
+        let f = probed(&mut Ring { card: SimDevice::new(&model, 2).with_stamps(), flash, holds, kept: Default::default() });
+        let [low, high] = f.interval.unwrap_or_else(|| panic!("{name}: {f:?}"));
+        assert!(f.value.is_none() && low <= flash as f64 && flash as f64 <= high && high < size as f64, "{name}: {f:?}, really {flash}");
+        assert!(f.confidence >= 0.75, "{name}: {f:?}");
+    }
+}
+
 /// Whatever else a card is, it is not called a counterfeit, nor a counterfeit whole.
 #[test]
 fn unusual_cards_are_not_mistaken() {

@@ -6,8 +6,9 @@ use crate::experiment::run::{Limits, Progress};
 use crate::experiment::{self, Experiment, Setup};
 use crate::finding::{Findings, Quantity, SURE_OF_SIZE};
 use crate::infer::beliefs::{Belief, Beliefs, Case};
+use crate::infer::capacity::SINCE;
 use crate::infer::pipeline::Inference;
-use crate::samples::{Ended, Run};
+use crate::samples::{Cell, Ended, Run};
 use crate::units::Nanos;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -38,14 +39,21 @@ pub enum Event<'a> {
     Done(&'a [Run], &'a Findings),
 }
 
+/// Bytes that a run wrote.
+fn written(run: &Run) -> u64 {
+    run.samples.iter().filter(|s| matches!(s.op, Op::Write(_))).map(|s| s.len).sum()
+}
+
 fn writes_left(plan: &Plan, runs: &[Run]) -> u64 {
-    let written = runs.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_))).map(|s| s.len).sum();
-    plan.writes.saturating_sub(written)
+    plan.writes.saturating_sub(runs.iter().map(written).sum())
 }
 
 /// Times that experiments may be asked whether they want to run again: what the first time told may make others ask. Full caches show
 /// costs, costs show erase blocks, and these show where AUs lie.
 const PASSES: u32 = 3;
+
+/// Time for a last look at what was written first: a few reads.
+const LOOK: Nanos = Nanos(2_000_000_000);
 
 /// Of the time allowed, a rest smaller than this is not worth going on for.
 const REST: f64 = 0.1;
@@ -83,6 +91,7 @@ pub fn probe(device: &mut dyn Device, plan: &Plan, tell: &mut dyn FnMut(Event)) 
             p.count += todo.len();
         }
     }
+    p.once_more(tell);
     p.known = p.inference.of(&p.runs);
     (p.runs, p.known)
 }
@@ -94,6 +103,7 @@ pub fn resume(device: &mut dyn Device, plan: &Plan, runs: Vec<Run>, tell: &mut d
     p.count = p.runs.len();
     p.index = p.runs.len();
     p.cut_ones(true, tell);
+    p.once_more(tell);
     p.known = p.inference.of(&p.runs);
     (p.runs, p.known)
 }
@@ -276,6 +286,32 @@ impl<'a> Going<'a> {
             }
         }
         true
+    }
+
+    /// What complete runs have to look at when all had their turn: a few reads.
+    fn once_more(&mut self, tell: &mut dyn FnMut(Event)) {
+        if self.runs.iter().any(Going::over) {
+            return;
+        }
+        for i in 0..self.runs.len() {
+            let name = self.runs[i].experiment.clone();
+            let Some(exp) = self.plan.experiments.iter().copied().find(|e| e.about().name == name) else { continue };
+            let mut run = std::mem::replace(&mut self.runs[i], Run::new(&name));
+            let since: u64 = self.runs.iter().map(written).sum();
+            let cells = if run.ended == Ended::Complete && since > 0 { exp.later(&run, &self.runs) } else { vec![] };
+            if !cells.is_empty() {
+                run.setting.insert(SINCE.into(), since as i64);
+                for (id, cell) in (run.cells.len() as u32..).zip(cells) {
+                    run.cells.push(Cell { id, ..cell });
+                }
+                let believed = self.inference.believed(&self.runs, i);
+                let setup = Setup { geometry: &self.geometry, region: self.region_for(exp), believed: &believed, writes: 0 };
+                let deadline = self.device.now() + LOOK;
+                let limits = Limits { deadline, stop: self.plan.stop, seed: self.plan.seed };
+                run = experiment::run::go_on(exp, run, &setup, &mut *self.device, &limits, &mut |p| tell(Event::Progress(p)));
+            }
+            self.runs[i] = run;
+        }
     }
 
     /// Experiments that would say more in another run.

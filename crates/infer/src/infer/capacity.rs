@@ -38,6 +38,10 @@ pub const PLACE: u64 = 4 * KIB;
 pub const SPARES: &str = "sparing";
 pub const FEW: usize = PLACES as usize / 3;
 pub const ENOUGH: Nanos = Nanos(400_000_000);
+/// Key of cells that read a place once more, when other experiments wrote elsewhere.
+pub const LATER: &str = "later";
+/// Setting of a run: bytes that they wrote since.
+pub const SINCE: &str = "written_since";
 /// Single sectors that look for the stretch elsewhere; more where it would become longer than is written.
 pub const LOOKS: u64 = 4096;
 pub const CHUNK: u64 = 256 * KIB;

@@ -9,11 +9,14 @@
 //! other places over the region are written only when it found nothing (in a probe fewer, where each takes a merge); then single
 //! sectors powers of two away look whether parts of the card show others. Where addresses repeat, the end of the first round is tried: a chain has no flash there.
 //!
+//! When all experiments had their turn, the places are read once more: a cache that their writes went through keeps them no longer.
+//!
 //! What fools it: a cache larger than what is written (said); a card that lost a place for another reason (undecided where places
 //! behind it are kept); parts that show other parts at distances without any rule.
 
 use super::{About, Bench, Experiment, Setup};
 use crate::device::fill::read_stamp;
+use crate::device::ranges::RangeSet;
 use crate::device::{Access, Device, DeviceError, Fill, Op, Timed};
 use crate::finding::Quantity;
 use crate::infer::beliefs::Case;
@@ -101,7 +104,7 @@ impl Experiment for Capacity {
             elsewhere(run).is_some() && run.of(cell.id).count() < most
         } else if has("pairs") {
             irregular(run).is_none() && !pairs(run).is_empty()
-        } else if has("at") || has("multiples") {
+        } else if has("at") || has("multiples") || has(LATER) {
             run.of(cell.id).next().is_none()
         } else if has("rest") {
             !looked(run, &rest(run))
@@ -114,7 +117,9 @@ impl Experiment for Capacity {
         // Other stamps in each run on a device: what an earlier one left on a card that keeps nothing now is not taken for this one's.
         let seed = b.below(u64::MAX) ^ b.now().0;
         let has = |key: &str| cell.set.contains_key(key);
-        let done = if has("at") {
+        let done = if has(LATER) {
+            once_more(b, cell.bytes(LATER))
+        } else if has("at") {
             let step = cell.set.get("step").copied().unwrap_or(0) as u64;
             let n = cell.set.get("n").copied().unwrap_or(1) as u64;
             nearer(b, seed, &(0..n).map(|i| cell.bytes("at") + i * step).collect::<Vec<_>>())
@@ -142,7 +147,8 @@ impl Experiment for Capacity {
     fn more(&self, run: &Case) -> Vec<Cell> {
         let begun = |key: &str| run.cells.iter().any(|c| c.set.contains_key(key));
         let once = |key: &'static str, name: &str| if begun(key) { vec![] } else { vec![Cell::new(name, &[(key, 1)])] };
-        if run.cells.len() > 40 || irregular(run).is_some() || front_lost(run) {
+        // A border that a large cache hid cannot be bisected with a few KiB.
+        if run.cells.len() > 40 || begun(LATER) || irregular(run).is_some() || front_lost(run) {
             return vec![];
         }
         let period = period(run);
@@ -186,6 +192,21 @@ impl Experiment for Capacity {
             true if looked(run, &rest(run)) && !pairs(run).is_empty() => once("pairs", "powers of two away"),
             true => vec![],
         }
+    }
+
+    /// The places that were kept and that no other run wrote over.
+    fn later(&self, run: &Run, others: &[Run]) -> Vec<Cell> {
+        // What a trial wrote before it failed is not known.
+        if others.iter().any(|r| !r.faults.is_empty()) {
+            return vec![];
+        }
+        let mut over = RangeSet::default();
+        for s in others.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_) | Op::Discard)) {
+            over.insert(s.at..s.at + s.len);
+        }
+        let ours = |at: &u64| over.missing(*at..at + PLACE) == [*at..at + PLACE];
+        let kept = places_kept(run).into_iter().filter(ours);
+        kept.map(|at| Cell::new(format!("once more at {}", Bytes(at)), &[(LATER, at as i64)])).collect()
     }
 }
 
@@ -453,6 +474,16 @@ fn nearer(b: &mut Bench, seed: u64, places: &[u64]) -> Result<(), DeviceError> {
         if let Some(again) = period(b.run).map(|w| at + w).filter(|again| kept && again + sector <= b.region.end) {
             look(b, seed, again, sector, [MISSED, MISSED])?;
         }
+    }
+    Ok(())
+}
+
+/// Reads a place that was kept, whatever number its stamp carries.
+fn once_more(b: &mut Bench, at: u64) -> Result<(), DeviceError> {
+    let role = |bytes: &[u8]| if read_stamp(bytes).is_some_and(|s| s.0 == at) { KEPT } else { LOST };
+    match b.read_back(at, PLACE, role) {
+        Err(DeviceError::Io { .. }) => b.failed(UNREAD, at, PLACE),
+        done => done?,
     }
     Ok(())
 }

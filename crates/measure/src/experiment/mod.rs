@@ -11,7 +11,7 @@ use crate::device::{Access, Device, DeviceError, Fill, Geometry, Op, Timed};
 use crate::finding::Quantity;
 use crate::infer::beliefs::{Belief, Beliefs, Case, SURE};
 use crate::infer::slots::{Ground, Slots};
-use crate::samples::{Cell, Grid, Sample};
+use crate::samples::{Cell, Grid, Run, Sample};
 use crate::units::{GIB, KIB, Nanos};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
@@ -128,6 +128,11 @@ pub trait Experiment: Sync {
     /// Would a second run say more, now that other experiments told what this one had to guess?
     fn again(&self, _run: &Case, _known: &Beliefs) -> bool {
         false
+    }
+
+    /// What of a complete run to look at once more when all had their turn, and `others` wrote, too.
+    fn later(&self, _run: &Run, _others: &[Run]) -> Vec<Cell> {
+        vec![]
     }
 
     /// Is a run that its share of the time cut worth going on with, when all had their turn?

@@ -92,7 +92,15 @@ pub(super) fn judge(run: &Run) -> Finding {
         let trust = if places[1] > 2 { 0.95 } else { 0.7 };
         let mut f = match lost - kept <= CLOSE {
             true => Finding::decided(Q, real as f64, trust),
-            false => Finding::at_least(Q, (offset + kept + PLACE) as f64, trust, "the search for the border was cut short"),
+            false => {
+                let late = looks(run, LATER).any(|s| s.role == LOST);
+                let why = if late {
+                    "places were kept until more was written: a cache hides the border"
+                } else {
+                    "the search for the border was cut short"
+                };
+                Finding::at_least(Q, (offset + kept + PLACE) as f64, trust, why)
+            }
         };
         let says = if failing > count(LOST) { format!("{says} or failing") } else { says };
         f = f.evidence(text);
@@ -114,7 +122,8 @@ pub(super) fn judge(run: &Run) -> Finding {
         let more = format!("nor at {} more of {} places", lost.len() - 1, seen.len());
         return Finding::undecided(Q, why).evidence(format!("what was written at byte {at} did not come back, {more}"));
     }
-    let written: u64 = run.samples.iter().filter(|s| s.role == STAMP).map(|s| s.len).sum();
+    let stamps: u64 = run.samples.iter().filter(|s| s.role == STAMP).map(|s| s.len).sum();
+    let written = stamps + looks(run, LATER).next().and(run.setting(SINCE)).unwrap_or(0);
     let looks = count(NOTHING);
     let text = format!("{} places were kept, and {looks} sectors elsewhere show none of them", kept);
     // The search that was cut short left part of the region out.
