@@ -44,6 +44,15 @@ fn written(run: &Run) -> u64 {
     run.samples.iter().filter(|s| matches!(s.op, Op::Write(_))).map(|s| s.len).sum()
 }
 
+/// Bytes at different addresses that these runs wrote: a cache that goes by addresses counts what is written twice once.
+fn distinct(runs: &[Run]) -> u64 {
+    let mut seen = RangeSet::default();
+    for s in runs.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_))) {
+        seen.insert(s.at..s.at + s.len);
+    }
+    seen.iter().map(|r| r.end - r.start).sum()
+}
+
 fn writes_left(plan: &Plan, runs: &[Run]) -> u64 {
     plan.writes.saturating_sub(runs.iter().map(written).sum())
 }
@@ -297,7 +306,7 @@ impl<'a> Going<'a> {
             let name = self.runs[i].experiment.clone();
             let Some(exp) = self.plan.experiments.iter().copied().find(|e| e.about().name == name) else { continue };
             let mut run = std::mem::replace(&mut self.runs[i], Run::new(&name));
-            let since: u64 = self.runs.iter().map(written).sum();
+            let since = distinct(&self.runs);
             let cells = if run.ended == Ended::Complete && since > 0 { exp.later(&run, &self.runs) } else { vec![] };
             if !cells.is_empty() {
                 run.setting.insert(SINCE.into(), since as i64);

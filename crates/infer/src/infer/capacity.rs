@@ -40,7 +40,7 @@ pub const FEW: usize = PLACES as usize / 3;
 pub const ENOUGH: Nanos = Nanos(400_000_000);
 /// Key of cells that read a place once more, when other experiments wrote elsewhere.
 pub const LATER: &str = "later";
-/// Setting of a run: bytes that they wrote since.
+/// Setting of a run: bytes at different addresses that they wrote.
 pub const SINCE: &str = "written_since";
 /// Single sectors that look for the stretch elsewhere; more where it would become longer than is written.
 pub const LOOKS: u64 = 4096;
