@@ -422,6 +422,37 @@ mod tests {
         assert!(at_least(f) == Some(7.0) && f.confidence <= CONTRADICTED, "{f:?}");
     }
 
+    /// What every write pays above a limit, and what is less than the write itself, is no merge: it would copy most of an AU.
+    #[test]
+    fn a_flat_cut_that_costs_less_than_the_write_is_a_bound() {
+        let cut = |ms: f64| log(7, false, |n, s| plain(s) + if n > 4 && s <= 1 << 20 { ms } else { 0.0 }).swap_remove(0);
+        for ms in [10.0, 15.0] {
+            let f = cut(ms);
+            assert_eq!((f.value.is_none(), f.at_least.map(|b| b.0)), (true, Some(4.0)), "{ms}: {f:?}");
+            assert!(f.confidence <= CONTRADICTED && f.reason.as_ref().unwrap().contains("copies most of an AU"), "{ms}: {f:?}");
+        }
+        let f = cut(100.0);
+        assert!(f.number() == Some(4.0) && f.confidence > 0.9, "{f:?}");
+    }
+
+    /// Random writes of one time whatever their size are merges where sequential ones take a part of it, and are none where these take
+    /// about as long.
+    #[test]
+    fn random_order_that_costs_nothing_shows_no_merges() {
+        let sequential = |s: u64| 15.0 + s as f64 / 20e3;
+        let random = |ms: f64| text(4, true, |_, s| if s <= 1 << 20 { ms } else { sequential(s) });
+        let told = |random: &str, both: bool| {
+            let other = if both { text(4, false, |_, s| sequential(s)) } else { String::new() };
+            let all = infer(&read(&[("t", other + random)]).unwrap());
+            all.into_iter().find(|f| f.quantity == Quantity::OpenAusRandom).unwrap()
+        };
+        let f = told(&random(40.0), true);
+        assert!(f.number() != Some(0.0) && f.confidence <= CONTRADICTED, "{f:?}");
+        for (f, ms) in [(told(&random(40.0), false), 40.0), (told(&random(400.0), true), 400.0)] {
+            assert!(f.number() == Some(0.0) && f.confidence > 0.7, "{ms}: {f:?}");
+        }
+    }
+
     #[test]
     fn a_merge_costs_at_least_what_writes_take_longer() {
         let cost = |most: u32, ms: &dyn Fn(u32) -> f64| {
