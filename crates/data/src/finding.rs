@@ -1,6 +1,6 @@
 //! What is said about a card: a value with its confidence, its rivals and its evidence, or "undecided, because ...".
 
-use crate::units::{Bytes, GIB, KIB, MIB, ends, polls, rate, three};
+use crate::units::{Bytes, GIB, KIB, MIB, about, ends, polls, rate, three};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
@@ -94,6 +94,8 @@ impl Quantity {
         match row.unit {
             // A capacity is never in thousands of MiB.
             Unit::Bytes if self == Quantity::Capacity && v >= GIB as f64 => format!("{:.1} GiB", v / GIB as f64),
+            // Nor one that ends anywhere in KiB.
+            Unit::Bytes if self == Quantity::Capacity && v >= MIB as f64 => about(v as u64),
             Unit::Bytes => Bytes(v as u64).to_string(),
             Unit::BytesPerSecond => rate(v),
             Unit::MegabytesPerSecond => rate(v * 1e6),
