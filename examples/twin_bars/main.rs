@@ -10,7 +10,7 @@ use nandscope::device::{Access, Consent, Device, Fill, Limits, Op, OpenOptions, 
 use nandscope::experiment;
 use nandscope::probe::{Plan, probe};
 use nandscope::saved::{Report, bare};
-use nandscope::twin::check::{Checked, check};
+use nandscope::twin::check::{Checked, check, compare};
 use nandscope::twin::{Asked, Data, Twin, TwinError, fit};
 use nandscope::units::Nanos;
 use nandscope_sim::trace::Io;
@@ -66,6 +66,11 @@ fn measured(card: &Card, ios: &[Io]) -> Vec<Io> {
     ios.iter().map_while(one).collect()
 }
 
+/// ns of each access on the same card in a host whose requests take what they have to.
+fn even(command: &str, ios: &[Io]) -> Vec<f64> {
+    measured(&Card::Program(format!("{command} host=even")), ios).iter().map(|io| io.took as f64).collect()
+}
+
 fn one(name: &str, card: &Card, all: &mut Vec<Checked>, own: &mut Vec<Checked>) -> String {
     let begun = Instant::now();
     let report = report(card, 1);
@@ -102,8 +107,9 @@ fn one(name: &str, card: &Card, all: &mut Vec<Checked>, own: &mut Vec<Checked>) 
                 if twin.no_card.is_none() {
                     all.push(c);
                     // What the card's own model foresees: the rest comes by chance.
-                    if let Card::Sim(m, _) = card {
-                        own.extend(check(m, &[], &ios, 1));
+                    match card {
+                        Card::Sim(m, _) => own.extend(check(m, &[], &ios, 1)),
+                        Card::Program(command) => own.push(compare(&ios, &even(command, &ios), 0.0)),
                     }
                 }
             }

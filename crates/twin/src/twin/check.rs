@@ -101,8 +101,12 @@ pub fn check(model: &Model, before: &[Io], ios: &[Io], seed: u64) -> Result<Chec
         return Err(TwinError::Unusable("the workload holds no times to check against: took_ns is 0 throughout".into()));
     }
     let (times, chance) = predict(model, before, ios, seed)?;
-    let pairs: Vec<(&Io, f64, f64)> =
-        ios.iter().zip(&times).filter(|(io, _)| io.took > 0).map(|(io, &p)| (io, io.took as f64, p)).collect();
+    Ok(compare(ios, &times, chance))
+}
+
+/// Compares what was measured with predicted times in ns, one an access; `chance`: ns an access that come by chance, in the mean.
+pub fn compare(ios: &[Io], times: &[f64], chance: f64) -> Checked {
+    let pairs: Vec<(&Io, f64, f64)> = ios.iter().zip(times).filter(|(io, _)| io.took > 0).map(|(io, &p)| (io, io.took as f64, p)).collect();
     let n = pairs.len() as f64;
     let (measured, predicted): (f64, f64) = (pairs.iter().map(|p| p.1).sum(), pairs.iter().map(|p| p.2).sum::<f64>() + chance * n);
     let line = |op: Op| SLOW * median(pairs.iter().filter(|p| p.0.op == op).map(|p| p.1));
@@ -127,7 +131,7 @@ pub fn check(model: &Model, before: &[Io], ios: &[Io], seed: u64) -> Result<Chec
     for k in &mut worst {
         (k.measured_ns, k.predicted_ns) = (k.measured_ns / k.accesses as f64, k.predicted_ns / k.accesses as f64);
     }
-    Ok(Checked {
+    Checked {
         accesses: pairs.len(),
         bytes: pairs.iter().filter(|p| matches!(p.0.op, Op::Read | Op::Write)).map(|p| p.0.len).sum(),
         measured_s: measured / 1e9,
@@ -140,7 +144,7 @@ pub fn check(model: &Model, before: &[Io], ios: &[Io], seed: u64) -> Result<Chec
         precision: share(both, said),
         recall: share(both, was),
         worst,
-    })
+    }
 }
 
 fn correlation(pairs: &[(&Io, f64, f64)]) -> Option<f64> {
