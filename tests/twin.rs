@@ -97,6 +97,22 @@ fn a_log_begun_anew_is_found_where_an_experiment_shows_it() {
     }
 }
 
+/// A page-mapped card whose map does not fit in memory: what was changed is saved before it gives way, and a unit is collected from its start on.
+#[test]
+fn small_writes_of_a_page_mapped_card_are_found() {
+    let text = "name = \"pages\"\n[host]\ncommand = \"200 us\"\nrate = \"20 MB/s\"\n[card]\ncapacity = \"2 GiB\"\ncombine = true\ncombine_starts = true\n\
+                [nand]\npage = \"16 KiB\"\nerase_block = \"4 MiB\"\nsense = \"60 us\"\nprogram = \"1300 us\"\nrest_rate = \"40 MB/s\"\ncopy = \"1500 us\"\n\
+                erase = \"4 ms\"\n[ftl]\nkind = \"page-map\"\nover_provisioning = 0.1\nmap_span = \"4 MiB\"\nmap_cache = \"16 MiB\"\n\
+                map_miss = \"150 us\"\nmap_save = \"1400 us\"\n";
+    let m = Model::parse(text, "pages").unwrap();
+    let t = twin(&[report(&m, 1)]).unwrap();
+    let (card, page) = (&t.model.card, &t.model.ftl.page);
+    assert!(card.combine_starts && page.map_save > 5 * page.map_miss, "{:?}\n{:?}", t.structure, t.costs);
+    for (what, c) in held(&m, &t) {
+        assert!(c.throughput_error.abs() < 0.05 && c.within_tenth > 0.85, "{what}: {c:?}");
+    }
+}
+
 /// What a card does now and then is no stall that comes with the bytes: wear levelling moves a block after so many erasures, and the answers of a USB reader wait for
 /// its next microframe.
 #[test]

@@ -64,6 +64,8 @@ events! {
     CloseRandom = "merge after random order",
     /// Pieces of the map fetched: `ftl.map_miss`.
     MapMiss = "translation page fetched",
+    /// Pieces of the map that were changed and give way to others: `ftl.map_save`.
+    MapSave = "translation page saved",
     /// Write units programmed into the SLC cache: `slc.program`.
     SlcProgram = "write unit put into the SLC cache",
     /// Discards: `card.discard`.
@@ -139,6 +141,7 @@ impl Costs {
             Event::CloseRandom if m.ftl.block.close_random > 0 => m.ftl.block.close_random,
             Event::CloseRandom => close,
             Event::MapMiss => m.ftl.page.map_miss,
+            Event::MapSave => m.ftl.page.map_save,
             Event::SlcProgram => m.slc.program,
             Event::Discard => m.card.discard,
             Event::Flush => m.card.flush,

@@ -193,6 +193,7 @@ pub(crate) struct Streams {
     free: u64,
     cost: u64,
     memory: u64,
+    table: usize,
     writes: u64,
     /// Where each ended, and by which write; the oldest first.
     ends: VecDeque<(u64, u64)>,
@@ -202,7 +203,8 @@ impl Streams {
     pub fn new(m: &Model) -> Option<Streams> {
         let c = &m.card;
         let memory = if c.stream_memory == 0 { 64 } else { c.stream_memory };
-        (c.streams > 0).then(|| Streams { free: c.streams, cost: c.stream_cost, memory, writes: 0, ends: VecDeque::new() })
+        let table = if c.stream_table == 0 { usize::MAX } else { c.stream_table as usize };
+        (c.streams > 0).then(|| Streams { free: c.streams, cost: c.stream_cost, memory, table, writes: 0, ends: VecDeque::new() })
     }
 
     /// A write of so many units: units times streams beyond those that are free, and ns.
@@ -212,7 +214,7 @@ impl Streams {
             self.ends.remove(k);
         }
         self.ends.push_back((at + len, self.writes));
-        while self.ends.front().is_some_and(|e| e.1 + self.memory <= self.writes) {
+        while self.ends.len() > self.table || self.ends.front().is_some_and(|e| e.1 + self.memory <= self.writes) {
             self.ends.pop_front();
         }
         let n = units * (self.ends.len() as u64).saturating_sub(self.free);

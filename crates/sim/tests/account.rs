@@ -83,7 +83,8 @@ fn every_access_adds_up() {
         (m.ftl.block.begins_full, m.ftl.block.full_closes) = (seed / 16 % 2 == 0, seed / 32 % 2 == 0);
         m.ftl.block.restarts = seed / 64 % 2 == 0;
         (m.card.overlap, m.card.behind) = (seed % 3 == 0, [0, 3_000_000][(seed / 3 % 2) as usize]);
-        (m.card.combine, m.card.combine_streams) = (seed % 5 < 3, seed % 5);
+        (m.card.combine, m.card.combine_streams, m.card.combine_starts) = (seed % 5 < 3, seed % 5, seed % 2 == 0);
+        m.ftl.page.map_save = 300_000;
         (m.card.streams, m.card.stream_cost) = (seed % 4, 50_000);
         add(adds_up(&m, seed, 400));
     }

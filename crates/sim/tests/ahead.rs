@@ -6,12 +6,16 @@ const UNIT: u64 = 16 << 10;
 
 /// Programming a unit costs 4 ms, a unit on the bus 1 ms.
 fn card(more: &str) -> Card {
+    Card::new(&model(more), 1)
+}
+
+fn model(more: &str) -> Model {
     let text = format!(
         "name = \"ahead\"\n[host]\nrate = {}\n[card]\ncapacity = \"64 MiB\"\n{more}\n[nand]\npage = \"16 KiB\"\nerase_block = \"256 KiB\"\n\
          program = \"4 ms\"\n[ftl]\nkind = \"none\"\n",
         UNIT * 1000
     );
-    Card::new(&Model::parse(&text, "ahead").unwrap(), 1)
+    Model::parse(&text, "ahead").unwrap()
 }
 
 /// us of an access that comes at `now` (us).
@@ -77,4 +81,42 @@ fn units_are_collected_side_by_side() {
     assert_eq!(t, [250, 250, 4250]);
     // A read brings all of them to the flash.
     assert_eq!(at(&mut c, 90_000_000, Op::Read, 0, UNIT), 2 * 4000 + 1000);
+}
+
+#[test]
+fn units_are_collected_from_their_start_and_left_by_reads() {
+    let (quarter, mut m) = (UNIT / 4, model("combine = true\ncombine_starts = true"));
+    m.nand.rest_rate = UNIT * 1000;
+    let (mut c, mut now) = (Card::new(&m, 1), 0);
+    let mut go = |op: Op, place: u64, len: u64| {
+        now += 100_000;
+        at(&mut c, now, op, place, len)
+    };
+    // The old unit is read when the first quarter comes: 1 ms.
+    assert_eq!([go(Op::Write, 0, quarter), go(Op::Write, quarter, quarter)], [1250, 250]);
+    assert_eq!(go(Op::Read, 50 * UNIT, UNIT), 1000);
+    assert_eq!([go(Op::Write, 2 * quarter, quarter), go(Op::Write, 3 * quarter, quarter)], [250, 4250]);
+    // A part from the middle is filled up and programmed by itself.
+    assert_eq!([go(Op::Write, 10 * UNIT + quarter, quarter), go(Op::Write, 20 * UNIT, quarter)], [5250, 1250]);
+    // What was collected goes to the flash before something else does, and at a flush.
+    assert_eq!([go(Op::Write, 30 * UNIT, UNIT), go(Op::Write, 40 * UNIT, quarter), go(Op::Flush, 0, 0)], [9000, 1250, 4000]);
+    // From the middle of one unit into the next: the first is filled up now, the second later.
+    assert_eq!(go(Op::Write, 60 * UNIT + 2 * quarter, UNIT), 1000 + 4000 + 1000 + 1000);
+}
+
+#[test]
+fn only_units_that_are_programmed_take_longer_with_each_stream() {
+    let (quarter, far) = (UNIT / 4, 40 * UNIT);
+    let mut c = card("combine = true\ncombine_streams = 2\nstreams = 1\nstream_cost = \"300 us\"");
+    let t: Vec<u64> = (0..8).map(|k| at(&mut c, k * 100_000, Op::Write, (k % 2) * far + k / 2 * quarter, quarter)).collect();
+    assert_eq!(t, [250, 250, 250, 250, 250, 250, 4550, 4550]);
+}
+
+#[test]
+fn a_table_of_streams_forgets_the_oldest() {
+    let mut c = card("streams = 1\nstream_cost = \"300 us\"\nstream_table = 2");
+    let t: Vec<u64> = (0..4).map(|k| at(&mut c, k * 100_000, Op::Write, k * 10 * UNIT, UNIT)).collect();
+    assert_eq!(t, [5000, 5300, 5300, 5300]);
+    // The first one is no longer known: it takes the place of another.
+    assert_eq!(at(&mut c, 900_000, Op::Write, UNIT, UNIT), 5300);
 }

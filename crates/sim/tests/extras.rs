@@ -223,6 +223,17 @@ fn a_map_that_does_not_fit_makes_a_cliff_by_span() {
     assert!((170_000..180_000).contains(&double) && (228_000..236_000).contains(&all), "half and seven eighths miss: {double} {all}");
 }
 
+#[test]
+fn a_translation_page_that_writes_changed_is_saved_before_it_gives_way() {
+    let ftl = format!("{PAGES}\nmap_cache = \"2 MiB\"\nmap_span = \"1 MiB\"\nmap_miss = \"150 us\"\nmap_save = \"700 us\"");
+    let mut h = Host::new(built("", "sense = \"100 us\"", &ftl, ""));
+    for p in 0..2 {
+        h.write(p * MIB, 4096);
+    }
+    let read: Vec<u64> = (2..5).map(|p| h.took(Request::read(p * MIB, 4096))).collect();
+    assert_eq!(read, [950_000, 950_000, 250_000], "two that were written, then one that was read");
+}
+
 fn amplification(rule: &str) -> f64 {
     let mut h = Host::new(built("", "", &format!("{PAGES}\n{rule}"), ""));
     h.scatter(60_000, 3);

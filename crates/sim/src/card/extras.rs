@@ -91,8 +91,9 @@ impl Card {
             self.counters.note(Event::Late, ns);
         }
         if let Some(map) = &mut extras.map {
-            let (fetched, took) = map.fetch(at >> SHIFT, (at + len) >> SHIFT);
+            let (fetched, saved, took) = map.fetch(at >> SHIFT, (at + len) >> SHIFT, false);
             self.counters.note(Event::MapMiss, fetched);
+            self.counters.note(Event::MapSave, saved);
             ns += took;
         }
         if extras.refresh > 0 {
@@ -117,7 +118,7 @@ impl Card {
             self.ftl.discard(&self.grid, a, b);
             return 0;
         }
-        let before = self.counters.noted();
+        let (before, programmed) = (self.counters.noted(), self.counters.units_programmed);
         let mut flash = self.ftl.write(&self.grid, &mut self.write, &mut self.counters, a, b);
         let Some(extras) = &mut self.extras else { return flash };
         if let Some(slc) = &mut extras.slc {
@@ -138,9 +139,11 @@ impl Card {
             self.counters.note(Event::Late, waited);
             flash += waited;
         }
-        let (fetched, fetch) = extras.map.as_mut().map_or((0, 0), |m| m.fetch(at >> SHIFT, (at + len) >> SHIFT));
+        let (fetched, saved, fetch) = extras.map.as_mut().map_or((0, 0, 0), |m| m.fetch(at >> SHIFT, (at + len) >> SHIFT, true));
         self.counters.note(Event::MapMiss, fetched);
-        let units = self.grid.unit.of(b - 1) + 1 - self.grid.unit.of(a);
+        self.counters.note(Event::MapSave, saved);
+        // A small write that is collected programs nothing yet.
+        let units = self.counters.units_programmed - programmed;
         let (more, cost) = extras.streams.as_mut().map_or((0, 0), |s| s.take(at, len, units));
         self.counters.note(Event::Stream, more);
         let work = flash + fetch + cost;

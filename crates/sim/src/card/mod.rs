@@ -441,7 +441,7 @@ impl Card {
 
     #[inline]
     fn read(&mut self, a: u64, b: u64) -> u64 {
-        let settle = self.write.settle(&mut self.counters);
+        let settle = self.write.read(&mut self.counters);
         let ps = self.read.ps;
         let all = (b - a) << SHIFT;
         if let Some(flat) = self.flat_unwritten

@@ -136,6 +136,8 @@ pub(crate) struct WriteCost {
     pub copy: u64,
     pub erase: u64,
     combine: bool,
+    /// A unit is collected from its start on only, its old content read as a whole, and stays in its buffer while others are read.
+    starts: bool,
     /// Writes that go on where the last one ended before one is collected; how many did so far, and where the last one ended.
     after: u64,
     run: u64,
@@ -171,6 +173,7 @@ impl WriteCost {
             copy: n.copy,
             erase: n.erase,
             combine: m.card.combine,
+            starts: m.card.combine_starts,
             after: m.card.combine_after,
             run: 0,
             end: u64::MAX,
@@ -233,17 +236,29 @@ impl WriteCost {
         let tail_open = b < last + unit;
         let whole = (last - first) / unit + u64::from(!tail_open);
         self.pending = 0;
+        if self.starts && head > 0 && whole == 0 {
+            return ns + self.at_once(counters, 1, unit);
+        }
         if whole > 0 {
+            let rest = if self.starts && head > 0 { unit } else { head };
             counters.units_programmed += whole;
             counters.filled_up += u64::from(head > 0);
-            counters.book(|l| self.book(&mut l.now, whole, head));
-            ns += whole * self.program + self.rest(head) + self.commit;
+            counters.book(|l| self.book(&mut l.now, whole, rest));
+            ns += whole * self.program + self.rest(rest) + self.commit;
         }
         if tail_open {
-            if !follows || whole > 0 {
+            let begins = !follows || whole > 0;
+            if begins {
                 (self.from, self.write) = (a.max(last), counters.writes + 1);
             }
-            let missing = last + unit - b + if whole == 0 && !follows { head } else { 0 };
+            let mut missing = last + unit - b + if whole == 0 && !follows { head } else { 0 };
+            if self.starts {
+                if begins {
+                    counters.book(|l| Ledger::count(&mut l.now, Event::Rest, unit << SHIFT, self.rest_ps));
+                    ns += self.rest(unit);
+                }
+                missing = 0;
+            }
             self.pending = b;
             self.pending_cost = self.program + self.rest(missing) + self.commit;
             counters.book(|l| {
@@ -290,6 +305,12 @@ impl WriteCost {
         lost.extend((self.pending != 0).then_some((self.write, self.from, self.pending)));
         self.pending = 0;
         lost
+    }
+
+    /// ns that a read waits for the collecting buffer to be emptied.
+    #[inline]
+    pub fn read(&mut self, counters: &mut Counters) -> u64 {
+        if self.starts { 0 } else { self.settle(counters) }
     }
 
     /// ns to empty the collecting buffer.

@@ -88,6 +88,12 @@ impl CardPart {
             0..=4096,
             "`combine`: write units collected side by side, each of a stream of its own; 0 and 1 = one",
         );
+        f.flag(
+            "combine_starts",
+            &mut self.combine_starts,
+            "`combine`: a unit is collected from its start on only, the whole old unit is read when that begins, and reads leave it there; a write \
+             that begins elsewhere is a read-modify-write at once",
+        );
         f.flag("overlap", &mut self.overlap, "the data of a write come in while the write units before are programmed");
         f.time(
             "behind",
@@ -105,6 +111,7 @@ impl CardPart {
             0..=4096,
             "`streams`: a stream that does not go on for so many writes is forgotten; 0 = 64",
         );
+        f.count("stream_table", May, &mut self.stream_table, 0..=4096, "`streams`: so many are known at most; 0 = any number");
         f.time("discard", May, &mut self.discard, 0..=T, "cost of a discard");
         f.choice("discarded", May, &mut self.discarded, "what a discarded place reads as: zeros, or what was there before");
         f.size(
@@ -281,6 +288,13 @@ impl Ftl {
             f.size("map_cache", May, &mut p.map_cache, 0..=S, "page-map: bytes of the card whose map fits in memory; 0 = all");
             f.size("map_span", May, &mut p.map_span, 4 * KIB..=GIB, "page-map: bytes of the card that one translation page covers");
             f.time("map_miss", May, &mut p.map_miss, 0..=T, "page-map: fetching a translation page");
+            f.time(
+                "map_save",
+                May,
+                &mut p.map_save,
+                0..=T,
+                "page-map: saving a translation page that writes changed when it gives way to another",
+            );
         }
     }
 }

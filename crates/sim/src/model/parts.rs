@@ -74,6 +74,9 @@ pub struct CardPart {
     pub combine_after: u64,
     /// Write units that are collected side by side, each of a stream of its own; 0 and 1 = one.
     pub combine_streams: u64,
+    /// A write unit is collected from its start on only: the whole old unit is read when that begins (copy-back with data input), and reads leave it
+    /// in its buffer; a write that begins elsewhere is a read-modify-write at once.
+    pub combine_starts: bool,
     /// The data of a write come in while the write units before are programmed.
     pub overlap: bool,
     /// ns of work that may be left undone when a write is acknowledged.
@@ -84,6 +87,8 @@ pub struct CardPart {
     pub stream_cost: u64,
     /// A stream that does not go on for so many writes is forgotten.
     pub stream_memory: u64,
+    /// Streams that are known at most, the oldest forgotten first; 0 = any number.
+    pub stream_table: u64,
     /// ns a discard command costs.
     pub discard: u64,
     /// What a discarded place reads as.
@@ -252,6 +257,8 @@ pub struct PageMap {
     pub map_span: u64,
     /// ns to fetch a piece of the map.
     pub map_miss: u64,
+    /// ns to save a piece of the map that writes changed, before another takes its place in memory.
+    pub map_save: u64,
 }
 
 /// A cache of flash used with one bit a cell.

@@ -12,6 +12,7 @@ mod structures;
 pub mod text;
 mod told;
 pub mod wear;
+mod writes;
 
 pub use data::{Data, Row, TwinError};
 pub use result::{Cost, Part, Quality, Twin, Weight};

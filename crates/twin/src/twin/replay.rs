@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Kinds of events whose cost is fitted.
-pub const FITTED: [Event; 21] = [
+pub const FITTED: [Event; 22] = [
     Event::Command,
     Event::Wire,
     Event::Split,
@@ -27,6 +27,7 @@ pub const FITTED: [Event; 21] = [
     Event::Change,
     Event::Stream,
     Event::MapMiss,
+    Event::MapSave,
     Event::SlcProgram,
     Event::Discard,
     Event::Flush,

@@ -182,7 +182,7 @@ pub fn priced(m: &Model, costs: &[f64; P]) -> Model {
     (m.nand.change, m.card.stream_cost) = (ns(Change), ns(Stream));
     (m.ftl.block.close, m.ftl.block.close_random, m.ftl.log.close) = (ns(Close), ns(CloseRandom), ns(Close));
     if m.ftl.page.map_cache > 0 {
-        m.ftl.page.map_miss = ns(MapMiss).max(1);
+        (m.ftl.page.map_miss, m.ftl.page.map_save) = (ns(MapMiss).max(1), ns(MapSave));
     }
     (m.slc.program, m.card.discard, m.card.flush) = (ns(SlcProgram), ns(Discard), ns(Flush));
     m
@@ -317,7 +317,8 @@ fn kind_of(m: &Model) -> Kind {
 fn score(m: &Model, rows: &[Row], costs: &[f64; P], grain: f64, seed: u64) -> Scored {
     let mut fitted = costs::fit(rows, &groups(&if needs_costs(m) { priced(m, costs) } else { m.clone() }, rows, seed), grain);
     if needs_costs(m) {
-        for _ in 0..2 {
+        // What is left undone hides costs that are not known yet.
+        for _ in 0..if m.card.behind > 0 { 4 } else { 2 } {
             fitted = costs::fit(rows, &groups(&priced(m, &fitted.costs), rows, seed), grain);
         }
     }

@@ -91,7 +91,9 @@ pub fn kinds(data: &Data, m: &Model, seed: u64) -> Vec<Model> {
             (v.nand.erase_block, v.nand.erase_block_offset) = (size, 0);
             let of = |d: &Model| (d.ftl.kind, d.ftl.block.evict, d.ftl.block.fat_zone, d.ftl.log.sequential, d.ftl.through.buffer);
             let plain = |d: &Model| matches!(of(d), (_, Evict::Lru, 0, false, 0)) && d.ftl.kind != FtlKind::None;
-            out.extend(v.checked().map(|v| proposed(data, &v)).unwrap_or_default().into_iter().filter(plain));
+            // A page map hardly shows its erase blocks, but in the pieces that it is kept in.
+            let shows = |d: &Model| d.ftl.kind != FtlKind::PageMap || d.ftl.page.map_span == size && d.card.behind == 0;
+            out.extend(v.checked().map(|v| proposed(data, &v)).unwrap_or_default().into_iter().filter(|d| plain(d) && shows(d)));
         }
     }
     for k in 0..6 {
@@ -113,7 +115,21 @@ fn proposed(data: &Data, m: &Model) -> Vec<Model> {
     let n = counts.first().copied().unwrap_or(4).clamp(1, 256);
     let r = data.named(Quantity::OpenAusRandom).first().copied().unwrap_or(0).min(n);
     let fat = data.named(Quantity::FatZone).first().copied().unwrap_or(0) / data.sector * data.sector;
-    let mut out = vec![with_kind(m, FtlKind::None)];
+    let none = with_kind(m, FtlKind::None);
+    let collecting = |k: &Model, starts: bool| {
+        let mut k = k.clone();
+        (k.card.combine, k.card.combine_starts, k.card.overlap) = (true, starts, true);
+        k
+    };
+    // Work that is left undone hides what small writes cost: by itself it explains nothing either.
+    let behind = |k: &Model, ms: u64| {
+        let mut k = collecting(k, true);
+        k.card.behind = ms * MS;
+        k
+    };
+    let mut out = vec![collecting(&none, false)];
+    out.extend([0, 1, 4, 16].map(|ms| behind(&none, ms)));
+    out.push(none);
     for (random, evict) in [(r, Evict::Lru), (0, Evict::Lru), (n, Evict::Lru), (r, Evict::Fifo), (r, Evict::Random), (r, Evict::Counter)] {
         let mut b = with_kind(m, FtlKind::BlockMap);
         (b.ftl.block.open_linear, b.ftl.block.open_random, b.ftl.block.evict) = (n, random, evict);
@@ -156,9 +172,9 @@ fn proposed(data: &Data, m: &Model) -> Vec<Model> {
     let page = with_kind(m, FtlKind::PageMap);
     out.push(page.clone());
     // What a card that maps by page does with small writes, and a part of its map in memory: each by itself explains less than log blocks do.
-    for (span, pieces) in [(0, 0), (4 * MIB, 4), (m.nand.erase_block, 2), (m.nand.erase_block, 4)] {
-        let mut p = page.clone();
-        (p.card.combine, p.card.overlap) = (true, true);
+    let maps = [(0, 0), (4 * MIB, 4), (m.nand.erase_block, 2), (m.nand.erase_block, 4)];
+    let small = [collecting(&page, false), behind(&page, 0), behind(&page, 1), behind(&page, 8)];
+    for (mut p, (span, pieces)) in small.into_iter().flat_map(|p| maps.map(|x| (p.clone(), x))) {
         if span > 0 {
             (p.ftl.page.map_span, p.ftl.page.map_cache, p.ftl.page.map_miss) = (span, pieces * span, 1);
         }
@@ -178,7 +194,7 @@ fn proposed(data: &Data, m: &Model) -> Vec<Model> {
 /// A buffer of one unit of programming, that small writes fill up: no part of it need be better by itself.
 fn with_buffer(data: &Data, mut m: Model, buffer: u64, combine: bool) -> Model {
     m.ftl.through.buffer = buffer;
-    (m.card.combine, m.card.combine_after, m.card.combine_streams) = (combine, 0, 0);
+    (m.card.combine, m.card.combine_after, m.card.combine_streams, m.card.combine_starts) = (combine, 0, 0, false);
     with_write_unit(data, &mut m, buffer);
     m
 }
@@ -200,7 +216,7 @@ fn valid(all: Vec<Model>) -> Vec<Model> {
 }
 
 /// ns of a millisecond.
-const MS: u64 = 1_000_000;
+pub const MS: u64 = 1_000_000;
 
 /// Neighbours of a number.
 fn near(n: u64) -> Vec<u64> {
@@ -213,7 +229,7 @@ fn around(n: u64) -> Vec<u64> {
 }
 
 /// How a reader cuts: what is known of readers and kernels.
-const CUTS: [u64; 11] = [0, 64 * KIB, 120 * KIB, 128 * KIB, 240 * KIB, 252 * KIB, 256 * KIB, 508 * KIB, 512 * KIB, MIB, 32 * KIB];
+pub const CUTS: [u64; 11] = [0, 64 * KIB, 120 * KIB, 128 * KIB, 240 * KIB, 252 * KIB, 256 * KIB, 508 * KIB, 512 * KIB, MIB, 32 * KIB];
 
 /// Structures that differ from this one in one part.
 pub fn variants(data: &Data, m: &Model, block: Block) -> Vec<Model> {
@@ -227,13 +243,14 @@ pub fn variants(data: &Data, m: &Model, block: Block) -> Vec<Model> {
     };
     match block {
         Block::Reads => reads(data, m, &mut add),
-        Block::Writes => writes(data, m, &mut add),
+        Block::Writes => super::writes::writes(data, m, &mut add),
         Block::Mapping => mapping(data, m, &mut add),
     }
     valid(out)
 }
 
-type Add<'a> = dyn FnMut(&dyn Fn(&mut Model)) + 'a;
+/// Takes a change of a structure.
+pub type Add<'a> = dyn FnMut(&dyn Fn(&mut Model)) + 'a;
 
 fn reads(data: &Data, m: &Model, add: &mut Add) {
     let mut pages: Vec<u64> = (9..=15).map(|k| 1 << k).collect();
@@ -293,57 +310,10 @@ fn erase_blocks(data: &Data, m: &Model, add: &mut Add) {
 }
 
 /// The same with another write unit. Of three pages it needs an erase block of three; where none was found, the nearest that most cards declare.
-fn with_write_unit(data: &Data, m: &mut Model, unit: u64) {
+pub fn with_write_unit(data: &Data, m: &mut Model, unit: u64) {
     (m.nand.write_unit, m.ftl.page.unit, m.ftl.block.merge_span) = (unit, unit, 0);
     if unit > 0 && !m.nand.erase_block.is_multiple_of(unit) && data.named(Quantity::EraseBlock).is_empty() {
         (m.nand.erase_block, m.nand.erase_block_offset) = (m.nand.erase_block.next_power_of_two() / 4 * 3, 0);
-    }
-}
-
-fn writes(data: &Data, m: &Model, add: &mut Add) {
-    let mut units: Vec<u64> = (12..=18).map(|k| 1 << k).collect();
-    // Smaller ones are rare, and slow to replay: step by step.
-    units.push(m.nand.write_unit / 2);
-    units.extend(data.named(Quantity::WriteUnit));
-    units.extend([m.nand.page, m.nand.access_unit, 2 * m.nand.access_unit, m.nand.access_unit / 2, 3 * m.nand.page]);
-    for unit in units {
-        add(&|v| with_write_unit(data, v, unit));
-    }
-    add(&|v| v.card.combine = !v.card.combine);
-    for after in [0, 1, 2, 3, 4] {
-        add(&|v| (v.card.combine, v.card.combine_after, v.card.combine_streams) = (true, after, 0));
-    }
-    let side = m.card.combine_streams;
-    let around = [side / 2, side * 2, m.ftl.block.open_linear].into_iter().filter(|_| side > 0);
-    for streams in [4, 256].into_iter().chain(around).filter(|&s| s > 1) {
-        add(&|v| (v.card.combine, v.card.combine_after, v.card.combine_streams) = (true, 0, streams));
-    }
-    add(&|v| v.card.overlap = !v.card.overlap);
-    let now = m.card.behind;
-    for behind in [0, 1, 4, 16].map(|ms| ms * MS).into_iter().chain([now / 2, now * 2, now * 3 / 4, now * 4 / 3, now * 7 / 8, now * 8 / 7])
-    {
-        add(&|v| v.card.behind = behind);
-    }
-    let (free, memory) = (m.card.streams, m.card.stream_memory);
-    let more = [
-        (0, 0),
-        (free + 1, memory),
-        (free - free.min(1), memory),
-        (free, memory / 2),
-        (free, memory * 2),
-        (free, memory / 4),
-        (free, memory * 4),
-    ];
-    for (free, memory) in [(1, 32), (2, 32)].into_iter().chain(more.into_iter().filter(|_| free > 0)) {
-        add(&|v| (v.card.streams, v.card.stream_memory) = (free, memory));
-        // Streams are known to a card that collects what goes on where the last write ended.
-        add(&|v| {
-            (v.card.streams, v.card.stream_memory, v.card.combine, v.card.combine_after, v.card.combine_streams) =
-                (free, memory, true, 0, 0)
-        });
-    }
-    for cut in CUTS.into_iter().chain(data.named(Quantity::LargestRequest)) {
-        add(&|v| v.host.max_request = cut);
     }
 }
 
@@ -379,7 +349,7 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
                     let b = &mut v.ftl.block;
                     (b.skips, b.fills, b.begins_full, b.full_closes, b.restarts) = (false, false, false, false, false);
                     (b.copies, b.merge_span, b.merge_random, v.card.state) = (Copies::All, 0, merge, State::Written);
-                    (v.card.combine, v.card.combine_after, v.card.combine_streams) = (combine, 0, 0);
+                    (v.card.combine, v.card.combine_after, v.card.combine_streams, v.card.combine_starts) = (combine, 0, 0, false);
                 });
             }
             add(&|v| v.ftl.block.skips = !v.ftl.block.skips);
@@ -463,6 +433,10 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
                     // The cost of a miss is fitted; it must not be 0, or there is no cache to miss.
                     add(&|v| (v.ftl.page.map_span, v.ftl.page.map_cache, v.ftl.page.map_miss) = (span, cache, 1));
                 }
+            }
+            let now = m.ftl.page.map_cache;
+            for cache in [now / 2, now * 2].into_iter().filter(|_| now > 0) {
+                add(&|v| v.ftl.page.map_cache = cache);
             }
             add(&|v| v.ftl.page.map_cache = 0);
             for when in [GcWhen::Foreground, GcWhen::Background] {

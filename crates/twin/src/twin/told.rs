@@ -16,10 +16,12 @@ pub fn features(m: &Model) -> usize {
         c.combine,
         c.combine_after > 0,
         c.combine_streams > 1,
+        c.combine && c.combine_starts,
         c.overlap,
         c.behind > 0,
         c.streams > 0,
         c.streams > 0,
+        c.streams > 0 && c.stream_table > 0,
         m.host.max_request > 0,
         n.write_unit != n.access_unit,
         m.slc.size > 0,
@@ -146,7 +148,8 @@ pub fn parts(m: &Model) -> Vec<(&'static str, String)> {
     }
     if m.card.combine {
         let side = if m.card.combine_streams > 1 { format!(", of {} streams side by side", m.card.combine_streams) } else { String::new() };
-        out.push(("small writes in sequence", format!("coalesced to a write unit{side}")));
+        let starts = if m.card.combine_starts { ", from its start on" } else { "" };
+        out.push(("small writes in sequence", format!("coalesced to a write unit{starts}{side}")));
     }
     if m.card.overlap {
         out.push(("data of writes", "come in while the units before are programmed".into()));
