@@ -95,13 +95,14 @@ fn a_saved_report_says_what_the_probe_said() {
 }
 
 /// Names in a setting that are of what was done.
-const DONE: [&str; 15] = [
+const DONE: [&str; 16] = [
     "size",
     "sector",
     "offset",
     "start",
     "end",
     "time_ms",
+    "written_since",
     "unit",
     "phase",
     "phase_about",
@@ -130,7 +131,7 @@ fn frozen(run: &Run, b: &Beliefs) -> Value {
     let mut v = serde_json::to_value(run).unwrap();
     v.as_object_mut().unwrap().remove("form");
     let setting = v["setting"].as_object_mut().unwrap();
-    setting.retain(|k, _| DONE[..6].contains(&k.as_str()));
+    setting.retain(|k, _| DONE[..7].contains(&k.as_str()));
     for q in Quantity::ALL {
         let least = if matches!(q, Quantity::EraseBlock | Quantity::WriteUnit) { SURE } else { 0.0 };
         if let Some(n) = b.value(q, least) {

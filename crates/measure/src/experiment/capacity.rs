@@ -204,7 +204,7 @@ impl Experiment for Capacity {
         for s in others.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_) | Op::Discard)) {
             over.insert(s.at..s.at + s.len);
         }
-        let ours = |at: &u64| over.missing(*at..at + PLACE) == [*at..at + PLACE];
+        let ours = |at: &u64| over.missing(*at..at + PLACE).first() == Some(&(*at..at + PLACE));
         let kept = places_kept(run).into_iter().filter(ours);
         kept.map(|at| Cell::new(format!("once more at {}", Bytes(at)), &[(LATER, at as i64)])).collect()
     }
