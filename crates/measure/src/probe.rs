@@ -8,7 +8,7 @@ use crate::finding::{Findings, Quantity, SURE_OF_SIZE};
 use crate::infer::beliefs::{Belief, Beliefs, Case};
 use crate::infer::capacity::SINCE;
 use crate::infer::pipeline::Inference;
-use crate::samples::{Cell, Ended, Run};
+use crate::samples::{Cell, Ended, Run, Sample};
 use crate::units::Nanos;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -39,22 +39,22 @@ pub enum Event<'a> {
     Done(&'a [Run], &'a Findings),
 }
 
-/// Bytes that a run wrote.
-fn written(run: &Run) -> u64 {
-    run.samples.iter().filter(|s| matches!(s.op, Op::Write(_))).map(|s| s.len).sum()
+/// What these runs wrote.
+fn writes(runs: &[Run]) -> impl Iterator<Item = &Sample> {
+    runs.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_)))
 }
 
 /// Bytes at different addresses that these runs wrote: a cache that goes by addresses counts what is written twice once.
 fn distinct(runs: &[Run]) -> u64 {
     let mut seen = RangeSet::default();
-    for s in runs.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_))) {
+    for s in writes(runs) {
         seen.insert(s.at..s.at + s.len);
     }
     seen.iter().map(|r| r.end - r.start).sum()
 }
 
 fn writes_left(plan: &Plan, runs: &[Run]) -> u64 {
-    plan.writes.saturating_sub(runs.iter().map(written).sum())
+    plan.writes.saturating_sub(writes(runs).map(|s| s.len).sum())
 }
 
 /// Times that experiments may be asked whether they want to run again: what the first time told may make others ask. Full caches show
@@ -144,10 +144,10 @@ pub fn first_writes(runs: &[Run]) -> Nanos {
 /// The same of those bytes of each range that count.
 fn first_writes_of(runs: &[Run], counts: &dyn Fn(Range<u64>) -> u64) -> Nanos {
     let mut seen = RangeSet::default();
-    let mut writes: Vec<_> = runs.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_)) && s.len > 0).collect();
-    writes.sort_by_key(|s| s.start);
+    let mut all: Vec<_> = writes(runs).filter(|s| s.len > 0).collect();
+    all.sort_by_key(|s| s.start);
     let mut ns = 0.0;
-    for s in writes {
+    for s in all {
         let fresh: u64 = seen.missing(s.at..s.at + s.len).into_iter().map(counts).sum();
         seen.insert(s.at..s.at + s.len);
         ns += s.took.0 as f64 * fresh as f64 / s.len as f64;
@@ -271,7 +271,7 @@ impl<'a> Going<'a> {
         let mut cut: Vec<usize> = (0..self.runs.len()).rev().filter(|i| is_cut(&self.runs[*i])).collect();
         cut.sort_by_key(|i| experiment::by_name(&self.runs[*i].experiment).is_none_or(|e| e.own_time() == Nanos(0)));
         for (k, &i) in cut.iter().enumerate() {
-            let Some(exp) = self.plan.experiments.iter().copied().find(|e| e.about().name == self.runs[i].experiment) else { continue };
+            let Some(exp) = self.experiment_of(&self.runs[i]) else { continue };
             if self.left().secs() < REST * self.plan.time.secs() {
                 continue;
             }
@@ -280,13 +280,7 @@ impl<'a> Going<'a> {
             let whole = exp.own_time() > Nanos(0) || all && k + 1 == cut.len();
             let share = if whole { 1.0 } else { exp.share() };
             let deadline = self.device.now() + Nanos::from_secs_f64(self.left().secs() * share);
-            // What is believed now by the runs before it: what came later may rest on what it found.
-            let believed = self.inference.believed(&self.runs, i);
-            let run = std::mem::replace(&mut self.runs[i], Run::new(exp.about().name));
-            let writes = writes_left(self.plan, &self.runs);
-            let setup = Setup { geometry: &self.geometry, region: self.region_for(exp), believed: &believed, writes };
-            let limits = Limits { deadline, stop: self.plan.stop, seed: self.plan.seed };
-            self.runs[i] = experiment::run::go_on(exp, run, &setup, &mut *self.device, &limits, &mut |p| tell(Event::Progress(p)));
+            self.go_on(exp, i, deadline, tell);
             self.known = self.inference.of(&self.runs);
             self.clip();
             tell(Event::Done(&self.runs, &self.known));
@@ -303,24 +297,35 @@ impl<'a> Going<'a> {
             return;
         }
         for i in 0..self.runs.len() {
-            let name = self.runs[i].experiment.clone();
-            let Some(exp) = self.plan.experiments.iter().copied().find(|e| e.about().name == name) else { continue };
-            let mut run = std::mem::replace(&mut self.runs[i], Run::new(&name));
-            let since = distinct(&self.runs);
-            let cells = if run.ended == Ended::Complete && since > 0 { exp.later(&run, &self.runs) } else { vec![] };
-            if !cells.is_empty() {
+            let Some(exp) = self.experiment_of(&self.runs[i]).filter(|_| self.runs[i].ended == Ended::Complete) else { continue };
+            let mut run = std::mem::replace(&mut self.runs[i], Run::new(exp.about().name));
+            let cells = exp.later(&run, &self.runs);
+            let since = if cells.is_empty() { 0 } else { distinct(&self.runs) };
+            if since > 0 {
                 run.setting.insert(SINCE.into(), since as i64);
-                for (id, cell) in (run.cells.len() as u32..).zip(cells) {
-                    run.cells.push(Cell { id, ..cell });
-                }
-                let believed = self.inference.believed(&self.runs, i);
-                let setup = Setup { geometry: &self.geometry, region: self.region_for(exp), believed: &believed, writes: 0 };
-                let deadline = self.device.now() + LOOK;
-                let limits = Limits { deadline, stop: self.plan.stop, seed: self.plan.seed };
-                run = experiment::run::go_on(exp, run, &setup, &mut *self.device, &limits, &mut |p| tell(Event::Progress(p)));
+                run.cells.extend((run.cells.len() as u32..).zip(cells).map(|(id, cell)| Cell { id, ..cell }));
             }
             self.runs[i] = run;
+            if since > 0 {
+                self.go_on(exp, i, self.device.now() + LOOK, tell);
+            }
         }
+    }
+
+    /// Which of the experiments planned a run is of.
+    fn experiment_of(&self, run: &Run) -> Option<&'static dyn Experiment> {
+        self.plan.experiments.iter().copied().find(|e| e.about().name == run.experiment)
+    }
+
+    /// Goes on with a run of this experiment.
+    fn go_on(&mut self, exp: &'static dyn Experiment, i: usize, deadline: Nanos, tell: &mut dyn FnMut(Event)) {
+        // What is believed now by the runs before it: what came later may rest on what it found.
+        let believed = self.inference.believed(&self.runs, i);
+        let run = std::mem::replace(&mut self.runs[i], Run::new(exp.about().name));
+        let writes = writes_left(self.plan, &self.runs);
+        let setup = Setup { geometry: &self.geometry, region: self.region_for(exp), believed: &believed, writes };
+        let limits = Limits { deadline, stop: self.plan.stop, seed: self.plan.seed };
+        self.runs[i] = experiment::run::go_on(exp, run, &setup, &mut *self.device, &limits, &mut |p| tell(Event::Progress(p)));
     }
 
     /// Experiments that would say more in another run.

@@ -14,6 +14,10 @@
 //! What fools it: a cache larger than what is written (said); a card that lost a place for another reason (undecided where places
 //! behind it are kept); parts that show other parts at distances without any rule.
 
+mod looks;
+
+pub use looks::readable;
+
 use super::{About, Bench, Experiment, Setup};
 use crate::device::fill::read_stamp;
 use crate::device::ranges::RangeSet;
@@ -23,6 +27,7 @@ use crate::infer::beliefs::Case;
 use crate::infer::capacity::*;
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, MIB, Nanos};
+use looks::{look, look_at_multiples, look_at_pairs, look_elsewhere, look_for, once_more};
 use std::ops::Range;
 
 pub struct Capacity {
@@ -357,35 +362,6 @@ fn refused(b: &Bench, at: u64) -> bool {
     b.run.samples.iter().chain(&b.taken).any(|s| s.at == at && s.len == PLACE && matches!(s.role, FAILS | UNREAD))
 }
 
-/// A card whose reads fail: places over the whole region are read, and the border beyond which none can be is bisected. Writes nothing.
-/// The run is one of this experiment.
-pub fn readable(device: &mut dyn Device, setup: &Setup) -> Run {
-    let mut run = Run::new(ABOUT.name);
-    run.setting = setup.setting();
-    run.cells = vec![Cell::new("reads only", &[("reads", 1)])];
-    let Range { start, end } = setup.region;
-    let len = PLACE.max(setup.geometry.sector);
-    let look = |run: &mut Run, device: &mut dyn Device, at: u64| {
-        let at = at / len * len;
-        let a = Access { op: Op::Read, at, len };
-        let (role, timed) = match device.access(a) {
-            Ok(timed) => (READS, timed),
-            Err(_) => (UNREAD, Timed { start: device.now(), took: Nanos(0) }),
-        };
-        run.extend(vec![Sample { cell: 0, trial: 0, role, op: Op::Read, at, len, start: timed.start, took: timed.took }]);
-    };
-    if end - start < 64 * len {
-        return run;
-    }
-    for i in 0..=PLACES {
-        look(&mut run, device, start + ((end - len - start) as u128 * i as u128 / PLACES as u128) as u64);
-    }
-    while let Some((good, bad)) = read_border(&run).filter(|(good, bad)| bad - good > CLOSE) {
-        look(&mut run, device, good / 2 + bad / 2);
-    }
-    run
-}
-
 /// The number that the stamps of this run carry, read from the front. Where other experiments wrote over it, since the time of this one
 /// was over, the stretch is written again with another: what is gone for that reason is not lost.
 fn front(b: &mut Bench, from: u64, other: u64) -> Result<u64, DeviceError> {
@@ -400,58 +376,6 @@ fn front(b: &mut Bench, from: u64, other: u64) -> Result<u64, DeviceError> {
     let whole = stretch(b.run).map_or(FRONT, |s| s.1);
     push(b, other, from, whole)?;
     Ok(other)
-}
-
-/// Some of the single sectors that may show the stretch.
-fn look_elsewhere(b: &mut Bench, seed: u64) -> Result<(), DeviceError> {
-    let sector = b.geometry().sector;
-    let (Some(next), Some((from, stretch))) = (elsewhere(b.run), stretch(b.run)) else { return Ok(()) };
-    let seed = front(b, from, seed)?;
-    let mut shown = 0;
-    // What was seen is gone through before each trial: many small ones would cost the computer more time than the card.
-    let trial = TRIAL.max(b.run.of(b.cell).count() / 4);
-    for at in (next..b.region.end - sector).step_by(stretch as usize).take(trial) {
-        let place = look(b, seed, at, sector, [NOTHING, NOTHING])?;
-        // The other places repeat at some periods only, the stretch at each.
-        shown += place.is_some_and(|p| (from..from + stretch).contains(&p)) as usize;
-        if shown == SHOWN_ENOUGH {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// Where addresses repeat, all multiples of the distance show the front.
-fn look_at_multiples(b: &mut Bench, seed: u64) -> Result<(), DeviceError> {
-    let (Some(w), Some((from, _)), sector) = (period(b.run), stretch(b.run), b.geometry().sector) else { return Ok(()) };
-    let seed = front(b, from, seed)?;
-    for at in multiples(b.run, w) {
-        look(b, seed, at, sector, [MISSED, MISSED])?;
-    }
-    Ok(())
-}
-
-/// Looks for a place powers of two away; true where it shows there.
-fn look_for(b: &mut Bench, seed: u64, place: u64) -> Result<bool, DeviceError> {
-    let sector = b.geometry().sector;
-    for at in powers_away(b.run, place) {
-        if !b.run.samples.iter().any(|s| s.at == at && s.len == sector && s.cell == b.cell)
-            && look(b, seed, at, sector, [NOTHING, NOTHING])? == Some(place)
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Some of the single sectors that a broken address line would have show a place that was kept.
-fn look_at_pairs(b: &mut Bench, seed: u64) -> Result<(), DeviceError> {
-    let (Some((from, _)), sector) = (stretch(b.run), b.geometry().sector) else { return Ok(()) };
-    let seed = front(b, from, seed)?;
-    for at in pairs(b.run).into_iter().take(TRIAL) {
-        look(b, seed, at, sector, [NOTHING, NOTHING])?;
-    }
-    Ok(())
 }
 
 /// More places between those kept and those lost. Where addresses repeat, what is kept shows one round further on, too.
@@ -478,16 +402,6 @@ fn nearer(b: &mut Bench, seed: u64, places: &[u64]) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// Reads a place that was kept, whatever number its stamp carries.
-fn once_more(b: &mut Bench, at: u64) -> Result<(), DeviceError> {
-    let role = |bytes: &[u8]| if read_stamp(bytes).is_some_and(|s| s.0 == at) { KEPT } else { LOST };
-    match b.read_back(at, PLACE, role) {
-        Err(DeviceError::Io { .. }) => b.failed(UNREAD, at, PLACE),
-        done => done?,
-    }
-    Ok(())
-}
-
 /// Writes stamps; false where the card refuses them.
 fn stamp(b: &mut Bench, seed: u64, at: u64, len: u64) -> Result<bool, DeviceError> {
     match b.write_of(STAMP, Fill::Stamp(seed), at, len) {
@@ -497,27 +411,4 @@ fn stamp(b: &mut Bench, seed: u64, at: u64, len: u64) -> Result<bool, DeviceErro
         done => return done.map(|_| true),
     }
     Ok(false)
-}
-
-/// Reads a place: the roles are of one that shows its own stamp, and of one that shows none of this run. Where it shows that of
-/// another place, that is read, too, and returned.
-fn look(b: &mut Bench, seed: u64, at: u64, len: u64, [own, none]: [u8; 2]) -> Result<Option<u64>, DeviceError> {
-    let mut other = None;
-    let role = |bytes: &[u8]| match read_stamp(bytes).filter(|s| s.1 == seed) {
-        Some((place, _)) if place == at => own,
-        Some((place, _)) => {
-            other = Some(place);
-            ANOTHER
-        }
-        None => none,
-    };
-    match b.read_back(at, len, role) {
-        Err(DeviceError::Io { .. }) => b.failed(UNREAD, at, len),
-        done => done?,
-    }
-    let other = other.filter(|p| b.region.contains(p));
-    if let Some(place) = other {
-        b.read(SHOWN, place, len)?;
-    }
-    Ok(other)
 }
