@@ -21,7 +21,7 @@ mod todays_alone;
 #[path = "../../tests/common/todays_truth.rs"]
 mod todays_truth;
 
-use bench_card::{on_bench, told};
+use bench_card::on_bench;
 use families::RESERVED;
 use nandscope::device::{Access, Device, Fill, Op, SimDevice};
 use nandscope::experiment::{self, Experiment};
@@ -150,8 +150,13 @@ fn all(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Vec<
         return policies.map(of).into();
     }
     let Some((truth, found)) = one(family, seed, experiments) else { return vec![] };
-    if truth.contains_key(&Quantity::SlcCache) && family == "bench" {
-        let which = if fits(seed) { "in time" } else { "too slow" };
+    let of_that = match family {
+        "bench" => Some(Box::new(on_bench("page", seed, "", 1 << 40)) as Box<dyn Device>),
+        "today" => Some(Box::new(SimDevice::new(&today::card(seed), seed)) as Box<dyn Device>),
+        _ => None,
+    };
+    if let (Some(slc), Some(mut device)) = (truth.get(&Quantity::SlcCache).map(|t| t.0), of_that) {
+        let which = if fits(&mut *device, slc as u64) { "in time" } else { "too slow" };
         let of_cache: Truth = truth.iter().filter(|t| *t.0 == Quantity::SlcCache).map(|t| (*t.0, *t.1)).collect();
         return vec![(of_cache, found.clone(), which), (truth, found, "")];
     }
@@ -199,11 +204,9 @@ fn probed(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed
     within(device, experiments, seed, SECONDS, WRITES)
 }
 
-/// Can the cache of a card of the second generator be filled, emptied at rest and filled again within the share of the time and of the bytes that the
+/// Can a cache of so many bytes be filled, emptied at rest and filled again within the share of the time and of the bytes that the
 /// experiment for it has? Emptying is looked at as it is, over 20 s.
-fn fits(seed: u64) -> bool {
-    let slc = told("page", seed, "")["slc"].as_u64().unwrap_or(0);
-    let mut d = on_bench("page", seed, "", 1 << 40);
+fn fits(d: &mut dyn Device, slc: u64) -> bool {
     let chunk = 256 * KIB;
     let mut at = 0;
     let mut write = |d: &mut dyn Device, bytes: u64| {
@@ -214,11 +217,11 @@ fn fits(seed: u64) -> bool {
         }
         (d.now() - begun).secs()
     };
-    let filling = write(&mut d, slc);
-    let slow = write(&mut d, 64 * chunk) / 64.0;
+    let filling = write(d, slc);
+    let slow = write(d, 64 * chunk) / 64.0;
     d.idle(Nanos(20_000_000_000));
     let mut room = 0;
-    while room < slc && write(&mut d, chunk) < 0.8 * slow {
+    while room < slc && write(d, chunk) < 0.8 * slow {
         room += chunk;
     }
     let emptying = slc as f64 / room.max(1) as f64 * 20.0;

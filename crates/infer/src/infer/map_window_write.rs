@@ -22,8 +22,10 @@ pub const NEAR: u8 = 2;
 /// The smallest window.
 pub const SMALLEST: u64 = MIB / 2;
 
-/// The share of the longest that counts as stalls.
+/// One in so many, the longest, counts as a stall.
 const STALLS: usize = 25;
+/// Where there are no stalls those are misses: half of them are, give or take as many.
+const MISSES: f64 = 0.5 / STALLS as f64;
 /// A miss that costs less does not show, µs.
 const SHOWS: f64 = 15.0;
 /// And no more than this, µs: what costs more is a merge.
@@ -91,7 +93,19 @@ fn points(run: &Run) -> (Vec<Point>, f64) {
     if least.is_some_and(|p| p.longer < -SHOWS.max(CLEAR * p.error) && -p.longer > 4.0 * most) {
         out.iter_mut().for_each(|p| p.longer = -p.longer);
     }
+    with_misses(&mut out);
     (out, usual)
+}
+
+/// Counts the misses among what was left out as stalls. Where hardly anything took longer there were none.
+fn with_misses(all: &mut [Point]) {
+    let most = all.iter().map(|p| p.longer).fold(0.0, f64::max);
+    for p in all {
+        p.error = p.error.hypot(MISSES * most);
+        if p.longer > 2.0 * MISSES * most {
+            p.longer += MISSES * (most - p.longer);
+        }
+    }
 }
 
 /// The largest window in which writes took no longer than in the smaller ones, and the next one, in which they did; between those the map
@@ -234,6 +248,19 @@ impl Analysis for MapWindowWrite {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of 200 writes 50 miss, and eight are left out: without stalls these are misses, with eight stalls none is.
+    #[test]
+    fn misses_left_out_as_stalls_are_counted_within_the_error() {
+        for stalls in [0, 4, 8] {
+            let t: Vec<f64> = (0..200 + stalls).map(|i| if i < stalls { 9e4 } else if i < stalls + 50 { 400.0 } else { 0.0 }).collect();
+            let (longer, square) = usual(t).unwrap();
+            let mut all = [(1e6, 0.0), (2e6, longer), (1e9, 400.0)].map(|(window, longer)| Point { window, longer, error: square.sqrt() });
+            with_misses(&mut all);
+            assert!((all[1].longer - 100.0).abs() < 1.1 * MISSES * 400.0, "{stalls}: {}", all[1].longer);
+            assert_eq!((all[0].longer, all[2].longer), (0.0, 400.0));
+        }
+    }
 
     #[test]
     fn the_window_and_the_cost_come_back() {

@@ -8,6 +8,9 @@ use crate::infer::stats::{line, mean, normal};
 const WHOLE: f64 = 1.25;
 const PART: f64 = 0.5;
 
+/// Bounds of the trigger further apart than this factor are no value.
+const ROUGH: f64 = 2.0;
+
 /// Writes by which room may lie off the line, and the part of it that it may beside those.
 const OFF: f64 = 1.5;
 const OFF_PART: f64 = 0.1;
@@ -59,7 +62,6 @@ fn brought_back(seen: &[Fill], whole: f64, l: Levels, chunk: f64) -> Vec<Finding
     }
     let text = seen.iter().map(|f| format!("{} ms {}", f.rest, Bytes((f.room * chunk) as u64))).collect::<Vec<_>>().join(", ");
     let text = format!("room after a rest of {text}");
-    let longest_none = seen.iter().filter(|f| f.room < 1.0).map(|f| f.rest).fold(0.0, f64::max);
     if seen.iter().all(|f| f.room < 3.0) {
         let last = seen.last().map_or(0.0, |f| f.rest);
         let why = format!("rests up to {last} ms brought back nothing");
@@ -102,8 +104,14 @@ fn brought_back(seen: &[Fill], whole: f64, l: Levels, chunk: f64) -> Vec<Finding
     let off = 1.5 / e.rate;
     let first = seen.iter().find(|f| f.room >= 3.0).map_or(e.begins, |f| f.rest);
     let score = if e.points >= 3 && off < 0.3 * e.begins.max(20.0) { 0.88 } else { 0.75 };
-    let bounds = [longest_none.min(e.begins).max(e.begins - off).max(0.0), first.max(e.begins).min(e.begins + off)];
-    let begins = Finding { interval: Some(bounds), ..Finding::decided(trigger, e.begins, score).evidence(text.clone()) };
+    let bounds @ [from, to] = [(nothing - WHOLE / e.rate).min(e.begins).max(e.begins - off).max(0.0), first.max(e.begins).min(e.begins + off)];
+    let begins = if to > ROUGH * from {
+        let why = format!("it begins {from:.0} to {to:.0} ms after the last write: so slowly does room come back that it is not known better");
+        Finding::undecided(trigger, why)
+    } else {
+        Finding::decided(trigger, e.begins, score)
+    };
+    let begins = Finding { interval: Some(bounds), ..begins.evidence(text.clone()) };
     vec![begins, at_rate(text), on_full(l, e)]
 }
 
