@@ -36,7 +36,11 @@ const SETTLED: f64 = 0.03;
 const TWICE: f64 = 2.0;
 /// What five rounds fell by may come so many times more.
 const FURTHER: f64 = 3.0;
-const STILL_FALLS: f64 = 0.65;
+const STILL_CHANGES: f64 = 0.65;
+
+/// What the rule lets pass in five rounds may come in those after them: more where writes of another size went before, whose layout gives way
+/// slowly, than where the same writes did.
+const DRIFT: f64 = SLOPE / 5.0;
 
 /// Garbage collection has begun where a round is slower than this share of the first ones.
 const FALLEN: f64 = 0.8;
@@ -102,6 +106,18 @@ pub fn found(run: &Run, cell: &Cell) -> Option<f64> {
     (all.len() as f64 * round >= SETTLES * window && keeps_rule(last)).then(|| mean(last))
 }
 
+/// What the last five rounds rose by over the five before, where they may go on.
+fn rises(all: &[f64]) -> Option<f64> {
+    let before = all.get(all.len().checked_sub(2 * WINDOW)?..)?;
+    let rise = mean(&before[WINDOW..]) / mean(&before[..WINDOW]) - 1.0;
+    (rise > SETTLED).then_some(rise)
+}
+
+/// The bounds of these rounds, and what may come after them: below, and above.
+fn bounds(rounds: &[f64], below: f64, above: f64) -> [f64; 2] {
+    [quantile(rounds, 0.0) * (1.0 - below), quantile(rounds, 1.0) * (1.0 + above)]
+}
+
 /// The cells after the first one.
 fn others(run: &Run) -> Vec<Finding> {
     let mut out = vec![];
@@ -126,14 +142,25 @@ fn others(run: &Run) -> Vec<Finding> {
                 let window = &before[before.len() - WINDOW..];
                 let f = Finding::decided(q, last / steady, 0.85).evidence(text);
                 let f = f.evidence(format!("before it, in the steady state: {steady:.0}"));
-                out.push(Finding { interval: Some([last / quantile(window, 1.0), last / quantile(window, 0.0)]), ..f });
+                let [low, high] = bounds(window, DRIFT, DRIFT);
+                out.push(Finding { interval: Some([last / high, last / low]), ..f });
             }
             continue;
         }
         out.push(match found(run, cell) {
             Some(rate) => {
                 let last = &all[all.len() - WINDOW..];
-                Finding { interval: Some([quantile(last, 0.0), quantile(last, 1.0)]), ..Finding::decided(q, rate, 0.85).evidence(text) }
+                let mut f = Finding::decided(q, rate, 0.85).evidence(text);
+                if held == 100 {
+                    f.interval = Some(bounds(last, SLOPE / 2.0, SLOPE));
+                    if let Some(rise) = rises(&all) {
+                        f.confidence = STILL_CHANGES;
+                        f = f.caveat(format!("steady by SNIA's rule, and still rising, by {:.0} % in the last {WINDOW} rounds", 100.0 * rise));
+                    }
+                } else {
+                    f.interval = Some(bounds(last, DRIFT, DRIFT));
+                }
+                f
             }
             None => Finding::undecided(q, format!("not steady after {} rounds (more --time and --writes would decide)", all.len()))
                 .evidence(text),
@@ -177,12 +204,12 @@ impl Analysis for SteadyState {
                 let f = Finding::decided(Q, rate, 0.85).evidence(text);
                 let mut f = f.caveat(format!("within {} of the card, as full as it is now", Bytes(region as u64)));
                 // What the rule lets pass in five rounds may come in those after them.
-                let mut low = quantile(last, 0.0) * (1.0 - SLOPE);
+                let [mut low, high] = bounds(last, SLOPE, DRIFT);
                 if let Some(fall) = falls(&all, round, region) {
                     f = f.caveat(format!("steady by SNIA's rule, and still falling, by {:.0} % in the last {WINDOW} rounds", 100.0 * fall));
-                    (f.confidence, low) = (STILL_FALLS, low.min(rate * (1.0 - FURTHER * fall)));
+                    (f.confidence, low) = (STILL_CHANGES, low.min(rate * (1.0 - FURTHER * fall)));
                 }
-                Finding { interval: Some([low, quantile(last, 1.0)]), ..f }
+                Finding { interval: Some([low, high]), ..f }
             }
             None => {
                 let fell = onset(&all).is_some();
