@@ -203,3 +203,6 @@ impl<'a> Seen<'a> {
         vec![count.evidence(text.clone()), mapping, cache.evidence(text)]
     }
 }
+
+#[cfg(test)]
+mod tests;

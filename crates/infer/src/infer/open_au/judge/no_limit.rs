@@ -46,6 +46,12 @@ impl Seen<'_> {
         let no_cache = if filled > 0 { NO_CACHE_FOUND } else { 1.0 };
         let hidden = if in_aus { 1.0 - HIDDEN } else { (1.0 - UNSEEN) * no_cache };
         let sure = |n: u32| 1.0 - hidden * hiding(written, n);
+        if let Some(mean) = self.emptied() {
+            let (mean, most) = (three(mean / 1e3), three(base / 1e3));
+            return self.neither(format!(
+                "most writes take {most} ms, and {mean} ms on average, however many AUs are interleaved: a log or a buffer is emptied"
+            ));
+        }
         if top < 0.5 {
             let why = "slow writes came and went: the times do not agree";
             let ended = "the run ended before the slow writes could be distinguished from stalls";
@@ -59,12 +65,6 @@ impl Seen<'_> {
                 three(few / 1e3)
             );
             return vec![Finding::undecided(self.q, why.clone()), Finding::decided(Quantity::Mapping, 1.0, 0.7).evidence(why)];
-        }
-        if let Some(mean) = self.emptied() {
-            let (mean, most) = (three(mean / 1e3), three(base / 1e3));
-            return self.neither(format!(
-                "most writes take {most} ms, and {mean} ms on average, however many AUs are interleaved: a log or a buffer is emptied"
-            ));
         }
         // A fast cache in front (SLC, or a small-write log) takes all that such a test writes and hides what lies beyond it.
         if let Some(cache) = Some(from).filter(|&c| c > 0) {
@@ -126,11 +126,12 @@ impl Seen<'_> {
         cells.flat_map(|c| self.run.of(c.id)).filter(|s| s.is_write() && s.role >= from).map(|s| s.took.micros()).collect()
     }
 
-    /// Mean time in µs of a write in random order, where the slow ones take more time in all than the others, whatever the number of AUs. A
-    /// log that all AUs share is emptied so, and so is a map of pages short of room: neither shows a limit, nor that there is none.
+    /// Mean time in µs of a write in this order, where the slow ones take more time in all than the others, whatever the number of AUs. A
+    /// log or a buffer that all AUs share is emptied so, and so is a map of pages short of room: what merges cost lies in such pauses, so that
+    /// neither a limit shows, nor that there is none.
     fn emptied(&self) -> Option<f64> {
         let all = self.visits(1..=MOST, 1);
-        (self.random && !all.is_empty()).then(|| mean(&all)).filter(|m| *m > 2.0 * self.base)
+        (!all.is_empty()).then(|| mean(&all)).filter(|m| *m > 2.0 * self.base)
     }
 }
 

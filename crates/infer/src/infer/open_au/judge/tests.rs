@@ -1,0 +1,50 @@
+use super::*;
+use crate::device::{Fill, Op};
+use crate::infer::beliefs::Beliefs;
+use crate::units::Nanos;
+
+const CHUNK: u64 = 64 * KIB;
+
+/// A search in sequential order up to 96 AUs, twelve rounds of each number; `us` says what a write takes, by its number in the run.
+fn search(us: impl Fn(usize) -> f64) -> Run {
+    let mut run = Run::new("open-au-linear");
+    let apart = 64 * MIB;
+    let slots = Slots { first: 16 * MIB, spacing: apart, count: 100, span: 4 * MIB, chunk: CHUNK };
+    run.setting.extend(slots.done().map(|(k, v)| (k.to_string(), v)));
+    run.setting.insert("end".into(), 8 << 30);
+    let mut written = 0;
+    for (id, n) in [1i64, 2, 4, 8, 16, 32, 64, 96].into_iter().enumerate() {
+        run.cells.push(Cell { id: id as u32, ..Cell::new("AUs", &[("n", n), ("random", 0)]) });
+        for i in 0..12 * n as u64 {
+            let (round, slot) = (i / n as u64, i % n as u64);
+            let at = slots.at(slot) + (id as u64 * 12 + round) * CHUNK % slots.span;
+            run.samples.push(sample(id as u32, u8::from(round > 0), Op::Write(Fill::Zeros), at, us(written)));
+            written += 1;
+        }
+    }
+    run.index();
+    run
+}
+
+fn sample(cell: u32, role: u8, op: Op, at: u64, us: f64) -> Sample {
+    Sample { cell, trial: 0, role, op, at, len: CHUNK, start: Nanos(0), took: Nanos((us * 1e3) as u64) }
+}
+
+/// The count or bound in sequential order, and the mapping.
+fn said(run: &Run, believed: &Beliefs) -> [Option<f64>; 2] {
+    let found = judge(&Case { run, believed }, false);
+    let of = |q: Quantity| found.iter().find(|f| f.quantity == q).and_then(|f| f.number().or(f.at_least.map(|b| b.0)));
+    [of(Quantity::OpenAusLinear), of(Quantity::Mapping)]
+}
+
+/// Three pauses in which a buffer is written out hold the merges of all writes before, or none: nobody can say.
+#[test]
+fn pauses_longer_than_the_writes_hide_a_limit() {
+    let even = |i: usize| 1000.0 + (i % 7) as f64;
+    assert_eq!(said(&search(even), &Beliefs::default())[0], Some(96.0));
+    let emptied = |i: usize| if i % 700 == 650 { 9e6 } else { even(i) };
+    assert_eq!(said(&search(emptied), &Beliefs::default()), [None; 2]);
+    // Seldom, and no longer than a stall of any card.
+    let stalls = |i: usize| if i % 700 == 650 { 4e4 } else { even(i) };
+    assert_eq!(said(&search(stalls), &Beliefs::default())[0], Some(96.0));
+}
