@@ -29,6 +29,11 @@ struct Seen<'a> {
     top: f64,
 }
 
+/// µs to copy so many bytes, at 100 MB/s at best.
+fn copied_in(bytes: u64) -> f64 {
+    bytes as f64 / 100.0
+}
+
 /// The findings of one order.
 pub fn judge(run: &Case, random: bool) -> Vec<Finding> {
     let q = if random { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
@@ -110,7 +115,8 @@ impl<'a> Seen<'a> {
     fn not_closings(&self) -> Option<Vec<Finding>> {
         let Seen { run, base, largest, .. } = *self;
         let unlimited = self.k == self.most;
-        if run.believed.write_unit().zip(run.believed.erase_block()).is_some_and(|(w, e)| w >= e) {
+        // What is gathered in front of the flash may look like a unit as large: then a write takes less than copying the erase block.
+        if run.believed.write_unit().zip(run.believed.erase_block()).is_some_and(|(w, e)| w >= e && base >= copied_in(e)) {
             return Some(self.rewritten("a write takes as long as one of a whole erase block, so every write incurs a merge".into()));
         }
         if let Some((write, read)) = rewrites(run).filter(|_| unlimited && largest >= 4) {
@@ -128,8 +134,8 @@ impl<'a> Seen<'a> {
                 self.neither(format!("one write of every {every} is slow, however many AUs are interleaved: a log or a buffer is emptied")),
             );
         }
-        // Closing copies most of an AU, at 100 MB/s at best: would that have stood out of a write through this host?
-        let closing = run.believed.erase_block().unwrap_or(4 * MIB) as f64 / 100.0;
+        // Closing copies most of an AU: would that have stood out of a write through this host?
+        let closing = copied_in(run.believed.erase_block().unwrap_or(4 * MIB));
         if unlimited && base > 0.7 * closing {
             return Some(self.neither(format!(
                 "a write of {} takes {} ms through this host; a merge would hardly show",

@@ -1,5 +1,6 @@
 use super::*;
 use crate::device::{Fill, Op};
+use crate::finding::Findings;
 use crate::infer::beliefs::Beliefs;
 use crate::units::Nanos;
 
@@ -30,6 +31,10 @@ fn sample(cell: u32, role: u8, op: Op, at: u64, us: f64) -> Sample {
     Sample { cell, trial: 0, role, op, at, len: CHUNK, start: Nanos(0), took: Nanos((us * 1e3) as u64) }
 }
 
+fn believed(values: &[(Quantity, f64)]) -> Beliefs {
+    Beliefs::of(&Findings(values.iter().map(|&(q, v)| Finding::decided(q, v, 0.95)).collect()))
+}
+
 /// The count or bound in sequential order, and the mapping.
 fn said(run: &Run, believed: &Beliefs) -> [Option<f64>; 2] {
     let found = judge(&Case { run, believed }, false);
@@ -47,4 +52,12 @@ fn pauses_longer_than_the_writes_hide_a_limit() {
     // Seldom, and no longer than a stall of any card.
     let stalls = |i: usize| if i % 700 == 650 { 4e4 } else { even(i) };
     assert_eq!(said(&search(stalls), &Beliefs::default())[0], Some(96.0));
+}
+
+/// What is as long as an erase block and is written in less than it takes to copy one is a buffer.
+#[test]
+fn who_rewrites_a_block_takes_as_long_as_copying_it() {
+    let unit = believed(&[(Quantity::WriteUnit, 524_288.0), (Quantity::EraseBlock, 524_288.0)]);
+    assert_eq!(said(&search(|i| 24e3 + i as f64 % 5.0), &unit), [Some(0.0), Some(3.0)]);
+    assert_ne!(said(&search(|i| 3.9e3 + i as f64 % 5.0), &unit)[1], Some(3.0));
 }
