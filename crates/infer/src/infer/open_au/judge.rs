@@ -136,6 +136,14 @@ impl<'a> Seen<'a> {
         }
         // Closing copies most of an AU: would that have stood out of a write through this host?
         let closing = copied_in(run.believed.erase_block().unwrap_or(4 * MIB));
+        if let Some((write, read)) = may_rewrite(run).filter(|_| unlimited) {
+            return Some(self.neither(format!(
+                "each write of {} takes {} ms, reading it {} ms: it may be rewriting an erase block, and what a write programs at once is not known",
+                Bytes(self.slots.chunk),
+                three(write),
+                three(read)
+            )));
+        }
         if unlimited && base > 0.7 * closing {
             return Some(self.neither(format!(
                 "a write of {} takes {} ms through this host; a merge would hardly show",

@@ -61,3 +61,17 @@ fn who_rewrites_a_block_takes_as_long_as_copying_it() {
     assert_eq!(said(&search(|i| 24e3 + i as f64 % 5.0), &unit), [Some(0.0), Some(3.0)]);
     assert_ne!(said(&search(|i| 3.9e3 + i as f64 % 5.0), &unit)[1], Some(3.0));
 }
+
+/// Longer than a page takes, whatever the size of the write: an erase block, or a large unit. With a known unit it is the unit.
+#[test]
+fn slow_writes_of_an_unknown_unit_may_each_rewrite_a_block() {
+    let mut run = search(|i| 28e3 + i as f64 % 5.0);
+    let id = run.cells.len() as u32;
+    run.cells.push(Cell { id, ..Cell::new("one AU, written and read", &[("n", 1), ("random", COMPARED)]) });
+    for i in 0..6u64 {
+        let at = 16 * MIB + i * CHUNK;
+        run.extend([sample(id, 1, Op::Write(Fill::Zeros), at, 28e3), sample(id, 1, Op::Read, at, 2e3)]);
+    }
+    assert_eq!(said(&run, &Beliefs::default()), [None; 2]);
+    assert_eq!(said(&run, &believed(&[(Quantity::WriteUnit, CHUNK as f64)]))[0], Some(96.0));
+}
