@@ -163,6 +163,9 @@ pub fn crosses_clearly(run: &Case) -> bool {
 /// Streams over boundaries, and between them, without which nothing is told.
 const FEWEST: u32 = 3;
 
+/// Write units of which an erase block has more: a stall at every so many bytes, fewer units apart, may be that of a buffer.
+const UNITS: u64 = 16;
+
 /// What is left to an erase block of which a part has boundaries as well, to one of which at most half the multiples are boundaries, and to
 /// one of which none is: a card that fills an AU up by copying what lies before shows no boundary, either.
 const TOO_LARGE: f64 = 0.3;
@@ -195,7 +198,10 @@ fn judge_cross(run: &Case) -> Vec<Finding> {
         _ if smaller > 1 && on > 0.6 => {
             let less = period / smaller;
             let why = format!("writes stall at parts of {} as well: their erase block has {} or less", Bytes(period), Bytes(less));
-            doubts(TOO_LARGE, Finding::undecided(q, why).rivals([(less as f64, 0.5)]))
+            let f = Finding::undecided(q, why).rivals([(less as f64, 0.5)]);
+            // Where units are not known to be far smaller, it may be a buffer that is written out there.
+            let units = run.believed.write_unit().is_some_and(|u| less >= UNITS * u);
+            if units { doubts(TOO_LARGE, f) } else { f }
         }
         _ if on > 0.75 && between < 0.3 => Finding::decided(q, period as f64, (0.75 + 0.25 * on * (1.0 - between)).min(0.96)),
         _ if between > 0.6 && on > 0.6 => Finding::undecided(
@@ -263,5 +269,44 @@ fn judge_small(run: &Case) -> Vec<Finding> {
             ]
         }
         _ => vec![Finding::undecided(Quantity::WriteUnit, "small writes show no boundary")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Fill, Op};
+    use crate::finding::Findings;
+    use crate::infer::beliefs::Beliefs;
+    use crate::samples::{Run, Sample};
+    use crate::units::Nanos;
+
+    /// Streams of 64 KiB over multiples of 4 MiB, and over its halves and quarters, stall alike.
+    #[test]
+    fn stalls_at_parts_speak_against_a_block_only_where_units_are_far_smaller() {
+        let (period, chunk) = (4 * MIB, 64 * KIB);
+        let mut run = Run::new("write-boundary");
+        let set = |between: i64| [("cross", period as i64), ("phase", 0), ("cost", 100_000), ("between", between)];
+        run.cells = (0..2).map(|i| Cell { id: i, ..Cell::new("stream", &set(i64::from(i))) }).collect();
+        let parts = [period / 2, period / 4, 3 * period / 4, period / 2, period / 4, period / 2];
+        for trial in 0..6u32 {
+            for cell in 0..2 {
+                let on = u64::from(trial + 3) * period + if cell == 1 { parts[trial as usize] } else { 0 };
+                run.extend((0..8u64).map(|i| {
+                    let role = [PRE, ON, POST][(i >= 5) as usize + (i > 5) as usize];
+                    let took = Nanos(if i == 5 { 120_000_000 } else { 2_000_000 });
+                    let at = on + i * chunk - 5 * chunk;
+                    Sample { cell, trial, role, op: Op::Write(Fill::Zeros), at, len: chunk, start: Nanos(0), took }
+                }));
+            }
+        }
+        let doubts = |unit: Option<u64>| {
+            let unit = unit.map(|u| Finding::decided(Quantity::WriteUnit, u as f64, 0.95));
+            let believed = Beliefs::of(&Findings(unit.into_iter().collect()));
+            WriteBoundary.infer(&Case { run: &run, believed: &believed })[0].doubts
+        };
+        assert_eq!(doubts(Some(16 * KIB)), Some((period as f64, TOO_LARGE)));
+        assert_eq!(doubts(Some(512 * KIB)), None);
+        assert_eq!(doubts(None), None);
     }
 }
