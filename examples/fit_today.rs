@@ -2,7 +2,7 @@
 //!
 //! `fit_today probe KIND,KIND... FIRST CARDS OUT ASKED`: probes simulated cards of kinds that take turns (`today`, `old` or one of the second family;
 //! `bench` are all of that), ASKED `all` that a probe of ten minutes and 8 GiB asks, `only` what it asks of today's cards, or what is asked on
-//! request (`queue`, `flush`, `mixed-reads`, `discard`, `pauses`, `slc-fill`, `steady-state`), and keeps what each experiment said of them, a line of JSON each;
+//! request (`queue`, `flush`, `mixed-reads`, `discard`, `pauses`, `throttling`, `slc-fill`, `steady-state`), and keeps what each experiment said of them, a line of JSON each;
 //! `fit_today fit FILE...`: prints the lines of the table;
 //! `fit_today judge scores|MAP FILE...`: claimed against right by scores alone, or by the table MAP.
 
@@ -107,16 +107,13 @@ fn read(files: &[&str]) -> Vec<Line> {
     all
 }
 
-/// What keeps its score: caches that keep their data through a power cut are in neither family.
-const UNFITTED: [Quantity; 1] = [Quantity::FlushWaits];
-
 /// The maps, each family one witness of as much weight as another, however many answers it has.
 fn fit(all: &[Line]) -> String {
     let mut given: Vec<(Key, &str, u32, bool)> = vec![];
     for l in all {
         let scores = Findings(combine(&l.apart).0);
         let found = answers(l.card(), &l.truth(), &scores);
-        let found = found.iter().filter(|a| l.counts(a) && !UNFITTED.contains(&a.quantity));
+        let found = found.iter().filter(|a| l.counts(a));
         given.extend(found.map(|a| ((Source::Today, a.quantity, a.bound), l.card().family(), hundredth(a.confidence), a.right)));
     }
     head(all) + &lines(&given)

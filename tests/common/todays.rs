@@ -37,7 +37,7 @@ const fn asked(name: &'static str, experiments: &'static [&'static str]) -> Aske
 }
 
 /// All of a probe, of it only what is for today's cards, and what is asked on request.
-pub static ALL_ASKED: [Asked; 9] = [
+pub static ALL_ASKED: [Asked; 10] = [
     asked("all", &[]),
     asked("only", &ASKED),
     asked("queue", &["queue-depth", "queue-depth-write"]),
@@ -45,6 +45,7 @@ pub static ALL_ASKED: [Asked; 9] = [
     asked("mixed-reads", &["mixed-reads"]),
     asked("discard", &["discard"]),
     asked("pauses", &["pauses"]),
+    Asked { seconds: 900, ..asked("throttling", &["throttling"]) },
     Asked { seconds: 3600, writes: 64 << 30, ..asked("slc-fill", &["slc-cache", "slc-fill"]) },
     Asked { seconds: 40_000, writes: 1 << 40, ..asked("steady-state", &["steady-state"]) },
 ];

@@ -3,7 +3,7 @@
 
 use nandscope::device::{Access, Device, Fill, Op, SimDevice};
 use nandscope::units::{KIB, MIB, Nanos};
-use nandscope_sim::model::Discarded;
+use nandscope_sim::model::{Discarded, Throttle};
 use nandscope_sim::{Card, Model, Request, random, today};
 
 /// A card of the simulator on such a host.
@@ -156,6 +156,67 @@ pub fn spare(m: &Model) -> f64 {
     100.0 * (all * block / m.card.capacity as f64 - 1.0)
 }
 
+/// Bytes of random writes of 4 KiB over a full card until the first unit is copied.
+pub fn onset(m: &Model) -> f64 {
+    let mut card = Card::new(m, 5);
+    let mut draws = Draws(m.card.capacity + 6);
+    let (mut now, mut bytes) = (0, 0);
+    while card.counters().units_copied == 0 && bytes < 4 * m.card.capacity {
+        now = card.submit(now, Request::write(draws.below(m.card.capacity / 4096) * 4096, 4096)).unwrap().done;
+        bytes += 4096;
+    }
+    bytes as f64
+}
+
+/// Two of three cards of today get hot, after 20 to 1300 s, and one of six of these in two steps; the seconds until then, too.
+pub fn with_heat(seed: u64) -> (Model, Option<f64>) {
+    let mut m = today::card(seed);
+    m.throttle.clear();
+    if seed.is_multiple_of(3) {
+        return (m, None);
+    }
+    let mut draws = Draws(seed);
+    let mut share = || draws.below(1000) as f64 / 1e3;
+    let rate = reads(&mut still(&m), 20.0);
+    let (cool, seconds) = (rate * (0.1 + 0.3 * share()), 20.0 * 65_f64.powf(share()));
+    let (heat, percent) = ((rate - cool) * seconds, 110 + (200.0 * share()) as u64);
+    m.throttle = vec![Throttle { heat: heat as u64, cool: cool as u64, percent }];
+    if seed % 6 == 1 {
+        m.throttle.push(Throttle { heat: 2 * heat as u64, cool: cool as u64, percent: 2 * percent });
+    }
+    (m, Some(seconds))
+}
+
+/// The same of a card of the second family, as words for it: it gives heat off in 40 to 600 s, and once it is hot it stays so or not.
+pub fn heat_of_the_second(seed: u64) -> (String, Option<f64>) {
+    if seed.is_multiple_of(3) {
+        return (String::new(), None);
+    }
+    let mut draws = Draws(seed);
+    let mut share = || draws.below(1000) as f64 / 1e3;
+    let (tau, on) = (40.0 * 15_f64.powf(share()), 0.3 + 0.6 * share());
+    let (off, slower) = (on * (0.7 + 0.28 * share()), 1.1 + 2.0 * share());
+    // Towards its end the temperature hardly rises: the seconds are of a card that is read all the time.
+    let seconds = -tau * (1.0 - on).ln();
+    (format!("heat_tau={tau:.3} heat_on={on:.5} heat_off={off:.5} heat_slower={slower:.4}"), Some(seconds))
+}
+
+/// Bytes a second of sequential reads of 512 KiB over 64 MiB, for so many seconds.
+pub fn reads(d: &mut dyn Device, seconds: f64) -> f64 {
+    let (begun, mut i) = (d.now(), 0);
+    while i < 16 || ((d.now() - begun).0 as f64) < seconds * 1e9 {
+        d.access(Access { op: Op::Read, at: i % 128 * 512 * KIB, len: 512 * KIB }).unwrap();
+        i += 1;
+    }
+    i as f64 * 512.0 * KIB as f64 * 1e9 / (d.now() - begun).0 as f64
+}
+
+/// MB/s of the same once the card has become slower, for half as long as that took and a minute at least.
+pub fn rate_when_hot(d: &mut dyn Device, seconds: f64) -> f64 {
+    reads(d, 1.02 * seconds);
+    reads(d, (0.5 * seconds).max(60.0)) / 1e6
+}
+
 /// Map units written for each that the host writes, long after the spare flash is used up, random writes over a full card; and percent of
 /// flash beyond the data that a card has with this amplification which collects in the order of filling.
 pub fn amplification(m: &Model) -> (f64, f64) {
@@ -178,10 +239,14 @@ pub fn amplification(m: &Model) -> (f64, f64) {
     (found, 100.0 * (-found * (-1.0 / found).ln_1p() - 1.0))
 }
 
-/// A card of today with a write cache whose flush waits for what it holds, or does not, or without one.
+/// A card of today with a write cache whose flush waits for what it holds, or does not, or without one: then an SLC cache of hardly more.
 pub fn with_flush(seed: u64) -> Model {
     let mut m = today::card(seed);
     m.card.cache = [0, 512 * KIB, MIB, 4 * MIB][(seed % 4) as usize];
+    if m.card.cache == 0 && m.slc.size > 0 {
+        m.slc.size = [4 * MIB, 8 * MIB, 12 * MIB][(seed / 4 % 3) as usize];
+        (m.slc.dynamic, m.slc.least) = (false, 0);
+    }
     (m.card.flush, m.card.flush_defers) = (100_000 * (1 + seed % 40), seed.is_multiple_of(3));
     m
 }

@@ -91,6 +91,24 @@ pub struct Card {
     pub slope: f64,
     /// Streams at full rate where `slope` is not 0.
     pub free_streams: usize,
+    /// A flush returns at once and leaves in memory what is there.
+    pub defers: bool,
+    /// How it gets hot; no card is drawn with it.
+    pub heat: Option<Heat>,
+}
+
+/// One body that takes up heat while the card works and gives it off at a rate in proportion to its temperature. Temperatures are above that
+/// of the air, as a share of where full load would lead.
+#[derive(Clone, Copy)]
+pub struct Heat {
+    /// Seconds after which what it gives off has fallen by a factor of e.
+    pub tau: f64,
+    /// From here on it works more slowly, ...
+    pub on: f64,
+    /// ... until it is cooler than this.
+    pub off: f64,
+    /// By this factor; it takes up so much less heat then.
+    pub slower: f64,
 }
 
 /// Names of the kinds that can be drawn.
@@ -165,6 +183,8 @@ impl Card {
             spare: c.span(0.04, 0.2),
             slope: 0.0,
             free_streams: 0,
+            defers: false,
+            heat: None,
         };
         match kind {
             "switch" => card.switch = c.span(3e6, 1.2e7),
@@ -203,7 +223,20 @@ impl Card {
         let Ok(v) = value.parse::<f64>() else {
             return false;
         };
+        let mut heat = self.heat.unwrap_or(Heat { tau: 100.0, on: 0.8, off: 0.7, slower: 1.5 });
         match key {
+            "heat_tau" => heat.tau = v,
+            "heat_on" => heat.on = v,
+            "heat_off" => heat.off = v,
+            "heat_slower" => heat.slower = v,
+            _ => {}
+        }
+        if key.starts_with("heat_") {
+            self.heat = Some(heat);
+        }
+        match key {
+            "heat_tau" | "heat_on" | "heat_off" | "heat_slower" => {}
+            "defers" => self.defers = v != 0.0,
             "size" => {
                 self.size = v as u64;
                 self.real = self.real.min(self.size);

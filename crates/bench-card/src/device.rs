@@ -28,6 +28,9 @@ pub struct Device {
     read_end: u64,
     /// Joined by the reader: place, bytes.
     joined: Option<(u64, u64)>,
+    /// Temperature, and whether it works more slowly because of it.
+    warm: f64,
+    hot: bool,
 }
 
 /// What a request did: start and duration on the device's clock, in ns.
@@ -40,11 +43,40 @@ impl Device {
             Mapping::Page => State::Pages(Box::new(Pages::new(&card))),
             _ => State::Blocks(Logs::new(&card)),
         };
-        Device { card, host, chance, state, store: Store::default(), now: 1e6, debt: 0.0, debt_at: 0.0, read_end: u64::MAX, joined: None }
+        Device {
+            card,
+            host,
+            chance,
+            state,
+            store: Store::default(),
+            now: 1e6,
+            debt: 0.0,
+            debt_at: 0.0,
+            read_end: u64::MAX,
+            joined: None,
+            warm: 0.0,
+            hot: false,
+        }
+    }
+
+    /// What a request of so many ns takes as hot as the card is, which gets warmer by it.
+    fn heated(&mut self, took: f64) -> f64 {
+        let Some(h) = self.card.heat else { return took };
+        let slower = if self.hot { h.slower } else { 1.0 };
+        self.settle(1.0 / slower, took * slower);
+        took * slower
+    }
+
+    /// The temperature after so many ns that would lead to `toward` in the long run.
+    fn settle(&mut self, toward: f64, ns: f64) {
+        let Some(h) = self.card.heat else { return };
+        self.warm = toward + (self.warm - toward) * (-ns / 1e9 / h.tau).exp();
+        self.hot = self.warm > if self.hot { h.off } else { h.on };
     }
 
     fn pass(&mut self, took: f64) -> Times {
         let start = self.now;
+        let took = self.heated(took);
         let took = self.host.seen(start, took, &mut self.chance).round();
         // The program needs a little before its next request.
         self.now = (start + took).round() + 4000.0 + (2000.0 * self.chance.unit()).round();
@@ -241,7 +273,8 @@ impl Device {
 
     /// Flushes.
     pub fn flush(&mut self) -> Times {
-        let t = self.pass_on() + self.drain() + 0.5 * self.host.command;
+        let left = if self.card.defers { 0.0 } else { self.drain() };
+        let t = self.pass_on() + left + 0.5 * self.host.command;
         self.pass(t)
     }
 
@@ -251,6 +284,7 @@ impl Device {
         if let State::Pages(p) = &mut self.state {
             p.rest(ns as f64, &self.card);
         }
+        self.settle(0.0, ns as f64);
         self.now += ns as f64;
         (start as u64, ns)
     }

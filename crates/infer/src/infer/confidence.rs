@@ -192,9 +192,7 @@ mod tests {
     fn todays_cards_have_maps_of_their_own() {
         let of = |source: &str| format!("{source}\tmapping\tvalue\t0.6\t{}\n", if source == "today" { "0.99" } else { "0.7" });
         let maps = Maps::parse(&(of("probe") + &of("today"))).unwrap();
-        for (from, told) in
-            [(&["au-grid"][..], 0.7), (&["page-mapping"], 0.99), (&["au-grid", "page-mapping"], 0.99), (&["throttling"], 0.8)]
-        {
+        for (from, told) in [(&["au-grid"][..], 0.7), (&["page-mapping"], 0.99), (&["au-grid", "page-mapping"], 0.99)] {
             let from = from.iter().map(ToString::to_string).collect();
             let f = Finding { from, ..Finding::decided(Quantity::Mapping, 2.0, 0.8) };
             assert_eq!(maps.told(Source::Probe, Findings(vec![f.clone()])).0[0].confidence, told, "{:?}", f.from);

@@ -4,6 +4,7 @@
 //! line fitted to them rises or falls by no more than 10 % of it.
 
 mod amplification;
+mod begins;
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
@@ -192,12 +193,7 @@ impl Analysis for SteadyState {
         let written = Bytes((all.len() as f64 * round) as u64);
         let text = format!("random writes of {} a second, in rounds of {}: {}", Bytes(cell.bytes("size")), Bytes(round as u64), told(&all));
         let mut out = vec![];
-        if let Some(i) = onset(&all) {
-            let at = i as f64 * round;
-            let f = Finding::decided(Quantity::CollectionOnset, at, 0.75).evidence(text.clone());
-            let f = f.caveat("what was written before this run took part of it");
-            out.push(Finding { interval: Some([(at - round).max(0.0), at + round]), ..f });
-        }
+        out.extend(begins::judged(run, cell, &text));
         out.push(match steady(&all, round, region) {
             Some(rate) => {
                 let last = &all[all.len() - WINDOW..];

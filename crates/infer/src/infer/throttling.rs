@@ -5,7 +5,7 @@ use super::figure::{Figure, Series};
 use super::pipeline::{Analysis, Fit};
 use super::write_cache::ratios;
 use crate::finding::{Finding, Quantity};
-use crate::infer::stats::{mean, mean_within, median};
+use crate::infer::stats::{mean, mean_within, median, quantile};
 use crate::samples::{Cell, Run};
 use crate::units::Bytes;
 
@@ -27,6 +27,10 @@ const AFTER: usize = 6;
 const AFTER_SHARE: usize = 8;
 /// So much of the change must be gone after a rest for it to be heat.
 const BACK: f64 = 0.3;
+/// Rounds of which a rate is known: the first slower one is another, as some of its reads may have been fast.
+const LEAST: usize = 3;
+/// Rounds that are slower by that factor, and after which a bound is none: it may have been hot for a while.
+const SOME: usize = 2;
 /// The share of a round's longest reads that count as stalls.
 const STALLS: usize = 8;
 
@@ -41,14 +45,38 @@ pub fn rounds(run: &Run, cell: &Cell, role: u8) -> Vec<f64> {
     run.trials(cell.id).iter().filter_map(one).collect()
 }
 
-/// The first round from which on reads are slower and stay so. Whether they do, tails tell, which feel no single round; where, the two means
-/// that explain the rounds best.
+/// The first round from which on reads are slower and stay so, as far as is known when that shows. Whether they do, tails tell, which feel no
+/// single round.
 pub fn after(rounds: &[f64]) -> Option<usize> {
     let all = ratios(rounds);
-    let cuts = BEFORE..rounds.len().checked_sub(AFTER)? + 1;
-    let explained = |c: usize| (mean(&rounds[c..]) - mean(&rounds[..c])).powi(2) * c as f64 * (rounds.len() - c) as f64;
-    let cut = cuts.max_by(|&a, &b| explained(a).total_cmp(&explained(b)))?;
+    let cut = explains(rounds, BEFORE..rounds.len().checked_sub(AFTER)? + 1)?;
     (all[cut] >= SLOWER && rounds.len() - cut >= cut / AFTER_SHARE).then_some(cut)
+}
+
+/// Of these places the one before and after which two means explain the rounds best.
+fn explains(rounds: &[f64], cuts: std::ops::Range<usize>) -> Option<usize> {
+    let explained = |c: usize| (mean(&rounds[c..]) - mean(&rounds[..c])).powi(2) * c as f64 * (rounds.len() - c) as f64;
+    cuts.max_by(|&a, &b| explained(a).total_cmp(&explained(b)))
+}
+
+/// Rounds slower than the fast ones.
+fn slower(rounds: &[f64]) -> usize {
+    let fast = quantile(rounds, 0.25);
+    rounds.iter().filter(|&&r| r > SLOWER * fast).count()
+}
+
+/// Seconds after which reads became slower: of those of the rounds beside the change, the place which leaves the fewest slow ones before it and
+/// fast ones after it.
+fn seconds_until(reads: &[(f64, f64)], line: f64) -> Option<f64> {
+    let mut best = (reads.iter().filter(|r| r.1 <= line).count(), reads.first()?.0);
+    let mut wrong = best.0 as isize;
+    for (i, r) in reads.iter().enumerate() {
+        wrong += if r.1 > line { 1 } else { -1 };
+        if (wrong as usize) < best.0 {
+            best = (wrong as usize, reads.get(i + 1).map_or(r.0, |n| n.0));
+        }
+    }
+    Some(best.1)
 }
 
 impl Analysis for Throttling {
@@ -57,7 +85,7 @@ impl Analysis for Throttling {
     }
 
     fn fit(&self) -> Fit {
-        Fit::None
+        Fit::Today
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
@@ -77,19 +105,35 @@ impl Analysis for Throttling {
         }
         let reads = format!("sequential reads of {} over {}", Bytes(size as u64), Bytes(cell.bytes("stretch")));
         let Some(cut) = after(&all) else {
+            let some = slower(&all);
+            if some >= SOME {
+                let why = format!(
+                    "reads were slower in {some} of {} rounds, and did not stay so: heat that comes and goes, or a host that was busy (more --time would decide)",
+                    all.len()
+                );
+                return vec![Finding::undecided(Q, why).evidence(reads)];
+            }
             let why = format!(
                 "no slower reads in {under:.0} s of load, {:.1} MB/s: it did not get hot, or was so from the start (more --time looks further)",
                 rate(&all)
             );
             return vec![Finding::at_least(Q, under.floor(), 0.85, why).evidence(reads)];
         };
+        // That they are slower showed as soon as it could; where they became so, the rounds since then say, too.
+        let cut = explains(&all, BEFORE..all.len() - LEAST).unwrap_or(cut);
         let (fast, slow) = all.split_at(cut);
         let rested = rounds(run, cell, RESTED);
-        let text = format!("{reads}: {:.1} MB/s for {:.0} s, {:.1} MB/s from then on", rate(fast), seconds[cut], size / mean(slow));
+        let slow = &slow[1..];
+        let (was, hot) = (median(fast), mean(slow));
+        let beside = run.trials(cell.id);
+        let beside = beside[cut - 1..beside.len().min(cut + 2)].iter().flatten().filter(|s| s.role == LOAD);
+        let origin = run.of(cell.id).next().map_or(0, |s| s.start.0);
+        let beside: Vec<(f64, f64)> = beside.map(|s| ((s.start.0 - origin) as f64 / 1e9, s.took.micros())).collect();
+        let until = seconds_until(&beside, (was * hot).sqrt()).unwrap_or(seconds[cut]);
+        let text = format!("{reads}: {:.1} MB/s for {until:.0} s, {:.1} MB/s from then on", rate(fast), size / hot);
         let Some(&back) = rested.first() else {
             return vec![Finding::undecided(Q, "reads became slower; whether rest brings the rate back was not tried").evidence(text)];
         };
-        let (was, hot) = (median(fast), mean(slow));
         let gone = (hot - back) / (hot - was);
         let text = format!("{text}; after a rest {:.1} MB/s", size / back);
         if gone < BACK {
@@ -98,7 +142,12 @@ impl Analysis for Throttling {
         }
         let busy = "a host that was busy with something else just as long would look the same";
         let interval = [seconds[cut - 1], seconds.get(cut + 1).copied().unwrap_or(under)];
-        let when = Finding { interval: Some(interval), ..Finding::decided(Q, seconds[cut], 0.85).evidence(text.clone()).caveat(busy) };
+        let when = Finding { interval: Some(interval), ..Finding::decided(Q, until, 0.85).evidence(text.clone()).caveat(busy) };
+        let (most, least) = (quantile(slow, 1.0), quantile(slow, 0.0));
+        if most > SLOWER * least {
+            let why = format!("it goes on changing: {:.1} to {:.1} MB/s in the rounds that followed", size / most, size / least);
+            return vec![when, Finding::undecided(Quantity::RateThrottledMbS, why).evidence(text)];
+        }
         let (m, half) = mean_within(slow);
         let hot = Finding::decided(Quantity::RateThrottledMbS, size / m, 0.85).evidence(text);
         vec![when, Finding { interval: Some([size / (m + half), size / (m - half).max(m / 2.0)]), ..hot }]
@@ -144,5 +193,8 @@ mod tests {
         assert_eq!(after(&(0..90).map(|i| noisy(i, 9_000.0)).collect::<Vec<_>>()), None);
         let busy: Vec<f64> = (0..90).map(|i| noisy(i, if (40..60).contains(&i) { 14_000.0 } else { 9_000.0 })).collect();
         assert_eq!(after(&busy), None);
+        assert_eq!((slower(&busy), slower(&hot[..61])), (20, 0), "neither is it a card that stays cool");
+        let reads: Vec<(f64, f64)> = (0..40).map(|i| (f64::from(i), if i < 17 && i != 5 { 9.0 } else { 14.0 })).collect();
+        assert_eq!(seconds_until(&reads, 11.0), Some(17.0), "one read that was late is no change");
     }
 }

@@ -369,7 +369,7 @@ quantities! {
         unit: Unit::Code,
         what: "An honest flush returns when all that was acknowledged is on the flash.",
         codes: &[(1.0, "for all data"), (2.0, "not for data")],
-        means: &[(Is(2.0), "A power cut can lose what a program believes to be safe: do not use this card for databases.")],
+        means: &[(Is(2.0), "Unless its cache survives a power cut, which times do not show, one can lose what a program believes to be safe: do not use this card for databases.")],
     },
     /// How many times faster random reads are with several in flight.
     QueueGain => Row {
