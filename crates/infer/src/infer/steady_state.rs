@@ -156,7 +156,10 @@ fn others(run: &Run) -> Vec<Finding> {
                     f.interval = Some(bounds(last, SLOPE / 2.0, SLOPE));
                     if let Some(rise) = rises(&all) {
                         f.confidence = STILL_CHANGES;
-                        f = f.caveat(format!("steady by SNIA's rule, and still rising, by {:.0} % in the last {WINDOW} rounds", 100.0 * rise));
+                        f = f.caveat(format!(
+                            "steady by SNIA's rule, and still rising, by {:.0} % in the last {WINDOW} rounds",
+                            100.0 * rise
+                        ));
                     }
                 } else {
                     f.interval = Some(bounds(last, DRIFT, DRIFT));

@@ -104,9 +104,11 @@ fn brought_back(seen: &[Fill], whole: f64, l: Levels, chunk: f64) -> Vec<Finding
     let off = 1.5 / e.rate;
     let first = seen.iter().find(|f| f.room >= 3.0).map_or(e.begins, |f| f.rest);
     let score = if e.points >= 3 && off < 0.3 * e.begins.max(20.0) { 0.88 } else { 0.75 };
-    let bounds @ [from, to] = [(nothing - WHOLE / e.rate).min(e.begins).max(e.begins - off).max(0.0), first.max(e.begins).min(e.begins + off)];
+    let bounds @ [from, to] =
+        [(nothing - WHOLE / e.rate).min(e.begins).max(e.begins - off).max(0.0), first.max(e.begins).min(e.begins + off)];
     let begins = if to > ROUGH * from {
-        let why = format!("it begins {from:.0} to {to:.0} ms after the last write: so slowly does room come back that it is not known better");
+        let why =
+            format!("it begins {from:.0} to {to:.0} ms after the last write: so slowly does room come back that it is not known better");
         Finding::undecided(trigger, why)
     } else {
         Finding::decided(trigger, e.begins, score)
