@@ -191,8 +191,12 @@ pub(super) fn judged(run: &Run) -> Vec<Finding> {
     );
     let flash = Finding::decided(Quantity::OverProvisioning, 100.0 * flash, SCORE).evidence(text).evidence(laws).caveat(assumes);
     let flash = flash.caveat("which blocks a card empties cannot be seen: the interval holds both ends of what controllers do");
+    let amplified_bounds = [amplified_bounds[0], amplified_bounds[1] * (1.0 + MORE_WORK)];
     vec![Finding { interval: Some(amplified_bounds), ..amplified }, Finding { interval: Some(flash_bounds.map(|s| 100.0 * s)), ..flash }]
 }
+
+/// What a card writes for its own map while it collects is work, too, and no time of a write shows it alone.
+const MORE_WORK: f64 = 0.1;
 
 /// docs/todays-cards.md says on what it was measured.
 const SCORE: f64 = 0.88;
