@@ -16,6 +16,11 @@ const HIDDEN: f64 = 0.65;
 
 const UNSEEN: f64 = 0.78;
 
+/// Where so many slow writes would be met with few AUs if the number did not matter, so many times fewer show that it does.
+const MET: f64 = 4.0;
+/// Slow writes of a whole search that may be those of a large buffer.
+const RAREST: f64 = 8.0;
+
 /// Bytes between which sizes of caches are taken to be spread evenly by logarithm. Assumed: they put scores in order, and the maps of
 /// `confidence.tsv` make shares of them.
 const CACHES: [f64; 2] = [(1u64 << 20) as f64, (1u64 << 35) as f64];
@@ -46,25 +51,26 @@ impl Seen<'_> {
         let no_cache = if filled > 0 { NO_CACHE_FOUND } else { 1.0 };
         let hidden = if in_aus { 1.0 - HIDDEN } else { (1.0 - UNSEEN) * no_cache };
         let sure = |n: u32| 1.0 - hidden * hiding(written, n);
-        if let Some(mean) = self.emptied() {
-            let (mean, most) = (three(mean / 1e3), three(base / 1e3));
-            return self.neither(format!(
-                "most writes take {most} ms, and {mean} ms on average, however many AUs are interleaved: a log or a buffer is emptied"
-            ));
-        }
-        if top < 0.5 {
-            let why = "slow writes came and went: the times do not agree";
-            let ended = "the run ended before the slow writes could be distinguished from stalls";
-            let why = if run.ended == Ended::Complete { why } else { ended };
-            return vec![self.at_rest(why, sure(self.belief.proved)).unwrap_or_else(|| Finding::undecided(self.q, why))];
-        }
-        if let Some((few, many)) = self.shared() {
+        let agree = top >= 0.5;
+        if let Some((few, many)) = self.shared().filter(|_| agree) {
             let why = format!(
                 "no single AU incurs a merge, but with many interleaved a write takes {} ms on average, with few {} ms: they share a log",
                 three(many / 1e3),
                 three(few / 1e3)
             );
             return vec![Finding::undecided(self.q, why.clone()), Finding::decided(Quantity::Mapping, 1.0, 0.7).evidence(why)];
+        }
+        if let Some(mean) = self.emptied().filter(|_| agree && self.random || self.at_any_number()) {
+            let (mean, most) = (three(mean / 1e3), three(base / 1e3));
+            return self.neither(format!(
+                "most writes take {most} ms, and {mean} ms on average, however many AUs are interleaved: a log or a buffer is emptied"
+            ));
+        }
+        if !agree {
+            let why = "slow writes came and went: the times do not agree";
+            let ended = "the run ended before the slow writes could be distinguished from stalls";
+            let why = if run.ended == Ended::Complete { why } else { ended };
+            return vec![self.at_rest(why, sure(self.belief.proved)).unwrap_or_else(|| Finding::undecided(self.q, why))];
         }
         // A fast cache in front (SLC, or a small-write log) takes all that such a test writes and hides what lies beyond it.
         if let Some(cache) = Some(from).filter(|&c| c > 0) {
@@ -124,6 +130,15 @@ impl Seen<'_> {
     fn visits(&self, of: std::ops::RangeInclusive<i64>, from: u8) -> Vec<f64> {
         let cells = self.run.cells.iter().filter(|c| c.get("random") == self.random as i64 && of.contains(&c.get("n")));
         cells.flat_map(|c| self.run.of(c.id)).filter(|s| s.is_write() && s.role >= from).map(|s| s.took.micros()).collect()
+    }
+
+    /// Do slow writes come whatever the number of AUs? Where too few were made to few AUs to say, only the rarest pauses pass for that: a table
+    /// that throws out at random has more slow ones, once there are too many AUs.
+    fn at_any_number(&self) -> bool {
+        let slow = |of: &[f64]| of.iter().filter(|t| **t > 3.0 * self.base).count() as f64;
+        let (few, all) = (self.visits(1..=self.largest / 3, 1), self.visits(1..=MOST, 1));
+        let expected = slow(&all) * few.len() as f64 / all.len().max(1) as f64;
+        if expected >= MET { slow(&few) >= expected / MET } else { slow(&all) <= RAREST }
     }
 
     /// Mean time in µs of a write in this order, where the slow ones take more time in all than the others, whatever the number of AUs. A

@@ -54,6 +54,16 @@ fn pauses_longer_than_the_writes_hide_a_limit() {
     assert_eq!(said(&search(stalls), &Beliefs::default())[0], Some(96.0));
 }
 
+/// Slow writes at no distance of their own are pauses where they come with any number of AUs, and merges where they come with many only.
+#[test]
+fn what_comes_with_many_aus_is_no_pause() {
+    let run = |from: usize| search(move |i| if i > from && i * i % 53 < 2 { 3e5 } else { 1000.0 + (i % 7) as f64 });
+    let why = |from: usize| format!("{:?}", judge(&Case { run: &run(from), believed: &Beliefs::default() }, false));
+    assert!(why(0).contains("is emptied"), "{}", why(0));
+    let up_to_32 = 12 * (1 + 2 + 4 + 8 + 16 + 32);
+    assert!(!why(up_to_32).contains("is emptied"), "{}", why(up_to_32));
+}
+
 /// What is as long as an erase block and is written in less than it takes to copy one is a buffer.
 #[test]
 fn who_rewrites_a_block_takes_as_long_as_copying_it() {
