@@ -47,9 +47,9 @@ fn sources(dir: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// Unit tests in a file of their own, beside the file they test: `x_tests.rs`, compiled for tests only.
+/// Unit tests in a file of their own, beside the file they test or below it: `x_tests.rs` or `x/tests.rs`, compiled for tests only.
 fn is_tests(path: &Path) -> bool {
-    let Some(name) = path.file_stem().and_then(|n| n.to_str()).filter(|n| n.ends_with("_tests")) else { return false };
+    let Some(name) = path.file_stem().and_then(|n| n.to_str()).filter(|n| *n == "tests" || n.ends_with("_tests")) else { return false };
     let file = format!("{name}.rs");
     let dir = path.parent().unwrap();
     let all = fs::read_dir(dir).unwrap().chain(fs::read_dir(dir.parent().unwrap()).unwrap());
@@ -60,11 +60,8 @@ fn is_tests(path: &Path) -> bool {
     })
 }
 
-/// Code lines without comments and without unit tests, at the end of a file or in one beside it.
+/// Code lines without comments and without the unit tests at the end of a file.
 fn code(path: &Path) -> Vec<(usize, String)> {
-    if path.ends_with("tests.rs") {
-        return vec![];
-    }
     let text = fs::read_to_string(path).unwrap();
     text.lines()
         .take_while(|l| l.trim() != "mod tests {")

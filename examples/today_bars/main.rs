@@ -150,17 +150,14 @@ fn all(family: &str, seed: u64, experiments: &[&'static dyn Experiment]) -> Vec<
         return policies.map(of).into();
     }
     let Some((truth, found)) = one(family, seed, experiments) else { return vec![] };
-    let of_that = match family {
-        "bench" => Some(Box::new(on_bench("page", seed, "", 1 << 40)) as Box<dyn Device>),
-        "today" => Some(Box::new(SimDevice::new(&today::card(seed), seed)) as Box<dyn Device>),
-        _ => None,
+    let Some(&slc) = truth.get(&Quantity::SlcCache) else { return vec![(truth, found, "")] };
+    let fits = match family {
+        "bench" => fits(&mut on_bench("page", seed, "", 1 << 40), slc.0 as u64),
+        "today" => fits(&mut SimDevice::new(&today::card(seed), seed), slc.0 as u64),
+        _ => return vec![(truth, found, "")],
     };
-    if let (Some(slc), Some(mut device)) = (truth.get(&Quantity::SlcCache).map(|t| t.0), of_that) {
-        let which = if fits(&mut *device, slc as u64) { "in time" } else { "too slow" };
-        let of_cache: Truth = truth.iter().filter(|t| *t.0 == Quantity::SlcCache).map(|t| (*t.0, *t.1)).collect();
-        return vec![(of_cache, found.clone(), which), (truth, found, "")];
-    }
-    vec![(truth, found, "")]
+    let of_cache = [(Quantity::SlcCache, slc)].into();
+    vec![(of_cache, found.clone(), if fits { "in time" } else { "too slow" }), (truth, found, "")]
 }
 
 /// What is asked on request, of which cards.

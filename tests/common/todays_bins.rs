@@ -27,7 +27,7 @@ pub fn answers(card: Card, truth: &Truth, told: &Findings) -> Vec<Answer> {
         let truth = *truth.get(&f.quantity)?;
         let (v, bound) = f.number().map(|v| (v, false)).or(f.at_least.map(|b| (b.0, true)))?;
         let (quantity, confidence) = (f.quantity, f.confidence);
-        (Source::Probe.of(f) == Some(Source::Today)).then(|| Answer { card, quantity, bound, confidence, right: right(truth, v, bound) })
+        (Source::Probe.of(f) == Source::Today).then(|| Answer { card, quantity, bound, confidence, right: right(truth, v, bound) })
     };
     told.0.iter().filter_map(one).collect()
 }

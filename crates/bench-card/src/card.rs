@@ -218,24 +218,20 @@ impl Card {
         Some(card)
     }
 
+    fn heat(&mut self) -> &mut Heat {
+        self.heat.get_or_insert(Heat { tau: 100.0, on: 0.8, off: 0.7, slower: 1.5 })
+    }
+
     /// Sets one parameter by name; false for an unknown name or a value that is no number.
     pub fn set(&mut self, key: &str, value: &str) -> bool {
         let Ok(v) = value.parse::<f64>() else {
             return false;
         };
-        let mut heat = self.heat.unwrap_or(Heat { tau: 100.0, on: 0.8, off: 0.7, slower: 1.5 });
         match key {
-            "heat_tau" => heat.tau = v,
-            "heat_on" => heat.on = v,
-            "heat_off" => heat.off = v,
-            "heat_slower" => heat.slower = v,
-            _ => {}
-        }
-        if key.starts_with("heat_") {
-            self.heat = Some(heat);
-        }
-        match key {
-            "heat_tau" | "heat_on" | "heat_off" | "heat_slower" => {}
+            "heat_tau" => self.heat().tau = v,
+            "heat_on" => self.heat().on = v,
+            "heat_off" => self.heat().off = v,
+            "heat_slower" => self.heat().slower = v,
             "defers" => self.defers = v != 0.0,
             "size" => {
                 self.size = v as u64;

@@ -27,14 +27,10 @@ impl Source {
         }
     }
 
-    /// Of what is told from runs or from tables, which maps a finding goes by; `None` where an experiment spoke to it that no fit saw.
-    pub fn of(self, f: &Finding) -> Option<Source> {
-        let fits: Vec<Fit> = f.from.iter().filter_map(|e| by_name(e)).map(|a| a.fit()).collect();
-        match self {
-            _ if fits.contains(&Fit::None) => None,
-            Source::Probe if fits.contains(&Fit::Today) => Some(Source::Today),
-            source => Some(source),
-        }
+    /// Of what is told from runs or from tables, which maps a finding goes by.
+    pub fn of(self, f: &Finding) -> Source {
+        let today = || f.from.iter().filter_map(|e| by_name(e)).any(|a| a.fit() == Fit::Today);
+        if self == Source::Probe && today() { Source::Today } else { self }
     }
 }
 
@@ -114,9 +110,7 @@ impl Maps {
             return f;
         }
         let (score, named) = (f.confidence, f.value.is_some());
-        if let Some(source) = source.of(&f) {
-            f.confidence = self.confidence((source, f.quantity, !named), score);
-        }
+        f.confidence = self.confidence((source.of(&f), f.quantity, !named), score);
         if f.disputed {
             f.confidence = f.confidence.min(CONTRADICTED);
         }

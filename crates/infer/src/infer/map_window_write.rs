@@ -253,17 +253,7 @@ mod tests {
     #[test]
     fn misses_left_out_as_stalls_are_counted_within_the_error() {
         for stalls in [0, 4, 8] {
-            let t: Vec<f64> = (0..200 + stalls)
-                .map(|i| {
-                    if i < stalls {
-                        9e4
-                    } else if i < stalls + 50 {
-                        400.0
-                    } else {
-                        0.0
-                    }
-                })
-                .collect();
+            let t = [vec![9e4; stalls], vec![400.0; 50], vec![0.0; 150]].concat();
             let (longer, square) = usual(t).unwrap();
             let mut all = [(1e6, 0.0), (2e6, longer), (1e9, 400.0)].map(|(window, longer)| Point { window, longer, error: square.sqrt() });
             with_misses(&mut all);

@@ -18,7 +18,6 @@ pub enum Fit {
     Probe,
     /// That of today's cards.
     Today,
-    None,
 }
 
 /// What is concluded from the runs of one experiment. It sees samples, never a device.
@@ -34,8 +33,7 @@ pub trait Analysis: Sync {
         vec![]
     }
 
-    /// The cards of which fit its scores were seen on. Where there was none a score is told as it is, though another's of the same quantity
-    /// has a map.
+    /// The cards of which fit its scores were seen on.
     fn fit(&self) -> Fit {
         Fit::Probe
     }

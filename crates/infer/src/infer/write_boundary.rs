@@ -163,7 +163,7 @@ pub fn crosses_clearly(run: &Case) -> bool {
 /// Streams over boundaries, and between them, without which nothing is told.
 const FEWEST: u32 = 3;
 
-/// Write units of which an erase block has more: a stall at every so many bytes, fewer units apart, may be that of a buffer.
+/// Units of which an erase block has at least so many: what stands fewer of them apart may be a buffer, or erase blocks themselves.
 const UNITS: u64 = 16;
 
 /// What is left to an erase block of which a part has boundaries as well, to one of which at most half the multiples are boundaries, and to
@@ -254,7 +254,7 @@ fn judge_small(run: &Case) -> Vec<Finding> {
     let fit = steps::fit(&rows, base);
     match fit.steps.first() {
         // A boundary at the largest multiples tried may be one of larger ones: erase blocks, where none of 16 units are known.
-        Some(s) if s.size >= SMALL_MOST && run.believed.erase_block().is_none_or(|e| e < 16 * s.size) => {
+        Some(s) if s.size >= SMALL_MOST && run.believed.erase_block().is_none_or(|e| e < UNITS * s.size) => {
             let why = format!("a boundary at multiples of {} may be one of larger units, or of erase blocks", Bytes(s.size));
             vec![Finding::undecided(Quantity::WriteUnit, why)]
         }

@@ -46,38 +46,38 @@ fn programs_in(bytes: u64) -> f64 {
 /// Milliseconds of a write and of reading as much, where each write takes longer than programming twice as much, or the two units that it
 /// may touch, of 256 KiB where they are not known. Behind a full cache nothing is told.
 pub fn rewrites(run: &Case) -> Option<(f64, f64)> {
-    let (writes, len) = compared(run)?;
-    let programs = 2.0 * programs_in(run.believed.write_unit().unwrap_or(256 * KIB).max(len));
-    writes.all_above(REWRITE_MS + programs)
+    let compared = compared(run)?;
+    let programs = 2.0 * programs_in(run.believed.write_unit().unwrap_or(256 * KIB).max(compared.len));
+    compared.all_above(REWRITE_MS + programs)
 }
 
 /// The same, where each write takes longer than programming a page does, and how much is programmed at once is not known: a small erase
 /// block may be rewritten each time, or a large unit programmed.
 pub(super) fn may_rewrite(run: &Case) -> Option<(f64, f64)> {
-    compared(run).filter(|_| run.believed.write_unit().is_none())?.0.all_above(REWRITE_MS)
+    compared(run).filter(|_| run.believed.write_unit().is_none())?.all_above(REWRITE_MS)
 }
 
-/// Milliseconds of writes, and the median of reading as much.
+/// Milliseconds of writes, and the median of reading the same places; bytes of each.
 struct Compared {
     writes: Vec<f64>,
     read: f64,
+    len: u64,
 }
 
 impl Compared {
     /// The medians, where three writes and more were made and each took so many milliseconds longer than reading.
     fn all_above(&self, ms: f64) -> Option<(f64, f64)> {
-        let Compared { writes, read } = self;
+        let Compared { writes, read, .. } = self;
         (writes.len() >= 3 && writes.iter().all(|w| w - read > ms)).then(|| (median(writes), *read))
     }
 }
 
-/// Writes and reads of the same places, and the length of one.
-fn compared(run: &Case) -> Option<(Compared, u64)> {
+fn compared(run: &Case) -> Option<Compared> {
     let cell = run.cells.iter().find(|c| c.get("random") == COMPARED).filter(|_| run.believed.filled().is_none())?;
     let of = |write: bool| run.of(cell.id).filter(move |s| s.role > 0 && s.is_write() == write);
     let ms = |s: &Sample| s.took.micros() / 1e3;
     let (writes, reads): (Vec<f64>, Vec<f64>) = (of(true).map(ms).collect(), of(false).map(ms).collect());
-    Some((Compared { writes, read: median(&reads) }, of(true).next()?.len))
+    Some(Compared { writes, read: median(&reads), len: of(true).next()?.len })
 }
 
 /// Bytes between slow writes to one AU alone, where they come as regularly as a buffer fills, and cost what closing costs.

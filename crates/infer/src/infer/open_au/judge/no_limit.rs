@@ -16,7 +16,7 @@ const HIDDEN: f64 = 0.65;
 
 const UNSEEN: f64 = 0.78;
 
-/// Where so many slow writes would be met with few AUs if the number did not matter, so many times fewer show that it does.
+/// So many slow writes that would be met with few AUs, if the number did not matter, are enough to compare; so many times fewer show that it does.
 const MET: f64 = 4.0;
 /// Slow writes of a whole search that may be those of a large buffer.
 const RAREST: f64 = 8.0;
@@ -115,13 +115,10 @@ impl Seen<'_> {
     /// come with new AUs only, those are compared with each other.
     fn shared(&self) -> Option<(f64, f64)> {
         let base = self.base;
-        let slow = |t: &f64| *t > 3.0 * base;
         let extra = |t: &[f64]| mean(t) - base;
         let (few, many) = (self.visits(1..=8, 1), self.visits(24..=MOST, 1));
-        // Four of the slow ones, at least, would have been met among the few.
-        let met = many.iter().filter(|t| slow(t)).count() * few.len() >= 4 * many.len().max(1);
-        let seldom = met && extra(&many) > 3.0 * extra(&few);
-        let [less, more] = [1..=8, 24..=MOST].map(|of| self.visits(of, 0).into_iter().filter(slow).collect::<Vec<f64>>());
+        let seldom = self.expected(&few, &many) >= MET && extra(&many) > 3.0 * extra(&few);
+        let [less, more] = [1..=8, 24..=MOST].map(|of| self.visits(of, 0).into_iter().filter(|t| self.slow(*t)).collect::<Vec<f64>>());
         let longer = less.len().min(more.len()) >= 4 && extra(&more) > 3.0 * extra(&less);
         (mean(&many) > 3.0 * base && (seldom || longer)).then(|| (mean(&few), mean(&many)))
     }
@@ -133,12 +130,24 @@ impl Seen<'_> {
     }
 
     /// Do slow writes come whatever the number of AUs? Where too few were made to few AUs to say, only the rarest pauses pass for that: a table
-    /// that throws out at random has more slow ones, once there are too many AUs.
+    /// that evicts at random has more slow ones, once there are too many AUs.
     fn at_any_number(&self) -> bool {
-        let slow = |of: &[f64]| of.iter().filter(|t| **t > 3.0 * self.base).count() as f64;
         let (few, all) = (self.visits(1..=self.largest / 3, 1), self.visits(1..=MOST, 1));
-        let expected = slow(&all) * few.len() as f64 / all.len().max(1) as f64;
-        if expected >= MET { slow(&few) >= expected / MET } else { slow(&all) <= RAREST }
+        let expected = self.expected(&few, &all);
+        if expected >= MET { self.slow_ones(&few) >= expected / MET } else { self.slow_ones(&all) <= RAREST }
+    }
+
+    fn slow(&self, us: f64) -> bool {
+        us > 3.0 * self.base
+    }
+
+    fn slow_ones(&self, of: &[f64]) -> f64 {
+        of.iter().filter(|t| self.slow(**t)).count() as f64
+    }
+
+    /// Slow visits that would be met among the few, if they came there as they do among the many.
+    fn expected(&self, few: &[f64], many: &[f64]) -> f64 {
+        self.slow_ones(many) * few.len() as f64 / many.len().max(1) as f64
     }
 
     /// Mean time in µs of a write in this order, where the slow ones take more time in all than the others, whatever the number of AUs. A
