@@ -186,7 +186,7 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     // What fitted once is taken back by more than a round: a table that throws out at random may be slow as often by chance, and a log may
     // take the second write of each AU elsewhere than the first.
     let opened_anew = (cell.get("again") == 1 || held) && !new.is_empty();
-    let (mut clean, mut all) = (0, 0);
+    let (mut clean, mut all, mut telling) = (0, 0, TELLING);
     for round in 1.. {
         b.shuffle(&mut order);
         let (mut slow, mut ends) = (0, false);
@@ -197,6 +197,12 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
             // Six visits, nearly all slow: more of them cost time and wear and say nothing new.
             if (round > 1 || !opened_anew) && i + 1 >= 6 && i < slow + 1 {
                 return Ok(());
+            }
+            if all + slow >= telling && [0, 1].contains(&cell.get("random")) {
+                if too_many(n as i64, random, b) {
+                    return Ok(());
+                }
+                telling = telling * 3 / 2;
             }
         }
         clean = if slow == 0 { clean + !ends as usize } else { 0 };
@@ -218,6 +224,18 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
         }
     }
     Ok(())
+}
+
+/// Slow visits of a trial, at least, that say that its AUs are too many; asked again after half as many more, for each answer goes
+/// through all visits of the run.
+const TELLING: usize = 3;
+
+/// Are so many AUs surely too many, by a table that foretells each visit? Each further slow one costs a merge and says nothing new.
+fn too_many(n: i64, random: bool, b: &Bench) -> bool {
+    let mut run = b.run.run.clone();
+    run.extend(b.taken.clone());
+    let belief = Belief::of(&Case { run: &run, believed: b.run.believed }, random);
+    belief.is_some_and(|b| b.by.foretells > 0.95 && b.odds(n) <= -2.0 * SETTLED)
 }
 
 /// A line this many times the fast writes is one that a late host may cross.

@@ -10,8 +10,10 @@
 
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
-use crate::finding::Quantity;
+use crate::finding::{Finding, Quantity};
+use crate::infer;
 use crate::infer::beliefs::Case;
+use crate::infer::pipeline::Analysis;
 use crate::infer::stats::{mad, median};
 use crate::infer::steps::alignments;
 use crate::infer::write_unit::{SCOUT, by_size, writes_of};
@@ -58,7 +60,8 @@ impl Experiment for WriteUnit {
     }
 
     fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
-        let (largest, smallest) = (cell.bytes("largest"), cell.bytes("smallest"));
+        let smallest = cell.bytes("smallest");
+        let largest = largest(cell, b.run);
         let sizes: Vec<u64> = alignments(smallest, largest).into_iter().rev().filter(|s| s.is_multiple_of(smallest)).collect();
         let need: u64 = sizes.iter().map(|&s| s * writes_of(s)).sum::<u64>() + 3 * largest;
         let unit = b.run.grid().unit.filter(|&e| e >= 64 * KIB).unwrap_or(3 * MIB).max(largest);
@@ -100,6 +103,16 @@ impl Experiment for WriteUnit {
         }
         Ok(())
     }
+}
+
+/// Longer writes than these, in units, tell of no smaller one.
+const LONG: u64 = 8;
+
+/// The longest writes of a pass: where the passes before show a unit, far longer ones would cost most of the bytes and say nothing new.
+fn largest(cell: &Cell, run: &Case) -> u64 {
+    let shown = Analysis::infer(&infer::write_unit::WriteUnit, run).iter().find_map(Finding::number);
+    let long = shown.map_or(u64::MAX, |unit| (unit as u64).saturating_mul(LONG).next_power_of_two());
+    long.min(cell.bytes("largest"))
 }
 
 /// Seconds that one write may take; longer sizes are left out from then on.
