@@ -94,6 +94,8 @@ pub struct State {
     pub long: bool,
     /// Looks of the first length in a row that showed nothing.
     astray: u32,
+    /// Most writes of a long look were slow: the card closes an AU for each that is out of order, and what short ones said is kept.
+    closes_each: bool,
     /// What the walk alone says.
     walked: Edges,
 }
@@ -106,7 +108,7 @@ impl State {
 
     /// Is it time for long looks?
     pub fn lost(&self) -> bool {
-        !self.long && self.astray >= ASTRAY
+        !self.long && !self.closes_each && self.astray >= ASTRAY
     }
 
     /// Begins with long looks: what short ones said is let go.
@@ -145,7 +147,9 @@ pub fn replay(run: &Case) -> Option<State> {
     let walked = edges.clone();
     let (between, level, astray) = ([(0, 0); 2], 0, 0);
     let (blind, hole, long) = (false, false, false);
-    let mut s = State { edges, cell, lengths, level, right: 0, here: 0, between, quiet: 0, blind, looks: 0, hole, long, astray, walked };
+    let (closes_each, looks) = (false, 0);
+    let mut s =
+        State { edges, cell, lengths, level, right: 0, here: 0, between, quiet: 0, blind, looks, hole, long, astray, closes_each, walked };
     let line = Line::new(run, &s.cell);
     let mut whole: Vec<i64> = vec![];
     for c in run.cells.iter().filter(|c| c.get("look") == 1) {
@@ -156,6 +160,11 @@ pub fn replay(run: &Case) -> Option<State> {
         }
         let all: Vec<_> = run.of(c.id).collect();
         if c.bytes("stride") > c.bytes("chunk") {
+            let slow = all.iter().skip(2).filter(|x| line.slow(x.len, x.took)).count();
+            s.closes_each |= !s.long && slow * 2 > all.len();
+            if s.closes_each {
+                continue;
+            }
             if !s.long {
                 s.begin_long();
             }

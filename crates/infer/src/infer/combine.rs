@@ -27,20 +27,25 @@ pub fn combine(all: &[Finding]) -> Findings {
     Findings(out)
 }
 
-/// The experiment whose erase block writes may contradict.
+/// The experiments whose erase block streams of writes may contradict.
 const READS: &str = "read-boundary";
+const WALKS: &str = "au-grid";
 
 /// Steps of reads may be a map's, or those of dies; merges lie where erase blocks end. What writes speak against is no surer than they leave it,
-/// with the place where it begins.
+/// with the place where it begins. A walk may have met every fifth boundary only, which stalls between them show; that streams meet none
+/// where it met them says less, for it leaves holes before them.
 fn doubted(all: &[Finding]) -> Vec<Finding> {
     let mut out = all.to_vec();
-    let by_reads = |f: &Finding| f.from.iter().any(|from| from == READS);
     for (by, (value, most)) in all.iter().filter_map(|f| Some((f, f.doubts?))) {
-        let named = |f: &Finding| f.quantity == by.quantity && f.number() == Some(value) && by_reads(f);
-        if !all.iter().any(named) {
+        let too_large = by.rivals.iter().any(|r| r.value.0 < value);
+        let finds = |f: &Finding| f.from.iter().any(|from| from == READS || too_large && from == WALKS);
+        let named = |f: &Finding| f.quantity == by.quantity && f.number() == Some(value) && finds(f);
+        let by_whom: Vec<&String> = all.iter().filter(|f| named(f)).flat_map(|f| &f.from).collect();
+        if by_whom.is_empty() {
             continue;
         }
-        let place = |f: &Finding| f.quantity == Quantity::EraseBlockOffset && by.quantity == Quantity::EraseBlock && by_reads(f);
+        let alike = |f: &Finding| f.from.iter().any(|from| by_whom.contains(&from));
+        let place = |f: &Finding| f.quantity == Quantity::EraseBlockOffset && by.quantity == Quantity::EraseBlock && alike(f);
         for f in out.iter_mut().filter(|f| f.value.is_some() && (named(f) || place(f))) {
             f.confidence = f.confidence.min(most);
             f.evidence.extend(by.evidence.iter().filter(|_| named(f)).cloned().collect::<Vec<_>>());
@@ -375,8 +380,11 @@ mod tests {
         assert_eq!(told(&[reads.clone(), place(READS), against(16.0, 0.3)]), [None, None]);
         assert_eq!(told(&[reads.clone(), place(READS), against(16.0, 0.85)]), [Some((16.0, 0.85)), Some((0.0, 0.85))]);
         assert_eq!(told(&[reads.clone(), place(READS), against(8.0, 0.3)]), [Some((16.0, 0.97)), Some((0.0, 0.97))]);
-        let [block, _] = told(&[reads, says(4.0, 0.97, "au-grid"), against(16.0, 0.3)]);
+        let [block, _] = told(&[reads, says(4.0, 0.97, WALKS), against(16.0, 0.3)]);
         assert!(block.is_some_and(|(v, p)| v == 4.0 && p > 0.95), "{block:?}");
+        let walked = [says(20.0, 0.97, WALKS), place(WALKS)];
+        assert!(told(&[&walked[..], &[against(20.0, 0.3)]].concat())[0].is_some());
+        assert_eq!(told(&[&walked[..], &[against(20.0, 0.3).rivals([(4.0, 0.5)])]].concat()), [None, None], "every fifth boundary");
     }
 
     #[test]

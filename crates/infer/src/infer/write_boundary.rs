@@ -81,14 +81,14 @@ pub fn kind(c: &Cell) -> Kind {
 pub const SMALL_MOST: u64 = 128 * KIB;
 
 /// Parts of the distance at which a smaller erase block would have a boundary, too.
-const PARTS: [u64; 3] = [2, 3, 4];
+const PARTS: [u64; 4] = [2, 3, 4, 5];
 
 /// What streams over predicted boundaries show: slow ones, of how many.
 #[derive(Clone, Copy, Default)]
 struct Crossed {
     over: (u32, u32),
-    /// At a half, at thirds and at quarters of the way between two.
-    parts: [(u32, u32); 3],
+    /// At a half, at thirds, at quarters and at fifths of the way between two.
+    parts: [(u32, u32); 4],
     /// Over boundaries alone: even and odd multiples.
     odd: [(u32, u32); 2],
     /// Slow throughout, of all.
@@ -140,8 +140,9 @@ impl Crossed {
 
     /// By how much an erase block must be smaller than the period, where streams stall at parts of it each time: 1 if they do not.
     fn smaller(&self) -> u64 {
-        let [half, third, quarter] = self.parts.map(|(slow, n)| n >= 2 && slow == n);
+        let [half, third, quarter, fifth] = self.parts.map(|(slow, n)| n >= 2 && slow == n);
         (if third { 3 } else { 1 })
+            * (if fifth { 5 } else { 1 })
             * if half && quarter {
                 4
             } else if half {
@@ -308,5 +309,14 @@ mod tests {
         assert_eq!(doubts(Some(16 * KIB)), Some((period as f64, TOO_LARGE)));
         assert_eq!(doubts(Some(512 * KIB)), None);
         assert_eq!(doubts(None), None);
+    }
+
+    /// Of an erase block of 1 MiB a walk may meet every fifth boundary only: none lies at a half or at a third of 5 MiB.
+    #[test]
+    fn stalls_at_fifths_speak_against_five_times_the_block() {
+        let seen = |parts: [(u32, u32); 4]| Crossed { parts, ..Crossed::default() }.smaller();
+        assert_eq!(seen([(0, 2), (0, 2), (0, 0), (2, 2)]), 5);
+        assert_eq!(seen([(2, 2), (0, 2), (0, 0), (0, 2)]), 2);
+        assert_eq!(seen([(2, 2), (2, 2), (2, 2), (1, 2)]), 12);
     }
 }

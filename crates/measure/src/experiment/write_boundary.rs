@@ -120,8 +120,9 @@ impl Experiment for WriteBoundary {
     }
 }
 
-/// Where controls lie, as shares of the way to the next boundary: each is one of an erase block that is a half, a third or a quarter as large.
-const PARTS: [(u64, u64); 6] = [(1, 2), (1, 4), (1, 3), (1, 2), (3, 4), (2, 3)];
+/// Where controls lie, as shares of the way to the next boundary: each is one of an erase block that is a half, a third or a fifth as large. One of
+/// a quarter has a boundary at the half as well.
+const PARTS: [(u64, u64); 6] = [(1, 2), (1, 5), (1, 3), (1, 2), (2, 5), (2, 3)];
 
 /// Writes before the boundary in trial `n`, with erase blocks of so many writes. As few at times and more at others: what comes with the
 /// count of writes, and not with the place, then shows elsewhere. A stream begins past the control before it.
