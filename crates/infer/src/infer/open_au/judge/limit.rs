@@ -19,6 +19,9 @@ const LARGE: i64 = GIB as i64;
 /// Copying is so many times as fast as writes through the host at most: no command for each, more planes at once.
 const FASTER: f64 = 4.0;
 
+/// One write in so many is slow: more often than any host stalls (at most one in twenty, published for a PCIe reader).
+const OFTEN: u32 = 5;
+
 /// How sure a limit can be, whatever the visits say.
 struct Weights {
     /// That what costs more is a closing, 0 to 1.
@@ -160,7 +163,7 @@ impl Seen<'_> {
             false => Finding::decided(Quantity::Mapping, 1.0, 0.65).evidence(text),
         };
         // What a closing costs is known all the same.
-        let cost = (over.len() >= 3 && w.limited >= 0.8).then(|| self.close_cost(over, fits.min(0.8)));
+        let cost = (over.len() >= 3 && w.limited >= 0.8).then(|| self.cost(over, fits.min(0.8)));
         [least, mapping].into_iter().chain(cost).collect()
     }
 
@@ -214,7 +217,7 @@ impl Seen<'_> {
             let longest = quantile(&references(run, self.line.unwrap_or(f64::INFINITY)), 1.0);
             f = f.caveat(format!("{} of {} reference writes stalled, the longest for {} ms", seen.0, seen.1, three(longest / 1e3)));
         }
-        let cost = (over.len() >= 3 && trust >= SAID && !self.either() && !self.always()).then(|| self.close_cost(over, trust.min(sure)));
+        let cost = (over.len() >= 3 && trust >= SAID && !self.either() && !self.always()).then(|| self.cost(over, trust.min(sure)));
         [f, mapping].into_iter().chain(cost).collect()
     }
 
@@ -263,6 +266,20 @@ impl Seen<'_> {
             0.97
         };
         Finding::decided(Quantity::Mapping, if self.always() { 3.0 } else { 1.0 }, w.limited.min(most)).evidence(text)
+    }
+
+    /// What closing an AU costs, unless one AU alone was slow as well, so often that it is no host that stalls: what is slow then is a buffer that
+    /// is written back, with several closings at once or with none.
+    fn cost(&self, over: &[f64], trust: f64) -> Finding {
+        let (slow, all) = self.line.map_or((0, 0), |l| stalls(self.run, l));
+        if slow < 2 || slow * OFTEN <= all {
+            return self.close_cost(over, trust);
+        }
+        let why = format!(
+            "one AU alone was slow in {slow} of {all} writes, as when a buffer is written back: a slow write may be several merges, or part of one; \
+             writes longer than the buffer would decide it"
+        );
+        Finding::undecided(Quantity::CloseCostMs, why)
     }
 
     /// What closing an AU costs, from the visits in µs that paid for one; `trust` in their number.
