@@ -95,6 +95,23 @@ impl Known {
         let placed = whole(Quantity::EraseBlockOffset).is_some();
         Known { placed, erase_block: run.believed.erase_block(), page: whole(Quantity::Page), access_unit: whole(Quantity::AccessUnit) }
     }
+
+    /// Is that more than is programmed at the same time?
+    fn several(&self, unit: u64) -> bool {
+        self.page.max(self.access_unit).is_some_and(|page| unit > TOGETHER * page)
+    }
+}
+
+/// Pages programmed at the same time at most: four planes of each of two dies, in data sheets.
+const TOGETHER: u64 = 8;
+
+/// Why so much is no unit.
+fn several(unit: u64) -> String {
+    format!(
+        "what shows at {} is more than is programmed at the same time on pages as reads see them: a buffer that is written back, or an erase \
+         block that is rewritten; single writes at random places would decide it",
+        Bytes(unit)
+    )
 }
 
 fn judge(writes: &[Write], known: &Known) -> Finding {
@@ -182,6 +199,9 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     let gathered = [COMBINED, TIGHT].into_iter().find(|&least| split(least));
     if let Some(least) = gathered {
         let mut found = combined(writes, &sizes, least);
+        if let Some(unit) = found.number().map(|u| u as u64).filter(|&u| known.several(u)) {
+            return Finding::undecided(Q, several(unit)).evidence(text);
+        }
         // What pays may be a small erase block that a log is merged into.
         if known.erase_block.zip(found.number()).is_none_or(|(e, unit)| (e as f64) < 16.0 * unit) {
             found.confidence = found.confidence.min(0.88);
@@ -199,6 +219,9 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
             three(at(unit))
         );
         return Finding::undecided(Q, why).evidence(text);
+    }
+    if known.several(unit) {
+        return Finding::undecided(Q, several(unit)).evidence(text);
     }
     // Where the smallest write takes next to nothing of the time of a unit, no smaller write costs as much as one: what shows is something small
     // that comes once in so many bytes, as the end of an erase block.
@@ -372,5 +395,17 @@ mod tests {
             if n >> 61 != 0 { 60.0 } else { 2500.0 + s as f64 / 10.0 }
         });
         assert!(judge(&w, &PLACED).value.is_none(), "{:?}", judge(&w, &PLACED));
+    }
+
+    /// A stream that is gathered in 512 KiB and written back by halves pays every 256 KiB, and programs pages of 16 KiB.
+    #[test]
+    fn what_pages_cannot_be_programmed_at_the_same_time_is_no_unit() {
+        let told = |page: Option<u64>| {
+            let known = Known { page, ..PLACED };
+            judge(&ladder(|at, len| 200.0 + 14_000.0 * ((at + len) / (256 * KIB) - at / (256 * KIB)) as f64 + len as f64 / 100.0), &known)
+                .number()
+        };
+        assert_eq!(told(Some(32 * KIB)), told(None));
+        assert_eq!(told(Some(16 * KIB)), None);
     }
 }
