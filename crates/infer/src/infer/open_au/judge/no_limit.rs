@@ -16,15 +16,19 @@ const HIDDEN: f64 = 0.65;
 
 const UNSEEN: f64 = 0.78;
 
-/// MB/s of writes behind which a limit is hidden as often as those two say. A cache is there to be faster than what it hides: of 600 simulated
-/// cards on which no number of AUs was slow, one in 26 hid a limit below 5 MB/s, one in seven up to 20, half above. They put scores in order, too.
+/// MB/s of writes behind which a limit is hidden as often as those two say. A cache is there to be faster than what it hides. These put scores in
+/// order, too.
 const DIRECT: f64 = 8.0;
 
 /// By how much faster and slower writes change that, at most.
 const TWICE: [f64; 2] = [0.5, 2.0];
 
+/// MB/s below which it is the bus that takes the time, and no cache looks fast.
+const BUS: f64 = 1.0;
+
 /// So many slow writes that would be met with few AUs, if the number did not matter, are enough to compare; so many times fewer show that it does.
 const MET: f64 = 4.0;
+
 /// Slow writes of a whole search that may be those of a large buffer.
 const RAREST: f64 = 8.0;
 
@@ -44,6 +48,11 @@ fn hiding(written: u64, n: u32) -> f64 {
     larger.clamp(0.0, 1.0) * lower.clamp(0.0, 1.0)
 }
 
+/// How many times as often a limit is hidden behind writes of so many MB/s.
+fn cached(rate: f64) -> f64 {
+    if rate < BUS { 1.0 } else { (rate / DIRECT).sqrt().clamp(TWICE[0], TWICE[1]) }
+}
+
 impl Seen<'_> {
     /// All that were tried stay open, or a cache hides what does not.
     pub(super) fn no_limit(&self) -> Vec<Finding> {
@@ -57,7 +66,7 @@ impl Seen<'_> {
         // Where reads show erase blocks the card has AUs to close: the more likely, then, that a cache hides it.
         let no_cache = if filled > 0 { NO_CACHE_FOUND } else { 1.0 };
         let hidden = if in_aus { 1.0 - HIDDEN } else { (1.0 - UNSEEN) * no_cache };
-        let cached = (self.slots.chunk as f64 / base / DIRECT).sqrt().clamp(TWICE[0], TWICE[1]);
+        let cached = cached(self.slots.chunk as f64 / base);
         let sure = |n: u32| 1.0 - (hidden * cached).min(1.0) * hiding(written, n);
         let agree = top >= 0.5;
         if let Some((few, many)) = self.shared().filter(|_| agree) {
