@@ -25,10 +25,6 @@ fn number(from: &str) -> Option<u64> {
     std::env::var(from).ok().map(|n| n.parse().unwrap_or_else(|_| panic!("{from} is a number")))
 }
 
-/// Bins that are known to be off, with the number of cards and their lower end in percent, and that docs/confidence.md names: too low a claim each. The families differ, and no map
-/// from scores alone can tell them apart.
-const KNOWN: [(Family, Within, u64, u32); 1] = [(Family::Bench, Within::AMinute, 180, 80)];
-
 /// Probes cards of a family, prints the table, and holds each bin of claims to its word, from both sides.
 fn calibrated(family: Family, n: u64, within: Within) {
     let first = number("NANDSCOPE_SEED").unwrap_or(RESERVED + 1);
@@ -40,12 +36,6 @@ fn calibrated(family: Family, n: u64, within: Within) {
     }
     assert!(s.answers.len() as u64 >= all.len() as u64, "hardly anything was decided");
     for b in bins(s.answers.iter()) {
-        let known = first == RESERVED + 1 && KNOWN.contains(&(family, within, n, (100.0 * b.low).round() as u32));
-        if known && std::env::var_os("NANDSCOPE_CARDS").is_none() {
-            println!("from {:.2} on: {} of {} right, {:.3} claimed, as docs/confidence.md says", b.low, b.right, b.given, b.claimed);
-            assert!(b.share() > b.claimed && !b.holds(), "no longer too low a claim: take it from the list and from docs/confidence.md");
-            continue;
-        }
         assert!(b.holds(), "{}, from {:.2} on: {} of {} right, {:.3} claimed", family.name(), b.low, b.right, b.given, b.claimed);
     }
 }

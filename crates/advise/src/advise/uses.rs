@@ -68,6 +68,15 @@ fn known(r: &Report, q: Quantity) -> Option<(f64, String)> {
     }
 }
 
+/// The mapping of a card that maps pages.
+const BY_PAGE: f64 = 2.0;
+
+/// AUs that stay open, or a bound on them. A card that is known to map pages has no limit, however sure writes were of none.
+fn open(r: &Report, q: Quantity) -> Option<(f64, String)> {
+    let by_page = || known(r, Quantity::Mapping).filter(|m| m.0 == BY_PAGE);
+    known(r, q).or_else(|| r.findings.get(q)?.at_least.zip(by_page()).map(|(bound, (_, rests_on))| (bound.0, rests_on)))
+}
+
 fn missing(r: &Report, name: &'static str, q: Quantity, needs: &str) -> Use {
     let why = match r.findings.get(q) {
         Some(Finding { value: None, at_least: None, reason: Some(reason), .. }) => format!("undecided, because {reason}"),
@@ -88,7 +97,7 @@ const WRITES: &str = "it needs writes (--write --consent ID)";
 fn root(r: &Report) -> Use {
     let name = "root filesystem";
     let q = Quantity::OpenAusRandom;
-    let Some((n, rests_on)) = known(r, q) else { return missing(r, name, q, WRITES) };
+    let Some((n, rests_on)) = open(r, q) else { return missing(r, name, q, WRITES) };
     let cost = known(r, Quantity::CloseCostMs);
     let each = cost.as_ref().map_or(String::new(), |c| format!(", each switch beyond them costs {} ms", three(c.0)));
     let (verdict, why) = match n {
@@ -116,7 +125,7 @@ fn root(r: &Report) -> Use {
 fn logger(r: &Report, accesses: Option<Accesses>) -> Use {
     let name = "data logger";
     let q = Quantity::OpenAusLinear;
-    let Some((n, mut rests_on)) = known(r, q) else { return missing(r, name, q, WRITES) };
+    let Some((n, mut rests_on)) = open(r, q) else { return missing(r, name, q, WRITES) };
     let zone = known(r, Quantity::FatZone).filter(|z| z.0 > 0.0);
     let mut why = match (&zone, n) {
         (_, n) if n >= 2.0 => format!("{n:.0} files can grow at a time: the log and the file table"),
@@ -169,7 +178,7 @@ fn camera(accesses: Option<Accesses>) -> Use {
 fn swap(r: &Report) -> Use {
     let name = "swap";
     let q = Quantity::OpenAusRandom;
-    let Some((n, mut rests_on)) = known(r, q) else { return missing(r, name, q, WRITES) };
+    let Some((n, mut rests_on)) = open(r, q) else { return missing(r, name, q, WRITES) };
     let unit = known(r, Quantity::WriteUnit);
     let times = unit.as_ref().map_or(1.0, |u| (u.0 / 4096.0).max(1.0));
     let waste = if times > 1.0 { format!("; a page of 4 KiB costs as much as {}", Bytes((times * 4096.0) as u64)) } else { String::new() };
@@ -239,6 +248,12 @@ mod tests {
         // A bound counts as what it is: at least so many.
         let r = report(vec![Finding::at_least(Quantity::OpenAusRandom, 64.0, 0.85, "x")]);
         assert_eq!(verdict(&r, "root filesystem"), Verdict::Good);
+        // One that is not sure counts where the card maps pages, and has no limit.
+        let bound = Finding::at_least(Quantity::OpenAusRandom, 64.0, 0.65, "x");
+        for (mapping, told) in [(1.0, Verdict::NotMeasured), (BY_PAGE, Verdict::Good)] {
+            let r = report(vec![bound.clone(), Finding::decided(Quantity::Mapping, mapping, 0.97)]);
+            assert_eq!(verdict(&r, "root filesystem"), told);
+        }
     }
 
     #[test]

@@ -182,6 +182,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_cache_is_likelier_behind_fast_writes_and_a_slow_bus_says_nothing() {
+        assert!(cached(2.0) < cached(8.0) && cached(8.0) < cached(30.0));
+        assert_eq!((cached(0.5), cached(DIRECT), cached(1000.0)), (1.0, 1.0, TWICE[1]));
+    }
+
+    #[test]
     fn the_more_was_written_and_the_lower_the_bound_the_less_is_hidden() {
         let gib = 1u64 << 30;
         for n in [2, 5, 17, 64, 96] {
