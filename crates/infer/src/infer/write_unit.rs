@@ -79,6 +79,11 @@ pub fn by_size(run: &Run) -> BTreeMap<u64, Vec<f64>> {
     out
 }
 
+/// Bytes of the unit that the passes so far show, however sure.
+pub fn shown(run: &Case) -> Option<u64> {
+    WriteUnit.infer(run).iter().find_map(Finding::number).map(|bytes| bytes as u64)
+}
+
 /// What reads have shown.
 #[derive(Default)]
 struct Known {

@@ -10,13 +10,11 @@
 
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
-use crate::finding::{Finding, Quantity};
-use crate::infer;
+use crate::finding::Quantity;
 use crate::infer::beliefs::Case;
-use crate::infer::pipeline::Analysis;
 use crate::infer::stats::{mad, median};
 use crate::infer::steps::alignments;
-use crate::infer::write_unit::{SCOUT, by_size, writes_of};
+use crate::infer::write_unit::{SCOUT, by_size, shown, writes_of};
 use crate::samples::Cell;
 use crate::units::{KIB, MIB};
 
@@ -110,8 +108,7 @@ const LONG: u64 = 8;
 
 /// The longest writes of a pass: where the passes before show a unit, far longer ones would cost most of the bytes and say nothing new.
 fn largest(cell: &Cell, run: &Case) -> u64 {
-    let shown = Analysis::infer(&infer::write_unit::WriteUnit, run).iter().find_map(Finding::number);
-    let long = shown.map_or(u64::MAX, |unit| (unit as u64).saturating_mul(LONG).next_power_of_two());
+    let long = shown(run).map_or(u64::MAX, |unit| unit.saturating_mul(LONG).next_power_of_two());
     long.min(cell.bytes("largest"))
 }
 
