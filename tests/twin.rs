@@ -114,12 +114,12 @@ fn small_writes_of_a_page_mapped_card_are_found() {
 }
 
 /// What a card does now and then is no stall that comes with the bytes: wear levelling moves a block after so many erasures, and the answers of a USB reader wait for
-/// its next microframe.
+/// its next microframe. One default probe has too few merges to show it: two do.
 #[test]
 fn wear_levelling_and_the_tick_of_a_reader_are_found() {
     let mut m = built_in("flashbench-readme");
     (m.wear.static_every, m.host.tick) = (23, 125_000);
-    let t = twin(&[report(&m, 1)]).unwrap();
+    let t = twin(&[report(&m, 1), report(&m, 2)]).unwrap();
     assert_eq!((t.model.wear.static_every, t.model.host.tick), (23, 125_000), "{:?}", t.structure);
     assert!(t.no_card.is_none() && t.model.stall.is_empty(), "{:?} {:?}", t.no_card, t.model.stall);
 }

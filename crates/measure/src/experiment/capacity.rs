@@ -92,8 +92,7 @@ impl Experiment for Capacity {
 
     fn cells(&self, setup: &Setup) -> Vec<Cell> {
         let room = setup.region.end - setup.region.start;
-        // Writing in order costs less than the looks that a longer stretch spares.
-        let stretch = (room / LOOKS).max(MIB.min(room / 256)).next_multiple_of(CHUNK).min(LONGEST);
+        let stretch = (room / LOOKS).next_multiple_of(CHUNK).min(LONGEST);
         // Behind the tables of a filesystem, and on the flash of every counterfeit that was seen so far.
         let from = (setup.region.start + (room / 512).max(TABLES).min(room / 64)).next_multiple_of(CHUNK);
         if stretch * 16 > room || setup.geometry.sector > PLACE {
