@@ -200,6 +200,9 @@ pub struct Finding {
     pub doubts: Option<(f64, f64)>,
 }
 
+/// The number that stands for a card that maps pages, of [`Quantity::Mapping`].
+pub const BY_PAGE: f64 = 2.0;
+
 /// Where another run or experiment contradicts, this one may be the one that is fooled.
 pub const CONTRADICTED: f64 = 0.85;
 

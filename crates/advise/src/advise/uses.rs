@@ -1,6 +1,6 @@
 //! What a card is good for. Every verdict rests on a named measurement; where that is missing it says "not measured".
 
-use crate::finding::{Finding, Quantity, percent};
+use crate::finding::{BY_PAGE, Finding, Quantity, percent};
 use crate::saved::Report;
 use crate::saved::accesses::Accesses;
 use crate::saved::counterfeit::loses;
@@ -67,9 +67,6 @@ fn known(r: &Report, q: Quantity) -> Option<(f64, String)> {
         (None, None) => None,
     }
 }
-
-/// The mapping of a card that maps pages.
-const BY_PAGE: f64 = 2.0;
 
 /// AUs that stay open, or a bound on them. A card that is known to map pages has no limit, however sure writes were of none.
 fn open(r: &Report, q: Quantity) -> Option<(f64, String)> {

@@ -249,6 +249,11 @@ impl Belief {
         self.by.rules > 0.95
     }
 
+    /// Does one that foretells each of them?
+    pub fn foretold(&self) -> bool {
+        self.by.foretells > 0.95
+    }
+
     /// Log odds that a count fits.
     pub fn odds(&self, n: i64) -> f64 {
         if self.proved as i64 >= n {

@@ -80,7 +80,7 @@ pub fn kind(c: &Cell) -> Kind {
 /// Largest multiples across which small writes are laid.
 pub const SMALL_MOST: u64 = 128 * KIB;
 
-/// Parts of the distance at which a smaller erase block would have a boundary, too.
+/// Parts of the distance at which a smaller erase block would have a boundary, too. Runs that earlier versions saved have quarters and no fifths.
 const PARTS: [u64; 4] = [2, 3, 4, 5];
 
 /// What streams over predicted boundaries show: slow ones, of how many.

@@ -411,6 +411,7 @@ mod tests {
                 .number()
         };
         assert_eq!(told(Some(32 * KIB)), told(None));
+        assert_eq!(told(None), Some(256.0 * KIB as f64));
         assert_eq!(told(Some(16 * KIB)), None);
     }
 }

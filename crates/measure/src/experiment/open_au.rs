@@ -230,12 +230,12 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
 /// through all visits of the run.
 const TELLING: usize = 3;
 
-/// Are so many AUs surely too many, by a table that foretells each visit? Each further slow one costs a merge and says nothing new.
+/// Are so many AUs too many, by a table that foretells each visit? Each further slow one costs a merge and says nothing new.
 fn too_many(n: i64, random: bool, b: &Bench) -> bool {
     let mut run = b.run.run.clone();
     run.extend(b.taken.clone());
     let belief = Belief::of(&Case { run: &run, believed: b.run.believed }, random);
-    belief.is_some_and(|b| b.by.foretells > 0.95 && b.odds(n) <= -2.0 * SETTLED)
+    belief.is_some_and(|b| b.foretold() && b.odds(n) <= -2.0 * SETTLED)
 }
 
 /// A line this many times the fast writes is one that a late host may cross.

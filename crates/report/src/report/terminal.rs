@@ -6,7 +6,7 @@ use crate::advise::driver::driver;
 use crate::advise::uses::{self, Verdict};
 use crate::device::CardState;
 use crate::experiment;
-use crate::finding::{Finding, Findings, Quantity, percent};
+use crate::finding::{BY_PAGE, Finding, Findings, Quantity, percent};
 use crate::infer::pipeline::figures;
 use crate::samples::Ended;
 use crate::units::{Bytes, GIB, MIB, Nanos, as_sold};
@@ -205,7 +205,7 @@ const OLD: [Quantity; 5] =
 /// was asked what today's cards are asked, these answers come first.
 fn in_order(findings: &Findings) -> (Vec<&Finding>, Option<String>) {
     let all: Vec<&Finding> = findings.0.iter().collect();
-    let by_page = findings.get(Quantity::Mapping).and_then(Finding::number) == Some(2.0);
+    let by_page = findings.get(Quantity::Mapping).and_then(Finding::number) == Some(BY_PAGE);
     if !by_page || !all.iter().any(|f| TODAY[1..].contains(&f.quantity)) {
         return (all, None);
     }

@@ -1,7 +1,7 @@
 //! The quantities, one entry each, in the order in which they are told.
 
-use super::super::Unit;
 use super::super::When::{Above, Always, Is};
+use super::super::{BY_PAGE, Unit};
 use super::{PLAIN, Row};
 use serde::{Deserialize, Serialize};
 
@@ -75,7 +75,7 @@ quantities! {
         key: "mapping", title: "mapping",
         unit: Unit::Code,
         what: "A card notes where its data lie either for whole erase blocks or for every page; that decides which writes it takes well.",
-        codes: &[(1.0, "block-mapped"), (2.0, "page-mapped"), (3.0, "read-modify-write")],
+        codes: &[(1.0, "block-mapped"), (BY_PAGE, "page-mapped"), (3.0, "read-modify-write")],
         means: &[(Is(1.0), "Only a few erase blocks can be in work at once, so scattered small writes are costly."), (Is(2.0), "Small writes may be scattered at will, until the card must tidy up in long pauses."), (Always, "Every small write costs the rewriting of a whole erase block.")],
     },
     /// Bytes of flash behind the card's addresses: less than it says on a counterfeit.

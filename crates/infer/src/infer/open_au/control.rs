@@ -22,7 +22,7 @@ pub fn open_in_linear(run: &Case) -> i64 {
 
 /// Does the table throw out any AU?
 pub fn at_random(belief: &Belief) -> bool {
-    belief.ruled() && belief.by.foretells <= 0.95
+    belief.ruled() && !belief.foretold()
 }
 
 /// Did as many AUs in linear order as before come to rest again? `None` where that was not tried to the end.

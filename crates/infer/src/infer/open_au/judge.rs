@@ -168,7 +168,7 @@ impl<'a> Seen<'a> {
             ));
             return Some(found.into_iter().map(|f| self.once(f, n)).collect());
         }
-        if let Some(at) = self.silent_above(line).filter(|_| self.belief.by.foretells < 0.95) {
+        if let Some(at) = self.silent_above(line).filter(|_| !self.belief.foretold()) {
             let why = format!(
                 "writes past {} are never slow, while those before are: another kind of memory, or none (the capacity test would decide)",
                 Bytes(at)

@@ -17,7 +17,7 @@ pub(super) fn closing(run: &Case, slots: &Slots, random: bool, fits: i64) -> Opt
         return None;
     }
     // Where what is thrown out is not foretold, twice as many leave an eighth of what was open before.
-    let foretold = Belief::of(run, random)?.by.foretells > 0.95;
+    let foretold = Belief::of(run, random)?.foretold();
     let first = if foretold { fits } else { 2 * fits };
     let set = [("n", 1), ("random", CLOSING), ("first", first)];
     Some(Cell::new("AUs opened one after the other, one write each".to_string(), &set))

@@ -128,7 +128,7 @@ impl Seen<'_> {
         // Random replacement is followed only about: it tells one of a few, not of dozens.
         // Or it came to rest once, and not when it was opened anew.
         let restless = k > 8 && belief.last.iter().rev().find(|v| v.n == k).is_some_and(|v| !v.settled());
-        belief.by.foretells > 0.95 || k <= belief.proved.max(1) && !scattered && !restless
+        belief.foretold() || k <= belief.proved.max(1) && !scattered && !restless
     }
 
     /// Did the run end before more AUs than stay open were opened anew? What was open before is thrown out by and by, which looks like
@@ -136,7 +136,7 @@ impl Seen<'_> {
     fn half_tried(&self) -> bool {
         let over = |c: &&Cell| c.get("again") == 1 && c.get("random") == self.random as i64 && c.get("n") > self.k as i64;
         let anew = self.run.cells.iter().filter(over).any(|c| self.run.of(c.id).next().is_some());
-        self.run.ended != Ended::Complete && !anew && self.belief.by.foretells <= 0.95
+        self.run.ended != Ended::Complete && !anew && !self.belief.foretold()
     }
 
     /// Were the writes shorter than a unit?
@@ -163,7 +163,7 @@ impl Seen<'_> {
             false => Finding::decided(Quantity::Mapping, 1.0, 0.65).evidence(text),
         };
         // What a closing costs is known all the same.
-        let cost = (over.len() >= 3 && w.limited >= 0.8).then(|| self.cost(over, fits.min(0.8)));
+        let cost = (over.len() >= 3 && w.limited >= 0.8).then(|| self.close_cost(over, fits.min(0.8)));
         [least, mapping].into_iter().chain(cost).collect()
     }
 
@@ -212,12 +212,12 @@ impl Seen<'_> {
         if grid.unit.is_none() {
             f = f.caveat(format!("erase block not known: AUs were taken {} apart", Bytes(self.slots.spacing)));
         }
-        let seen = self.line.map_or((0, 0), |l| stalls(run, l));
+        let seen = self.stalls();
         if seen.0 > 0 {
             let longest = quantile(&references(run, self.line.unwrap_or(f64::INFINITY)), 1.0);
             f = f.caveat(format!("{} of {} reference writes stalled, the longest for {} ms", seen.0, seen.1, three(longest / 1e3)));
         }
-        let cost = (over.len() >= 3 && trust >= SAID && !self.either() && !self.always()).then(|| self.cost(over, trust.min(sure)));
+        let cost = (over.len() >= 3 && trust >= SAID && !self.either() && !self.always()).then(|| self.close_cost(over, trust.min(sure)));
         [f, mapping].into_iter().chain(cost).collect()
     }
 
@@ -268,22 +268,22 @@ impl Seen<'_> {
         Finding::decided(Quantity::Mapping, if self.always() { 3.0 } else { 1.0 }, w.limited.min(most)).evidence(text)
     }
 
-    /// What closing an AU costs, unless one AU alone was slow as well, so often that it is no host that stalls: what is slow then is a buffer that
-    /// is written back, with several closings at once or with none.
-    fn cost(&self, over: &[f64], trust: f64) -> Finding {
-        let (slow, all) = self.line.map_or((0, 0), |l| stalls(self.run, l));
-        if slow < 2 || slow * OFTEN <= all {
-            return self.close_cost(over, trust);
-        }
-        let why = format!(
-            "one AU alone was slow in {slow} of {all} writes, as when a buffer is written back: a slow write may be several merges, or part of one; \
-             writes longer than the buffer would decide it"
-        );
-        Finding::undecided(Quantity::CloseCostMs, why)
+    /// Slow ones of the visits where nothing can have closed, of how many.
+    fn stalls(&self) -> (u32, u32) {
+        self.line.map_or((0, 0), |l| stalls(self.run, l))
     }
 
-    /// What closing an AU costs, from the visits in µs that paid for one; `trust` in their number.
+    /// What closing an AU costs, from the visits in µs that paid for one; `trust` in their number. Not where one AU alone was slow as well, so
+    /// often that it is no host that stalls: what is slow then is a buffer that is written back, with several closings at once or with none.
     fn close_cost(&self, over: &[f64], trust: f64) -> Finding {
+        let (slow, all) = self.stalls();
+        if slow >= 2 && slow * OFTEN > all {
+            let why = format!(
+                "one AU alone was slow in {slow} of {all} writes, as when a buffer is written back: a slow write may be several merges, or part of one; \
+                 writes longer than the buffer would decide it"
+            );
+            return Finding::undecided(Quantity::CloseCostMs, why);
+        }
         let thousandth = |ms: f64| (ms * 1000.0).round() / 1000.0;
         let line = self.line.unwrap_or(f64::INFINITY);
         if let Some((cost, interval, n)) = after_one_write(self.run, &self.slots, line).filter(|_| !self.random) {

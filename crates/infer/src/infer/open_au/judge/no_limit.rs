@@ -1,7 +1,7 @@
 //! No number of AUs was slow.
 
 use super::*;
-use crate::finding::SAID;
+use crate::finding::{BY_PAGE, SAID};
 use crate::infer::stats::mean;
 
 /// Share of the cards without a limit that are mapped by page; the others hide it behind a cache, or keep more AUs open than
@@ -16,8 +16,8 @@ const HIDDEN: f64 = 0.65;
 
 const UNSEEN: f64 = 0.78;
 
-/// MB/s of writes behind which a limit is hidden as often as those two say. A cache is there to be faster than what it hides. These put scores in
-/// order, too.
+/// MB/s of writes behind which a limit is hidden as often as those two say. A cache is there to be faster than what it hides. Assumed, as
+/// the sizes of caches are; METHODS.md has how often it was so.
 const DIRECT: f64 = 8.0;
 
 /// By how much faster and slower writes change that, at most.
@@ -121,7 +121,7 @@ impl Seen<'_> {
             // Places close together may lie in few AUs.
             let odds = cached * no_cache * (1.0 - NO_LIMIT_BY_PAGE) / NO_LIMIT_BY_PAGE;
             let other = (odds / (1.0 + odds)).max(if self.slots.spacing < 48 * MIB { 0.2 } else { 0.0 });
-            Finding::decided(Quantity::Mapping, 2.0, top * (1.0 - other)).rivals([(1.0, other)]).evidence(text.clone())
+            Finding::decided(Quantity::Mapping, BY_PAGE, top * (1.0 - other)).rivals([(1.0, other)]).evidence(text.clone())
         } else {
             Finding::undecided(Quantity::Mapping, why.clone())
         };
