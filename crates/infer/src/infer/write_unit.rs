@@ -108,7 +108,7 @@ impl Known {
 }
 
 /// Pages programmed at the same time at most: four planes of each of two dies, in data sheets.
-const TOGETHER: u64 = 8;
+pub(super) const TOGETHER: u64 = 8;
 
 /// Why so much is no unit.
 fn several(unit: u64) -> String {

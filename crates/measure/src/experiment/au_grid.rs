@@ -14,7 +14,7 @@ mod walk;
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
-use crate::infer::au_grid::{FILL, LOOK, Line, PARTS, State, WALK, edges_of, replay, slow_and_all, unit, walk_start, walked};
+use crate::infer::au_grid::{FILL, LOOK, Line, PARTS, State, WALK, edges_of, replay, slow_and_all, steady, unit, walk_start, walked};
 use crate::infer::beliefs::{Beliefs, Case};
 use crate::samples::Cell;
 use crate::units::{Bytes, KIB, MIB};
@@ -94,6 +94,7 @@ impl Experiment for AuGrid {
         let thrash = all > 24 && slow * 2 > all;
         !thrash
             && finer(run, cell).is_none()
+            && steady(run, cell).is_none()
             && walked(run, cell) < cell.bytes("walk")
             && edges_of(run, cell)
                 .is_none_or(|e| e.walk.on < MET || e.walk.score() < 0.85 || (e.period[1] - e.period[0]) * narrow(&e, cell) > e.period[0])
@@ -157,12 +158,14 @@ impl Experiment for AuGrid {
             let filled = run.cells.first().filter(|c| c.get("fill") > 0);
             return filled.map(|c| walk(c.bytes("then"), c.bytes("chunk"), c.bytes("stride"), c.bytes("cost"))).into_iter().collect();
         };
+        let walks = run.cells.iter().filter(|c| c.bytes("walk") > 0).count();
         // The same with smaller steps, once.
         if let Some((stride, chunk)) = finer(run, first) {
-            // Elsewhere, for a card may keep AUs open that are written again.
-            let from = run.of(first.id).map(|s| s.at + s.len).max().unwrap_or(0).next_multiple_of(MIB) + MIB;
-            let mut again = walk(first.bytes("walk").min(24 * MIB), chunk, stride, first.bytes("cost"));
-            again.set.insert("from".into(), from as i64);
+            return vec![beyond(run, first, first.bytes("walk").min(24 * MIB), chunk, stride)];
+        }
+        if let Some(cost) = steady(run, first).filter(|_| walks == 1) {
+            let mut again = beyond(run, first, first.bytes("walk"), first.bytes("chunk"), first.bytes("stride"));
+            again.set.extend([("cost".into(), cost as i64), ("again".into(), 1)]);
             return vec![again];
         }
         let Some(state) = replay(run) else { return vec![] };
@@ -176,6 +179,14 @@ impl Experiment for AuGrid {
         let unread = known.value(Quantity::EraseBlock, KNOWN).is_none() || known.value(Quantity::EraseBlockOffset, KNOWN).is_none();
         run.samples.is_empty() && unread && known.value(Quantity::CloseCostMs, 0.5).is_some()
     }
+}
+
+/// A second walk behind the first one, for a card may keep AUs open that are written again.
+fn beyond(run: &Case, first: &Cell, window: u64, chunk: u64, stride: u64) -> Cell {
+    let from = run.of(first.id).map(|s| s.at + s.len).max().unwrap_or(0).next_multiple_of(MIB) + MIB;
+    let mut again = walk(window, chunk, stride, first.bytes("cost"));
+    again.set.insert("from".into(), from as i64);
+    again
 }
 
 /// Where the run may write.

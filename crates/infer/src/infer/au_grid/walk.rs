@@ -4,8 +4,8 @@ use super::WALK;
 use crate::finding::Quantity;
 use crate::infer::beliefs::Case;
 use crate::infer::edges::{Between, Edges};
-use crate::infer::stats::median;
-use crate::samples::Cell;
+use crate::infer::stats::{mad, median};
+use crate::samples::{Cell, Sample};
 use crate::units::{KIB, MIB, Nanos};
 
 /// What tells a write that closed an AU from the others.
@@ -63,6 +63,49 @@ pub fn slow_and_all(run: &Case, cell: &Cell) -> (usize, usize) {
     let (line, trials) = (Line::new(run, cell), run.trials(cell.id));
     let later = || trials.iter().flat_map(|t| t.iter().skip(skip(cell)));
     (later().filter(|s| line.slow(s.len, s.took)).count(), later().count())
+}
+
+/// So many writes in a row, equally far apart, that take longer than the others are no stalls of a host.
+const REGULAR: usize = 5;
+
+/// What such a write takes longer, at least, as a part of the time of the others, and in deviations of theirs.
+const LONGER: f64 = 0.1;
+const DEVIATIONS: f64 = 8.0;
+
+/// Distances between them differ by that part at most: one step of the walk and where it began.
+const APART: f64 = 0.2;
+
+/// µs that a walk in order pays about as often as erase blocks come, where little in it took as long as a merge: a card that fills
+/// AUs in order may have none left to close, and pay for no more than erasing one.
+pub fn steady(run: &Case, cell: &Cell) -> Option<f64> {
+    let line = Line::new(run, cell);
+    if cell.bytes("stride") > cell.bytes("chunk") || cell.get("again") == 1 {
+        return None;
+    }
+    // The first write of a leg is out of order.
+    let trials = run.trials(cell.id);
+    let walk: Vec<&&Sample> = trials.iter().flat_map(|t| t.iter().skip(1)).collect();
+    let mut lengths: Vec<u64> = walk.iter().map(|s| s.len).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    let mut dear: Vec<(&Sample, f64)> = vec![];
+    for len in lengths {
+        let alike: Vec<&Sample> = walk.iter().map(|s| **s).filter(|s| s.len == len).collect();
+        let took: Vec<f64> = alike.iter().map(|s| s.took.micros()).collect();
+        let usual = median(&took);
+        let least = (LONGER * usual).max(DEVIATIONS * mad(&took));
+        dear.extend(alike.into_iter().map(|s| (s, s.took.micros() - usual)).filter(|d| d.1 > least));
+    }
+    dear.sort_unstable_by_key(|d| d.0.at);
+    // The write that fills an AU may pay, and the next one for the AU that it opens.
+    dear.dedup_by(|next, before| next.0.at <= before.0.at + before.0.len);
+    let gaps: Vec<f64> = dear.windows(2).map(|w| (w[1].0.at - w[0].0.at) as f64).collect();
+    let typical = median(&gaps);
+    // One that fell on the first write of a leg is missed.
+    let off = |g: &f64| (g / typical - (g / typical).round().max(1.0)).abs();
+    let even = gaps.len() >= REGULAR && gaps.iter().all(|g| off(g) < APART) && gaps.iter().sum::<f64>() < 1.5 * typical * gaps.len() as f64;
+    let merges = dear.iter().filter(|d| line.slow(d.0.len, d.0.took)).count();
+    (even && 2 * merges <= dear.len()).then(|| median(&dear.iter().map(|d| d.1).collect::<Vec<f64>>()))
 }
 
 /// The slow places of a walk as a row of boundaries.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::finding::{BY_PAGE, SAID};
 use crate::infer::stats::mean;
+use crate::infer::write_unit::TOGETHER;
 
 /// Share of the cards without a limit that are mapped by page; the others hide it behind a cache, or keep more AUs open than
 /// were tried. Both orders say so together: two thirds in all.
@@ -31,6 +32,11 @@ const MET: f64 = 4.0;
 
 /// Slow writes of a whole search that may be those of a large buffer.
 const RAREST: f64 = 8.0;
+
+/// Visits to two AUs, at least, that are compared with those to many; these take so many times as long. Assumed: less is what a
+/// map of pages costs that holds more places.
+const FEW: usize = 6;
+const DEARER: f64 = 1.2;
 
 /// Bytes between which sizes of caches are taken to be spread evenly by logarithm. Assumed: they put scores in order, and the maps of
 /// `confidence.tsv` make shares of them.
@@ -66,6 +72,16 @@ impl Seen<'_> {
         // Where reads show erase blocks the card has AUs to close: the more likely, then, that a cache hides it.
         let no_cache = if filled > 0 { NO_CACHE_FOUND } else { 1.0 };
         let hidden = if in_aus { 1.0 - HIDDEN } else { (1.0 - UNSEEN) * no_cache };
+        if let Some(block) = self.fills_a_block() {
+            let chunk = Bytes(self.slots.chunk);
+            let why = format!("reads show a boundary every {block}, more than pages that are read together: an erase block, maybe, and writes of {chunk} fill it");
+            return self.neither(format!("{why}, which incurs no merge with any number of AUs; shorter writes would decide it"));
+        }
+        if let Some((few, many)) = self.rising() {
+            let (few, many) = (three(few / 1e3), three(many / 1e3));
+            let why = format!("a write takes {few} ms with few AUs interleaved and {many} ms with many, and is never slower");
+            return self.neither(format!("{why}: merges of a small erase block, or pieces of a map that are moved"));
+        }
         let cached = cached(self.slots.chunk as f64 / base);
         let sure = |n: u32| 1.0 - (hidden * cached).min(1.0) * hiding(written, n);
         let agree = top >= 0.5;
@@ -126,6 +142,22 @@ impl Seen<'_> {
             Finding::undecided(Quantity::Mapping, why.clone())
         };
         vec![Finding::at_least(self.q, k as f64, trust, why).evidence(text).caveat(caveat.clone()), mapping.caveat(caveat)]
+    }
+
+    /// A boundary that reads show and a write reaches over, which may be that of an erase block: no so many pages are read together.
+    fn fills_a_block(&self) -> Option<Bytes> {
+        let whole = |q: Quantity| self.run.believed.whole(q).map(|v| v as u64);
+        let boundary = whole(Quantity::AccessUnit).filter(|_| self.run.believed.erase_block().is_none())?;
+        (boundary <= self.slots.chunk && boundary > TOGETHER * whole(Quantity::Page)?).then_some(Bytes(boundary))
+    }
+
+    /// Median time in µs of a write with two AUs in turn, and with dozens, where most of these take longer than most of those: a
+    /// merge that costs less than the write itself shows so. Two pay for any change of AU already.
+    fn rising(&self) -> Option<(f64, f64)> {
+        let [few, many] = [2..=2, 16..=MOST].map(|of| self.visits(of, 1));
+        let apart = few.len() >= FEW && many.len() >= FEW && quantile(&many, 0.25) > quantile(&few, 0.75);
+        let [less, more] = [median(&few), median(&many)];
+        (apart && more > DEARER * less).then_some((less, more))
     }
 
     /// Mean time in µs of a write with few AUs in turn and with many, where rare slow ones make many dear and few not. Emptying a log that
