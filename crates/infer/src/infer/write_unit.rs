@@ -202,6 +202,8 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         n >= 2 || (n == 1 && sizes.iter().any(|(s, t)| *s <= 16 * KIB && gap(t, least).is_some()))
     };
     let gathered = [COMBINED, TIGHT].into_iter().find(|&least| split(least));
+    // One way to count the units that are paid for explains slow and fast ones of all sizes, and nothing plainer does.
+    let counted = p > COUNTED && best * PLAINER < plainly && best < EXPLAINED * writes.len() as f64 && unit < largest;
     if let Some(least) = gathered {
         let mut found = combined(writes, &sizes, least);
         if let Some(unit) = found.number().map(|u| u as u64).filter(|&u| known.several(u)) {
@@ -211,8 +213,14 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         if known.erase_block.zip(found.number()).is_none_or(|(e, unit)| (e as f64) < 16.0 * unit) {
             found.confidence = found.confidence.min(0.88);
         }
+        // Who pays and how much say different things.
+        if counted && found.number().is_some_and(|u| u as u64 != unit) {
+            let (by_who, by_much) = (Bytes(found.number().unwrap_or(0.0) as u64), Bytes(unit));
+            let why = format!("which writes are slow points to {by_who}, and how slow they are to {by_much}");
+            return Finding::undecided(Q, why).evidence(text);
+        }
         let explained = if least == COMBINED { 1.0 } else { 2.0 };
-        if found.value.is_some() || best > explained * writes.len() as f64 {
+        if found.value.is_some() || best > explained * writes.len() as f64 && !counted {
             return found.evidence(text);
         }
     }
@@ -230,7 +238,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     }
     // Where the smallest write takes next to nothing of the time of a unit, no smaller write costs as much as one: what shows is something small
     // that comes once in so many bytes, as the end of an erase block.
-    if at(smallest) < LEAST_SHARE * at(unit) {
+    if at(smallest) < LEAST_SHARE * at(unit) && !counted {
         let why = format!("the time of a write rises with its size; what comes at multiples of {} adds little to it", Bytes(unit));
         return Finding::undecided(Q, why).evidence(text);
     }
@@ -266,6 +274,12 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         .rivals(weights.iter().skip(1).take(3).map(|&(s, p)| (s as f64, p)).filter(|r| r.1 > 0.005))
         .evidence(text)
 }
+
+/// How sure the fit is of a unit, how many times as badly a plainer one fits, and the largest mean square of what it leaves, in deviations of
+/// a write, where the fit is taken for small writes that are gathered.
+const COUNTED: f64 = 0.95;
+const PLAINER: f64 = 1.5;
+const EXPLAINED: f64 = 6.0;
 
 /// Ticks of a host that are this part of the time of a unit may be all that shows of it.
 const COARSE: f64 = 0.2;

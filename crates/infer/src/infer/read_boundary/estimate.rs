@@ -130,6 +130,15 @@ impl Pairs {
         location(&self.differences())
     }
 
+    /// ln of the odds that a half or a quarter of the differences is nothing, rather than all of them one shift. The noise is that of the
+    /// tighter places: where some differ, places of two kinds are mixed.
+    fn mixed(&self) -> f64 {
+        let d = self.differences();
+        let scale = (mad(&self.control).min(mad(&self.predicted)) * 1.3).max(0.004 * median(&self.control)).max(1e-3);
+        let ln = |none| mixed(&d, none, scale);
+        ln(0.5).max(ln(0.25)) - ln(0.0)
+    }
+
     /// The more precise of both ways to compare them.
     fn estimate(&self) -> Estimate {
         better(self.paired(), low_difference(&self.predicted, &self.control))
@@ -151,14 +160,8 @@ pub fn confirmed(run: &Run, cell: &Cell) -> f64 {
     let z = e.value / e.error.max(0.01 * median(&p.control));
     // Every predicted place must be high and every other one low, not only the medians: against the rival that a share of
     // the places differs by nothing, because only every other one is a boundary or because there are more of them.
-    let rival = if e == p.paired() {
-        let d = p.differences();
-        let scale = (mad(&p.control) * 1.3).max(0.004 * median(&p.control)).max(1e-3);
-        let ln = |none| mixed(&d, none, scale);
-        ln(0.5).max(ln(0.25)) - ln(0.0)
-    } else {
-        like(&p.predicted, &p.control, e.value).max(like(&p.control, &p.predicted, -e.value))
-    };
+    let rival =
+        if e == p.paired() { p.mixed() } else { like(&p.predicted, &p.control, e.value).max(like(&p.control, &p.predicted, -e.value)) };
     strength(z) / (1.0 + rival.exp())
 }
 
@@ -191,6 +194,17 @@ mod tests {
         use rand_pcg::rand_core::Rng;
         let mut rng = rand_pcg::Pcg64Mcg::new((seed as u128 * 7919) | 1);
         (0..n).map(|_| 400.0 - 150.0 * (((rng.next_u64() >> 11) as f64 + 1.0) / (1u64 << 53) as f64).ln()).collect()
+    }
+
+    /// Predicted at six times the true distance: half of the controls are boundaries as well.
+    #[test]
+    fn controls_that_cost_as_much_speak_against_the_distance() {
+        let places = |seed: u64, high: &dyn Fn(usize) -> bool| -> Vec<f64> {
+            busy(60, seed).iter().enumerate().map(|(i, x)| 200.0 + (x - 400.0) / 5.0 + if high(i) { 80.0 } else { 0.0 }).collect()
+        };
+        let odds = |high: &dyn Fn(usize) -> bool| Pairs { predicted: places(4, &|_| true), control: places(5, high) }.mixed();
+        assert!(odds(&|i| i % 2 == 0) > 3.0 && odds(&|i| i % 4 == 0) > 3.0, "{}", odds(&|i| i % 2 == 0));
+        assert!(odds(&|_| false) < -3.0, "{}", odds(&|_| false));
     }
 
     #[test]

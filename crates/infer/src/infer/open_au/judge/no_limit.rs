@@ -74,7 +74,9 @@ impl Seen<'_> {
         let hidden = if in_aus { 1.0 - HIDDEN } else { (1.0 - UNSEEN) * no_cache };
         if let Some(block) = self.fills_a_block() {
             let chunk = Bytes(self.slots.chunk);
-            let why = format!("reads show a boundary every {block}, more than pages that are read together: an erase block, maybe, and writes of {chunk} fill it");
+            let why = format!(
+                "reads show a boundary every {block}, more than pages that are read together: an erase block, maybe, and writes of {chunk} fill it"
+            );
             return self.neither(format!("{why}, which incurs no merge with any number of AUs; shorter writes would decide it"));
         }
         if let Some((few, many)) = self.rising() {
