@@ -97,7 +97,7 @@ pub fn text(t: &Twin, width: usize, plot: bool) -> String {
 }
 
 fn cost(c: &Cost) -> String {
-    let each = if matches!(c.event, Event::Wire | Event::Rest) { " a byte" } else { "" };
+    let each = if matches!(c.event, Event::Wire | Event::Load | Event::Rest | Event::StreamByte) { " a byte" } else { "" };
     match c.interval_ns {
         Some([low, high]) => format!("{}{each} ({} to {})", time(c.ns), time(low), time(high)),
         None => format!("{}{each} (assumed, or not distinguished)", time(c.ns)),

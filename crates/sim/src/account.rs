@@ -46,6 +46,8 @@ events! {
     Flat = "read of unwritten flash",
     /// Write units programmed: `nand.program`.
     Program = "write unit programmed",
+    /// Bytes of writes that go into the registers of the flash: by `nand.load_rate`.
+    Load = "byte into the registers of the flash",
     /// Bytes of partly written units filled up: by `nand.rest_rate`.
     Rest = "byte of a write unit filled up",
     /// Ends of programming: `nand.commit`.
@@ -54,6 +56,8 @@ events! {
     Change = "change of erase block",
     /// Write units programmed, times the streams beyond those served at the full rate: `card.stream_cost`.
     Stream = "write unit with one more stream",
+    /// Bytes that go into the registers or fill up a unit, times these streams: by `card.stream_rate`.
+    StreamByte = "byte with one more stream",
     /// Write units copied inside the card: `nand.copy`.
     Copy = "write unit copied",
     /// Erase blocks erased: `nand.erase`.
@@ -146,10 +150,12 @@ impl Costs {
             Event::Discard => m.card.discard,
             Event::Flush => m.card.flush,
             Event::Late | Event::Heat | Event::Stall | Event::Noise => 1,
-            Event::Wire | Event::Rest | Event::Rounding => 0,
+            Event::Wire | Event::Load | Event::Rest | Event::StreamByte | Event::Rounding => 0,
         };
         let mut costs = Event::ALL.map(|e| ns(e) as i64 * 1000);
         costs[Event::Wire as usize] = ps_per_byte(rate) as i64;
+        costs[Event::Load as usize] = ps_per_byte(m.nand.load_rate) as i64;
+        costs[Event::StreamByte as usize] = ps_per_byte(m.card.stream_rate) as i64;
         costs[Event::Rest as usize] = ps_per_byte(m.nand.rest_rate) as i64;
         costs[Event::Rounding as usize] = -1;
         Costs(costs)

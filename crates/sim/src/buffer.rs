@@ -1,6 +1,7 @@
 //! What lies before the flash: the SLC cache, the volatile write cache, work left undone, streams of writes, and the heat of the card.
 
 use crate::model::{Model, SlcFull, Throttle};
+use crate::units::ps_per_byte;
 use std::collections::VecDeque;
 
 /// What the SLC cache did with a write: ns waited for room, and units programmed in so many ns.
@@ -192,6 +193,8 @@ impl Behind {
 pub(crate) struct Streams {
     free: u64,
     cost: u64,
+    /// ps a byte.
+    byte: u64,
     memory: u64,
     table: usize,
     writes: u64,
@@ -204,11 +207,19 @@ impl Streams {
         let c = &m.card;
         let memory = if c.stream_memory == 0 { 64 } else { c.stream_memory };
         let table = if c.stream_table == 0 { usize::MAX } else { c.stream_table as usize };
-        (c.streams > 0).then(|| Streams { free: c.streams, cost: c.stream_cost, memory, table, writes: 0, ends: VecDeque::new() })
+        (c.streams > 0).then(|| Streams {
+            free: c.streams,
+            cost: c.stream_cost,
+            byte: ps_per_byte(c.stream_rate),
+            memory,
+            table,
+            writes: 0,
+            ends: VecDeque::new(),
+        })
     }
 
-    /// A write of so many units: units times streams beyond those that are free, and ns.
-    pub fn take(&mut self, at: u64, len: u64, units: u64) -> (u64, u64) {
+    /// A write of so many units, which moves so many bytes inside the card: streams beyond those that are free, ns, and ps of a byte.
+    pub fn take(&mut self, at: u64, len: u64, units: u64, bytes: u64) -> (u64, u64, u64) {
         self.writes += 1;
         if let Some(k) = self.ends.iter().rposition(|e| e.0 == at) {
             self.ends.remove(k);
@@ -217,8 +228,8 @@ impl Streams {
         while self.ends.len() > self.table || self.ends.front().is_some_and(|e| e.1 + self.memory <= self.writes) {
             self.ends.pop_front();
         }
-        let n = units * (self.ends.len() as u64).saturating_sub(self.free);
-        (n, n * self.cost)
+        let n = (self.ends.len() as u64).saturating_sub(self.free);
+        (n, n * units * self.cost + (n * bytes).saturating_mul(self.byte) / 1000, self.byte)
     }
 }
 

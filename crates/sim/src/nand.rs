@@ -49,6 +49,7 @@ pub(crate) struct ReadCost {
     pub next_page: u64,
     pub lookup: u64,
     pub pipelined: bool,
+    pub one_ahead: bool,
     /// ps a byte on the slower of bus and controller.
     pub ps: u64,
 }
@@ -61,6 +62,7 @@ impl ReadCost {
             next_page: m.nand.next_page,
             lookup: m.nand.lookup,
             pipelined: m.nand.pipelined,
+            one_ahead: m.nand.one_ahead,
             ps: ps_per_byte(rate),
         }
     }
@@ -74,23 +76,65 @@ impl ReadCost {
     /// ns to read the places `a..b` (sectors on the grid), with the number of access units sensed.
     #[inline]
     pub fn of(&self, grid: &Grid, a: u64, b: u64) -> (u64, u64) {
-        let pages = grid.page.of(b - 1) - grid.page.of(a) + 1;
         let units = grid.access.of(b - 1) - grid.access.of(a) + 1;
+        let pages = grid.page.of(b - 1) - grid.page.of(a) + 1;
         let blocks = grid.block.of(b - 1) - grid.block.of(a) + 1;
         let flash = units * self.sense + (pages - units) * self.next_page + blocks * self.lookup;
         let wire = self.wire((b - a) << SHIFT);
         if self.pipelined {
+            if self.one_ahead {
+                return (self.one_by_one(grid, a, b), units);
+            }
             let first = self.sense + self.lookup;
             (first + (flash - first).max(wire), units)
         } else {
             (flash + wire, units)
         }
     }
-}
 
-impl ReadCost {
+    #[cold]
+    fn one_by_one(&self, grid: &Grid, a: u64, b: u64) -> u64 {
+        let mut ns = 0;
+        self.ahead(grid, a, b, |step| ns += self.ns(step));
+        ns
+    }
+
+    /// What a read takes its time for where each access unit is sensed while the one before is on the wire: of either what takes longer.
+    fn ahead(&self, grid: &Grid, a: u64, b: u64, mut tell: impl FnMut(Step)) {
+        let (mut at, mut block, mut before) = (a, None, Step::Bytes(0));
+        while at < b {
+            let end = ((grid.access.of(at) + 1) * grid.access.by()).min(b);
+            let last = grid.block.of(end - 1);
+            let lookups = block.map_or(last - grid.block.of(at) + 1, |seen| last - seen);
+            let sensed = Step::Sense(lookups);
+            tell(if self.ns(sensed) >= self.ns(before) { sensed } else { before });
+            let (wire, pages) = (Step::Bytes((end - at) << SHIFT), Step::Pages(grid.page.of(end - 1) - grid.page.of(at)));
+            before = if self.ns(wire) >= self.ns(pages) { wire } else { pages };
+            (at, block) = (end, Some(last));
+        }
+        tell(before);
+    }
+
+    fn ns(&self, step: Step) -> u64 {
+        match step {
+            Step::Sense(blocks) => self.sense + blocks * self.lookup,
+            Step::Pages(n) => n * self.next_page,
+            Step::Bytes(n) => self.wire(n),
+        }
+    }
+
     /// Books what [`ReadCost::of`] charges.
     pub fn book(&self, grid: &Grid, a: u64, b: u64, l: &mut Ledger) {
+        if self.pipelined && self.one_ahead {
+            return self.ahead(grid, a, b, |step| match step {
+                Step::Sense(blocks) => {
+                    l.now.add(Event::Sense, 1);
+                    l.now.add(Event::Lookup, blocks);
+                }
+                Step::Pages(n) => l.now.add(Event::NextPage, n),
+                Step::Bytes(n) => l.bytes(Event::Wire, n, self.ps),
+            });
+        }
         let pages = grid.page.of(b - 1) - grid.page.of(a) + 1;
         let units = grid.access.of(b - 1) - grid.access.of(a) + 1;
         let blocks = grid.block.of(b - 1) - grid.block.of(a) + 1;
@@ -105,6 +149,17 @@ impl ReadCost {
             l.bytes(Event::Wire, bytes, self.ps);
         }
     }
+}
+
+/// A part of a read.
+#[derive(Clone, Copy)]
+enum Step {
+    /// An access unit sensed, with erase blocks looked up for it.
+    Sense(u64),
+    /// Further pages taken out of the registers.
+    Pages(u64),
+    /// Bytes on the wire.
+    Bytes(u64),
 }
 
 /// The last stretch read, kept in the controller's memory.

@@ -85,12 +85,14 @@ fn every_access_adds_up() {
         (m.card.overlap, m.card.behind) = (seed % 3 == 0, [0, 3_000_000][(seed / 3 % 2) as usize]);
         (m.card.combine, m.card.combine_streams, m.card.combine_starts) = (seed % 5 < 3, seed % 5, seed % 2 == 0);
         m.ftl.page.map_save = 300_000;
-        (m.card.streams, m.card.stream_cost) = (seed % 4, 50_000);
+        (m.card.streams, m.card.stream_cost, m.card.stream_rate) = (seed % 4, 50_000, 30_000_000);
+        (m.host.flushes, m.nand.load_rate) = (seed % 7 == 0, 70_000_000);
         add(adds_up(&m, seed, 400));
     }
     // A read that senses ahead, map units smaller than write units, and blocks announced for erasing.
     let mut m = random::card(1);
     (m.nand.pipelined, m.card.pre_erase) = (true, true);
+    add(adds_up(&Model { nand: nandscope_sim::model::Nand { one_ahead: true, ..m.nand.clone() }, ..m.clone() }, 5, 1500));
     m.ftl.kind = FtlKind::WriteThrough;
     add(adds_up(&m, 5, 1500));
     let parts = "name = \"parts\"\n[card]\ncapacity = \"64 MiB\"\n[nand]\npage = \"4 KiB\"\nwrite_unit = \"16 KiB\"\nerase_block = \"256 KiB\"\n\

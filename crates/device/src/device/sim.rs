@@ -41,7 +41,7 @@ impl SimDevice {
             offset: 0,
             // A declared cache is flushed as part of every timed write, as on a block device; what a card combines inside
             // without saying so is not.
-            write_cache: model.card.cache > 0,
+            write_cache: model.card.cache > 0 || model.host.flushes,
         };
         SimDevice { card, geometry, keeps: Keeps::Nothing, now: 0, how: None }
     }
@@ -153,7 +153,7 @@ impl Device for SimDevice {
             return Ok(Timed { start: Nanos(start), took });
         }
         let mut done = self.submit(start, a)?.done;
-        if self.geometry.write_cache && matches!(a.op, Op::Write(_)) {
+        if self.geometry.write_cache && !self.card.model().host.flushes && matches!(a.op, Op::Write(_)) {
             done = self.submit(done, Access { op: Op::Flush, at: 0, len: 0 })?.done;
         }
         self.now = done;

@@ -74,7 +74,8 @@ impl Setup<'_> {
         let place = [("size", g.size), ("sector", g.sector), ("offset", g.offset), ("start", self.region.start), ("end", self.region.end)];
         let went_by = [("unit", grid.unit), ("phase", grid.phase), ("phase_about", grid.about), ("phase_slack", grid.slack)];
         let went_by = went_by.into_iter().filter_map(|(k, v)| Some((k, v?)));
-        place.into_iter().chain(went_by).map(|(k, v)| (k.to_string(), v as i64)).collect()
+        let flushes = g.write_cache.then_some(("flushes", 1));
+        place.into_iter().chain(went_by).chain(flushes).map(|(k, v)| (k.to_string(), v as i64)).collect()
     }
 }
 

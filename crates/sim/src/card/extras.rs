@@ -24,6 +24,15 @@ pub(super) struct Extras {
     refresh: u64,
 }
 
+/// Work of a write that was hidden while its data came in, which a flush may yet have to wait for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hidden {
+    events: Set,
+    ns: u64,
+    /// Some commands of the write had to wait for theirs.
+    not_all: bool,
+}
+
 impl Extras {
     pub(super) fn new(m: &Model) -> Option<Box<Extras>> {
         let n = &m.nand;
@@ -83,6 +92,70 @@ impl Card {
         ns
     }
 
+    /// ns of the flush that a host sends after a write that began at `start` and took `ns`. What is collected from its start on stays in its buffer, as it does for reads.
+    pub(super) fn flushed(&mut self, start: u64, ns: u64) -> u64 {
+        let mut pending = 0;
+        if let Some(extras) = self.extras.as_mut().filter(|_| !self.flush_defers) {
+            let left = extras.behind.as_mut().map_or(0, |b| b.rest(start + ns, true));
+            let cached = extras.cache.as_mut().map_or(0, |c| c.flush());
+            pending = left + cached;
+            let hidden = &self.hidden;
+            self.counters.book(|l| {
+                let mut late = pending as i64;
+                if left > 0 && hidden.events != Set::default() {
+                    // Work that was hidden takes the time now: all of the write's, where the host waited for nothing before.
+                    late -= hidden.ns as i64;
+                    if !hidden.not_all {
+                        late += ns as i64;
+                        l.now = Set::default();
+                    }
+                    l.now.0.iter_mut().zip(hidden.events.0).for_each(|(n, h)| *n += h);
+                }
+                l.now.0[Event::Late as usize] += late;
+            });
+        }
+        self.counters.note(Event::Flush, 1);
+        pending += self.write.read(&mut self.counters);
+        self.keep();
+        self.flush + pending
+    }
+
+    /// ns that remain of `flash` where the data come in meanwhile, but for those of the last write unit: programming begins when one is complete, and
+    /// is not over before the last one came (the program cache of data sheets). Booked is what the host waits for: the data, or the flash with the data
+    /// of one unit. `before` is what was booked before the flash began.
+    pub(super) fn meanwhile(&mut self, len: u64, flash: u64, before: Option<Set>) -> u64 {
+        let (end, ps) = (len.min(self.grid.unit.by() << SHIFT), self.read.ps);
+        let (all, last) = (self.read.wire(len), self.read.wire(end));
+        if flash + last < all {
+            // All of it is hidden.
+            if let (true, Some(now), Some(before)) = (self.flushes, self.counters.noted(), before) {
+                self.hidden.ns += flash;
+                self.hidden.events.0.iter_mut().zip(now.0).zip(before.0).for_each(|((h, n), b)| *h += n - b);
+            }
+            self.counters.unnote(before);
+            return 0;
+        }
+        self.hidden.not_all = true;
+        self.counters.book(|l| {
+            l.now.0[Event::Wire as usize] -= len as i64;
+            l.now.0[Event::Rounding as usize] -= (u128::from(len) * u128::from(ps) % 1000) as i64;
+            l.bytes(Event::Wire, end, ps);
+        });
+        flash + last - all
+    }
+
+    /// ns to go to other erase blocks for a write of these places.
+    #[inline]
+    pub(super) fn change(&mut self, a: u64, b: u64) -> u64 {
+        if self.change == 0 && self.counters.ledger.is_none() {
+            return 0;
+        }
+        let (first, last) = (self.grid.block.of(a), self.grid.block.of(b - 1));
+        let n = u64::from(first != std::mem::replace(&mut self.block, last)) + last - first;
+        self.counters.note(Event::Change, n);
+        n * self.change
+    }
+
     pub(super) fn read_extras(&mut self, at: u64, len: u64, a: u64, b: u64) -> u64 {
         let Some(extras) = &mut self.extras else { return 0 };
         let mut ns = 0;
@@ -124,10 +197,18 @@ impl Card {
         if let Some(slc) = &mut extras.slc {
             let (written, all) = self.ftl.share();
             if let Some(taken) = slc.take(len, flash, written, all) {
-                self.counters.unnote(before);
+                flash = if self.model.card.combine_starts {
+                    // What was collected is put there once it is programmed; collecting takes what it takes.
+                    let units = self.counters.units_programmed - programmed;
+                    self.counters.book(|l| l.now.0[Event::Program as usize] -= units as i64);
+                    self.counters.note(Event::SlcProgram, units);
+                    (flash + units * self.model.slc.program).saturating_sub(units * self.model.nand.program) + taken.waited
+                } else {
+                    self.counters.unnote(before);
+                    self.counters.note(Event::SlcProgram, taken.units);
+                    taken.waited + taken.programmed
+                };
                 self.counters.note(Event::Late, taken.waited);
-                self.counters.note(Event::SlcProgram, taken.units);
-                flash = taken.waited + taken.programmed;
             }
         }
         if let Some(cache) = extras.cache.as_mut().filter(|_| !extras.cache_off) {
@@ -144,9 +225,12 @@ impl Card {
         self.counters.note(Event::MapSave, saved);
         // A small write that is collected programs nothing yet.
         let units = self.counters.units_programmed - programmed;
-        let (more, cost) = extras.streams.as_mut().map_or((0, 0), |s| s.take(at, len, units));
-        self.counters.note(Event::Stream, more);
-        let work = flash + fetch + cost;
+        let moved = self.write.moved << SHIFT;
+        let (more, cost, ps) = extras.streams.as_mut().map_or((0, 0, 0), |s| s.take(at, len, units, moved));
+        self.counters.note(Event::Stream, more * units);
+        self.counters.book(|l| l.bytes(Event::StreamByte, more * moved, ps));
+        let work = flash + fetch + cost + self.change(a, b);
+        let Some(extras) = &mut self.extras else { return work };
         let waited = extras.behind.as_mut().map_or(work, |b| b.take(work));
         self.counters.book(|l| l.now.0[Event::Late as usize] += waited as i64 - work as i64);
         waited

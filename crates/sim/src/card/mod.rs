@@ -8,7 +8,7 @@ mod queue;
 pub use busy::Busy;
 pub use queue::Queue;
 
-use extras::Extras;
+use extras::{Extras, Hidden};
 
 use crate::account::{Event, Events as Set};
 use crate::buffer::Lost;
@@ -57,6 +57,9 @@ pub struct Card {
     change: u64,
     block: u64,
     flush_defers: bool,
+    /// The host sends a flush after every write.
+    flushes: bool,
+    hidden: Hidden,
     overlap: bool,
     capacity: u64,
     /// Up to here an address is the place on the flash.
@@ -101,6 +104,8 @@ impl Card {
             change: model.nand.change,
             block: 0,
             flush_defers: model.card.flush_defers,
+            flushes: model.host.flushes,
+            hidden: Hidden::default(),
             overlap: model.card.overlap,
             capacity: model.card.capacity,
             plain: if model.area.is_empty() { model.card.real_capacity } else { 0 },
@@ -245,6 +250,9 @@ impl Card {
         self.counters.book(|l| l.now = Set::default());
         if req.op == Op::Write {
             self.last.clear();
+            if self.flushes {
+                self.hidden = Hidden::default();
+            }
         }
         if let Some(events) = &mut self.events {
             let done = start + self.host.command;
@@ -288,6 +296,9 @@ impl Card {
                 self.host.command + self.flush + pending
             }
         };
+        if self.flushes && req.op == Op::Write {
+            ns += self.flushed(start, ns);
+        }
         self.count(&req);
         ns += self.stall(&req);
         if let Some(heat) = self.extras.as_mut().and_then(|e| e.heat.as_mut()) {
@@ -346,7 +357,10 @@ impl Card {
             let ps = self.read.ps;
             self.counters.book(|l| l.bytes(Event::Wire, if req.op == Op::Discard { 0 } else { req.len }, ps));
         }
-        let ns = if ns > 0 { ns } else { alone };
+        let mut ns = if ns > 0 { ns } else { alone };
+        if self.flushes && req.op == Op::Write {
+            ns += self.flushed(start, ns);
+        }
         self.count(&req);
         if self.content.is_some() {
             self.keep();
@@ -409,34 +423,17 @@ impl Card {
             l.bytes(Event::Wire, len, ps);
             l.now.add(Event::After, 1);
         });
-        let erased = self.counters.erases;
+        let (erased, before) = (self.counters.erases, if self.overlap { self.counters.noted() } else { None });
         let flash = if self.extras.is_some() {
             self.write_extras(req, at, len, a, b)
         } else {
-            self.ftl.write(&self.grid, &mut self.write, &mut self.counters, a, b)
+            let change = self.change(a, b);
+            change + self.ftl.write(&self.grid, &mut self.write, &mut self.counters, a, b)
         };
         let flash = if self.announced == Announced::Erase { self.ahead(flash, erased, wire) } else { flash };
-        let flash = if self.overlap { self.meanwhile(len, flash) } else { flash };
-        let flash = if self.change > 0 || self.counters.ledger.is_some() { flash + self.change(a, b) } else { flash };
+        let flash = if self.overlap { self.meanwhile(len, flash, before) } else { flash };
         self.last.push(busy::Written { at, len, flash });
         Parts { command: self.host.command, wire, flash }
-    }
-
-    /// ns that remain of `flash` where the data come in meanwhile, but for those of the last write unit: programming begins when one is complete, and
-    /// is not over before the last one came (the program cache of data sheets).
-    fn meanwhile(&mut self, len: u64, flash: u64) -> u64 {
-        let (all, last) = (self.read.wire(len), self.read.wire(len.min(self.grid.unit.by() << SHIFT)));
-        let left = (flash + last).max(all) - all;
-        self.counters.book(|l| l.now.0[Event::Late as usize] -= flash as i64 - left as i64);
-        left
-    }
-
-    /// ns to go to other erase blocks for a write of these places.
-    fn change(&mut self, a: u64, b: u64) -> u64 {
-        let (first, last) = (self.grid.block.of(a), self.grid.block.of(b - 1));
-        let n = u64::from(first != std::mem::replace(&mut self.block, last)) + last - first;
-        self.counters.note(Event::Change, n);
-        n * self.change
     }
 
     #[inline]

@@ -132,6 +132,9 @@ pub(crate) struct WriteCost {
     program: u64,
     /// ps a byte for filling up a partly written unit.
     rest_ps: u64,
+    /// ps a byte for data that go into the registers of the flash, and sectors that went there or filled up a unit with the last write.
+    load_ps: u64,
+    pub moved: u64,
     commit: u64,
     pub copy: u64,
     pub erase: u64,
@@ -169,6 +172,8 @@ impl WriteCost {
         WriteCost {
             program: n.program,
             rest_ps: ps_per_byte(n.rest_rate),
+            load_ps: ps_per_byte(n.load_rate),
+            moved: 0,
             commit: n.commit,
             copy: n.copy,
             erase: n.erase,
@@ -196,6 +201,18 @@ impl WriteCost {
         let (first, last) = (grid.unit.of(a), grid.unit.of(b - 1));
         let units = last - first + 1;
         let rest = units * unit - (b - a);
+        let (ps, bytes) = (self.load_ps, (b - a) << SHIFT);
+        counters.book(|l| l.bytes(Event::Load, bytes, ps));
+        self.moved = b - a;
+        let load = if ps > 0 { bytes.saturating_mul(ps) / 1000 } else { 0 };
+        load + self.put_down(grid, counters, a, b, units, rest)
+    }
+
+    /// ns to program `units` units that hold the places `a..b` and `rest` other sectors, now or once they are full.
+    #[inline]
+    fn put_down(&mut self, grid: &Grid, counters: &mut Counters, a: u64, b: u64, units: u64, rest: u64) -> u64 {
+        let unit = grid.unit.by();
+        let (first, last) = (grid.unit.of(a), grid.unit.of(b - 1));
         if self.combine {
             self.run = if self.end == a { self.run + 1 } else { 0 };
             self.end = b;
@@ -217,11 +234,12 @@ impl WriteCost {
 
     /// ns to program whole units, of which `rest` sectors are filled up from what the card holds.
     #[inline]
-    fn at_once(&self, counters: &mut Counters, units: u64, rest: u64) -> u64 {
+    fn at_once(&mut self, counters: &mut Counters, units: u64, rest: u64) -> u64 {
         counters.units_programmed += units;
         counters.book(|l| self.book(&mut l.now, units, rest));
         if rest > 0 {
             counters.filled_up += 1;
+            self.moved += rest;
             return units * self.program + self.rest(rest) + self.commit;
         }
         units * self.program + self.commit
@@ -243,6 +261,7 @@ impl WriteCost {
             let rest = if self.starts && head > 0 { unit } else { head };
             counters.units_programmed += whole;
             counters.filled_up += u64::from(head > 0);
+            self.moved += rest;
             counters.book(|l| self.book(&mut l.now, whole, rest));
             ns += whole * self.program + self.rest(rest) + self.commit;
         }
@@ -255,6 +274,7 @@ impl WriteCost {
             if self.starts {
                 if begins {
                     counters.book(|l| Ledger::count(&mut l.now, Event::Rest, unit << SHIFT, self.rest_ps));
+                    self.moved += unit;
                     ns += self.rest(unit);
                 }
                 missing = 0;

@@ -61,7 +61,13 @@ impl Model {
                 return Err((key, format!("times {units} write units an erase block is more than an hour")));
             }
         }
-        for (key, rate) in [("host.rate", h.rate), ("card.rate", c.rate), ("nand.rest_rate", n.rest_rate)] {
+        for (key, rate) in [
+            ("host.rate", h.rate),
+            ("card.rate", c.rate),
+            ("nand.rest_rate", n.rest_rate),
+            ("nand.load_rate", n.load_rate),
+            ("card.stream_rate", c.stream_rate),
+        ] {
             if (1..1000).contains(&rate) {
                 return Err((key, format!("{rate} B/s is below 1 kB/s; 0 means no limit")));
             }

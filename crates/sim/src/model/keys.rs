@@ -32,6 +32,11 @@ impl Host {
         f.time("tail_cap", May, &mut self.tail_cap, 0..=T, "largest delay of the heavy tail; 0 = a hundred times `tail`");
         f.time("tick", May, &mut self.tick, 0..=T, "answers come at multiples of this: the microframes of USB; 0 = at any time");
         f.time("status", May, &mut self.status, 0..=T, "asking the card for its status after every write command; 0 = not asked");
+        f.flag(
+            "flushes",
+            &mut self.flushes,
+            "a flush follows every write and is part of it, as hosts do where a card declares a write cache",
+        );
         f.time("poll", May, &mut self.poll, 0..=T, "one look at a busy card");
         f.time("call", May, &mut self.call, 0..=T, "what a call of the file library costs by itself");
         f.rate("copy", May, &mut self.copy, 0..=R, "rate at which the file library copies between buffers; 0 = no limit");
@@ -104,6 +109,13 @@ impl CardPart {
         );
         f.count("streams", May, &mut self.streams, 0..=4096, "streams of writes that are served at the full rate; 0 = any number");
         f.time("stream_cost", May, &mut self.stream_cost, 0..=T, "`streams`: what a write unit takes more for each further stream");
+        f.rate(
+            "stream_rate",
+            May,
+            &mut self.stream_rate,
+            0..=R,
+            "`streams`: bytes a second for which each further stream adds time, of those that go into the registers or fill up a unit; 0 = none",
+        );
         f.count(
             "stream_memory",
             May,
@@ -168,10 +180,16 @@ impl Nand {
         f.time("sense", May, &mut self.sense, 0..=T, "reading a multi-plane page out of the cells");
         f.time("next_page", May, &mut self.next_page, 0..=T, "taking a further page of the same multi-plane page");
         f.time("lookup", May, &mut self.lookup, 0..=T, "finding another erase block");
+        f.flag(
+            "one_ahead",
+            &mut self.one_ahead,
+            "`pipelined`: none is sensed before the one before it is on the bus, as the cache reads of data sheets do",
+        );
         f.flag("pipelined", &mut self.pipelined, "senses the next multi-plane page while the last one is on the bus");
         f.choice("unwritten", May, &mut self.unwritten, "reads of never written flash cost the same, or a flat time without structure");
         f.time("unwritten_read", May, &mut self.unwritten_read, 0..=T, "that flat time");
         f.time("program", May, &mut self.program, 0..=T, "programming a write unit");
+        f.rate("load_rate", May, &mut self.load_rate, 0..=R, "data of a write going into the registers of the flash; 0 = costs nothing");
         f.rate("rest_rate", May, &mut self.rest_rate, 0..=R, "filling up the rest of a partly written unit; 0 = costs nothing");
         f.time("commit", May, &mut self.commit, 0..=T, "busy time at the end of each write command");
         f.time("change", May, &mut self.change, 0..=T, "going to another erase block than the write before");
@@ -222,7 +240,12 @@ impl Ftl {
                 &mut b.restarts,
                 "block-map: a write at the start of an AU that is open in order merges it and begins a new log",
             );
-            f.choice("copies", May, &mut b.copies, "block-map: a merge copies all that is missing, or only what was ever written");
+            f.choice(
+                "copies",
+                May,
+                &mut b.copies,
+                "block-map: a merge copies all that is missing, only what was ever written, or nothing of erase blocks that hold nothing",
+            );
             f.size(
                 "fat_zone",
                 May,

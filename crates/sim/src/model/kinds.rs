@@ -67,6 +67,8 @@ words!(
         All = "all",
         /// What the log lacks and the erase block holds: nothing on a card that was never written, which has nothing to erase either.
         Held = "held",
+        /// The same, where the card knows of whole erase blocks only whether they hold anything.
+        Blocks = "blocks",
     }
 );
 words!(

@@ -27,6 +27,8 @@ pub struct Host {
     pub tick: u64,
     /// ns of a command that asks for the status after every write; 0 = none is sent.
     pub status: u64,
+    /// A flush follows every write and is part of it, as hosts do where a card declares a write cache.
+    pub flushes: bool,
     /// ns of one look at a busy card.
     pub poll: u64,
     /// ns a call of the file library costs by itself.
@@ -85,6 +87,8 @@ pub struct CardPart {
     pub streams: u64,
     /// ns that each write unit takes more for each further stream.
     pub stream_cost: u64,
+    /// Bytes a second for which each further stream adds time, of those that go into the registers of the flash or fill up a unit; 0 = none.
+    pub stream_rate: u64,
     /// A stream that does not go on for so many writes is forgotten.
     pub stream_memory: u64,
     /// Streams that are known at most, the oldest forgotten first; 0 = any number.
@@ -142,12 +146,16 @@ pub struct Nand {
     pub lookup: u64,
     /// Whether the next access unit is sensed while this one is on the wire.
     pub pipelined: bool,
+    /// No access unit is sensed before the one before it is on the wire.
+    pub one_ahead: bool,
     /// What a read of never written flash costs.
     pub unwritten: Unwritten,
     /// ns of such a read, when flat.
     pub unwritten_read: u64,
     /// ns to program one write unit.
     pub program: u64,
+    /// Bytes a second at which the data of a write go into the registers of the flash; 0 = at once.
+    pub load_rate: u64,
     /// Bytes a second at which the rest of a partly written unit is filled up; 0 = at once.
     pub rest_rate: u64,
     /// ns at the end of each write command.

@@ -58,6 +58,10 @@ pub struct Data {
     pub findings: Findings,
     /// ns at whose multiples the host gives answers; 0 = at any time.
     pub tick: u64,
+    /// The host sent a flush after every write, which is part of it.
+    pub flushes: bool,
+    /// Bytes written up to which writes were faster than later, as single series show them.
+    pub fast: Vec<u64>,
     /// What was measured, in the reports' own words.
     pub name: String,
 }
@@ -167,6 +171,9 @@ impl Data {
             return Err(TwinError::NoCard(why));
         }
         data.tick = tick(&data.rows);
+        data.fast = super::shown::fast_bytes(&data);
+        let declared = |r: &Report| r.host.queue.as_ref().is_some_and(|q| q.write_cache.as_deref() == Some("write back"));
+        data.flushes = reports.iter().all(|(_, r)| r.setting().contains_key("flushes") || declared(r));
         let runs: Vec<_> = reports.iter().flat_map(|(_, r)| r.runs.clone()).collect();
         data.findings = Report::infer(&runs);
         data.name = reports.first().map_or_else(String::new, |(_, r)| r.target.path.clone());

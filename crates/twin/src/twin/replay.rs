@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Kinds of events whose cost is fitted.
-pub const FITTED: [Event; 22] = [
+pub const FITTED: [Event; 24] = [
     Event::Command,
     Event::Wire,
     Event::Split,
     Event::Commit,
     Event::After,
     Event::Program,
+    Event::Load,
     Event::Rest,
     Event::Sense,
     Event::NextPage,
@@ -26,6 +27,7 @@ pub const FITTED: [Event; 22] = [
     Event::Erase,
     Event::Change,
     Event::Stream,
+    Event::StreamByte,
     Event::MapMiss,
     Event::MapSave,
     Event::SlcProgram,

@@ -99,6 +99,19 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
         starts.extend(found.into_iter().take(HANDED).map(|f| f.model));
     }
     s.until = s.asked.time;
+    let few = replay::thinned(rows, READS);
+    // Whether work begins before the data are in shows whatever the mapping, and changes what every other setting explains.
+    if data.flushes && data.writes() {
+        let tried: Vec<Model> = starts.iter().take(HANDED).flat_map(|m| structures::waits(&structures::with_unit(m, &named))).collect();
+        s.tried += tried.len();
+        let mut all = s.all(&tried, &few);
+        nandscope_stats::descending(&mut all, |f| f.evidence(few.len(), s.share));
+        if let Some(best) = all.first() {
+            s.costs = best.fitted.costs;
+            let (overlap, behind) = (best.model.card.overlap, best.model.card.behind);
+            starts.iter_mut().filter(|_| behind > 0).for_each(|m| (m.card.overlap, m.card.behind) = (overlap, behind));
+        }
+    }
     // What writes do: each kind of mapping over the best few of what reads say.
     let mut first: Vec<Model> = starts.clone();
     if data.writes() {
@@ -106,7 +119,6 @@ pub fn fit<'a>(data: &'a Data, asked: Asked<'a>) -> Result<Twin, TwinError> {
             first.extend(kinds(data, &structures::with_unit(m, &named), s.asked.seed));
         }
     }
-    let few = replay::thinned(rows, READS);
     let all = s.kinds("mapping", first, &few);
     // The best of them over all accesses.
     let leaders: Vec<Model> = all.iter().take(if s.cut { 4 } else { RIVALS }).map(|f| f.model.clone()).collect();
@@ -176,10 +188,10 @@ pub fn priced(m: &Model, costs: &[f64; P]) -> Model {
     let ns = |e| of(e).round() as u64;
     let rate = |e| if of(e) > 0.0 { ((1e9 / of(e)).round() as u64).clamp(1000, 100_000_000_000) } else { 0 };
     (m.host.command, m.host.split, m.card.accept) = (ns(Command), ns(Split), ns(After));
-    (m.host.rate, m.nand.rest_rate) = (rate(Wire), rate(Rest));
+    (m.host.rate, m.nand.load_rate, m.nand.rest_rate) = (rate(Wire), rate(Load), rate(Rest));
     (m.nand.sense, m.nand.next_page, m.nand.lookup, m.nand.unwritten_read) = (ns(Sense), ns(NextPage), ns(Lookup), ns(Flat));
     (m.nand.program, m.nand.commit, m.nand.copy, m.nand.erase) = (ns(Program), ns(Commit), ns(Copy), ns(Erase));
-    (m.nand.change, m.card.stream_cost) = (ns(Change), ns(Stream));
+    (m.nand.change, m.card.stream_cost, m.card.stream_rate) = (ns(Change), ns(Stream), rate(StreamByte));
     (m.ftl.block.close, m.ftl.block.close_random, m.ftl.log.close) = (ns(Close), ns(CloseRandom), ns(Close));
     if m.ftl.page.map_cache > 0 {
         (m.ftl.page.map_miss, m.ftl.page.map_save) = (ns(MapMiss).max(1), ns(MapSave));

@@ -3,8 +3,8 @@
 
 use super::data::Data;
 use crate::finding::Quantity;
-use crate::units::{GIB, KIB, MIB};
-use nandscope_sim::model::{Copies, Evict, FtlKind, GcWhen, LogOrder, MergeRandom, SlcFull, State, Unwritten};
+use crate::units::{KIB, MIB};
+use nandscope_sim::model::{Copies, Evict, FtlKind, GcWhen, LogOrder, MergeRandom, SlcFull, State};
 use nandscope_sim::{Model, random};
 
 /// Parts of a structure that are searched together.
@@ -28,6 +28,7 @@ pub fn plain(data: &Data) -> Option<Model> {
         largest_power(data.size.min(4 * MIB)),
     );
     let mut m = Model::parse(&text, "twin").ok()?;
+    m.host.flushes = data.flushes;
     if let Some(real) = data.real {
         m.card.real_capacity = real.min(data.size) / data.sector * data.sector;
     }
@@ -79,7 +80,7 @@ pub fn with_unit(m: &Model, named: &Model) -> Model {
 }
 
 /// Erase blocks where nothing says which: the sizes that most cards declare (SD Physical Layer 4.13.1.8), 12 and 24 MiB with their halves among them, and 256 KiB.
-const DECLARED: [u64; 12] =
+pub const DECLARED: [u64; 12] =
     [256 * KIB, 512 * KIB, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 32 * MIB, 3 * MIB, 6 * MIB, 12 * MIB, 24 * MIB];
 
 /// Each kind of mapping over these sizes, as a place to begin: as the detectors have it, and a few that nobody proposed.
@@ -109,6 +110,23 @@ pub fn kinds(data: &Data, m: &Model, seed: u64) -> Vec<Model> {
     valid(out)
 }
 
+/// How writes may be waited for, without a mapping, where the host flushes after each: for all of the work after the data, for what the data do not
+/// hide, or for work that begins with the command and is done by the end of the flush; each with what small writes may do.
+pub fn waits(m: &Model) -> Vec<Model> {
+    let mut out = vec![];
+    for (overlap, behind) in [(false, 0), (true, 0), (true, UNDONE)] {
+        for (combine, starts) in [(false, false), (true, false), (true, true)] {
+            let mut v = with_kind(m, FtlKind::None);
+            (v.card.overlap, v.card.behind, v.card.combine, v.card.combine_starts) = (overlap, behind, combine, starts);
+            out.push(v);
+        }
+    }
+    valid(out)
+}
+
+/// ns that a card may be busy after a write by the SD standard (Physical Layer 4.6.2.2). Where a flush follows each write, more would be waited for all the same.
+const UNDONE: u64 = 250 * MS;
+
 /// Each kind of mapping with the counts that the detectors name.
 fn proposed(data: &Data, m: &Model) -> Vec<Model> {
     let counts = data.named(Quantity::OpenAusLinear);
@@ -124,7 +142,10 @@ fn proposed(data: &Data, m: &Model) -> Vec<Model> {
     // Work that is left undone hides what small writes cost: by itself it explains nothing either.
     let behind = |k: &Model, ms: u64| {
         let mut k = collecting(k, true);
-        k.card.behind = ms * MS;
+        // A flush leaves nothing undone.
+        if !k.host.flushes {
+            k.card.behind = ms * MS;
+        }
         k
     };
     let mut out = vec![collecting(&none, false)];
@@ -137,6 +158,8 @@ fn proposed(data: &Data, m: &Model) -> Vec<Model> {
         out.push(b.clone());
         let mut h = b.clone();
         (h.ftl.block.copies, h.card.state) = (Copies::Held, State::Empty);
+        out.push(h.clone());
+        h.ftl.block.copies = Copies::Blocks;
         out.push(h);
         let mut k = b.clone();
         k.ftl.block.skips = true;
@@ -224,7 +247,7 @@ fn near(n: u64) -> Vec<u64> {
 }
 
 /// Sizes around one: halves, doubles, thirds.
-fn around(n: u64) -> Vec<u64> {
+pub fn around(n: u64) -> Vec<u64> {
     vec![n / 2, n * 2, n / 3, n * 3, n * 3 / 2, n * 2 / 3, n / 4, n * 4]
 }
 
@@ -242,7 +265,7 @@ pub fn variants(data: &Data, m: &Model, block: Block) -> Vec<Model> {
         }
     };
     match block {
-        Block::Reads => reads(data, m, &mut add),
+        Block::Reads => super::reads::reads(data, m, &mut add),
         Block::Writes => super::writes::writes(data, m, &mut add),
         Block::Mapping => mapping(data, m, &mut add),
     }
@@ -251,63 +274,6 @@ pub fn variants(data: &Data, m: &Model, block: Block) -> Vec<Model> {
 
 /// Takes a change of a structure.
 pub type Add<'a> = dyn FnMut(&dyn Fn(&mut Model)) + 'a;
-
-fn reads(data: &Data, m: &Model, add: &mut Add) {
-    let mut pages: Vec<u64> = (9..=15).map(|k| 1 << k).collect();
-    pages.extend(data.named(Quantity::Page));
-    let mut pairs: Vec<(u64, u64)> = pages.iter().flat_map(|&p| [1, 2, 3, 4, 6, 8].map(|n| (p, n * p))).collect();
-    pairs.extend(pages.iter().flat_map(|&p| data.named(Quantity::AccessUnit).into_iter().map(move |a| (p, a))));
-    for (page, access) in pairs {
-        // A write unit that was the access unit stays it.
-        let same = m.nand.write_unit == m.nand.access_unit;
-        add(&|v| {
-            (v.nand.page, v.nand.access_unit) = (page, access);
-            if same {
-                v.nand.write_unit = access;
-            }
-        });
-        add(&|v| (v.nand.page, v.nand.access_unit) = (page, access));
-    }
-    erase_blocks(data, m, add);
-    add(&|v| v.nand.pipelined = !v.nand.pipelined);
-    for k in [0, 4, 8, 16, 32, 64, 128, 256, 512] {
-        add(&|v| v.card.read_ahead = k * KIB);
-    }
-    // A microcontroller asks for each sector by itself; the next one is at hand with the code word that both are part of.
-    add(&|v| (v.host.max_request, v.card.read_ahead) = (data.sector, data.sector));
-    add(&|v| (v.nand.unwritten, v.card.state) = (Unwritten::Flat, State::Empty));
-    add(&|v| (v.nand.unwritten, v.card.state) = (Unwritten::AsWritten, State::Written));
-    for cut in CUTS.into_iter().chain(data.named(Quantity::LargestRequest)) {
-        add(&|v| v.host.max_request = cut);
-    }
-}
-
-fn erase_blocks(data: &Data, m: &Model, add: &mut Add) {
-    let sector = data.sector;
-    let now = m.nand.erase_block;
-    let mut sizes = data.named(Quantity::EraseBlock);
-    if sizes.is_empty() {
-        // From the best of one kind of mapping the right size may be many halves away.
-        for size in DECLARED {
-            add(&|v| (v.nand.erase_block, v.nand.erase_block_offset, v.ftl.block.merge_span) = (size, 0, 0));
-        }
-    }
-    sizes.extend(around(now));
-    sizes.push(now);
-    let mut offsets = data.named(Quantity::EraseBlockOffset);
-    // A place that is known to a unit may be one unit off.
-    let near = |at: u64| [m.nand.write_unit, m.nand.page].into_iter().flat_map(move |u| [at + u, at.saturating_sub(u)]);
-    offsets.extend(offsets.clone().into_iter().chain([m.nand.erase_block_offset]).flat_map(near));
-    offsets.extend([0, m.nand.erase_block_offset]);
-    for &size in sizes.iter().filter(|&&s| (16 * KIB..=GIB).contains(&s)) {
-        for at in offsets.iter().copied().chain([size / 2, size / 4]) {
-            add(&|v| {
-                (v.nand.erase_block, v.nand.erase_block_offset) = (size, at % size / sector * sector);
-                v.ftl.block.merge_span = 0;
-            });
-        }
-    }
-}
 
 /// The same with another write unit. Of three pages it needs an erase block of three; where none was found, the nearest that most cards declare.
 pub fn with_write_unit(data: &Data, m: &mut Model, unit: u64) {
@@ -358,11 +324,21 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
             add(&|v| v.ftl.block.full_closes = !v.ftl.block.full_closes);
             add(&|v| v.ftl.block.restarts = !v.ftl.block.restarts);
             add(&|v| (v.ftl.block.begins_full, v.ftl.block.full_closes) = (true, true));
+            // A log in order turns into one in random order, which a merge copies whole (BAST): each by itself may explain less than skips or fills do.
+            for (begins, random) in [(true, r), (false, r), (true, n), (false, n)] {
+                add(&|v| {
+                    let b = &mut v.ftl.block;
+                    (b.skips, b.fills, b.begins_full, b.full_closes) = (false, false, begins, true);
+                    (b.open_random, b.merge_random, b.merge_span) = (random, MergeRandom::Whole, 0);
+                });
+            }
             add(&|v| (v.ftl.block.fills, v.ftl.block.open_random) = (true, 0));
             add(&|v| (v.ftl.block.skips, v.ftl.block.open_random) = (true, 0));
             add(&|v| v.ftl.block.copies = Copies::All);
-            add(&|v| v.ftl.block.copies = Copies::Held);
-            add(&|v| (v.ftl.block.copies, v.card.state) = (Copies::Held, State::Empty));
+            for copies in [Copies::Held, Copies::Blocks] {
+                add(&|v| v.ftl.block.copies = copies);
+                add(&|v| (v.ftl.block.copies, v.card.state) = (copies, State::Empty));
+            }
             for part in [2, 4, 8] {
                 add(&|v| v.ftl.block.merge_span = v.nand.erase_block / part);
             }
@@ -449,7 +425,7 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
     for k in proposed(data, m).into_iter().filter(|k| k.ftl.kind != m.ftl.kind && k.nand == m.nand) {
         add(&|v| (v.ftl, v.card.state) = (k.ftl.clone(), k.card.state));
     }
-    erase_blocks(data, m, add);
+    super::reads::erase_blocks(data, m, add);
     let caches = data.named(Quantity::WriteCache);
     for size in caches.iter().copied().flat_map(|c| [c, c / 2, 2 * c]).filter(|&c| c >= 64 * KIB) {
         for full in [SlcFull::Direct, SlcFull::Fold] {
@@ -458,6 +434,15 @@ fn mapping(data: &Data, m: &Model, add: &mut Add) {
             }
         }
         add(&|v| v.card.cache = size);
+    }
+    for size in data.fast.iter().copied() {
+        for (full, background) in [(SlcFull::Direct, false), (SlcFull::Direct, true), (SlcFull::Fold, true)] {
+            add(&|v| (v.slc.size, v.slc.full, v.slc.background, v.card.cache) = (size, full, background, 0));
+        }
+    }
+    let now = m.slc.size;
+    for size in [now / 16 * 17, now / 16 * 15, now / 64 * 65, now / 64 * 63].into_iter().filter(|&s| s > 0) {
+        add(&|v| v.slc.size = size / sector * sector);
     }
     // A buffer that is not declared, and not flushed therefore.
     for size in [32 * KIB, 128 * KIB, 512 * KIB, 2 * MIB] {

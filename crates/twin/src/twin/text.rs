@@ -16,10 +16,12 @@ fn key(e: Event) -> &'static str {
         Event::Lookup => "nand.lookup",
         Event::Flat => "nand.unwritten_read",
         Event::Program => "nand.program",
+        Event::Load => "nand.load_rate",
         Event::Rest => "nand.rest_rate",
         Event::Commit => "nand.commit",
         Event::Change => "nand.change",
         Event::Stream => "card.stream_cost",
+        Event::StreamByte => "card.stream_rate",
         Event::Copy => "nand.copy",
         Event::Erase => "nand.erase",
         Event::Close => "ftl.close",
@@ -57,6 +59,7 @@ fn parts(name: &str) -> &'static [&'static str] {
         "work left undone" => &["card.behind"],
         "streams at the full rate" => &["card.streams", "card.stream_memory", "card.stream_table"],
         "small writes in sequence" => &["card.combine", "card.combine_streams", "card.combine_starts"],
+        "after each write" => &["host.flushes"],
         "data of writes" => &["card.overlap"],
         "write cache" => &["card.cache"],
         "wear levelling moves a block" => &["wear.static_every"],
@@ -87,7 +90,7 @@ impl Twin {
             notes.push(("host.command".into(), "fitted, less what answers wait for the tick".into()));
         }
         for c in &self.costs {
-            let each = if matches!(c.event, Event::Wire | Event::Rest) { " a byte" } else { "" };
+            let each = if matches!(c.event, Event::Wire | Event::Load | Event::Rest | Event::StreamByte) { " a byte" } else { "" };
             let note = match c.interval_ns {
                 Some([low, high]) => format!("fitted, 95 %: {} to {}{each}", time(low), time(high)),
                 None => "assumed, or what is left where parts were not told apart".into(),

@@ -11,6 +11,7 @@ pub fn features(m: &Model) -> usize {
         n.access_unit > n.page,
         n.erase_block_offset > 0,
         n.pipelined,
+        n.pipelined && n.one_ahead,
         n.unwritten == Unwritten::Flat,
         c.read_ahead > 0,
         c.combine,
@@ -41,7 +42,7 @@ pub fn features(m: &Model) -> usize {
                 b.protect > 0,
                 b.protect > 0 && b.protected > 0,
                 b.merge_span > 0,
-                b.copies == Copies::Held,
+                b.copies != Copies::All,
                 b.skips,
                 b.fills,
                 b.begins_full,
@@ -93,8 +94,10 @@ pub fn parts(m: &Model) -> Vec<(&'static str, String)> {
             if b.fat_zone > 0 {
                 out.push(("FAT zone", size(b.fat_zone)));
             }
-            if b.copies == Copies::Held {
-                out.push(("a merge copies", "only what was ever written".into()));
+            match b.copies {
+                Copies::All => {}
+                Copies::Held => out.push(("a merge copies", "only what was ever written".into())),
+                Copies::Blocks => out.push(("a merge copies", "nothing of an erase block that was never written".into())),
             }
             if b.begins_full {
                 out.push(("a log begins with", "what lies before the first write, copied at once".into()));
@@ -155,7 +158,15 @@ pub fn parts(m: &Model) -> Vec<(&'static str, String)> {
         out.push(("data of writes", "come in while the units before are programmed".into()));
     }
     if m.card.behind > 0 {
-        out.push(("work left undone", format!("up to {} when a write is acknowledged", super::text::time(m.card.behind as f64))));
+        let how_much = if m.host.flushes {
+            "when a write is acknowledged; the flush waits for it".into()
+        } else {
+            format!("up to {} when a write is acknowledged", super::text::time(m.card.behind as f64))
+        };
+        out.push(("work left undone", how_much));
+    }
+    if m.host.flushes {
+        out.push(("after each write", "the host sends a flush".into()));
     }
     if m.card.streams > 0 {
         out.push(("streams at the full rate", m.card.streams.to_string()));

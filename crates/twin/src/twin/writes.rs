@@ -49,6 +49,14 @@ pub fn writes(data: &Data, m: &Model, add: &mut Add) {
     for (free, memory, table) in first.into_iter().chain(more.into_iter().filter(|_| free > 0)) {
         let streams = |v: &mut Model| (v.card.streams, v.card.stream_memory, v.card.stream_table) = (free, memory, table);
         add(&streams);
+        // What is slower with more streams may have been taken for a cache that was full.
+        if m.slc.size > 0 {
+            add(&|v| {
+                streams(v);
+                v.slc.size = 0;
+                (v.card.combine, v.card.combine_after, v.card.combine_streams, v.card.combine_starts) = (true, 0, 0, true);
+            });
+        }
         // Streams are known to a card that collects what goes on where the last write ended.
         for starts in [false, true] {
             add(&|v| {

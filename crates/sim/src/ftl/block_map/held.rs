@@ -9,12 +9,15 @@ pub(super) struct Held {
     changed: HashMap<u32, Box<[u64]>>,
     full: bool,
     units: u32,
+    /// What was merged counts as held whole.
+    blocks: bool,
 }
 
 impl Held {
     pub fn new(m: &Model) -> Option<Held> {
         let units = (m.nand.erase_block / m.nand.write_unit) as u32;
-        (m.ftl.block.copies == Copies::Held).then(|| Held { changed: HashMap::new(), full: m.card.state == State::Written, units })
+        let (full, blocks) = (m.card.state == State::Written, m.ftl.block.copies == Copies::Blocks);
+        (m.ftl.block.copies != Copies::All).then(|| Held { changed: HashMap::new(), full, units, blocks })
     }
 
     fn of(&mut self, au: u32) -> &mut [u64] {
@@ -31,7 +34,7 @@ impl Held {
     /// Units that a merge copies: those held that `log` (one bit a unit) lacks, of the spans that it touches, or all of both; and whether
     /// there is a block to erase. All of them are held from then on.
     pub fn merge(&mut self, au: u32, log: &[u64], span: u32, whole: bool) -> (u32, bool) {
-        let units = self.units;
+        let (units, blocks) = (self.units, self.blocks);
         let held = self.of(au);
         let has = |bits: &[u64], u: u32| bits[u as usize / 64] >> (u % 64) & 1 != 0;
         let old = held.iter().any(|w| *w != 0);
@@ -42,7 +45,11 @@ impl Held {
                 copies += part.filter(|&u| if whole { has(held, u) || has(log, u) } else { has(held, u) && !has(log, u) }).count() as u32;
             }
         }
-        held.iter_mut().zip(log).for_each(|(h, l)| *h |= l);
+        if blocks {
+            super::set_bits(held, 0, units);
+        } else {
+            held.iter_mut().zip(log).for_each(|(h, l)| *h |= l);
+        }
         (copies, old)
     }
 
