@@ -148,7 +148,7 @@ impl Seen<'_> {
 
     /// A boundary that reads show and a write reaches over, which may be that of an erase block: no so many pages are read together.
     fn fills_a_block(&self) -> Option<Bytes> {
-        let whole = |q: Quantity| self.run.believed.whole(q).map(|v| v as u64);
+        let whole = |q: Quantity| self.run.believed.whole(q);
         let boundary = whole(Quantity::AccessUnit).filter(|_| self.run.believed.erase_block().is_none())?;
         (boundary <= self.slots.chunk && boundary > TOGETHER * whole(Quantity::Page)?).then_some(Bytes(boundary))
     }
