@@ -6,7 +6,6 @@ use crate::twin::check::{Checked, Kind};
 use crate::twin::text::time;
 use crate::twin::{Cost, Twin};
 use crate::units::Bytes;
-use nandscope_sim::Event;
 use nandscope_sim::model::State;
 use std::fmt::Write;
 
@@ -97,7 +96,7 @@ pub fn text(t: &Twin, width: usize, plot: bool) -> String {
 }
 
 fn cost(c: &Cost) -> String {
-    let each = if matches!(c.event, Event::Wire | Event::Load | Event::Rest | Event::StreamByte) { " a byte" } else { "" };
+    let each = if c.event.by_byte() { " a byte" } else { "" };
     match c.interval_ns {
         Some([low, high]) => format!("{}{each} ({} to {})", time(c.ns), time(low), time(high)),
         None => format!("{}{each} (assumed, or not distinguished)", time(c.ns)),

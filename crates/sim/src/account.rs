@@ -118,6 +118,13 @@ impl Events {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs(pub [i64; KINDS]);
 
+impl Event {
+    /// Counted in bytes: its cost is the time of one, by a rate.
+    pub fn by_byte(self) -> bool {
+        matches!(self, Event::Wire | Event::Load | Event::Rest | Event::StreamByte)
+    }
+}
+
 impl Costs {
     /// The costs of a model.
     pub fn of(m: &Model) -> Costs {

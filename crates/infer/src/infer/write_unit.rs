@@ -214,8 +214,8 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
             found.confidence = found.confidence.min(0.88);
         }
         // Who pays and how much say different things.
-        if counted && found.number().is_some_and(|u| u as u64 != unit) {
-            let (by_who, by_much) = (Bytes(found.number().unwrap_or(0.0) as u64), Bytes(unit));
+        if let Some(by_who) = found.number().map(|u| u as u64).filter(|&u| counted && u != unit) {
+            let (by_who, by_much) = (Bytes(by_who), Bytes(unit));
             let why = format!("which writes are slow points to {by_who}, and how slow they are to {by_much}");
             return Finding::undecided(Q, why).evidence(text);
         }

@@ -163,7 +163,9 @@ impl Experiment for AuGrid {
         if let Some((stride, chunk)) = finer(run, first) {
             return vec![beyond(run, first, first.bytes("walk").min(24 * MIB), chunk, stride)];
         }
-        if let Some(cost) = steady(run, first).filter(|_| walks == 1) {
+        if walks == 1
+            && let Some(cost) = steady(run, first)
+        {
             let mut again = beyond(run, first, first.bytes("walk"), first.bytes("chunk"), first.bytes("stride"));
             again.set.extend([("cost".into(), cost as i64), ("again".into(), 1)]);
             return vec![again];

@@ -22,7 +22,7 @@ pub fn fast_bytes(data: &Data) -> Vec<u64> {
     nandscope_stats::descending(&mut steps, |s| s.0);
     let Some(&(_, mut low, mut high)) = steps.first() else { return vec![] };
     // Writes of other lengths that show the same step say more closely where it was.
-    for &(_, from, to) in steps.iter().skip(1).filter(|s| s.1 < high && s.2 > low).collect::<Vec<_>>() {
+    for &(_, from, to) in &steps[1..] {
         if from.max(low) < to.min(high) {
             (low, high) = (from.max(low), to.min(high));
         }

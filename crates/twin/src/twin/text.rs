@@ -90,7 +90,7 @@ impl Twin {
             notes.push(("host.command".into(), "fitted, less what answers wait for the tick".into()));
         }
         for c in &self.costs {
-            let each = if matches!(c.event, Event::Wire | Event::Load | Event::Rest | Event::StreamByte) { " a byte" } else { "" };
+            let each = if c.event.by_byte() { " a byte" } else { "" };
             let note = match c.interval_ns {
                 Some([low, high]) => format!("fitted, 95 %: {} to {}{each}", time(low), time(high)),
                 None => "assumed, or what is left where parts were not told apart".into(),

@@ -7,6 +7,7 @@ use crate::infer::edges::{Between, Edges};
 use crate::infer::stats::{mad, median};
 use crate::samples::{Cell, Sample};
 use crate::units::{KIB, MIB, Nanos};
+use std::collections::BTreeMap;
 
 /// What tells a write that closed an AU from the others.
 pub struct Line {
@@ -65,7 +66,7 @@ pub fn slow_and_all(run: &Case, cell: &Cell) -> (usize, usize) {
     (later().filter(|s| line.slow(s.len, s.took)).count(), later().count())
 }
 
-/// So many writes in a row, equally far apart, that take longer than the others are no stalls of a host.
+/// So many equal distances in a row between writes that take longer than the others are no stalls of a host.
 const REGULAR: usize = 5;
 
 /// What such a write takes longer, at least, as a part of the time of the others, and in deviations of theirs.
@@ -78,23 +79,21 @@ const APART: f64 = 0.2;
 /// µs that a walk in order pays about as often as erase blocks come, where little in it took as long as a merge: a card that fills
 /// AUs in order may have none left to close, and pay for no more than erasing one.
 pub fn steady(run: &Case, cell: &Cell) -> Option<f64> {
-    let line = Line::new(run, cell);
     if cell.bytes("stride") > cell.bytes("chunk") || cell.get("again") == 1 {
         return None;
     }
+    let (line, trials) = (Line::new(run, cell), run.trials(cell.id));
+    let mut of: BTreeMap<u64, Vec<&Sample>> = BTreeMap::new();
     // The first write of a leg is out of order.
-    let trials = run.trials(cell.id);
-    let walk: Vec<&&Sample> = trials.iter().flat_map(|t| t.iter().skip(1)).collect();
-    let mut lengths: Vec<u64> = walk.iter().map(|s| s.len).collect();
-    lengths.sort_unstable();
-    lengths.dedup();
+    for s in trials.iter().flat_map(|t| t.iter().skip(1)) {
+        of.entry(s.len).or_default().push(s);
+    }
     let mut dear: Vec<(&Sample, f64)> = vec![];
-    for len in lengths {
-        let alike: Vec<&Sample> = walk.iter().map(|s| **s).filter(|s| s.len == len).collect();
+    for alike in of.values() {
         let took: Vec<f64> = alike.iter().map(|s| s.took.micros()).collect();
         let usual = median(&took);
         let least = (LONGER * usual).max(DEVIATIONS * mad(&took));
-        dear.extend(alike.into_iter().map(|s| (s, s.took.micros() - usual)).filter(|d| d.1 > least));
+        dear.extend(alike.iter().map(|s| (*s, s.took.micros() - usual)).filter(|d| d.1 > least));
     }
     dear.sort_unstable_by_key(|d| d.0.at);
     // The write that fills an AU may pay, and the next one for the AU that it opens.
