@@ -195,6 +195,21 @@ fn writes_name_erase_blocks_that_reads_hide() {
     }
 }
 
+/// Small writes that follow each other are quick, and say where in a unit of writes AUs begin all the same, on its grid or off it.
+#[test]
+fn aus_off_the_grid_of_units_are_placed_where_small_writes_are_gathered() {
+    let mut placed = 0;
+    for at in [0, 2 << 20, 16 << 10, 7680, (1 << 20) + 22 * 1024, (5 << 20) + 512] {
+        let mut card = flat("combine = true", "open_linear = 8\nopen_random = 2");
+        card.nand.erase_block_offset = at;
+        let p = probe_model(&card, 1, true);
+        let f = p.findings.get(Quantity::EraseBlockOffset).unwrap();
+        assert!(f.number().is_none_or(|n| n == at as f64), "{at}: {f:?}");
+        placed += usize::from(f.value.is_some());
+    }
+    assert!(placed >= 5, "{placed} of 6");
+}
+
 /// Pieces of a map, or dies, whose ends cost reads time: larger than an erase block, or smaller. Writes stall where erase blocks end.
 #[test]
 fn steps_of_reads_elsewhere_are_not_erase_blocks() {

@@ -7,7 +7,7 @@ use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use super::read_boundary::erase_block_prior;
 use crate::finding::{Finding, Quantity, SAID};
-use crate::infer::edges::Edges;
+use crate::infer::edges::{Between, Edges};
 use crate::samples::{Cell, Sample};
 use crate::units::{Bytes, MIB};
 pub use walk::*;
@@ -33,6 +33,11 @@ const DEARER: f64 = 2.5;
 
 /// Looks in a row that missed, or cost nothing, after which looks go from the middle of one AU to the middle of the next.
 const ASTRAY: u32 = 2;
+
+/// Writes below a unit that differ by less, as a share of what a unit takes longer, take the same time.
+const ALIKE: f64 = 0.25;
+/// So many of them at least show that nothing is gathered.
+const ALONE: usize = 3;
 
 /// Parts of the distance at which there must be no boundary.
 pub const PARTS: [i64; 2] = [2, 3];
@@ -98,6 +103,8 @@ pub struct State {
     closes_each: bool,
     /// What the walk alone says.
     walked: Edges,
+    /// What one look with writes below a unit found, until another agrees.
+    aside: Option<(i64, Between)>,
 }
 
 impl State {
@@ -116,7 +123,41 @@ impl State {
         let visited: Vec<i64> = self.edges.seen.iter().map(|s| s.0).chain(std::mem::take(&mut self.edges.visited)).collect();
         self.edges = Edges { visited, ..self.walked.clone() };
         (self.long, self.right, self.here, self.level, self.quiet) = (true, 0, 0, 0, 0);
-        (self.between, self.blind, self.hole) = ([(0, 0); 2], false, false);
+        (self.between, self.blind, self.hole, self.aside) = ([(0, 0); 2], false, false, None);
+    }
+
+    /// Has one look with writes of the present length found a boundary that another has yet to find?
+    pub fn half_seen(&self) -> bool {
+        self.aside.is_some()
+    }
+
+    /// Writes that a card puts aside or gathers may be slow because what was put aside is dealt with. Where each takes as long as the
+    /// others nothing is gathered; and what comes at the same place of an erase block after another number of writes does not come with that
+    /// number. False where it is not so, or not yet.
+    fn put_aside(&mut self, k: i64, found: Between, alike: bool, unit: u64) -> bool {
+        let mut both = self.edges.clone();
+        let (size, exact) = both.size(unit);
+        let place = |(k, b): (i64, Between)| (b.0 as i64 - k * size as i64, b.1 as i64 - k * size as i64);
+        match self.aside.take() {
+            None => {
+                self.aside = Some((k, found)).filter(|_| exact && alike && both.look(k, Some(found)));
+                self.blind |= self.aside.is_none();
+                self.edges.visited.push(k);
+                return false;
+            }
+            Some(first) => {
+                let (a, b) = (place(first), place((k, found)));
+                let same = alike && a.0 < b.1 && b.0 < a.1 && both.look(first.0, Some(first.1)) && both.look(k, Some(found));
+                if !same {
+                    self.blind = true;
+                    self.edges.visited.push(k);
+                    return false;
+                }
+            }
+        }
+        self.edges = both;
+        (self.right, self.here) = (self.right + 2, self.here + 2);
+        true
     }
 
     /// Counts one more place that is part of the way to the next boundary, crossed or not; two that were make it a boundary.
@@ -149,15 +190,31 @@ pub fn replay(run: &Case) -> Option<State> {
     let (between, level, astray) = ([(0, 0); 2], 0, 0);
     let (blind, hole, long) = (false, false, false);
     let (closes_each, looks) = (false, 0);
-    let mut s =
-        State { edges, cell, lengths, level, right: 0, here: 0, between, quiet: 0, blind, looks, hole, long, astray, closes_each, walked };
+    let mut s = State {
+        edges,
+        cell,
+        lengths,
+        level,
+        right: 0,
+        here: 0,
+        between,
+        quiet: 0,
+        blind,
+        looks,
+        hole,
+        long,
+        astray,
+        closes_each,
+        walked,
+        aside: None,
+    };
     let line = Line::new(run, &s.cell);
     let mut whole: Vec<i64> = vec![];
     for c in run.cells.iter().filter(|c| c.get("look") == 1) {
         s.looks += 1;
         let level = s.lengths.iter().position(|&l| l == c.bytes("chunk")).unwrap_or(0);
         if level != s.level {
-            (s.level, s.here, s.quiet) = (level, 0, 0);
+            (s.level, s.here, s.quiet, s.aside) = (level, 0, 0, None);
         }
         let all: Vec<_> = run.of(c.id).collect();
         if c.bytes("stride") > c.bytes("chunk") {
@@ -191,9 +248,17 @@ pub fn replay(run: &Case) -> Option<State> {
         }
         // Below one unit a card may put writes aside or combine them: then they cost little, or show no boundary.
         if s.lengths[level] < unit(run).min(chunk) {
-            let quick = all.iter().skip(1).map(|x| x.took.micros()).fold(f64::INFINITY, f64::min);
-            if found.is_none() || quick < 0.5 * line.usual {
+            let before: Vec<&Sample> = all[1..].iter().copied().take_while(|x| !line.slow(x.len, x.took)).collect();
+            let quick = before.iter().map(|x| x.took.micros()).fold(f64::INFINITY, f64::min);
+            let Some(found) = found else {
                 s.blind = true;
+                continue;
+            };
+            if quick < 0.5 * line.usual {
+                let unit = unit(run);
+                // Or the boundary is behind, and what was gathered since is paid for.
+                let late = (found.1 + run.setting("offset").unwrap_or(0)).is_multiple_of(unit);
+                s.put_aside(c.get("k"), found, !late && each_alone(&before, found, unit, line.usual), unit);
                 continue;
             }
         }
@@ -224,6 +289,15 @@ pub fn replay(run: &Case) -> Option<State> {
         }
     }
     Some(s)
+}
+
+/// Are writes below a unit, before the one that crosses a boundary, not gathered? Then they take the same time; one that completes a unit, a
+/// whole number of them before the boundary, may take as long as a unit `usual`ly does, in µs.
+fn each_alone(before: &[&Sample], found: Between, unit: u64, usual: f64) -> bool {
+    let quick = before.iter().map(|x| x.took.micros()).fold(f64::INFINITY, f64::min);
+    let alike = |x: &&&Sample| x.took.micros() < quick + ALIKE * (usual - quick);
+    let completes = |x: &&Sample| found.1.saturating_sub(x.at) % unit <= x.len + found.1 - found.0;
+    before.iter().all(|x| alike(&x) || completes(x)) && before.iter().filter(alike).count() >= ALONE
 }
 
 /// A look from the middle of one AU to the middle of the next, with gaps. The first two writes pay for the AU they open; of the others the

@@ -258,7 +258,13 @@ fn long_look(state: &State, k: i64) -> Cell {
 fn look(state: &State, k: i64, len: u64, part: i64, unit: u64) -> Cell {
     let [lo, hi] = state.edges.expect(k);
     let aside = if part > 1 { state.edges.period[0] / part as f64 } else { 0.0 };
-    let from = ((lo + aside).max(0.0) as u64).saturating_sub(2 * len) / len * len;
+    // Writes below a unit show whether they are gathered, and another number of them goes before the look that is to confirm the first.
+    let ahead = match (len < unit, state.half_seen()) {
+        (false, _) => 2,
+        (true, false) => 4,
+        (true, true) => 7,
+    };
+    let from = ((lo + aside).max(0.0) as u64).saturating_sub(ahead * len) / len * len;
     let to = ((hi + aside) as u64 + 2 * len).next_multiple_of(len);
     // Writes shorter than a unit are gathered, and what they cost comes with a later one.
     let gap = (state.hole && state.cell.get("stride") > state.cell.get("chunk") && len >= unit) as i64;
