@@ -91,6 +91,13 @@ events! {
 /// Kinds of events.
 pub const KINDS: usize = Event::ALL.len();
 
+impl Event {
+    /// Counted in bytes: its cost is the time of one, by a rate.
+    pub fn by_byte(self) -> bool {
+        matches!(self, Event::Wire | Event::Load | Event::Rest | Event::StreamByte)
+    }
+}
+
 /// How many events of each kind an access caused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Events(pub [i64; KINDS]);
@@ -117,13 +124,6 @@ impl Events {
 /// What one event of each kind costs, in ps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs(pub [i64; KINDS]);
-
-impl Event {
-    /// Counted in bytes: its cost is the time of one, by a rate.
-    pub fn by_byte(self) -> bool {
-        matches!(self, Event::Wire | Event::Load | Event::Rest | Event::StreamByte)
-    }
-}
 
 impl Costs {
     /// The costs of a model.

@@ -131,33 +131,26 @@ impl State {
         self.aside.is_some()
     }
 
-    /// Writes that a card puts aside or gathers may be slow because what was put aside is dealt with. Where each takes as long as the
-    /// others nothing is gathered; and what comes at the same place of an erase block after another number of writes does not come with that
-    /// number. False where it is not so, or not yet.
-    fn put_aside(&mut self, k: i64, found: Between, alike: bool, unit: u64) -> bool {
+    /// A boundary found by writes that the card puts aside or gathers, and that may be slow because that is dealt with. Where they are `told_apart`
+    /// from such, another look has to find it at the same place of an erase block, after another number of writes: then it counts, as both do.
+    fn found_aside(&mut self, k: i64, found: Between, told_apart: bool, unit: u64) {
         let mut both = self.edges.clone();
         let (size, exact) = both.size(unit);
-        let place = |(k, b): (i64, Between)| (b.0 as i64 - k * size as i64, b.1 as i64 - k * size as i64);
+        let place = |k: i64, b: Between| [b.0, b.1].map(|at| at as i64 - k * size as i64);
+        let same = |(k0, b0): (i64, Between)| {
+            let ([a0, a1], [b0, b1]) = (place(k0, b0), place(k, found));
+            a0 < b1 && b0 < a1
+        };
         match self.aside.take() {
-            None => {
-                self.aside = Some((k, found)).filter(|_| exact && alike && both.look(k, Some(found)));
-                self.blind |= self.aside.is_none();
-                self.edges.visited.push(k);
-                return false;
+            None if told_apart && exact && both.look(k, Some(found)) => self.aside = Some((k, found)),
+            Some(first) if told_apart && same(first) && both.look(first.0, Some(first.1)) && both.look(k, Some(found)) => {
+                self.edges = both;
+                (self.right, self.here) = (self.right + 2, self.here + 2);
+                return;
             }
-            Some(first) => {
-                let (a, b) = (place(first), place((k, found)));
-                let same = alike && a.0 < b.1 && b.0 < a.1 && both.look(first.0, Some(first.1)) && both.look(k, Some(found));
-                if !same {
-                    self.blind = true;
-                    self.edges.visited.push(k);
-                    return false;
-                }
-            }
+            _ => self.blind = true,
         }
-        self.edges = both;
-        (self.right, self.here) = (self.right + 2, self.here + 2);
-        true
+        self.edges.visited.push(k);
     }
 
     /// Counts one more place that is part of the way to the next boundary, crossed or not; two that were make it a boundary.
@@ -178,34 +171,30 @@ pub fn replay(run: &Case) -> Option<State> {
     // Of two walks the one in smaller steps, if it met boundaries.
     let row = |c: &Cell| edges_of(run, c).filter(|e| e.walk.on >= 3 && e.walk.score() > 0.6);
     let (cell, edges) = run.cells.iter().rev().filter(|c| c.bytes("walk") > 0).find_map(|c| Some((c.clone(), row(c)?)))?;
-    let (chunk, sector) = (cell.bytes("chunk"), run.setting("sector").unwrap_or(512).max(512));
+    let (chunk, sector, unit) = (cell.bytes("chunk"), run.setting("sector").unwrap_or(512).max(512), unit(run));
     let mut lengths = vec![chunk];
-    for l in [unit(run), unit(run) / 8 / sector * sector, sector] {
+    for l in [unit, unit / 8 / sector * sector, sector] {
         // What is paid besides merges would not stand out of shorter ones: their times are not known.
         if l >= sector && l < lengths[lengths.len() - 1] && cell.get("again") == 0 {
             lengths.push(l);
         }
     }
-    let walked = edges.clone();
-    let (between, level, astray) = ([(0, 0); 2], 0, 0);
-    let (blind, hole, long) = (false, false, false);
-    let (closes_each, looks) = (false, 0);
     let mut s = State {
+        walked: edges.clone(),
         edges,
         cell,
         lengths,
-        level,
+        level: 0,
         right: 0,
         here: 0,
-        between,
+        between: [(0, 0); 2],
         quiet: 0,
-        blind,
-        looks,
-        hole,
-        long,
-        astray,
-        closes_each,
-        walked,
+        blind: false,
+        looks: 0,
+        hole: false,
+        long: false,
+        astray: 0,
+        closes_each: false,
         aside: None,
     };
     let line = Line::new(run, &s.cell);
@@ -247,18 +236,18 @@ pub fn replay(run: &Case) -> Option<State> {
             continue;
         }
         // Below one unit a card may put writes aside or combine them: then they cost little, or show no boundary.
-        if s.lengths[level] < unit(run).min(chunk) {
-            let before: Vec<&Sample> = all[1..].iter().copied().take_while(|x| !line.slow(x.len, x.took)).collect();
-            let quick = before.iter().map(|x| x.took.micros()).fold(f64::INFINITY, f64::min);
+        if s.lengths[level] < unit.min(chunk) {
             let Some(found) = found else {
                 s.blind = true;
                 continue;
             };
+            let before: Vec<&Sample> = all[1..].iter().copied().take_while(|x| !line.slow(x.len, x.took)).collect();
+            let quick = before.iter().map(|x| x.took.micros()).fold(f64::INFINITY, f64::min);
             if quick < 0.5 * line.usual {
-                let unit = unit(run);
-                // Or the boundary is behind, and what was gathered since is paid for.
+                let alike = quick + ALIKE * (line.usual - quick);
+                // The write that completes a unit may pay for an AU that its first one entered.
                 let late = (found.1 + run.setting("offset").unwrap_or(0)).is_multiple_of(unit);
-                s.put_aside(c.get("k"), found, !late && each_alone(&before, found, unit, line.usual), unit);
+                s.found_aside(c.get("k"), found, !late && each_alone(&before, found, alike, unit), unit);
                 continue;
             }
         }
@@ -291,13 +280,12 @@ pub fn replay(run: &Case) -> Option<State> {
     Some(s)
 }
 
-/// Are writes below a unit, before the one that crosses a boundary, not gathered? Then they take the same time; one that completes a unit, a
-/// whole number of them before the boundary, may take as long as a unit `usual`ly does, in µs.
-fn each_alone(before: &[&Sample], found: Between, unit: u64, usual: f64) -> bool {
-    let quick = before.iter().map(|x| x.took.micros()).fold(f64::INFINITY, f64::min);
-    let alike = |x: &&&Sample| x.took.micros() < quick + ALIKE * (usual - quick);
+/// Are writes below a unit, before the one that crosses a boundary, not gathered? Then they take the same time, less than `alike` µs; one that
+/// completes a unit, a whole number of them before the boundary, may take longer.
+fn each_alone(before: &[&Sample], found: Between, alike: f64, unit: u64) -> bool {
+    let is_alike = |x: &&&Sample| x.took.micros() < alike;
     let completes = |x: &&Sample| found.1.saturating_sub(x.at) % unit <= x.len + found.1 - found.0;
-    before.iter().all(|x| alike(&x) || completes(x)) && before.iter().filter(alike).count() >= ALONE
+    before.iter().all(|x| is_alike(&x) || completes(x)) && before.iter().filter(is_alike).count() >= ALONE
 }
 
 /// A look from the middle of one AU to the middle of the next, with gaps. The first two writes pay for the AU they open; of the others the
