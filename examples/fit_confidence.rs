@@ -287,13 +287,8 @@ fn together(all: &[&Probed]) {
 /// What the table begins with.
 const HEAD: &str = "# What a finding's score comes to: the share of findings with such a score (from the one named on) that were right.\n\
 # Simulated cards; no generator is the world. Made by `cargo run --example fit_confidence fit`, see METHODS.md.\n\
-# Unusual cards count as much as the other two families together, in each map.\n\
+# Each family counts as much as another, in each map.\n\
 # source\tquantity\tof\tfrom score\tconfidence\tright, weighted\tgiven, weighted\tfindings\n";
-
-/// A card that nobody has modelled is as likely to be like the unusual ones as like one of the others: they count as both together.
-fn witnesses(family: Family) -> f64 {
-    if family == Family::Unusual { 2.0 } else { 1.0 }
-}
 
 fn fit(source: Source, all: &[&Probed]) -> String {
     let mut answers: Vec<(Key, Family, u32, bool)> = vec![];
@@ -311,5 +306,5 @@ fn fit(source: Source, all: &[&Probed]) -> String {
             out += &format!("# {} of {name}: {n} cards, {} seeds of {first} to {last}\n", source.key(), seeds.len());
         }
     }
-    out + &lines(&answers, witnesses)
+    out + &lines(&answers)
 }

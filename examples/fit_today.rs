@@ -116,7 +116,7 @@ fn fit(all: &[Line]) -> String {
         let found = found.iter().filter(|a| l.counts(a));
         given.extend(found.map(|a| ((Source::Today, a.quantity, a.bound), l.card().family(), hundredth(a.confidence), a.right)));
     }
-    head(all) + &lines(&given, |_| 1.0)
+    head(all) + &lines(&given)
 }
 
 /// Where they come from.

@@ -58,24 +58,22 @@ fn steps(groups: &BTreeMap<u32, Block>) -> Vec<Block> {
     out
 }
 
-/// What an answer counts: for each map each family is one witness, or as many as it `stands` for, however many answers it has, of how such scores
-/// fare on cards that nobody has modelled. A few answers are no witness of their own.
-fn witnesses<F: Ord + Copy>(answers: &[(Key, F, u32, bool)], stands: impl Fn(F) -> f64) -> BTreeMap<(Key, F), f64> {
+/// What an answer counts: for each map each family is one witness, however many answers it has, of how such scores fare on cards that
+/// nobody has modelled. A few answers are no witness of their own.
+fn witnesses<F: Ord + Copy>(answers: &[(Key, F, u32, bool)]) -> BTreeMap<(Key, F), f64> {
     let mut counts: BTreeMap<(Key, F), f64> = BTreeMap::new();
     answers.iter().for_each(|a| *counts.entry((a.0, a.1)).or_default() += 1.0);
     let one = |(&(key, family), &n): (&(Key, F), &f64)| {
         let others: Vec<f64> = counts.iter().filter(|c| c.0.0 == key).map(|c| *c.1).collect();
-        let of_all: f64 = counts.keys().filter(|c| c.0 == key).map(|c| stands(c.1)).sum();
-        let share = stands(family) / of_all * others.iter().sum::<f64>();
-        ((key, family), share / n.max(f64::from(FEW)))
+        let mean = others.iter().sum::<f64>() / others.len() as f64;
+        ((key, family), mean / n.max(f64::from(FEW)))
     };
     counts.iter().map(one).collect()
 }
 
-/// The lines of the table, from answers with their map, their family, their score in hundredths, and whether they are right; and how many
-/// witnesses a family stands for.
-pub fn lines<F: Ord + Copy>(answers: &[(Key, F, u32, bool)], stands: impl Fn(F) -> f64) -> String {
-    let weight = witnesses(answers, stands);
+/// The lines of the table, from answers with their map, their family, their score in hundredths, and whether they are right.
+pub fn lines<F: Ord + Copy>(answers: &[(Key, F, u32, bool)]) -> String {
+    let weight = witnesses(answers);
     let mut groups: BTreeMap<Key, BTreeMap<u32, Block>> = BTreeMap::new();
     for &(key, family, from, right) in answers {
         let given = weight[&(key, family)];

@@ -408,11 +408,6 @@ fn judge(run: &Case) -> Vec<Finding> {
 /// share of it.
 const ELSEWHERE: f64 = 0.65;
 
-/// The score of erase blocks that begin at 0 as far as anybody can tell, or at sector 63, where partitions began on disks with 63 sectors a
-/// track and some cards begin theirs. `confidence.tsv` makes a share of it.
-const OR_TRACK: f64 = 0.7;
-const TRACK: i64 = 63 * 512;
-
 /// Where boundaries begin: exactly, on the grid of units, or between two places.
 fn offset(run: &Case, e: &Edges, size: u64, trust: f64) -> Finding {
     let q = Quantity::EraseBlockOffset;
@@ -427,7 +422,6 @@ fn offset(run: &Case, e: &Edges, size: u64, trust: f64) -> Finding {
     let text = format!("a boundary lies between {} and {}", Bytes(lo.max(0) as u64), Bytes(hi.max(0) as u64));
     let size = size as i64;
     let start = lo + (-disk - lo).rem_euclid(size);
-    let zero = if (TRACK - disk - lo).rem_euclid(size) < hi - lo { OR_TRACK } else { 1.0 };
     let mut f = match on_grid[..] {
         // The write that fills an AU may close it: then the stall comes in front of the boundary. Or the card begins there.
         _ if start == hi => Finding::decided(q, start.rem_euclid(size) as f64, (trust * 0.85).min(ELSEWHERE)).evidence(text),
@@ -438,11 +432,11 @@ fn offset(run: &Case, e: &Edges, size: u64, trust: f64) -> Finding {
         }
         [one] if run.believed.write_unit().is_some() => {
             // Nearly all cards begin there; nothing was measured that says so. One that does not begin at 0 may begin off that grid as well.
-            let at_zero = (one + disk).rem_euclid(size) == 0;
-            Finding::decided(q, one.rem_euclid(size) as f64, (trust * 0.97).min(if at_zero { zero.min(0.88) } else { ELSEWHERE }))
+            let zero = (one + disk).rem_euclid(size) == 0;
+            Finding::decided(q, one.rem_euclid(size) as f64, if zero { (trust * 0.97).min(0.88) } else { (trust * 0.97).min(ELSEWHERE) })
                 .evidence(format!("{text}, on the grid of write units"))
         }
-        _ if start < hi => Finding::decided(q, start.rem_euclid(size) as f64, (trust * 0.85).min(zero)).evidence(text),
+        _ if start < hi => Finding::decided(q, start.rem_euclid(size) as f64, trust * 0.85).evidence(text),
         _ => Finding::undecided(q, format!("{text}; writes small enough to say more show none")),
     };
     f.interval = Some([lo.max(0) as f64, hi.max(0) as f64]);

@@ -23,8 +23,6 @@ pub fn combine(all: &[Finding]) -> Findings {
     row_before_takes_room(&mut out);
     one_order_bounds_the_other(&mut out);
     off_units(&mut out);
-    part_of_a_block(&mut out);
-    in_random_order(&mut out);
     off_grid(&mut out);
     Findings(out)
 }
@@ -177,30 +175,6 @@ fn off_units(all: &mut [Finding]) {
     for f in all.iter_mut().filter(|f| f.quantity == Quantity::OpenAusLinear && f.number() == Some(1.0)) {
         let why = format!("two interleaved incur merges, but {what} is not known, and writes that begin inside a unit would do so as well");
         *f = f.clone().withdrawn(why);
-    }
-}
-
-/// An erase block is a whole number of write units. Where it is not, one of the two is something else, the unit rather: a length at which a host
-/// cuts, or a buffer. On simulated cards it was the unit in each of six cases.
-fn part_of_a_block(all: &mut [Finding]) {
-    let Some(block) = all.iter().find(|f| f.quantity == Quantity::EraseBlock).and_then(Finding::number) else { return };
-    for f in all.iter_mut().filter(|f| f.quantity == Quantity::WriteUnit) {
-        let Some(unit) = f.number().filter(|unit| !(block as u64).is_multiple_of((*unit as u64).max(1))) else { continue };
-        let [unit, block] = [unit, block].map(|bytes| Bytes(bytes as u64));
-        *f = f.clone().withdrawn(format!("writes show {unit}, and an erase block of {block} is no multiple of it: the host may cut there"));
-    }
-}
-
-/// The score of a merge cost of which only random order tells.
-const SCATTERED: f64 = 0.75;
-
-/// Random order merges other erase blocks, or several, or copies more of one than sequential order, whose cost is told.
-fn in_random_order(all: &mut [Finding]) {
-    for f in all.iter_mut().filter(|f| f.quantity == Quantity::CloseCostMs && f.value.is_some()) {
-        if f.from.iter().all(|from| from == "open-au-random") && !f.from.is_empty() {
-            f.confidence = f.confidence.min(SCATTERED);
-            f.caveats.push("measured in random order, where a merge may cost several times as much as in sequential order".into());
-        }
     }
 }
 

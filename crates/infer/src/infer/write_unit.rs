@@ -101,11 +101,6 @@ impl Known {
         Known { placed, erase_block: run.believed.erase_block(), page: whole(Quantity::Page), access_unit: whole(Quantity::AccessUnit) }
     }
 
-    /// Do reads show planes or pages whose number is no power of two?
-    fn odd(&self) -> bool {
-        [self.page, self.access_unit].into_iter().flatten().any(|page| !page.is_power_of_two())
-    }
-
     /// Is that more than is programmed at the same time?
     fn several(&self, unit: u64) -> bool {
         self.page.max(self.access_unit).is_some_and(|page| unit > TOGETHER * page)
@@ -272,10 +267,9 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     // A host that cuts requests to that length would look the same, unless reads know the unit.
     let cuts = cut.iter().find(|c| c.0 == unit && !PIECES.contains(&unit)).is_some_and(|c| least(&c.1) - UNUSUAL_CUT < best + 4.0);
     let cuts = cuts && ![known.page, known.access_unit].contains(&Some(unit));
-    let most_sure: f64 = if badly || cuts || !known.placed && best < plainly || gathered == Some(COMBINED) { 0.88 } else { 0.97 };
+    let most_sure = if badly || cuts || !known.placed && best < plainly || gathered == Some(COMBINED) { 0.88 } else { 0.97 };
     // Flash is programmed in whole pages.
     let most_sure = if known.page.is_some_and(|page| !unit.is_multiple_of(page)) { 0.75 } else { most_sure };
-    let most_sure = if unit.is_power_of_two() || known.odd() { most_sure } else { most_sure.min(ODD) };
     Finding::decided(Q, unit as f64, p.min(most_sure))
         .rivals(weights.iter().skip(1).take(3).map(|&(s, p)| (s as f64, p)).filter(|r| r.1 > 0.005))
         .evidence(text)
@@ -286,9 +280,6 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
 const COUNTED: f64 = 0.95;
 const PLAINER: f64 = 1.5;
 const EXPLAINED: f64 = 6.0;
-
-/// The score of a unit of three planes that only the times of writes show: hosts cut at such sizes as well. `confidence.tsv` makes a share of it.
-const ODD: f64 = 0.72;
 
 /// Ticks of a host that are this part of the time of a unit may be all that shows of it.
 const COARSE: f64 = 0.2;
@@ -390,20 +381,6 @@ mod tests {
         }
         let f = judge(&ladder(|_, s| 1500.0 + s as f64 / 20.0), &PLACED);
         assert!(f.value.is_none(), "{f:?}");
-    }
-
-    /// Three planes that reads show as well are surer than a length at which a host may cut.
-    #[test]
-    fn odd_units_that_reads_do_not_show_are_less_sure() {
-        let told = |unit: u64, page: Option<u64>| {
-            let known = Known { page, ..PLACED };
-            let f = judge(&ladder(|at, s| 300.0 + ((at + s - 1) / unit - at / unit + 1) as f64 * 900.0 + s as f64 / 20.0), &known);
-            (f.number(), f.confidence > ODD)
-        };
-        for (unit, page, surer) in [(24, Some(24), true), (24, Some(12), true), (24, Some(8), false), (24, None, false), (32, None, true)] {
-            let said = told(unit * KIB, page.map(|p: u64| p * KIB));
-            assert_eq!(said, (Some((unit * KIB) as f64), surer), "{unit} {page:?}");
-        }
     }
 
     #[test]

@@ -63,27 +63,6 @@ fn larger_pages_off_the_grid_that_was_read_are_not_ruled_out() {
 }
 
 #[test]
-fn erase_blocks_are_whole_write_units() {
-    let told = |block: f64, unit: f64| {
-        let all = [Finding::decided(Quantity::EraseBlock, block, 0.95), Finding::decided(Quantity::WriteUnit, unit, 0.95)];
-        combine(&all).get(Quantity::WriteUnit).and_then(Finding::number)
-    };
-    for (block, unit, stands) in
-        [(4194304.0, 12288.0, false), (3145728.0, 12288.0, true), (4194304.0, 16384.0, true), (2162688.0, 65536.0, true)]
-    {
-        assert_eq!(told(block, unit).is_some(), stands, "{block} {unit}");
-    }
-}
-
-#[test]
-fn a_merge_cost_of_random_order_alone_is_less_sure() {
-    let cost = |from: &str, ms: f64| Finding { from: vec![from.into()], ..Finding::decided(Quantity::CloseCostMs, ms, 0.95) };
-    let told = |all: &[Finding]| combine(all).get(Quantity::CloseCostMs).map(|f| (f.number(), f.confidence));
-    assert_eq!(told(&[cost("open-au-random", 120.0)]), Some((Some(120.0), SCATTERED)));
-    assert_eq!(told(&[cost("open-au-linear", 60.0), cost("open-au-random", 120.0)]), Some((Some(60.0), 0.95)));
-}
-
-#[test]
 fn what_settled_in_random_order_is_no_bound_for_a_smaller_count() {
     for (counted, settled) in [(4.0, 45.0), (20.0, 12.0), (1.0, 49.0), (7.0, 29.0)] {
         let linear = Finding::decided(Quantity::OpenAusLinear, counted, 0.95);

@@ -19,9 +19,6 @@ const LARGE: i64 = GIB as i64;
 /// Copying is so many times as fast as writes through the host at most: no command for each, more planes at once.
 const FASTER: f64 = 4.0;
 
-/// The score of a mapping by erase blocks where slow visits came and went, and only a bound is told. `confidence.tsv` makes a share of it.
-const SETTLED_ONLY: f64 = 0.6;
-
 /// One write in so many is slow: more often than any host stalls (at most one in twenty, published for a PCIe reader).
 const OFTEN: u32 = 5;
 
@@ -163,7 +160,7 @@ impl Seen<'_> {
         let least = Finding::at_least(q, belief.proved as f64, fits, why).evidence(text.clone());
         let mapping = match w.limited < 0.8 {
             true => Finding::undecided(Quantity::Mapping, BARELY),
-            false => Finding::decided(Quantity::Mapping, 1.0, SETTLED_ONLY).evidence(text),
+            false => Finding::decided(Quantity::Mapping, 1.0, 0.65).evidence(text),
         };
         // What a closing costs is known all the same.
         let cost = (over.len() >= 3 && w.limited >= 0.8).then(|| self.close_cost(over, fits.min(0.8)));

@@ -24,8 +24,8 @@ const DIRECT: f64 = 8.0;
 /// By how much faster and slower writes change that, at most.
 const TWICE: [f64; 2] = [0.5, 2.0];
 
-/// MB/s below which it may be the bus that takes the time, and no cache looks fast: SPI at 25 MHz moves 3 at most.
-const BUS: f64 = 2.0;
+/// MB/s below which it is the bus that takes the time, and no cache looks fast.
+const BUS: f64 = 1.0;
 
 /// So many slow writes that would be met with few AUs, if the number did not matter, are enough to compare; so many times fewer show that it does.
 const MET: f64 = 4.0;
@@ -38,9 +38,9 @@ const RAREST: f64 = 8.0;
 const FEW: usize = 6;
 const DEARER: f64 = 1.2;
 
-/// Bytes between which sizes of caches are taken to be spread evenly by logarithm: a search that wrote less has met none of them. Assumed: they
-/// put scores in order, and the maps of `confidence.tsv` make shares of them.
-const CACHES: [f64; 2] = [(1u64 << 24) as f64, (1u64 << 33) as f64];
+/// Bytes between which sizes of caches are taken to be spread evenly by logarithm. Assumed: they put scores in order, and the maps of
+/// `confidence.tsv` make shares of them.
+const CACHES: [f64; 2] = [(1u64 << 20) as f64, (1u64 << 35) as f64];
 
 /// Most open AUs that anybody has reported, about.
 const LIMITS: f64 = 64.0;
@@ -218,16 +218,16 @@ mod tests {
     #[test]
     fn a_cache_is_likelier_behind_fast_writes_and_a_slow_bus_says_nothing() {
         assert!(cached(2.0) < cached(8.0) && cached(8.0) < cached(30.0));
-        assert_eq!((cached(1.5), cached(DIRECT), cached(1000.0)), (1.0, 1.0, TWICE[1]));
+        assert_eq!((cached(0.5), cached(DIRECT), cached(1000.0)), (1.0, 1.0, TWICE[1]));
     }
 
     #[test]
     fn the_more_was_written_and_the_lower_the_bound_the_less_is_hidden() {
         let gib = 1u64 << 30;
         for n in [2, 5, 17, 64, 96] {
-            assert!(hiding(gib / 32, n) > hiding(gib, n) && hiding(gib, n) > hiding(8 * gib, n), "{n}");
+            assert!(hiding(gib / 64, n) > hiding(gib, n) && hiding(gib, n) > hiding(8 * gib, n), "{n}");
         }
-        for written in [0, gib / 64, gib, 4 * gib] {
+        for written in [0, gib / 64, gib, 8 * gib] {
             assert!(hiding(written, 96) >= hiding(written, 17) && hiding(written, 17) > hiding(written, 2), "{written}");
         }
         assert!((hiding(0, 96) - 1.0).abs() < 1e-9 && hiding(64 * gib, 96) == 0.0 && hiding(0, 1) == 0.0);
