@@ -48,7 +48,7 @@ impl Family {
 }
 
 /// The kinds of the second generator.
-pub const KINDS: [&str; 9] = ["block", "switch", "pool", "page", "gradual", "single", "bend", "fresh", "fake"];
+pub const KINDS: [&str; 10] = ["block", "switch", "pool", "page", "gradual", "single", "bend", "fresh", "fake", "cached"];
 
 #[derive(Clone, Debug)]
 pub struct Card {

@@ -79,7 +79,7 @@ pub struct Card {
     pub ahead: u64,
     /// Whether it was filled before.
     pub filled: bool,
-    /// Page-mapped: SLC cache; 0 = none.
+    /// SLC cache; 0 = none.
     pub slc: u64,
     /// Page-mapped: bytes of the card whose mapping is in memory; 0 = all.
     pub reach: u64,
@@ -112,7 +112,7 @@ pub struct Heat {
 }
 
 /// Names of the kinds that can be drawn.
-pub const KINDS: [&str; 9] = ["block", "switch", "pool", "page", "gradual", "single", "bend", "fresh", "fake"];
+pub const KINDS: [&str; 10] = ["block", "switch", "pool", "page", "gradual", "single", "bend", "fresh", "fake", "cached"];
 
 impl Card {
     /// Draws a card of a kind; None for an unknown kind.
@@ -121,7 +121,7 @@ impl Card {
     /// erasing takes 1.5 to 10 ms; 64 to 384 pages a block; one to four planes, one or two dies interleaved; 40 to 400 MB/s between chip and controller.
     pub fn draw(kind: &str, c: &mut Chance) -> Option<Self> {
         let mapping = match kind {
-            "block" | "switch" | "fresh" | "fake" => Mapping::Block,
+            "block" | "switch" | "fresh" | "fake" | "cached" => Mapping::Block,
             "pool" => Mapping::Pool,
             "page" | "gradual" | "single" | "bend" => Mapping::Page,
             _ => return None,
@@ -192,9 +192,10 @@ impl Card {
             "fresh" => card.filled = false,
             "fake" => card.real = card.size / c.of(&[2, 4, 8, 16]) / 1_048_576 * 1_048_576,
             "page" => {
-                card.slc = if c.with(0.6) { (c.span(8e6, 2e9) as u64) >> 20 << 20 } else { 0 };
+                card.slc = if c.with(0.6) { cache(c) } else { 0 };
                 card.reach = if c.with(0.6) { card.segment << c.below(9) } else { 0 };
             }
+            "cached" => card.slc = cache(c),
             "gradual" => {
                 card.free_streams = c.of(&[1, 2, 2, 3]);
                 card.slope = c.span(0.1, 0.4);
@@ -297,4 +298,9 @@ impl Card {
     pub fn start_of(&self, block: u64) -> u64 {
         (block * self.block).saturating_sub(self.lead())
     }
+}
+
+/// Size of an SLC cache: a few MB to 2 GB.
+fn cache(c: &mut Chance) -> u64 {
+    (c.span(8e6, 2e9) as u64) >> 20 << 20
 }

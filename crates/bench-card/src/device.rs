@@ -2,13 +2,14 @@
 
 use crate::card::{Card, Mapping};
 use crate::chance::Chance;
+use crate::front::Front;
 use crate::host::Host;
 use crate::logs::Logs;
 use crate::pages::Pages;
 use crate::store::Store;
 
 enum State {
-    Blocks(Logs),
+    Blocks(Box<Logs>, Front),
     Pages(Box<Pages>),
 }
 
@@ -41,7 +42,7 @@ impl Device {
     pub fn new(card: Card, host: Host, chance: Chance) -> Self {
         let state = match card.mapping {
             Mapping::Page => State::Pages(Box::new(Pages::new(&card))),
-            _ => State::Blocks(Logs::new(&card)),
+            _ => State::Blocks(Box::new(Logs::new(&card)), Front::default()),
         };
         Device {
             card,
@@ -124,9 +125,9 @@ impl Device {
             let low = (unit * card.unit).max(at);
             let high = ((unit + 1) * card.unit).min(end);
             let (holds, look) = match &mut self.state {
-                State::Blocks(l) => {
+                State::Blocks(l, front) => {
                     let block = card.block_of(low);
-                    (l.holds(block), if low > at && block != card.block_of(low - 1) { card.lookup } else { 0.0 })
+                    (l.holds(block) || front.holds(unit), if low > at && block != card.block_of(low - 1) { card.lookup } else { 0.0 })
                 }
                 State::Pages(p) => (p.holds(unit), p.look(low, false, card, &mut self.chance)),
             };
@@ -196,16 +197,8 @@ impl Device {
         let card = &self.card;
         match &mut self.state {
             State::Pages(p) => p.write(at, len, card, &mut self.chance),
-            State::Blocks(l) => {
-                let (mut t, mut now, end) = (0.0, at, at + len);
-                while now < end {
-                    let block = card.block_of(now);
-                    let stop = card.start_of(block + 1).min(end);
-                    t += l.write(block, now - card.start_of(block), stop - now, card);
-                    now = stop;
-                }
-                t
-            }
+            State::Blocks(l, front) if card.slc > 0 => front.write(at, len, card, l),
+            State::Blocks(l, _) => l.write_all(at, len, card),
         }
     }
 
@@ -256,7 +249,8 @@ impl Device {
                 (at.div_ceil(card.unit)..end / card.unit).for_each(|u| p.drop_unit(u));
                 t += 2e4 + (len / card.block) as f64 * 1e4;
             }
-            State::Blocks(l) => {
+            State::Blocks(l, front) => {
+                front.forget(at, end, card);
                 for b in card.block_of(at)..=card.block_of(end - 1) {
                     if card.start_of(b) >= at && card.start_of(b + 1) <= end {
                         l.erase(b);
@@ -281,8 +275,9 @@ impl Device {
     /// Waits.
     pub fn idle(&mut self, ns: u64) -> Times {
         let start = self.now;
-        if let State::Pages(p) = &mut self.state {
-            p.rest(ns as f64, &self.card);
+        match &mut self.state {
+            State::Pages(p) => p.rest(ns as f64, &self.card),
+            State::Blocks(l, front) => front.rest(ns as f64, &self.card, l),
         }
         self.settle(0.0, ns as f64);
         self.now += ns as f64;

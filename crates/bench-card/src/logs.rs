@@ -94,8 +94,20 @@ impl Logs {
         card.level_every > 0 && self.merges.is_multiple_of(card.level_every)
     }
 
+    /// Writes over any number of erase blocks; what it takes beside the command, in ns.
+    pub fn write_all(&mut self, at: u64, len: u64, card: &Card) -> f64 {
+        let (mut t, mut now, end) = (0.0, at, at + len);
+        while now < end {
+            let block = card.block_of(now);
+            let stop = card.start_of(block + 1).min(end);
+            t += self.write(block, now - card.start_of(block), stop - now, card);
+            now = stop;
+        }
+        t
+    }
+
     /// Writes inside one erase block; what it takes beside the command, in ns.
-    pub fn write(&mut self, block: u64, from: u64, len: u64, card: &Card) -> f64 {
+    fn write(&mut self, block: u64, from: u64, len: u64, card: &Card) -> f64 {
         let mut t = 0.0;
         if block != self.last {
             t += if self.last == u64::MAX { 0.0 } else { card.switch };

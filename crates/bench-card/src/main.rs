@@ -7,6 +7,7 @@
 mod card;
 mod chance;
 mod device;
+mod front;
 mod host;
 mod logs;
 mod pages;

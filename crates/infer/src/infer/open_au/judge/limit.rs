@@ -39,10 +39,11 @@ impl Seen<'_> {
         let over = self.over();
         // As when the run ended in the first round with more.
         if over.is_empty() {
-            return self.settled(format!("no write was slow with more than {} AUs interleaved, though some were with fewer", self.k));
+            let sure = self.sure(self.belief.proved);
+            return self.settled(format!("no write was slow with more than {} AUs interleaved, though some were with fewer", self.k), sure);
         }
         if !self.always() && self.cheap(median(&over)) {
-            return self.settled(CHEAP.into());
+            return if self.came_back() { self.settled(CHEAP.into(), 1.0) } else { self.neither(CHEAP.into()) };
         }
         let weights = self.weights(median(&over));
         if self.held() == Some(true) {
@@ -62,9 +63,9 @@ impl Seen<'_> {
         self.count(&over, &weights)
     }
 
-    /// No number, but what settled.
-    fn settled(&self, why: String) -> Vec<Finding> {
-        let bound = self.at_rest(&why, 0.78);
+    /// No number, but what settled, `at_most` as sure.
+    fn settled(&self, why: String, at_most: f64) -> Vec<Finding> {
+        let bound = self.at_rest(&why, at_most.min(0.78));
         bound.map_or_else(|| self.neither(why.clone()), |b| vec![b, Finding::undecided(Quantity::Mapping, why.clone())])
     }
 
@@ -139,6 +140,30 @@ impl Seen<'_> {
         self.run.ended != Ended::Complete && !anew && !self.belief.foretold()
     }
 
+    /// Were fewer AUs at rest again, once more of them had been slow? A limit lets them be; a cache that is full by then does not.
+    fn came_back(&self) -> bool {
+        let (run, line) = (self.run, self.line.unwrap_or(f64::INFINITY));
+        let n_of = |s: &Sample| {
+            let cell = run.cells.iter().find(|c| c.id == s.cell && c.get("random") == self.random as i64)?;
+            (s.is_write() && s.role > 0).then(|| cell.get("n"))
+        };
+        let visits = run.samples.iter().filter_map(|s| Some((n_of(s)?, s.took.micros() > line)));
+        let mut over = (0, 0);
+        let mut later: Vec<(i64, (i64, i64))> = vec![];
+        for (n, slow) in visits.skip_while(|v| !v.1 || v.0 <= i64::from(self.k)) {
+            let one = (i64::from(slow), 1);
+            match later.last_mut() {
+                _ if n < 2 => {}
+                _ if n > i64::from(self.k) => over = (over.0 + one.0, over.1 + one.1),
+                Some((of, sum)) if *of == n => *sum = (sum.0 + one.0, sum.1 + one.1),
+                _ => later.push((n, one)),
+            }
+        }
+        // As many visits as AUs, one in eight slow at most, and half as often as with more.
+        let rested = |&(n, (slow, all)): &(i64, (i64, i64))| all >= n && slow * 8 <= all && slow * over.1 * 2 <= over.0 * all;
+        over.1 == 0 || later.iter().any(rested)
+    }
+
     /// Were the writes shorter than a unit?
     fn short(&self) -> bool {
         self.slots.chunk < self.run.believed.write_unit().unwrap_or(16 * KIB)
@@ -150,6 +175,12 @@ impl Seen<'_> {
         let held = self.held() == Some(true);
         if held && belief.proved < 2 {
             return vec![Finding::undecided(q, why)];
+        }
+        if !held && !self.came_back() {
+            return self.neither(format!(
+                "{} AUs settled, and with more writes were slow: a limit, or a cache that was full by then; the run ended before fewer AUs were at rest again",
+                belief.proved
+            ));
         }
         if !held && belief.proved <= 4 {
             return vec![Finding::undecided(q, format!("the cut lies near {}, but the times do not agree", self.k))];
@@ -177,7 +208,7 @@ impl Seen<'_> {
         // A cache that was filled before may have had room again, and was full in the middle of the search.
         // Nor is it known that the run ended before a cache was full, where one AU was not tried once more.
         let guessed = run.believed.filled().is_some() || once_more.is_none() || self.short() || !in_order || self.held().is_none();
-        let most_sure = if self.half_tried() {
+        let most_sure = if self.half_tried() || k > 1 && !self.came_back() {
             0.8
         } else if guessed {
             0.88

@@ -12,8 +12,9 @@ const NO_LIMIT_BY_PAGE: f64 = 0.6;
 /// What is left of the chance that a cache hides the limit, once half a gigabyte was written and none showed.
 const NO_CACHE_FOUND: f64 = 0.7;
 
-/// How sure it is that a cache does not hide a limit, where reads show erase blocks and where they do not.
-const HIDDEN: f64 = 0.65;
+/// How sure it is that a cache does not hide a limit, where reads show erase blocks and where they do not. A card with erase blocks has AUs to
+/// close, and no more are open than anybody has reported: what took the writes of dozens is a cache.
+const HIDDEN: f64 = 0.3;
 
 const UNSEEN: f64 = 0.78;
 
@@ -25,7 +26,7 @@ const DIRECT: f64 = 8.0;
 const TWICE: [f64; 2] = [0.5, 2.0];
 
 /// MB/s below which it is the bus that takes the time, and no cache looks fast.
-const BUS: f64 = 1.0;
+const BUS: f64 = 2.0;
 
 /// So many slow writes that would be met with few AUs, if the number did not matter, are enough to compare; so many times fewer show that it does.
 const MET: f64 = 4.0;
@@ -40,7 +41,7 @@ const DEARER: f64 = 1.2;
 
 /// Bytes between which sizes of caches are taken to be spread evenly by logarithm. Assumed: they put scores in order, and the maps of
 /// `confidence.tsv` make shares of them.
-const CACHES: [f64; 2] = [(1u64 << 20) as f64, (1u64 << 35) as f64];
+const CACHES: [f64; 2] = [(1u64 << 24) as f64, (1u64 << 33) as f64];
 
 /// Most open AUs that anybody has reported, about.
 const LIMITS: f64 = 64.0;
@@ -48,10 +49,14 @@ const LIMITS: f64 = 64.0;
 /// The share of what could hide a limit that is left where so many bytes were written and `n` AUs settled: caches that large, and limits
 /// that low. The more was written, the fewer caches would have taken it all; a bound of two is true of nearly all cards, hidden or not.
 fn hiding(written: u64, n: u32) -> f64 {
-    let [least, most] = CACHES;
-    let larger = 1.0 - (written as f64 / least).max(1.0).ln() / (most / least).ln();
     let lower = f64::from(n).max(1.0).ln() / LIMITS.ln();
-    larger.clamp(0.0, 1.0) * lower.clamp(0.0, 1.0)
+    larger(written) * lower.clamp(0.0, 1.0)
+}
+
+/// The share of caches that are larger than so many bytes.
+fn larger(written: u64) -> f64 {
+    let [least, most] = CACHES;
+    (1.0 - (written as f64 / least).max(1.0).ln() / (most / least).ln()).clamp(0.0, 1.0)
 }
 
 /// How many times as often a limit is hidden behind writes of so many MB/s.
@@ -68,10 +73,7 @@ impl Seen<'_> {
         }
         let in_aus = run.believed.erase_block().is_some();
         let (filled, from) = run.believed.filled().unwrap_or((0, 0));
-        let written = writes(run).map(|s| s.len).sum::<u64>() + filled;
-        // Where reads show erase blocks the card has AUs to close: the more likely, then, that a cache hides it.
-        let no_cache = if filled > 0 { NO_CACHE_FOUND } else { 1.0 };
-        let hidden = if in_aus { 1.0 - HIDDEN } else { (1.0 - UNSEEN) * no_cache };
+        let (written, no_cache) = (self.written(), if filled > 0 { NO_CACHE_FOUND } else { 1.0 });
         if let Some(block) = self.fills_a_block() {
             let chunk = Bytes(self.slots.chunk);
             let why = format!(
@@ -84,8 +86,6 @@ impl Seen<'_> {
             let why = format!("a write takes {few} ms with few AUs interleaved and {many} ms with many, and is never slower");
             return self.neither(format!("{why}: merges of a small erase block, or pieces of a map that are moved"));
         }
-        let cached = cached(self.slots.chunk as f64 / base);
-        let sure = |n: u32| 1.0 - (hidden * cached).min(1.0) * hiding(written, n);
         let agree = top >= 0.5;
         if let Some((few, many)) = self.shared().filter(|_| agree) {
             let why = format!(
@@ -105,14 +105,14 @@ impl Seen<'_> {
             let why = "slow writes came and went: the times do not agree";
             let ended = "the run ended before the slow writes could be distinguished from stalls";
             let why = if run.ended == Ended::Complete { why } else { ended };
-            return vec![self.at_rest(why, sure(self.belief.proved)).unwrap_or_else(|| Finding::undecided(self.q, why))];
+            return vec![self.at_rest(why, self.sure(self.belief.proved)).unwrap_or_else(|| Finding::undecided(self.q, why))];
         }
         // A fast cache in front (SLC, or a small-write log) takes all that such a test writes and hides what lies beyond it.
         if let Some(cache) = Some(from).filter(|&c| c > 0) {
             let why = format!("a write cache took {} and hides what lies beyond it even when it is full", Bytes(cache));
             return self.neither(why);
         }
-        let trust = top * sure(k);
+        let trust = top * self.sure(k);
         let why = if self.slots.count as i64 <= largest {
             format!("no cost up to {k} AUs; the region has room for no more")
         } else if largest < MOST {
@@ -122,7 +122,7 @@ impl Seen<'_> {
         };
         // Too little for all that were tried: what came to rest is more surely open.
         if trust < SAID
-            && let Some(bound) = self.at_rest(&why, sure(self.belief.proved))
+            && let Some(bound) = self.at_rest(&why, self.sure(self.belief.proved))
         {
             return vec![bound, Finding::undecided(Quantity::Mapping, why)];
         }
@@ -137,13 +137,34 @@ impl Seen<'_> {
             )
         } else if k as i64 >= MOST {
             // Places close together may lie in few AUs.
-            let odds = cached * no_cache * (1.0 - NO_LIMIT_BY_PAGE) / NO_LIMIT_BY_PAGE;
+            let odds = larger(written) * cached(self.rate()) * no_cache * (1.0 - NO_LIMIT_BY_PAGE) / NO_LIMIT_BY_PAGE;
             let other = (odds / (1.0 + odds)).max(if self.slots.spacing < 48 * MIB { 0.2 } else { 0.0 });
             Finding::decided(Quantity::Mapping, BY_PAGE, top * (1.0 - other)).rivals([(1.0, other)]).evidence(text.clone())
         } else {
             Finding::undecided(Quantity::Mapping, why.clone())
         };
         vec![Finding::at_least(self.q, k as f64, trust, why).evidence(text).caveat(caveat.clone()), mapping.caveat(caveat)]
+    }
+
+    /// How sure it is that no cache hides a limit below `n`. Where reads show erase blocks the card has AUs to
+    /// close: the more likely, then, that a cache hides it.
+    pub(super) fn sure(&self, n: u32) -> f64 {
+        let found = self.run.believed.filled().is_some_and(|f| f.0 > 0);
+        let hidden = match self.run.believed.erase_block() {
+            Some(_) => 1.0 - HIDDEN,
+            None => (1.0 - UNSEEN) * if found { NO_CACHE_FOUND } else { 1.0 },
+        };
+        1.0 - (hidden * cached(self.rate())).min(1.0) * hiding(self.written(), n)
+    }
+
+    /// Bytes that the search wrote, and those that were to fill a cache before.
+    fn written(&self) -> u64 {
+        writes(self.run).map(|s| s.len).sum::<u64>() + self.run.believed.filled().map_or(0, |f| f.0)
+    }
+
+    /// MB/s of its writes.
+    fn rate(&self) -> f64 {
+        self.slots.chunk as f64 / self.base
     }
 
     /// A boundary that reads show and a write reaches over, which may be that of an erase block: no so many pages are read together.
@@ -217,17 +238,17 @@ mod tests {
 
     #[test]
     fn a_cache_is_likelier_behind_fast_writes_and_a_slow_bus_says_nothing() {
-        assert!(cached(2.0) < cached(8.0) && cached(8.0) < cached(30.0));
-        assert_eq!((cached(0.5), cached(DIRECT), cached(1000.0)), (1.0, 1.0, TWICE[1]));
+        assert!(cached(3.0) < cached(8.0) && cached(8.0) < cached(30.0));
+        assert_eq!((cached(1.5), cached(DIRECT), cached(1000.0)), (1.0, 1.0, TWICE[1]));
     }
 
     #[test]
     fn the_more_was_written_and_the_lower_the_bound_the_less_is_hidden() {
         let gib = 1u64 << 30;
         for n in [2, 5, 17, 64, 96] {
-            assert!(hiding(gib / 64, n) > hiding(gib, n) && hiding(gib, n) > hiding(8 * gib, n), "{n}");
+            assert!(hiding(gib / 64, n) > hiding(gib, n) && hiding(gib, n) > hiding(4 * gib, n), "{n}");
         }
-        for written in [0, gib / 64, gib, 8 * gib] {
+        for written in [0, gib / 64, gib, 4 * gib] {
             assert!(hiding(written, 96) >= hiding(written, 17) && hiding(written, 17) > hiding(written, 2), "{written}");
         }
         assert!((hiding(0, 96) - 1.0).abs() < 1e-9 && hiding(64 * gib, 96) == 0.0 && hiding(0, 1) == 0.0);
