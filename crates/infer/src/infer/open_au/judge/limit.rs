@@ -22,6 +22,10 @@ const FASTER: f64 = 4.0;
 /// One write in so many is slow: more often than any host stalls (at most one in twenty, published for a PCIe reader).
 const OFTEN: u32 = 5;
 
+/// How sure what settled can be where a search to the end found no fewer AUs at rest once more of them had been slow: a table that evicts at random
+/// looks so, and a full cache does.
+const STAYED_SLOW: f64 = 0.65;
+
 /// How sure a limit can be, whatever the visits say.
 struct Weights {
     /// That what costs more is a closing, 0 to 1.
@@ -171,12 +175,13 @@ impl Seen<'_> {
 
     /// Dozens, of which only those that came to rest are sure.
     fn at_least(&self, over: &[f64], w: &Weights, why: &str) -> Vec<Finding> {
-        let Seen { q, base, ref belief, .. } = *self;
+        let Seen { run, q, base, ref belief, .. } = *self;
         let held = self.held() == Some(true);
         if held && belief.proved < 2 {
             return vec![Finding::undecided(q, why)];
         }
-        if !held && !self.came_back() {
+        let stayed_slow = !held && !self.came_back();
+        if stayed_slow && run.ended != Ended::Complete {
             return self.neither(format!(
                 "{} AUs settled, and with more writes were slow: a limit, or a cache that was full by then; the run ended before fewer AUs were at rest again",
                 belief.proved
@@ -187,7 +192,8 @@ impl Seen<'_> {
         }
         let each = format!("{} ms a write of {}", three(base / 1e3), Bytes(self.slots.chunk));
         let text = format!("{} AUs interleaved, {}, settled: {each}", belief.proved, self.order());
-        let fits = belief.by.p.iter().filter(|p| p.0 >= belief.proved).map(|p| p.1).sum::<f64>().min(w.known).min(0.87);
+        let fits = belief.by.p.iter().filter(|p| p.0 >= belief.proved).map(|p| p.1).sum::<f64>().min(w.known);
+        let fits = fits.min(if stayed_slow { STAYED_SLOW } else { 0.87 });
         let least = Finding::at_least(q, belief.proved as f64, fits, why).evidence(text.clone());
         let mapping = match w.limited < 0.8 {
             true => Finding::undecided(Quantity::Mapping, BARELY),
