@@ -269,6 +269,16 @@ impl Card {
         self.program + bytes as f64 * self.bus
     }
 
+    /// Programming a unit of the SLC cache: one bit a cell takes a third of the time or less (the figures of `draw`).
+    pub fn program_slc(&self) -> f64 {
+        0.3 * self.program
+    }
+
+    /// Sensing a page there, in the same way.
+    pub fn sense_slc(&self) -> f64 {
+        0.4 * self.sense
+    }
+
     /// Copying one unit inside the card.
     pub fn copy_unit(&self) -> f64 {
         self.sense + self.program + 2.0 * self.unit as f64 * self.bus
@@ -299,6 +309,9 @@ impl Card {
         (block * self.block).saturating_sub(self.lead())
     }
 }
+
+/// A rest longer than this, in ns, is used to empty the SLC cache. Assumed.
+pub const REST: f64 = 1e8;
 
 /// Size of an SLC cache: a few MB to 2 GB.
 fn cache(c: &mut Chance) -> u64 {

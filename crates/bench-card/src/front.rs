@@ -1,6 +1,6 @@
 //! An SLC cache in front of log blocks: what comes in is put down in order, and moves on oldest first, as it came.
 
-use crate::card::{Card, Gather};
+use crate::card::{Card, Gather, REST};
 use crate::logs::Logs;
 use std::collections::{HashMap, VecDeque};
 
@@ -44,21 +44,18 @@ impl Front {
         let (mut t, mut from, end) = (len as f64 * card.bus, at, at + len);
         // What goes on where the last one ended fills up its unit.
         if self.partial.take_if(|p| *p == at).is_some()
-            && let Some(mut last) = self.parts.pop_back()
+            && let Some(last) = self.parts.back_mut()
         {
             let n = (card.unit - at % card.unit).min(len);
-            self.count(&last, card, -1);
             last.len += n;
-            self.count(&last, card, 1);
-            self.parts.push_back(last);
             from += n;
             if from.is_multiple_of(card.unit) {
-                t += 0.3 * card.program;
+                t += card.program_slc();
             } else {
                 self.partial = Some(from);
             }
         } else if self.partial.take().is_some() {
-            t += 0.3 * card.program;
+            t += card.program_slc();
         }
         if from == end {
             return t;
@@ -74,7 +71,7 @@ impl Front {
         self.parts.push_back(part);
         let waits = card.gather != Gather::None && !end.is_multiple_of(card.unit);
         self.partial = waits.then_some(end);
-        t + (takes / card.unit - u64::from(waits)) as f64 * 0.3 * card.program
+        t + (takes / card.unit - u64::from(waits)) as f64 * card.program_slc()
     }
 
     /// Moves the oldest part on; what that takes, in ns.
@@ -82,13 +79,13 @@ impl Front {
         let part = self.parts.pop_front()?;
         self.count(&part, card, -1);
         self.bytes -= part.takes;
-        let sensed = (part.takes / card.unit) as f64 * (0.4 * card.sense + card.unit as f64 * card.bus);
+        let sensed = (part.takes / card.unit) as f64 * (card.sense_slc() + card.unit as f64 * card.bus);
         Some(sensed + logs.write_all(part.at, part.len, card))
     }
 
     /// Uses idle time.
     pub fn rest(&mut self, ns: f64, card: &Card, logs: &mut Logs) {
-        let mut left = if ns > 1e8 { ns } else { 0.0 };
+        let mut left = if ns > REST { ns } else { 0.0 };
         while left > 0.0 {
             let Some(spent) = self.moves(card, logs) else { break };
             left -= spent;

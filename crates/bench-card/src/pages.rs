@@ -1,6 +1,6 @@
 //! Mapping by page: an SLC cache, a map of which only a part is in memory, garbage collection, streams.
 
-use crate::card::{Card, Gather};
+use crate::card::{Card, Gather, REST};
 use crate::chance::Chance;
 use std::collections::VecDeque;
 
@@ -205,7 +205,7 @@ impl Pages {
             }
             data += if self.slc + card.unit as f64 <= card.slc as f64 {
                 self.slc += card.unit as f64;
-                0.3 * card.program + (high - low) as f64 * card.bus
+                card.program_slc() + (high - low) as f64 * card.bus
             } else if card.slc > 0 {
                 // One unit is folded for each that comes in.
                 card.copy_unit() * 0.6 + card.write_unit(high - low) * 0.6
@@ -219,7 +219,7 @@ impl Pages {
 
     /// Uses idle time.
     pub fn rest(&mut self, ns: f64, card: &Card) {
-        if card.slc > 0 && ns > 1e8 {
+        if card.slc > 0 && ns > REST {
             self.slc = (self.slc - ns / card.copy_unit() * card.unit as f64).max(0.0);
         }
     }

@@ -146,26 +146,24 @@ impl Seen<'_> {
 
     /// Were fewer AUs at rest again, once more of them had been slow? A limit lets them be; a cache that is full by then does not.
     fn came_back(&self) -> bool {
-        let (run, line) = (self.run, self.line.unwrap_or(f64::INFINITY));
-        let n_of = |s: &Sample| {
-            let cell = run.cells.iter().find(|c| c.id == s.cell && c.get("random") == self.random as i64)?;
-            (s.is_write() && s.role > 0).then(|| cell.get("n"))
+        let (run, k) = (self.run, i64::from(self.k));
+        let line = self.line.unwrap_or(f64::INFINITY);
+        let visit = |s: &Sample| {
+            let cell = run.cell(s.cell).filter(|c| c.get("random") == self.random as i64 && s.role > 0)?;
+            Some((cell.get("n"), s.took.micros() > line))
         };
-        let visits = run.samples.iter().filter_map(|s| Some((n_of(s)?, s.took.micros() > line)));
-        let mut over = (0, 0);
-        let mut later: Vec<(i64, (i64, i64))> = vec![];
-        for (n, slow) in visits.skip_while(|v| !v.1 || v.0 <= i64::from(self.k)) {
-            let one = (i64::from(slow), 1);
-            match later.last_mut() {
-                _ if n < 2 => {}
-                _ if n > i64::from(self.k) => over = (over.0 + one.0, over.1 + one.1),
-                Some((of, sum)) if *of == n => *sum = (sum.0 + one.0, sum.1 + one.1),
-                _ => later.push((n, one)),
-            }
-        }
+        let since: Vec<(i64, bool)> = writes(run).filter_map(visit).skip_while(|&(n, slow)| !slow || n <= k).collect();
+        // One AU alone closes none.
+        let [more, fewer] =
+            [2.max(k + 1)..=i64::MAX, 2..=k].map(|of| since.iter().filter(|v| of.contains(&v.0)).copied().collect::<Vec<_>>());
+        let sum = |visits: &[(i64, bool)]| (visits.iter().filter(|v| v.1).count(), visits.len());
+        let over = sum(&more);
         // As many visits as AUs, one in eight slow at most, and half as often as with more.
-        let rested = |&(n, (slow, all)): &(i64, (i64, i64))| all >= n && slow * 8 <= all && slow * over.1 * 2 <= over.0 * all;
-        over.1 == 0 || later.iter().any(rested)
+        let rested = |visits: &[(i64, bool)]| {
+            let (slow, all) = sum(visits);
+            all as i64 >= visits[0].0 && slow * 8 <= all && slow * over.1 * 2 <= over.0 * all
+        };
+        more.is_empty() || fewer.chunk_by(|a, b| a.0 == b.0).any(rested)
     }
 
     /// Were the writes shorter than a unit?

@@ -71,9 +71,6 @@ impl Seen<'_> {
         if largest == 1 {
             return vec![Finding::undecided(self.q, "the run ended before two AUs were tried")];
         }
-        let in_aus = run.believed.erase_block().is_some();
-        let (filled, from) = run.believed.filled().unwrap_or((0, 0));
-        let (written, no_cache) = (self.written(), if filled > 0 { NO_CACHE_FOUND } else { 1.0 });
         if let Some(block) = self.fills_a_block() {
             let chunk = Bytes(self.slots.chunk);
             let why = format!(
@@ -108,7 +105,7 @@ impl Seen<'_> {
             return vec![self.at_rest(why, self.sure(self.belief.proved)).unwrap_or_else(|| Finding::undecided(self.q, why))];
         }
         // A fast cache in front (SLC, or a small-write log) takes all that such a test writes and hides what lies beyond it.
-        if let Some(cache) = Some(from).filter(|&c| c > 0) {
+        if let Some(cache) = run.believed.filled().map(|f| f.1).filter(|&c| c > 0) {
             let why = format!("a write cache took {} and hides what lies beyond it even when it is full", Bytes(cache));
             return self.neither(why);
         }
@@ -129,15 +126,16 @@ impl Seen<'_> {
         let each = format!("{} ms a write of {}", three(base / 1e3), Bytes(self.slots.chunk));
         let as_with = if self.changes { "as with two: changing AU costs that" } else { "as with one AU" };
         let text = format!("{k} AUs interleaved, {}: {each}, {as_with}", self.order());
+        let written = self.written();
         let caveat = format!("a write cache of more than {} MiB would hide a limit beyond it", written / MIB);
-        let mapping = if in_aus {
+        let mapping = if run.believed.erase_block().is_some() {
             Finding::undecided(
                 Quantity::Mapping,
                 format!("the card has erase blocks, yet no cost up to {k} AUs: a cache hides it, or it maps pages"),
             )
         } else if k as i64 >= MOST {
             // Places close together may lie in few AUs.
-            let odds = larger(written) * cached(self.rate()) * no_cache * (1.0 - NO_LIMIT_BY_PAGE) / NO_LIMIT_BY_PAGE;
+            let odds = larger(written) * cached(self.rate()) * self.no_cache() * (1.0 - NO_LIMIT_BY_PAGE) / NO_LIMIT_BY_PAGE;
             let other = (odds / (1.0 + odds)).max(if self.slots.spacing < 48 * MIB { 0.2 } else { 0.0 });
             Finding::decided(Quantity::Mapping, BY_PAGE, top * (1.0 - other)).rivals([(1.0, other)]).evidence(text.clone())
         } else {
@@ -146,15 +144,15 @@ impl Seen<'_> {
         vec![Finding::at_least(self.q, k as f64, trust, why).evidence(text).caveat(caveat.clone()), mapping.caveat(caveat)]
     }
 
-    /// How sure it is that no cache hides a limit below `n`. Where reads show erase blocks the card has AUs to
-    /// close: the more likely, then, that a cache hides it.
+    /// How sure it is that no cache hides a limit below `n`.
     pub(super) fn sure(&self, n: u32) -> f64 {
-        let found = self.run.believed.filled().is_some_and(|f| f.0 > 0);
-        let hidden = match self.run.believed.erase_block() {
-            Some(_) => 1.0 - HIDDEN,
-            None => (1.0 - UNSEEN) * if found { NO_CACHE_FOUND } else { 1.0 },
-        };
+        let hidden = if self.run.believed.erase_block().is_some() { 1.0 - HIDDEN } else { (1.0 - UNSEEN) * self.no_cache() };
         1.0 - (hidden * cached(self.rate())).min(1.0) * hiding(self.written(), n)
+    }
+
+    /// What is left of the chance of a cache once one was looked for.
+    fn no_cache(&self) -> f64 {
+        if self.run.believed.filled().is_some_and(|f| f.0 > 0) { NO_CACHE_FOUND } else { 1.0 }
     }
 
     /// Bytes that the search wrote, and those that were to fill a cache before.
