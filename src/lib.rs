@@ -6,7 +6,7 @@
 
 pub use nandscope_advise::{advise, life};
 pub use nandscope_data::{finding, flashbench, samples};
-pub use nandscope_device::{chance, device, host, units};
+pub use nandscope_device::{chance, device, host, shell, units};
 pub use nandscope_files::{lab, layout, volume, workload};
 pub use nandscope_infer::{infer, saved};
 pub use nandscope_measure::{experiment, probe};

@@ -123,13 +123,13 @@ fn what_is_no_device_is_refused_at_once() {
 fn a_real_card_is_written_with_consent_only() {
     let dir = tempfile::tempdir().unwrap();
     let pid = dir.path().join("pid");
-    for (hello, id) in [("real=yes name=my rig", "my rig"), ("real=yes", "67108864")] {
+    for (hello, id, typed) in [("real=yes name=my rig", "my rig", "'my rig'"), ("real=yes", "67108864", "67108864")] {
         let target = shell(hello, 1_000_000, "exit", &pid);
         let read = json(&probe(&target, &["--time", "2s"]));
         assert_eq!((&read["target"]["kind"], &read["settings"]["write"]), (&"disk".into(), &false.into()));
         for (more, says) in [
-            (vec!["--write"], format!("--consent {id}")),
-            (vec!["--write", "--consent", "other"], format!("--consent {id}")),
+            (vec!["--write"], format!("--consent {typed}")),
+            (vec!["--write", "--consent", "other"], format!("--consent {typed}")),
             (vec!["--write", "--consent", id], "--no-undo".to_string()),
         ] {
             let out = probe(&target, &[&["--time", "2s"], &more[..]].concat());

@@ -85,7 +85,7 @@ impl Dry {
     pub fn done(&self, id: &TargetId) -> std::process::ExitCode {
         match id.kind {
             TargetKind::Simulated => say!("nothing was read or written; without --dry-run it is"),
-            _ => say!("nothing was measured or written; writing needs --consent {}", id.consent_id()),
+            _ => say!("nothing was measured or written; writing needs {}", id.consent_option()),
         }
         std::process::ExitCode::SUCCESS
     }

@@ -22,6 +22,7 @@ use crate::report;
 use crate::report::terminal::lines;
 use crate::saved::Tool;
 use crate::saved::counterfeit::name_target;
+use crate::shell::word;
 use crate::units::{Bytes, GIB, MIB, Nanos, about};
 use crate::workload::purpose::Purpose;
 use anyhow::Context;
@@ -150,8 +151,8 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     bar.end();
     let (reads, written) = (guard.counters().reads, guard.counters().bytes_written);
     let back = Back::of(&mut guard);
-    let allowed = if simulated { String::new() } else { format!(" --write --consent {}", id.consent_id()) };
-    let with_writes = format!("{}{allowed}", a.target);
+    let allowed = if simulated { String::new() } else { format!(" --write {}", id.consent_option()) };
+    let with_writes = format!("{}{allowed}", word(&a.target));
     name_target(&mut findings, &with_writes);
     let seen = Seen {
         size,

@@ -4,6 +4,7 @@ use crate::finding::Findings;
 use crate::host::declared::Declared;
 use crate::report::any::Saved;
 use crate::samples::Run;
+use crate::shell::word;
 use anyhow::bail;
 use std::path::Path;
 
@@ -28,7 +29,7 @@ pub fn load(path: &Path) -> anyhow::Result<Evidence> {
     // A device is read as a report by nobody.
     let device = path.starts_with("/dev") && !path.is_file() && path != Path::new("/dev/stdin");
     if !path.exists() && crate::device::is_simulated(&name).unwrap_or(false) || device {
-        bail!("{name} is a target, and this takes a report of it: nandscope probe {name} --json card.json");
+        bail!("{name} is a target, and this takes a report of it: nandscope probe {} --json card.json", word(&name));
     }
     match Saved::load(path)? {
         // Pasted logs know no target.

@@ -358,7 +358,7 @@ fn measure(
     report.runs = runs;
     crate::advise::conclude(&mut report);
     if write && !simulated {
-        report.name_target(&format!(" --write --consent {}", report.target.consent_id()));
+        report.name_target(&format!(" --write {}", report.target.consent_option()));
     } else {
         report.name_target("");
     }

@@ -221,7 +221,7 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
     let exit_code = code(&verdicts, asked || a.purpose.is_some());
     let mut warnings = facts.caveats.clone();
     if !write {
-        warnings.push(format!("nothing was written, so only reads were rated; allow writes: --write --consent {}", id.consent_id()));
+        warnings.push(format!("nothing was written, so only reads were rated; allow writes: --write {}", id.consent_option()));
     }
     let failed = guard.counters().failures > 0;
     let next = |e: &str| match failed {

@@ -35,7 +35,7 @@ fn a_board_is_probed_over_its_serial_line() {
             let _ = running.kill();
             let _ = running.wait();
             let text = String::from_utf8_lossy(&refused.stderr);
-            assert!(!refused.status.success() && text.contains("--consent bench board"), "{text}");
+            assert!(!refused.status.success() && text.contains("--consent 'bench board'"), "{text}");
             let report: serde_json::Value =
                 serde_json::from_slice(&probed.stdout).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&probed.stderr)));
             let value = |q: &str| crate::finding(&report, q)["value"].as_f64();

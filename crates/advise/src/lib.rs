@@ -3,7 +3,7 @@
 #![deny(unsafe_code)]
 
 use nandscope_data::{finding, samples};
-use nandscope_device::{chance, device, host, units};
+use nandscope_device::{chance, device, host, shell, units};
 use nandscope_files::{lab, layout, workload};
 use nandscope_infer::{infer, saved};
 

@@ -4,4 +4,5 @@
 pub mod chance;
 pub mod device;
 pub mod host;
+pub mod shell;
 pub mod units;

@@ -2,7 +2,7 @@
 #![deny(unsafe_code)]
 
 use nandscope_data::{finding, samples};
-use nandscope_device::{chance, device, host, units};
+use nandscope_device::{chance, device, host, shell, units};
 
 pub mod lab;
 pub mod layout;

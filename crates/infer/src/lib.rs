@@ -2,7 +2,7 @@
 #![deny(unsafe_code)]
 
 use nandscope_data::{finding, flashbench, samples};
-use nandscope_device::{device, host, units};
+use nandscope_device::{device, host, shell, units};
 
 pub mod infer;
 pub mod saved;

@@ -9,6 +9,7 @@ use crate::infer::buffer::{Answer, answer_for, usual_sample};
 use crate::layout::disk;
 use crate::report::bench::Bench;
 use crate::samples::busy::Trace;
+use crate::shell::word;
 use crate::units::{Bytes, Nanos, SECTOR};
 use crate::volume::{Cache, Directory, FatVolume, Format, Host, Shared, Volume};
 use crate::workload::library::{Layout, Library};
@@ -46,14 +47,12 @@ fn mb(bytes: u64) -> String {
 
 /// The command that measured it, without what it logs and for how long, as a shell takes it.
 fn again(a: &BenchArgs, target: &str, case: Case) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/.:_-=+,@".contains(c);
-    let quoted = if target.chars().all(plain) { target.to_string() } else { format!("'{}'", target.replace('\'', "'\\''")) };
-    let mut out = format!("nandscope bench {quoted}");
+    let mut out = format!("nandscope bench {}", word(target));
     if a.writing.write {
         out += " --write";
     }
     if let Some(id) = &a.writing.named.consent {
-        out += &format!(" --consent {id}");
+        out += &format!(" --consent {}", word(id));
     }
     out += &format!(" --record {}", case.record);
     if let Some(c) = case.cluster {
@@ -90,7 +89,7 @@ pub fn would(a: &BenchArgs, target: &str, case: Case) -> anyhow::Result<()> {
     } else {
         let opened = device::open(target, &OpenOptions::default())?;
         let simulated = opened.id().kind == crate::host::facts::TargetKind::Simulated;
-        if simulated { String::new() } else { format!("; needs --write --consent {}", opened.id().consent_id()) }
+        if simulated { String::new() } else { format!("; needs --write {}", opened.id().consent_option()) }
     };
     let often = if a.until.is_some() { "over and over".to_string() } else { format!("{passes} times") };
     say!("would write {NAME} of {file} to {target} in records of {} B, {often}, and delete it{needs}", case.record);

@@ -5,6 +5,7 @@ use crate::finding::Quantity;
 use crate::host::facts::TargetKind;
 use crate::infer::pipeline::reads_flat;
 use crate::saved::Report;
+use crate::shell::word;
 use crate::units::Bytes;
 
 /// What `probe --write` takes where nothing else is asked for.
@@ -13,12 +14,6 @@ const COST: &str = " (60 s, up to 60 s more for the capacity; at most 1 GiB; the
 /// What only writes can say.
 const BY_WRITES: [Quantity; 5] =
     [Quantity::WriteUnit, Quantity::OpenAusLinear, Quantity::OpenAusRandom, Quantity::CloseCostMs, Quantity::FatZone];
-
-/// A word of the shell.
-fn word(text: &str) -> String {
-    let safe = |c: char| c.is_ascii_alphanumeric() || "/._-:=+,?&".contains(c);
-    if text.chars().all(safe) && !text.contains(['?', '&']) { text.into() } else { format!("'{}'", text.replace('\'', "'\\''")) }
-}
 
 /// The probe that may write, with what else it needs.
 fn probe(r: &Report, more: &str) -> String {

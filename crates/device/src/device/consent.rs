@@ -1,7 +1,8 @@
 //! Who a target is, and the permission to write to it.
 
-use super::{DeviceError, Result};
+use super::{DeviceError, Result, program};
 use crate::host::facts::TargetKind;
+use crate::shell::word;
 use serde::{Deserialize, Serialize};
 
 /// What names a target, so that another one is not taken for it.
@@ -23,6 +24,20 @@ impl TargetId {
     /// What `--consent` must say: the serial number, or the exact size in bytes where there is none.
     pub fn consent_id(&self) -> String {
         consent_id(self.serial.as_deref(), self.size)
+    }
+
+    /// What that is, for people.
+    pub(super) fn named_by(&self) -> &'static str {
+        match &self.serial {
+            Some(_) if program::is_name(&self.path) => "name",
+            Some(_) => "serial number",
+            None => "size in bytes",
+        }
+    }
+
+    /// The option that gives it, to be pasted.
+    pub fn consent_option(&self) -> String {
+        format!("--consent {}", word(&self.consent_id()))
     }
 
     /// True where both name one target. Without a serial number the path must be the same, too.
@@ -59,8 +74,7 @@ impl Consent {
             Some(g) => format!("--consent {g} does not name {}", id.path),
             None => format!("nothing is written to {} without a consent that names it", id.path),
         };
-        let by = if id.serial.is_some() { "its serial number" } else { "its size in bytes" };
-        Err(DeviceError::Refused(format!("{why}; if that is the right one, name it by {by}: --consent {want}")))
+        Err(DeviceError::Refused(format!("{why}; if that is the right one, name it by its {}: {}", id.named_by(), id.consent_option())))
     }
 
     /// The consent an undo journal stands for: it was given when the journal was begun, for the target the journal names.
@@ -98,6 +112,9 @@ mod tests {
             assert!(matches!(e, DeviceError::Refused(_)));
             assert!(e.to_string().ends_with(&format!("--consent {}", id(serial).consent_id())), "{e}");
         }
+        let board = TargetId { path: "serial:/dev/ttyACM0".into(), ..id(Some("my board")) };
+        let e = Consent::check(&board, None).unwrap_err().to_string();
+        assert!(e.ends_with("by its name: --consent 'my board'"), "{e}");
     }
 
     #[test]

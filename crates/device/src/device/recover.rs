@@ -50,12 +50,12 @@ pub fn discard(journal: &Path, consent: Option<&str>) -> Result<Discarded> {
         return Err(DeviceError::Refused(format!("{} belongs to a run that is still going; wait for its end", journal.display())));
     }
     if consent.map(str::trim) != Some(id.consent_id().as_str()) {
-        let by = if id.serial.is_some() { "serial number" } else { "size in bytes" };
         return Err(DeviceError::Refused(format!(
-            "the journal holds {} of what was on {}, and that will be lost; to give it up name the card by its {by}: --consent {}",
+            "the journal holds {} of what was on {}, and that will be lost; to give it up name the card by its {}: {}",
             crate::units::Bytes(saved.bytes()),
             id.path,
-            id.consent_id()
+            id.named_by(),
+            id.consent_option()
         )));
     }
     let ranges = saved.ranges();

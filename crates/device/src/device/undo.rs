@@ -133,9 +133,9 @@ impl PutBack {
 /// What to do about a journal that cannot be put back.
 pub fn give_up(journal: &Path, id: &TargetId) -> String {
     format!(
-        "the journal is kept; try another reader or port: nandscope undo {0}; or give that content up: nandscope undo --discard {0} --consent {1}",
+        "the journal is kept; try another reader or port: nandscope undo {0}; or give that content up: nandscope undo --discard {0} {1}",
         journal.display(),
-        id.consent_id()
+        id.consent_option()
     )
 }
 
@@ -190,10 +190,10 @@ impl Journal {
             if Saved::open(&path).is_ok_and(|s| s.header.id.same_target(id)) {
                 return Err(DeviceError::Refused(format!(
                     "the undo journal of an earlier run on {0} is still there; put the old content back first: nandscope undo {1}; or give that \
-                     content up: nandscope undo --discard {1} --consent {2}",
+                     content up: nandscope undo --discard {1} {2}",
                     id.path,
                     path.display(),
-                    id.consent_id()
+                    id.consent_option()
                 )));
             }
         }

@@ -6,6 +6,7 @@
 use crate::device::{self, Access, Consent, Device, DeviceError, Guard, Limits, Op, OpenOptions, consent_id};
 use crate::host::list::list;
 use crate::host::sysfs::Sys;
+use crate::shell::word;
 use crate::units::{Bytes, MIB};
 use crate::volume::{Directory, Result, Volume, VolumeError};
 use nandscope_fat::{Convention, FatType, Options, plan, recognise};
@@ -66,7 +67,8 @@ impl Card {
         };
         if consent != Some(want.as_str()) {
             return refused(format!(
-                "this copies all files off {source}, formats it, and copies them back; if that is the right one, name it: --consent {want}"
+                "this copies all files off {source}, formats it, and copies them back; if that is the right one, name it: --consent {}",
+                word(&want)
             ));
         }
         let text = fs::read_to_string("/proc/self/mounts").map_err(|e| failed("read", Path::new("/proc/self/mounts"), e))?;

@@ -1,6 +1,7 @@
 //! A plan as a shell script: the recommended way runs, everything else is a comment.
 
 use super::plan::{Plan, Step, part_name};
+use crate::shell::word;
 use std::fmt::Write;
 
 /// The script. Device, partitions and consent are variables at the top, so that it is read and changed in one place; what must be
@@ -14,14 +15,14 @@ pub fn script(p: &Plan, target: &str, purpose: &str) -> String {
     }
     let device = target.starts_with("/dev/");
     match device {
-        true => _ = writeln!(o, "\nDEVICE={}", quoted(target)),
+        true => _ = writeln!(o, "\nDEVICE={}", word(target)),
         false => _ = writeln!(o, "\nDEVICE=${{DEVICE:?name the card that is to be laid out, for example DEVICE=/dev/sdX}}"),
     }
     let used = |name: &str| p.steps.iter().any(|s| words(&s.command).any(|w| w == name));
     for n in 1..=p.parts.len() {
         match device {
             _ if !used(&part_name(DEVICE, n)) => {}
-            true => _ = writeln!(o, "PART{n}={}", quoted(&part_name(target, n))),
+            true => _ = writeln!(o, "PART{n}={}", word(&part_name(target, n))),
             false => _ = writeln!(o, "PART{n}=${{PART{n}:?name the device of partition {n}, for example PART{n}=/dev/sdX{n}}}"),
         }
     }
@@ -73,10 +74,4 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
 /// Without line ends: what stands in a comment must stay in it.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}
-
-/// A word of the shell.
-fn quoted(text: &str) -> String {
-    let safe = |c: char| c.is_ascii_alphanumeric() || "/._-:=+,".contains(c);
-    if text.chars().all(safe) { text.into() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }

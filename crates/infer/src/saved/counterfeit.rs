@@ -2,6 +2,7 @@
 
 use super::Report;
 use crate::finding::{Finding, Findings, LOSES, Quantity, SURE_OF_SIZE as SURE};
+use crate::shell::word;
 use crate::units::{GIB, MIB, three};
 
 /// Reports of a size are rounded; a card of this share of it is what it says.
@@ -81,7 +82,7 @@ impl Report {
 
     /// Puts the target into reasons that name a command. `options` follow it, such as the consent.
     pub fn name_target(&mut self, options: &str) {
-        name_target(&mut self.findings, &format!("{}{options}", self.settings.asked));
+        name_target(&mut self.findings, &format!("{}{options}", word(&self.settings.asked)));
     }
 }
 

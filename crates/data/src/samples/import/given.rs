@@ -1,5 +1,6 @@
 //! The bytes of a file that somebody gives, whichever program saved it.
 
+use crate::shell::word;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Error, ErrorKind, Read};
@@ -25,7 +26,10 @@ pub fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     let target = ["sim:", "exec:", "serial:"].iter().any(|t| path.as_os_str().as_encoded_bytes().starts_with(t.as_bytes()));
     // A disk would be read for a gigabyte before it is refused.
     if std::fs::metadata(path).map_or(target, |m| m.file_type().is_block_device()) {
-        return Err(Error::other(format!("it is a target, and this takes a file: nandscope probe {} --json card.json", path.display())));
+        return Err(Error::other(format!(
+            "it is a target, and this takes a file: nandscope probe {} --json card.json",
+            word(&path.display().to_string())
+        )));
     }
     all(File::open(path)?, LONGEST)
 }
