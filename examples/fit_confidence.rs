@@ -25,7 +25,7 @@ use families::{Card, Family, JUDGED, KINDS, Probed, RESERVED, Truth, Within, car
 use monotone::{hundredth, lines};
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::combine::{APART, combine, posterior};
-use nandscope::infer::confidence::{Key, Maps, Source};
+use nandscope::infer::confidence::{Key, Maps, Source, key};
 use nandscope::infer::tables;
 use nandscope::report::Cost;
 use nandscope::samples::import;
@@ -189,7 +189,7 @@ fn by_family(all: Vec<(Source, Probed)>) -> Vec<(String, Vec<Probed>)> {
 fn answers(source: Source, p: &Probed) -> Vec<(Key, f64, bool)> {
     let one = |f: &Finding| {
         let (v, bound) = p.truth.of(f.quantity).and(score::answer(f))?;
-        Some(((source, f.quantity, bound), f.confidence, p.truth.right(f.quantity, v, bound)))
+        Some((key(source, f), f.confidence, p.truth.right(f.quantity, v, bound)))
     };
     combine(&p.apart).0.iter().filter_map(one).collect()
 }

@@ -189,6 +189,9 @@ pub struct Finding {
     /// The experiments it rests on.
     #[serde(default)]
     pub from: Vec<String>,
+    /// A run that it rests on was cut short: by time, by bytes to write, or by hand. At the same score it is right less often.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
     /// Of open AUs: so many settled once, and later they did not. What was written before takes room in the card's table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_once: Option<Number>,
@@ -263,6 +266,7 @@ impl Finding {
             caveats: vec![],
             reason: None,
             from: vec![],
+            cut: false,
             settled_once: None,
             disputed: false,
             doubts: None,
@@ -286,7 +290,7 @@ impl Finding {
     /// Says this instead; what was seen, what makes it less certain and who saw it stay.
     pub fn becomes(&mut self, now: Finding) {
         let before = std::mem::replace(self, now);
-        (self.evidence, self.caveats, self.from) = (before.evidence, before.caveats, before.from);
+        (self.evidence, self.caveats, self.from, self.cut) = (before.evidence, before.caveats, before.from, before.cut);
     }
 
     pub fn evidence(mut self, e: impl Into<String>) -> Finding {

@@ -307,6 +307,7 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
     }
     // Errors are not chances of their own alone: a model that one experiment has wrong misleads it however clear its times are.
     f.disputed = decided.iter().any(|d| d.number() != f.number() && d.confidence >= SAID);
+    f.cut = decided.iter().any(|d| d.cut);
     // What one knows exactly needs no bounds.
     if decided.iter().all(|d| d.interval.is_some()) {
         f.interval = decided[0].interval;

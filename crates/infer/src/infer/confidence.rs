@@ -4,24 +4,27 @@
 //! right on the cards of the fit; `examples/fit_confidence.rs` makes the table. What it has no map for is told with its score.
 
 use super::pipeline::{Fit, by_name};
-use crate::finding::{CONTRADICTED, Finding, Findings, Quantity, SAID};
+use crate::finding::{BY_PAGE, CONTRADICTED, Finding, Findings, Quantity, SAID};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// What a finding rests on: runs of our own, tables that a program printed, or runs of which one is for today's cards.
+/// What a finding rests on: runs of our own that went to their end, or of which one was cut short; tables that a program printed; or runs of
+/// which one is for today's cards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     Probe,
+    Cut,
     Table,
     Today,
 }
 
 impl Source {
-    pub const ALL: [Source; 3] = [Source::Probe, Source::Table, Source::Today];
+    pub const ALL: [Source; 4] = [Source::Probe, Source::Cut, Source::Table, Source::Today];
 
     pub fn key(self) -> &'static str {
         match self {
             Source::Probe => "probe",
+            Source::Cut => "cut",
             Source::Table => "table",
             Source::Today => "today",
         }
@@ -30,12 +33,24 @@ impl Source {
     /// Of what is told from runs or from tables, which maps a finding goes by.
     pub fn of(self, f: &Finding) -> Source {
         let today = || f.from.iter().filter_map(|e| by_name(e)).any(|a| a.fit() == Fit::Today);
-        if self == Source::Probe && today() { Source::Today } else { self }
+        match self {
+            Source::Probe if today() => Source::Today,
+            Source::Probe if f.cut => Source::Cut,
+            _ => self,
+        }
     }
 }
 
-/// Which findings share a map: of values and of bounds ("at least") apart.
+/// Which findings share a map: of values, and of what rests on nothing having been slow, apart.
 pub type Key = (Source, Quantity, bool);
+
+/// The map of a finding. Bounds ("at least") have their own; and so has a mapping by page where it rests on the same: that however many AUs
+/// were interleaved, no write was slow.
+pub fn key(told_from: Source, f: &Finding) -> Key {
+    let source = told_from.of(f);
+    let by_page = f.quantity == Quantity::Mapping && f.number() == Some(BY_PAGE) && matches!(source, Source::Probe | Source::Cut);
+    (source, f.quantity, f.value.is_none() || by_page)
+}
 
 /// From this score on, this confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,9 +106,10 @@ impl Maps {
         Ok(maps)
     }
 
-    /// What a score comes to. Below all that were seen nothing is known but that it is no better than they are.
+    /// What a score comes to; of a run that was cut short as of others, where too few were seen for a map of their own. Below all that were seen nothing is known but that it is no better than they are.
     pub fn confidence(&self, key: Key, score: f64) -> f64 {
-        let Some(steps) = self.0.get(&key) else { return score };
+        let whole = (Source::Probe, key.1, key.2);
+        let Some(steps) = self.0.get(&key).or_else(|| self.0.get(&whole).filter(|_| key.0 == Source::Cut)) else { return score };
         match steps.iter().rev().find(|s| score + ROUNDED >= s.from) {
             Some(s) => s.confidence,
             None => steps.first().map_or(score, |s| s.confidence.min(score)),
@@ -110,7 +126,7 @@ impl Maps {
             return f;
         }
         let (score, named) = (f.confidence, f.value.is_some());
-        f.confidence = self.confidence((source.of(&f), f.quantity, !named), score);
+        f.confidence = self.confidence(key(source, &f), score);
         if f.disputed {
             f.confidence = f.confidence.min(CONTRADICTED);
         }
@@ -174,6 +190,26 @@ mod tests {
     }
 
     #[test]
+    fn what_a_run_says_that_was_cut_short_has_maps_of_its_own() {
+        let line = |source: &str, of: &str, to: &str| format!("{source}\t{of}\tvalue\t0.6\t{to}\n");
+        let table = line("probe", "erase_block", "0.98") + &line("probe", "page", "0.97") + &line("cut", "erase_block", "0.9");
+        let maps = Maps::parse(&table).unwrap();
+        let told = |q, cut| {
+            let f = Finding { cut, from: vec!["au-grid".into()], ..Finding::decided(q, 4096.0, 0.8) };
+            maps.told(Source::Probe, Findings(vec![f])).0[0].confidence
+        };
+        assert_eq!((told(Quantity::EraseBlock, false), told(Quantity::EraseBlock, true)), (0.98, 0.9));
+        assert_eq!((told(Quantity::Page, false), told(Quantity::Page, true)), (0.97, 0.97), "too few were cut short for a map");
+    }
+
+    #[test]
+    fn a_mapping_by_page_goes_by_the_map_of_what_was_never_slow() {
+        let maps = Maps::parse("probe\tmapping\tvalue\t0.6\t0.99\nprobe\tmapping\tat least\t0.6\t0.7\n").unwrap();
+        let told = |value| maps.told(Source::Probe, Findings(vec![Finding::decided(Quantity::Mapping, value, 0.8)])).0[0].confidence;
+        assert_eq!((told(1.0), told(BY_PAGE)), (0.99, 0.7));
+    }
+
+    #[test]
     fn what_the_fit_did_not_see_keeps_its_score() {
         for (from, told) in [("au-grid", 0.98), ("slc-cache", 0.97), ("discard", 0.97)] {
             let f = Finding { from: vec![from.into()], ..Finding::decided(Quantity::EraseBlock, 4096.0, 0.97) };
@@ -188,7 +224,7 @@ mod tests {
         let maps = Maps::parse(&(of("probe") + &of("today"))).unwrap();
         for (from, told) in [(&["au-grid"][..], 0.7), (&["page-mapping"], 0.99), (&["au-grid", "page-mapping"], 0.99)] {
             let from = from.iter().map(ToString::to_string).collect();
-            let f = Finding { from, ..Finding::decided(Quantity::Mapping, 2.0, 0.8) };
+            let f = Finding { from, ..Finding::decided(Quantity::Mapping, 1.0, 0.8) };
             assert_eq!(maps.told(Source::Probe, Findings(vec![f.clone()])).0[0].confidence, told, "{:?}", f.from);
         }
     }

@@ -176,7 +176,10 @@ impl Inference {
     fn tell(&self, run: &Run, believed: Beliefs) -> Told {
         let case = Case { run, believed: &believed };
         let mut findings = self.analysis(run).map_or(vec![], |a| a.infer(&case));
-        findings.iter_mut().for_each(|f| f.from.push(run.experiment.clone()));
+        for f in &mut findings {
+            f.from.push(run.experiment.clone());
+            f.cut = run.ended != Ended::Complete;
+        }
         let rested = if run.experiment == "open-au-linear" { u64::from(open_au::rested(&case, false)) } else { 0 };
         let mut quick = Fastest::new();
         fastest(run, &mut quick);
