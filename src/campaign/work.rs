@@ -9,6 +9,7 @@ use crate::device::undo::{Saved, default_dir, pending};
 use crate::device::{OpenOptions, RecoverOptions, is_program, open, recover};
 use crate::host::list::list;
 use crate::host::sysfs::Sys;
+use crate::shell::word;
 use serde_json::json;
 use std::collections::HashMap;
 use std::os::unix::process::CommandExt;
@@ -293,7 +294,7 @@ impl Host<'_> {
             if Saved::open(&path).is_ok_and(|s| s.header.id.same_target(&id)) {
                 let done = recover(&path, &RecoverOptions::default()).map_err(|e| e.to_string())?;
                 if !done.deleted {
-                    return Err(format!("{} is kept; nandscope undo {} says more", path.display(), path.display()));
+                    return Err(format!("{} is kept; nandscope undo {} says more", path.display(), word(&path.display().to_string())));
                 }
                 let _ = self.dir.note(json!({ "card": key, "event": "put_back", "bytes": done.restored.bytes }));
             }

@@ -1,6 +1,6 @@
 //! What would decide the questions that are still open, by what the data show: the exact command.
 
-use crate::device::CardState;
+use crate::device::{CardState, is_program};
 use crate::finding::Quantity;
 use crate::host::facts::TargetKind;
 use crate::infer::pipeline::reads_flat;
@@ -22,6 +22,9 @@ fn probe(r: &Report, more: &str) -> String {
     match (r.target.kind, &r.target.serial) {
         (TargetKind::Simulated, _) => format!("nandscope probe {target}{more}"),
         (_, None) => format!("nandscope probe {target} --write --consent {}{more}", r.target.size),
+        _ if is_program(&r.settings.asked) => {
+            format!("nandscope probe {target} --write --consent ID{more} (without --consent it prints the ID)")
+        }
         _ => format!("nandscope probe {target} --write --consent ID{more} (nandscope list prints the ID)"),
     }
 }

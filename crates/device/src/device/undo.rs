@@ -11,6 +11,7 @@ mod saved;
 use super::consent::TargetId;
 use super::ranges::RangeSet;
 use super::{Access, Device, DeviceError, Op, Result};
+use crate::shell::word;
 use crate::units::MIB;
 use back::put_back;
 use rustix::fs::{FlockOperation, flock};
@@ -134,7 +135,7 @@ impl PutBack {
 pub fn give_up(journal: &Path, id: &TargetId) -> String {
     format!(
         "the journal is kept; try another reader or port: nandscope undo {0}; or give that content up: nandscope undo --discard {0} {1}",
-        journal.display(),
+        word(&journal.display().to_string()),
         id.consent_option()
     )
 }
@@ -192,7 +193,7 @@ impl Journal {
                     "the undo journal of an earlier run on {0} is still there; put the old content back first: nandscope undo {1}; or give that \
                      content up: nandscope undo --discard {1} {2}",
                     id.path,
-                    path.display(),
+                    word(&path.display().to_string()),
                     id.consent_option()
                 )));
             }
