@@ -25,10 +25,8 @@ const DIRECT: f64 = 8.0;
 /// By how much faster and slower writes change that, at most.
 const TWICE: [f64; 2] = [0.5, 2.0];
 
-/// MB/s below which it is the bus that takes the time, and no cache looks fast; and how many times as often a limit is hidden there: 159 of 209
-/// bounds were right, and 1382 of 1507 of others (3000 simulated cards of three families).
+/// MB/s below which it is the bus that takes the time, and no cache looks fast.
 const BUS: f64 = 2.0;
-const BEHIND_A_BUS: f64 = 1.5;
 
 /// So many slow writes that would be met with few AUs, if the number did not matter, are enough to compare; so many times fewer show that it does.
 const MET: f64 = 4.0;
@@ -41,32 +39,29 @@ const RAREST: f64 = 8.0;
 const FEW: usize = 6;
 const DEARER: f64 = 1.2;
 
-/// Shares of a card between which sizes of caches are taken to be spread evenly by logarithm, and bytes where the size of the card is not
-/// known. Flash of three bits a cell, all written with one, holds a third. Assumed: they put scores in order, and the maps of
+/// Bytes between which sizes of caches are taken to be spread evenly by logarithm. Assumed: they put scores in order, and the maps of
 /// `confidence.tsv` make shares of them.
-const SHARES: [f64; 2] = [1e-4, 1.0 / 3.0];
 const CACHES: [f64; 2] = [(1u64 << 24) as f64, (1u64 << 33) as f64];
 
 /// Most open AUs that anybody has reported, about.
 const LIMITS: f64 = 64.0;
 
-/// The share of what could hide a limit that is left where so many bytes of a card of `capacity` were written and `n` AUs settled: caches that
-/// large, and limits that low. The more was written, the fewer caches would have taken it all; a bound of two is true of nearly all cards,
-/// hidden or not.
-fn hiding(written: u64, capacity: Option<u64>, n: u32) -> f64 {
+/// The share of what could hide a limit that is left where so many bytes were written and `n` AUs settled: caches that large, and limits
+/// that low. The more was written, the fewer caches would have taken it all; a bound of two is true of nearly all cards, hidden or not.
+fn hiding(written: u64, n: u32) -> f64 {
     let lower = f64::from(n).max(1.0).ln() / LIMITS.ln();
-    larger(written, capacity) * lower.clamp(0.0, 1.0)
+    larger(written) * lower.clamp(0.0, 1.0)
 }
 
-/// The share of caches that are larger than so many bytes, in a card of `capacity` bytes.
-fn larger(written: u64, capacity: Option<u64>) -> f64 {
-    let [least, most] = capacity.map_or(CACHES, |c| SHARES.map(|s| s * c as f64));
+/// The share of caches that are larger than so many bytes.
+fn larger(written: u64) -> f64 {
+    let [least, most] = CACHES;
     (1.0 - (written as f64 / least).max(1.0).ln() / (most / least).ln()).clamp(0.0, 1.0)
 }
 
 /// How many times as often a limit is hidden behind writes of so many MB/s.
 fn cached(rate: f64) -> f64 {
-    if rate < BUS { BEHIND_A_BUS } else { (rate / DIRECT).sqrt().clamp(TWICE[0], TWICE[1]) }
+    if rate < BUS { 1.0 } else { (rate / DIRECT).sqrt().clamp(TWICE[0], TWICE[1]) }
 }
 
 impl Seen<'_> {
@@ -140,8 +135,7 @@ impl Seen<'_> {
             )
         } else if k as i64 >= MOST {
             // Places close together may lie in few AUs.
-            let odds =
-                larger(written, self.capacity()) * cached(self.rate()) * self.no_cache() * (1.0 - NO_LIMIT_BY_PAGE) / NO_LIMIT_BY_PAGE;
+            let odds = larger(written) * cached(self.rate()) * self.no_cache() * (1.0 - NO_LIMIT_BY_PAGE) / NO_LIMIT_BY_PAGE;
             let other = (odds / (1.0 + odds)).max(if self.slots.spacing < 48 * MIB { 0.2 } else { 0.0 });
             Finding::decided(Quantity::Mapping, BY_PAGE, top * (1.0 - other)).rivals([(1.0, other)]).evidence(text.clone())
         } else {
@@ -153,7 +147,7 @@ impl Seen<'_> {
     /// How sure it is that no cache hides a limit below `n`.
     pub(super) fn sure(&self, n: u32) -> f64 {
         let hidden = if self.run.believed.erase_block().is_some() { 1.0 - HIDDEN } else { (1.0 - UNSEEN) * self.no_cache() };
-        1.0 - (hidden * cached(self.rate())).min(1.0) * hiding(self.written(), self.capacity(), n)
+        1.0 - (hidden * cached(self.rate())).min(1.0) * hiding(self.written(), n)
     }
 
     /// What is left of the chance of a cache once one was looked for.
@@ -164,11 +158,6 @@ impl Seen<'_> {
     /// Bytes that the search wrote, and those that were to fill a cache before.
     fn written(&self) -> u64 {
         writes(self.run).map(|s| s.len).sum::<u64>() + self.run.believed.filled().map_or(0, |f| f.0)
-    }
-
-    /// Bytes of the card, where the run says so.
-    fn capacity(&self) -> Option<u64> {
-        self.run.setting("size").filter(|&c| c > 0)
     }
 
     /// MB/s of its writes.
@@ -246,31 +235,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cache_is_likelier_behind_fast_writes_and_behind_a_slow_bus() {
+    fn a_cache_is_likelier_behind_fast_writes_and_a_slow_bus_says_nothing() {
         assert!(cached(3.0) < cached(8.0) && cached(8.0) < cached(30.0));
-        assert_eq!((cached(1.5), cached(DIRECT), cached(1000.0)), (BEHIND_A_BUS, 1.0, TWICE[1]));
+        assert_eq!((cached(1.5), cached(DIRECT), cached(1000.0)), (1.0, 1.0, TWICE[1]));
     }
 
     #[test]
     fn the_more_was_written_and_the_lower_the_bound_the_less_is_hidden() {
         let gib = 1u64 << 30;
-        for of in [None, Some(16 * gib)] {
-            for n in [2, 5, 17, 64, 96] {
-                assert!(hiding(gib / 64, of, n) > hiding(gib, of, n) && hiding(gib, of, n) > hiding(4 * gib, of, n), "{n}");
-            }
-            for written in [0, gib / 64, gib, 4 * gib] {
-                assert!(
-                    hiding(written, of, 96) >= hiding(written, of, 17) && hiding(written, of, 17) > hiding(written, of, 2),
-                    "{written}"
-                );
-            }
-            assert!((hiding(0, of, 96) - 1.0).abs() < 1e-9 && hiding(64 * gib, of, 96) == 0.0 && hiding(0, of, 1) == 0.0);
+        for n in [2, 5, 17, 64, 96] {
+            assert!(hiding(gib / 64, n) > hiding(gib, n) && hiding(gib, n) > hiding(4 * gib, n), "{n}");
         }
-    }
-
-    #[test]
-    fn the_same_bytes_are_less_of_a_larger_card() {
-        let gib = 1u64 << 30;
-        assert!(hiding(gib, Some(256 * gib), 96) > hiding(gib, Some(8 * gib), 96));
+        for written in [0, gib / 64, gib, 4 * gib] {
+            assert!(hiding(written, 96) >= hiding(written, 17) && hiding(written, 17) > hiding(written, 2), "{written}");
+        }
+        assert!((hiding(0, 96) - 1.0).abs() < 1e-9 && hiding(64 * gib, 96) == 0.0 && hiding(0, 1) == 0.0);
     }
 }
