@@ -22,10 +22,10 @@ fn probe(r: &Report, more: &str) -> String {
     match (r.target.kind, &r.target.serial) {
         (TargetKind::Simulated, _) => format!("nandscope probe {target}{more}"),
         (_, None) => format!("nandscope probe {target} --write --consent {}{more}", r.target.size),
-        _ if is_program(&r.settings.asked) => {
-            format!("nandscope probe {target} --write --consent ID{more} (without --consent it prints the ID)")
+        _ => {
+            let prints = if is_program(&r.settings.asked) { "without --consent it prints the ID" } else { "nandscope list prints the ID" };
+            format!("nandscope probe {target} --write --consent ID{more} ({prints})")
         }
-        _ => format!("nandscope probe {target} --write --consent ID{more} (nandscope list prints the ID)"),
     }
 }
 

@@ -133,11 +133,13 @@ impl PutBack {
 
 /// What to do about a journal that cannot be put back.
 pub fn give_up(journal: &Path, id: &TargetId) -> String {
-    format!(
-        "the journal is kept; try another reader or port: nandscope undo {0}; or give that content up: nandscope undo --discard {0} {1}",
-        word(&journal.display().to_string()),
-        id.consent_option()
-    )
+    format!("the journal is kept; try another reader or port: {}", either(journal, id))
+}
+
+/// The two commands that end a journal, to be pasted.
+fn either(journal: &Path, id: &TargetId) -> String {
+    let path = word(&journal.display().to_string());
+    format!("nandscope undo {path}; or give that content up: nandscope undo --discard {path} {}", id.consent_option())
 }
 
 impl Restored {
@@ -190,11 +192,9 @@ impl Journal {
         for path in pending(dir) {
             if Saved::open(&path).is_ok_and(|s| s.header.id.same_target(id)) {
                 return Err(DeviceError::Refused(format!(
-                    "the undo journal of an earlier run on {0} is still there; put the old content back first: nandscope undo {1}; or give that \
-                     content up: nandscope undo --discard {1} {2}",
+                    "the undo journal of an earlier run on {} is still there; put the old content back first: {}",
                     id.path,
-                    word(&path.display().to_string()),
-                    id.consent_option()
+                    either(&path, id)
                 )));
             }
         }
