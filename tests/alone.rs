@@ -93,13 +93,14 @@ fn an_experiment_run_alone_measures_what_it_needs_first() {
 #[test]
 fn erase_blocks_off_the_grid_are_placed() {
     let dir = tempfile::tempdir().unwrap();
+    let behind = dir.path().join("behind.json");
     let mut found = 0;
     for at in [512, 1536, 2560, 7680, 32_256, 131_072 + 512, MIB + 6656] {
         for base in ["flashbench-readme", "tlc-12mib"] {
             let line = format!("erase_block_offset = \"{} KiB\"", at as f64 / 1024.0);
             let model = card(dir.path(), base, &[("[nand]", &line)]);
             for args in [&["--read-only"][..], &[]] {
-                let r = report(&[&["probe", &model, "--time", "10m"], args].concat());
+                let mut r = report(&[&["probe", &model, "--time", "10m"], args].concat());
                 let f = finding(&r, "erase_block_offset");
                 if let Some(v) = f["value"].as_u64() {
                     let near =
@@ -110,6 +111,12 @@ fn erase_blocks_off_the_grid_are_placed() {
                 if f["value"] == at && finding(&r, "page")["value"].is_null() {
                     let lines = advice(&r);
                     assert!(lines.contains(&format!("losetup -f --show -o {at} ")) && !lines.contains("--prepare"), "{lines}");
+                    // No loop device can be made of a program.
+                    r["settings"]["asked"] = "exec:./rig".into();
+                    std::fs::write(&behind, r.to_string()).unwrap();
+                    let again = nandscope(&["infer", behind.to_str().unwrap(), "--json"]);
+                    let lines = advice(&serde_json::from_slice(&again.stdout).unwrap());
+                    assert!(lines.contains(&format!("a program that adds {at} ")) && !lines.contains("losetup"), "{lines}");
                 }
             }
         }

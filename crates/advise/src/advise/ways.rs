@@ -49,18 +49,12 @@ pub fn ways(r: &Report) -> Vec<String> {
     // A card whose erase blocks begin off the grid has its pages there, too.
     let offset = r.findings.get(Quantity::EraseBlockOffset).and_then(|f| f.number()).map(|v| v as u64);
     if let Some(whole) = offset.filter(|v| page && !(v + r.target.offset).is_multiple_of(4096)) {
+        let begins = format!("the first erase block begins at {}, off the grid on which pages are read across", Bytes(whole));
+        let view = format!("losetup -f --show -o {whole}");
         out.push(match r.target.kind {
-            TargetKind::Simulated => format!(
-                "the first erase block begins at {}, off the grid on which pages are read across; of a real card, a view that begins there \
-                 shows them: losetup -f --show -o {whole} DEVICE",
-                Bytes(whole)
-            ),
-            _ => format!(
-                "the first erase block begins at {}, off the grid on which pages are read across; probe a view that begins there: \
-                 losetup -f --show -o {whole} {}",
-                Bytes(whole),
-                word(&r.settings.asked)
-            ),
+            _ if is_program(&r.settings.asked) => format!("{begins}; a program that adds {whole} to each address would show them"),
+            TargetKind::Simulated => format!("{begins}; of a real card, a view that begins there shows them: {view} DEVICE"),
+            _ => format!("{begins}; probe a view that begins there: {view} {}", word(&r.settings.asked)),
         });
     } else if reads && flat && (block || page) {
         let what = if block { "the erase block and the page" } else { "the page" };

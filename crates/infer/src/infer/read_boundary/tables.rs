@@ -6,6 +6,7 @@
 //! read-ahead.
 
 mod groups;
+mod pieces;
 
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mad, median, quantile};
@@ -208,6 +209,15 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
         Bytes(low_from.unwrap_or_else(|| g.rows.iter().map(|r| r.align).min().unwrap_or(0))),
         span(low.iter().copied())
     );
+    let lower: Vec<&Row> = g.rows.iter().filter(|r| r.align < size).collect();
+    if !g.write && pieces::loaded(&used, &lower, size) {
+        let why = format!(
+            "reads on one side of a multiple of {} take as much longer at times as those across it: its map may be in pieces of that size \
+             (writes would decide)",
+            Bytes(size)
+        );
+        return Finding::undecided(q, why).evidence(text);
+    }
     let mut trust = ahead * is_erase_block(size) * strength(height(d, fits, size), d);
     let mut caveats = vec![];
     // Powers of two only: a third of the places of a row are multiples of 3 x 2^n.

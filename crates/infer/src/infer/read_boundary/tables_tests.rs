@@ -3,10 +3,16 @@ use crate::samples::import::read;
 
 /// Rows from 1 GiB down, 700 µs a read; `extra` in µs of an alignment.
 fn log(extra: impl Fn(u64) -> f64) -> Vec<Finding> {
+    sided(extra, |_| [0.0; 2])
+}
+
+/// The same with what reads before and behind the boundary take longer.
+fn sided(extra: impl Fn(u64) -> f64, beside: impl Fn(u64) -> [f64; 2]) -> Vec<Finding> {
     let row = |k: u32| {
         let wander = [1.0, -2.0, 3.0, -1.0, 2.0][k as usize % 5];
-        let on = 700.0 + extra(1 << k) + wander;
-        format!("align {} pre 700µs on {on:.0}µs post 700µs diff {:.3}µs\n", 1u64 << k, on.round() - 700.0)
+        let [pre, post] = beside(1 << k).map(|t| (700.0 + t).round());
+        let on = (700.0 + extra(1 << k) + wander).round();
+        format!("align {} pre {pre}µs on {on}µs post {post}µs diff {:.3}µs\n", 1u64 << k, on - (pre + post) / 2.0)
     };
     infer(&read(&[("t", (11..=30).rev().map(row).collect::<String>())]).unwrap())
 }
@@ -83,4 +89,20 @@ fn rows_cut_above_the_page_leave_it_open() {
     let f = infer(&read(&[("t", rows.collect::<String>())]).unwrap());
     assert_eq!(f[0].number(), Some((8 * MIB) as f64), "{f:?}");
     assert!(f[1].value.is_none() && f[1].reason.as_ref().unwrap().contains("at or below"), "{f:?}");
+}
+
+#[test]
+fn single_reads_that_take_as_long_belong_to_a_map_in_pieces() {
+    let large = |a: u64, t: f64| if a >= 4 * MIB { t } else { 0.0 };
+    let block = |a: u64| sided(|a| large(a, 200.0), move |b| if b == a { [large(b, 210.0), 0.0] } else { [0.0; 2] });
+    // One late read before one of the boundaries, or a read-ahead before all of them, is no piece of a map.
+    assert_eq!(block(64 * MIB)[0].number(), Some((4 * MIB) as f64));
+    let ahead = sided(|a| large(a, 400.0), |b| [large(b, 250.0), 0.0]);
+    assert_eq!(ahead[0].number(), Some((4 * MIB) as f64), "{ahead:?}");
+    // Each read loads one, those across load two; or some find theirs loaded, and those across find one.
+    for (one_of, across) in [(1, 200.0), (3, 100.0)] {
+        let loads = |b: u64, side: u32| if (b.ilog2() + side).is_multiple_of(one_of) { large(b, 100.0) } else { 0.0 };
+        let pieces = sided(|a| large(a, across), |b| [loads(b, 0), loads(b, 1)]);
+        assert!(pieces[0].value.is_none() && pieces[0].reason.as_ref().unwrap().contains("pieces"), "{one_of}: {pieces:?}");
+    }
 }
