@@ -210,6 +210,24 @@ fn a_search_that_was_cut_names_its_command() {
     assert!(todo.contains(&format!("nandscope run capacity {with_writes}")) && !a.because.contains("nandscope"), "{}: {todo}", a.because);
 }
 
+/// A cache may have kept the places of the test of the capacity, where all else is lost and they were not read again.
+#[test]
+fn a_capacity_is_not_passed_on_places_read_at_once_where_writes_are_lost() {
+    let m = model("usb-stick");
+    let mut device = SimDevice::new(&m, 1).with_content();
+    let (stop, size, time) = (AtomicBool::new(false), device.geometry().size, Nanos::from_secs_f64(90.0));
+    let order = Order { region: 0..size, write: true, time, put_back: false, seed: 1, stop: &stop, window: WINDOW, reinsert: None };
+    let mut examined = examine(&mut device, &order, &mut |_| {}).unwrap();
+    let noticed = Noticed::default();
+    let capacity = |e: &Examined| answers(&Seen::of(size, e, &noticed)).remove(0).verdict;
+    examined.measured.fates.zeros = 5;
+    assert_eq!(capacity(&examined), Verdict::Pass);
+    (examined.measured.later.kept, examined.measured.later.recent) = Default::default();
+    assert_eq!(capacity(&examined), Verdict::NotKnown);
+    examined.measured.fates.zeros = 0;
+    assert_eq!(capacity(&examined), Verdict::Pass);
+}
+
 /// Both sides of what a use asks for, on cards whose rates are known.
 #[test]
 fn a_use_is_judged_by_what_it_needs() {

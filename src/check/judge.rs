@@ -162,6 +162,13 @@ fn capacity(s: &Seen) -> Answer {
         let todo = format!("a longer stretch decides: nandscope check {} --cache 2GiB --time 20m", s.with_writes);
         return Answer::new(q, Verdict::NotKnown, text).todo(todo);
     }
+    // What kept its places only at once may keep them in a cache, and elsewhere it keeps nothing.
+    let lost = s.measured.fates.lost();
+    if lost > 0 && later.kept.is_empty() && later.recent.is_empty() && genuine(s.findings, s.size) == Some(true) {
+        let text = format!("its places read back at once and were not read again, and {lost} pieces written elsewhere are lost");
+        let todo = format!("a longer test decides: nandscope check {} --time 15m", s.with_writes);
+        return Answer::new(q, Verdict::NotKnown, text).todo(todo);
+    }
     let found = s.findings.get(Quantity::Capacity);
     match found {
         Some(Finding { evidence, confidence, .. }) if genuine(s.findings, s.size) == Some(true) => {

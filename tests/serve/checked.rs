@@ -117,7 +117,7 @@ fn check_names_what_a_served_card_does_not_store() {
     for (name, more, words, codes) in [
         ("honest", "", "read back as written", &[0, 3][..]),
         ("limbo", "real_capacity = \"400 MiB\"\nbeyond = \"drop\"", "COUNTERFEIT", &[6]),
-        ("cached", "real_capacity = \"400 MiB\"\nbeyond = \"drop\"\nfront = \"4 MiB\"", "COUNTERFEIT", &[6]),
+        ("cached", "real_capacity = \"400 MiB\"\nbeyond = \"drop\"\nfront = \"4 MiB\"", "COUNTERFEIT", &[6, 7]),
         ("another", "keeps = \"another\"\nfails_every = 16", "show another place (at byte", &[7]),
         ("changing", "keeps = \"changing\"\nfails_every = 8", "read", &[7]),
         ("old", "keeps = \"old\"\nfails_every = 32", "do not show what was written", &[7]),
@@ -134,6 +134,10 @@ fn check_names_what_a_served_card_does_not_store() {
         assert!(out.contains(words) || name.contains("limbo") || name == "cached", "{name}: {out}");
         let value: serde_json::Value = serde_json::from_str(&out).unwrap();
         assert_eq!(value["exit_code"].as_i64().map(|c| c as i32), code);
+        // On a busy host the time may end before the cache was driven out; then nobody says that the capacity is there.
+        if code == Some(7) && name == "cached" {
+            assert_eq!(value["answers"][0]["verdict"], "not_known", "{out}");
+        }
         if name == "honest" {
             assert!(no_journal(&state) && err.is_empty(), "{err}");
             let mut now = vec![0; before.len()];
