@@ -153,7 +153,7 @@ fn capacity(s: &Seen) -> Answer {
     }
     let later = &s.measured.later;
     if !later.lost.is_empty() {
-        let n = later.lost.len() + later.kept.len() + later.recent.len();
+        let n = later.read();
         if later.reinserted && later.lost.len() == n {
             return Answer::new(q, Verdict::NotKnown, "none of the places that were written was kept when it was taken out");
         }
@@ -164,7 +164,7 @@ fn capacity(s: &Seen) -> Answer {
     }
     // What kept its places only at once may keep them in a cache, and elsewhere it keeps nothing.
     let lost = s.measured.fates.lost();
-    if lost > 0 && later.kept.is_empty() && later.recent.is_empty() && genuine(s.findings, s.size) == Some(true) {
+    if lost > 0 && later.read() == 0 && genuine(s.findings, s.size) == Some(true) {
         let text = format!("its places read back at once and were not read again, and {lost} pieces written elsewhere are lost");
         let todo = format!("a longer test decides: nandscope check {} --time 15m", s.with_writes);
         return Answer::new(q, Verdict::NotKnown, text).todo(todo);
@@ -233,7 +233,7 @@ fn stores(s: &Seen) -> Answer {
     }
     let later = &s.measured.later;
     if let (Some(first), None) = (later.lost.iter().min(), real_size(s)) {
-        let n = later.kept.len() + later.recent.len() + later.lost.len();
+        let n = later.read();
         let text = format!("{} of {n} places that read back at once did not at the end, the first at byte {first}", later.lost.len());
         return Answer::new(q, Verdict::Fail, text).todo(failing);
     }

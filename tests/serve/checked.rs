@@ -117,7 +117,7 @@ fn check_names_what_a_served_card_does_not_store() {
     for (name, more, words, codes) in [
         ("honest", "", "read back as written", &[0, 3][..]),
         ("limbo", "real_capacity = \"400 MiB\"\nbeyond = \"drop\"", "COUNTERFEIT", &[6]),
-        ("cached", "real_capacity = \"400 MiB\"\nbeyond = \"drop\"\nfront = \"4 MiB\"", "COUNTERFEIT", &[6, 7]),
+        ("cached", "real_capacity = \"400 MiB\"\nbeyond = \"drop\"\nfront = \"4 MiB\"", "COUNTERFEIT", &[6]),
         ("another", "keeps = \"another\"\nfails_every = 16", "show another place (at byte", &[7]),
         ("changing", "keeps = \"changing\"\nfails_every = 8", "read", &[7]),
         ("old", "keeps = \"old\"\nfails_every = 32", "do not show what was written", &[7]),
@@ -129,15 +129,13 @@ fn check_names_what_a_served_card_does_not_store() {
         fs::File::options().write(true).open(device).unwrap().write_all(&before).unwrap();
         run("blockdev", &["--flushbufs", device]);
         let id = size(device);
-        let (code, out, err) = texts(&with(&state, &["check", device, "--write", "--consent", &id, "-q", "--time", "6s", "--json", "-"]));
+        // What a cache keeps shows once it is driven out, which takes a busy host longer.
+        let time = if name == "cached" { "30s" } else { "6s" };
+        let (code, out, err) = texts(&with(&state, &["check", device, "--write", "--consent", &id, "-q", "--time", time, "--json", "-"]));
         assert!(code.is_some_and(|c| codes.contains(&c)), "{name}: {code:?} {out}{err}");
         assert!(out.contains(words) || name.contains("limbo") || name == "cached", "{name}: {out}");
         let value: serde_json::Value = serde_json::from_str(&out).unwrap();
         assert_eq!(value["exit_code"].as_i64().map(|c| c as i32), code);
-        // On a busy host the time may end before the cache was driven out; then nobody says that the capacity is there.
-        if code == Some(7) && name == "cached" {
-            assert_eq!(value["answers"][0]["verdict"], "not_known", "{out}");
-        }
         if name == "honest" {
             assert!(no_journal(&state) && err.is_empty(), "{err}");
             let mut now = vec![0; before.len()];
@@ -217,12 +215,11 @@ fn check_of_an_image_file_and_a_loop_device() {
         assert_eq!(quick.0, Some(3), "{target}: {}{}", quick.1, quick.2);
         let id = before.len().to_string();
         let (code, out, err) =
-            texts(&with(dir.path(), &["check", target, "--write", "--consent", &id, "-q", "--time", "4s", "--json", "-"]));
+            texts(&with(dir.path(), &["check", target, "--write", "--consent", &id, "-q", "--time", "30s", "--json", "-"]));
         assert!(code == Some(3) || code == Some(0) && target != path, "{target}: {code:?} {out}{err}");
         assert_eq!(out.contains("only the card itself can be tested"), target == path, "{target}: {out}");
         let value: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{target}: {e} {out}{err}"));
-        // How much four seconds are enough for is the host's business.
-        assert!(value["written"].as_u64().unwrap() > 0, "{out}");
+        assert!(value["written"].as_u64().unwrap() > MIB, "{out}");
         let health = value["answers"].as_array().unwrap().iter().find(|a| a["question"] == "health").unwrap();
         assert_eq!(health["verdict"], "not_known", "{out}");
         assert!(no_journal(dir.path()) && fs::read(&image).unwrap() == before, "{target}: not as before");

@@ -127,6 +127,11 @@ pub struct Later {
 }
 
 impl Later {
+    /// Places that were read at the end.
+    pub fn read(&self) -> usize {
+        self.kept.len() + self.recent.len() + self.lost.len()
+    }
+
     /// Where the flash of a card ends that hid it for a while: all places behind some byte are lost, more than one, and none before it; or
     /// the distance after which addresses repeat.
     pub fn end(&self) -> Option<u64> {

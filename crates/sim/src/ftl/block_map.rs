@@ -7,7 +7,7 @@ mod merge;
 mod small;
 
 use super::protect::Protect;
-use super::{WriteCost, Written};
+use super::{WriteCost, Written, bits};
 use crate::account::Event;
 use crate::counters::Counters;
 use crate::model::{Evict, MergeRandom, Model};
@@ -307,7 +307,7 @@ impl BlockMap {
             let (from, to) = (slot.start, slot.next);
             let bits = &mut self.bits[s as usize * self.words..][..self.words];
             bits.fill(0);
-            set_bits(bits, from, to);
+            bits::set(bits, from..to);
         }
         self.used(s);
         ns
@@ -344,7 +344,7 @@ impl BlockMap {
         let slot = &mut self.slots[s as usize];
         (slot.next, slot.tail) = (u1, tail);
         slot.used += u1 - u0;
-        slot.distinct += set_bits(&mut self.bits[s as usize * self.words..][..self.words], u0, u1);
+        slot.distinct += bits::set(&mut self.bits[s as usize * self.words..][..self.words], u0..u1);
         ns
     }
 
@@ -430,21 +430,6 @@ impl BlockMap {
             self.slots[newer as usize].older = older;
         }
     }
-}
-
-/// Sets the bits `from..to` and says how many were clear.
-fn set_bits(bits: &mut [u64], from: u32, to: u32) -> u32 {
-    let mut fresh = 0;
-    let mut at = from;
-    while at < to {
-        let (word, low) = (at as usize / 64, at % 64);
-        let n = (64 - low).min(to - at);
-        let mask = (u64::MAX >> (64 - n)) << low;
-        fresh += (mask & !bits[word]).count_ones();
-        bits[word] |= mask;
-        at += n;
-    }
-    fresh
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Translation layers: what a write sets off inside the card.
 
+mod bits;
 mod block_map;
 mod log_block;
 mod map_cache;

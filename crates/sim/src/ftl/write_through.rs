@@ -5,6 +5,7 @@
 //! those in place: erased flash needs no rewrite (F10).
 
 use super::WriteCost;
+use super::bits::{any, ones, words};
 use crate::account::Event;
 use crate::counters::Counters;
 use crate::model::{Model, State};
@@ -28,23 +29,6 @@ pub(crate) struct WriteThrough {
     pub wear: Option<Box<Wear>>,
     /// The blocks of the next writes are announced: each is a rewrite of the erase blocks it touches, the buffer is passed by.
     pub ahead: bool,
-}
-
-/// The words that hold the bits of `range`, each with a mask of these: an erase block of 48 MiB has 12288 units of 4 KiB.
-fn words(range: Range<u64>) -> impl Iterator<Item = (usize, u64)> {
-    let word = move |i: u64| {
-        let (from, to) = (range.start.max(64 * i) - 64 * i, range.end.min(64 * (i + 1)) - 64 * i);
-        (i as usize, if from < to { (u64::MAX >> (64 - (to - from))) << from } else { 0 })
-    };
-    (range.start / 64..range.end.div_ceil(64)).map(word)
-}
-
-fn any(of: &[u64], range: Range<u64>) -> bool {
-    words(range).any(|(i, mask)| of[i] & mask != 0)
-}
-
-fn ones(of: &[u64], range: Range<u64>) -> u64 {
-    words(range).map(|(i, mask)| u64::from((of[i] & mask).count_ones())).sum()
 }
 
 impl WriteThrough {
@@ -152,24 +136,6 @@ impl WriteThrough {
             let all = block * self.units..(block + 1) * self.units;
             if !any(&self.valid, all.clone()) {
                 words(all).for_each(|(i, mask)| self.programmed[i] &= !mask);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bits_are_counted_word_by_word_as_one_by_one() {
-        let of: Vec<u64> = (1..6u64).map(|k| k.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
-        let bit = |k: u64| of[(k / 64) as usize] >> (k % 64) & 1;
-        for from in [0, 1, 63, 64, 65, 130] {
-            for to in [from, from + 1, from + 63, from + 64, from + 65, 320] {
-                let one_by_one: u64 = (from..to).map(bit).sum();
-                assert_eq!(ones(&of, from..to), one_by_one, "{from}..{to}");
-                assert_eq!(any(&of, from..to), one_by_one > 0, "{from}..{to}");
             }
         }
     }

@@ -191,7 +191,8 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
     let top = g.rows[0].align;
     let used: Vec<&Row> = g.rows.iter().filter(|r| !g.wraps(r)).collect();
     let Some(&(size, ahead)) = p.first() else { return Finding::undecided(q, flat(g, d, fits)) };
-    let high: Vec<f64> = used.iter().filter(|r| r.align.is_multiple_of(size)).map(|r| r.diff).collect();
+    let above: Vec<&Row> = used.iter().copied().filter(|r| r.align.is_multiple_of(size)).collect();
+    let high: Vec<f64> = above.iter().map(|r| r.diff).collect();
     let low_from = fits
         .iter()
         .find(|f| f.set.iter().any(|&i| d.sizes[i] == size))
@@ -209,8 +210,9 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
         Bytes(low_from.unwrap_or_else(|| g.rows.iter().map(|r| r.align).min().unwrap_or(0))),
         span(low.iter().copied())
     );
+    let (h, l) = (median(&high), median(&low));
     let lower: Vec<&Row> = g.rows.iter().filter(|r| r.align < size).collect();
-    if !g.write && pieces::loaded(&used, &lower, size) {
+    if !g.write && pieces::loaded(&above, &lower, h) {
         let why = format!(
             "reads on one side of a multiple of {} take as much longer at times as those across it: its map may be in pieces of that size \
              (writes would decide)",
@@ -232,7 +234,6 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
         0.02
     };
     let own = used.iter().find(|r| r.align == size).map_or(f64::NAN, |r| r.diff);
-    let (h, l) = (median(&high), median(&low));
     // Levels drift over the rows: the nearest ones and all of them are both fair to compare with.
     // Rows of 3 * 2^n have neighbours 2^n that do not feel the step.
     let near: Vec<f64> =

@@ -1,5 +1,6 @@
 //! What erase blocks hold, where a merge copies that only.
 
+use crate::ftl::bits;
 use crate::model::{Copies, Model, State};
 use std::collections::HashMap;
 
@@ -25,7 +26,7 @@ impl Held {
         self.changed.entry(au).or_insert_with(|| {
             let mut bits = vec![0; (units as usize).div_ceil(64)].into_boxed_slice();
             if full {
-                super::set_bits(&mut bits, 0, units);
+                bits::set(&mut bits, 0..units);
             }
             bits
         })
@@ -46,7 +47,7 @@ impl Held {
             }
         }
         if blocks {
-            super::set_bits(held, 0, units);
+            bits::set(held, 0..units);
         } else {
             held.iter_mut().zip(log).for_each(|(h, l)| *h |= l);
         }
@@ -64,7 +65,7 @@ impl Held {
         let units = self.units;
         let held = self.of(au);
         let old = held.iter().any(|w| *w != 0);
-        super::set_bits(held, 0, units);
+        bits::set(held, 0..units);
         old
     }
 

@@ -40,7 +40,7 @@ impl BlockMap {
         if slot.random || self.skips {
             log.copy_from_slice(&self.bits[s as usize * self.words..][..self.words]);
         } else {
-            set_bits(&mut log, slot.start, slot.next);
+            bits::set(&mut log, slot.start..slot.next);
         }
         let au = slot.au;
         self.held.as_mut().map_or((0, true), |h| h.merge(au, &log, self.span, whole))
@@ -77,7 +77,7 @@ impl BlockMap {
 
     /// Units of a log in order that are written, where some may be left out; these are from now on.
     pub(super) fn mark(&mut self, s: u16, u0: u32, u1: u32) -> u32 {
-        let fresh = set_bits(&mut self.bits[s as usize * self.words..][..self.words], u0, u1);
+        let fresh = bits::set(&mut self.bits[s as usize * self.words..][..self.words], u0..u1);
         self.slots[s as usize].distinct += fresh;
         self.slots[s as usize].distinct
     }

@@ -5,16 +5,15 @@
 //! order of the three reads does (read-ahead, a cache) shows on one side only.
 
 use super::{Row, median};
+use std::ops::RangeInclusive;
 
 /// The share of what crossing adds that such a read takes longer, at least and at most: twice, where a read across finds one piece loaded, and
 /// so does one of the others. More is a stall.
-const AS_MUCH: [f64; 2] = [0.75, 2.2];
+const AS_MUCH: RangeInclusive<f64> = 0.75..=2.2;
 
-/// Do rows of multiples of `size`, those that do not wrap, have such reads before the boundary and behind it? `lower`: rows below it.
-pub(super) fn loaded(rows: &[&Row], lower: &[&Row], size: u64) -> bool {
-    let above: Vec<&&Row> = rows.iter().filter(|r| r.align.is_multiple_of(size)).collect();
-    let extra = median(&above.iter().map(|r| r.diff).collect::<Vec<_>>());
+/// Are there such reads before the boundaries of the rows `above` and behind them? `lower`: smaller rows; `extra`: µs that crossing adds above.
+pub(super) fn loaded(above: &[&Row], lower: &[&Row], extra: f64) -> bool {
     let base = median(&lower.iter().flat_map(|r| [r.pre, r.post]).collect::<Vec<_>>());
-    let as_much = |t: f64| ((t - base) / extra >= AS_MUCH[0]) && ((t - base) / extra <= AS_MUCH[1]);
+    let as_much = |t: f64| AS_MUCH.contains(&((t - base) / extra));
     above.iter().any(|r| as_much(r.pre)) && above.iter().any(|r| as_much(r.post))
 }
