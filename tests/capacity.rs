@@ -8,13 +8,13 @@ use nandscope::device::{Access, Device, DeviceError, Fill, Geometry, Op, SimDevi
 use nandscope::experiment;
 use nandscope::experiment::run::{self, Limits};
 use nandscope::experiment::{Setup, by_name};
-use nandscope::finding::{Finding, Quantity};
+use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::beliefs::Beliefs;
 use nandscope::infer::capacity::stretch;
 use nandscope::infer::pipeline;
 use nandscope::probe::{Plan, probe};
 use nandscope::units::Nanos;
-use nandscope_sim::model::Beyond;
+use nandscope_sim::model::{Beyond, Keeps};
 use nandscope_sim::{Model, cards, unusual};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -394,4 +394,22 @@ fn unusual_cards_are_not_mistaken() {
         assert!(common::right(&f, &truth) != Some(false), "{seed}: {f:?}, really {}", truth.real_capacity);
     }
     assert!(counterfeits > 3, "{counterfeits}");
+}
+
+/// What dies at its end and what keeps nothing: data are lost, however little of the card that is, and no size is told that was not seen.
+#[test]
+fn what_is_lost_is_never_passed() {
+    use nandscope::saved::counterfeit::{genuine, loses};
+    for missing in [64, 200, 1000] {
+        let size = card("modern-a1-32gb", 0, Beyond::Drop).card.capacity;
+        let f = found(SimDevice::new(&card("modern-a1-32gb", size - missing * MIB, Beyond::Drop), 1).with_stamps(), None, 60.0);
+        assert_eq!(genuine(&Findings(vec![f.clone()]), size), Some(false), "{missing} MiB: {f:?}");
+    }
+    for name in ["modern-a1-32gb", "flashbench-readme", "olpc-c-8gb"] {
+        let mut m = card(name, 0, Beyond::Drop);
+        (m.card.keeps, m.card.fails_every) = (Keeps::Zeros, 1);
+        let f = found(SimDevice::new(&m, 1).with_stamps(), None, 60.0);
+        assert!(f.value.is_none() && f.at_least.is_none(), "{name}: {f:?}");
+        assert!(loses(&Findings(vec![f.clone()])).is_some(), "{name}: {f:?}");
+    }
 }

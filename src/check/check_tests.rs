@@ -4,7 +4,7 @@ use super::examine::{Examined, Order, examine};
 use super::judge::{Class, Seen, answers};
 use super::measure::{Measured, Placed, Task, WINDOW, measure};
 use super::{Answer, Outcome, Question, Verdict};
-use crate::device::{Device, SimDevice};
+use crate::device::{Access, Device, Geometry, Op, Result, SimDevice, Timed};
 use crate::finding::Findings;
 use crate::host::faults::{Ext4, Lines, Noticed, Trouble};
 use crate::host::wear::{Reading, Written};
@@ -29,11 +29,14 @@ fn check(m: &Model, seed: u64, write: bool, classes: &[Class]) -> Checked {
 }
 
 fn check_for(m: &Model, seed: u64, write: bool, classes: &[Class], purpose: Option<&Purpose>) -> Checked {
-    let mut device = SimDevice::new(m, seed).with_content();
+    check_device(&mut SimDevice::new(m, seed).with_content(), seed, classes, purpose, write)
+}
+
+fn check_device(device: &mut dyn Device, seed: u64, classes: &[Class], purpose: Option<&Purpose>, write: bool) -> Checked {
     let (stop, size) = (AtomicBool::new(false), device.geometry().size);
     let time = Nanos::from_secs_f64(90.0);
     let order = Order { region: 0..size, write, time, put_back: false, seed, stop: &stop, window: WINDOW, reinsert: None };
-    let examined = examine(&mut device, &order, &mut |_| {}).unwrap();
+    let examined = examine(device, &order, &mut |_| {}).unwrap();
     let noticed = Noticed::default();
     let answers = answers(&Seen { write, classes, purpose, ..Seen::of(size, &examined, &noticed) });
     Checked { outcome: Outcome::of(&answers), answers, measured: examined.measured }
@@ -89,6 +92,78 @@ fn counterfeits_are_named() {
     (m.card.real_capacity, m.card.beyond) = (3000 * MIB, Beyond::Error);
     let c = check(&m, 1, false, &[]);
     assert_eq!(c.outcome, Outcome::Counterfeit, "{:?}", c.answers);
+}
+
+/// A card whose addresses repeat behind its first bytes, where the tables of a filesystem lie.
+struct Repeats {
+    card: SimDevice,
+    /// First byte and length of what repeats.
+    from: u64,
+    period: u64,
+}
+
+impl Repeats {
+    fn place(&self, at: u64) -> u64 {
+        if at < self.from { at } else { self.from + (at - self.from) % self.period }
+    }
+}
+
+impl Device for Repeats {
+    fn geometry(&self) -> &Geometry {
+        self.card.geometry()
+    }
+
+    fn access(&mut self, a: Access) -> Result<Timed> {
+        let at = self.place(a.at);
+        let timed = self.card.access(Access { at, ..a })?;
+        if let Op::Write(fill) = a.op {
+            let mut bytes = vec![0; a.len as usize];
+            fill.render(a.at, &mut bytes);
+            self.card.store(at, &bytes)?;
+        }
+        Ok(timed)
+    }
+
+    fn now(&self) -> Nanos {
+        self.card.now()
+    }
+
+    fn idle(&mut self, d: Nanos) {
+        self.card.idle(d)
+    }
+
+    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.card.load(self.place(at), into)
+    }
+
+    fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+        self.card.store(self.place(at), from)
+    }
+}
+
+/// The stretch near the front that the test of the capacity looks for is not repeated: what was written in the window is.
+#[test]
+fn addresses_that_repeat_behind_a_front_that_is_kept_are_found() {
+    for (name, from, part) in [("modern-a1-32gb", 400, 0.11), ("modern-a1-32gb", 1000, 0.33), ("flashbench-readme", 300, 0.45)] {
+        let card = SimDevice::new(&model(name), 1).with_content();
+        let size = card.geometry().size;
+        let period = (size as f64 * part) as u64 / MIB * MIB;
+        let c = check_device(&mut Repeats { card, from: from * MIB, period }, 1, &[], None, true);
+        assert_eq!(c.outcome, Outcome::Counterfeit, "{name}, {from} MiB kept: {:?}", c.answers);
+        let found = c.measured.repeats_after();
+        assert!(found.is_none_or(|p| p % period == 0), "{name}, {from} MiB kept: {found:?}, really {period}");
+    }
+}
+
+/// Lost data are no matter of how much of the card is lost.
+#[test]
+fn a_card_that_lost_its_end_does_not_pass() {
+    for missing in [100, 300, 1000] {
+        let mut m = model("modern-a1-32gb");
+        (m.card.real_capacity, m.card.beyond) = (m.card.capacity - missing * MIB, Beyond::Drop);
+        let c = check(&m, 1, true, &[]);
+        assert!(matches!(c.outcome, Outcome::Counterfeit | Outcome::Failing), "{missing} MiB: {:?}", c.answers);
+    }
 }
 
 /// Every way to fail in silence, in all of the flash and in one piece of 16 and of 200.

@@ -91,7 +91,11 @@ pub fn of_image(answers: Vec<Answer>) -> Vec<Answer> {
 /// Bytes that are there, where the card has fewer than it reports: what `capacity` found, or the end of what can be read.
 pub fn real_size(s: &Seen) -> Option<u64> {
     let later = &s.measured.later;
-    Counterfeit::of(s.findings, s.size).map(|c| c.holds).or_else(|| s.measured.unreadable_end()).or_else(|| later.end())
+    Counterfeit::of(s.findings, s.size)
+        .map(|c| c.holds)
+        .or_else(|| s.measured.unreadable_end())
+        .or_else(|| s.measured.repeats_after())
+        .or_else(|| later.end())
 }
 
 /// What a card is that has fewer bytes than it reports: where all beyond them fails it may be a genuine one that died.
@@ -134,8 +138,39 @@ fn hidden(later: &Later, real: u64) -> String {
     )
 }
 
+/// The least and the most that is there, where the border was not found.
+fn bounds(s: &Seen) -> Option<(u64, u64)> {
+    let (m, of) = (s.measured, Counterfeit::of(s.findings, s.size));
+    if let Some(c) = of {
+        return (c.holds != c.at_most).then_some((c.holds, c.at_most));
+    }
+    m.later.end().filter(|_| m.unreadable_end().is_none() && m.repeats_after().is_none())?;
+    m.later.border()
+}
+
+/// What is there, in words.
+pub fn holds(s: &Seen, real: u64) -> String {
+    match bounds(s) {
+        Some((least, most)) => format!("between {} and {}", as_sold(least), as_sold(most)),
+        None => format!("about {}", as_sold(real)),
+    }
+}
+
 fn capacity(s: &Seen) -> Answer {
     let q = Question::Capacity;
+    if let Some(period) = s.measured.repeats_after().filter(|_| Counterfeit::of(s.findings, s.size).is_none()) {
+        let (at, place) = s.measured.repeats[0];
+        let more = s.measured.repeats.len() - 1;
+        let text = format!(
+            "reports {}, and addresses repeat after {}: at byte {at}, where nothing was written, it shows what was written at byte {place}, and at {more} more places others",
+            as_sold(s.size),
+            Bytes(period)
+        );
+        return Answer::new(q, Verdict::Fail, text).todo(format!(
+            "give the card back: about {} of it is flash, and data written beyond that overwrites earlier data",
+            as_sold(period)
+        ));
+    }
     if let Some(real) = real_size(s) {
         let found = s.findings.get(Quantity::Capacity).filter(|_| Counterfeit::of(s.findings, s.size).is_some());
         let told = found.iter().flat_map(|f| &f.evidence).filter(|e| !e.starts_with("the card reports"));
@@ -146,10 +181,13 @@ fn capacity(s: &Seen) -> Answer {
             Some(_) if found.is_none() => {
                 format!("cannot be read beyond about {} of {}: counterfeit or failing", as_sold(real), as_sold(s.size))
             }
-            _ => format!("reports {}, holds about {}{seen}", as_sold(s.size), as_sold(real)),
+            _ => format!("reports {}, holds {}{seen}", as_sold(s.size), holds(s, real)),
         };
-        return Answer::new(q, Verdict::Fail, text)
-            .todo(format!("give the card back; data written beyond {} is lost or overwrites earlier data", as_sold(real)));
+        let todo = match bounds(s) {
+            Some(_) => "give the card back; data written beyond the end of its flash is lost or overwrites earlier data".to_string(),
+            None => format!("give the card back; data written beyond {} is lost or overwrites earlier data", as_sold(real)),
+        };
+        return Answer::new(q, Verdict::Fail, text).todo(todo);
     }
     let later = &s.measured.later;
     if !later.lost.is_empty() {
@@ -265,7 +303,12 @@ fn stores(s: &Seen) -> Answer {
         let text = format!("all {wrote} that were written read back as written; not tried: {what}");
         return Answer::new(q, Verdict::NotKnown, text).todo(format!("give it more time: nandscope check {} --time 5m", s.with_writes));
     }
-    let miss = format!("; a fault in one write of 5000 is missed in {}", missed(f.read, 5000.0));
+    // What loses a whole command is met as often as commands are.
+    let command = match s.measured.writes / 3 {
+        0 => String::new(),
+        n => format!(", in one write command of {n} in {}", missed(s.measured.writes, n as f64)),
+    };
+    let miss = format!("; a fault in one 4 KiB piece of 5000 is missed in {}{command}", missed(f.read, 5000.0));
     let more = match (&s.measured.beside_discards, &s.measured.reinserted) {
         (_, Some(_)) => ", also after it was taken out",
         (Some(_), _) => ", also beside small discards",
@@ -324,7 +367,7 @@ fn accesses(s: &Seen) -> Answer {
         return Answer::new(
             q,
             Verdict::Pass,
-            match real_size(s) {
+            match real_size(s).filter(|_| bounds(s).is_none()) {
                 Some(real) => {
                     format!("{} reads{writes} within the first {}, none failed; {} places there", m.reads, as_sold(real), m.places)
                 }

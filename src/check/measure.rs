@@ -7,6 +7,7 @@
 mod accesses;
 mod afterwards;
 mod measured;
+mod repeats;
 
 use crate::device::ranges::RangeSet;
 use crate::device::{Device, DeviceError, Result};
@@ -220,6 +221,7 @@ impl Check<'_> {
             let took = self.write(SMALL, places, 2, 0.35)?;
             self.out.random_write = Rate::of(SMALL, &took);
             self.flush();
+            self.repeats()?;
         }
         if room {
             tell("random read", 0.5);
@@ -322,14 +324,8 @@ impl Check<'_> {
         let parts = ((end - start) / SMALL).min(PLACES as u64).max(1);
         let part = (end - start) / parts / SMALL * SMALL;
         let mut bytes = vec![0; SMALL as usize];
-        // Bit-reversed order: a scan that runs out of time has still looked everywhere.
-        let bits = (64 - (parts - 1).leading_zeros()).max(1);
         let until = self.until(0.2);
-        for i in 0..1u64 << bits {
-            let n = i.reverse_bits() >> (64 - bits);
-            if n >= parts {
-                continue;
-            }
+        for n in spread(parts) {
             if self.device.now() >= until {
                 break;
             }
@@ -343,4 +339,10 @@ impl Check<'_> {
         }
         Ok(())
     }
+}
+
+/// The numbers below one in bit-reversed order: what runs out of time has still looked everywhere.
+fn spread(n: u64) -> impl Iterator<Item = u64> {
+    let bits = (64 - n.saturating_sub(1).leading_zeros()).max(1);
+    (0..1u64 << bits).map(move |i| i.reverse_bits() >> (64 - bits)).filter(move |i| *i < n)
 }

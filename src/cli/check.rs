@@ -82,6 +82,9 @@ struct Output<'a> {
     exit_code: u8,
     /// Bytes that are really there, on a counterfeit.
     real_size: Option<u64>,
+    /// The same in words.
+    #[serde(skip)]
+    holds: Option<String>,
     #[serde(skip)]
     word: &'static str,
     answers: &'a [Answer],
@@ -192,6 +195,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         outcome,
         exit_code: outcome.exit_code(),
         real_size: judge::real_size(&seen),
+        holds: judge::real_size(&seen).map(|real| judge::holds(&seen, real)),
         word: judge::word(&seen),
         answers: &answers,
         changes: &changes,
@@ -304,7 +308,7 @@ fn text(o: &Output, colour: bool, width: usize) -> String {
     let (headline, code) = match o.outcome {
         Outcome::Fine => ("This card is fine.".to_string(), "32"),
         Outcome::Counterfeit => {
-            let real = o.real_size.map_or(String::new(), |r| format!(", holds about {}", crate::units::as_sold(r)));
+            let real = o.holds.as_ref().map_or(String::new(), |r| format!(", holds {r}"));
             (format!("{}: this card reports {}{real}.", o.word.to_uppercase(), crate::units::as_sold(o.size)), "31;1")
         }
         Outcome::Failing => ("This card is FAILING.".to_string(), "31;1"),

@@ -101,6 +101,9 @@ pub struct Measured {
     pub beside_discards: Option<Fates>,
     /// What was to be tried, and there was no time for it.
     pub untried: Option<&'static str>,
+    /// Addresses that nobody wrote and that show what this check wrote in its window: where, and which.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<(u64, u64)>,
     /// What was written all over the card, as it reads after everything else was written.
     pub later: Later,
     /// What was flushed and what was not, after the card was taken out and put in again.
@@ -138,12 +141,23 @@ impl Later {
         if self.shown.len() > 1 {
             return Some(self.shown.iter().map(|(a, b)| a.abs_diff(*b)).fold(0, gcd));
         }
+        self.border().map(|b| b.0)
+    }
+
+    /// The end of the last place that is kept and the first that is lost, where all behind some byte are, more than one.
+    pub fn border(&self) -> Option<(u64, u64)> {
         let (kept, lost) = (self.kept.iter().max()?, self.lost.iter().min()?);
-        (self.lost.len() > 1 && kept < lost).then_some(kept + SMALL)
+        (self.shown.len() < 2 && self.lost.len() > 1 && kept < lost).then_some((kept + SMALL, *lost))
     }
 }
 
 impl Measured {
+    /// The distance after which addresses repeat, where some show what was written elsewhere.
+    pub fn repeats_after(&self) -> Option<u64> {
+        let apart = self.repeats.iter().map(|(at, place)| at.abs_diff(*place)).fold(0, gcd);
+        (apart > 0).then_some(apart)
+    }
+
     /// Where the flash ends that can be read: several places cannot, nothing behind the first of them can, and all before it can.
     pub fn unreadable_end(&self) -> Option<u64> {
         let first = *self.unreadable.iter().min()?;

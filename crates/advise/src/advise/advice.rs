@@ -18,6 +18,13 @@ pub fn distrust(f: &Findings, says: u64) -> Option<String> {
         );
     }
     let found = Counterfeit::of(f, says)?;
+    if found.holds != found.at_most {
+        // A size to keep to must have been seen to be there.
+        return Some(format!(
+            "give the card back, and keep nothing on it: it is a {}, and where its flash ends was not found",
+            found.word()
+        ));
+    }
     Some(format!(
         "give the card back, or use its first {} only: it is a {}, and data written past that is lost or overwrites earlier data",
         Bytes(found.holds),

@@ -128,6 +128,13 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     if sizes.len() < 6 || sizes.values().any(|t| median(t) <= 0.0) {
         return Finding::undecided(Q, if sizes.len() < 6 { "too few sizes were written" } else { "writes take no time" });
     }
+    if let Some((from, times)) = falls(&sizes) {
+        let longer: Vec<Write> = writes.iter().filter(|w| w.len >= from).copied().collect();
+        let text = format!("writes of less than {} take {} times as long: they incur what longer ones do not", Bytes(from), three(times));
+        let mut f = judge(&longer, known);
+        f.reason = f.reason.map(|why| format!("{text}; of those {why}"));
+        return if f.value.is_some() { f.evidence(text) } else { f };
+    }
     let smallest = *sizes.keys().next().unwrap_or(&512);
     let largest = *sizes.keys().last().unwrap_or(&512);
     // Noise of one write, relative: what sizes scatter by, at least 1.5 %.
@@ -275,6 +282,20 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         .evidence(text)
 }
 
+/// From a size on writes take this part of the time of shorter ones, or less: those do something else than fill a unit in part, as rewriting
+/// what they fall into. A unit in part costs no more than a whole one.
+const FALL: f64 = 3.0;
+
+/// The size from which on writes take so much less than each shorter one does, and how many times as long those take.
+fn falls(sizes: &BTreeMap<u64, Vec<f64>>) -> Option<(u64, f64)> {
+    let times: Vec<(u64, f64)> = sizes.iter().map(|(s, t)| (*s, median(t))).collect();
+    let fall = |i: &usize| {
+        let short = times[..*i].iter().map(|t| t.1).fold(f64::INFINITY, f64::min);
+        (times[*i].0, short / times[*i].1)
+    };
+    (1..times.len()).map(|i| fall(&i)).rfind(|(_, times)| *times >= FALL)
+}
+
 /// How sure the fit is of a unit, how many times as badly a plainer one fits, and the largest mean square of what it leaves, in deviations of
 /// a write, where the fit is taken for small writes that are gathered.
 const COUNTED: f64 = 0.95;
@@ -403,6 +424,17 @@ mod tests {
                 assert_eq!(f.number(), Some(unit as f64), "{f:?}");
             }
         }
+    }
+
+    /// Cards that read, change and write an erase block for what is less than a block of 4 KiB (512e): those writes say nothing of the unit.
+    #[test]
+    fn writes_that_incur_what_longer_ones_do_not_are_left_out() {
+        let time = |at: u64, s: u64| ((at + s - 1) / 16384 - at / 16384 + 1) as f64 * 900.0 + s as f64 / 20.0;
+        let f = judge(&ladder(|at, s| if s < 4 * KIB { 300_000.0 - s as f64 } else { time(at, s) }), &PLACED);
+        assert_eq!(f.number(), Some(16384.0), "{f:?}");
+        assert!(f.evidence.iter().any(|e| e.contains("less than 4 KiB")), "{f:?}");
+        let f = judge(&ladder(|_, s| if s < 4 * KIB { 300_000.0 } else { 1500.0 + s as f64 / 20.0 }), &PLACED);
+        assert!(f.value.is_none() && f.reason.as_ref().is_some_and(|why| why.contains("less than 4 KiB")), "{f:?}");
     }
 
     /// Some pay at random: no unit explains them.

@@ -5,8 +5,8 @@ use crate::finding::{Finding, Findings, LOSES, Quantity, SURE_OF_SIZE as SURE};
 use crate::shell::word;
 use crate::units::{GIB, MIB, three};
 
-/// Reports of a size are rounded; a card of this share of it is what it says.
-const WHOLE: f64 = 0.99;
+/// Of a card that holds this share of what it reports and no more, a lie is no likelier than flash that died at its end.
+const NEARLY: f64 = 0.95;
 /// What the evidence ends in where the flash cannot be read or written beyond the border: it may be a genuine card that died.
 pub const OR_FAILING: &str = "counterfeit or failing";
 
@@ -26,9 +26,9 @@ impl Counterfeit {
     /// `reports`: what the card says it holds. None where no smaller size was found with some confidence.
     pub fn of(f: &Findings, reports: u64) -> Option<Counterfeit> {
         let found = f.get(Quantity::Capacity).filter(|f| f.confidence >= SURE)?;
-        let most = found.number().or(found.interval.map(|i| i[1])).filter(|&c| c < WHOLE * reports as f64)? as u64;
+        let most = found.number().or(found.interval.map(|i| i[1])).filter(|&c| c < reports as f64)? as u64;
         let holds = found.at_least.map_or(most, |a| a.0 as u64);
-        let failing = found.evidence.iter().any(|e| e.ends_with(OR_FAILING));
+        let failing = found.evidence.iter().any(|e| e.ends_with(OR_FAILING)) || most as f64 >= NEARLY * reports as f64;
         Some(Counterfeit { reports, holds, at_most: most, failing })
     }
 
@@ -50,7 +50,7 @@ impl Counterfeit {
 
 /// Is the card of these findings genuine: false for a counterfeit, none where that was not tested or not decided.
 pub fn genuine(f: &Findings, reports: u64) -> Option<bool> {
-    let whole = |f: &&Finding| f.confidence >= SURE && f.number().is_some_and(|c| c >= WHOLE * reports as f64);
+    let whole = |f: &&Finding| f.confidence >= SURE && f.number().is_some_and(|c| c >= reports as f64);
     match Counterfeit::of(f, reports) {
         Some(_) => Some(false),
         None => f.get(Quantity::Capacity).filter(whole).map(|_| true),

@@ -56,6 +56,9 @@ pub(super) fn judge(run: &Run) -> Finding {
         let why = format!("{LOSES}: some addresses show what was written to others, without one rule for all of them");
         return Finding::undecided(Q, why).evidence(text);
     }
+    if front_lost(run) && kept == 0 && aliases.is_empty() {
+        return front(run);
+    }
     let within = border(run).filter(|_| period(run).is_some());
     if let ([(shows, place), ..], None) = (&aliases[..], &within) {
         let real = aliases.iter().map(|(a, b)| a.abs_diff(*b)).fold(0, gcd);
@@ -66,8 +69,11 @@ pub(super) fn judge(run: &Run) -> Finding {
         if end.is_none_or(|e| e.1.is_some()) {
             // Addresses repeat, and the first round was not tried to its end.
             let why = format!("a counterfeit, of {} or a part of it: the search for where it wraps around was cut short", Bytes(real));
-            // No nearer place showed the stretch, as far as the search came.
-            let least = searched(run).unwrap_or(PLACE).min(real);
+            // No nearer place showed the stretch, as far as the search came. Beyond that distance it would have, if all addresses
+            // repeated: then only what lies in front of the border is known to be there, and the border is not.
+            let came = searched(run).unwrap_or(PLACE);
+            let front = stretch(run).map_or(PLACE, |(from, len)| offset + from + len);
+            let least = if came >= real { front.min(real) } else { came };
             let mut f = Finding::at_least(Q, least as f64, 0.95, why).evidence(text).evidence(says);
             f.interval = Some([least as f64, real as f64]);
             return f;
@@ -112,9 +118,7 @@ pub(super) fn judge(run: &Run) -> Finding {
         return f;
     }
     if front_lost(run) {
-        let why = format!("{LOSES}: what was written near its front was lost");
-        let at = run.cells.first().map_or(0, |c| c.bytes("from"));
-        return Finding::undecided(Q, why).evidence(format!("what was written at byte {at} did not come back"));
+        return front(run);
     }
     let lost: Vec<u64> = seen.iter().filter(|(_, role)| **role != KEPT).map(|(at, _)| *at).collect();
     if let Some(at) = lost.first() {
@@ -142,7 +146,19 @@ pub(super) fn judge(run: &Run) -> Finding {
         run.samples.iter().filter(|s| s.role == STAMP && range.contains(&s.at)).map(|s| s.len).sum()
     });
     let more = if past < written { format!(", or of more than {} for what lies past the flash", about(past)) } else { String::new() };
-    f.evidence(text).caveat(format!("a cache of more than {}{more} would hide lost writes", about(written)))
+    f.evidence(text).caveat(format!("a cache of more than {}{more} would hide lost writes", about(written))).caveat(format!(
+        "addresses that repeat only behind the first {} would not show; `nandscope check` looks for them",
+        stretch(run).map_or(String::new(), |(from, len)| Bytes(from + len).to_string())
+    ))
+}
+
+/// What was written first is gone.
+fn front(run: &Run) -> Finding {
+    let at = run.cells.first().map_or(0, |c| c.bytes("from"));
+    let others = last_seen(run).values().filter(|role| **role != KEPT).count();
+    let more = if others > 0 { format!(", nor at {others} places beyond it") } else { String::new() };
+    let why = format!("{LOSES}: what was written near its front was lost");
+    Finding::undecided(Quantity::Capacity, why).evidence(format!("what was written at byte {at} did not come back{more}"))
 }
 
 /// Nothing was read back: says so, and about how long it would take.
