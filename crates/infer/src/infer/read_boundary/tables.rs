@@ -220,6 +220,13 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
         );
         return Finding::undecided(q, why).evidence(text);
     }
+    // What was not measured may have the step as well.
+    let below = lower.iter().map(|r| r.align).max().unwrap_or(size);
+    if below * 2 < size {
+        let (from, to) = (Bytes(below * 2), Bytes(size));
+        let why = format!("the log has no rows between {} and {to}: the erase block may be any size from {from} to {to}", Bytes(below));
+        return Finding::undecided(q, why).evidence(text);
+    }
     let mut trust = ahead * is_erase_block(size) * strength(height(d, fits, size), d);
     let mut caveats = vec![];
     // Powers of two only: a third of the places of a row are multiples of 3 x 2^n.

@@ -106,3 +106,23 @@ fn single_reads_that_take_as_long_belong_to_a_map_in_pieces() {
         assert!(pieces[0].value.is_none() && pieces[0].reason.as_ref().unwrap().contains("pieces"), "{one_of}: {pieces:?}");
     }
 }
+
+/// What was not printed may have the step: the size is named where the rows beside it are there.
+#[test]
+fn rows_left_out_leave_the_block_open() {
+    let all = (11..=30).rev().map(|k| 1u64 << k);
+    let row = |a: u64| {
+        let extra = if a >= 4 * MIB { 300 } else { 0 } + if a >= 16 * KIB { 150 } else { 0 } + [1, -2, 3, -1, 2][a.ilog2() as usize % 5];
+        format!("align {a} pre 700µs on {}µs post 700µs diff {extra}.000µs\n", 700 + extra)
+    };
+    let told = |left_out: &[u64]| {
+        let text: String = all.clone().filter(|a| !left_out.contains(a)).map(row).collect();
+        infer(&read(&[("t", text)]).unwrap()).remove(0)
+    };
+    assert_eq!(told(&[]).number(), Some((4 * MIB) as f64));
+    assert_eq!(told(&[16 * MIB, 512 * KIB]).number(), Some((4 * MIB) as f64), "others");
+    for left_out in [&[2 * MIB][..], &[8 * MIB, 4 * MIB, 2 * MIB, MIB], &[4 * MIB, 2 * MIB]] {
+        let f = told(left_out);
+        assert!(f.value.is_none() && f.reason.as_ref().is_some_and(|why| why.contains("no rows between")), "{left_out:?}: {f:?}");
+    }
+}
