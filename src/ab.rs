@@ -328,7 +328,7 @@ fn pairs_of_trials(
                     run.ended = Ended::Budget(what);
                     return Ok(run);
                 }
-                Err(e @ (DeviceError::Io { .. } | DeviceError::Journal { .. } | DeviceError::Program { .. })) => {
+                Err(e @ (DeviceError::Io { .. } | DeviceError::Journal { .. } | DeviceError::Gone { .. })) => {
                     run.ended = Ended::Failed(e.to_string());
                     return Ok(run);
                 }

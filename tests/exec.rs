@@ -97,6 +97,43 @@ fn a_program_that_fails_is_one_clear_error_and_leaves_nothing_behind() {
     }
 }
 
+/// Each command ends with the one error and code 1, whatever it had found by then; none has a verdict on a card that is not there.
+#[test]
+fn a_program_that_dies_ends_every_command_with_its_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("t.trace");
+    std::fs::write(&trace, "fio version 2 iolog\n/dev/x add\n/dev/x open\n".to_string() + &"/dev/x read 4096 4096\n".repeat(400)).unwrap();
+    let replay = format!("replay {}", trace.display());
+    for (good, commands) in [
+        (3, vec!["check", "check --read-only", "run write-unit", "rate", "uflip", "ab --b split=8KiB", "flashbench -a", &replay]),
+        (
+            100,
+            vec![
+                "check",
+                "check --read-only --class A1",
+                "run write-unit",
+                "rate --class V30",
+                "uflip --time 1m",
+                "probe --quiet",
+                &replay,
+            ],
+        ),
+    ] {
+        for command in commands {
+            let target = shell("timeout=1", good, "exit 9", &dir.path().join("pid"));
+            let out = Command::new(nandscope()).args(command.split(' ')).arg(&target).output().unwrap();
+            let [text, err] = [&out.stdout, &out.stderr].map(|t| String::from_utf8_lossy(t).into_owned());
+            assert_eq!(out.status.code(), Some(1), "{command} {good}: {text}{err}");
+            let said: Vec<&str> = err.lines().filter(|l| l.starts_with("nandscope: ")).collect();
+            assert!(said.len() == 1 && said[0].contains("it ended with exit status: 9"), "{command} {good}: {err}");
+            if command.starts_with("check") {
+                let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                assert!(words.contains("This card WENT AWAY during the check.") && !words.contains("errors pass"), "{command}: {text}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_no_device_is_refused_at_once() {
     for (target, says) in [

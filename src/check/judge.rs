@@ -69,6 +69,17 @@ pub fn answers(s: &Seen) -> Vec<Answer> {
     first.into_iter().chain(purpose).chain([health(s), troubles(s), partitions(s)]).collect()
 }
 
+/// The same of a target that went away: that its reads and writes succeed is not so.
+pub fn of_gone(answers: Vec<Answer>, why: &str) -> Vec<Answer> {
+    let errors = |a: Answer| match (a.question, a.verdict) {
+        (Question::Errors, Verdict::Pass) => {
+            Answer::new(a.question, Verdict::NotKnown, format!("it went away in the middle: {why}; before: {}", a.because))
+        }
+        _ => a,
+    };
+    answers.into_iter().map(errors).collect()
+}
+
 /// The same for an image file: what it passes says nothing of the card it was copied from, and its speed is that of the disk it lies on.
 pub fn of_image(answers: Vec<Answer>) -> Vec<Answer> {
     let only = |a: Answer| {

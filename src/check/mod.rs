@@ -105,6 +105,8 @@ pub enum Outcome {
     BelowClass,
     /// Nothing failed, and capacity or storing were not tested.
     NotKnown,
+    /// It went away in the middle.
+    Gone,
 }
 
 impl Outcome {
@@ -133,6 +135,7 @@ impl Outcome {
             Outcome::Counterfeit => 6,
             Outcome::Failing => 7,
             Outcome::BelowClass => 8,
+            Outcome::Gone => 1,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::device::undo::{PutBack, give_up};
 use crate::device::{DeviceError, Guard, TargetId};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use std::path::PathBuf;
 
 /// Ranges printed that the undo could not put back.
@@ -14,13 +14,16 @@ pub struct Back {
     journal: Option<PathBuf>,
     id: TargetId,
     done: Result<Option<PutBack>, DeviceError>,
+    /// Why the target is of no use any more, if so.
+    gone: Option<String>,
 }
 
 impl Back {
     /// Puts back what the journal of this guard holds; a guard without one has nothing to put back.
     pub fn of(guard: &mut Guard) -> Back {
         let (journal, id) = (guard.journal(), guard.id().clone());
-        Back { journal, id, done: guard.try_restore() }
+        let done = guard.try_restore();
+        Back { journal, id, done, gone: guard.failures().gone().map(Into::into) }
     }
 
     fn put_back(&self) -> Option<&PutBack> {
@@ -31,9 +34,14 @@ impl Back {
         self.put_back().map(|p| p.loss(LOST)).unwrap_or_default()
     }
 
-    /// All is as it was before.
+    /// All is as it was before, and the target is still there.
     pub fn whole(&self) -> bool {
-        self.done.is_ok() && self.loss().is_empty()
+        self.done.is_ok() && self.loss().is_empty() && self.gone.is_none()
+    }
+
+    /// Why the target is of no use any more, if so.
+    pub fn gone(&self) -> Option<&str> {
+        self.gone.as_deref()
     }
 
     /// For the report: that the card is a counterfeit, that content is lost.
@@ -45,7 +53,7 @@ impl Back {
     /// Says on standard error which ranges are lost and what can be done; true where all is back.
     ///
     /// # Errors
-    /// Nothing could be put back; the journal is kept.
+    /// Nothing could be put back; the journal is kept. Or the target went away, which ends every command so.
     pub fn tell(self) -> anyhow::Result<bool> {
         let loss = self.loss();
         loss.iter().for_each(|l| tell!("nandscope: {l}"));
@@ -53,6 +61,9 @@ impl Back {
             tell!("nandscope: {}", give_up(journal, &self.id));
         }
         self.done.context("the old content was not put back; run `nandscope undo`")?;
+        if let Some(why) = self.gone {
+            bail!("{why}; the findings so far stand");
+        }
         Ok(loss.is_empty())
     }
 }

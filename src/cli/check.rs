@@ -173,9 +173,12 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     };
     let answers = judge::answers(&seen);
     let answers = if facts.kind == TargetKind::Image { judge::of_image(answers) } else { answers };
-    let outcome = Outcome::of(&answers);
+    let gone = back.gone();
+    let answers = gone.map(|why| judge::of_gone(answers.clone(), why)).unwrap_or(answers);
+    let outcome = if gone.is_some() { Outcome::Gone } else { Outcome::of(&answers) };
     let (changes, wear) = match history {
-        Some((path, before)) => {
+        // What a card that went away did not answer is no change of it.
+        Some((path, before)) if gone.is_none() => {
             let reading = declared.as_ref().and_then(|d| d.health_block.as_ref()).map(Reading::from);
             let written = facts.disk.as_deref().filter(|_| !simulated).and_then(Written::now);
             let classes: Vec<String> = a.class.iter().map(|c| c.name.clone()).collect();
@@ -183,7 +186,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
             let purpose = a.purpose.as_ref().map(|p| format!("{}, {}", p.name, p.needs()));
             remember(&path, before.as_ref(), now.against(purpose.as_deref(), &classes), size)?
         }
-        None => (vec![], None),
+        _ => (vec![], None),
     };
     let model = declared.as_ref().and_then(|d| d.name.as_deref()).or(id.model.as_deref());
     let output = Output {
@@ -318,6 +321,7 @@ fn text(o: &Output, colour: bool, width: usize) -> String {
             (format!("This card is slower than {what}."), "31")
         }
         Outcome::NotKnown => ("Nothing failed; not everything was tested.".to_string(), "33"),
+        Outcome::Gone => ("This card WENT AWAY during the check.".to_string(), "31;1"),
     };
     let name = o.model.map_or(String::new(), |m| format!(" {m}"));
     let mut out = format!("{}{name}, {}\n{}\n\n", o.target, crate::units::as_sold(o.size), paint(code, &headline));

@@ -12,7 +12,7 @@ use super::buffer::Buffer;
 use super::{Access, Device, DeviceError, Fill, Geometry, Op, Result, Timed, ioctl};
 use crate::units::{Bytes, MIB, Nanos};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{FallocateFlags, fallocate, fdatasync};
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fdatasync};
 use rustix::io::{Errno, pread, pwrite};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,6 +88,12 @@ impl FileDevice {
 
     fn io(op: &'static str, at: u64, len: u64, e: Errno) -> DeviceError {
         DeviceError::Io { op, at, len, source: e.into() }
+    }
+
+    /// The kernel sets the size of a disk that went away to 0.
+    fn has_size(&self) -> bool {
+        let size = rustix::fs::seek(self.file.as_fd(), SeekFrom::End(0));
+        !matches!(self.kind, Kind::Block { .. }) || size.is_ok_and(|s| s > 0)
     }
 
     fn short(op: &'static str, at: u64, len: u64, got: usize) -> DeviceError {
@@ -184,6 +190,10 @@ impl FileDevice {
 impl Device for FileDevice {
     fn geometry(&self) -> &Geometry {
         &self.geometry
+    }
+
+    fn is_there(&self) -> bool {
+        self.has_size()
     }
 
     fn access(&mut self, a: Access) -> Result<Timed> {

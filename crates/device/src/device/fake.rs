@@ -17,6 +17,8 @@ pub struct Fake {
     pub deaf: bool,
     /// What is read has wrong bytes in it.
     pub lies: bool,
+    /// It was taken out.
+    pub out: bool,
     now: u64,
 }
 
@@ -25,11 +27,21 @@ impl Fake {
         let geometry = Geometry { size, sector: 512, max_request: None, offset: 0, write_cache: false };
         let mut bytes = vec![0; size as usize];
         Fill::Random(1).render(0, &mut bytes);
-        Fake { geometry, bytes: Arc::new(Mutex::new(bytes)), bad: None, wraps: size, ends: size, deaf: false, lies: false, now: 0 }
+        Fake {
+            geometry,
+            bytes: Arc::new(Mutex::new(bytes)),
+            bad: None,
+            wraps: size,
+            ends: size,
+            deaf: false,
+            lies: false,
+            out: false,
+            now: 0,
+        }
     }
 
     fn touch(&self, op: &'static str, at: u64, len: u64) -> Result<std::ops::Range<usize>> {
-        if at + len > self.ends || self.bad.is_some_and(|b| (at..at + len).contains(&b)) {
+        if self.out || at + len > self.ends || self.bad.is_some_and(|b| (at..at + len).contains(&b)) {
             return Err(DeviceError::Io { op, at, len, source: std::io::Error::other("bad sector") });
         }
         let at = at % self.wraps;
@@ -54,6 +66,10 @@ impl Device for Fake {
         let start = Nanos(self.now);
         self.now += 100_000;
         Ok(Timed { start, took: Nanos(100_000) })
+    }
+
+    fn is_there(&self) -> bool {
+        !self.out
     }
 
     fn now(&self) -> Nanos {

@@ -2,6 +2,7 @@
 //! that a consent opened.
 
 use super::consent::{Consent, TargetId};
+use super::gone::{Absent, Failures};
 use super::ranges::RangeSet;
 use super::undo::{Journal, Restored, Saved};
 use super::{Access, Busy, Device, DeviceError, Geometry, Op, Result, Timed};
@@ -66,28 +67,6 @@ struct Right {
 /// Opens a target anew after it was taken out.
 pub(super) type Again = Box<dyn FnMut() -> Result<Box<dyn Device + Send>> + Send>;
 
-/// Stands where a card was taken out.
-struct Absent(Geometry, Nanos);
-
-impl Device for Absent {
-    fn geometry(&self) -> &Geometry {
-        &self.0
-    }
-    fn access(&mut self, a: Access) -> Result<Timed> {
-        Err(DeviceError::Io { op: a.op.name(), at: a.at, len: a.len, source: rustix::io::Errno::NODEV.into() })
-    }
-    fn now(&self) -> Nanos {
-        self.1
-    }
-    fn idle(&mut self, _: Nanos) {}
-    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
-        Err(DeviceError::Io { op: "read", at, len: into.len() as u64, source: rustix::io::Errno::NODEV.into() })
-    }
-    fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
-        Err(DeviceError::Io { op: "write", at, len: from.len() as u64, source: rustix::io::Errno::NODEV.into() })
-    }
-}
-
 /// A target behind its limits. Reads may go anywhere on the target; writes and discards need the right to.
 pub struct Guard {
     inner: Box<dyn Device + Send>,
@@ -95,12 +74,13 @@ pub struct Guard {
     right: Option<Right>,
     counters: Counters,
     again: Option<Again>,
+    failures: Failures,
 }
 
 impl Guard {
     /// A guard that counts and lets nothing but reads and flushes pass.
     pub fn read_only(inner: Box<dyn Device + Send>, id: TargetId) -> Guard {
-        Guard { inner, id, right: None, counters: Counters::default(), again: None }
+        Guard { inner, id, right: None, counters: Counters::default(), again: None, failures: Failures::default() }
     }
 
     /// A guard with the right to write. Begins the undo journal where one is wanted.
@@ -135,6 +115,15 @@ impl Guard {
 
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// What the errors of the target say of it.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
+    }
+
+    fn weigh<T>(&mut self, done: Result<T>) -> Result<T> {
+        self.failures.weigh(done, &*self.inner, &self.id.path)
     }
 
     /// How the target is opened anew after it was taken out.
@@ -273,6 +262,7 @@ impl Guard {
     }
 
     fn done(&mut self, done: Result<Timed>) -> Result<Timed> {
+        let done = self.weigh(done);
         match &done {
             Ok(t) => self.counters.busy = self.counters.busy + t.took,
             Err(_) => self.counters.failures += 1,
@@ -284,6 +274,7 @@ impl Guard {
         self.counters.add(op, len);
         let start = self.inner.now();
         let done = call(&mut *self.inner);
+        let done = self.weigh(done);
         self.counters.busy = self.counters.busy + (self.inner.now() - start);
         self.counters.failures += u64::from(done.is_err());
         done
@@ -326,6 +317,7 @@ impl Device for Guard {
         all.iter().for_each(|&a| self.spend(a));
         let start = self.inner.now();
         let done = self.inner.batch(all, depth);
+        let done = self.weigh(done);
         let one_by_one = done.as_ref().ok().filter(|_| depth <= 1).map(|all| all.iter().fold(Nanos(0), |sum, t| sum + t.took));
         self.counters.busy = self.counters.busy + one_by_one.unwrap_or(self.inner.now() - start);
         self.counters.failures += u64::from(done.is_err());
@@ -426,6 +418,7 @@ impl Device for Guard {
         let Some(again) = &mut self.again else { return self.inner.reinsert() };
         self.inner = Box::new(Absent(self.inner.geometry().clone(), self.inner.now()));
         self.inner = again()?;
+        self.failures.is_back();
         Ok(())
     }
 
@@ -447,7 +440,8 @@ impl Device for Unlimited<'_> {
     }
     fn access(&mut self, a: Access) -> Result<Timed> {
         self.0.counters.add(a.op, a.len);
-        self.0.inner.access(a)
+        let done = self.0.inner.access(a);
+        self.0.weigh(done)
     }
     fn now(&self) -> Nanos {
         self.0.now()

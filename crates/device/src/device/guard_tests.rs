@@ -65,6 +65,28 @@ fn a_failed_write_counts() {
 }
 
 #[test]
+fn a_target_that_went_away_is_no_bad_sector() {
+    let read = |at| Access { op: Op::Read, at, len: 512 };
+    let mut fake = Fake::new(SIZE);
+    fake.bad = Some(1024);
+    let mut g = Guard::read_only(Box::new(fake), id());
+    assert!(matches!(g.access(read(1024)), Err(DeviceError::Io { .. })));
+    assert!(g.failures().gone().is_none() && g.failures().unreadable().iter().eq([1024..1536]));
+    g.access(read(0)).unwrap();
+    let mut fake = Fake::new(SIZE);
+    fake.out = true;
+    let mut g = Guard::read_only(Box::new(fake), id());
+    let calls: [&dyn Fn(&mut Guard) -> DeviceError; 3] =
+        [&|g| g.access(read(0)).unwrap_err(), &|g| g.load(0, &mut [0; 512]).unwrap_err(), &|g| g.get(0, &mut [0; 512]).unwrap_err()];
+    for call in calls {
+        let e = call(&mut g);
+        assert!(matches!(&e, DeviceError::Gone { target, .. } if target == "fake") && e.is_gone(), "{e}");
+    }
+    assert!(g.failures().gone().is_some_and(|why| why.starts_with("fake: it has gone: read of 512 bytes at 0 failed")));
+    assert!(g.failures().unreadable().iter().next().is_none());
+}
+
+#[test]
 fn regions_off_the_target_or_the_grid_are_refused() {
     let consent = Consent::check(&id(), None).unwrap();
     for region in [0..SIZE + 512, 512..512, 1..1024, 0..100, Range { start: 2048, end: 1024 }] {

@@ -8,6 +8,7 @@ mod consent;
 #[cfg(test)]
 mod fake;
 pub mod fill;
+mod gone;
 mod guard;
 #[allow(unsafe_code)]
 mod ioctl;
@@ -28,6 +29,7 @@ pub mod undo;
 
 pub use block::MAX_ACCESS;
 pub use consent::{Consent, TargetId, consent_id};
+pub use gone::Failures;
 pub use guard::{Counters, Guard, Limits};
 pub use open::{OpenOptions, Opened, is_simulated, open, open_model, read_table_again};
 pub use program::is_name as is_program;
@@ -156,9 +158,10 @@ pub enum DeviceError {
     /// The medium failed.
     #[error("{op} of {len} bytes at {at} failed: {source}")]
     Io { op: &'static str, at: u64, len: u64, source: std::io::Error },
-    /// The program or the board that is the device is of no use any more; the text says why.
+    /// The target is of no use any more: a program or a board that ended, hung or talks nonsense, a card that was taken out. The text says
+    /// why. Nothing that is asked of it after this can be answered.
     #[error("{target}: {why}")]
-    Program { target: String, why: String },
+    Gone { target: String, why: String },
     /// Refused for safety; the text names what is in the way and what to do.
     #[error("{0}")]
     Refused(String),
@@ -199,6 +202,11 @@ pub trait Device {
     /// True where accesses of a batch are sent before the answers to earlier ones came, although one is served at a time.
     fn sends_ahead(&self) -> bool {
         false
+    }
+
+    /// Asked after an access failed: is it still there? The kernel tells of a card that was taken out by the same error as of a bad sector.
+    fn is_there(&self) -> bool {
+        true
     }
 
     /// The device's own clock.
@@ -329,6 +337,9 @@ macro_rules! forward {
             }
             fn sends_ahead(&self) -> bool {
                 (**self).sends_ahead()
+            }
+            fn is_there(&self) -> bool {
+                (**self).is_there()
             }
             fn now(&self) -> Nanos {
                 (**self).now()

@@ -95,7 +95,7 @@ impl Program {
         // What time it is there: a board may have run for days.
         talk.line.send(b"i 0\n").map_err(open)?;
         talk.take(Access { op: Op::Flush, at: 0, len: 0 }, Nanos(0), None).map_err(|e| match e {
-            DeviceError::Program { why, .. } => open(why),
+            DeviceError::Gone { why, .. } => open(why),
             e => open(e.to_string()),
         })?;
         Ok(Program(Arc::new(Mutex::new(talk))))
@@ -155,7 +155,7 @@ fn greet(line: &mut Line) -> std::result::Result<String, String> {
 impl Talk {
     fn fail<T>(&mut self, why: String) -> Result<T> {
         let why = self.dead.get_or_insert(why).clone();
-        Err(DeviceError::Program { target: self.target.clone(), why })
+        Err(DeviceError::Gone { target: self.target.clone(), why })
     }
 
     fn alive(&mut self) -> Result<()> {
@@ -245,7 +245,7 @@ impl Talk {
             }
             let (i, a) = requests[done];
             match self.take(a, Nanos(0), None) {
-                Err(e @ DeviceError::Program { .. }) => return Err(e),
+                Err(e @ DeviceError::Gone { .. }) => return Err(e),
                 Err(e) => wrong = wrong.or(Some(e)),
                 Ok(t) if out.len() > i => out[i].took = t.start + t.took - out[i].start,
                 Ok(t) => out.push(t),

@@ -126,7 +126,7 @@ pub fn go_on(
                         return run;
                     }
                     // Not the card's fault, and no other trial would do better.
-                    Err(e @ (DeviceError::Journal { .. } | DeviceError::Program { .. })) => {
+                    Err(e @ (DeviceError::Journal { .. } | DeviceError::Gone { .. })) => {
                         run.extend(taken);
                         run.ended = Ended::Failed(e.to_string());
                         return run;

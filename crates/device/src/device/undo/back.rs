@@ -86,9 +86,12 @@ impl Tries {
     /// # Errors
     /// It is no place that fails, but the target: it has gone, or takes no writes any more.
     fn failure(&mut self, e: DeviceError) -> Result<String> {
+        if e.is_gone() {
+            return Err(e);
+        }
         if let DeviceError::Io { source, .. } = &e {
             use rustix::io::Errno;
-            let whole = [Errno::NODEV, Errno::NXIO, Errno::ROFS, Errno::PERM, Errno::BADF, Errno::NOMEDIUM];
+            let whole = [Errno::ROFS, Errno::PERM, Errno::BADF];
             if whole.iter().any(|w| source.raw_os_error() == Some(w.raw_os_error())) {
                 return Err(e);
             }

@@ -1,0 +1,84 @@
+//! What the errors of a target say of it: places of it fail, or it has gone. Decided here for all that goes through a guard.
+
+use super::ranges::RangeSet;
+use super::{Access, Device, DeviceError, Geometry, Result, Timed};
+use crate::units::Nanos;
+use rustix::io::Errno;
+
+impl DeviceError {
+    /// Is it the target that went away, and no place of it that failed?
+    pub fn is_gone(&self) -> bool {
+        let missing = [Errno::NODEV, Errno::NXIO, Errno::NOMEDIUM];
+        match self {
+            DeviceError::Gone { .. } => true,
+            DeviceError::Io { source, .. } => missing.iter().any(|e| source.raw_os_error() == Some(e.raw_os_error())),
+            _ => false,
+        }
+    }
+}
+
+/// What failed so far.
+#[derive(Clone, Debug, Default)]
+pub struct Failures {
+    gone: Option<String>,
+    unreadable: RangeSet,
+}
+
+impl Failures {
+    /// Why the target is of no use any more, if so: what was asked for then is not known, whatever was found before.
+    pub fn gone(&self) -> Option<&str> {
+        self.gone.as_deref()
+    }
+
+    /// Where reads failed while the target was there.
+    pub fn unreadable(&self) -> &RangeSet {
+        &self.unreadable
+    }
+
+    /// It was taken out and is in again.
+    pub(super) fn is_back(&mut self) {
+        self.gone = None;
+    }
+
+    /// Everything that comes back from the target passes here: an error of one that went away is named so, whatever the kernel calls it.
+    pub(super) fn weigh<T>(&mut self, done: Result<T>, target: &dyn Device, path: &str) -> Result<T> {
+        let e = match done {
+            Err(e) if e.is_gone() || matches!(e, DeviceError::Io { .. }) && !target.is_there() => e,
+            Err(e) => {
+                if let DeviceError::Io { op: "read", at, len, .. } = &e {
+                    self.unreadable.insert(*at..at.saturating_add(*len));
+                }
+                return Err(e);
+            }
+            done => return done,
+        };
+        let gone = match e {
+            DeviceError::Gone { .. } => e,
+            e => DeviceError::Gone { target: path.into(), why: format!("it has gone: {e}; try another reader or port") },
+        };
+        self.gone.get_or_insert(gone.to_string());
+        Err(gone)
+    }
+}
+
+/// Stands where a card was taken out.
+pub(super) struct Absent(pub(super) Geometry, pub(super) Nanos);
+
+impl Device for Absent {
+    fn geometry(&self) -> &Geometry {
+        &self.0
+    }
+    fn access(&mut self, a: Access) -> Result<Timed> {
+        Err(DeviceError::Io { op: a.op.name(), at: a.at, len: a.len, source: Errno::NODEV.into() })
+    }
+    fn now(&self) -> Nanos {
+        self.1
+    }
+    fn idle(&mut self, _: Nanos) {}
+    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+        Err(DeviceError::Io { op: "read", at, len: into.len() as u64, source: Errno::NODEV.into() })
+    }
+    fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+        Err(DeviceError::Io { op: "write", at, len: from.len() as u64, source: Errno::NODEV.into() })
+    }
+}
