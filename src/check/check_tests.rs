@@ -331,6 +331,19 @@ fn a_use_is_judged_by_what_it_needs() {
     m.host.rate = 1 << 20;
     let p: Purpose = "camera".parse().unwrap();
     assert_eq!(verdict(&check_for(&m, 1, true, &[], Some(&p)), Question::Purpose), Verdict::NotKnown);
+    // One whose reads show that the reader is faster is too slow, though they do not reach the limit.
+    let c = check(&model("olpc-a-4gb"), 1, true, &[Class::by_name("V30").unwrap()]);
+    assert_eq!((verdict(&c, Question::Speed), c.outcome), (Verdict::Fail, Outcome::BelowClass), "{:?}", c.answers);
+    // What was asked for and is not known is not fine; what decides it is another command than this one.
+    for (classes, purpose) in [("A2", None), ("V30", None), ("C10", Some("dashcam:4x20Mbit/s"))] {
+        let (class, p) = (Class::by_name(classes).unwrap(), purpose.map(|p| p.parse::<Purpose>().unwrap()));
+        let c = check_for(&model("wintec-1gb"), 1, true, &[class], p.as_ref());
+        let q = if p.is_some() { Question::Purpose } else { Question::Speed };
+        assert_eq!((verdict(&c, q), c.outcome), (Verdict::NotKnown, Outcome::Fine), "{:?}", c.answers);
+        assert_eq!(c.outcome.asked(&c.answers, &[q]), Outcome::NotKnown);
+        let todo = c.answers.iter().find(|a| a.question == q).and_then(|a| a.todo.clone()).unwrap_or_default();
+        assert!(todo.contains("--time 15m") || todo.contains("nandscope rate") || todo.contains("faster reader"), "{todo}");
+    }
     // Where no use is named none is judged.
     assert!(check(&model("modern-a1-32gb"), 1, false, &[]).answers.iter().all(|a| a.question != Question::Purpose));
 }

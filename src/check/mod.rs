@@ -127,6 +127,12 @@ impl Outcome {
         }
     }
 
+    /// The same where something was asked for, a class or a use: a card is not fine for it while that is not known.
+    pub fn asked(self, answers: &[Answer], asked: &[Question]) -> Outcome {
+        let open = answers.iter().any(|a| asked.contains(&a.question) && a.verdict == Verdict::NotKnown);
+        if self == Outcome::Fine && open { Outcome::NotKnown } else { self }
+    }
+
     /// For scripts.
     pub fn exit_code(self) -> u8 {
         match self {

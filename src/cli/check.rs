@@ -87,6 +87,9 @@ struct Output<'a> {
     holds: Option<String>,
     #[serde(skip)]
     word: &'static str,
+    /// The class and the use that were asked for, by their questions.
+    #[serde(skip)]
+    asked: &'a [(Question, String)],
     answers: &'a [Answer],
     changes: &'a [String],
     measured: &'a Measured,
@@ -174,8 +177,12 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let answers = judge::answers(&seen);
     let answers = if facts.kind == TargetKind::Image { judge::of_image(answers) } else { answers };
     let gone = back.gone();
+    let class = a.class.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(" and ");
+    let class = Some((Question::Speed, class)).filter(|c| !c.1.is_empty());
+    let asked: Vec<(Question, String)> = class.into_iter().chain(a.purpose.iter().map(|p| (Question::Purpose, p.title.into()))).collect();
     let answers = gone.map(|why| judge::of_gone(answers.clone(), why)).unwrap_or(answers);
-    let outcome = if gone.is_some() { Outcome::Gone } else { Outcome::of(&answers) };
+    let outcome =
+        if gone.is_some() { Outcome::Gone } else { Outcome::of(&answers).asked(&answers, &asked.iter().map(|a| a.0).collect::<Vec<_>>()) };
     let (changes, wear) = match history {
         // What a card that went away did not answer is no change of it.
         Some((path, before)) if gone.is_none() => {
@@ -200,6 +207,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         real_size: judge::real_size(&seen),
         holds: judge::real_size(&seen).map(|real| judge::holds(&seen, real)),
         word: judge::word(&seen),
+        asked: &asked,
         answers: &answers,
         changes: &changes,
         measured: &measured,
@@ -305,24 +313,39 @@ fn print(a: &CheckArgs, o: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One screen: the whole in one line, an answer a line, what to do.
-fn text(o: &Output, colour: bool, width: usize) -> String {
-    let paint = |code: &str, text: &str| if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() };
-    let (headline, code) = match o.outcome {
-        Outcome::Fine => ("This card is fine.".to_string(), "32"),
+/// The whole in one line, which answers what was asked for, and its colour.
+fn headline(o: &Output) -> (String, &'static str) {
+    let names = |of: &dyn Fn(Question) -> bool| o.asked.iter().filter(|a| of(a.0)).map(|a| a.1.as_str()).collect::<Vec<_>>().join(" and ");
+    let is = |q: Question, v: Verdict| o.answers.iter().any(|a| a.question == q && a.verdict == v);
+    match o.outcome {
+        Outcome::Fine if o.asked.is_empty() => ("This card is fine.".to_string(), "32"),
+        Outcome::Fine => (format!("This card is fine, also for {}.", names(&|_| true)), "32"),
         Outcome::Counterfeit => {
             let real = o.holds.as_ref().map_or(String::new(), |r| format!(", holds {r}"));
             (format!("{}: this card reports {}{real}.", o.word.to_uppercase(), crate::units::as_sold(o.size)), "31;1")
         }
         Outcome::Failing => ("This card is FAILING.".to_string(), "31;1"),
         Outcome::BelowClass => {
-            let fails = |q| o.answers.iter().any(|a| a.question == q && a.verdict == Verdict::Fail);
-            let what = if fails(Question::Speed) { "its class" } else { "this use needs" };
+            let what = if is(Question::Speed, Verdict::Fail) { "its class" } else { "this use needs" };
             (format!("This card is slower than {what}."), "31")
         }
-        Outcome::NotKnown => ("Nothing failed; not everything was tested.".to_string(), "33"),
+        Outcome::NotKnown => {
+            let open = names(&|q| is(q, Verdict::NotKnown));
+            let whole = if open.is_empty() {
+                "not everything was tested".into()
+            } else {
+                format!("whether it is fast enough for {open} is not known")
+            };
+            (format!("Nothing failed; {whole}."), "33")
+        }
         Outcome::Gone => ("This card WENT AWAY during the check.".to_string(), "31;1"),
-    };
+    }
+}
+
+/// One screen: the whole in one line, an answer a line, what to do.
+fn text(o: &Output, colour: bool, width: usize) -> String {
+    let paint = |code: &str, text: &str| if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() };
+    let (headline, code) = headline(o);
     let name = o.model.map_or(String::new(), |m| format!(" {m}"));
     let mut out = format!("{}{name}, {}\n{}\n\n", o.target, crate::units::as_sold(o.size), paint(code, &headline));
     const INDENT: usize = 30;

@@ -16,6 +16,16 @@ fn against(rate: Option<&Rate>, least: f64) -> Verdict {
     }
 }
 
+/// A write goes out over the reader in at most so many times as long as a read of the same size comes in.
+const READER: f64 = 2.0;
+
+/// Is the card itself slower than this limit, whatever of the time the reader may have taken?
+fn card_is_slow(write: Option<&Rate>, read: Option<&Rate>, least: f64) -> bool {
+    let (Some(w), Some(r)) = (write, read) else { return false };
+    let card = 1.0 / w.high - READER / r.low;
+    card > 0.0 && 1.0 / card < least
+}
+
 pub(super) fn speed(s: &Seen) -> Answer {
     let (q, m) = (Question::Speed, s.measured);
     let bytes = |r: &Option<Rate>| r.map(|r| rate(r.bytes_per_second));
@@ -40,29 +50,53 @@ pub(super) fn speed(s: &Seen) -> Answer {
         let text = format!("the card's class is not shown here: {seen} ({conditions}). A1 asks for 10 MB/s, 500 and 1500 IOPS");
         return Answer::new(q, Verdict::NotKnown, text).todo("name the class printed on the card: --class A1, C10, V30 ...");
     }
-    let mut worst: Option<(Verdict, String)> = None;
+    let mut worst: Option<(Verdict, String, Next)> = None;
     for c in classes {
-        let (verdict, text) = class(c, m);
-        let better = worst.as_ref().is_none_or(|(w, _)| weight(verdict) > weight(*w));
+        let judged = class(c, m);
+        let better = worst.as_ref().is_none_or(|w| weight(judged.0) > weight(w.0));
         if better {
-            worst = Some((verdict, text));
+            worst = Some(judged);
         }
     }
-    let (verdict, text) = worst.unwrap_or((Verdict::NotKnown, String::new()));
-    Answer::new(q, verdict, format!("{text}: {seen} ({conditions})"))
+    let (verdict, text, next) = worst.unwrap_or((Verdict::NotKnown, String::new(), Next::Nothing));
+    let names: Vec<&str> = s.classes.iter().map(|c| c.name.as_str()).collect();
+    let with = if names.is_empty() { String::new() } else { format!(" --class {}", names.join(",")) };
+    let answer = Answer::new(q, verdict, format!("{text}: {seen} ({conditions})"));
+    next.told(s, &with).map_or(answer.clone(), |todo| answer.todo(todo))
+}
+
+/// What would decide a rate that is not known.
+enum Next {
+    Nothing,
+    Longer,
+    Reader,
+    Queue,
+}
+
+impl Next {
+    /// In words; `with` are the options that ask for it again.
+    fn told(&self, s: &Seen, with: &str) -> Option<String> {
+        match self {
+            Next::Nothing => None,
+            Next::Longer if s.write => Some(format!("give it more time: nandscope check {}{with} --time 15m", s.with_writes)),
+            Next::Longer => Some(format!("measure writes, what is overwritten is put back: nandscope check {}{with}", s.with_writes)),
+            Next::Reader => Some("try a faster reader".into()),
+            Next::Queue => Some(format!("measure it with a queue: nandscope rate {}{with}", s.with_writes)),
+        }
+    }
 }
 
 /// The use the card is wanted for, against what was measured. As for a class, what the reader cannot reach decides nothing.
 pub(super) fn purpose(s: &Seen, p: &Purpose) -> Answer {
     let (q, m) = (Question::Purpose, s.measured);
+    let with = format!(" --for {}", p.name);
     let asks = format!("{} needs {} ({})", p.title, p.needs(), p.source);
     if real_size(s).is_some() {
         return Answer::new(q, Verdict::Fail, format!("no use for a card that holds less than it reports: {asks}"));
     }
     if m.sequential_write.is_none() {
         let why = if s.write { "too few writes were timed" } else { "writes were not measured" };
-        return Answer::new(q, Verdict::NotKnown, format!("{why}; {asks}"))
-            .todo(format!("measure them, what is overwritten is put back: nandscope check {}", s.with_writes));
+        return Answer { todo: Next::Longer.told(s, &with), ..Answer::new(q, Verdict::NotKnown, format!("{why}; {asks}")) };
     }
     let small = |n: f64| n * super::super::measure::SMALL as f64;
     let iops = |r: Option<&Rate>| r.map_or("not measured".into(), |r| format!("{:.0} a second", r.iops()));
@@ -77,7 +111,8 @@ pub(super) fn purpose(s: &Seen, p: &Purpose) -> Answer {
     }
     let judged: Vec<(&str, Verdict, &String)> = limits.iter().map(|(name, r, least, seen)| (*name, against(*r, *least), seen)).collect();
     let of = |v: Verdict| judged.iter().filter(|j| j.1 == v).map(|j| format!("{} {}", j.0, j.2)).collect::<Vec<_>>().join(", ");
-    let slow_reader = m.sequential_read.is_none_or(|r| r.high < 1.25 * p.sequential_write);
+    let slow_reader = m.sequential_read.is_none_or(|r| r.high < 1.25 * p.sequential_write)
+        && !card_is_slow(m.sequential_write.as_ref(), m.sequential_read.as_ref(), p.sequential_write);
     if judged.iter().any(|j| j.1 == Verdict::Fail) {
         let text = format!("{}: {asks}", of(Verdict::Fail));
         if slow_reader {
@@ -87,8 +122,8 @@ pub(super) fn purpose(s: &Seen, p: &Purpose) -> Answer {
         return Answer::new(q, Verdict::Fail, format!("too slow: {text}")).todo("take a card of a higher class for this use");
     }
     if judged.iter().any(|j| j.1 == Verdict::NotKnown) {
-        return Answer::new(q, Verdict::NotKnown, format!("near the limit: {}: {asks}", of(Verdict::NotKnown)))
-            .todo("a longer check decides: --time 5m");
+        let text = format!("near the limit: {}: {asks}", of(Verdict::NotKnown));
+        return Answer { todo: Next::Longer.told(s, &with), ..Answer::new(q, Verdict::NotKnown, text) };
     }
     let longest = [m.sequential_write, m.random_write.filter(|_| p.writes != Writes::InOrder)].into_iter().flatten().map(|r| r.longest_ms);
     let wait = longest.fold(0.0, f64::max);
@@ -96,7 +131,7 @@ pub(super) fn purpose(s: &Seen, p: &Purpose) -> Answer {
     let buffer = Bytes(((wait / 1e3 * p.sequential_write) as u64).next_multiple_of(1024));
     let window = Bytes(m.window[1] - m.window[0]);
     let text = format!(
-        "{}: {asks}; the longest write took {} ms, which a buffer of {buffer} bridges. Measured within {window}: a longer recording may          be slower once a write cache is full",
+        "{}: {asks}; the longest write took {} ms, which a buffer of {buffer} bridges. Measured within {window}: a longer recording may be slower once a write cache is full",
         of(Verdict::Pass),
         three(wait)
     );
@@ -111,35 +146,32 @@ fn weight(v: Verdict) -> u8 {
     }
 }
 
-/// One class against what was measured: a limit that the reader itself cannot reach decides nothing.
-fn class(c: &Class, m: &Measured) -> (Verdict, String) {
-    let mut limits = vec![(
-        "sequential write",
-        against(m.sequential_write.as_ref(), c.sequential_write),
-        format!("{:.0} MB/s", c.sequential_write / 1e6),
-    )];
+/// One class against what was measured: a limit that the reader itself cannot reach decides nothing, unless the card is slower still.
+fn class(c: &Class, m: &Measured) -> (Verdict, String, Next) {
+    let writes = m.sequential_write.as_ref();
+    let mut limits = vec![("sequential write", against(writes, c.sequential_write), format!("{:.0} MB/s", c.sequential_write / 1e6))];
     if let Some([reads, writes]) = c.random {
         let of = |n: f64| n * super::super::measure::SMALL as f64;
         limits.push(("random write", against(m.random_write.as_ref(), of(writes)), format!("{writes:.0} IOPS")));
         limits.push(("random read", against(m.random_read.as_ref(), of(reads)), format!("{reads:.0} IOPS")));
     }
-    let slow_reader = m.sequential_read.is_none_or(|r| r.high < 1.25 * c.sequential_write);
+    let slow_reader = m.sequential_read.is_none_or(|r| r.high < 1.25 * c.sequential_write)
+        && !card_is_slow(writes, m.sequential_read.as_ref(), c.sequential_write);
     let failed: Vec<String> = limits.iter().filter(|l| l.1 == Verdict::Fail).map(|l| format!("{} below {}", l.0, l.2)).collect();
     if !failed.is_empty() && c.queued && limits[0].1 != Verdict::Fail {
-        return (Verdict::NotKnown, format!("{} is measured with the command queue, which was not used", c.name));
+        let text = format!("{} is measured with the command queue, which was not used", c.name);
+        return (Verdict::NotKnown, text, Next::Queue);
     }
     if !failed.is_empty() && slow_reader {
-        return (
-            Verdict::NotKnown,
-            format!("{} cannot be decided: reads are no faster than the limit, so the reader may be the limit", c.name),
-        );
+        let text = format!("{} cannot be decided: reads are no faster than the limit, so the reader may be the limit", c.name);
+        return (Verdict::NotKnown, text, Next::Reader);
     }
     if !failed.is_empty() {
-        return (Verdict::Fail, format!("below {}: {}", c.name, failed.join(", ")));
+        return (Verdict::Fail, format!("below {}: {}", c.name, failed.join(", ")), Next::Nothing);
     }
     if limits.iter().all(|l| l.1 == Verdict::Pass) {
-        return (Verdict::Pass, format!("as {} asks", c.name));
+        return (Verdict::Pass, format!("as {} asks", c.name), Next::Nothing);
     }
     let open: Vec<&str> = limits.iter().filter(|l| l.1 == Verdict::NotKnown).map(|l| l.0).collect();
-    (Verdict::NotKnown, format!("{} is not decided for want of {}", c.name, open.join(" and ")))
+    (Verdict::NotKnown, format!("{} is not decided for want of {}", c.name, open.join(" and ")), Next::Longer)
 }
