@@ -5,6 +5,10 @@ use crate::saved::Report;
 use crate::saved::accesses::Accesses;
 use crate::saved::counterfeit::loses;
 use crate::units::{Bytes, three};
+use std::collections::BTreeSet;
+
+/// Uses whose verdict rests on times of accesses, not on findings with a confidence of their own.
+const BY_ACCESSES: [&str; 2] = ["camera or video", "boot or read-mostly"];
 
 /// Below this a finding carries no verdict.
 const SURE: f64 = 0.75;
@@ -41,6 +45,13 @@ pub struct Use {
 pub fn uses(r: &Report) -> Vec<Use> {
     let accesses = r.accesses();
     let mut all = vec![root(r), logger(r, accesses), camera(accesses), swap(r), boot(accesses)];
+    // One experiment alone says nothing of the rest of the card, not even that its flash is there.
+    if experiments(r) < 2 {
+        for u in all.iter_mut().filter(|u| u.verdict == Verdict::Good && BY_ACCESSES.contains(&u.name)) {
+            u.verdict = Verdict::NotMeasured;
+            u.why = format!("{}; that alone is no verdict, and no other experiment ran (nandscope probe runs them)", u.why);
+        }
+    }
     if let Some(why) = loses(&r.findings) {
         for u in &mut all {
             (u.verdict, u.why, u.rests_on) = (Verdict::Poor, why.into(), Quantity::Capacity.title().into());
@@ -55,6 +66,11 @@ pub fn uses(r: &Report) -> Vec<Use> {
         }
     }
     all
+}
+
+/// Experiments that anything was concluded from.
+fn experiments(r: &Report) -> usize {
+    r.findings.0.iter().flat_map(|f| &f.from).collect::<BTreeSet<_>>().len()
 }
 
 /// A decided value or bound that is sure enough, with its text.
@@ -213,6 +229,7 @@ fn boot(accesses: Option<Accesses>) -> Use {
 mod tests {
     use super::*;
     use crate::device::Op;
+    use crate::saved::accesses::Written;
     use crate::saved::bare as report;
     use crate::units::Nanos;
 
@@ -251,6 +268,24 @@ mod tests {
             let r = report(vec![bound.clone(), Finding::decided(Quantity::Mapping, mapping, 0.97)]);
             assert_eq!(verdict(&r, "root filesystem"), told);
         }
+    }
+
+    #[test]
+    fn one_experiment_alone_makes_a_card_good_for_nothing() {
+        let found = |q, from: &str| Finding { from: vec![from.into()], ..Finding::decided(q, 32768.0, 0.95) };
+        let mut r = report(vec![found(Quantity::WriteUnit, "write-unit")]);
+        let fast = Written { bytes: 512 << 10, bytes_per_second: 60e6, count: 5, longest_ns: Nanos(9_000_000) };
+        r.accesses = Some(Accesses { sequential: Some(fast), small_reads: 50, small_read_us: 300.0, ..Accesses::default() });
+        let camera = uses(&r).into_iter().find(|u| u.name == "camera or video").unwrap();
+        assert!(camera.verdict == Verdict::NotMeasured && camera.why.contains("60.0 MB/s") && camera.rests_on.contains("write-unit"));
+        assert_eq!(verdict(&r, "boot or read-mostly"), Verdict::NotMeasured);
+        r.findings.0.push(found(Quantity::Page, "read-boundary"));
+        assert_eq!(["camera or video", "boot or read-mostly"].map(|n| verdict(&r, n)), [Verdict::Good; 2]);
+        // That it is too slow needs no others.
+        r.findings.0.pop();
+        let slow = Written { bytes_per_second: 1e6, ..fast };
+        r.accesses = Some(Accesses { sequential: Some(slow), ..Accesses::default() });
+        assert_eq!(verdict(&r, "camera or video"), Verdict::Poor);
     }
 
     #[test]
