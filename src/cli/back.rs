@@ -3,6 +3,7 @@
 use crate::device::undo::{PutBack, give_up};
 use crate::device::{DeviceError, Guard, TargetId};
 use anyhow::{Context, bail};
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Ranges printed that the undo could not put back.
@@ -16,6 +17,7 @@ pub struct Back {
     done: Result<Option<PutBack>, DeviceError>,
     /// Why the target is of no use any more, if so.
     gone: Option<String>,
+    unreadable: Vec<Range<u64>>,
 }
 
 impl Back {
@@ -23,7 +25,8 @@ impl Back {
     pub fn of(guard: &mut Guard) -> Back {
         let (journal, id) = (guard.journal(), guard.id().clone());
         let done = guard.try_restore();
-        Back { journal, id, done, gone: guard.failures().gone().map(Into::into) }
+        let failures = guard.failures();
+        Back { journal, id, done, gone: failures.gone().map(Into::into), unreadable: failures.unreadable().iter().collect() }
     }
 
     fn put_back(&self) -> Option<&PutBack> {
@@ -42,6 +45,17 @@ impl Back {
     /// Why the target is of no use any more, if so.
     pub fn gone(&self) -> Option<&str> {
         self.gone.as_deref()
+    }
+
+    /// Places that could not be read while the target was there, in words.
+    pub fn unreadable(&self) -> Option<String> {
+        let first = self.unreadable.first()?;
+        let n = self.unreadable.len();
+        let places = if n == 1 { "1 place".into() } else { format!("{n} places") };
+        Some(format!(
+            "reads failed at {places}, the first at byte {}, and what needs them was left out; try another reader, and if it stays so copy off what can be read and replace the card",
+            first.start
+        ))
     }
 
     /// For the report: that the card is a counterfeit, that content is lost.

@@ -8,7 +8,7 @@ use super::back::Back;
 use super::infer::verdict;
 use super::probe::parse_region;
 use super::progress::Progress;
-use super::stop;
+use super::{FAILING, stop};
 use crate::device::{self, CardState, Device, DeviceError, Guard, Limits, OpenOptions, undo};
 use crate::experiment;
 use crate::finding::{Finding, Findings, Quantity, percent};
@@ -100,7 +100,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
     let mut cost = (0, 0, 0.0);
     let mut bar = Progress::experiments(a.quiet, None);
     let all = ranges.len();
-    let mut lost: Option<Back> = None;
+    let (mut lost, mut failing): (Option<Back>, bool) = (None, false);
     for (i, (name, range)) in ranges.into_iter().enumerate() {
         // A card that does not keep what is written is not written any more.
         if lost.is_some() || stop.load(Ordering::Relaxed) {
@@ -140,6 +140,8 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
         });
         let back = Back::of(&mut guard);
         part.notes.extend(back.warnings());
+        part.notes.extend(back.unreadable());
+        failing |= back.unreadable().is_some();
         lost = (!back.whole()).then_some(back);
         let c = Cost::of(guard.counters(), (guard.now() - began).secs());
         cost = (cost.0 + c.bytes_read, cost.1 + c.bytes_written, cost.2 + c.seconds);
@@ -170,7 +172,11 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
         bail!("the card failed: {why}. {}; the findings so far stand", super::way_out(&why));
     }
     let every = Findings(parts.iter().flat_map(|p| p.findings.0.iter().cloned()).collect());
-    Ok(if whole { verdict(&every) } else { ExitCode::FAILURE })
+    Ok(match whole {
+        true if failing => ExitCode::from(FAILING),
+        true => verdict(&every),
+        false => ExitCode::FAILURE,
+    })
 }
 
 /// Names and ranges, from the options or from the partition table.

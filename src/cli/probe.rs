@@ -1,12 +1,12 @@
 //! `nandscope probe` and `nandscope run`: says what will be touched, measures, says what was found and what was written.
 
-use super::UNDECIDED;
 use super::args::{Allowed, Measuring, Output, Part, Samples, Undoing};
 use super::back::Back;
 use super::erase::{HowArg, erase_all};
 use super::infer::{Print, judged, output};
 use super::progress::Progress;
 use super::stop;
+use super::{FAILING, UNDECIDED};
 use crate::device::{self, CardState, Device, DeviceError, Limits, OpenOptions, undo};
 use crate::experiment::{self, Experiment};
 use crate::finding::{Findings, Quantity};
@@ -334,7 +334,7 @@ fn measure(
         }
     }
     // Where nothing may be written, reads that fail all beyond one place still say what is there.
-    if !write && runs.iter().any(|r| matches!(r.ended, Ended::Failed(_))) {
+    if !write && guard.failures().unreadable().iter().next().is_some() {
         let geometry = guard.geometry().clone();
         let setup = experiment::Setup { geometry: &geometry, region: plan.region.clone(), believed: &Beliefs::default(), writes: 0 };
         let run = experiment::readable(&mut guard, &setup);
@@ -342,8 +342,11 @@ fn measure(
         if let Some(c) = Counterfeit::of(&found, geometry.offset + geometry.size) {
             plan.region.end = (c.holds - geometry.offset) / geometry.sector * geometry.sector;
             plan.time = time - (guard.now() - began);
-            let (others, _) = crate::probe::probe(&mut guard, &plan, &mut tell);
-            runs = [vec![run], others].concat();
+            // What was measured on the part that is there stands, where there is no time for it once more.
+            if plan.time.secs() >= 0.1 * time.secs() {
+                (runs, _) = crate::probe::probe(&mut guard, &plan, &mut tell);
+            }
+            runs.insert(0, run);
             findings = Report::infer(&runs);
         }
     }
@@ -357,6 +360,8 @@ fn measure(
     report.findings = findings;
     report.runs = runs;
     crate::advise::conclude(&mut report);
+    let unreadable = back.unreadable().filter(|_| report.is_counterfeit().is_none());
+    report.warnings.extend(unreadable.clone());
     if write && !simulated {
         report.name_target(&format!(" --write {}", report.target.consent_option()));
     } else {
@@ -400,6 +405,13 @@ fn measure(
         }
         None => None,
     };
+    if let Some(why) = unreadable {
+        // The table alone holds no warnings.
+        if quiet {
+            tell!("nandscope: {why}");
+        }
+        return Ok(ExitCode::from(FAILING));
+    }
     let decided = |q: Quantity| report.findings.get(q).is_some_and(|f| f.number().is_some());
     if a.only.is_some_and(|q| !decided(q)) {
         return Ok(ExitCode::from(UNDECIDED));

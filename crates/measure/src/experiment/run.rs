@@ -27,8 +27,14 @@ pub struct Progress<'a> {
     pub spent: f64,
 }
 
-/// This many faults end a run: one bad spot is tolerated, a card that has gone is not.
+/// This many faults end a run where most accesses fail: places that cannot be read are left out, a card that cannot be read is not measured.
 const FAULTS: usize = 6;
+
+/// A cell whose trials fail so many times in turn wants no more of them: it reads where nothing can be read.
+const FAILS: u32 = 6;
+
+/// Faults that a run names; what more there are say nothing new.
+const NAMED: usize = 1000;
 
 /// A cell whose trials found nothing to access so many times in turn, as where the region has no room, wants no more of them.
 const EMPTY: u32 = 16;
@@ -59,7 +65,8 @@ pub fn go_on(
     let (began, believed) = (device.now(), setup.believed);
     let allowed = (limits.deadline - began).secs().max(1e-9);
     let mut trials: Vec<u32> = run.cells.iter().map(|c| run.of(c.id).map(|s| s.trial + 1).max().unwrap_or(0)).collect();
-    let mut empty = vec![0; trials.len()];
+    let (mut empty, mut bad) = (vec![0; trials.len()], vec![0; trials.len()]);
+    let mut good = run.samples.len();
     let mut next = if run.cells.is_empty() { exp.cells(setup) } else { vec![] };
     let mut begun = !run.cells.is_empty();
     run.ended = Ended::Complete;
@@ -72,9 +79,11 @@ pub fn go_on(
             run.cells.push(cell);
             trials.push(0);
             empty.push(0);
+            bad.push(0);
         }
         loop {
-            let wants = |c: u32| empty[c as usize] < EMPTY && exp.wants(&run.cells[c as usize], &Case { run: &run, believed });
+            let open = |c: usize| empty[c] < EMPTY && bad[c] < FAILS;
+            let wants = |c: u32| open(c as usize) && exp.wants(&run.cells[c as usize], &Case { run: &run, believed });
             let mut pending: Vec<u32> = (first..run.cells.len() as u32).filter(|&c| wants(c)).collect();
             if pending.is_empty() {
                 break;
@@ -108,8 +117,10 @@ pub fn go_on(
                 };
                 let result = exp.trial(&cell, n, &mut bench);
                 let taken = bench.taken;
+                good += taken.len();
                 match result {
                     Ok(()) => {
+                        bad[id as usize] = 0;
                         empty[id as usize] = if taken.is_empty() { empty[id as usize] + 1 } else { 0 };
                         run.extend(taken)
                     }
@@ -132,8 +143,12 @@ pub fn go_on(
                         return run;
                     }
                     Err(e) => {
-                        run.faults.push(e.to_string());
-                        if run.faults.len() >= FAULTS {
+                        bad[id as usize] += 1;
+                        if run.faults.len() < NAMED {
+                            run.faults.push(e.to_string());
+                        }
+                        let place = matches!(e, DeviceError::Io { op: "read", .. }) && good > run.faults.len();
+                        if run.faults.len() >= FAULTS && !place {
                             run.ended = Ended::Failed(e.to_string());
                             return run;
                         }
