@@ -2,13 +2,14 @@
 
 use super::{Bench, Experiment, Setup};
 use crate::chance;
-use crate::device::{Device, DeviceError};
+use crate::device::{Access, Device, DeviceError, Op};
 use crate::infer::beliefs::Case;
 use crate::infer::slots::Slots;
 use crate::samples::{Ended, Run};
 use crate::units::Nanos;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bounds of one run.
@@ -27,7 +28,7 @@ pub struct Progress<'a> {
     pub spent: f64,
 }
 
-/// This many faults end a run where most accesses fail: places that cannot be read are left out, a card that cannot be read is not measured.
+/// This many faults end a run of a card that can hardly be read; places that cannot be read are left out.
 const FAULTS: usize = 6;
 
 /// A cell whose trials fail so many times in turn wants no more of them: it reads where nothing can be read.
@@ -38,6 +39,17 @@ const NAMED: usize = 1000;
 
 /// A cell whose trials found nothing to access so many times in turn, as where the region has no room, wants no more of them.
 const EMPTY: u32 = 16;
+
+/// Places that say whether most of a card can be read.
+const PLACES: u64 = 16;
+
+/// Can most of the region be read? Asked where reads fail: all trials of an experiment may begin at one bad place.
+fn readable(device: &mut dyn Device, region: &Range<u64>) -> bool {
+    let len = device.geometry().small();
+    let step = (region.end - region.start) / PLACES / len * len;
+    let mut read = |i: u64| device.access(Access { op: Op::Read, at: region.start + i * step, len }).is_ok();
+    step > 0 && (0..PLACES).filter(|i| read(*i)).count() as u64 > PLACES / 2
+}
 
 /// Runs one experiment: rounds of cells in random order, so that drift hits all cells alike.
 pub fn run(exp: &dyn Experiment, setup: &Setup, device: &mut dyn Device, limits: &Limits, progress: &mut dyn FnMut(Progress)) -> Run {
@@ -147,8 +159,10 @@ pub fn go_on(
                         if run.faults.len() < NAMED {
                             run.faults.push(e.to_string());
                         }
-                        let place = matches!(e, DeviceError::Io { op: "read", .. }) && good > run.faults.len();
-                        if run.faults.len() >= FAULTS && !place {
+                        let mut goes_on = || {
+                            matches!(e, DeviceError::Io { op: "read", .. }) && (good > run.faults.len() || readable(device, &setup.region))
+                        };
+                        if run.faults.len() >= FAULTS && !goes_on() {
                             run.ended = Ended::Failed(e.to_string());
                             return run;
                         }
