@@ -4,13 +4,13 @@ use super::args::{self, Allowed, Measuring};
 use super::back::Back;
 use super::colour;
 use super::progress::Progress;
-use super::stop;
+use super::{stop, undo};
 use crate::check::examine::{Examined, Order, Step, examine};
 use crate::check::history::{self, Record};
 use crate::check::judge::{self, Class, Seen};
 use crate::check::measure::{self, Measured};
 use crate::check::{Answer, Outcome, Question, SCHEMA, Verdict};
-use crate::device::{self, Device, DeviceError, Limits, OpenOptions, undo};
+use crate::device::{self, Device, DeviceError, Limits, OpenOptions, undo::default_dir};
 use crate::finding::Findings;
 use crate::host::declared::Declared;
 use crate::host::facts::TargetKind;
@@ -113,17 +113,18 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let target = if simulated { device::with_content(&a.target) } else { a.target.clone() };
     let stop = stop::on_signals(stop::Second::Ends)?;
     let mut opened = device::open(&target, &OpenOptions::default())?;
+    let dry = a.allowed.writing.dry.dry_run;
     let (facts, size) = (opened.facts().clone(), opened.geometry().size);
+    let waiting = if write && !dry { None } else { opened.waiting() };
     let disk = disk::read(opened.look()).ok();
     let whole = 0..size / opened.geometry().sector * opened.geometry().sector;
     let time = a.measuring.time_or(if a.quick { 30.0 } else { 90.0 });
     let undo = write && !simulated;
     let window = a.cache.map_or(measure::WINDOW, |c| measure::displacing(c.0));
     let region = if write && !simulated { after_tables(disk.as_ref(), &whole) } else { whole.clone() };
-    let dry = a.allowed.writing.dry.dry_run;
     let mut guard = if write && !dry {
         let consent = a.allowed.writing.named.check(opened.id())?;
-        let limits = Limits { region: Some(region.clone()), budget: GIB + window, undo: undo.then(undo::default_dir) };
+        let limits = Limits { region: Some(region.clone()), budget: GIB + window, undo: undo.then(default_dir) };
         opened.writable(&consent, &limits)?
     } else {
         opened.read_only()
@@ -132,6 +133,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     if !a.quiet || dry {
         say_plan(&a.target, write, undo, time, window);
     }
+    undo::remind(&id.path, waiting);
     if dry {
         return Ok(a.allowed.writing.dry.done(&id));
     }

@@ -141,6 +141,9 @@ impl Target {
                 );
                 return Err(DeviceError::Refused(why).into());
             }
+            if budget.is_some() {
+                super::undo::none_waits_below(path)?;
+            }
             return Ok(Place::Directory(Directory::open(path)?));
         }
         // A volume needs its bytes back, which a simulated card keeps on request only.

@@ -1,9 +1,12 @@
 //! `nandscope list`: the block devices, whether they are free, and what `--consent` must say.
 
 use super::args::Json;
+use crate::device::undo::waiting_on;
 use crate::host::list::{Listed, list};
+use crate::host::safety::device_number;
 use crate::host::sysfs::Sys;
 use crate::units::as_sold;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// List block devices with size, bus, model, use, and the ID that --consent wants
@@ -24,6 +27,10 @@ pub fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
         // Scripts want a line a device.
         let columns = if std::io::stdout().is_terminal() { super::width() } else { usize::MAX };
         std::io::stdout().write_all(table(&all, columns).as_bytes())?;
+    }
+    // Programs read the table.
+    for d in &all {
+        super::undo::remind(&d.path, device_number(Path::new(&d.path)).and_then(|n| waiting_on(&Sys::default(), n)));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -204,6 +204,7 @@ fn measure(
         return Err(DeviceError::OutOfBounds(why).into());
     }
     let dry = a.allowed.writing.dry.dry_run;
+    let waiting = if write && !dry { None } else { opened.waiting() };
     let mut guard = if write && !dry {
         let consent = a.allowed.writing.named.check(opened.id())?;
         let limits = Limits {
@@ -251,6 +252,7 @@ fn measure(
             (if simulated { Needs::HALF_AN_HOUR } else { Needs::A_MINUTE }).say();
         }
     }
+    super::undo::remind(&id.path, waiting);
     if dry {
         return Ok(a.allowed.writing.dry.done(&id));
     }

@@ -2,8 +2,11 @@
 
 use super::args::Written;
 use super::told;
-use crate::device::undo::{Saved, State, default_dir, give_up, pending};
+use crate::device::undo::{Saved, State, clear, clear_empty, default_dir, give_up, pending, waiting_on};
 use crate::device::{DeviceError, Discarded, RecoverOptions, Recovered, discard, recover};
+use crate::host::safety::numbers;
+use crate::host::sysfs::Sys;
+use crate::shell::word;
 use crate::units::Bytes;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
@@ -79,6 +82,8 @@ pub fn run(args: UndoArgs) -> anyhow::Result<ExitCode> {
         let done = match (args.list, args.discard) {
             (true, _) => show(path, &mut say),
             _ if args.dry_run => would(path, args.discard, &mut say),
+            // Any other empty file is no journal.
+            _ if args.journal.is_none() && clear_empty(path).unwrap_or(false) => Ok(cleared(path, &mut say)),
             (_, true) => give(path, args.consent.as_deref(), &mut say),
             _ => undo(path, &options, &mut say),
         };
@@ -97,6 +102,29 @@ pub fn run(args: UndoArgs) -> anyhow::Result<ExitCode> {
     }
     args.out.put(&serde_json::json!({ "schema": "nandscope-undo/1", "journals": all }))?;
     Ok(ExitCode::from(worst))
+}
+
+/// Says on standard error that old content waits, to somebody who only reads.
+pub fn remind(target: &str, journal: Option<PathBuf>) {
+    if let Some(path) = journal {
+        tell!("{target}: old content waits to be put back: nandscope undo {}", word(&path.display().to_string()));
+    }
+}
+
+/// # Errors
+/// `Refused` where old content of the disk below a directory waits to be put back, which would undo what is written there now.
+pub fn none_waits_below(directory: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let dev = std::fs::metadata(directory)?.dev();
+    match waiting_on(&Sys::default(), numbers(dev)) {
+        None => Ok(()),
+        Some(path) => Err(DeviceError::Refused(format!(
+            "old content of the disk below {} waits to be put back; unmount it, and do that first: nandscope undo {}",
+            directory.display(),
+            word(&path.display().to_string())
+        ))
+        .into()),
+    }
 }
 
 /// Says a line to people.
@@ -137,7 +165,16 @@ fn listed(ranges: &[(u64, u64)], say: Say) {
 /// Ranges printed of what is not back.
 const MOST: usize = 20;
 
+/// A journal under which nothing was written is gone, wherever its target is.
+fn cleared(path: &Path, say: Say) -> Outcome {
+    say(format!("{}: nothing was written under this journal; it is deleted", path.display()));
+    Outcome::of(path, "", "put_back", 0, 0)
+}
+
 fn undo(path: &Path, options: &RecoverOptions, say: Say) -> anyhow::Result<Outcome> {
+    if clear(path)? {
+        return Ok(cleared(path, say));
+    }
     let id = Saved::open(path).map(|s| s.header.id.clone());
     let Recovered { target, restored, put_back, state, deleted } = recover(path, options).with_context(|| "not undone".to_string())?;
     let outcome = |state: &str| Outcome::of(path, &target, state, restored.bytes, restored.ranges as usize);
@@ -160,6 +197,9 @@ fn undo(path: &Path, options: &RecoverOptions, say: Say) -> anyhow::Result<Outco
 }
 
 fn give(path: &Path, consent: Option<&str>, say: Say) -> anyhow::Result<Outcome> {
+    if clear(path)? {
+        return Ok(cleared(path, say));
+    }
     let Discarded { target, ranges } = discard(path, consent).with_context(|| "not discarded".to_string())?;
     say(format!("{target}: the journal is deleted; what these ranges held is lost:"));
     listed(&ranges, say);

@@ -15,6 +15,7 @@ pub const LOOPS: &[Test] = &[
     ("killed_on_a_loop_device", killed_on_a_loop_device),
     ("another_card_is_refused", another_card_is_refused),
     ("the_undo_and_list_commands", the_undo_and_list_commands),
+    ("a_disk_and_its_partitions_wait_for_each_other", a_disk_and_its_partitions_wait_for_each_other),
 ];
 
 /// The child: writes all over the target with an undo journal, says so after each write, and never stops.
@@ -163,4 +164,46 @@ fn the_undo_and_list_commands() {
         code == 0 && out.lines().any(|line| line.starts_with(&l.0) && line.split_whitespace().rev().take(2).eq(["free", "8388608"])),
         "{out}"
     );
+}
+
+/// The journal names the target that was written; what lies on the same bytes waits as well.
+fn a_disk_and_its_partitions_wait_for_each_other() {
+    let d = dir(false);
+    let file = image(d.path(), 16 * MIB);
+    // The child writes from 1 to 7 MiB of its target.
+    let l = Loop::partitioned(&file, &[(2048, 12288), (16384, 16384)]);
+    let (disk, first, second) = (l.0.clone(), format!("{}p1", l.0), format!("{}p2", l.0));
+    let nandscope = |args: &[&str]| {
+        let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(args).env("XDG_STATE_HOME", d.path()).output().unwrap();
+        (out.status.code().unwrap(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let erase = |target: &str| {
+        let size = opened(target).unwrap().id().consent_id();
+        nandscope(&["erase", target, "--how", "zeroes", "-q", "--consent", &size])
+    };
+    let journals = d.path().join("nandscope");
+    for (written, refused, free) in [(&disk, vec![&disk, &first], vec![&second]), (&second, vec![&disk, &second], vec![&first])] {
+        kill_after(9, written, &journals);
+        let journal = pending(&journals).remove(0);
+        for target in &refused {
+            let (code, err) = erase(target);
+            assert!(code == 4 && err.contains(&format!("nandscope undo {}", journal.display())), "{written} {target}: {code} {err}");
+        }
+        let (code, err) = nandscope(&["list"]);
+        for target in &refused {
+            assert!(code == 0 && err.contains(&format!("{target}: old content waits to be put back")), "{written} {target}: {err}");
+        }
+        free.iter().for_each(|f| assert!(!err.contains(&format!("{f}: ")), "{err}"));
+        // The disk's samples lie all over it: undone before anything else is written.
+        let (code, err) = nandscope(&["undo"]);
+        assert_eq!(code, 0, "{err}");
+        for target in free {
+            kill_after(9, written, &journals);
+            let (code, err) = erase(target);
+            assert_eq!(code, 0, "{written} {target}: {err}");
+            let (code, err) = nandscope(&["undo", pending(&journals)[0].to_str().unwrap(), "--force"]);
+            assert_eq!(code, 0, "{err}");
+        }
+    }
+    drop(l);
 }

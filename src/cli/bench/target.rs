@@ -181,6 +181,7 @@ impl Job<'_> {
         if cluster.is_some() {
             bail!("--cluster formats, which is done to simulated cards only");
         }
+        crate::cli::undo::none_waits_below(Path::new(target))?;
         let mut volume = Directory::open(Path::new(target)).map_err(WorkloadError::from)?;
         let device = volume.mount().map(|m| m.dev);
         self.b.host = format!("by the kernel's {}, {}", volume.filesystem(), HostFacts::of_device(device).line());

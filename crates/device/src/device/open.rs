@@ -5,7 +5,7 @@ use super::block::{FileDevice, Kind};
 use super::program::{self, Program};
 use super::sim::SimDevice;
 use super::target::{self, Target};
-use super::{CardState, Consent, Device, DeviceError, Geometry, Guard, Limits, Result, TargetId};
+use super::{CardState, Consent, Device, DeviceError, Geometry, Guard, Limits, Result, TargetId, undo};
 use crate::host::facts::{HostFacts, TargetKind};
 use crate::host::safety::{InUse, numbers};
 use crate::host::served::{self, Served};
@@ -17,6 +17,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open as open_file};
 use rustix::io::{Errno, pread};
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -179,8 +180,30 @@ impl Opened {
     /// it is still the same card is checked.
     ///
     /// # Errors
-    /// `Refused` where the consent is for another target, the target is write-protected, zoned, or in use by now.
+    /// `Refused` where the consent is for another target, old content waits to be put back, the target is write-protected, zoned, or in use
+    /// by now.
     pub fn writable(self, consent: &Consent, limits: &Limits) -> Result<Guard> {
+        // What is written over it now would be undone later, or the old content lost.
+        undo::none_waits([Some(undo::default_dir()), limits.undo.clone()].into_iter().flatten(), &self.parts())?;
+        self.writing(consent, limits)
+    }
+
+    /// The journal that holds old content of this target.
+    pub fn waiting(&self) -> Option<PathBuf> {
+        undo::waiting(&undo::default_dir(), &self.parts())
+    }
+
+    /// The target, and by which other names a journal may hold its content. Of a simulated card nothing is kept.
+    fn parts(&self) -> Vec<(TargetId, Range<u64>)> {
+        match &self.place {
+            _ if self.id().kind == TargetKind::Simulated => vec![],
+            Place::Block(node) => undo::parts(&self.options.sys, node, self.id()),
+            _ => vec![(self.id().clone(), 0..self.id().size)],
+        }
+    }
+
+    /// As `writable`, whatever waits.
+    pub(super) fn writing(self, consent: &Consent, limits: &Limits) -> Result<Guard> {
         let Opened { guard, facts, place, options } = self;
         let id = guard.id().clone();
         if !consent.covers(&id) {

@@ -94,7 +94,7 @@ pub fn recover(journal: &Path, options: &RecoverOptions) -> Result<Recovered> {
         )));
     }
     let consent = Consent::renewed(opened.id());
-    let put_back = opened.writable(&consent, &Limits::default())?.undo(&saved)?;
+    let put_back = opened.writing(&consent, &Limits::default())?.undo(&saved)?;
     let state = saved.state;
     let deleted = !state.lacks() && put_back.lost.is_empty();
     if deleted {

@@ -7,6 +7,7 @@
 
 mod back;
 mod saved;
+mod waiting;
 
 use super::consent::TargetId;
 use super::ranges::RangeSet;
@@ -22,6 +23,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+pub use waiting::{clear, clear_empty, waiting, waiting_on};
+pub(super) use waiting::{none_waits, parts};
 
 const MAGIC: &[u8; 8] = b"NANDUNDO";
 const VERSION: u32 = 1;
@@ -189,14 +192,10 @@ impl Journal {
     pub fn begin(dir: &Path, id: &TargetId, dev: &mut dyn Device) -> Result<Journal> {
         let bad = failed(dir);
         fs::create_dir_all(dir).map_err(&bad)?;
-        for path in pending(dir) {
-            if Saved::open(&path).is_ok_and(|s| s.header.id.same_target(id)) {
-                return Err(DeviceError::Refused(format!(
-                    "the undo journal of an earlier run on {} is still there; put the old content back first: {}",
-                    id.path,
-                    either(&path, id)
-                )));
-            }
+        none_waits(std::iter::once(dir.to_path_buf()), &[(id.clone(), 0..id.size)])?;
+        // What a run left that ended before its first write.
+        for path in pending(dir).iter().filter(|p| saved::header(p).is_ok_and(|h| h.id.same_target(id))) {
+            clear(path)?;
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         let created = (now / 1_000_000_000) as u64;

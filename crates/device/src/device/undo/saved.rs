@@ -10,6 +10,8 @@ pub struct Saved {
     pub(super) records: Vec<Record>,
     /// What is wrong with it: a torn end is normal after a crash, damage is not.
     pub state: State,
+    /// The header says that no record was on disk.
+    counts_none: bool,
 }
 
 /// How a journal ends.
@@ -58,28 +60,10 @@ impl Saved {
     /// # Errors
     /// No journal, or one of a newer format.
     pub fn open(path: &Path) -> Result<Saved> {
-        let bad = failed(path);
-        let wrong = |why: &str| DeviceError::Journal { path: path.display().to_string(), why: why.into() };
-        let file = File::open(path).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => wrong("there is no such file; 'nandscope undo --list' shows the journals"),
-            _ => bad(e),
-        })?;
-        let mut head = [0; HEAD];
-        if !read_whole(&file, &mut head, 0).map_err(&bad)? || &head[..8] != MAGIC {
-            return Err(wrong("this is no undo journal"));
-        }
-        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        if word(8) != VERSION {
-            return Err(wrong("written by a newer version of nandscope; use that one"));
-        }
-        let mut json = vec![0; (word(12) as usize).min(PIECE as usize)];
-        if !read_whole(&file, &mut json, HEAD as u64).map_err(&bad)? || crc32fast::hash(&json) != word(16) {
-            return Err(wrong("the header is damaged: it does not say which card this is of; if nobody knows it, delete the file"));
-        }
-        let header: Header = serde_json::from_slice(&json).map_err(|e| wrong(&format!("the header is damaged: {e}")))?;
-        let counted = word(COUNT as usize).checked_sub(1);
-        let (records, state) = scan(&file, (HEAD + json.len()) as u64, header.id.size, counted).map_err(&bad)?;
-        Ok(Saved { file, path: path.to_path_buf(), header, records, state })
+        let Head { file, header, start, counted } = head(path)?;
+        let (records, state) = scan(&file, start, header.id.size, counted).map_err(failed(path))?;
+        let counts_none = counted == Some(0);
+        Ok(Saved { file, path: path.to_path_buf(), header, records, state, counts_none })
     }
 
     pub fn path(&self) -> &Path {
@@ -89,6 +73,11 @@ impl Saved {
     /// Bytes of old content it holds.
     pub fn bytes(&self) -> u64 {
         self.records.iter().map(|r| r.len).sum()
+    }
+
+    /// Nothing can have been written under it: no record was ever on disk. A journal that does not count may have lost all of its records.
+    pub fn unused(&self) -> bool {
+        self.records.is_empty() && self.counts_none && matches!(self.state, State::Whole | State::Torn)
     }
 
     /// Takes the lock of the journal; false where the run that writes it, or another undo, holds it.
@@ -149,6 +138,48 @@ impl Saved {
     pub fn delete(self) -> Result<()> {
         delete(&self.path)
     }
+}
+
+/// The beginning of a journal.
+struct Head {
+    file: File,
+    header: Header,
+    /// Where its records begin.
+    start: u64,
+    /// Records that were on disk, where it counts them.
+    counted: Option<u32>,
+}
+
+/// Whose content a journal holds.
+///
+/// # Errors
+/// As [`Saved::open`].
+pub(super) fn header(path: &Path) -> Result<Header> {
+    head(path).map(|h| h.header)
+}
+
+fn head(path: &Path) -> Result<Head> {
+    let bad = failed(path);
+    let wrong = |why: &str| DeviceError::Journal { path: path.display().to_string(), why: why.into() };
+    let file = File::open(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => wrong("there is no such file; 'nandscope undo --list' shows the journals"),
+        _ => bad(e),
+    })?;
+    let mut head = [0; HEAD];
+    if !read_whole(&file, &mut head, 0).map_err(&bad)? || &head[..8] != MAGIC {
+        return Err(wrong("this is no undo journal"));
+    }
+    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    if word(8) != VERSION {
+        return Err(wrong("written by a newer version of nandscope; use that one"));
+    }
+    let mut json = vec![0; (word(12) as usize).min(PIECE as usize)];
+    if !read_whole(&file, &mut json, HEAD as u64).map_err(&bad)? || crc32fast::hash(&json) != word(16) {
+        return Err(wrong("the header is damaged: it does not say which card this is of; if nobody knows it, delete the file"));
+    }
+    let header: Header = serde_json::from_slice(&json).map_err(|e| wrong(&format!("the header is damaged: {e}")))?;
+    let counted = word(COUNT as usize).checked_sub(1);
+    Ok(Head { file, header, start: (HEAD + json.len()) as u64, counted })
 }
 
 /// Every readable record. The first of two records of one place wins; putting back one whose write never happened does no
