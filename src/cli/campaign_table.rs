@@ -119,7 +119,7 @@ impl<'a> Live<'a> {
         let n = plan.card.len();
         let terminal = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|t| t != "dumb");
         if !quiet && !terminal {
-            bus.iter().for_each(|l| eprintln!("{l}"));
+            bus.iter().for_each(|l| tell!("{l}"));
         }
         Live { plan, bus, dir, quiet, terminal, shown: 0, now: vec![None; n], notes: vec![String::new(); n], drawn: None }
     }
@@ -159,7 +159,7 @@ impl<'a> Live<'a> {
         };
         if !self.terminal {
             if let Some((i, text)) = said {
-                eprintln!("{}: {text}", self.plan.card[i].key());
+                tell!("{}: {text}", self.plan.card[i].key());
             }
         } else if self.drawn.is_none_or(|d| d.elapsed().as_millis() > 200) {
             self.draw();

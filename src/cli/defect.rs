@@ -4,6 +4,7 @@
 
 use crate::host::queue;
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::Write;
 use std::panic::PanicHookInfo;
 
 /// The exit code: that of a Rust program that panicked.
@@ -13,10 +14,11 @@ const DEFECT: i32 = 101;
 pub fn ends_the_program() {
     std::panic::set_hook(Box::new(|info| {
         queue::restore_all();
-        eprintln!("nandscope: {}", told(info));
+        // A standard error that is gone is no second defect.
+        let _ = writeln!(std::io::stderr(), "nandscope: {}", told(info));
         let trace = Backtrace::capture();
         if trace.status() == BacktraceStatus::Captured {
-            eprintln!("{trace}");
+            let _ = writeln!(std::io::stderr(), "{trace}");
         }
         std::process::exit(DEFECT);
     }));

@@ -182,7 +182,7 @@ pub fn run(a: FlashbenchArgs) -> anyhow::Result<ExitCode> {
         Ok(whole) => Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
         Err(e) => match e.downcast::<Failure>() {
             Ok(Failure::Usage(text)) => {
-                eprintln!("nandscope: {text}");
+                tell!("nandscope: {text}");
                 Ok(ExitCode::from(2))
             }
             // So that a refusal is known as one.
@@ -231,7 +231,7 @@ fn go(a: &FlashbenchArgs) -> anyhow::Result<bool> {
         opened.read_only()
     };
     if a.verbose > 1 {
-        eprintln!("filename: \"{}\"\nfilesize: {:#x}", a.target, geometry.size);
+        tell!("filename: \"{}\"\nfilesize: {:#x}", a.target, geometry.size);
     }
     if !a.quiet {
         plan(&a.target, &costs, &changed, undo, simulated);
@@ -242,7 +242,7 @@ fn go(a: &FlashbenchArgs) -> anyhow::Result<bool> {
     }
     if !simulated {
         for what in device::realtime().denied {
-            eprintln!("nandscope: timing is noisier than need be: no {what}");
+            tell!("nandscope: timing is noisier than need be: no {what}");
         }
     }
     let result = measure(a, &tasks, &costs, &mut guard, &mut *out);
@@ -253,7 +253,7 @@ fn go(a: &FlashbenchArgs) -> anyhow::Result<bool> {
     match (&result, &whole) {
         // The one error of a target that went away.
         (Err(_), Err(_)) if gone => return whole,
-        (Err(_), Err(lost)) => eprintln!("nandscope: {}", told(lost)),
+        (Err(_), Err(lost)) => tell!("nandscope: {}", told(lost)),
         _ => {}
     }
     result.and(whole)
@@ -275,7 +275,7 @@ fn measure(a: &FlashbenchArgs, tasks: &[Task], costs: &[Cost], guard: &mut Guard
         let mut done = |x: Access, took: Nanos| {
             (n, b) = (n + 1, b + x.len);
             if a.verbose > 0 {
-                eprintln!("{} {} at {}: {took}", x.op.name(), x.len, x.at);
+                tell!("{} {} at {}: {took}", x.op.name(), x.len, x.at);
             }
             let part = 0.5 * (n as f64 / accesses.max(1) as f64 + b as f64 / bytes.max(1) as f64);
             bar.so_far(part);
@@ -418,7 +418,7 @@ fn plan(target: &str, costs: &[Cost], changed: &[(u64, u64)], undo: bool, simula
     if pause.0 > 0 {
         text += &format!(", pauses of {pause}");
     }
-    eprintln!("{text}");
+    tell!("{text}");
     if let (Some(first), Some(last)) = (changed.first(), changed.last()) {
         let all: u64 = changed.iter().map(|c| c.1).sum();
         let end = last.0 + last.1;
@@ -427,9 +427,9 @@ fn plan(target: &str, costs: &[Cost], changed: &[(u64, u64)], undo: bool, simula
             (_, true) => "",
             _ => "; the old content is NOT put back",
         };
-        eprintln!("overwrites {} in {} places between bytes {} and {end}{undone}", size(all), changed.len(), first.0);
+        tell!("overwrites {} in {} places between bytes {} and {end}{undone}", size(all), changed.len(), first.0);
     } else {
-        eprintln!("writes nothing");
+        tell!("writes nothing");
     }
 }
 

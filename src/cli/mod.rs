@@ -232,10 +232,11 @@ fn put(text: std::fmt::Arguments<'_>) {
 /// See [`tell!`].
 fn to_stderr(text: &str) {
     let terminal = rustix::termios::tcgetwinsize(std::io::stderr()).map(|w| w.ws_col as usize);
-    match terminal {
-        Ok(width) if width >= 40 => eprintln!("{}", folded(text, width)),
-        _ => eprintln!("{text}"),
-    }
+    // Where nobody reads any more (a pipe, a terminal that is gone), there still is something to put back.
+    let _ = match terminal {
+        Ok(width) if width >= 40 => writeln!(std::io::stderr(), "{}", folded(text, width)),
+        _ => writeln!(std::io::stderr(), "{text}"),
+    };
 }
 
 /// Standard output for text that is written piece by piece: the same as [`put!`].
@@ -262,7 +263,7 @@ impl Write for Folding {
 fn as_it_is(text: &str) {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            eprintln!("nandscope: cannot write to standard output: {e}");
+            tell!("nandscope: cannot write to standard output: {e}");
             std::process::exit(1);
         }
         _ => {}
