@@ -18,15 +18,23 @@ pub struct Back {
     /// Why the target is of no use any more, if so.
     gone: Option<String>,
     unreadable: Vec<Range<u64>>,
+    /// What could not be kept was not overwritten, and the run is cut there.
+    unkept: Option<DeviceError>,
 }
 
 impl Back {
     /// Puts back what the journal of this guard holds; a guard without one has nothing to put back.
     pub fn of(guard: &mut Guard) -> Back {
-        let (journal, id) = (guard.journal(), guard.id().clone());
+        let (journal, id, unkept) = (guard.journal(), guard.id().clone(), guard.unkept());
         let done = guard.try_restore();
         let failures = guard.failures();
-        Back { journal, id, done, gone: failures.gone().map(Into::into), unreadable: failures.unreadable().iter().collect() }
+        let (gone, unreadable) = (failures.gone().map(Into::into), failures.unreadable().iter().collect());
+        Back { journal, id, done, unkept, gone, unreadable }
+    }
+
+    /// The journal could not be written: what was measured until then says nothing of the card.
+    pub fn unkept(&self) -> bool {
+        self.unkept.is_some()
     }
 
     fn put_back(&self) -> Option<&PutBack> {
@@ -67,16 +75,24 @@ impl Back {
     /// Says on standard error which ranges are lost and what can be done; true where all is back.
     ///
     /// # Errors
-    /// Nothing could be put back; the journal is kept. Or the target went away, which ends every command so.
+    /// Nothing could be put back, and the journal is kept; or it could not be written; or the target went away, which ends every command so.
     pub fn tell(self) -> anyhow::Result<bool> {
         let loss = self.loss();
         loss.iter().for_each(|l| tell!("nandscope: {l}"));
         if let (false, Some(journal)) = (loss.is_empty(), &self.journal) {
             tell!("nandscope: {}", give_up(journal, &self.id));
         }
+        if let (Some(e), true) = (&self.unkept, self.done.is_err()) {
+            tell!("nandscope: {e}");
+        }
         self.done.context("the old content was not put back; run `nandscope undo`")?;
         if let Some(why) = self.gone {
             bail!("{why}; the findings so far stand");
+        }
+        if let Some(e) = self.unkept {
+            bail!(
+                "{e}. Nothing was written without its old content being kept; make room there, or set XDG_STATE_HOME to another disk"
+            );
         }
         Ok(loss.is_empty())
     }

@@ -149,16 +149,24 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let ask = || take_out(&id.path, simulated);
     let reinsert: Option<&dyn Fn() -> device::Result<()>> = if a.reinsert { Some(&ask) } else { None };
     let order = Order { region, write, time, put_back: undo, seed: a.measuring.chance.seed, stop: &stop, window, reinsert };
-    let Examined { mut findings, broken, measured } = examine(&mut guard, &order, &mut |step| match step {
+    let examined = examine(&mut guard, &order, &mut |step| match step {
         Step::Begin(name, share) => {
             bar.begin((share * 6.0) as usize + usize::from(share > 0.0), 7, name);
             bar.so_far(share);
         }
         Step::Progress(p) => bar.tick(p.spent),
-    })?;
+    });
     bar.end();
     let (reads, written) = (guard.counters().reads, guard.counters().bytes_written);
     let back = Back::of(&mut guard);
+    let Examined { mut findings, broken, measured } = match examined {
+        Ok(done) if !back.unkept() => done,
+        // No verdict on a card whose old content could not be kept.
+        cut => {
+            back.tell()?;
+            return Err(cut.err().map_or_else(|| anyhow::anyhow!("nothing was decided"), Into::into));
+        }
+    };
     let allowed = if simulated { String::new() } else { format!(" --write {}", id.consent_option()) };
     let with_writes = format!("{}{allowed}", word(&a.target));
     name_target(&mut findings, &with_writes);

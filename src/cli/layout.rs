@@ -347,8 +347,8 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     });
     drop(bar);
     let restored = shared.with(Guard::restore);
-    let outcomes = done?;
     restored.context("the old content was not put back; run `nandscope undo`")?;
+    let outcomes = done?;
     let best = outcomes.iter().max_by(|a, b| a.copy.median.total_cmp(&b.copy.median));
     let differ = best.is_some_and(|b| outcomes.iter().any(|o| o.copy.differs(&b.copy) || o.files.differs(&b.files)));
     let value = serde_json::json!({ "schema": "nandscope-layout-prove/1", "target": id, "state": state, "work": work, "outcomes": outcomes, "notes": notes, "differ": differ });

@@ -387,9 +387,6 @@ fn measure(
     };
     output(&report, &a.out, a.samples, print)?;
     let whole = back.tell()?;
-    if let Some(why) = failed.as_ref().filter(|why| why.starts_with("undo journal ")) {
-        bail!("{why}. Nothing was written without its old content being kept; make room there, or set XDG_STATE_HOME to another disk");
-    }
     if let Some(why) = failed {
         bail!("the card failed: {why}. {}; the findings so far stand", super::way_out(&why));
     }

@@ -62,6 +62,8 @@ struct Right {
     journal: Option<Journal>,
     /// The byte that may be written again where it is all that is there.
     same: Option<u8>,
+    /// The journal that could not be written, and why.
+    unkept: Option<(String, String)>,
 }
 
 /// Opens a target anew after it was taken out.
@@ -105,7 +107,7 @@ impl Guard {
             None => None,
             Some(dir) => Some(Journal::begin(dir, &guard.id.clone(), &mut guard)?),
         };
-        guard.right = Some(Right { region, budget: limits.budget, spent: 0, journal, same: None });
+        guard.right = Some(Right { region, budget: limits.budget, spent: 0, journal, same: None, unkept: None });
         Ok(guard)
     }
 
@@ -168,8 +170,17 @@ impl Guard {
         let done = journal.save(ranges, self);
         if let Some(r) = &mut self.right {
             r.journal = Some(journal);
+            if let Err(DeviceError::Journal { path, why }) = &done {
+                r.unkept.get_or_insert((path.clone(), why.clone()));
+            }
         }
         done
+    }
+
+    /// Why old content could not be kept, where that ended a write: no fault of the target.
+    pub fn unkept(&self) -> Option<DeviceError> {
+        let (path, why) = self.right.as_ref()?.unkept.clone()?;
+        Some(DeviceError::Journal { path, why })
     }
 
     /// Puts back everything the undo journal holds, verifies it, and deletes the journal. Without a journal: nothing to do.
