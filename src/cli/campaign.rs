@@ -13,7 +13,6 @@ use crate::survey::{Added, Place, Survey};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,7 +88,7 @@ pub fn run(a: CampaignArgs) -> anyhow::Result<ExitCode> {
 /// A step in this process: the directory gets its name with the last thing that the process does.
 fn step(a: StepArgs) -> anyhow::Result<ExitCode> {
     let asked = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in stop::ending() {
         signal_hook::flag::register(signal, Arc::clone(&asked))?;
     }
     let began = Instant::now();
