@@ -275,6 +275,9 @@ fn pairs_of_trials(
     progress: &mut dyn FnMut(u32),
 ) -> Result<Run, DeviceError> {
     let g = device.geometry().clone();
+    if plan.load != Load::Unaligned && (plan.size == 0 || !plan.size.is_multiple_of(g.sector)) {
+        return Err(DeviceError::OutOfBounds(format!("--size {} is no multiple of the {} byte sector", plan.size, g.sector)));
+    }
     let stretch = plan.stretch();
     // Stretches lie on the grid of the whole disk.
     let first = (plan.region.start + g.offset).next_multiple_of(4 * MIB) - g.offset;
@@ -284,9 +287,6 @@ fn pairs_of_trials(
             "two stretches of {} do not fit into the region; take fewer or smaller accesses (--count, --size) or a larger region",
             Bytes(stretch)
         )));
-    }
-    if plan.load != Load::Unaligned && (plan.size == 0 || !plan.size.is_multiple_of(g.sector)) {
-        return Err(DeviceError::OutOfBounds(format!("--size {} is no multiple of the {} byte sector", plan.size, g.sector)));
     }
     let mut run = Run::new("ab");
     for (i, s) in plan.settings.iter().enumerate() {

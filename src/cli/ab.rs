@@ -51,7 +51,7 @@ pub struct AbArgs {
     #[arg(long, default_value = "unaligned")]
     load: Load,
     /// Size of one access (not of unaligned ones: those have 1 to 24 sectors)
-    #[arg(long, default_value = "64KiB")]
+    #[arg(long, default_value = "64KiB", value_parser = access_size)]
     size: Bytes,
     /// Accesses of a trial
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=4096))]
@@ -81,6 +81,11 @@ pub struct AbArgs {
     /// No progress and no plan
     #[arg(long, short)]
     quiet: bool,
+}
+
+fn access_size(s: &str) -> Result<Bytes, String> {
+    let size: Bytes = s.parse()?;
+    if size.0 == 0 { Err("an access of nothing takes no time: give a sector or more".into()) } else { Ok(size) }
 }
 
 fn share(s: &str) -> Result<f64, String> {
