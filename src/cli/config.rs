@@ -4,8 +4,22 @@ use crate::device::nearest;
 use clap::error::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Options that a person gives each time: they allow writing, destroying or publishing.
-const NEVER: [&str; 8] = ["write", "consent", "no-undo", "force", "discard", "erase", "prepare", "with-serial"];
+/// Options that a person gives each time: they allow writing, destroying, publishing or being reached from elsewhere.
+const NEVER: [&str; 13] = [
+    "write",
+    "consent",
+    "no-undo",
+    "force",
+    "discard",
+    "erase",
+    "prepare",
+    "with-serial",
+    "overwrite-start",
+    "system-disk",
+    "allow-remote",
+    "remove",
+    "show-serial",
+];
 
 /// Where the file is: NANDSCOPE_CONFIG, else below XDG_CONFIG_HOME, else below ~/.config. An empty NANDSCOPE_CONFIG means none.
 fn place() -> Option<PathBuf> {
@@ -137,7 +151,10 @@ mod tests {
         let dir = Arg::new("dir").long("dir").global(true).conflicts_with("db");
         let db = Arg::new("db").long("db").global(true);
         let list = clap::Command::new("list").arg(Arg::new("limit").long("limit"));
+        let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
+        let serve = clap::Command::new("serve").args(["allow-remote", "overwrite-start", "system-disk"].map(flag));
         clap::Command::new("x")
+            .subcommand(serve)
             .subcommand(clap::Command::new("probe").arg(time()).arg(details).arg(quiet()).arg(Arg::new("consent").long("consent")))
             .subcommand(clap::Command::new("ab").arg(time()).arg(quiet()))
             .subcommand(clap::Command::new("survey").arg(dir).arg(db).subcommand(list))
@@ -174,6 +191,9 @@ mod tests {
             ("[probe]\ntime = 'soon'", "[probe] invalid value 'soon' for '--time <VALUE>'"),
             ("[probe]\ndetails = 'x'", "it is true or false"),
             ("[probe]\nconsent = '1'", "'consent' is given each time"),
+            ("[serve]\nallow-remote = true", "'allow-remote' is given each time"),
+            ("overwrite-start = true", "'overwrite-start' is given each time"),
+            ("[serve]\nsystem-disk = true", "'system-disk' is given each time"),
             ("[probe]\ntime = [1]", "neither a text"),
             ("time = ", "string values must be quoted"),
         ] {
