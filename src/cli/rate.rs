@@ -79,7 +79,7 @@ pub struct RateArgs {
     allowed: Allowed,
     #[command(flatten)]
     part: Part,
-    /// Most bytes to write [default: 4GiB; with --conditions spec what the procedure needs]
+    /// Most bytes to write [default: 4GiB on a device, 32GiB on a simulated card; with --conditions spec what the procedure needs]
     #[arg(long, value_name = "SIZE")]
     writes: Option<Bytes>,
     #[command(flatten)]

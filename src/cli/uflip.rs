@@ -26,7 +26,7 @@ With --out DIR: RES.csv (columns of FlashIO 2.3), uflip.json, uflip.html with al
 Examples:
   nandscope uflip sim:modern-a1-32gb --only granularity,ORD.W
   nandscope uflip /dev/sdb --out results --time 20m
-  nandscope uflip /dev/sdb --write --consent ID --format random --writes 40GiB --out results";
+  nandscope uflip /dev/sdb --write --consent ID --state random --writes 40GiB --out results";
 
 #[derive(Args)]
 #[command(after_help = AFTER)]
