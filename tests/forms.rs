@@ -173,7 +173,7 @@ fn every_result_in_every_form() {
             .contains("nandscope_sweep_quantity_jobs{card=\"sweep\",conditions=\"erase_block\"} 2\n")
     );
     let (_, why, code) = nandscope(dir.path(), &["sweep", "merge", "sw", "--json", "--format", "csv"]);
-    assert!(code == 1 && why.contains("one of --json and --format"), "{why}");
+    assert!(code == 2 && why.contains("one of --json and --format"), "{why}");
 }
 
 /// What was done to a volume, and what was put back.
@@ -352,7 +352,7 @@ fn a_file_is_whole_or_not_there() {
     assert!(out.is_empty() && code == 1 && why.contains("list.json: nandscope-device/1 holds no findings"), "{why}");
     assert!(!dir.path().join("list.tap").exists());
     let (_, why, code) = nandscope(dir.path(), &["check", "sim:toshiba-emmc", "-q", "--json", "--format", "csv"]);
-    assert!(code == 1 && why.contains("standard output takes one of"), "{why}");
+    assert!(code == 2 && why.contains("standard output takes one of"), "{why}");
     let (_, why, code) = nandscope(dir.path(), &["check", "sim:toshiba-emmc", "--format", "yaml"]);
     assert!(code == 2 && why.contains("jsonl") && why.contains("lava-results"), "{why}");
 }

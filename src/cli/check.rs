@@ -300,6 +300,7 @@ fn key(id: &device::TargetId, declared: Option<&Declared>) -> String {
 fn remembered(dir: &Path, key: &str) -> anyhow::Result<(PathBuf, Option<Record>)> {
     std::fs::create_dir_all(dir).with_context(|| format!("cannot make the directory {}", dir.display()))?;
     let path = history::file(dir, key);
+    super::outputs::file(&path)?;
     let before = history::load(&path).with_context(|| format!("{}: remove it to begin anew", path.display()))?;
     Ok((path, before))
 }

@@ -42,6 +42,7 @@ mod inferred;
 mod layout;
 mod life;
 mod list;
+mod outputs;
 mod partitions;
 mod pieces;
 mod probe;
@@ -278,22 +279,29 @@ pub fn main() -> ExitCode {
 
 /// Runs one command line, whose first word is the name of the program.
 fn answer(words: Vec<std::ffi::OsString>) -> ExitCode {
-    let command = match config::with_defaults(command_line()) {
+    let mut command = match config::with_defaults(command_line()) {
         Ok(command) => command,
         Err(why) => {
             eprintln!("nandscope: {}", harmless(&why));
             return ExitCode::from(USAGE);
         }
     };
-    let cli = match command.try_get_matches_from(words.clone()).and_then(|m| Cli::from_arg_matches(&m)) {
-        Ok(cli) => cli,
+    let read = command.try_get_matches_from_mut(words.clone()).and_then(|m| Ok((Cli::from_arg_matches(&m)?, m)));
+    let (cli, matches) = match read {
+        Ok(both) => both,
         Err(e) if e.use_stderr() => {
             eprint!("{}", usage::usage(&e, &words));
             return ExitCode::from(USAGE);
         }
         Err(help) => help.exit(),
     };
-    let done = match cli.command {
+    let done = outputs::ready(&command, &matches).and_then(|()| run(cli.command));
+    done.unwrap_or_else(|e| ended(&e))
+}
+
+/// Runs a command.
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Check(a) => check::run(a),
         Command::Rate(a) => rate::run(a),
         Command::Probe(a) => probe::probe(a),
@@ -328,22 +336,24 @@ fn answer(words: Vec<std::ffi::OsString>) -> ExitCode {
         Command::Survey(a) => survey::run(a),
         Command::Completions(a) => complete::completions(a),
         Command::Man(a) => complete::man(&a),
-    };
-    done.unwrap_or_else(|e| {
-        // A reader that went away is no error of ours.
-        if e.chain().any(|c| c.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)) {
-            return ExitCode::SUCCESS;
-        }
-        tell!("nandscope: {}", told(&e));
-        match e.downcast_ref::<DeviceError>() {
-            Some(DeviceError::Refused(_)) => ExitCode::from(REFUSED),
-            // A value that the command line parses but the target has no place for.
-            Some(DeviceError::OutOfBounds(_)) => ExitCode::from(USAGE),
-            _ if matches!(e.downcast_ref(), Some(crate::survey::SurveyError::Query(_))) => ExitCode::from(USAGE),
-            _ if matches!(e.downcast_ref(), Some(nandscope_fat::PlanError::Wrong(_))) => ExitCode::from(USAGE),
-            _ => ExitCode::FAILURE,
-        }
-    })
+    }
+}
+
+/// Says what ended a command early; the code to end with.
+fn ended(e: &anyhow::Error) -> ExitCode {
+    // A reader that went away is no error of ours.
+    if e.chain().any(|c| c.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)) {
+        return ExitCode::SUCCESS;
+    }
+    tell!("nandscope: {}", told(e));
+    match e.downcast_ref::<DeviceError>() {
+        Some(DeviceError::Refused(_)) => ExitCode::from(REFUSED),
+        // A value that the command line parses but the target has no place for.
+        Some(DeviceError::OutOfBounds(_)) => ExitCode::from(USAGE),
+        _ if matches!(e.downcast_ref(), Some(crate::survey::SurveyError::Query(_))) => ExitCode::from(USAGE),
+        _ if matches!(e.downcast_ref(), Some(nandscope_fat::PlanError::Wrong(_))) => ExitCode::from(USAGE),
+        _ => ExitCode::FAILURE,
+    }
 }
 
 /// A value of an option that fits nothing here, though it can be read: wrong usage.
