@@ -90,9 +90,7 @@ impl Back {
             bail!("{why}; the findings so far stand");
         }
         if let Some(e) = self.unkept {
-            bail!(
-                "{e}. Nothing was written without its old content being kept; make room there, or set XDG_STATE_HOME to another disk"
-            );
+            bail!("{e}. Nothing was written without its old content being kept; make room there, or set XDG_STATE_HOME to another disk");
         }
         Ok(loss.is_empty())
     }
