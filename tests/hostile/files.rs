@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-/// Commands that read a file; FILE is it, GOOD a sound report, OUT a path to write to. All fail with exit code 1.
+/// Commands that read a file; FILE is it, GOOD a sound report, OUT a path to write to, PAGE one for a single file. All fail with exit code 1.
 const COMMANDS: &[&str] = &[
     "infer FILE",
     "infer FILE FILE",
     "report FILE",
-    "report FILE --html OUT",
+    "report FILE --html PAGE",
     "report FILE --svg OUT",
-    "report GOOD --frag FILE --html OUT",
+    "report GOOD --frag FILE --html PAGE",
     "compare FILE GOOD",
     "compare GOOD FILE",
     "survey --dir OUT add FILE",
@@ -73,9 +73,10 @@ fn rubbish() -> Vec<(&'static str, Vec<u8>)> {
 
 /// Says what is wrong in one line that is not the file, and names the file.
 fn one_clear_error(command: &str, name: &str, path: &Path, out: &Path, good: &str) {
-    let (file, out) = (path.to_str().unwrap(), out.join("out"));
-    let out = out.to_str().unwrap();
-    let args: Vec<String> = command.split(' ').map(|a| a.replace("FILE", file).replace("GOOD", good).replace("OUT", out)).collect();
+    let [out, page] = ["out", "page.html"].map(|n| out.join(n).to_str().unwrap().to_string());
+    let file = path.to_str().unwrap();
+    let filled = |a: &str| a.replace("FILE", file).replace("GOOD", good).replace("OUT", &out).replace("PAGE", &page);
+    let args: Vec<String> = command.split(' ').map(filled).collect();
     let what = format!("{command}, {name}");
     let r = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
     civil(&r, &what);
