@@ -126,12 +126,12 @@ impl Content {
         }
     }
 
-    /// Cells that lose their charge: a bit of every sector of the range flips.
+    /// Cells that lose their charge: the first byte of every sector of the range becomes another, and what was harmed twice is not whole again.
     pub fn decay(&mut self, at: u64, len: u64) {
         for sector in (at / 512 * 512..at + len).step_by(512) {
             let mut byte = [0];
             self.load(sector, &mut byte);
-            self.put(sector, &[byte[0] ^ 4]);
+            self.put(sector, &[byte[0].wrapping_add(1)]);
         }
     }
 
