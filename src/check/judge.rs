@@ -304,7 +304,7 @@ fn stores(s: &Seen) -> Answer {
     if missing(f.read, SILENT) > 0.05 {
         let wrote = size(f.read * super::measure::SMALL);
         let text = format!(
-            "this card takes so long that only {wrote} could be written and read back, as written; a fault in one write of {SILENT:.0} is missed in {}",
+            "this card takes so long that only {wrote} could be written and read back, as written; a fault in one 4 KiB piece of {SILENT:.0} is missed in {}",
             missed(f.read, SILENT)
         );
         return Answer::new(q, Verdict::NotKnown, text).todo(format!("give it more time: nandscope check {} --time 15m", s.with_writes));
