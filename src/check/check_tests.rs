@@ -33,13 +33,17 @@ fn check_for(m: &Model, seed: u64, write: bool, classes: &[Class], purpose: Opti
 }
 
 fn check_device(device: &mut dyn Device, seed: u64, classes: &[Class], purpose: Option<&Purpose>, write: bool) -> Checked {
-    let (stop, size) = (AtomicBool::new(false), device.geometry().size);
-    let time = Nanos::from_secs_f64(90.0);
-    let order = Order { region: 0..size, write, time, put_back: false, seed, stop: &stop, window: WINDOW, reinsert: None };
-    let examined = examine(device, &order, &mut |_| {}).unwrap();
+    let examined = examined(device, seed, 90.0, write, false);
     let noticed = Noticed::default();
-    let answers = answers(&Seen { write, classes, purpose, ..Seen::of(size, &examined, &noticed) });
+    let answers = answers(&Seen { write, classes, purpose, ..Seen::of(device.geometry().size, &examined, &noticed) });
     Checked { outcome: Outcome::of(&answers), answers, measured: examined.measured }
+}
+
+/// All of a device, within so many seconds.
+fn examined(device: &mut dyn Device, seed: u64, seconds: f64, write: bool, put_back: bool) -> Examined {
+    let (stop, region, time) = (AtomicBool::new(false), 0..device.geometry().size, Nanos::from_secs_f64(seconds));
+    let order = Order { region, write, time, put_back, seed, stop: &stop, window: WINDOW, reinsert: None };
+    examine(device, &order, &mut |_| {}).unwrap()
 }
 
 fn verdict(c: &Checked, q: Question) -> Verdict {
@@ -259,9 +263,7 @@ fn putting_back_is_part_of_the_time() {
     for name in ["olpc-c-8gb", "sdxc-64gb", "chan-sdc-512mb"] {
         let seconds = |put_back: bool| {
             let mut device = SimDevice::new(&model(name), 1).with_content();
-            let (stop, size, time) = (AtomicBool::new(false), device.geometry().size, Nanos::from_secs_f64(90.0));
-            let order = Order { region: 0..size, write: true, time, put_back, seed: 1, stop: &stop, window: WINDOW, reinsert: None };
-            let examined = examine(&mut device, &order, &mut |_| {}).unwrap();
+            let examined = examined(&mut device, 1, 90.0, true, put_back);
             assert!(examined.measured.written > 0, "{name}: {:?}", examined.measured);
             device.now().secs()
         };
@@ -274,9 +276,7 @@ fn putting_back_is_part_of_the_time() {
 #[test]
 fn a_search_that_was_cut_names_its_command() {
     let mut device = SimDevice::new(&model("olpc-c-8gb"), 1).with_content();
-    let (stop, size, time) = (AtomicBool::new(false), device.geometry().size, Nanos::from_secs_f64(8.0));
-    let order = Order { region: 0..size, write: true, time, put_back: false, seed: 1, stop: &stop, window: WINDOW, reinsert: None };
-    let mut examined = examine(&mut device, &order, &mut |_| {}).unwrap();
+    let (size, mut examined) = (device.geometry().size, examined(&mut device, 1, 8.0, true, false));
     let (with_writes, noticed) = ("/dev/mmcblk0 --write --consent 7", Noticed::default());
     crate::saved::counterfeit::name_target(&mut examined.findings, with_writes);
     let a = answers(&Seen { with_writes, ..Seen::of(size, &examined, &noticed) }).remove(0);
@@ -290,9 +290,7 @@ fn a_search_that_was_cut_names_its_command() {
 fn a_capacity_is_not_passed_on_places_read_at_once_where_writes_are_lost() {
     let m = model("usb-stick");
     let mut device = SimDevice::new(&m, 1).with_content();
-    let (stop, size, time) = (AtomicBool::new(false), device.geometry().size, Nanos::from_secs_f64(90.0));
-    let order = Order { region: 0..size, write: true, time, put_back: false, seed: 1, stop: &stop, window: WINDOW, reinsert: None };
-    let mut examined = examine(&mut device, &order, &mut |_| {}).unwrap();
+    let (size, mut examined) = (device.geometry().size, examined(&mut device, 1, 90.0, true, false));
     let noticed = Noticed::default();
     let capacity = |e: &Examined| answers(&Seen::of(size, e, &noticed)).remove(0).verdict;
     examined.measured.fates.zeros = 5;

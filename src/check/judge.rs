@@ -1,20 +1,22 @@
 //! From what was measured to answers. Pure.
 
+mod capacity;
 mod speed;
 
 use super::examine::Examined;
-use super::measure::{Fates, Later, Measured};
+use super::measure::{Fates, Measured};
 use super::{Answer, Question, Verdict};
-use crate::finding::{Finding, Findings, NO_SIGN, Quantity, percent};
+use crate::finding::Findings;
 use crate::host::declared::{Declared, Kind};
 use crate::host::faults::{Noticed, Trouble};
 use crate::host::registers::ext_csd::{LifeTime, PreEol};
 use crate::layout::disk::Disk;
 use crate::layout::grid::Grid;
 use crate::report::terminal::size;
-use crate::saved::counterfeit::{Counterfeit, OR_FAILING, genuine};
-use crate::units::{Bytes, MIB, as_sold};
+use crate::units::{Bytes, as_sold};
 use crate::workload::purpose::Purpose;
+use capacity::{bounds, capacity};
+pub use capacity::{holds, real_size, word};
 pub use speed::Class;
 use speed::{purpose, speed};
 
@@ -99,25 +101,6 @@ pub fn of_image(answers: Vec<Answer>) -> Vec<Answer> {
     answers.into_iter().map(only).collect()
 }
 
-/// Bytes that are there, where the card has fewer than it reports: what `capacity` found, or the end of what can be read.
-pub fn real_size(s: &Seen) -> Option<u64> {
-    let later = &s.measured.later;
-    Counterfeit::of(s.findings, s.size)
-        .map(|c| c.holds)
-        .or_else(|| s.measured.unreadable_end())
-        .or_else(|| s.measured.repeats_after())
-        .or_else(|| later.end())
-}
-
-/// What a card is that has fewer bytes than it reports: where all beyond them fails it may be a genuine one that died.
-pub fn word(s: &Seen) -> &'static str {
-    match Counterfeit::of(s.findings, s.size) {
-        Some(c) => c.word(),
-        None if s.measured.unreadable_end().is_some() => OR_FAILING,
-        None => "counterfeit",
-    }
-}
-
 /// One place in so many fails, of a card that fails in silence: what a pass must have been able to see.
 const SILENT: f64 = 256.0;
 
@@ -130,125 +113,6 @@ fn missing(n: u64, every: f64) -> f64 {
 fn missed(n: u64, every: f64) -> String {
     let miss = 100.0 * missing(n, every);
     if miss < 0.5 { "fewer than 1 of 100 checks".into() } else { format!("{miss:.0} of 100 checks") }
-}
-
-/// How a cache in front of missing flash showed itself.
-fn hidden(later: &Later, real: u64) -> String {
-    let after = if later.reinserted { "when it was put in again".into() } else { format!("after {} more was written", size(later.after)) };
-    if let Some((at, place)) = later.shown.first() {
-        let n = later.shown.len() - 1;
-        return format!(
-            "what was written at byte {at} read back at once; {after} it shows what was written at byte {place}, as {n} more places show others: addresses repeat after {}, behind a cache",
-            Bytes(real)
-        );
-    }
-    let first = later.lost.iter().min().copied().unwrap_or(real);
-    let (n, more) = (later.lost.len() - 1, later.kept.len());
-    format!(
-        "what was written at byte {first} read back at once and was gone {after}, and at {n} places beyond it; {more} places before it are kept: a cache in front of missing flash"
-    )
-}
-
-/// The least and the most that is there, where the border was not found.
-fn bounds(s: &Seen) -> Option<(u64, u64)> {
-    let (m, of) = (s.measured, Counterfeit::of(s.findings, s.size));
-    if let Some(c) = of {
-        return (c.holds != c.at_most).then_some((c.holds, c.at_most));
-    }
-    m.later.end().filter(|_| m.unreadable_end().is_none() && m.repeats_after().is_none())?;
-    m.later.border()
-}
-
-/// What is there, in words.
-pub fn holds(s: &Seen, real: u64) -> String {
-    match bounds(s) {
-        Some((least, most)) => format!("between {} and {}", as_sold(least), as_sold(most)),
-        None => format!("about {}", as_sold(real)),
-    }
-}
-
-fn capacity(s: &Seen) -> Answer {
-    let q = Question::Capacity;
-    if let Some(period) = s.measured.repeats_after().filter(|_| Counterfeit::of(s.findings, s.size).is_none()) {
-        let (at, place) = s.measured.repeats[0];
-        let more = s.measured.repeats.len() - 1;
-        let text = format!(
-            "reports {}, and addresses repeat after {}: at byte {at}, where nothing was written, it shows what was written at byte {place}, and at {more} more places others",
-            as_sold(s.size),
-            Bytes(period)
-        );
-        return Answer::new(q, Verdict::Fail, text).todo(format!(
-            "give the card back: about {} of it is flash, and data written beyond that overwrites earlier data",
-            as_sold(period)
-        ));
-    }
-    if let Some(real) = real_size(s) {
-        let found = s.findings.get(Quantity::Capacity).filter(|_| Counterfeit::of(s.findings, s.size).is_some());
-        let told = found.iter().flat_map(|f| &f.evidence).filter(|e| !e.starts_with("the card reports"));
-        let seen: String = told.map(|e| format!("; {e}")).collect();
-        let later = &s.measured.later;
-        let text = match s.measured.unreadable_end() {
-            None if found.is_none() => hidden(later, real),
-            Some(_) if found.is_none() => {
-                format!("cannot be read beyond about {} of {}: counterfeit or failing", as_sold(real), as_sold(s.size))
-            }
-            _ => format!("reports {}, holds {}{seen}", as_sold(s.size), holds(s, real)),
-        };
-        let todo = match bounds(s) {
-            Some(_) => "give the card back; data written beyond the end of its flash is lost or overwrites earlier data".to_string(),
-            None => format!("give the card back; data written beyond {} is lost or overwrites earlier data", as_sold(real)),
-        };
-        return Answer::new(q, Verdict::Fail, text).todo(todo);
-    }
-    let later = &s.measured.later;
-    if !later.lost.is_empty() {
-        let n = later.read();
-        if later.reinserted && later.lost.len() == n {
-            return Answer::new(q, Verdict::NotKnown, "none of the places that were written was kept when it was taken out");
-        }
-        let lost = later.lost.len();
-        let text = format!("{lost} of {n} places that read back at once did not at the end: missing flash behind a cache, or bad flash");
-        let todo = format!("a longer stretch decides: nandscope check {} --cache 2GiB --time 20m", s.with_writes);
-        return Answer::new(q, Verdict::NotKnown, text).todo(todo);
-    }
-    // What kept its places only at once may keep them in a cache, and elsewhere it keeps nothing.
-    let lost = s.measured.fates.lost();
-    if lost > 0 && later.read() == 0 && genuine(s.findings, s.size) == Some(true) {
-        let text = format!("its places read back at once and were not read again, and {lost} pieces written elsewhere are lost");
-        let todo = format!("a longer test decides: nandscope check {} --time 15m", s.with_writes);
-        return Answer::new(q, Verdict::NotKnown, text).todo(todo);
-    }
-    let found = s.findings.get(Quantity::Capacity);
-    match found {
-        Some(Finding { evidence, confidence, .. }) if genuine(s.findings, s.size) == Some(true) => {
-            let seen = evidence.first().map_or(String::new(), |e| format!(": {e}"));
-            let places = s.measured.later.kept.len() as u64;
-            let miss = if places > 0 {
-                format!("; a tenth of the card without flash is missed in {}", missed(places, 10.0))
-            } else {
-                String::new()
-            };
-            let cache = if s.measured.later.reinserted || s.measured.later.after == 0 {
-                String::new()
-            } else {
-                // Whole MiB: as much was written at least.
-                let after = s.measured.later.after;
-                format!("; a cache of more than {} would hide it", size(if after > MIB { after / MIB * MIB } else { after }))
-            };
-            Answer::new(q, Verdict::Pass, format!("{} ({:.0} %){seen}{miss}{cache}", as_sold(s.size), percent(*confidence)))
-        }
-        Some(f) => {
-            let why = f.reason.as_deref().unwrap_or("the test gave no answer");
-            let open = s.measured.unreadable.is_empty() && s.broken.is_none() && !why.starts_with(NO_SIGN);
-            let sign = if open { "no sign of less than it reports, but the test did not finish: " } else { "" };
-            // The command stands below.
-            let (why, command) = why.split_once("; run: ").map_or((why, None), |(why, command)| (why, Some(command.to_string())));
-            let command = command.unwrap_or_else(|| format!("nandscope run capacity {}", s.with_writes));
-            Answer::new(q, Verdict::NotKnown, format!("{sign}{why}")).todo(format!("test the capacity alone: {command}"))
-        }
-        None => Answer::new(q, Verdict::NotKnown, "only writing and reading back can decide; all of the card can be addressed".to_string())
-            .todo(format!("test it with writes, which are put back afterwards: nandscope check {}", s.with_writes)),
-    }
 }
 
 fn stores(s: &Seen) -> Answer {

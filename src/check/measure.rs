@@ -259,6 +259,11 @@ impl Check<'_> {
         self.stamps.wrapping_add(pass)
     }
 
+    /// Did a pass of this check write that?
+    fn wrote_it(&self, number: u64) -> bool {
+        number.wrapping_sub(self.stamps) < PASSES
+    }
+
     fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.rng.next_u64()) * u128::from(n)) >> 64) as u64
     }

@@ -215,7 +215,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         outcome,
         exit_code: outcome.exit_code(),
         real_size: judge::real_size(&seen),
-        holds: judge::real_size(&seen).map(|real| judge::holds(&seen, real)),
+        holds: judge::holds(&seen),
         word: judge::word(&seen),
         asked: &asked,
         answers: &answers,

@@ -248,12 +248,11 @@ fn go(a: &FlashbenchArgs) -> anyhow::Result<bool> {
     let result = measure(a, &tasks, &costs, &mut guard, &mut *out);
     // What was overwritten is put back whatever happened.
     let back = Back::of(&mut guard);
-    let unkept = back.unkept();
-    let gone = back.gone().is_some();
+    let over = back.unkept() || back.gone().is_some();
     let whole = back.tell();
     match (&result, &whole) {
         // The one error of a target that went away, or of a journal that could not be written.
-        (_, Err(_)) if gone || unkept => return whole,
+        (_, Err(_)) if over => return whole,
         (Err(_), Err(lost)) => tell!("nandscope: {}", told(lost)),
         _ => {}
     }

@@ -420,3 +420,22 @@ fn announced_blocks_are_erased_ahead() {
         }
     }
 }
+
+/// Two discards whose harm falls on the same sectors leave none of them as it was.
+#[test]
+fn what_two_discards_harm_is_not_whole_again() {
+    let mut card = built(&BASE.replace("[nand]", "discard_harms = \"64 KiB\"\n[nand]")).with_content();
+    let written: Vec<u8> = (0..64 * KIB).map(|i| (i / 7) as u8).collect();
+    card.store(MIB, &written).unwrap();
+    let mut now = 0;
+    for at in [16 * KIB, 40 * KIB] {
+        now = card.submit(now, Request { op: Op::Discard, at: MIB + at, len: 4 * KIB, ..Request::write(0, 512) }).unwrap().done;
+    }
+    let mut back = vec![0; written.len()];
+    card.load(MIB, &mut back).unwrap();
+    let beside = |i: &u64| ![16, 40].contains(&(i * 512 / KIB / 4 * 4));
+    for i in (0..128).filter(beside) {
+        let sector = (i * 512) as usize..(i * 512 + 512) as usize;
+        assert_ne!(back[sector.clone()], written[sector], "sector {i}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Single accesses of a check: what they do to its time, and what became of what was written.
 
-use super::{Check, Fates, LARGE, LESS, PASSES, SMALL, putting_back};
+use super::{Check, Fates, LARGE, LESS, SMALL, putting_back};
 use crate::device::fill::read_stamp;
 use crate::device::{Access, Device, DeviceError, Fill, Op, Result, Timed};
 use crate::units::{MIB, Nanos, SECTOR};
@@ -157,7 +157,7 @@ impl Check<'_> {
     /// What a piece shows, where it was written. Each piece is judged once.
     fn judge(&mut self, at: u64, piece: &[u8], f: &mut Fates) {
         let Some(number) = self.last.remove(&at) else { return };
-        let ours = |s: u64| s == number || s.wrapping_sub(self.stamp(0)) < PASSES;
+        let ours = |s: u64| s == number || self.wrote_it(s);
         f.read += 1;
         let stamps: Vec<Option<(u64, u64)>> = piece.chunks_exact(SECTOR as usize).map(read_stamp).collect();
         let own = |n: usize| stamps[n] == Some((at + n as u64 * SECTOR, number));

@@ -35,8 +35,7 @@ impl Check<'_> {
             }
             self.look_at(at, &mut bytes, &mut |check, bytes| {
                 let Some((place, number)) = read_stamp(bytes) else { return };
-                let ours = number.wrapping_sub(check.stamp(0)) < super::PASSES;
-                if ours && place != at && (start..end).contains(&place) {
+                if check.wrote_it(number) && place != at && (start..end).contains(&place) {
                     check.out.repeats.push((at, place));
                 }
             })?;

@@ -90,12 +90,6 @@ impl FileDevice {
         DeviceError::Io { op, at, len, source: e.into() }
     }
 
-    /// The kernel sets the size of a disk that went away to 0.
-    fn has_size(&self) -> bool {
-        let size = rustix::fs::seek(self.file.as_fd(), SeekFrom::End(0));
-        !matches!(self.kind, Kind::Block { .. }) || size.is_ok_and(|s| s > 0)
-    }
-
     fn short(op: &'static str, at: u64, len: u64, got: usize) -> DeviceError {
         let source = std::io::Error::other(format!("only {got} bytes were transferred"));
         DeviceError::Io { op, at, len, source }
@@ -192,8 +186,10 @@ impl Device for FileDevice {
         &self.geometry
     }
 
+    /// The kernel sets the size of a disk that went away to 0.
     fn is_there(&self) -> bool {
-        self.has_size()
+        let size = || rustix::fs::seek(self.file.as_fd(), SeekFrom::End(0));
+        !matches!(self.kind, Kind::Block { .. }) || size().is_ok_and(|s| s > 0)
     }
 
     fn access(&mut self, a: Access) -> Result<Timed> {

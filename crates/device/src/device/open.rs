@@ -184,7 +184,9 @@ impl Opened {
     /// by now.
     pub fn writable(self, consent: &Consent, limits: &Limits) -> Result<Guard> {
         // What is written over it now would be undone later, or the old content lost.
-        undo::none_waits([Some(undo::default_dir()), limits.undo.clone()].into_iter().flatten(), &self.parts())?;
+        let usual = undo::default_dir();
+        let other = limits.undo.clone().filter(|dir| *dir != usual);
+        undo::none_waits([usual].into_iter().chain(other), &self.parts())?;
         self.writing(consent, limits)
     }
 

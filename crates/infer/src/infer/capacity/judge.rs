@@ -72,8 +72,8 @@ pub(super) fn judge(run: &Run) -> Finding {
             // No nearer place showed the stretch, as far as the search came. Beyond that distance it would have, if all addresses
             // repeated: then only what lies in front of the border is known to be there, and the border is not.
             let came = searched(run).unwrap_or(PLACE);
-            let front = stretch(run).map_or(PLACE, |(from, len)| offset + from + len);
-            let least = if came >= real { front.min(real) } else { came };
+            let there = stretch(run).map_or(PLACE, |(from, len)| offset + from + len);
+            let least = if came >= real { there.min(real) } else { came };
             let mut f = Finding::at_least(Q, least as f64, 0.95, why).evidence(text).evidence(says);
             f.interval = Some([least as f64, real as f64]);
             return f;
