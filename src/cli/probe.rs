@@ -144,6 +144,12 @@ pub fn probe(a: ProbeArgs) -> anyhow::Result<ExitCode> {
 
 pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
     if a.experiment == "list" && a.common.target.is_none() {
+        let each =
+            |e: &&dyn Experiment| serde_json::json!({ "name": e.about().name, "question": e.about().question, "writes": e.about().writes });
+        let all: Vec<serde_json::Value> = experiment::all().iter().map(each).collect();
+        if a.common.out.write(&super::form("nandscope-experiment/1", &all))? {
+            return Ok(ExitCode::SUCCESS);
+        }
         for e in experiment::all() {
             let about = e.about();
             let question = format!("{}{}", about.question, if about.writes { " (writes)" } else { "" });

@@ -15,6 +15,7 @@ pub const LOOPS: &[Test] = &[
     ("killed_on_a_loop_device", killed_on_a_loop_device),
     ("another_card_is_refused", another_card_is_refused),
     ("the_undo_and_list_commands", the_undo_and_list_commands),
+    ("a_loop_device_waits_for_the_image_behind_it", a_loop_device_waits_for_the_image_behind_it),
     ("a_disk_and_its_partitions_wait_for_each_other", a_disk_and_its_partitions_wait_for_each_other),
 ];
 
@@ -206,4 +207,22 @@ fn a_disk_and_its_partitions_wait_for_each_other() {
         }
     }
     drop(l);
+}
+
+/// A run on an image was killed, and then a loop device lies over it, or over a part that the run did not write.
+fn a_loop_device_waits_for_the_image_behind_it() {
+    let d = dir(false);
+    let file = image(d.path(), 16 * MIB);
+    let journals = d.path().join("state");
+    // The child writes from 1 to 7 MiB.
+    kill_after(9, file.to_str().unwrap(), &journals);
+    let limits = Limits { budget: MIB, undo: Some(journals.clone()), ..Limits::default() };
+    let l = Loop::over(&file, &[]);
+    let text = refusal(writable(&l.0, &limits));
+    assert!(text.contains(&format!("nandscope undo {}", pending(&journals)[0].display())), "{text}");
+    drop(l);
+    let l = Loop::over(&file, &["--offset", "8388608"]);
+    drop(writable(&l.0, &limits).unwrap());
+    drop(l);
+    recover(&pending(&journals)[0], &RecoverOptions::default()).unwrap();
 }

@@ -100,6 +100,8 @@ pub fn as_sold(bytes: u64) -> String {
     let (gb, gib) = (bytes as f64 / 1e9, bytes as f64 / GIB as f64);
     if gb >= 1.0 {
         format!("{gb:.1} GB ({gib:.1} GiB)")
+    } else if bytes < MIB {
+        format!("{:.1} MB ({:.0} KiB)", bytes as f64 / 1e6, bytes as f64 / KIB as f64)
     } else {
         format!("{:.0} MB ({:.0} MiB)", bytes as f64 / 1e6, bytes as f64 / MIB as f64)
     }

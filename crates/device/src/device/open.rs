@@ -355,7 +355,7 @@ pub(super) fn block_id(node: &BlockNode, path: &str) -> TargetId {
     TargetId { path: path.into(), kind, serial: node.serial(), model: node.model(), size: node.size, offset: node.offset }
 }
 
-fn image_id(path: &Path, size: u64) -> TargetId {
+pub(super) fn image_id(path: &Path, size: u64) -> TargetId {
     TargetId { path: path.display().to_string(), kind: TargetKind::Image, serial: None, model: None, size, offset: 0 }
 }
 

@@ -233,6 +233,11 @@ impl BlockNode {
         text(&self.disk_dir.join("loop/backing_file")).map(PathBuf::from)
     }
 
+    /// Byte of the file at which a loop device begins.
+    pub fn backing_offset(&self) -> u64 {
+        text(&self.disk_dir.join("loop/offset")).and_then(|t| t.parse().ok()).unwrap_or(0)
+    }
+
     /// The serial number. A number of zeros only is none: it names no card.
     pub fn serial(&self) -> Option<String> {
         let d = &self.disk_dir;

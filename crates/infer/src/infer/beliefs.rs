@@ -47,6 +47,9 @@ pub struct Beliefs {
     pub write_ns_per_kib: Option<u64>,
     /// AUs in linear order whose rounds came to rest in an earlier run, whatever it said in the end.
     pub rested: Option<u64>,
+    /// Bytes of a piece of the card's map, as reads show them: the second read in one is cheaper. A card that looks up erase blocks and keeps what it
+    /// found looks the same to reads.
+    pub pieces: Option<u64>,
 }
 
 impl Beliefs {
@@ -73,7 +76,7 @@ impl Beliefs {
             of.entry(Quantity::OpenAusLinear).or_insert(unknown).at_least = Some(least);
         }
         let whole = |key: &str| get(key).map(|v| v as u64);
-        Beliefs { of, write_ns_per_kib: whole("write_ns_per_kib"), rested: whole("open_aus_linear_rested") }
+        Beliefs { of, write_ns_per_kib: whole("write_ns_per_kib"), rested: whole("open_aus_linear_rested"), pieces: None }
     }
 
     pub fn get(&self, q: Quantity) -> Option<&Belief> {

@@ -113,6 +113,8 @@ struct Told {
     fastest: Fastest,
     /// AUs in linear order that came to rest.
     rested: u64,
+    /// Bytes of a piece of the map, as a run of read-boundary shows it.
+    pieces: Option<u64>,
     /// Of a search in random order: bytes of an AU that were written.
     span: Option<u64>,
     /// An earlier run of its experiment stands, as what was written in between spoilt what this one looked for.
@@ -166,6 +168,7 @@ impl Inference {
         let rested = told.iter().map(|t| t.rested).max().filter(|&n| n > 0);
         let mut believed = Beliefs::of(&self.conclude(runs, n));
         (believed.write_ns_per_kib, believed.rested) = (write_ns_per_kib(&all), rested);
+        believed.pieces = told.iter().filter_map(|t| t.pieces).next_back();
         believed
     }
 
@@ -184,8 +187,9 @@ impl Inference {
         let mut quick = Fastest::new();
         fastest(run, &mut quick);
         let span = if run.experiment == "open-au-random" { Slots::of(&case).map(|s| s.span) } else { None };
+        let pieces = if run.experiment == "read-boundary" { read_boundary::in_pieces(run) } else { None };
         let (cells, samples, ended) = (run.cells.len(), run.samples.len(), run.ended.clone());
-        Told { cells, samples, ended, believed, findings, fastest: quick, rested, span, spoilt: false }
+        Told { cells, samples, ended, believed, findings, fastest: quick, rested, pieces, span, spoilt: false }
     }
 
     /// Does an earlier run stand against this one, which looked for the same?

@@ -98,9 +98,14 @@ pub fn inline(f: &Figure, id: &str, most: usize) -> String {
 
 fn draw(f: &Figure, id: &str, style: Option<&str>, most: usize) -> String {
     let drawn: Vec<_> = f.series.iter().filter(|s| !is_bound(s) && !s.points.is_empty()).collect();
-    let rows = if drawn.len() > 1 || style.is_some() { 1 } else { 0 };
-    let top = if style.is_some() { 30.0 } else { 10.0 } + rows as f64 * 20.0;
-    let (w, h) = (WIDTH - LEFT - RIGHT, HEIGHT - top - BOTTOM);
+    let named = drawn.len() > 1 || style.is_some();
+    let places = if named { in_rows(drawn.iter().map(|s| s.name.as_str())) } else { vec![] };
+    let rows = places.last().map_or(usize::from(named), |last| last.1 + 1);
+    let title = if style.is_some() { 30.0 } else { 10.0 };
+    // A long legend takes nothing from the plot.
+    let height = HEIGHT + rows.saturating_sub(1) as f64 * LEGEND;
+    let top = title + rows as f64 * LEGEND;
+    let (w, h) = (WIDTH - LEFT - RIGHT, height - top - BOTTOM);
     let xs = Axis::over(points(f).map(|p| p.0), f.log_x.then_some(2.0), false);
     let bars = is_histogram(f);
     let ys = Axis::over(points(f).map(|p| p.1).chain(bars.then_some(FOOT)), f.log_y.then_some(10.0), true);
@@ -108,14 +113,14 @@ fn draw(f: &Figure, id: &str, style: Option<&str>, most: usize) -> String {
     let y = |v: f64| top + (1.0 - ys.at(v)) * h;
     let bytes = x_in_bytes(f);
     let mut o = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\"><title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\"><title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>",
         escape(&f.title),
         escape(&summary(f))
     );
     if let Some(style) = style {
         let _ = write!(
             o,
-            "<style>{style}</style><rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/><text x=\"{LEFT}\" y=\"20\" font-weight=\"bold\">{}</text>",
+            "<style>{style}</style><rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/><text x=\"{LEFT}\" y=\"20\" font-weight=\"bold\">{}</text>",
             escape(&f.title)
         );
     }
@@ -139,9 +144,8 @@ fn draw(f: &Figure, id: &str, style: Option<&str>, most: usize) -> String {
         );
     }
     let _ = write!(o, "<rect class=\"frame\" x=\"{LEFT}\" y=\"{top}\" width=\"{w}\" height=\"{h}\"/>");
-    let _ = write!(o, "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>", LEFT + w / 2.0, HEIGHT - 8.0, escape(&f.x));
+    let _ = write!(o, "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>", LEFT + w / 2.0, height - 8.0, escape(&f.x));
     let _ = write!(o, "<text transform=\"translate(14 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>", top + h / 2.0, escape(&f.y));
-    let mut legend = LEFT;
     for (i, s) in drawn.iter().enumerate() {
         let class = i % COLOURS.len();
         let kept: Vec<(f64, f64)> = s.points.iter().copied().filter(|p| p.0.is_finite() && p.1.is_finite()).collect();
@@ -175,15 +179,33 @@ fn draw(f: &Figure, id: &str, style: Option<&str>, most: usize) -> String {
             kept.iter().for_each(|p| mark(&mut o, i, x(p.0), y(p.1), size));
             o.push_str("\"/>");
         }
-        if rows > 0 {
+        if let Some(&(from, row)) = places.get(i) {
+            let base = title + (row + 1) as f64 * LEGEND;
             let _ = write!(o, "<path class=\"s{class}\" style=\"stroke:none\" d=\"");
-            mark(&mut o, i, legend + 5.0, top - 11.0, 4.0);
-            let _ = write!(o, "\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>", legend + 14.0, top - 7.0, escape(&s.name));
-            legend += 30.0 + 7.2 * s.name.chars().count() as f64;
+            mark(&mut o, i, from + 5.0, base - 11.0, 4.0);
+            let _ = write!(o, "\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>", from + 14.0, base - 7.0, escape(&s.name));
         }
     }
     o.push_str("</svg>");
     o
+}
+
+/// Height of a row of the legend.
+const LEGEND: f64 = 20.0;
+
+/// Where the names of a legend stand: x, and the row. A name that does not fit beside those before begins a row.
+fn in_rows<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(f64, usize)> {
+    let mut next = (LEFT, 0);
+    let place = |name: &str| {
+        let wide = 30.0 + 7.2 * name.chars().count() as f64;
+        if next.0 > LEFT && next.0 + wide > WIDTH {
+            next = (LEFT, next.1 + 1);
+        }
+        let here = next;
+        next.0 += wide;
+        here
+    };
+    names.map(place).collect()
 }
 
 fn dash(i: usize) -> &'static str {
@@ -228,6 +250,36 @@ mod tests {
         assert_eq!(s.matches("<polyline").count(), 1, "bounds are no lines of their own");
         assert_eq!(s.matches("<text").count(), s.matches("</text>").count());
         assert!(!s.contains("NaN") && !s.contains("inf"));
+    }
+
+    /// Names of eight cards are longer than a line: none runs off the picture, and the plot keeps its height.
+    #[test]
+    fn a_long_legend_takes_several_rows() {
+        let series = |i: usize| Series {
+            name: format!("card {i} of a rather long name, as files have"),
+            points: vec![(1.0, 1.0), (2.0, i as f64 + 2.0)],
+        };
+        let drawn = inline(&Figure { series: (0..8).map(series).collect(), ..figure() }, "f", 100);
+        let size = |s: &str| -> (f64, f64) {
+            let view = s.split("viewBox=\"0 0 ").nth(1).unwrap().split('"').next().unwrap();
+            let (w, h) = view.split_once(' ').unwrap();
+            (w.parse().unwrap(), h.parse().unwrap())
+        };
+        let (w, h) = size(&drawn);
+        let names: Vec<(f64, f64)> = (0..8)
+            .map(|i| {
+                let text = drawn.split("<text x=\"").find(|t| t.contains(&format!(">card {i} "))).unwrap();
+                let number = |of: &str| of.split('"').next().unwrap().parse().unwrap();
+                (number(text), number(text.split("y=\"").nth(1).unwrap()))
+            })
+            .collect();
+        assert!(names.iter().all(|n| n.0 + 7.2 * 42.0 <= w), "{names:?}");
+        assert!(names.windows(2).all(|n| n[0].1 < n[1].1 || n[0].0 < n[1].0), "{names:?}");
+        let frame =
+            |s: &str| s.split("class=\"frame\"").nth(1).unwrap().split("height=\"").nth(1).unwrap().split('"').next().unwrap().to_string();
+        let one = inline(&Figure { series: (0..2).map(|i| Series { name: i.to_string(), ..series(i) }).collect(), ..figure() }, "f", 100);
+        assert_eq!(frame(&drawn), frame(&one));
+        assert!(h > size(&one).1);
     }
 
     #[test]

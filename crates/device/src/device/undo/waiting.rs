@@ -1,7 +1,7 @@
 //! Journals that wait: old content that must be back before anything else is written there, and those under which nothing was written.
 
 use super::*;
-use crate::device::open::block_id;
+use crate::device::open::{block_id, image_id};
 use crate::host::sysfs::{BlockNode, Sys};
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub(in super::super) fn none_waits(mut dirs: impl Iterator<Item = PathBuf>, part
     })
 }
 
-/// A block device, its disk as far as that holds it, and its partitions: journals name the target that was written.
+/// A block device, its disk as far as that holds it, its partitions, and the image behind a loop device: journals name the target that was written.
 pub(in super::super) fn parts(sys: &Sys, node: &BlockNode, id: &TargetId) -> Vec<(TargetId, Range<u64>)> {
     let named = |n: &BlockNode| block_id(n, &sys.dev.join(n.name.replace('!', "/")).display().to_string());
     let mut all = vec![(id.clone(), 0..id.size)];
@@ -47,6 +47,12 @@ pub(in super::super) fn parts(sys: &Sys, node: &BlockNode, id: &TargetId) -> Vec
     all.extend(disk.map(|d| (named(&d), node.offset..node.offset + node.size)));
     if node.partition.is_none() {
         all.extend(sys.partitions(node).iter().map(|p| (named(p), 0..p.size)));
+    }
+    if let Some(image) = node.backing_file().filter(|f| f.is_file())
+        && let Ok(of) = image.metadata()
+    {
+        let from = node.backing_offset() + node.offset;
+        all.push((image_id(&image, of.len()), from..from + node.size));
     }
     all
 }

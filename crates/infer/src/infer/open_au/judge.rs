@@ -55,6 +55,9 @@ impl<'a> Seen<'a> {
         if fast.len() < 3 {
             return Err("the run ended before one AU was measured");
         }
+        if median(&fast) <= 0.0 {
+            return Err("writes take no time");
+        }
         let tried = run.cells.iter().filter(|c| c.get("random") == random as i64 && run.of(c.id).next().is_some());
         let largest = tried.map(|c| c.get("n")).max().ok_or("the run ended before this order was tried")?;
         let most = most(run).max(largest) as u32;

@@ -21,3 +21,9 @@ pub(super) fn told(run: &Run, extra: f64) -> Option<bool> {
     let in_pieces = saved.value > 0.4 * extra && saved.value > 3.0 * saved.error;
     (in_pieces || saved.n >= ENOUGH).then_some(in_pieces)
 }
+
+/// Bytes of a piece of the map, where reads show boundaries of such.
+pub fn in_pieces(run: &Run) -> Option<u64> {
+    let confirm = run.cells.iter().rev().find(|c| kind(c) == Kind::Confirm && confirmed(run, c) > 0.5)?;
+    (told(run, confirm_estimate(run, confirm).value) == Some(true)).then(|| confirm.bytes("period"))
+}

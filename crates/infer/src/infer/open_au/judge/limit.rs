@@ -7,6 +7,9 @@ use crate::units::GIB;
 /// µs: no card takes longer to move a piece of its map, or to write a unit again.
 const PIECE_US: f64 = 12_000.0;
 
+/// The same where reads show that the map is in pieces, whose size is known then.
+const LARGE_PIECE_US: f64 = 60_000.0;
+
 const BARELY: &str = "slow writes come with many AUs, but cost little more than others";
 
 /// Why so little is no merge.
@@ -118,9 +121,12 @@ impl Seen<'_> {
     fn cheap(&self, slow: f64) -> bool {
         let Seen { run, base, .. } = *self;
         let large = run.setting.get("size").is_some_and(|s| *s >= LARGE);
-        let block = run.believed.erase_block().or(large.then_some(LEAST_BLOCK));
+        let (block, piece) = match run.believed.pieces {
+            Some(piece) => (Some(piece), LARGE_PIECE_US),
+            None => (run.believed.erase_block().or(large.then_some(LEAST_BLOCK)), PIECE_US),
+        };
         let copies = |block: u64| block as f64 / self.slots.chunk as f64 * base / FASTER;
-        slow - base < PIECE_US && block.is_some_and(|b| slow - base < copies(b))
+        slow - base < piece && block.is_some_and(|b| slow - base < copies(b))
     }
 
     /// Rounds that came to rest prove that so many fit; without them the number rests on how often visits were slow.

@@ -85,3 +85,26 @@ fn slow_writes_of_an_unknown_unit_may_each_rewrite_a_block() {
     assert_eq!(said(&run, &Beliefs::default()), [None; 2]);
     assert_eq!(said(&run, &believed(&[(Quantity::WriteUnit, CHUNK as f64)]))[0], Some(96.0));
 }
+
+/// More than eight AUs cost 40 ms a visit: a merge of 16 MiB cannot be had for that beside writes of 64 KiB in 1 ms, and reads say that the map is in pieces of
+/// that size. Where they do not, or where copying takes as long, it is a limit.
+#[test]
+fn pieces_of_the_map_that_reads_show_are_no_erase_blocks() {
+    let nine_and_more = 12 * (1 + 2 + 4 + 8);
+    let run = |extra: f64| search(move |i| if i < nine_and_more { 1000.0 } else { 1000.0 + extra } + (i % 7) as f64);
+    let mapping = |extra: f64, pieces: Option<u64>| {
+        let mut known = Beliefs::of(&Findings(vec![]));
+        known.pieces = pieces;
+        said(&run(extra), &known)[1]
+    };
+    assert_eq!(mapping(40e3, None), Some(1.0));
+    assert_eq!(mapping(40e3, Some(16 * MIB)), None);
+    assert_eq!(mapping(40e3, Some(MIB)), Some(1.0));
+    assert_eq!(mapping(300e3, Some(16 * MIB)), Some(1.0));
+}
+
+/// A device on whose clock nothing takes any time shows no limit, and not that there is none.
+#[test]
+fn writes_without_time_say_nothing() {
+    assert_eq!(said(&search(|_| 0.0), &Beliefs::default()), [None; 2]);
+}
