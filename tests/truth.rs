@@ -368,6 +368,34 @@ fn evidence_of_no_open_au_says_what_it_is_held_against() {
     }
 }
 
+/// A card that was never written copies next to nothing in a merge: what that takes is a bound, and no zone is read from it. Filled, it is told. Without
+/// the time for merges of a known kind, too.
+#[test]
+fn merges_of_flash_without_data_are_a_bound() {
+    let model = |state: &str| {
+        let text = format!(
+            "name = \"new\"\nabout = \"copies what was written\"\n[host]\ncommand = \"60 us\"\nrate = \"40 MB/s\"\njitter = \"10 us\"\n\
+             [card]\ncapacity = \"8 GiB\"\ncommand = \"200 us\"\nstate = \"{state}\"\n\
+             [nand]\npage = \"8 KiB\"\naccess_unit = \"16 KiB\"\nwrite_unit = \"16 KiB\"\nerase_block = \"6 MiB\"\nsense = \"90 us\"\nlookup = \"100 us\"\n\
+             unwritten = \"flat\"\nunwritten_read = \"40 us\"\nprogram = \"1 ms\"\ncommit = \"300 us\"\ncopy = \"1 ms\"\nerase = \"3 ms\"\n\
+             [ftl]\nkind = \"block-map\"\nopen_linear = 4\nopen_random = 4\nclose = \"20 ms\"\ncopies = \"held\""
+        );
+        Model::parse(&text, "new").unwrap()
+    };
+    let cost = |state: &str, seconds: f64| {
+        let findings = common::probe_within(&model(state), 1, true, 8 << 30, seconds).findings;
+        assert_eq!(findings.value(Quantity::FatZone, 0.5).filter(|_| state == "empty"), None);
+        findings.get(Quantity::CloseCostMs).unwrap().clone()
+    };
+    for seconds in [60.0, 1800.0] {
+        let full = cost("written", seconds);
+        assert!(full.number().is_some_and(|ms| ms > 300.0), "{seconds}: {full:?}");
+        let empty = cost("empty", seconds);
+        let least = empty.at_least.unwrap_or_else(|| panic!("{seconds}: {empty:?}"));
+        assert!(empty.value.is_none() && least.0 < 60.0 && empty.reason.as_ref().unwrap().contains("held no data"), "{seconds}: {empty:?}");
+    }
+}
+
 /// With little time open AUs are told as a bound, and nobody says that reads cost the same everywhere who has not seen it (Q9).
 #[test]
 fn a_run_that_is_cut_gives_a_bound() {

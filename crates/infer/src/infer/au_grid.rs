@@ -22,6 +22,9 @@ pub const WALK: u8 = 0;
 pub const LOOK: u8 = 1;
 pub const FILL: u8 = 2;
 
+/// Looks that found nothing, while none found a boundary, after which a walk says nothing.
+const MISSED: usize = 2;
+
 /// Looks of shorter writes that cost nothing at all, at which the search ends.
 const QUIET: u32 = 2;
 
@@ -355,6 +358,15 @@ fn judge(run: &Case) -> Vec<Finding> {
         s.right + e.missed.len() as u32,
         Bytes(e.reach() * size),
     );
+    // A page map that collects garbage is slow each time it has filled an erase block, wherever the writes go.
+    if s.right == 0 && e.missed.len() >= MISSED {
+        let why = format!(
+            "slow writes of a walk forwards come every {}, but none of {} places predicted from them is a boundary",
+            Bytes(size),
+            e.missed.len()
+        );
+        return vec![Finding::undecided(q, why).evidence(text)];
+    }
     // More AUs than stay open were written, so there must be more of them.
     let open = [Quantity::OpenAusLinear, Quantity::OpenAusRandom].into_iter().filter_map(|q| run.believed.whole(q)).max();
     if let Some(open) = open.filter(|k| (k + 1) * size > run.setting("size").unwrap_or(u64::MAX)) {

@@ -113,6 +113,8 @@ struct Told {
     fastest: Fastest,
     /// AUs in linear order that came to rest.
     rested: u64,
+    /// µs by which flash beside what a search for open AUs wrote read faster: it held no data.
+    empty: Option<f64>,
     /// Bytes of a piece of the map, as a run of read-boundary shows it.
     pieces: Option<u64>,
     /// Of a search in random order: bytes of an AU that were written.
@@ -120,6 +122,8 @@ struct Told {
     /// An earlier run of its experiment stands, as what was written in between spoilt what this one looked for.
     spoilt: bool,
 }
+
+const EMPTY: &str = "the flash held no data, and what a merge costs there depends on how much of the erase block was written";
 
 impl Inference {
     /// By other analyses than all there are; runs of an experiment without one say nothing.
@@ -152,7 +156,18 @@ impl Inference {
             // What an earlier run says may have changed, even where this one says the same.
             self.told[i].spoilt = self.spoilt(runs, i);
         }
-        Maps::shipped().told(Source::Probe, self.conclude(runs, runs.len()))
+        let mut all = Maps::shipped().told(Source::Probe, self.conclude(runs, runs.len()));
+        if let Some(faster) = self.told[..runs.len()].iter().find_map(|t| t.empty) {
+            for f in &mut all.0 {
+                match f.quantity {
+                    Quantity::CloseCostMs => open_au::of_empty(f, faster),
+                    // What is merged there costs the more, the further into an erase block: that is no zone.
+                    Quantity::FatZone => *f = f.clone().withdrawn(format!("AUs that were not written read {faster:.0} µs faster: {EMPTY}")),
+                    _ => {}
+                }
+            }
+        }
+        all
     }
 
     /// What is believed of the card by the first `n` of these runs, which were told of before.
@@ -187,9 +202,10 @@ impl Inference {
         let mut quick = Fastest::new();
         fastest(run, &mut quick);
         let span = if run.experiment == "open-au-random" { Slots::of(&case).map(|s| s.span) } else { None };
+        let empty = if run.experiment == "open-au-linear" { open_au::empty_beside(&case) } else { None };
         let pieces = if run.experiment == "read-boundary" { read_boundary::in_pieces(run) } else { None };
         let (cells, samples, ended) = (run.cells.len(), run.samples.len(), run.ended.clone());
-        Told { cells, samples, ended, believed, findings, fastest: quick, rested, pieces, span, spoilt: false }
+        Told { cells, samples, ended, believed, findings, fastest: quick, rested, empty, pieces, span, spoilt: false }
     }
 
     /// Does an earlier run stand against this one, which looked for the same?

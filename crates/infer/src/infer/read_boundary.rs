@@ -198,6 +198,9 @@ const LARGEST_ALONE: u64 = 128 * KIB;
 /// The rows below a step may cost this part of it, and it is no longer plain that it begins there.
 const ALIKE: f64 = 0.5;
 
+/// The largest page of one plane in data sheets.
+const NAND_PAGE: u64 = 16 * KIB;
+
 /// The largest page of one plane. Data sheets have 16 KiB at most; four times as much leaves room for chips to come.
 const LARGEST_PAGE: u64 = 64 * KIB;
 
@@ -233,7 +236,14 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bound
             let why = format!("{} or less: some smaller boundaries seem to cost a little, too", Bytes(s.size));
             Finding::undecided(Quantity::Page, why)
         } else {
-            say(Quantity::Page, s, view.nothing_below(s).min(if hidden > 0.012 { 0.88 } else { 1.0 }))
+            let mut f = say(Quantity::Page, s, view.nothing_below(s).min(if hidden > 0.012 { 0.88 } else { 1.0 }));
+            if lone && f.value.is_some() && s.size > NAND_PAGE {
+                f.caveats.push(
+                    "only one small boundary shows; of planes that are always read together it would be theirs, and a page a part of it"
+                        .into(),
+                );
+            }
+            f
         });
         if s.size > LARGEST_PAGE
             && let Some(f) = out.last_mut()

@@ -21,8 +21,8 @@ use crate::finding::Quantity;
 use crate::infer::beliefs::{Beliefs, Case};
 use crate::infer::open::{Visits, unsettled};
 use crate::infer::open_au::{
-    Belief, CLOSING, COMPARED, CONTROL, FEWEST, FILLING, HELD, REWRITE_MS, SETTLED, at_random, became_slow, fast, left_open, logs_fill,
-    open_in_linear, rewrites, slot_of, slow_line, writes,
+    BESIDE, Belief, CLOSING, COMPARED, CONTROL, FEWEST, FILLING, HELD, REWRITE_MS, SETTLED, WRITTEN, at_random, became_slow, fast,
+    left_open, logs_fill, open_in_linear, rewrites, slot_of, slow_line, writes,
 };
 use crate::infer::slots::{MOST, Slots};
 use crate::infer::stats::median;
@@ -118,7 +118,7 @@ fn first_cells(setup: &Setup) -> Vec<Cell> {
 /// Slots in the order of their last visit, latest first.
 fn recent(run: &Case, slots: &Slots) -> Vec<u64> {
     let mut seen = std::collections::HashSet::new();
-    run.samples.iter().rev().map(|s| slot_of(slots, s)).filter(|s| seen.insert(*s)).collect()
+    run.samples.iter().rev().filter(|s| s.is_write()).map(|s| slot_of(slots, s)).filter(|s| seen.insert(*s)).collect()
 }
 
 fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
