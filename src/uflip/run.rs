@@ -17,6 +17,8 @@ const LONG: u64 = 20_480;
 /// Pause before and after those, in s; of the time that is left at most this part.
 const CALM_S: f64 = 10.0;
 const CALM: f64 = 20.0;
+/// A rest ends within this time of the signal that ends the program.
+const REST_PIECE: Nanos = Nanos(200_000_000);
 /// What to do, in which bounds.
 pub struct Task<'a> {
     pub region: Range<u64>,
@@ -194,8 +196,14 @@ impl Bench<'_> {
         ((u128::from(self.rng.next_u64()) * u128::from(n.max(1))) >> 64) as u64
     }
 
+    /// In pieces, so that whoever ends the program need not wait for the whole rest.
     fn idle_ms(&mut self, ms: f64) {
-        self.device.idle(Nanos::from_secs_f64(ms / 1e3));
+        let mut left = Nanos::from_secs_f64(ms / 1e3).0;
+        while left > 0 && !self.task.stop.load(Ordering::Relaxed) {
+            let piece = left.min(REST_PIECE.0);
+            self.device.idle(Nanos(piece));
+            left -= piece;
+        }
     }
 
     /// Lets the device settle. In little time that is short, which is said.
