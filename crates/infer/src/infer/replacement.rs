@@ -6,7 +6,7 @@ mod random;
 
 use super::stats::ln_gamma;
 use queue::{Queue, numbered};
-use random::random;
+use random::{Steps, random};
 use std::ops::RangeInclusive;
 
 /// One visit: a write to the AU in which one of the streams of the test is.
@@ -96,8 +96,9 @@ pub fn ln_queues(trials: &[Trial], counts: RangeInclusive<usize>, random_order: 
 pub fn ln_random(trials: &[Trial], counts: RangeInclusive<usize>, noise: Noise) -> ByCount {
     let mut all: ByCount = vec![];
     let mut top = f64::NEG_INFINITY;
+    let steps = Steps::of(trials);
     for k in counts {
-        all.push((k, random(trials, k, noise)));
+        all.push((k, random(&steps, k, noise)));
         top = all.iter().map(|a| a.1).fold(top, f64::max);
         if all.iter().rev().take(2).all(|a| a.1 < top - HOPELESS) {
             break;
@@ -240,7 +241,7 @@ mod tests {
             let k = 24 + seed % 13;
             let counts: Vec<usize> = (1..=12).chain([16, 21, 28, 37, 33, 31, 30]).collect();
             let t = played(Policy::Random, k, &counts, 12, 100000, seed as u128);
-            let ln: Vec<(usize, f64)> = (20..44).map(|k| (k, random(&t, k, NOISE))).collect();
+            let ln: Vec<(usize, f64)> = (20..44).map(|k| (k, random(&Steps::of(&t), k, NOISE))).collect();
             let top = ln.iter().map(|l| l.1).fold(f64::NEG_INFINITY, f64::max);
             let all: f64 = ln.iter().map(|l| (l.1 - top).exp()).sum();
             for (j, l) in ln {

@@ -22,8 +22,9 @@ struct Table {
     n: usize,
     due: usize,
     states: Vec<State>,
-    /// Room to add states up in, by closed and due.
+    /// Room to add states up in, by closed and due, and for those to come.
     sums: Vec<f64>,
+    next: Vec<State>,
 }
 
 impl Table {
@@ -132,7 +133,8 @@ impl Table {
     fn visit(&mut self, seen: Option<(bool, Noise)>) -> f64 {
         let (n, due, k) = (self.n as f64, self.due as f64, self.k as f64);
         let of = |closed: bool| seen.map_or(1.0, |(slow, noise)| noise.of(closed, slow));
-        let mut next = vec![];
+        let mut next = std::mem::take(&mut self.next);
+        next.clear();
         for s in &self.states {
             let (closed, closed_due) = (s.closed as f64, s.due as f64);
             next.push(State { p: s.p * (1.0 - closed_due / due) * of(false), ..*s });
@@ -144,7 +146,9 @@ impl Table {
             }
         }
         self.due -= 1;
-        self.gather(&next).ln()
+        let seen = self.gather(&next).ln();
+        self.next = next;
+        seen
     }
 }
 
@@ -182,44 +186,92 @@ impl Gone {
     }
 }
 
-/// Any open AU goes, with the same chance. ln P(slow and fast visits, in their order) when `k` AUs stay open, one at least.
-pub fn random(trials: &[Trial], k: usize, noise: Noise) -> f64 {
-    let k = k.max(1);
-    let mut table = Table { k, n: 0, due: 0, states: vec![State { closed: 0, due: 0, p: 1.0 }], sums: vec![] };
-    let mut gone = Gone { streams: HashMap::new(), open: k as f64, thrown: 0.0, k: k as f64 };
-    let mut of_test: HashSet<u64> = HashSet::new();
-    let mut ln = 0.0;
-    for t in trials {
-        let left: Vec<u64> = of_test.iter().copied().filter(|s| !t.set.contains(s)).collect();
-        for stream in left {
-            of_test.remove(&stream);
-            gone.leaves(Some(stream), table.chance_open());
-        }
-        table.keep(of_test.len());
-        let mut visited: HashSet<u64> = HashSet::new();
-        let mut opening = true;
-        for v in &t.visits {
-            if visited.contains(&v.stream) || opening && !v.opening {
-                table.round();
-                visited.clear();
-                opening = v.opening;
+/// What happens to a table, whatever it holds.
+enum Step {
+    /// A test of so many streams of the one before begins; the others leave.
+    Test {
+        left: Vec<u64>,
+        kept: usize,
+    },
+    /// One more round, in a new order.
+    Round,
+    /// A stream comes in, in an AU that may be open from before unless it goes on from a full one.
+    Join {
+        stream: u64,
+        goes_on: bool,
+        slow: bool,
+    },
+    GoOn {
+        slow: bool,
+    },
+    Visit {
+        slow: bool,
+        tells: bool,
+    },
+}
+
+/// The visits of all trials, as a table of any size goes through them.
+pub struct Steps(Vec<Step>);
+
+impl Steps {
+    pub fn of(trials: &[Trial]) -> Steps {
+        let mut all = vec![];
+        let mut of_test: HashSet<u64> = HashSet::new();
+        for t in trials {
+            let left: Vec<u64> = of_test.iter().copied().filter(|s| !t.set.contains(s)).collect();
+            left.iter().for_each(|s| {
+                of_test.remove(s);
+            });
+            all.push(Step::Test { left, kept: of_test.len() });
+            let mut visited: HashSet<u64> = HashSet::new();
+            let mut opening = true;
+            for v in &t.visits {
+                if visited.contains(&v.stream) || opening && !v.opening {
+                    all.push(Step::Round);
+                    visited.clear();
+                    opening = v.opening;
+                }
+                all.push(match v.slow {
+                    slow if of_test.insert(v.stream) => Step::Join { stream: v.stream, goes_on: v.goes_on, slow },
+                    slow if v.goes_on => Step::GoOn { slow },
+                    slow => Step::Visit { slow, tells: v.tells() },
+                });
+                visited.insert(v.stream);
             }
-            let seen = v.tells().then_some((v.slow, noise));
-            if of_test.insert(v.stream) {
-                let share = if v.goes_on { 0.0 } else { gone.returns(v.stream) };
+        }
+        Steps(all)
+    }
+}
+
+/// Any open AU goes, with the same chance. ln P(slow and fast visits, in their order) when `k` AUs stay open, one at least.
+pub fn random(steps: &Steps, k: usize, noise: Noise) -> f64 {
+    let k = k.max(1);
+    let mut table = Table { k, n: 0, due: 0, states: vec![State { closed: 0, due: 0, p: 1.0 }], sums: vec![], next: vec![] };
+    let mut gone = Gone { streams: HashMap::new(), open: k as f64, thrown: 0.0, k: k as f64 };
+    let mut ln = 0.0;
+    for step in &steps.0 {
+        match step {
+            Step::Test { left, kept } => {
+                left.iter().for_each(|s| gone.leaves(Some(*s), table.chance_open()));
+                table.keep(*kept);
+            }
+            Step::Round => table.round(),
+            Step::Join { stream, goes_on, slow } => {
+                let share = if *goes_on { 0.0 } else { gone.returns(*stream) };
                 table.join(share);
-                gone.throw(if share > 0.0 { v.slow as u8 as f64 } else { 1.0 });
-            } else if v.goes_on {
-                if v.slow {
+                gone.throw(if share > 0.0 { *slow as u8 as f64 } else { 1.0 });
+            }
+            Step::GoOn { slow } => {
+                if *slow {
                     gone.leaves(None, table.chance_open());
                 }
-                table.go_on(v.slow, noise);
-                gone.throw(v.slow as u8 as f64);
-            } else {
-                ln += table.visit(seen);
-                gone.throw(v.slow as u8 as f64);
+                table.go_on(*slow, noise);
+                gone.throw(*slow as u8 as f64);
             }
-            visited.insert(v.stream);
+            Step::Visit { slow, tells } => {
+                ln += table.visit(tells.then_some((*slow, noise)));
+                gone.throw(*slow as u8 as f64);
+            }
         }
     }
     ln
