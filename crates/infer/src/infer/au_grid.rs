@@ -358,15 +358,6 @@ fn judge(run: &Case) -> Vec<Finding> {
         s.right + e.missed.len() as u32,
         Bytes(e.reach() * size),
     );
-    // A page map that collects garbage is slow each time it has filled an erase block, wherever the writes go.
-    if s.right == 0 && e.missed.len() >= MISSED {
-        let why = format!(
-            "slow writes of a walk forwards come every {}, but none of {} places predicted from them is a boundary",
-            Bytes(size),
-            e.missed.len()
-        );
-        return vec![Finding::undecided(q, why).evidence(text)];
-    }
     // More AUs than stay open were written, so there must be more of them.
     let open = [Quantity::OpenAusLinear, Quantity::OpenAusRandom].into_iter().filter_map(|q| run.believed.whole(q)).max();
     if let Some(open) = open.filter(|k| (k + 1) * size > run.setting("size").unwrap_or(u64::MAX)) {
@@ -385,6 +376,8 @@ fn judge(run: &Case) -> Vec<Finding> {
     let walk = ((e.walk.score() - 0.5) / 0.45).clamp(0.0, 1.0) * (1.0 - 0.5f64.powi(e.walk.on as i32 - 1));
     let right = (s.right as f64 + 0.5) / (s.right as f64 + e.missed.len() as f64 + 0.5);
     let trust = match s.right {
+        // A page map that collects garbage is slow each time it has filled an erase block, wherever the writes go.
+        0 if e.missed.len() >= MISSED => 0.0,
         0 => 0.8 * walk,
         1..3 => (0.5 + 0.5 * walk) * 0.9 * right,
         _ => (0.7 + 0.3 * walk) * 0.97 * right.powi(2),

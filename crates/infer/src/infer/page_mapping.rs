@@ -50,7 +50,7 @@ const AT_ONCE: f64 = 0.25;
 /// And in µs no more than this.
 const TWICE: f64 = 8000.0;
 /// Reads of flash without data are faster by this part of their time.
-const SHOWS: f64 = 0.02;
+pub(super) const SHOWS: f64 = 0.02;
 /// A sequential write of 64 KiB takes this part of one of 256 KiB, or each of them has a cost of its own.
 const OWN: f64 = 0.45;
 /// µs that programming 64 KiB takes at most; what takes longer so may rewrite an erase block.

@@ -123,8 +123,6 @@ struct Told {
     spoilt: bool,
 }
 
-const EMPTY: &str = "the flash held no data, and what a merge costs there depends on how much of the erase block was written";
-
 impl Inference {
     /// By other analyses than all there are; runs of an experiment without one say nothing.
     pub fn with(analyses: Vec<&'static dyn Analysis>) -> Inference {
@@ -157,15 +155,8 @@ impl Inference {
             self.told[i].spoilt = self.spoilt(runs, i);
         }
         let mut all = Maps::shipped().told(Source::Probe, self.conclude(runs, runs.len()));
-        if let Some(faster) = self.told[..runs.len()].iter().find_map(|t| t.empty) {
-            for f in &mut all.0 {
-                match f.quantity {
-                    Quantity::CloseCostMs => open_au::of_empty(f, faster),
-                    // What is merged there costs the more, the further into an erase block: that is no zone.
-                    Quantity::FatZone => *f = f.clone().withdrawn(format!("AUs that were not written read {faster:.0} µs faster: {EMPTY}")),
-                    _ => {}
-                }
-            }
+        if let Some(faster) = self.told.iter().find_map(|t| t.empty) {
+            all.0.iter_mut().for_each(|f| open_au::of_empty(f, faster));
         }
         all
     }

@@ -61,7 +61,7 @@ impl Analysis for ReadBoundary {
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let view = View::of(run);
         let mut out = vec![];
-        let confirm = run.cells.iter().rev().find(|c| kind(c) == Kind::Confirm && confirmed(run, c) > 0.5);
+        let confirm = confirming(run);
         let flat = view.flat_reason(run);
         // Levels below the erase block, from the rows.
         let below = |limit: u64| -> Vec<&steps::Step> { view.fit.steps.iter().filter(|s| s.size < limit).collect() };
@@ -157,6 +157,11 @@ impl Analysis for ReadBoundary {
     }
 }
 
+/// The cell that confirmed a period last.
+fn confirming(run: &Run) -> Option<&Cell> {
+    run.cells.iter().rev().find(|c| kind(c) == Kind::Confirm && confirmed(run, c) > 0.5)
+}
+
 /// What else the rows allow for the step that was confirmed, in no more than what is left. A period that a sweep found has no step.
 fn beside(fit: &steps::Fit, period: u64, left: f64) -> Vec<(f64, f64)> {
     let Some(step) = fit.steps.iter().find(|s| s.size == period) else { return vec![] };
@@ -187,8 +192,7 @@ fn offset(run: &Run, confirm: &Cell, trust: f64) -> Finding {
 /// Does no boundary show, without noise that would hide one? `None` where too little was read to say.
 pub(super) fn flat(run: &Run) -> Option<bool> {
     let view = View::of(run);
-    let confirmed = run.cells.iter().any(|c| kind(c) == Kind::Confirm && confirmed(run, c) > 0.5);
-    (!view.rows.is_empty()).then_some(view.fit.steps.is_empty() && !confirmed && view.fit.noise <= 0.1 * view.base)
+    (!view.rows.is_empty()).then_some(view.fit.steps.is_empty() && confirming(run).is_none() && view.fit.noise <= 0.1 * view.base)
 }
 
 /// The largest step that may be a multi-plane page of which no page shows: eight pages of 16 KiB. A larger one is rather the end of a

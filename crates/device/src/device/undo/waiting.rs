@@ -48,8 +48,9 @@ pub(in super::super) fn parts(sys: &Sys, node: &BlockNode, id: &TargetId) -> Vec
     if node.partition.is_none() {
         all.extend(sys.partitions(node).iter().map(|p| (named(p), 0..p.size)));
     }
-    if let Some(image) = node.backing_file().filter(|f| f.is_file())
+    if let Some(image) = node.backing_file()
         && let Ok(of) = image.metadata()
+        && of.is_file()
     {
         let from = node.backing_offset() + node.offset;
         all.push((image_id(&image, of.len()), from..from + node.size));

@@ -2,6 +2,7 @@
 //! less to copy: how much less is known of no single one.
 
 use super::*;
+use crate::infer::page_mapping::SHOWS;
 use crate::infer::stats::{mad, shift};
 
 /// The order of a cell that opens one AU after another, each with one write.
@@ -63,14 +64,21 @@ pub fn empty_beside(run: &Case) -> Option<f64> {
     (faster > (SHOWS * median(&beside)).max(5.0 * error)).then_some(faster)
 }
 
-/// As in page-mapping: reads of flash without data are faster by this part of their time.
-const SHOWS: f64 = 0.02;
-
-/// The same merge cost as a bound, where flash without data was merged.
+/// What is told otherwise where flash without data was merged: the merge cost is a bound, and what is merged there costs the more, the further into an erase
+/// block, which is no FAT zone.
 pub fn of_empty(f: &mut Finding, faster: f64) {
-    let Some(cost) = f.number() else { return };
-    let why = "the flash there held no data, so a merge copied little; where it does, one takes longer (--prepare random writes the whole region first)";
-    let least = f.interval.map_or(cost, |i| i[0].min(cost));
-    f.becomes(Finding::at_least(f.quantity, least, f.confidence, why));
-    f.evidence.push(format!("AUs that were not written read {faster:.0} µs faster than those that were"));
+    let seen = format!("AUs that were not written read {faster:.0} µs faster");
+    match (f.quantity, f.number()) {
+        (Quantity::CloseCostMs, Some(cost)) => {
+            let why = "the flash there held no data, so a merge copied little; where it does, one takes longer (--prepare random writes the whole region first)";
+            let least = f.interval.map_or(cost, |i| i[0].min(cost));
+            f.becomes(Finding::at_least(f.quantity, least, f.confidence, why));
+            f.evidence.push(format!("{seen} than those that were"));
+        }
+        (Quantity::FatZone, _) => {
+            let why = "the flash held no data, and what a merge costs there depends on how much of the erase block was written";
+            *f = f.clone().withdrawn(format!("{seen}: {why}"));
+        }
+        _ => {}
+    }
 }

@@ -24,6 +24,6 @@ pub(super) fn told(run: &Run, extra: f64) -> Option<bool> {
 
 /// Bytes of a piece of the map, where reads show boundaries of such.
 pub fn in_pieces(run: &Run) -> Option<u64> {
-    let confirm = run.cells.iter().rev().find(|c| kind(c) == Kind::Confirm && confirmed(run, c) > 0.5)?;
+    let confirm = confirming(run)?;
     (told(run, confirm_estimate(run, confirm).value) == Some(true)).then(|| confirm.bytes("period"))
 }

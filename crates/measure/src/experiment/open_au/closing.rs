@@ -45,7 +45,7 @@ pub(super) fn close_after_one_write(slots: &Slots, first: usize, latest: &[u64],
     let needs = median(&slow) * 1e3 * (first + FEWEST) as f64;
     if per_slot * slots.chunk < (ENOUGH as u64 + 2) * 2 * len || needs > until.0.saturating_sub(b.now().0) as f64 {
         let written: Vec<u64> = latest.iter().filter_map(|s| last.get(s).map(|w| w.0)).collect();
-        return read_beside(slots, &written, len.min(4 * KIB), b);
+        return read_beside(slots, &written, len, b);
     }
     // Where the stream of a slot goes on, away from the ends of its AU.
     let place = |slot: u64| {
@@ -63,7 +63,7 @@ pub(super) fn close_after_one_write(slots: &Slots, first: usize, latest: &[u64],
     let mut closed: Vec<f64> = vec![];
     for (i, slot) in order.iter().cycle().take(first + ENOUGH).enumerate() {
         if b.now() >= until {
-            return read_beside(slots, &opened, len.min(4 * KIB), b);
+            return read_beside(slots, &opened, len, b);
         }
         // Each time round further on, where it was closed since.
         at = place(*slot) + (i / order.len()) as u64 * slots.chunk;
@@ -80,7 +80,7 @@ pub(super) fn close_after_one_write(slots: &Slots, first: usize, latest: &[u64],
         at += len;
         b.write(2, at, len)?;
     }
-    read_beside(slots, &opened, len.min(4 * KIB), b)
+    read_beside(slots, &opened, len, b)
 }
 
 /// Pairs of reads that show whether the flash held data, where they vary little.
@@ -89,7 +89,7 @@ const PAIRS: usize = 16;
 /// Reads what was written into AUs, and as much at the same place of others that were not written: flash without data reads faster, and a merge there
 /// copies none. A read elsewhere in the AU goes before each, and the two change places from one pair to the next.
 fn read_beside(slots: &Slots, opened: &[u64], len: u64, b: &mut Bench) -> Result<(), DeviceError> {
-    let until = b.halfway();
+    let (until, len) = (b.halfway(), len.min(4 * KIB));
     let au = b.run.believed.erase_block().unwrap_or(slots.spacing / 2).max(4 * len);
     let mut touched: Vec<u64> =
         writes(b.run).map(|s| s.at).chain(opened.iter().copied()).map(|at| at.saturating_sub(slots.first) / au).collect();
