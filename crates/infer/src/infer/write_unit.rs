@@ -1,6 +1,7 @@
 //! The size below which a write costs as much as one of that size: the candidate that explains the times best.
 
 mod model;
+mod speeds;
 pub(super) mod tables;
 
 use self::model::*;
@@ -188,6 +189,10 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
             *c = c.min(chi2(*u, piece, &phases(*u, known.placed), &Count::ALL));
         }
     }
+    let by_speed = speeds::by_speed(writes, &sizes);
+    if let Some(found) = &by_speed {
+        candidates = found.clone();
+    }
     let best = least(&candidates);
     // The model is crude and writes are alike: temper the likelihood by how badly the best one fits.
     let temper = (best / writes.len() as f64).max(1.0) * 2.0 * (writes.len() as f64 / 40.0).max(1.0);
@@ -208,7 +213,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         let n = sizes.values().filter(|t| gap(t, least).is_some()).count();
         n >= 2 || (n == 1 && sizes.iter().any(|(s, t)| *s <= 16 * KIB && gap(t, least).is_some()))
     };
-    let gathered = [COMBINED, TIGHT].into_iter().find(|&least| split(least));
+    let gathered = [COMBINED, TIGHT].into_iter().filter(|_| by_speed.is_none()).find(|&least| split(least));
     // One way to count the units that are paid for explains slow and fast ones of all sizes, and nothing plainer does.
     let counted = p > COUNTED && best * PLAINER < plainly && best < EXPLAINED * writes.len() as f64 && unit < largest;
     if let Some(least) = gathered {
@@ -435,6 +440,27 @@ mod tests {
         assert!(f.evidence.iter().any(|e| e.contains("less than 4 KiB")), "{f:?}");
         let f = judge(&ladder(|_, s| if s < 4 * KIB { 300_000.0 } else { 1500.0 + s as f64 / 20.0 }), &PLACED);
         assert!(f.value.is_none() && f.reason.as_ref().is_some_and(|why| why.contains("less than 4 KiB")), "{f:?}");
+    }
+
+    /// Lower pages take a third of what upper ones do, by turns, two and two, or in threes: the unit is one page.
+    #[test]
+    fn pages_of_several_speeds_are_units_of_their_own() {
+        for page in [8 * KIB, 16 * KIB, 32 * KIB] {
+            for speeds in [&[300.0, 1000.0][..], &[250.0, 250.0, 1500.0, 1500.0], &[500.0, 1200.0, 2400.0]] {
+                let of = |n: u64| speeds[(n % speeds.len() as u64) as usize];
+                // By addresses, and in a log, where each write that fills a page in part takes the next one.
+                let f = judge(&ladder(|at, s| 100.0 + (at / page..=(at + s - 1) / page).map(of).sum::<f64>() + s as f64 / 90.0), &PLACED);
+                assert_eq!(f.number(), Some(page as f64), "{speeds:?} {f:?}");
+                let mut next = 0;
+                let mut log = |at: u64, s: u64| {
+                    let from = next;
+                    next += (at + s - 1) / page - at / page + 1;
+                    100.0 + (from..next).map(of).sum::<f64>() + s as f64 / 90.0
+                };
+                let f = judge(&ladder(&mut log), &PLACED);
+                assert_eq!(f.number(), Some(page as f64), "{speeds:?} {f:?}");
+            }
+        }
     }
 
     /// Some pay at random: no unit explains them.

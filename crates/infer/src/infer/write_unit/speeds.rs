@@ -1,0 +1,182 @@
+//! Pages of several bits a cell, which are programmed at different speeds: a lower page in 0.3 ms, the upper page of the same cells in 1.2 ms
+//! and more (data sheets of MLC). Writes of one size then take one of two or three times, in the order in which pages come.
+//!
+//! How long a size takes is left open. What is explained is by how much writes of one size differ, which is the same for all sizes that
+//! touch one page, and nothing where as many pages of each speed are touched.
+
+use super::model::Write;
+use crate::infer::stats::{mad, median, quantile};
+use std::collections::BTreeMap;
+
+/// The order in which pages of different speeds come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cycle {
+    /// How many speeds there are, 2 or 3.
+    speeds: usize,
+    /// How many pages of one speed follow each other.
+    run: usize,
+    /// Which page a write begins in follows from its address; or a log takes pages in the order of writes.
+    by_address: bool,
+}
+
+impl Cycle {
+    /// By turns, two and two, and three speeds.
+    fn all() -> impl Iterator<Item = Cycle> {
+        let orders = [(2, 1), (2, 2), (3, 1)];
+        orders.into_iter().flat_map(|(speeds, run)| [true, false].map(|by_address| Cycle { speeds, run, by_address }))
+    }
+
+    fn period(self) -> usize {
+        self.speeds * self.run
+    }
+
+    /// What `n` pages from a place of the cycle on take beyond as many of the fastest, in microseconds.
+    fn extra(self, from: usize, n: u64, slower: [f64; 3]) -> f64 {
+        let period = self.period();
+        let of = |pages: usize| (from..from + pages).map(|page| slower[page % period / self.run]).sum::<f64>();
+        (n / period as u64) as f64 * of(period) + of((n % period as u64) as usize)
+    }
+}
+
+/// Fast and slow writes of one size lie so many times as far apart as they scatter, at least, and differ by this factor.
+const APART: f64 = 6.0;
+const DIFFER: f64 = 1.1;
+
+/// Chi squared of a write at most, and of one that does not begin where the one before says.
+const STALL: f64 = 16.0;
+const ASTRAY: f64 = 8.0;
+
+/// So many times better than writes that differ by chance.
+const BETTER: f64 = 4.0;
+
+/// The least noise of one write, as a part of it.
+const NOISE: f64 = 0.015;
+
+/// How often places in the cycle are told from times, and times from places.
+const ROUNDS: usize = 4;
+
+/// Chi squared by size of a page, smallest first, where pages of several speeds explain how writes of one size differ; `None` where nothing
+/// says so. Sizes in bytes; `writes` in the order they were made.
+pub(super) fn by_speed(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>) -> Option<Vec<(u64, f64)>> {
+    let largest = *sizes.keys().last()?;
+    let split: Vec<Speeds> = sizes.values().filter_map(|t| Speeds::of(t)).collect();
+    if split.len() < 4 {
+        return None;
+    }
+    let of = |f: fn(&Speeds) -> f64| split.iter().map(f).collect::<Vec<f64>>();
+    let noise = median(&of(|s| s.scatter)).max(NOISE);
+    let most = median(&of(|s| s.slowest));
+    let middle: Vec<f64> = split.iter().filter_map(|s| s.middle).collect();
+    let middle = if middle.is_empty() { most / 2.0 } else { median(&middle) };
+    let chance: f64 = writes.iter().map(|w| ((w.us - median(&sizes[&w.len])) / (noise * w.us)).powi(2).min(STALL)).sum();
+    let slower = |c: Cycle| if c.speeds == 2 { [0.0, most, 0.0] } else { [0.0, middle, most] };
+    let fit = |page: u64| Cycle::all().map(|c| explained(writes, page, c, slower(c), noise)).fold(f64::INFINITY, f64::min);
+    let all: Vec<(u64, f64)> = sizes.keys().filter(|s| **s < largest).map(|&s| (s, fit(s))).collect();
+    let best = all.iter().map(|a| a.1).fold(f64::INFINITY, f64::min);
+    (best * BETTER < chance).then_some(all)
+}
+
+/// Times of one size that fall apart into two or three.
+struct Speeds {
+    /// Microseconds beyond the fastest.
+    slowest: f64,
+    middle: Option<f64>,
+    /// How much writes of one speed differ, as a part of their time.
+    scatter: f64,
+}
+
+impl Speeds {
+    fn of(times: &[f64]) -> Option<Speeds> {
+        let mut t = times.to_vec();
+        t.sort_by(f64::total_cmp);
+        // A stall is no speed: what is slow is slow a sixth of the time.
+        let least = (t.len() / 6).max(2);
+        let two = (least..(t.len() + 1).saturating_sub(least)).map(|i| vec![i]);
+        let three = (least..t.len()).flat_map(|i| (i + least..(t.len() + 1).saturating_sub(least)).map(move |k| vec![i, k]));
+        // The cut whose narrowest gap is widest.
+        let gap = |cut: &[usize]| cut.iter().map(|&i| t[i] - t[i - 1]).fold(f64::INFINITY, f64::min);
+        let widest = |cuts: &mut dyn Iterator<Item = Vec<usize>>| cuts.max_by(|a, b| gap(a).total_cmp(&gap(b)));
+        let mut cuts = [widest(&mut { two }), widest(&mut { three })].into_iter().flatten();
+        cuts.find_map(|cut| Speeds::apart(&t, &cut))
+    }
+
+    /// Where each part is much narrower than what lies between them.
+    fn apart(t: &[f64], cut: &[usize]) -> Option<Speeds> {
+        let ends: Vec<usize> = [&[0], cut, &[t.len()]].concat();
+        let parts: Vec<&[f64]> = ends.windows(2).map(|w| &t[w[0]..w[1]]).collect();
+        let scatter = parts.iter().map(|p| mad(p) / median(p)).fold(NOISE / 3.0, f64::max);
+        let levels: Vec<f64> = parts.iter().map(|p| median(p)).collect();
+        let apart = |w: &[f64]| w[1] - w[0] > APART * scatter * w[1] && w[1] > DIFFER * w[0];
+        let beyond = |l: &f64| l - levels[0];
+        let middle = levels.get(1).filter(|_| levels.len() == 3).map(beyond);
+        levels.windows(2).all(apart).then(|| Speeds { slowest: levels.last().map_or(0.0, beyond), middle, scatter })
+    }
+}
+
+/// Chi squared of pages of this size in this order.
+fn explained(writes: &[Write], page: u64, cycle: Cycle, mut slower: [f64; 3], noise: f64) -> f64 {
+    let touched: Vec<u64> = writes.iter().map(|w| (w.at + w.len - 1) / page - w.at / page + 1).collect();
+    let mut groups: BTreeMap<(u64, u64), Vec<usize>> = BTreeMap::new();
+    (0..writes.len()).for_each(|i| groups.entry((writes[i].len, touched[i])).or_default().push(i));
+    // The time of a write of so many of the fastest pages, by size.
+    let mut plain = vec![0.0; writes.len()];
+    for group in groups.values() {
+        let n = touched[group[0]];
+        let least = (0..cycle.period()).map(|from| cycle.extra(from, n, slower)).fold(f64::INFINITY, f64::min);
+        let fast = quantile(&group.iter().map(|&i| writes[i].us).collect::<Vec<f64>>(), 0.1);
+        group.iter().for_each(|&i| plain[i] = fast - least);
+    }
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let (chi2, places) = places(writes, &touched, &plain, page, cycle, slower, noise);
+        best = best.min(chi2);
+        for group in groups.values() {
+            let left: Vec<f64> = group.iter().map(|&i| writes[i].us - cycle.extra(places[i], touched[i], slower)).collect();
+            let level = median(&left);
+            group.iter().for_each(|&i| plain[i] = level);
+        }
+        // The pages of single ones tell how much slower each speed is.
+        let one: Vec<usize> = (0..writes.len()).filter(|&i| touched[i] == 1).collect();
+        let of = |class: usize| -> f64 {
+            let left = one.iter().filter(|&&i| places[i] / cycle.run == class).map(|&i| writes[i].us - plain[i]).collect::<Vec<f64>>();
+            if left.len() < 3 { f64::NAN } else { median(&left) }
+        };
+        let found: Vec<f64> = (1..cycle.speeds).map(|class| of(class) - of(0)).collect();
+        if found.iter().all(|f| f.is_finite()) && found[0] > 0.0 && found.windows(2).all(|w| w[1] > w[0]) {
+            slower[1..cycle.speeds].copy_from_slice(&found);
+        }
+    }
+    best
+}
+
+/// Where in the cycle each write most likely begins, and chi squared of that: each goes on where the one before ended, or is astray.
+fn places(writes: &[Write], touched: &[u64], plain: &[f64], page: u64, cycle: Cycle, slower: [f64; 3], noise: f64) -> (f64, Vec<usize>) {
+    let period = cycle.period();
+    let mut cost: Vec<f64> = vec![0.0; period];
+    let mut from: Vec<Vec<usize>> = vec![];
+    for (i, w) in writes.iter().enumerate() {
+        // How far the place moves from the write before.
+        let next = i.checked_sub(1).map(|b| (b, writes[b])).filter(|(_, b)| b.at + b.len == w.at);
+        let moved = next.map(|(b, before)| if cycle.by_address { w.at / page - before.at / page } else { touched[b] });
+        let anywhere = cost.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).map_or((0, 0.0), |(k, c)| (k, *c));
+        let step = |place: usize| -> (usize, f64) {
+            let astray = if i == 0 { 0.0 } else { ASTRAY };
+            match moved.map(|m| (place + period - (m % period as u64) as usize) % period) {
+                Some(k) if cost[k] <= anywhere.1 + astray => (k, cost[k]),
+                _ => (anywhere.0, anywhere.1 + astray),
+            }
+        };
+        let steps: Vec<(usize, f64)> = (0..period).map(step).collect();
+        let off = |place: usize| ((w.us - plain[i] - cycle.extra(place, touched[i], slower)) / (noise * w.us)).powi(2).min(STALL);
+        cost = (0..period).map(|place| steps[place].1 + off(place)).collect();
+        from.push(steps.into_iter().map(|s| s.0).collect());
+    }
+    let mut place = (0..period).min_by(|&a, &b| cost[a].total_cmp(&cost[b])).unwrap_or(0);
+    let chi2 = cost[place];
+    let mut places = vec![0; writes.len()];
+    for i in (0..writes.len()).rev() {
+        places[i] = place;
+        place = from[i][place];
+    }
+    (chi2, places)
+}
