@@ -1,6 +1,7 @@
 //! Which boundaries cost time when a small read crosses them: rows, a sweep, and the same period far away.
 
 mod estimate;
+mod kinds;
 mod levels;
 mod pieces;
 mod place;
@@ -91,7 +92,7 @@ impl Analysis for ReadBoundary {
                     let rivals = beside(&view.fit, period, 1.0 - trust);
                     out.push(Finding::decided(Quantity::EraseBlock, period as f64, trust).rivals(rivals).evidence(text));
                     out.push(offset(run, c, trust));
-                    push_small(&mut out, &view, &lower, true);
+                    push_small(&mut out, run, &view, &lower, true);
                 } else {
                     let size = Bytes(period);
                     let why = match in_pieces {
@@ -100,7 +101,7 @@ impl Analysis for ReadBoundary {
                     };
                     out.push(Finding { rivals: vec![], ..Finding::undecided(Quantity::EraseBlock, why) }.evidence(text));
                     // Planes read together are a few pages: a boundary of megabytes is none of theirs.
-                    push_small(&mut out, &view, &below(if period >= MIB { period } else { u64::MAX }), period >= MIB);
+                    push_small(&mut out, run, &view, &below(if period >= MIB { period } else { u64::MAX }), period >= MIB);
                 }
             }
             None => {
@@ -115,7 +116,7 @@ impl Analysis for ReadBoundary {
                 // What is too small for an erase block of this card are planes.
                 let page = view.fit.steps.first().map(|s| s.size);
                 let may_be = |s: &&steps::Step| s.size >= SMALL_ERASE_BLOCK && view.block_prior(s.size, page) >= 0.5;
-                push_small(&mut out, &view, &below(view.fit.steps.iter().find(may_be).map_or(MIB, |s| s.size)), false);
+                push_small(&mut out, run, &view, &below(view.fit.steps.iter().find(may_be).map_or(MIB, |s| s.size)), false);
             }
         }
         if !out.iter().any(|f| f.quantity == Quantity::Page) {
@@ -209,7 +210,7 @@ const NAND_PAGE: u64 = 16 * KIB;
 const LARGEST_PAGE: u64 = 64 * KIB;
 
 /// Page and access unit; `bounded`: the erase block is known to be larger.
-fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bounded: bool) {
+fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::Step], bounded: bool) {
     let say = |q: Quantity, s: &steps::Step, exclude: f64| {
         let p = s.posterior.first().map_or(0.0, |p| p.1) * strength(s.z) * exclude;
         let half = view.rows.iter().any(|r| 2 * r.align == s.size);
@@ -257,7 +258,16 @@ fn push_small(out: &mut Vec<Finding>, view: &View, lower: &[&steps::Step], bound
     }
     // Planes are read together in whole pages: what no page divides is another kind of boundary.
     let whole = |s: &&&steps::Step| lower.first().is_none_or(|page| s.size.is_multiple_of(page.size));
+    // Nor do pages of several bits a cell all take as long: rows that meet other kinds differ by that much.
+    let differ = if lower.is_empty() { 0.0 } else { kinds::differ(run, view.block) };
     let lower: Vec<&steps::Step> = lower.iter().filter(whole).copied().collect();
+    let plain: Vec<&steps::Step> = lower.iter().filter(|s| s.height > differ).copied().collect();
+    if let ([], Some(s)) = (&plain[..], lower.last()) {
+        let by =
+            format!("reads inside pages differ by {differ:.0} µs with where they are, more than a boundary of {} costs", Bytes(s.size));
+        out.push(Finding::undecided(Quantity::AccessUnit, by));
+    }
+    let lower = plain;
     if let Some(s) = lower.last() {
         // One step alone may be the page, with planes that are read together at no extra cost.
         let block = if s.size >= SMALL_ERASE_BLOCK && !bounded { view.block_prior(s.size, lower.first().map(|p| p.size)) } else { 0.0 };
