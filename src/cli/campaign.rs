@@ -191,6 +191,10 @@ fn planned(plan: &Plan, sys: &Sys) -> ExitCode {
         absent |= found.is_none();
         let what = match &found {
             None => "in no reader of this host".to_string(),
+            Some((target, _)) if !target.starts_with('/') && unknown(target).is_some() => {
+                absent = true;
+                unknown(target).unwrap_or_default()
+            }
             Some((target, serial)) => {
                 let written = match (plan.consent_of(c, serial.as_deref()), target.starts_with('/')) {
                     (Some(id), true) => format!("written with consent {id}; put back at the end of each step"),
@@ -205,6 +209,13 @@ fn planned(plan: &Plan, sys: &Sys) -> ExitCode {
     }
     say!("nothing was read or written");
     ExitCode::from(u8::from(absent))
+}
+
+/// Why a simulated card or a program cannot be a target, if it cannot.
+fn unknown(target: &str) -> Option<String> {
+    // Programs are not started for this.
+    let simulated = !target.starts_with("exec:") && !target.starts_with("serial:");
+    simulated.then(|| crate::device::open(target, &crate::device::OpenOptions::default()).err()).flatten().map(|e| format!("{target}: {e}"))
 }
 
 fn place(plan: &Plan, dir: &Dir) -> Place {

@@ -16,6 +16,7 @@ use crate::host::declared::Declared;
 use crate::host::facts::TargetKind;
 use crate::host::faults::{self, Noticed};
 use crate::host::live;
+use crate::host::served;
 use crate::host::wear::{Reading, Wear, Written};
 use crate::layout::disk;
 use crate::report;
@@ -185,7 +186,8 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         with_writes: &with_writes,
     };
     let answers = judge::answers(&seen);
-    let answers = if facts.kind == TargetKind::Image { judge::of_image(answers) } else { answers };
+    let image = facts.kind == TargetKind::Image || facts.disk.as_deref().is_some_and(served::is_image);
+    let answers = if image { judge::of_image(answers) } else { answers };
     let gone = back.gone();
     let class = a.class.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(" and ");
     let class = Some((Question::Speed, class)).filter(|c| !c.1.is_empty());

@@ -8,6 +8,7 @@ use crate::host::live;
 use crate::host::registers::erase::PreferredErase;
 use crate::host::registers::ext_csd::ExtCsd;
 use crate::host::registers::{Checksum, ext_csd_text, parse_array, parse_hex};
+use crate::samples::import::given;
 use crate::units::{Bytes, MIB};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
@@ -90,7 +91,7 @@ pub fn run(args: IdentifyArgs) -> anyhow::Result<ExitCode> {
 pub fn collect(args: &IdentifyArgs) -> anyhow::Result<Declared> {
     if let Some(path) = &args.dump {
         let bytes = read(path)?;
-        return declared::from_dump(&String::from_utf8_lossy(&bytes)).with_context(|| path.display().to_string());
+        return declared::from_dump(&String::from_utf8_lossy(&given::plain(&bytes))).with_context(|| path.display().to_string());
     }
     if let Some(target) = &args.target {
         return from_target(target, &args.sysfs);

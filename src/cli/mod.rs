@@ -350,6 +350,7 @@ fn ended(e: &anyhow::Error) -> ExitCode {
         Some(DeviceError::Refused(_)) => ExitCode::from(REFUSED),
         // A value that the command line parses but the target has no place for.
         Some(DeviceError::OutOfBounds(_)) => ExitCode::from(USAGE),
+        _ if matches!(e.downcast_ref(), Some(crate::serve::ServeError::Remote(_))) => ExitCode::from(REFUSED),
         _ if matches!(e.downcast_ref(), Some(crate::survey::SurveyError::Query(_))) => ExitCode::from(USAGE),
         _ if matches!(e.downcast_ref(), Some(nandscope_fat::PlanError::Wrong(_))) => ExitCode::from(USAGE),
         _ => ExitCode::FAILURE,

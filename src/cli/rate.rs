@@ -9,6 +9,7 @@ use crate::host::class::Class;
 use crate::host::declared::Declared;
 use crate::host::facts::TargetKind;
 use crate::host::live;
+use crate::host::served;
 use crate::rate::conditions::{self, Way};
 use crate::rate::judge::{self, ForPurpose, Seen};
 use crate::rate::measure::{self, Tables, Task};
@@ -139,7 +140,7 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
     let mut opened = device::open(&a.target, &OpenOptions::default())?;
     let (facts, geometry) = (opened.facts().clone(), opened.geometry().clone());
     let region = a.part.of(&geometry)?;
-    let image = facts.kind == TargetKind::Image;
+    let image = facts.kind == TargetKind::Image || facts.disk.as_deref().is_some_and(served::is_image);
     let declared = facts.disk.as_deref().filter(|_| facts.kind != TargetKind::Partition);
     let declared: Option<Declared> = declared.and_then(|d| live::declared(Path::new("/sys"), d).ok());
     let of_card = declared.as_ref().map(Class::declared).unwrap_or_default();

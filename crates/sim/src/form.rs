@@ -42,6 +42,18 @@ pub(crate) enum Mode {
     Doc(String),
 }
 
+/// How a value of a kind is written.
+fn written_as(kind: &str) -> &'static str {
+    match kind {
+        "size" => "; write for example \"64 KiB\"",
+        "time" => "; write for example \"1.2 ms\"",
+        "number" => "; whole numbers from 0 on are",
+        _ => "",
+    }
+}
+
+const MISSING: &str = "is missing";
+
 /// Walks over the keys of a model.
 pub struct Form {
     pub(crate) mode: Mode,
@@ -69,7 +81,7 @@ impl Form {
             _ => return None,
         };
         if found.is_none() && need == Need::Must {
-            self.fail(key, "is missing".into());
+            self.fail(key, MISSING.into());
         }
         found
     }
@@ -106,7 +118,7 @@ impl Form {
                 _ => None,
             };
             match read {
-                None => self.fail(key, format!("{value} is not a {kind}")),
+                None => self.fail(key, format!("{value} is not a {kind}{}", written_as(kind))),
                 Some(x) if !range.contains(&x) => {
                     self.fail(key, format!("{} lies outside {} to {}", show(x), show(*range.start()), show(*range.end())));
                 }
@@ -263,7 +275,11 @@ impl Form {
             && let Some(key) = table.keys().find(|k| !self.seen.contains(*k)).cloned()
         {
             let known = self.seen.iter().cloned().collect::<Vec<_>>().join(", ");
-            self.fail(&key, format!("is not a key here; known are {known}"));
+            // What is missing is often there under another name.
+            match self.error.as_mut().filter(|e| e.reason == MISSING) {
+                Some(e) => e.reason = format!("{MISSING}; `{}{key}` is there, which is not a key", prefix(&self.path)),
+                None => self.fail(&key, format!("is not a key here; known are {known}")),
+            }
         }
     }
 }

@@ -62,6 +62,15 @@ pub fn by_name(name: &str) -> Option<Served> {
     behind(File::open(format!("/dev/{name}")).ok()?)
 }
 
+/// Is this whole disk, by its kernel name, a loop device over a file on a disk, and no card that is served through one? Then its speed is
+/// that of the disk. A file that another program answers for (FUSE) may be anything.
+pub fn is_image(name: &str) -> bool {
+    const FUSE: u64 = 0x6573_5546;
+    let file = text(Path::new(&format!("/sys/block/{name}/loop/backing_file")));
+    let on_disk = |f: &String| rustix::fs::statfs(f.as_str()).is_ok_and(|s| s.f_type as u64 != FUSE);
+    file.as_ref().is_some_and(on_disk) && by_name(name).is_none()
+}
+
 /// Start time of a process in clock ticks since boot.
 fn started(pid: &str) -> Option<u64> {
     let stat = text(Path::new(&format!("/proc/{pid}/stat")))?;

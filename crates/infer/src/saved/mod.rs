@@ -124,8 +124,8 @@ pub fn put(path: &Path, content: &str) -> std::io::Result<()> {
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
     let mut part = path.clone().into_os_string();
     part.push(".part");
-    std::fs::write(&part, content)?;
-    std::fs::rename(&part, path)
+    // Half a file would keep a full disk full.
+    std::fs::write(&part, content).and_then(|()| std::fs::rename(&part, path)).inspect_err(|_| drop(std::fs::remove_file(&part)))
 }
 
 #[derive(Debug, thiserror::Error)]

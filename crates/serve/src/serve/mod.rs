@@ -25,6 +25,9 @@ pub enum ServeError {
     /// Something is in the way: a mount point or a socket in use, an address that is not this machine's own.
     #[error("{0}")]
     InTheWay(String),
+    /// The address can be reached from other machines, and nobody allowed that.
+    #[error("{0}")]
+    Remote(String),
     /// The system refused.
     #[error("{what}: {cause}{hint}")]
     System { what: String, cause: io::Error, hint: &'static str },

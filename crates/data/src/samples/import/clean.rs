@@ -156,6 +156,7 @@ fn unquote(line: &str) -> String {
                 rest = after.trim_start();
             }
         }
+        rest = stamped(rest).unwrap_or(rest);
         if rest == before {
             break;
         }
@@ -169,6 +170,44 @@ fn unquote(line: &str) -> String {
     }
     // Tabs: what stood between bars stays a column.
     rest.replace('|', "\t").trim().to_string()
+}
+
+/// The same text without terminal control, and its lines without quoting and time stamps.
+pub fn plain(text: &str) -> String {
+    unescape(text).lines().map(|l| unquote(l) + "\n").collect()
+}
+
+/// What follows "15:23:43.123 -> " (the Arduino serial monitor), "2024-01-31 15:23:43 " or "Jan 31 15:23:43 pi flashbench[123]: " (syslog).
+fn stamped(line: &str) -> Option<&str> {
+    if let Some((time, rest)) = line.split_once(" -> ")
+        && is_time(time)
+    {
+        return Some(rest.trim_start());
+    }
+    let (first, rest) = line.split_once([' ', 'T'])?;
+    let (second, rest) = rest.trim_start().split_once(' ')?;
+    let is_date =
+        first.len() == 10 && first.split('-').map(str::len).eq([4, 2, 2]) && first.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    if is_date && is_time(second) {
+        return Some(rest.trim_start());
+    }
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (time, rest) = rest.trim_start().split_once(' ')?;
+    if !MONTHS.contains(&first) || second.parse::<u8>().is_err() || !is_time(time) {
+        return None;
+    }
+    // The host, and the program with its number.
+    let (_, rest) = rest.trim_start().split_once(' ')?;
+    let (program, after) = rest.split_once(": ").unwrap_or((rest.strip_suffix(':')?, ""));
+    (!program.contains([' ', '\t'])).then(|| after.trim_start())
+}
+
+/// "15:23:43", perhaps with parts of a second and the offset of a time zone.
+fn is_time(text: &str) -> bool {
+    let (clock, rest) = text.split_at_checked(8).unwrap_or((text, ""));
+    let two = |p: &str| p.len() == 2 && p.bytes().all(|b| b.is_ascii_digit());
+    let more = rest.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b',' | b'Z' | b'+' | b'-' | b':'));
+    clock.split(':').filter(|p| two(p)).count() == 3 && clock.len() == 8 && more
 }
 
 /// HTML: tags away, the entities that occur in logs replaced. One pass: "&amp;gt;" stays "&gt;".

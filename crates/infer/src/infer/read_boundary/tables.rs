@@ -297,11 +297,15 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
     f
 }
 
+/// Rows up to here would show the erase block of most cards that anybody has published.
+const LARGE_ROW: u64 = 4 * MIB;
+
 /// Why no erase block shows.
 fn flat(g: &Group, d: &Design, fits: &[Fit]) -> String {
     let noise = residual(d, fits);
     let signal = fits.first().map_or(0.0, |f| f.heights.iter().copied().fold(0.0, f64::max));
     let largest = fits.first().and_then(|f| f.set.iter().map(|&i| d.sizes[i]).max());
+    let most = g.rows.iter().map(|r| r.align).max().unwrap_or(0);
     match largest {
         _ if noise > 0.06 * d.base && noise * 3.0 > signal => {
             format!(
@@ -310,6 +314,10 @@ fn flat(g: &Group, d: &Design, fits: &[Fit]) -> String {
                 g.access(),
                 three(d.base)
             )
+        }
+        // What was not measured cannot be absent.
+        found if most < LARGE_ROW && found.is_none_or(|s| s < SMALL) => {
+            format!("the log has no rows above {}, and erase blocks are larger: flashbench -a without a limit prints them", Bytes(most))
         }
         Some(s) if s < SMALL && g.write => format!("no boundary above {} costs time in these writes", Bytes(s)),
         Some(s) if s < SMALL => format!("no boundary above {} costs time: this card hides its erase block from reads", Bytes(s)),

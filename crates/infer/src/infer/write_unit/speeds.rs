@@ -47,7 +47,7 @@ const STALL: f64 = 16.0;
 const ASTRAY: f64 = 8.0;
 
 /// So many times better than writes that differ by chance.
-const BETTER: f64 = 4.0;
+const BETTER: f64 = 2.0;
 
 /// The least noise of one write, as a part of it.
 const NOISE: f64 = 0.015;
@@ -59,7 +59,14 @@ const ROUNDS: usize = 4;
 /// says so. Sizes in bytes; `writes` in the order they were made.
 pub(super) fn by_speed(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>) -> Option<Vec<(u64, f64)>> {
     let largest = *sizes.keys().last()?;
-    let split: Vec<Speeds> = sizes.values().filter_map(|t| Speeds::of(t)).collect();
+    // By size, of each stretch that was written without a gap.
+    let mut stretches: BTreeMap<u64, Vec<Vec<f64>>> = BTreeMap::new();
+    for stretch in writes.chunk_by(|a, b| a.at + a.len == b.at) {
+        for of_size in stretch.chunk_by(|a, b| a.len == b.len) {
+            stretches.entry(of_size[0].len).or_default().push(of_size.iter().map(|w| w.us).collect());
+        }
+    }
+    let split: Vec<Speeds> = stretches.values().filter_map(|t| Speeds::of(t)).collect();
     if split.len() < 4 {
         return None;
     }
@@ -71,7 +78,7 @@ pub(super) fn by_speed(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>) -> Opt
     let chance: f64 = writes.iter().map(|w| ((w.us - median(&sizes[&w.len])) / (noise * w.us)).powi(2).min(STALL)).sum();
     let slower = |c: Cycle| if c.speeds == 2 { [0.0, most, 0.0] } else { [0.0, middle, most] };
     let fit = |page: u64| Cycle::all().map(|c| explained(writes, page, c, slower(c), noise)).fold(f64::INFINITY, f64::min);
-    let all: Vec<(u64, f64)> = sizes.keys().filter(|s| **s < largest).map(|&s| (s, fit(s))).collect();
+    let all: Vec<(u64, f64)> = sizes.keys().filter(|s| 2 * **s <= largest).map(|&s| (s, fit(s))).collect();
     let best = all.iter().map(|a| a.1).fold(f64::INFINITY, f64::min);
     (best * BETTER < chance).then_some(all)
 }
@@ -86,8 +93,9 @@ struct Speeds {
 }
 
 impl Speeds {
-    fn of(times: &[f64]) -> Option<Speeds> {
-        let mut t = times.to_vec();
+    /// `stretches`: what was written at one time. A host or a card that is slower at one time than at another is no page of another kind.
+    fn of(stretches: &[Vec<f64>]) -> Option<Speeds> {
+        let mut t = stretches.concat();
         t.sort_by(f64::total_cmp);
         // A stall is no speed: what is slow is slow a sixth of the time.
         let least = (t.len() / 6).max(2);
@@ -97,7 +105,9 @@ impl Speeds {
         let gap = |cut: &[usize]| cut.iter().map(|&i| t[i] - t[i - 1]).fold(f64::INFINITY, f64::min);
         let widest = |cuts: &mut dyn Iterator<Item = Vec<usize>>| cuts.max_by(|a, b| gap(a).total_cmp(&gap(b)));
         let mut cuts = [widest(&mut { two }), widest(&mut { three })].into_iter().flatten();
-        cuts.find_map(|cut| Speeds::apart(&t, &cut))
+        let found = cuts.find_map(|cut| Speeds::apart(&t, &cut).map(|s| (s, (t[cut[0] - 1] + t[cut[0]]) / 2.0)));
+        let both = |line: f64| stretches.iter().filter(|s| s.iter().any(|x| *x > line) && s.iter().any(|x| *x < line)).count();
+        found.filter(|f| 2 * both(f.1) >= stretches.len()).map(|f| f.0)
     }
 
     /// Where each part is much narrower than what lies between them.

@@ -71,7 +71,7 @@ impl Listener {
                 if let Some(open) = all.iter().find(|a| !a.ip().is_loopback())
                     && !allow_remote
                 {
-                    return Err(ServeError::InTheWay(format!(
+                    return Err(ServeError::Remote(format!(
                         "{} can be reached from other machines, and NBD has no password: use tcp:localhost:{}, or say --allow-remote",
                         open.ip(),
                         open.port()

@@ -74,8 +74,10 @@ fn one_of(name: &str, text: &str) -> Option<Result<Benchmark, String>> {
     }
     if text.trim_start().starts_with('{') || text.contains("\"fio version\"") {
         // fio may print warnings before its JSON.
-        let start = text.find('{')?;
-        return text.contains("\"fio version\"").then(|| fio(&text[start..]));
+        let json = |text: &str| Some(fio(&text[text.find('{')?..]));
+        let found = text.contains("\"fio version\"").then(|| json(text)).flatten()?;
+        // Colours and the time stamps of a console between its lines.
+        return Some(found.or_else(|why| json(&super::clean::plain(text)).and_then(Result::ok).ok_or(why)));
     }
     if text.contains("Announced size:")
         || text.contains("Validating file")
@@ -129,7 +131,8 @@ fn fio(text: &str) -> Result<Benchmark, String> {
         .ok_or("no JSON")?
         .map_err(|e| if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() })?;
     let mut b = Benchmark { tool: "fio", version: v["fio version"].as_str().map(str::to_string), ..Benchmark::default() };
-    if documents.next().is_some() {
+    // What a shell says afterwards is none.
+    if matches!(documents.next(), Some(Ok(Value::Object(_)))) {
         b.notes.push("the file holds more than one result; the first was read".into());
     }
     let jobs = v["jobs"].as_array().ok_or("it has no jobs")?;
@@ -184,11 +187,11 @@ fn fio(text: &str) -> Result<Benchmark, String> {
             let mut push = |suffix: &str, value: f64, unit: &str| figure(format!("{what}{suffix}"), value, unit);
             // fio 3 counts in ns, fio 2 in µs.
             let (latency, per_us) = if r["lat_ns"].is_object() { (&r["lat_ns"], 1e3) } else { (&r["lat"], 1.0) };
-            let completion = if r["clat_ns"].is_object() { &r["clat_ns"] } else { &r["clat"] };
+            let (completion, per_completed_us) = if r["clat_ns"].is_object() { (&r["clat_ns"], 1e3) } else { (&r["clat"], 1.0) };
             push(", average time", latency["mean"].as_f64().unwrap_or(0.0) / per_us, "µs");
             push(", longest time", latency["max"].as_f64().unwrap_or(0.0) / per_us, "µs");
             let p99 = completion["percentile"]["99.000000"].as_f64().unwrap_or(0.0);
-            push(", 99 % of the times", p99 / per_us, "µs");
+            push(", 99 % of the times", p99 / per_completed_us, "µs");
             if let Some(max) = completion["max"].as_f64().filter(|m| *m > 0.0 && p99 > m * 1.02) {
                 b.flags.push(format!("{name}, {op}: the 99 % time ({p99}) is above the longest ({max})"));
             }

@@ -146,7 +146,9 @@ impl Reader {
             Said::CardGb(gb) => {
                 // The bench names the card by its size, to 10 MB.
                 let size = Some(((gb * 100.0).round() * 1e7) as u64).filter(|&s| s > 0);
-                if self.identity.size.is_none_or(|s| s % 10_000_000 == 0) {
+                // Where the exact size is known, one that is far from it is of another card.
+                let another = |s: u64| size.is_some_and(|size| s.abs_diff(size) > s / 50);
+                if self.identity.size.is_none_or(|s| s % 10_000_000 == 0 || another(s)) {
                     self.speaks_of(Identity { size, ..Identity::default() });
                 }
                 self.bench.card_gb.replace(gb) != Some(gb)
