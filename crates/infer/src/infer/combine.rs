@@ -21,6 +21,7 @@ pub fn combine(all: &[Finding]) -> Findings {
     more_than_linear(&mut out);
     other_order_goes_by_history(&mut out);
     row_before_takes_room(&mut out);
+    two_in_one_place(&mut out);
     one_order_bounds_the_other(&mut out);
     off_units(&mut out);
     off_grid(&mut out);
@@ -132,6 +133,23 @@ fn row_before_takes_room(all: &mut [Finding]) {
         let sure = if least == Some(n) { f.confidence.min(SAME) } else { f.confidence };
         let why = format!("{n} were counted, and AUs that the row before left open may have taken as many more");
         f.becomes(Finding::at_least(f.quantity, n, sure, why));
+    }
+}
+
+/// Where the erase block is not known, AUs were guessed: random order may have written two in each place, and sequential order one after the
+/// other. What was counted is a bound then.
+fn two_in_one_place(all: &mut [Finding]) {
+    let number = |q: Quantity| all.iter().find(|f| f.quantity == q).and_then(|f| f.number().or(f.at_least.map(|b| b.0)));
+    let linear = number(Quantity::OpenAusLinear).unwrap_or(0.0);
+    if number(Quantity::EraseBlock).is_some() {
+        return;
+    }
+    for f in all.iter_mut().filter(|f| f.quantity == Quantity::OpenAusRandom && f.from.iter().any(|from| from == "open-au-random")) {
+        let Some(n) = f.number().filter(|&n| n >= 2.0 && n < linear) else { continue };
+        let why = format!(
+            "{n} places were counted, and {linear} in sequential order: where erase blocks are smaller than was guessed, each place has several"
+        );
+        f.becomes(Finding::at_least(f.quantity, n, f.confidence, why));
     }
 }
 

@@ -46,8 +46,13 @@ const DIFFER: f64 = 1.1;
 const STALL: f64 = 16.0;
 const ASTRAY: f64 = 8.0;
 
-/// So many times better than writes that differ by chance.
+/// So many times better than writes that differ by chance, where nearly all sizes up to a page are of several speeds, and where not.
 const BETTER: f64 = 2.0;
+const MUCH_BETTER: f64 = 4.0;
+const NEARLY_ALL: f64 = 0.8;
+
+/// A fast page takes this part of what a slow one takes beyond it, at least: a tenth of its time.
+const SLOWEST: f64 = 0.11;
 
 /// The least noise of one write, as a part of it.
 const NOISE: f64 = 0.015;
@@ -66,21 +71,27 @@ pub(super) fn by_speed(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>) -> Opt
             stretches.entry(of_size[0].len).or_default().push(of_size.iter().map(|w| w.us).collect());
         }
     }
-    let split: Vec<Speeds> = stretches.values().filter_map(|t| Speeds::of(t)).collect();
+    let split: BTreeMap<u64, Speeds> = stretches.iter().filter_map(|(size, t)| Some((*size, Speeds::of(t)?))).collect();
     if split.len() < 4 {
         return None;
     }
-    let of = |f: fn(&Speeds) -> f64| split.iter().map(f).collect::<Vec<f64>>();
+    let of = |f: fn(&Speeds) -> f64| split.values().map(f).collect::<Vec<f64>>();
     let noise = median(&of(|s| s.scatter)).max(NOISE);
     let most = median(&of(|s| s.slowest));
-    let middle: Vec<f64> = split.iter().filter_map(|s| s.middle).collect();
+    let middle: Vec<f64> = split.values().filter_map(|s| s.middle).collect();
     let middle = if middle.is_empty() { most / 2.0 } else { median(&middle) };
     let chance: f64 = writes.iter().map(|w| ((w.us - median(&sizes[&w.len])) / (noise * w.us)).powi(2).min(STALL)).sum();
     let slower = |c: Cycle| if c.speeds == 2 { [0.0, most, 0.0] } else { [0.0, middle, most] };
     let fit = |page: u64| Cycle::all().map(|c| explained(writes, page, c, slower(c), noise)).fold(f64::INFINITY, f64::min);
     let all: Vec<(u64, f64)> = sizes.keys().filter(|s| 2 * **s <= largest).map(|&s| (s, fit(s))).collect();
-    let best = all.iter().map(|a| a.1).fold(f64::INFINITY, f64::min);
-    (best * BETTER < chance).then_some(all)
+    let &(page, best) = all.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    // Two pages take what each takes. Of a unit that is paid for when it is full, the half that is not takes nothing.
+    let slow = quantile(sizes.get(&page)?, 0.9);
+    let adds = sizes.get(&(2 * page)).is_none_or(|two| quantile(two, 0.75) >= slow + SLOWEST * most);
+    let (of_page, of_those) = (sizes.range(..=page).count(), split.range(..=page).count());
+    let all_differ = of_those as f64 >= NEARLY_ALL * of_page as f64;
+    let better = if all_differ { BETTER } else { MUCH_BETTER };
+    (adds && best * better < chance).then_some(all)
 }
 
 /// Times of one size that fall apart into two or three.
