@@ -189,6 +189,9 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
     };
     if !a.quiet || dry {
         say_plan(&a, write, undo, whole, time, budget, &region);
+        if image {
+            tell!("nandscope: an image file is as fast as the disk it lies on: this measures figures, and decides no class");
+        }
         signatures.iter().for_each(|s| tell!("the target holds: {s}"));
     }
     if dry {

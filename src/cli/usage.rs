@@ -44,7 +44,12 @@ pub(super) fn usage(e: &clap::Error, words: &[std::ffi::OsString]) -> String {
             None => device::nearest(wrong, JOBS.iter().flat_map(|j| j.1).copied()).map(|n| format!("did you mean {n}?")),
         }
     };
+    // A word after --json is its file, and the target was meant.
+    let taken = words.windows(2).find(|w| w[0] == "--json" && missing.iter().any(|m| m.contains("<TARGET>"))).and_then(|w| w[1].to_str());
     let hint = match (missing.first(), e.kind()) {
+        (Some(_), _) if taken.is_some() => {
+            taken.map(|t| format!("--json took '{t}' for its file: name the target first, or the file as --json=FILE"))
+        }
         (Some(m), _) => HINTS.iter().find(|h| m.contains(h.0)).map(|h| h.1.to_string()),
         _ if file_of_json => Some("the file of --json is joined to it here: --json=FILE".into()),
         (None, ErrorKind::InvalidSubcommand) if !text.contains("similar subcommand") => near(),

@@ -198,7 +198,7 @@ fn stamped(line: &str) -> Option<&str> {
     }
     // The host, and the program with its number.
     let (_, rest) = rest.trim_start().split_once(' ')?;
-    let (program, after) = rest.split_once(": ").unwrap_or((rest.strip_suffix(':')?, ""));
+    let (program, after) = rest.split_once(": ").or_else(|| Some((rest.strip_suffix(':')?, "")))?;
     (!program.contains([' ', '\t'])).then(|| after.trim_start())
 }
 
@@ -280,6 +280,11 @@ mod tests {
         assert_eq!(clean("flashbench -O \\\n\t--open-au-nr=3 /dev/x\nnext"), ["flashbench -O --open-au-nr=3 /dev/x", "next"]);
         assert_eq!(clean("a\u{a0}b"), ["a b"]);
         assert_eq!(clean("[code]4MiB 14M/s\n[12:01:33] 2MiB 18M/s[/code]\n> [0.5] 1MiB"), ["4MiB 14M/s", "2MiB 18M/s", "1MiB"]);
+        let stamps = ["15:23:43.123 -> ", "2024-01-31 15:23:43 ", "2024-01-31T15:23:43.5+01:00 ", "Jan  1 15:23:43 pi flashbench[123]: "];
+        for stamp in stamps {
+            assert_eq!(clean(&format!("{stamp}4MiB 14M/s\n{stamp}412.35,48216,1220")), ["4MiB 14M/s", "412.35,48216,1220"], "{stamp}");
+        }
+        assert_eq!(clean("15:23:43 is no stamp"), ["15:23:43 is no stamp"]);
         assert_eq!(clean("pre 735=C2=B5s on =\n1.08ms"), ["pre 735µs on 1.08ms"]);
         assert_eq!(lines(b"735\xb5s")[0].text, "735µs");
         assert_eq!(lines(&[0xff, 0xfe, b'4', 0, b'M', 0])[0].text, "4M");

@@ -130,7 +130,8 @@ impl Speeds {
         let apart = |w: &[f64]| w[1] - w[0] > APART * scatter * w[1] && w[1] > DIFFER * w[0];
         let beyond = |l: &f64| l - levels[0];
         let middle = levels.get(1).filter(|_| levels.len() == 3).map(beyond);
-        levels.windows(2).all(apart).then(|| Speeds { slowest: levels.last().map_or(0.0, beyond), middle, scatter })
+        let slowest = levels.last().map_or(0.0, beyond);
+        (levels.windows(2).all(apart) && levels[0] >= SLOWEST * slowest).then_some(Speeds { slowest, middle, scatter })
     }
 }
 

@@ -393,6 +393,12 @@ mod tests {
         assert_eq!(value(&b, "random writes a second", "4 KiB, depth 8, direct"), 500.0);
         assert_eq!((value(&b, "random write", "4 KiB"), value(&b, "random write, longest time", "4 KiB")), (2048.0, 90_000.0));
         assert!(b.flags.is_empty());
+        // Without the sum of both, and with what a console prints around it.
+        let part = text.replace(r#""lat_ns":{"mean":2000000.0,"max":90000000},"#, "");
+        assert_eq!(value(&read("f", &part).unwrap().unwrap(), "random write, 99 % of the times", "4 KiB"), 80_000.0);
+        let console: String = format!("{text}\nroot@pi:~# ").lines().map(|l| format!("[   12.3] \u{1b}[0m{l}\n")).collect();
+        let b = read("f", &console).unwrap().unwrap();
+        assert_eq!((value(&b, "random write", "4 KiB"), b.notes.len()), (2048.0, 0));
         let lie = text.replace("2048000", "9048000").replace("80000000}", "99000000}");
         assert_eq!(read("f", &lie).unwrap().unwrap().flags.len(), 2);
         assert!(read("f", &text[..300]).unwrap().unwrap_err().contains("cut off"));
