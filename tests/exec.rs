@@ -10,6 +10,8 @@ mod merges;
 mod program;
 #[path = "common/skip.rs"]
 mod skip;
+#[path = "exec/speeds.rs"]
+mod speeds;
 #[path = "exec/today.rs"]
 mod today;
 

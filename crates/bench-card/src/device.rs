@@ -132,12 +132,13 @@ impl Device {
                 State::Pages(p) => (p.holds(unit), p.look(low, false, card, &mut self.chance)),
             };
             let hidden = follows && low - at < card.ahead;
+            let whole = card.sense_of((low - card.start_of(card.block_of(low))) / card.unit);
             let sense = if !holds {
                 2000.0
             } else if hidden {
-                0.1 * card.sense
+                0.1 * whole
             } else {
-                card.sense
+                whole
             };
             // A page is sensed while the one before goes over the wire.
             t += f64::max(sense, waiting) + look;

@@ -208,7 +208,7 @@ impl Logs {
                 // Filled up in memory: programmed once, when it is full.
                 t += (high - low) as f64 * card.bus;
                 if high == (unit + 1) * card.unit {
-                    t += card.program;
+                    t += card.program_of(log.used);
                 }
                 continue;
             }
@@ -220,7 +220,7 @@ impl Logs {
             if !whole && (!first || self.holds(log.block)) {
                 t += card.sense + card.unit as f64 * card.bus;
             }
-            t += card.write_unit(high - low);
+            t += card.program_of(log.used) + (high - low) as f64 * card.bus;
             if first || card.wasteful || log.random {
                 log.used += 1;
             }
