@@ -122,9 +122,10 @@ fn no_experiment(name: &str) -> String {
     }
 }
 
-/// A quantity by its key in JSON.
+/// A quantity by its key in JSON, or by the words for it in a report: `merge_cost`, "multi-plane page".
 fn quantity(s: &str) -> Result<Quantity, String> {
-    let found = Quantity::ALL.into_iter().find(|q| q.key() == s);
+    let words = |text: &str| text.replace(['_', '-', ','], " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let found = Quantity::ALL.into_iter().find(|q| q.key() == s || words(q.title()) == words(s));
     found.ok_or_else(|| match device::nearest(s, Quantity::ALL.into_iter().map(Quantity::key)) {
         Some(near) => format!("there is no quantity '{s}'; did you mean {near}?"),
         None => format!("there is no quantity '{s}'; there are: {}", Quantity::ALL.map(Quantity::key).join(", ")),
