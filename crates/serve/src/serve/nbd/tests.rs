@@ -429,7 +429,7 @@ fn addresses() {
         NbdServer::start(&card(512), 1, &options)
     };
     for open in ["tcp:0.0.0.0:0", "tcp:[::]:0", "tcp:192.0.2.1:10809"] {
-        assert!(matches!(start(open, false), Err(ServeError::InTheWay(_))), "{open}");
+        assert!(matches!(start(open, false), Err(ServeError::Remote(_))), "{open}");
     }
     assert!(start("tcp:0.0.0.0:0", true).is_ok());
     let first = start("tcp:127.0.0.1:0", false).unwrap();
