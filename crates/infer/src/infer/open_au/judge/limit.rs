@@ -22,6 +22,12 @@ const LARGE: i64 = GIB as i64;
 /// Copying is so many times as fast as writes through the host at most: no command for each, more planes at once.
 const FASTER: f64 = 4.0;
 
+/// A write takes so many times as long as nearly all with fewer AUs, and such writes are this share of all: more than chance leaves, and not
+/// all, as where the card became slower.
+const LONGER: f64 = 1.04;
+const SOME: f64 = 0.15;
+const MOST_OF_THEM: f64 = 0.9;
+
 /// One write in so many is slow: more often than any host stalls (at most one in twenty, published for a PCIe reader).
 const OFTEN: u32 = 5;
 
@@ -67,7 +73,39 @@ impl Seen<'_> {
             let chunk = Bytes(self.slots.chunk);
             return self.neither(format!("writes of {chunk} may be coalesced into one unit as long as they go to one AU"));
         }
-        self.count(&over, &weights)
+        let found = self.count(&over, &weights);
+        let Some(share) = self.settled_at_a_cost() else { return found };
+        let k = f64::from(self.k);
+        let why = format!(
+            "{k} settled, but {:.0} % of these writes took a little longer than with fewer: merges of AUs that hold little cost next to nothing",
+            100.0 * share
+        );
+        let less = |mut f: Finding| {
+            if f.quantity == self.q && f.number() == Some(k) {
+                f.becomes(Finding::at_least(self.q, k - 1.0, f.confidence, why.clone()));
+            }
+            f
+        };
+        found.into_iter().map(less).collect()
+    }
+
+    /// The share of writes with as many AUs as were counted that took longer than nearly all with fewer, and were not slow: AUs that were never
+    /// written are merged for nearly nothing, and one more than stays open seems to settle. `None` where few did, or all.
+    fn settled_at_a_cost(&self) -> Option<f64> {
+        let line = self.line.unwrap_or(f64::INFINITY);
+        let of = |from: i64, to: i64| {
+            let mut all = later(self.run, |c| c.get("random") == self.random as i64 && (from..=to).contains(&c.get("n")));
+            all.retain(|&t| t <= line);
+            all
+        };
+        let k = i64::from(self.k);
+        let (these, fewer) = (of(k, k), of(2, k - 1));
+        if self.random || k < 3 || these.len() < 8 || fewer.len() < 20 {
+            return None;
+        }
+        let usual = LONGER * quantile(&fewer, 0.95);
+        let share = these.iter().filter(|&&t| t > usual).count() as f64 / these.len() as f64;
+        (SOME..=MOST_OF_THEM).contains(&share).then_some(share)
     }
 
     /// No number, but what settled, `at_most` as sure.
