@@ -90,13 +90,22 @@ pub fn of_image(answers: Vec<Answer>) -> Vec<Answer> {
                 "an image file is as large as its disk lets it be; only the card itself can be tested".to_string()
             }
             (Question::Stores, Verdict::Pass) => format!("this is an image file, not the card; of the file: {}", a.because),
-            (Question::Speed | Question::Purpose, _) => {
-                "an image file is as fast as the disk it lies on; only the card itself can be measured".to_string()
-            }
             _ => return a,
         };
         let todo = (a.question == Question::Capacity).then(|| "check the card itself: nandscope list shows its name".to_string());
         Answer { question: a.question, verdict: Verdict::NotKnown, because, todo }
+    };
+    of_disk(answers.into_iter().map(only).collect())
+}
+
+/// The same of what lies on a disk, an image file or a loop device over one: how fast that is says nothing of a card.
+pub fn of_disk(answers: Vec<Answer>) -> Vec<Answer> {
+    let only = |a: Answer| match a.question {
+        Question::Speed | Question::Purpose => {
+            let because = "an image file is as fast as the disk it lies on; only the card itself can be measured".to_string();
+            Answer { question: a.question, verdict: Verdict::NotKnown, because, todo: None }
+        }
+        _ => a,
     };
     answers.into_iter().map(only).collect()
 }

@@ -186,8 +186,11 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         with_writes: &with_writes,
     };
     let answers = judge::answers(&seen);
-    let image = facts.kind == TargetKind::Image || facts.disk.as_deref().is_some_and(served::is_image);
-    let answers = if image { judge::of_image(answers) } else { answers };
+    let answers = match facts.kind {
+        TargetKind::Image => judge::of_image(answers),
+        _ if facts.disk.as_deref().is_some_and(served::is_image) => judge::of_disk(answers),
+        _ => answers,
+    };
     let gone = back.gone();
     let class = a.class.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(" and ");
     let class = Some((Question::Speed, class)).filter(|c| !c.1.is_empty());

@@ -220,6 +220,8 @@ fn check_of_an_image_file_and_a_loop_device() {
         assert_eq!(out.contains("only the card itself can be tested"), target == path, "{target}: {out}");
         let value: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{target}: {e} {out}{err}"));
         assert!(value["written"].as_u64().unwrap() > MIB, "{out}");
+        let speed = value["answers"].as_array().unwrap().iter().find(|a| a["question"] == "speed").unwrap();
+        assert_eq!(speed["verdict"], "not_known", "the disk's, {target}: {out}");
         let health = value["answers"].as_array().unwrap().iter().find(|a| a["question"] == "health").unwrap();
         assert_eq!(health["verdict"], "not_known", "{out}");
         assert!(no_journal(dir.path()) && fs::read(&image).unwrap() == before, "{target}: not as before");
