@@ -191,11 +191,11 @@ fn planned(plan: &Plan, sys: &Sys) -> ExitCode {
         absent |= found.is_none();
         let what = match &found {
             None => "in no reader of this host".to_string(),
-            Some((target, _)) if !target.starts_with('/') && unknown(target).is_some() => {
-                absent = true;
-                unknown(target).unwrap_or_default()
-            }
-            Some((target, serial)) => {
+            Some((target, serial)) => 'what: {
+                if let Some(why) = unknown(target) {
+                    absent = true;
+                    break 'what why;
+                }
                 let written = match (plan.consent_of(c, serial.as_deref()), target.starts_with('/')) {
                     (Some(id), true) => format!("written with consent {id}; put back at the end of each step"),
                     (None, true) => "read only: the plan names no consent".into(),
@@ -211,11 +211,12 @@ fn planned(plan: &Plan, sys: &Sys) -> ExitCode {
     ExitCode::from(u8::from(absent))
 }
 
-/// Why a simulated card or a program cannot be a target, if it cannot.
+/// Why a simulated card cannot be a target, if it cannot; devices are looked for elsewhere, and programs are not started for this.
 fn unknown(target: &str) -> Option<String> {
-    // Programs are not started for this.
-    let simulated = !target.starts_with("exec:") && !target.starts_with("serial:");
-    simulated.then(|| crate::device::open(target, &crate::device::OpenOptions::default()).err()).flatten().map(|e| format!("{target}: {e}"))
+    if ["/", "exec:", "serial:"].iter().any(|other| target.starts_with(other)) {
+        return None;
+    }
+    crate::device::open(target, &crate::device::OpenOptions::default()).err().map(|e| format!("{target}: {e}"))
 }
 
 fn place(plan: &Plan, dir: &Dir) -> Place {

@@ -46,15 +46,13 @@ pub(super) fn usage(e: &clap::Error, words: &[std::ffi::OsString]) -> String {
     };
     // A word after --json is its file, and the target was meant.
     let taken = words.windows(2).find(|w| w[0] == "--json" && missing.iter().any(|m| m.contains("<TARGET>"))).and_then(|w| w[1].to_str());
-    let hint = match (missing.first(), e.kind()) {
-        (Some(_), _) if taken.is_some() => {
-            taken.map(|t| format!("--json took '{t}' for its file: name the target first, or the file as --json=FILE"))
-        }
+    let taken = taken.map(|t| format!("--json took '{t}' for its file: name the target first, or the file as --json=FILE"));
+    let hint = taken.or_else(|| match (missing.first(), e.kind()) {
         (Some(m), _) => HINTS.iter().find(|h| m.contains(h.0)).map(|h| h.1.to_string()),
         _ if file_of_json => Some("the file of --json is joined to it here: --json=FILE".into()),
         (None, ErrorKind::InvalidSubcommand) if !text.contains("similar subcommand") => near(),
         _ => None,
-    };
+    });
     // An option of another command is no value.
     let lines = text.strip_prefix("error: ").unwrap_or(&text).split('\n').filter(|l| !l.contains("' as a value, use '-- "));
     let mut out = format!("nandscope: {}", lines.collect::<Vec<_>>().join("\n"));

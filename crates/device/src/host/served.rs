@@ -56,9 +56,7 @@ pub fn behind(device: impl AsFd) -> Option<Served> {
 /// As [`behind`], for a loop device by its kernel name. Needs the right to read it.
 pub fn by_name(name: &str) -> Option<Served> {
     // A device without a file is not worth opening.
-    if !name.starts_with("loop") || !Path::new(&format!("/sys/block/{name}/loop/backing_file")).exists() {
-        return None;
-    }
+    backing_file(name)?;
     behind(File::open(format!("/dev/{name}")).ok()?)
 }
 
@@ -66,9 +64,13 @@ pub fn by_name(name: &str) -> Option<Served> {
 /// that of the disk. A file that another program answers for (FUSE) may be anything.
 pub fn is_image(name: &str) -> bool {
     const FUSE: u64 = 0x6573_5546;
-    let file = text(Path::new(&format!("/sys/block/{name}/loop/backing_file")));
-    let on_disk = |f: &String| rustix::fs::statfs(f.as_str()).is_ok_and(|s| s.f_type as u64 != FUSE);
-    file.as_ref().is_some_and(on_disk) && by_name(name).is_none()
+    let on_disk = |f: String| rustix::fs::statfs(f.as_str()).is_ok_and(|s| s.f_type as u64 != FUSE);
+    backing_file(name).is_some_and(on_disk) && by_name(name).is_none()
+}
+
+/// The file behind a loop device, by its kernel name; `None` where it has none, or is no loop device.
+fn backing_file(name: &str) -> Option<String> {
+    text(Path::new(&format!("/sys/block/{name}/loop/backing_file")))
 }
 
 /// Start time of a process in clock ticks since boot.

@@ -113,6 +113,11 @@ fn other_order_goes_by_history(all: &mut [Finding]) {
     }
 }
 
+/// Was this count in random order searched for, and not read off a table?
+fn searched(random: &Finding) -> bool {
+    random.from.iter().any(|from| from == "open-au-random")
+}
+
 /// A count that is also the bound of sequential order: both met something there that may be no limit.
 const SAME: f64 = 0.65;
 
@@ -123,8 +128,7 @@ const SAME: f64 = 0.65;
 fn row_before_takes_room(all: &mut [Finding]) {
     let place = |q: Quantity| all.iter().position(|f| f.quantity == q);
     let Some((l, r)) = place(Quantity::OpenAusLinear).zip(place(Quantity::OpenAusRandom)) else { return };
-    let searched = all[r].from.iter().any(|from| from == "open-au-random");
-    let Some(n) = all[r].number().filter(|&n| n > 0.0 && !searched) else { return };
+    let Some(n) = all[r].number().filter(|&n| n > 0.0 && !searched(&all[r])) else { return };
     let about_twice = |linear: f64| linear > n && (2.0 * n - 1.0..=2.0 * n + 1.0).contains(&linear);
     let (counted, least) = (all[l].number(), all[l].at_least.map(|b| b.0));
     let twice = counted.map_or_else(|| least.is_some_and(|b| (n..=2.0 * n + 1.0).contains(&b)), about_twice);
@@ -144,7 +148,7 @@ fn two_in_one_place(all: &mut [Finding]) {
     if number(Quantity::EraseBlock).is_some() {
         return;
     }
-    for f in all.iter_mut().filter(|f| f.quantity == Quantity::OpenAusRandom && f.from.iter().any(|from| from == "open-au-random")) {
+    for f in all.iter_mut().filter(|f| f.quantity == Quantity::OpenAusRandom && searched(f)) {
         let Some(n) = f.number().filter(|&n| n >= 2.0 && n < linear) else { continue };
         let why = format!(
             "{n} places were counted, and {linear} in sequential order: where erase blocks are smaller than was guessed, each place has several"
@@ -161,7 +165,7 @@ fn one_order_bounds_the_other(all: &mut [Finding]) {
     let (linear, random) = (all[l].clone(), all[r].clone());
     let bound = |f: &Finding| f.at_least.map(|b| b.0);
     // Tables of a log were made with the numbers somebody chose; only a search asked for more.
-    let searched = random.from.iter().any(|from| from == "open-au-random");
+    let searched = searched(&random);
     if searched && linear.number().is_some() && linear.number() == bound(&random) {
         let n = linear.number().unwrap_or(0.0);
         let sure = linear.confidence.min(random.confidence);

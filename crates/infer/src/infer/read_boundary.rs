@@ -259,15 +259,9 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
     // Planes are read together in whole pages: what no page divides is another kind of boundary.
     let whole = |s: &&&steps::Step| lower.first().is_none_or(|page| s.size.is_multiple_of(page.size));
     // Nor do pages of several bits a cell all take as long: rows that meet other kinds differ by that much.
-    let differ = if lower.is_empty() { 0.0 } else { kinds::differ(run, view.block) };
-    let lower: Vec<&steps::Step> = lower.iter().filter(whole).copied().collect();
-    let plain: Vec<&steps::Step> = lower.iter().filter(|s| s.height > differ).copied().collect();
-    if let ([], Some(s)) = (&plain[..], lower.last()) {
-        let by =
-            format!("reads inside pages differ by {differ:.0} µs with where they are, more than a boundary of {} costs", Bytes(s.size));
-        out.push(Finding::undecided(Quantity::AccessUnit, by));
-    }
-    let lower = plain;
+    let whole: Vec<&steps::Step> = lower.iter().filter(whole).copied().collect();
+    let differ = if whole.is_empty() { 0.0 } else { kinds::differ(run, view.block) };
+    let lower: Vec<&steps::Step> = whole.iter().filter(|s| s.height > differ).copied().collect();
     if let Some(s) = lower.last() {
         // One step alone may be the page, with planes that are read together at no extra cost.
         let block = if s.size >= SMALL_ERASE_BLOCK && !bounded { view.block_prior(s.size, lower.first().map(|p| p.size)) } else { 0.0 };
@@ -293,6 +287,10 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
             f = f.withdrawn(format!("a step at {} is too large for planes that are read together", Bytes(s.size)));
         }
         out.push(f);
+    } else if let Some(s) = whole.last() {
+        let why =
+            format!("reads inside pages differ by {differ:.0} µs with where they are, more than a boundary of {} costs", Bytes(s.size));
+        out.push(Finding::undecided(Quantity::AccessUnit, why));
     }
 }
 

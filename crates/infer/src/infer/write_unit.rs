@@ -184,14 +184,14 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     let mut candidates: Vec<(u64, f64)> = (0..units.len()).map(any).collect();
     // The plain way first: where it explains the times, nothing else is asked.
     let plainly = least(&candidates);
-    if plainly > 0.5 * writes.len() as f64 {
+    let by_page = speeds::by_speed(writes, &sizes);
+    let paged = by_page.is_some();
+    if let Some(found) = by_page {
+        candidates = found;
+    } else if plainly > 0.5 * writes.len() as f64 {
         for (u, c) in &mut candidates {
             *c = c.min(chi2(*u, piece, &phases(*u, known.placed), &Count::ALL));
         }
-    }
-    let by_speed = speeds::by_speed(writes, &sizes);
-    if let Some(found) = &by_speed {
-        candidates = found.clone();
     }
     let best = least(&candidates);
     // The model is crude and writes are alike: temper the likelihood by how badly the best one fits.
@@ -213,7 +213,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         let n = sizes.values().filter(|t| gap(t, least).is_some()).count();
         n >= 2 || (n == 1 && sizes.iter().any(|(s, t)| *s <= 16 * KIB && gap(t, least).is_some()))
     };
-    let gathered = [COMBINED, TIGHT].into_iter().filter(|_| by_speed.is_none()).find(|&least| split(least));
+    let gathered = [COMBINED, TIGHT].into_iter().find(|&least| !paged && split(least));
     // One way to count the units that are paid for explains slow and fast ones of all sizes, and nothing plainer does.
     let counted = p > COUNTED && best * PLAINER < plainly && best < EXPLAINED * writes.len() as f64 && unit < largest;
     if let Some(least) = gathered {

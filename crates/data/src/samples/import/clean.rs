@@ -172,11 +172,6 @@ fn unquote(line: &str) -> String {
     rest.replace('|', "\t").trim().to_string()
 }
 
-/// The same text without terminal control, and its lines without quoting and time stamps.
-pub fn plain(text: &str) -> String {
-    unescape(text).lines().map(|l| unquote(l) + "\n").collect()
-}
-
 /// What follows "15:23:43.123 -> " (the Arduino serial monitor), "2024-01-31 15:23:43 " or "Jan 31 15:23:43 pi flashbench[123]: " (syslog).
 fn stamped(line: &str) -> Option<&str> {
     if let Some((time, rest)) = line.split_once(" -> ")
@@ -207,7 +202,7 @@ fn is_time(text: &str) -> bool {
     let (clock, rest) = text.split_at_checked(8).unwrap_or((text, ""));
     let two = |p: &str| p.len() == 2 && p.bytes().all(|b| b.is_ascii_digit());
     let more = rest.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b',' | b'Z' | b'+' | b'-' | b':'));
-    clock.split(':').filter(|p| two(p)).count() == 3 && clock.len() == 8 && more
+    clock.split(':').filter(|p| two(p)).count() == 3 && more
 }
 
 /// HTML: tags away, the entities that occur in logs replaced. One pass: "&amp;gt;" stays "&gt;".

@@ -231,10 +231,13 @@ impl Steps {
                     visited.clear();
                     opening = v.opening;
                 }
-                all.push(match v.slow {
-                    slow if of_test.insert(v.stream) => Step::Join { stream: v.stream, goes_on: v.goes_on, slow },
-                    slow if v.goes_on => Step::GoOn { slow },
-                    slow => Step::Visit { slow, tells: v.tells() },
+                let slow = v.slow;
+                all.push(if of_test.insert(v.stream) {
+                    Step::Join { stream: v.stream, goes_on: v.goes_on, slow }
+                } else if v.goes_on {
+                    Step::GoOn { slow }
+                } else {
+                    Step::Visit { slow, tells: v.tells() }
                 });
                 visited.insert(v.stream);
             }

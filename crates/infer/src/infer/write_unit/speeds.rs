@@ -80,13 +80,14 @@ pub(super) fn by_speed(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>) -> Opt
     let most = median(&of(|s| s.slowest));
     let middle: Vec<f64> = split.values().filter_map(|s| s.middle).collect();
     let middle = if middle.is_empty() { most / 2.0 } else { median(&middle) };
-    let chance: f64 = writes.iter().map(|w| ((w.us - median(&sizes[&w.len])) / (noise * w.us)).powi(2).min(STALL)).sum();
+    let usual: BTreeMap<u64, f64> = sizes.iter().map(|(size, t)| (*size, median(t))).collect();
+    let chance: f64 = writes.iter().map(|w| ((w.us - usual[&w.len]) / (noise * w.us)).powi(2).min(STALL)).sum();
     let slower = |c: Cycle| if c.speeds == 2 { [0.0, most, 0.0] } else { [0.0, middle, most] };
     let fit = |page: u64| Cycle::all().map(|c| explained(writes, page, c, slower(c), noise)).fold(f64::INFINITY, f64::min);
     let all: Vec<(u64, f64)> = sizes.keys().filter(|s| 2 * **s <= largest).map(|&s| (s, fit(s))).collect();
     let &(page, best) = all.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     // Two pages take what each takes. Of a unit that is paid for when it is full, the half that is not takes nothing.
-    let slow = quantile(sizes.get(&page)?, 0.9);
+    let slow = quantile(&sizes[&page], 0.9);
     let adds = sizes.get(&(2 * page)).is_none_or(|two| quantile(two, 0.75) >= slow + SLOWEST * most);
     let (of_page, of_those) = (sizes.range(..=page).count(), split.range(..=page).count());
     let all_differ = of_those as f64 >= NEARLY_ALL * of_page as f64;

@@ -73,11 +73,13 @@ fn one_of(name: &str, text: &str) -> Option<Result<Benchmark, String>> {
         return Some(found);
     }
     if text.trim_start().starts_with('{') || text.contains("\"fio version\"") {
-        // fio may print warnings before its JSON.
+        if !text.contains("\"fio version\"") {
+            return None;
+        }
+        // fio may print warnings before its JSON, and a console colours and time stamps between the lines.
         let json = |text: &str| Some(fio(&text[text.find('{')?..]));
-        let found = text.contains("\"fio version\"").then(|| json(text)).flatten()?;
-        // Colours and the time stamps of a console between its lines.
-        return Some(found.or_else(|why| json(&super::clean::plain(text)).and_then(Result::ok).ok_or(why)));
+        let plain = || super::clean::lines(text.as_bytes()).into_iter().map(|l| l.text + "\n").collect::<String>();
+        return json(text).map(|found| found.or_else(|why| json(&plain()).and_then(Result::ok).ok_or(why)));
     }
     if text.contains("Announced size:")
         || text.contains("Validating file")

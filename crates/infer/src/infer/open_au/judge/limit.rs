@@ -3,6 +3,7 @@
 use super::*;
 use crate::finding::SAID;
 use crate::units::GIB;
+use std::ops::RangeInclusive;
 
 /// µs: no card takes longer to move a piece of its map, or to write a unit again.
 const PIECE_US: f64 = 12_000.0;
@@ -92,15 +93,17 @@ impl Seen<'_> {
     /// The share of writes with as many AUs as were counted that took longer than nearly all with fewer, and were not slow: AUs that were never
     /// written are merged for nearly nothing, and one more than stays open seems to settle. `None` where few did, or all.
     fn settled_at_a_cost(&self) -> Option<f64> {
-        let line = self.line.unwrap_or(f64::INFINITY);
-        let of = |from: i64, to: i64| {
-            let mut all = later(self.run, |c| c.get("random") == self.random as i64 && (from..=to).contains(&c.get("n")));
+        let (k, line) = (i64::from(self.k), self.line.unwrap_or(f64::INFINITY));
+        if self.random || k < 3 {
+            return None;
+        }
+        let of = |counts: RangeInclusive<i64>| {
+            let mut all = later(self.run, |c| c.get("random") == 0 && counts.contains(&c.get("n")));
             all.retain(|&t| t <= line);
             all
         };
-        let k = i64::from(self.k);
-        let (these, fewer) = (of(k, k), of(2, k - 1));
-        if self.random || k < 3 || these.len() < 8 || fewer.len() < 20 {
+        let (these, fewer) = (of(k..=k), of(2..=k - 1));
+        if these.len() < 8 || fewer.len() < 20 {
             return None;
         }
         let usual = LONGER * quantile(&fewer, 0.95);
