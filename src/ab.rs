@@ -132,6 +132,27 @@ impl FromStr for Setting {
     }
 }
 
+impl Setting {
+    /// Parts of it that change nothing of a load, as words, and why: such a side does what the setting without them does.
+    pub fn idle(&self, load: Load, size: u64) -> Vec<(String, String)> {
+        let mut out = vec![];
+        if let Some(split) = self.split {
+            let name = || format!("split={}", Bytes(split));
+            // Linear and random accesses begin at multiples of their size, on a grid of 4 MiB.
+            let cuts = load == Load::Unaligned || size > split || !split.is_multiple_of(size);
+            if !load.writes() {
+                out.push((name(), "it cuts writes, and this load reads".into()));
+            } else if !cuts {
+                out.push((name(), format!("no write of {} lies over a multiple of it", Bytes(size))));
+            }
+        }
+        if let Some(on) = self.announced.filter(|_| !load.writes()) {
+            out.push((format!("cmd23={}", if on { "on" } else { "off" }), "it is of writes, and this load reads".into()));
+        }
+        out
+    }
+}
+
 /// What is to be done.
 pub struct Plan<'a> {
     pub settings: [Setting; 2],

@@ -304,7 +304,7 @@ fn names_that_could_break_a_form() {
         ["a\"b", "a\\", "\\\"", "<&>'\"", "a,b", "line\nbreak\r\n", "# SKIP \\# x", "ünï µ", "{card=\"x\"} 1", "\u{1}\u{7f}", "]]>", " "]
     {
         let f = json!([{ "quantity": "page", "value": null, "confidence": 0.0, "interval": null, "rivals": [], "evidence": [], "caveats": [], "reason": name },
-            { "quantity": "erase_block", "value": 3, "confidence": 0.5, "interval": [1.0, 2.0], "rivals": [], "evidence": [], "caveats": [] }]);
+            { "quantity": "erase_block", "value": 3072, "confidence": 0.5, "interval": [1024.0, 2048.0], "rivals": [], "evidence": [], "caveats": [] }]);
         let value = report(name, &f);
         assert_eq!(agree(&value, name), 3);
         let samples = prometheus(&Form::Prom.write(&value).unwrap());

@@ -293,7 +293,15 @@ fn answer(words: Vec<std::ffi::OsString>) -> ExitCode {
             eprint!("{}", usage::usage(&e, &words));
             return ExitCode::from(USAGE);
         }
-        Err(help) => help.exit(),
+        Err(help) => {
+            // clap ends with success even where nothing could be written.
+            return match help.print() {
+                Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+                    ended(&anyhow::Error::new(e).context("cannot write to standard output"))
+                }
+                _ => ExitCode::SUCCESS,
+            };
+        }
     };
     let done = outputs::ready(&command, &matches).and_then(|()| run(cli.command));
     done.unwrap_or_else(|e| ended(&e))

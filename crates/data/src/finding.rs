@@ -346,6 +346,10 @@ impl Findings {
             {
                 return Err(format!("{title} is {n:e}, which it cannot be"));
             }
+            let whole = [Quantity::EraseBlock, Quantity::Page, Quantity::AccessUnit, Quantity::WriteUnit].contains(&f.quantity);
+            if let Some(n) = f.number().filter(|n| whole && (*n < 512.0 || n % 512.0 != 0.0)) {
+                return Err(format!("{title} is {n} bytes, which is no number of sectors"));
+            }
         }
         Ok(())
     }

@@ -210,6 +210,10 @@ impl Report {
         if start > end {
             return Err(wrong(format!("its region ends at {end}, before it begins at {start}")));
         }
+        let size = report.target.size;
+        if size < end.max(512) {
+            return Err(wrong(format!("its card has {size} bytes, and what was measured ends at {end}")));
+        }
         if let Some(s) = report.runs.iter().flat_map(|r| r.samples.iter().map(|s| (s.cell, r.cells.len()))).find(|s| s.0 as usize >= s.1) {
             return Err(wrong(format!("a sample belongs to cell {}, and there are only {}", s.0, s.1)));
         }

@@ -1,24 +1,29 @@
 //! Figures of an entry: rates of a report's linear writes, and the rows of a record benchmark.
 
+use crate::device::Op;
+use crate::finding::Quantity;
 use crate::report::Report;
 use crate::samples::import::BenchPass;
 use crate::samples::metric::{Metric, Over};
 use crate::samples::records::contradiction;
+use crate::samples::{Run, Sample};
 use crate::units::Bytes;
+use std::collections::BTreeMap;
 
 /// Rates of linear writes, by size.
 pub fn report_metrics(r: &Report) -> Vec<Metric> {
+    let block =
+        r.findings.value(Quantity::EraseBlock, 0.75).map(|b| (b, r.findings.value(Quantity::EraseBlockOffset, 0.75).unwrap_or(0.0)));
     let mut out = vec![];
     for run in r.runs.iter().filter(|run| run.experiment == "write-unit") {
         // A card that collects writes has fast ones and slow ones: a rate is all the bytes of a trial by all its time.
-        let mut by: std::collections::BTreeMap<u64, std::collections::BTreeMap<(u32, u32), Vec<f64>>> = Default::default();
-        run.samples
-            .iter()
-            .filter(|s| matches!(s.op, crate::device::Op::Write(_)))
-            .for_each(|s| by.entry(s.len).or_default().entry((s.cell, s.trial)).or_default().push(s.took.secs()));
+        let mut by: BTreeMap<u64, BTreeMap<(u32, u32), Vec<f64>>> = BTreeMap::new();
+        for s in within_an_au(run, block) {
+            by.entry(s.len).or_default().entry((s.cell, s.trial)).or_default().push(s.took.secs());
+        }
         for (len, trials) in by.into_iter().filter(|t| t.0.is_power_of_two()) {
             let (n, seconds) = trials.values().flatten().fold((0u32, 0.0), |(n, s), t| (n + 1, s + t));
-            if n < 3 || seconds <= 0.0 {
+            if n < 2 || seconds <= 0.0 {
                 continue;
             }
             let rate = |n: usize, seconds: f64| (len as f64 * n as f64 / 100.0 / seconds).round() / 10.0;
@@ -27,6 +32,22 @@ pub fn report_metrics(r: &Report) -> Vec<Metric> {
             let m = Metric::new("sequential write, one AU", Bytes(len).to_string(), "kB/s", &rates);
             out.push(Metric { value: rate(n as usize, seconds), ..m });
         }
+    }
+    out
+}
+
+/// Writes that go on where the one before ended, in the same erase block (its size and offset, bytes): those that open one, behind a gap
+/// or over its end, may wait for a merge, which is told as a merge cost and would make one size look slow beside the next.
+fn within_an_au(run: &Run, block: Option<(f64, f64)>) -> Vec<Sample> {
+    let au = |at: u64| block.map_or(0.0, |(size, offset)| ((at as f64 - offset) / size).floor());
+    let mut last: Option<Sample> = None;
+    let mut out = vec![];
+    for s in run.samples.iter().filter(|s| matches!(s.op, Op::Write(_))) {
+        let goes_on = last.is_some_and(|l| (l.cell, l.trial) == (s.cell, s.trial) && l.at + l.len == s.at && au(l.at) == au(s.at));
+        if goes_on && au(s.at) == au(s.at + s.len - 1) {
+            out.push(*s);
+        }
+        last = Some(*s);
     }
     out
 }

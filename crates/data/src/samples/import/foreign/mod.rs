@@ -1,11 +1,12 @@
 //! Results of other benchmarks: fio, f3 (f3probe, f3write, f3read), iozone; and, in files of their own, uFLIP, mfst, sdmon, uSD-FS,
-//! agnostics, h2testw, CrystalDiskMark, PiBenchmarks. Each becomes figures under stated conditions; what contradicts itself is noted,
+//! agnostics, h2testw, CrystalDiskMark, PiBenchmarks, dd, hdparm. Each becomes figures under stated conditions; what contradicts itself is noted,
 //! never repaired.
 
 mod cards;
 mod fio_text;
 mod lines;
 mod sdmon;
+mod shell;
 mod uflip;
 
 use crate::samples::metric::Metric;
@@ -16,7 +17,7 @@ use std::collections::hash_map::Entry;
 
 /// The programs whose output is read here, for people.
 pub const PROGRAMS: &str =
-    "fio (JSON, text, latency logs), f3, iozone, uFLIP, h2testw, CrystalDiskMark, agnostics, PiBenchmarks, mfst, sdmon, uSD-FS";
+    "fio (JSON, text, latency logs), f3, iozone, dd, hdparm, uFLIP, h2testw, CrystalDiskMark, agnostics, PiBenchmarks, mfst, sdmon, uSD-FS";
 
 /// What one file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,7 +101,7 @@ fn one_of(name: &str, text: &str) -> Option<Result<Benchmark, String>> {
     if fio_text::is_log(text) {
         return Some(fio_text::log(name, text));
     }
-    lines::read(text)
+    lines::read(text).or_else(|| shell::read(text))
 }
 
 /// Whether fio reads and writes at the same time by this word of `rw=`.

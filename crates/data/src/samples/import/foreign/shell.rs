@@ -1,0 +1,228 @@
+//! `dd` and `hdparm`, as a shell prints them: of GNU, busybox and BSD.
+
+use super::Benchmark;
+use crate::samples::import::clean;
+use crate::samples::metric::Metric;
+use crate::units::Bytes;
+
+/// One of these, or both, where the text is one.
+pub fn read(text: &str) -> Option<Result<Benchmark, String>> {
+    let lines = clean::lines(text.as_bytes());
+    let texts: Vec<&str> = lines.iter().map(|l| l.text.trim()).collect();
+    let timings = texts.iter().any(|l| hdparm_row(l).is_some());
+    let copies = texts.iter().any(|l| copied(l).is_some());
+    let records = texts.iter().any(|l| records_in(l).is_some());
+    if !timings && !copies && !records {
+        return None;
+    }
+    let mut b = Benchmark { tool: if timings { "hdparm" } else { "dd" }, ..Benchmark::default() };
+    hdparm(&texts, &mut b);
+    dd(&texts, &mut b);
+    if b.metrics.is_empty() {
+        let why = if timings {
+            "hdparm printed no rate of the device: times of its cache say nothing of a card"
+        } else {
+            "dd printed no rate; was it cut off?"
+        };
+        return Some(Err(why.into()));
+    }
+    Some(Ok(b))
+}
+
+/// "20.5", or "20,5" as some languages have it.
+fn number(word: &str) -> Option<f64> {
+    word.replace(',', ".").parse().ok().filter(|v: &f64| v.is_finite() && *v > 0.0)
+}
+
+/// What was timed, MiB and seconds of "Timing buffered disk reads:  62 MB in  3.06 seconds =  20.26 MB/sec".
+fn hdparm_row(line: &str) -> Option<(&str, f64, f64)> {
+    let (what, rest) = line.strip_prefix("Timing ")?.split_once(':')?;
+    let w: Vec<&str> = rest.split_whitespace().collect();
+    let [mb, "MB", "in", seconds, "seconds", ..] = w[..] else { return None };
+    Some((what, number(mb)?, number(seconds)?))
+}
+
+fn hdparm(lines: &[&str], b: &mut Benchmark) {
+    for (what, mb, seconds) in lines.iter().filter_map(|l| hdparm_row(l)) {
+        let how = match what {
+            "buffered disk reads" => "hdparm, through the page cache",
+            "O_DIRECT disk reads" => "hdparm, direct",
+            // What it took from memory says nothing of the card.
+            _ => continue,
+        };
+        // Its MB are of 2^20 bytes.
+        b.metrics.push(Metric::new("sequential read", how, "kB/s", &[mb * 1048.576 / seconds]));
+    }
+}
+
+/// Full and partial records of "1024+0 records in".
+fn records_in(line: &str) -> Option<(u64, u64)> {
+    let (full, partial) = line.strip_suffix(" records in")?.split_once('+')?;
+    Some((full.parse().ok()?, partial.parse().ok()?))
+}
+
+/// Bytes, seconds, and the rate as printed (text) of "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 52.3 s, 20.5 MB/s" and
+/// "1073741824 bytes transferred in 52.3 secs (20530436 bytes/sec)".
+fn copied(line: &str) -> Option<(u64, f64, f64)> {
+    let (bytes, rest) = line.split_once(" bytes ")?;
+    let bytes: u64 = bytes.parse().ok()?;
+    if let Some(rest) = rest.strip_prefix("transferred in ") {
+        let (seconds, rest) = rest.split_once(" secs (")?;
+        return Some((bytes, number(seconds)?, number(rest.split_whitespace().next()?)?));
+    }
+    let mut parts = rest.split_once("copied, ")?.1.split(", ");
+    let seconds = number(parts.next()?.trim_end_matches("econds").trim_end_matches('s').trim())?;
+    let rate = parts.next()?;
+    let at = rate.find(|c: char| c.is_ascii_alphabetic())?;
+    // GNU's "kB" and "MB" are of 1000, busybox's of 1024: within the rounding of what is printed either is right.
+    let factor = match rate[at..].trim() {
+        "B/s" | "bytes/s" => 1.0,
+        "kB/s" | "KB/s" => 1e3,
+        "MB/s" => 1e6,
+        "GB/s" => 1e9,
+        "KiB/s" => 1024.0,
+        "MiB/s" => 1_048_576.0,
+        _ => return None,
+    };
+    Some((bytes, seconds, number(rate[..at].trim())? * factor))
+}
+
+/// What a command line of dd says of it.
+#[derive(Clone, Copy, Default)]
+struct Asked {
+    write: Option<bool>,
+    block: Option<u64>,
+    cached: Option<bool>,
+}
+
+/// "sudo dd if=/dev/zero of=/dev/sdb bs=1M count=1024 oflag=direct".
+fn asked(line: &str) -> Option<Asked> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let at = words.iter().position(|w| *w == "dd" || w.ends_with("/dd"))?;
+    let of = |key: &str| words[at..].iter().find_map(|w| w.strip_prefix(key));
+    let (from, to) = (of("if="), of("of="));
+    from.or(to)?;
+    let nothing = |p: &str| ["/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"].contains(&p);
+    let write = match (from.is_none_or(nothing), to.is_none_or(nothing)) {
+        (true, false) => Some(true),
+        (false, true) => Some(false),
+        _ => None,
+    };
+    let flags = [of("oflag="), of("iflag="), of("conv=")].into_iter().flatten().flat_map(|f| f.split(','));
+    let direct = flags.clone().any(|f| f == "direct");
+    let synced = flags.clone().any(|f| ["sync", "dsync", "fsync", "fdatasync"].contains(&f));
+    Some(Asked { write, block: of("bs=").and_then(size), cached: Some(!(direct || write == Some(true) && synced)) })
+}
+
+/// "4k", "1M" of 1024, "1kB", "1MB" of 1000.
+fn size(word: &str) -> Option<u64> {
+    let at = word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len());
+    let unit: u64 = match &word[at..] {
+        "" | "c" => 1,
+        "b" => 512,
+        "k" | "K" | "KiB" => 1 << 10,
+        "m" | "M" | "MiB" => 1 << 20,
+        "g" | "G" | "GiB" => 1 << 30,
+        "kB" => 1000,
+        "MB" => 1_000_000,
+        _ => return None,
+    };
+    word[..at].parse::<u64>().ok()?.checked_mul(unit).filter(|b| *b > 0)
+}
+
+fn dd(lines: &[&str], b: &mut Benchmark) {
+    let (mut said, mut records) = (None, None);
+    // What `status=progress` printed of a copy whose end is not in the text.
+    let mut unfinished: Option<(u64, f64, f64)> = None;
+    let mut silent = false;
+    for line in lines {
+        if let Some(a) = asked(line) {
+            (said, records, unfinished) = (Some(a), None, None);
+        } else if let Some(r) = records_in(line) {
+            (records, unfinished) = (Some(r), None);
+        } else if let Some(c) = copied(line) {
+            if records.is_none() {
+                unfinished = Some(c);
+                continue;
+            }
+            let asked: Asked = said.unwrap_or_default();
+            push(c, asked, records, b);
+            silent |= asked.write.is_none();
+            (said, records) = (None, None);
+        }
+    }
+    if let Some(c) = unfinished {
+        let asked = said.unwrap_or_default();
+        push(c, asked, None, b);
+        silent |= asked.write.is_none();
+        b.notes.push("the last dd is cut off: its rate is that of the last line of its progress".into());
+    }
+    if silent {
+        b.notes.push("dd does not print whether it read the card or wrote it: paste its command line, too".into());
+    }
+}
+
+fn push((bytes, seconds, printed): (u64, f64, f64), asked: Asked, records: Option<(u64, u64)>, b: &mut Benchmark) {
+    let what = match asked.write {
+        Some(true) => "sequential write",
+        Some(false) => "sequential read",
+        None => "sequential, read or written",
+    };
+    let whole = records.filter(|r| r.0 > 0 && r.1 == 0 && bytes.is_multiple_of(r.0)).map(|r| bytes / r.0);
+    let block = asked.block.or(whole).map_or("block not stated".into(), |s| Bytes(s).to_string());
+    let cache = match asked.cached {
+        Some(true) => ", through the page cache",
+        Some(false) => ", to the device",
+        None => "",
+    };
+    let rate = bytes as f64 / seconds;
+    // Three digits of a rate, and seconds that BSD and busybox round to six: what is further off was edited.
+    if !(0.93..1.07).contains(&(printed / rate)) {
+        b.flags.push(format!("dd: {bytes} bytes in {seconds} s are {:.0} kB/s, but it says {:.0}", rate / 1e3, printed / 1e3));
+    }
+    b.metrics.push(Metric::new(what, format!("{block}, dd{cache}"), "kB/s", &[rate / 1e3]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(text: &str) -> Vec<(String, String, f64)> {
+        read(text).unwrap().unwrap().metrics.into_iter().map(|m| (m.name, m.conditions, (m.value * 10.0).round() / 10.0)).collect()
+    }
+
+    #[test]
+    fn what_dd_prints() {
+        let gnu = "$ sudo dd if=/dev/zero of=/dev/sdb bs=1M count=1024 oflag=direct status=progress\n\
+            42991616 bytes (43 MB, 41 MiB) copied, 2 s, 21.5 MB/s\r85983232 bytes (86 MB, 82 MiB) copied, 4 s, 21.4 MB/s\n\
+            1024+0 records in\n1024+0 records out\n1073741824 bytes (1.1 GB, 1.0 GiB) copied, 52.3 s, 20.5 MB/s\n";
+        assert_eq!(figures(gnu), [("sequential write".into(), "1 MiB, dd, to the device".into(), 20530.4)]);
+        let read_back =
+            "dd if=/dev/sdb of=/dev/null bs=4M\n256+0 records in\n256+0 records out\n1073741824 Bytes (1,1 GB) copied, 48,1 s, 22,3 MB/s\n"
+                .replace("Bytes", "bytes");
+        assert_eq!(figures(&read_back), [("sequential read".into(), "4 MiB, dd, through the page cache".into(), 22323.1)]);
+        let bsd = "1024+0 records in\n1024+0 records out\n1073741824 bytes transferred in 52.300000 secs (20530436 bytes/sec)\n";
+        assert_eq!(figures(bsd), [("sequential, read or written".into(), "1 MiB, dd".into(), 20530.4)]);
+        let busybox = "# dd if=/dev/mmcblk0 of=/dev/null bs=1M count=100\n100+0 records in\n100+0 records out\n\
+            104857600 bytes (100.0MB) copied, 5.123000 seconds, 19.5MB/s\n";
+        assert_eq!(figures(busybox), [("sequential read".into(), "1 MiB, dd, through the page cache".into(), 20468.0)]);
+    }
+
+    #[test]
+    fn what_is_cut_off_or_edited_is_said() {
+        let cut = read("dd if=/dev/zero of=/dev/sdb bs=1M\n85983232 bytes (86 MB, 82 MiB) copied, 4 s, 21.4 MB/s").unwrap().unwrap();
+        assert!(cut.notes[0].contains("cut off"), "{:?}", cut.notes);
+        let edited = read("8+0 records in\n8+0 records out\n8388608 bytes (8.4 MB) copied, 1 s, 84 MB/s").unwrap().unwrap();
+        assert!(edited.flags[0].contains("8389 kB/s, but it says 84000"), "{:?}", edited.flags);
+        assert!(read("8+0 records in\n8+0 records out\n").unwrap().is_err());
+        assert!(read("sequential writes of 8 bytes were copied").is_none());
+    }
+
+    #[test]
+    fn what_hdparm_prints() {
+        let text = "/dev/mmcblk0:\n Timing cached reads:   1016 MB in  2.00 seconds = 507.68 MB/sec\n \
+            Timing buffered disk reads:  62 MB in  3.06 seconds =  20.26 MB/sec\n";
+        assert_eq!(figures(text), [("sequential read".into(), "hdparm, through the page cache".into(), 21245.7)]);
+        assert!(read("/dev/sdb:\n Timing cached reads:   1016 MB in  2.00 seconds = 507.68 MB/sec\n").unwrap().is_err());
+    }
+}
