@@ -291,6 +291,48 @@ fn plans_and_mistakes() {
     assert!(code == 1 && err.contains("cannot read nowhere.toml"), "{err}");
 }
 
+/// What was done is of the plan it was done by: another card, or other options, are told and not passed off as done.
+#[test]
+fn a_plan_that_changed_does_not_keep_old_results() {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    let plan = |second: &str, class: &str| {
+        let card =
+            |name: &str, target: &str| format!("[[card]]\nname = '{name}'\ntarget = '{target}'\nlot = 'L'\nsteps = ['check', 'rate']\n");
+        let options = format!("[options]\nrate = ['--class', '{class}']\n");
+        fs::write(dir.join("plan.toml"), options + &card("one", "sim:usb-stick") + &card("two", second)).unwrap();
+    };
+    let go = |more: &[&str]| nandscope(dir, &[&["campaign", "plan.toml", "-q"], more].concat());
+    plan("sim:toshiba-emmc", "C4");
+    let (out, err, _) = go(&[]);
+    assert!(out.contains("2 of 2 cards are done"), "{out}{err}");
+    let (out, ..) = go(&["--dry-run"]);
+    assert!(out.contains("two") && out.contains("check, rate done"), "{out}");
+    plan("sim:toshiba-emmc?seed=2", "C4");
+    let (out, _, code) = go(&[]);
+    assert!(code == 1 && out.contains("1 of 2 cards are done"), "{out}");
+    assert!(out.contains("check was done with sim:toshiba-emmc,") && out.contains("remove"), "{out}");
+    plan("sim:toshiba-emmc", "C6");
+    let (out, _, code) = go(&[]);
+    assert!(code == 1 && out.contains("rate was done with --class C4, and the plan says --class C6"), "{out}");
+    // A counterfeit is one of its lot, though there is no probe of it.
+    fs::write(
+        dir.join("fakes.toml"),
+        "[[card]]\nname = 'a'\ntarget = 'sim:fake-wrap-32gb'\nlot = 'L'\n[[card]]\nname = 'b'\ntarget = 'sim:usb-stick'\nlot = 'L'\nsteps = ['check', 'probe', 'layout']\n",
+    )
+    .unwrap();
+    let (out, _, code) = nandscope(dir, &["campaign", "fakes.toml", "-q"]);
+    assert!(code == 6 && out.contains("check says counterfeit") && out.contains("nothing to check"), "{out}");
+    let (out, ..) = nandscope(dir, &["survey", "--dir", "fakes.campaign/survey", "compare", "--by", "lot"]);
+    let line = out.lines().find(|l| l.starts_with("counterfeit")).unwrap();
+    assert!(line.contains("1 of 2"), "{out}");
+    // What went wrong stands in the table, with the place of the rest.
+    fs::write(dir.join("bad.toml"), "[options]\nrate = ['--class', 'V300']\n[[card]]\ntarget = 'sim:usb-stick'\nsteps = ['rate']\n")
+        .unwrap();
+    let (out, ..) = nandscope(dir, &["campaign", "bad.toml", "-q"]);
+    assert!(out.contains("V300") && out.contains("log.txt"), "{out}");
+}
+
 /// Times that one of the hosts dies.
 const DEATHS: usize = 10;
 

@@ -46,6 +46,26 @@ fn a_reader_that_went_away_takes_no_result_with_it() {
     }
 }
 
+/// A verdict is in the exit code, whoever reads what form of it.
+#[test]
+fn a_verdict_stays_when_the_reader_of_a_form_went_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("r.json");
+    assert_eq!(ran("probe sim:fake-wrap-32gb --time 4m -q --json FILE", &file, true).0, Some(6));
+    for args in [
+        "check sim:fake-wrap-32gb -q --json -",
+        "check sim:fake-wrap-32gb -q --format prom",
+        "report FILE",
+        "report FILE --html -",
+        "report FILE --format csv",
+        "infer FILE",
+        "infer FILE --json -",
+    ] {
+        let [whole, alone] = [true, false].map(|read| ran(args, &file, read).0);
+        assert_eq!((whole, alone), (Some(6), Some(6)), "{args}");
+    }
+}
+
 /// `-` is standard input wherever a file goes in, and a start that the card of a report has not is wrong usage, or said to be lost.
 #[test]
 fn a_report_from_standard_input_and_starts_beyond_its_card() {

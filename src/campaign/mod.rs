@@ -213,6 +213,18 @@ impl Plan {
         Step::ALL.into_iter().filter(|s| asked.contains(s)).collect()
     }
 
+    /// What of this plan decides what a step of a card does.
+    pub fn asked(&self, c: &Card, step: Step) -> state::Asked {
+        let write = match (c.write, self.consent_of(c, c.serial.as_deref())) {
+            _ if !step.times() => "no",
+            (Some(false), _) => "no",
+            (_, Some(_)) => "yes",
+            (_, None) => "simulated",
+        };
+        let card = c.target.as_ref().or(c.serial.as_ref()).cloned().unwrap_or_default();
+        state::Asked { card, write: write.into(), options: self.options.get(&step).cloned().unwrap_or_default() }
+    }
+
     /// The name by which a card may be written, where the plan allows it: its own, or that of the rule.
     pub fn consent_of(&self, c: &Card, serial: Option<&str>) -> Option<String> {
         if c.write == Some(false) {

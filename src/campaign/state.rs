@@ -67,7 +67,56 @@ pub const RESULT: &str = "result.json";
 pub const TWIN: &str = "twin.toml";
 pub const LOG: &str = "log.txt";
 const END: &str = "end.json";
+/// What the step was asked, by the plan it belonged to.
+const ASKED: &str = "asked.json";
 const LOCK: &str = "lock";
+
+/// What of a plan decides what a step does. A result of another card or of other words is not what the plan asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Target or serial number.
+    pub card: String,
+    /// "yes" with consent in the plan, "no" where it is forbidden, "simulated" where neither is said.
+    pub write: String,
+    /// Further words of the command.
+    pub options: Vec<String>,
+}
+
+impl Asked {
+    /// In what the two differ, in words; none where they ask for the same.
+    pub fn unlike(&self, now: &Asked) -> Option<String> {
+        let words = |o: &[String]| if o.is_empty() { "no options".into() } else { o.join(" ") };
+        if self.card != now.card {
+            Some(format!("was done with {}, and the plan says {}", self.card, now.card))
+        } else if self.options != now.options {
+            Some(format!("was done with {}, and the plan says {}", words(&self.options), words(&now.options)))
+        } else if self.write != now.write {
+            Some(format!("was done with write: {}, and by the plan it is {}", self.write, now.write))
+        } else {
+            None
+        }
+    }
+}
+
+fn beside(dir: &Path, key: &str, step: Step, end: &str) -> PathBuf {
+    dir.join("cards").join(place(key)).join(format!("{}{end}", step.name()))
+}
+
+/// Where a step stands in the state directory `dir`, which may not exist.
+pub fn stands(dir: &Path, key: &str, step: Step) -> Stands {
+    let end = |dir: &Path| serde_json::from_str::<End>(&fs::read_to_string(dir.join(END)).ok()?).ok();
+    if let Some(e) = end(&beside(dir, key, step, "")) {
+        return Stands::Done(e);
+    }
+    let part = beside(dir, key, step, ".part");
+    if part.join(LOCK).exists() {
+        return match lock_of(&part.join(LOCK)) {
+            Ok(None) => Stands::Running,
+            _ => Stands::Interrupted,
+        };
+    }
+    end(&beside(dir, key, step, ".failed")).map_or(Stands::New, Stands::Failed)
+}
 
 /// The state of a campaign, locked.
 pub struct Dir {
@@ -113,36 +162,37 @@ impl Dir {
         self.card(key).join(step.name())
     }
 
-    fn beside(&self, key: &str, step: Step, end: &str) -> PathBuf {
-        self.card(key).join(format!("{}.{end}", step.name()))
-    }
-
     /// Where a step stands.
     pub fn stands(&self, key: &str, step: Step) -> Stands {
-        let end = |dir: &Path| serde_json::from_str::<End>(&fs::read_to_string(dir.join(END)).ok()?).ok();
-        if let Some(e) = end(&self.step(key, step)) {
-            return Stands::Done(e);
-        }
-        let part = self.beside(key, step, "part");
-        if part.join(LOCK).exists() {
-            return match lock_of(&part.join(LOCK)) {
-                Ok(None) => Stands::Running,
-                _ => Stands::Interrupted,
-            };
-        }
-        end(&self.beside(key, step, "failed")).map_or(Stands::New, Stands::Failed)
+        stands(&self.path, key, step)
+    }
+
+    /// What a step that is done was asked; none where its result came from another host or from an older version.
+    pub fn asked(&self, key: &str, step: Step) -> Option<Asked> {
+        serde_json::from_str(&fs::read_to_string(self.step(key, step).join(ASKED)).ok()?).ok()
+    }
+
+    /// Cards that have results here, by the names of their directories.
+    pub fn cards(&self) -> Vec<String> {
+        let all = fs::read_dir(self.path.join("cards")).into_iter().flatten().filter_map(|e| e.ok()?.file_name().into_string().ok());
+        let mut all: Vec<String> = all.collect();
+        all.sort_unstable();
+        all
     }
 
     /// A fresh directory for a step that begins, and the lock that its process inherits and thereby holds for as long as it lives.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn begin(&self, key: &str, step: Step) -> Result<(PathBuf, File)> {
-        let part = self.beside(key, step, "part");
+    pub fn begin(&self, key: &str, step: Step, asked: Option<&Asked>) -> Result<(PathBuf, File)> {
+        let part = beside(&self.path, key, step, ".part");
         if part.exists() {
             io(&part, fs::remove_dir_all(&part))?;
         }
         io(&part, fs::create_dir_all(&part))?;
+        if let Some(asked) = asked {
+            io(&part, put(&part.join(ASKED), &serde_json::json!(asked).to_string()))?;
+        }
         let lock = lock_of(&part.join(LOCK))?.ok_or_else(|| CampaignError::Locked(part.display().to_string()))?;
         Ok((part, lock))
     }
@@ -152,7 +202,7 @@ impl Dir {
     /// # Errors
     /// It cannot be written.
     pub fn take_over(&self, key: &str, step: Step, end: &End, result: &str, twin: Option<&str>) -> Result<()> {
-        let (part, _lock) = self.begin(key, step)?;
+        let (part, _lock) = self.begin(key, step, None)?;
         io(&part, put(&part.join(RESULT), result))?;
         if let Some(text) = twin {
             io(&part, put(&part.join(TWIN), text))?;
@@ -231,14 +281,14 @@ mod tests {
         let d = Dir::open(t.path()).unwrap();
         assert!(matches!(Dir::open(t.path()), Err(CampaignError::Locked(_))));
         assert_eq!(d.stands("a b", Step::Probe), Stands::New);
-        let (part, lock) = d.begin("a b", Step::Probe).unwrap();
+        let (part, lock) = d.begin("a b", Step::Probe, None).unwrap();
         assert_eq!(d.stands("a b", Step::Probe), Stands::Running);
         drop(lock);
         assert_eq!(d.stands("a b", Step::Probe), Stands::Interrupted);
         let failed = End { code: 1, seconds: 1.0, host: None };
         finish(&part, &failed).unwrap();
         assert_eq!(d.stands("a b", Step::Probe), Stands::Failed(failed));
-        let (part, _lock) = d.begin("a b", Step::Probe).unwrap();
+        let (part, _lock) = d.begin("a b", Step::Probe, None).unwrap();
         let done = End { code: 3, seconds: 2.0, host: None };
         finish(&part, &done).unwrap();
         assert_eq!(d.stands("a b", Step::Probe), Stands::Done(done));

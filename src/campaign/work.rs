@@ -2,7 +2,7 @@
 
 use super::contention::Lanes;
 use super::shared::Shared;
-use super::state::{CampaignError, Dir, End, LOG, RESULT, Stands, TWIN, finish};
+use super::state::{Asked, CampaignError, Dir, End, LOG, RESULT, Stands, TWIN, finish};
 use super::turns::{Lane, Turn, Turns};
 use super::{Card, Plan, Step};
 use crate::device::undo::{Saved, default_dir, pending};
@@ -234,6 +234,7 @@ impl Host<'_> {
     fn steps(&self, i: usize, c: &Card, steps: &[Step], turns: &Turns) -> Result<Option<String>, Outcome> {
         let key = c.key();
         self.copy(key).map_err(Outcome::Stopped)?;
+        self.of_this_plan(c, steps).map_err(Outcome::Stopped)?;
         let done = |s: Step| match self.dir.stands(key, s) {
             Stands::Done(end) => Some(end),
             _ => None,
@@ -262,6 +263,31 @@ impl Host<'_> {
         Ok(None)
     }
 
+    /// What is done was asked as the plan asks now: another card, or other words, have other results.
+    fn of_this_plan(&self, c: &Card, steps: &[Step]) -> Result<(), String> {
+        for &step in steps.iter().filter(|s| matches!(self.dir.stands(c.key(), **s), Stands::Done(_))) {
+            let (Some(was), now) = (self.dir.asked(c.key(), step), self.plan.asked(c, step)) else { continue };
+            // The same card in another reader.
+            let moved = now.card.starts_with('/') && was.card.starts_with('/') && self.identified(c).is_ok();
+            let was = if moved { Asked { card: now.card.clone(), ..was } } else { was };
+            if let Some(why) = was.unlike(&now) {
+                let place = self.dir.step(c.key(), step).display().to_string();
+                return Err(format!("{} {why}; remove {} to do it again", step.name(), word(&place)));
+            }
+        }
+        Ok(())
+    }
+
+    /// A card at a path is the one of before.
+    fn identified(&self, c: &Card) -> Result<(), String> {
+        let found = find(c, &self.sys).ok_or("it is in no reader of this host")?;
+        if !is_program(&found.0) && Path::new(&found.0).exists() && crate::device::is_simulated(&found.0).is_ok_and(|s| !s) {
+            let id = open(&found.0, &OpenOptions::default()).map_err(|e| e.to_string())?.id().clone();
+            self.dir.same_card(c.key(), &id).map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+
     /// Copies the steps of a card that other hosts did.
     fn copy(&self, key: &str) -> Result<(), String> {
         let Some(shared) = self.shared else { return Ok(()) };
@@ -280,10 +306,7 @@ impl Host<'_> {
         if steps.iter().any(|s| self.dir.stands(key, *s) == Stands::Interrupted) {
             self.put_back(key).map_err(|e| failed(format!("the old content is not back: {e}")))?;
         }
-        if !is_program(&found.0) && Path::new(&found.0).exists() && crate::device::is_simulated(&found.0).is_ok_and(|s| !s) {
-            let id = open(&found.0, &OpenOptions::default()).map_err(|e| failed(e.to_string()))?.id().clone();
-            self.dir.same_card(key, &id).map_err(|e| failed(e.to_string()))?;
-        }
+        self.identified(c).map_err(failed)?;
         Ok(found)
     }
 
@@ -309,7 +332,7 @@ impl Host<'_> {
             || Outcome::Stopped(if self.stop.load(Ordering::Relaxed) { "interrupted" } else { "given to another host" }.into());
         (self.tell)(Event::Waits(i, step));
         let turn = turns.take(&self.lanes_of(c, step), &mut || self.alive(key)).ok_or_else(interrupted)?;
-        let (part, held) = self.dir.begin(key, step).map_err(failed)?;
+        let (part, held) = self.dir.begin(key, step, Some(&self.plan.asked(c, step))).map_err(failed)?;
         let words = words(self.plan, c, target, serial, step, &part, &self.dir.step(key, Step::Probe));
         let lanes = self.lanes_of(c, step);
         let lanes = names(&lanes);
@@ -337,8 +360,10 @@ impl Host<'_> {
         }
         let log = self.dir.card(key).join(format!("{}.failed", step.name())).join(LOG);
         let said = std::fs::read_to_string(&log).unwrap_or_default();
-        let last = said.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("its process ended without a word");
-        Err(Outcome::Stopped(format!("{}: {}", step.name(), last.trim_start_matches("nandscope: "))))
+        // What went wrong, not the hint below it.
+        let own = said.lines().rfind(|l| l.starts_with("nandscope: ") && !l.starts_with("nandscope: warning"));
+        let last = own.or_else(|| said.lines().rfind(|l| !l.trim().is_empty())).unwrap_or("its process ended without a word");
+        Err(Outcome::Stopped(format!("{}: {} ({})", step.name(), last.trim_start_matches("nandscope: "), log.display())))
     }
 
     /// The process of a step: in a group of its own, so that Ctrl-C reaches it through this program alone. Its input is the lock.

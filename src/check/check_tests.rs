@@ -332,6 +332,11 @@ fn a_use_is_judged_by_what_it_needs() {
     // One whose reads show that the reader is faster is too slow, though they do not reach the limit.
     let c = check(&model("olpc-a-4gb"), 1, true, &[Class::by_name("V30").unwrap()]);
     assert_eq!((verdict(&c, Question::Speed), c.outcome), (Verdict::Fail, Outcome::BelowClass), "{:?}", c.answers);
+    // Nor is one fast enough for a higher class that is too slow for a lower one.
+    for class in ["C10", "V30", "V60", "V90"] {
+        let c = check(&model("flashbench-readme"), 1, true, &[Class::by_name(class).unwrap()]);
+        assert_eq!(verdict(&c, Question::Speed), Verdict::Fail, "{class}: {:?}", c.answers);
+    }
     // What was asked for and is not known is not fine; what decides it is another command than this one.
     for (classes, purpose) in [("A2", None), ("V30", None), ("C10", Some("dashcam:4x20Mbit/s"))] {
         let (class, p) = (Class::by_name(classes).unwrap(), purpose.map(|p| p.parse::<Purpose>().unwrap()));

@@ -7,6 +7,7 @@ use super::stop;
 use super::{FAILING, UNDECIDED};
 use crate::ab::{self, Kept, Load, Plan, Setting};
 use crate::device::{self, CardState, Device, DeviceError, Limits, OpenOptions, undo};
+use crate::host::facts::TargetKind;
 use crate::host::queue::Queue;
 use crate::infer::ab::{Effect, LEAST_PAIRS, Verdict, compare};
 use crate::report::Cost;
@@ -127,6 +128,9 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     let mut opened = device::open(&device::with_content(&a.target), &OpenOptions::default())?;
     let geometry = opened.geometry().clone();
     let region = a.part.of(&geometry)?;
+    if opened.facts().kind == TargetKind::Image {
+        opened.facts().caveats.iter().for_each(|c| tell!("nandscope: {c}"));
+    }
     let disk = opened.facts().disk.clone();
     let knobs: Vec<String> = settings.iter().flat_map(|s| s.queue.iter().map(|q| q.0.clone())).collect();
     let mut queue = match (&disk, knobs.first()) {
@@ -254,7 +258,7 @@ fn text(a: &AbArgs, run: &Run, times: &[(f64, f64)], effect: Option<&Effect>) ->
     let each = |x: f64| x / a.count as f64;
     for (i, c) in run.cells.iter().enumerate() {
         let t: Vec<f64> = times.iter().map(|p| each(if i == 0 { p.0 } else { p.1 })).collect();
-        let middle = if t.is_empty() { "-".to_string() } else { format!("{} ms", three(crate::infer::stats::median(&t))) };
+        let middle = if t.is_empty() { "-".to_string() } else { Nanos((crate::infer::stats::median(&t) * 1e6) as u64).to_string() };
         let pieces = run.of(c.id).filter(|s| s.role == 1).count() as f64 / (times.len().max(1) as f64 * a.count as f64);
         let cut = if pieces > 1.01 { format!(", in {} pieces", three(pieces)) } else { String::new() };
         let noise = effect.map_or(String::new(), |e| format!(" (one trial ± {:.1} %)", 100.0 * e.noise[i]));

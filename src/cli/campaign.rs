@@ -4,7 +4,7 @@ use super::args::Output;
 use super::campaign_table::{Live, Row, table};
 use super::stop;
 use crate::campaign::contention::{self, Lanes};
-use crate::campaign::state::{Dir, End, RESULT, Stands, finish};
+use crate::campaign::state::{Dir, End, RESULT, Stands, finish, stands};
 use crate::campaign::{Bus, Card, Event, Host, Outcome, Plan, SCHEMA, Shared, Step, find, says, work};
 use crate::host::sysfs::Sys;
 use crate::saved::Tool;
@@ -107,10 +107,15 @@ fn campaign(path: &Path, state: Option<PathBuf>, dry: bool, out: &Output, quiet:
     let base = path.parent().unwrap_or(Path::new("."));
     let plan = Plan::parse(&text, base).map_err(|e| anyhow::anyhow!("{name}: {e}"))?;
     let sys = Sys::default();
+    let state = state.unwrap_or_else(|| path.with_extension("campaign"));
     if dry {
-        return Ok(planned(&plan, &sys));
+        return Ok(planned(&plan, &sys, &state));
     }
-    let dir = Dir::open(&state.unwrap_or_else(|| path.with_extension("campaign")))?;
+    let dir = Dir::open(&state)?;
+    let planned: Vec<String> = plan.card.iter().map(|c| crate::campaign::place(c.key())).collect();
+    for gone in dir.cards().into_iter().filter(|c| !planned.contains(c)) {
+        tell!("nandscope: {gone} is no longer in the plan; its results stay in {} and in the survey", dir.path().display());
+    }
     let stop = stop::on_signals(stop::Second::Ends)?;
     let place = place(&plan, &dir);
     let shared = match plan.server() {
@@ -183,10 +188,17 @@ fn code(rows: &[Row]) -> u8 {
 }
 
 /// What would be done.
-fn planned(plan: &Plan, sys: &Sys) -> ExitCode {
+fn planned(plan: &Plan, sys: &Sys, state: &Path) -> ExitCode {
     let mut absent = false;
     for c in &plan.card {
-        let steps: Vec<&str> = plan.steps_of(c).into_iter().map(Step::name).collect();
+        let is_done = |s: &Step| matches!(stands(state, c.key(), *s), Stands::Done(_));
+        let (done, open): (Vec<Step>, Vec<Step>) = plan.steps_of(c).into_iter().partition(is_done);
+        let names = |all: &[Step]| all.iter().map(|s| s.name()).collect::<Vec<_>>().join(", ");
+        let steps = match (&done[..], &open[..]) {
+            ([], _) => names(&open),
+            (_, []) => format!("{} done", names(&done)),
+            _ => format!("{} ({} done)", names(&open), names(&done)),
+        };
         let found = find(c, sys);
         absent |= found.is_none();
         let what = match &found {
@@ -202,7 +214,7 @@ fn planned(plan: &Plan, sys: &Sys) -> ExitCode {
                     _ if c.write == Some(false) => "read only".into(),
                     _ => "simulated, written".into(),
                 };
-                format!("{target}: {}; {written}", steps.join(", "))
+                format!("{target}: {steps}; {written}")
             }
         };
         say!("{:<20} {what}", c.key());
@@ -272,12 +284,21 @@ fn lanes(plan: &Plan, dir: &Dir, sys: &Sys, quiet: bool) -> anyhow::Result<Lanes
     Ok(found)
 }
 
-/// The probe of a card goes into the survey; once, however often it is added.
-fn kept(c: &Card, plan: &Plan, dir: &Dir, place: &Place) -> Result<(), String> {
-    if !plan.steps_of(c).contains(&Step::Probe) || !matches!(dir.stands(c.key(), Step::Probe), Stands::Done(_)) {
-        return Ok(());
+/// What says most of a card: its probe, or the check that says why there is none.
+fn told_by(c: &Card, plan: &Plan, dir: &Dir) -> Option<Step> {
+    let done = |s: &Step| matches!(dir.stands(c.key(), *s), Stands::Done(_));
+    let failed = |s: &Step| matches!(dir.stands(c.key(), *s), Stands::Done(End { code: 6 | 7, .. }));
+    let steps = plan.steps_of(c);
+    if steps.contains(&Step::Probe) && done(&Step::Probe) {
+        return Some(Step::Probe);
     }
-    let file = dir.step(c.key(), Step::Probe).join(RESULT);
+    steps.contains(&Step::Check).then_some(Step::Check).filter(failed)
+}
+
+/// The probe of a card goes into the survey, or the check of one that is counterfeit or failing; once, however often it is added.
+fn kept(c: &Card, plan: &Plan, dir: &Dir, place: &Place) -> Result<(), String> {
+    let Some(step) = told_by(c, plan, dir) else { return Ok(()) };
+    let file = dir.step(c.key(), step).join(RESULT);
     let told = Told {
         name: c.name.clone(),
         maker: c.maker.clone(),
@@ -301,7 +322,7 @@ fn kept(c: &Card, plan: &Plan, dir: &Dir, place: &Place) -> Result<(), String> {
 
 /// Lots beside each other, where cards have lots and something is in the survey.
 fn page(plan: &Plan, dir: &Dir, place: &Place, lanes: &Lanes) -> anyhow::Result<Option<PathBuf>> {
-    let any = plan.card.iter().any(|c| c.lot.is_some() && matches!(dir.stands(c.key(), Step::Probe), Stands::Done(_)));
+    let any = plan.card.iter().any(|c| c.lot.is_some() && told_by(c, plan, dir).is_some());
     if !any {
         return Ok(None);
     }
@@ -311,13 +332,23 @@ fn page(plan: &Plan, dir: &Dir, place: &Place, lanes: &Lanes) -> anyhow::Result<
 }
 
 /// What became of a step, in a word.
-pub(super) fn word(step: Step, stands: &Stands) -> &'static str {
+pub(super) fn word(step: Step, stands: &Stands, result: &Path) -> &'static str {
     match stands {
+        Stands::Done(e) if (step, e.code) == (Step::Layout, 0) && no_table(result) => "nothing to check",
         Stands::Done(e) | Stands::Failed(e) => says(step, e.code),
         Stands::New => "-",
         Stands::Running => "running",
         Stands::Interrupted => "interrupted",
     }
+}
+
+/// The audit found no partition and no file system.
+fn no_table(result: &Path) -> bool {
+    let read = std::fs::read_to_string(result).ok().and_then(|t| serde_json::from_str::<Value>(&t).ok());
+    read.is_some_and(|v| {
+        v["disk"]["table"].is_null()
+            && v["disk"]["parts"].as_array().is_none_or(|p| p.iter().all(|p| p["number"].is_null() && p["volume"].is_null()))
+    })
 }
 
 /// What is to be said of a card as a whole.

@@ -13,13 +13,18 @@ pub struct Row {
     key: String,
     target: Option<String>,
     lot: Option<String>,
-    steps: Vec<(Step, Stands)>,
+    steps: Vec<(Step, Stands, &'static str)>,
     outcome: Outcome,
 }
 
 impl Row {
     pub fn of(c: &Card, steps: &[Step], dir: &Dir, outcome: &Outcome) -> Row {
-        let steps = steps.iter().map(|s| (*s, dir.stands(c.key(), *s))).collect();
+        let one = |s: &Step| {
+            let stands = dir.stands(c.key(), *s);
+            let word = word(*s, &stands, &dir.step(c.key(), *s).join(RESULT));
+            (*s, stands, word)
+        };
+        let steps = steps.iter().map(one).collect();
         Row { key: c.key().into(), target: find(c, &Sys::default()).map(|f| f.0), lot: c.lot.clone(), steps, outcome: outcome.clone() }
     }
 
@@ -38,14 +43,14 @@ impl Row {
     }
 
     pub fn json(&self, dir: &Dir) -> Value {
-        let step = |(s, stands): &(Step, Stands)| {
+        let step = |(s, stands, word): &(Step, Stands, &str)| {
             let (end, done) = match stands {
                 Stands::Done(e) => (Some(e), true),
                 Stands::Failed(e) => (Some(e), false),
                 _ => (None, false),
             };
             json!({
-                "step": s, "says": word(*s, stands), "code": end.map(|e| e.code), "seconds": end.map(|e| e.seconds), "host": end.and_then(|e| e.host.as_ref()),
+                "step": s, "says": word, "code": end.map(|e| e.code), "seconds": end.map(|e| e.seconds), "host": end.and_then(|e| e.host.as_ref()),
                 "result": done.then(|| dir.step(&self.key, *s).join(RESULT)),
             })
         };
@@ -59,7 +64,7 @@ pub fn table(rows: &[Row], width: usize) -> String {
     let steps: Vec<Step> = Step::ALL.into_iter().filter(|s| rows.iter().any(|r| r.steps.iter().any(|x| x.0 == *s))).collect();
     let head = ["card", "lot"].into_iter().chain(steps.iter().map(|s| s.name())).map(str::to_string).collect::<Vec<_>>();
     let line = |r: &Row| {
-        let of = |s: &Step| r.steps.iter().find(|x| x.0 == *s).map_or("", |x| word(*s, &x.1)).to_string();
+        let of = |s: &Step| r.steps.iter().find(|x| x.0 == *s).map_or("", |x| x.2).to_string();
         let mut cells = vec![r.key.clone(), r.lot.clone().unwrap_or_default()];
         cells.extend(steps.iter().map(of));
         cells.push(note(&r.outcome));
@@ -176,7 +181,7 @@ impl<'a> Live<'a> {
             let of = |s: &Step| match self.now[i] {
                 _ if !own.contains(s) => String::new(),
                 Some((now, what, since)) if now == *s => format!("{what} {} s", since.elapsed().as_secs()),
-                _ => word(*s, &self.dir.stands(c.key(), *s)).to_string(),
+                _ => word(*s, &self.dir.stands(c.key(), *s), &self.dir.step(c.key(), *s).join(RESULT)).to_string(),
             };
             let mut cells = vec![c.key().to_string(), c.lot.clone().unwrap_or_default()];
             cells.extend(steps.iter().map(of));

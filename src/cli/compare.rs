@@ -131,7 +131,7 @@ pub fn finish(
         let value = serde_json::json!({
             "schema": "nandscope-compare/1",
             "tool": Tool::this(),
-            "cards": all.iter().enumerate().map(|(i, s)| serde_json::json!({ "label": s.label, "name": s.name, "identity": s.identity, "host": s.host, "simulated": s.simulated, "class": if second.is_empty() { 0 } else { 1 + usize::from(i >= first.len()) } })).collect::<Vec<_>>(),
+            "cards": all.iter().enumerate().map(|(i, s)| serde_json::json!({ "label": s.label, "name": s.name, "identity": s.identity, "counterfeit": s.counterfeit, "host": s.host, "simulated": s.simulated, "class": if second.is_empty() { 0 } else { 1 + usize::from(i >= first.len()) } })).collect::<Vec<_>>(),
             "pairs": pairs.iter().map(|p| serde_json::json!({ "a": base.label, "b": p.label, "headline": p.headline, "rewrites": p.rewrites, "findings": p.findings, "figures": p.metrics, "samples": p.samples })).collect::<Vec<_>>(),
             "lots": lots,
             "not_compared": apart,
@@ -178,6 +178,9 @@ pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], 
         let list: Vec<String> = names.iter().map(|(n, k)| if *k > 1 { format!("{n} (x{k})") } else { n.clone() }).collect();
         let cards = if class.len() == 1 { "card" } else { "cards" };
         let _ = writeln!(o, "{title:<7} {} {cards}: {}", class.len(), list.join(", "));
+        for (s, c) in class.iter().filter_map(|s| Some((s, s.counterfeit.as_ref()?))) {
+            let _ = writeln!(o, "        {} {}", s.label, capitals(c));
+        }
     }
     // What holds for all lines is said once.
     let none = lots.iter().all(|l| l.least > 0.05);
@@ -231,7 +234,8 @@ pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], 
 /// The comparison as a page.
 fn page(all: &[&Subject], classes: &str, pairs: &[Pair], references: &[String]) -> String {
     let base = all[0];
-    let cards: Vec<String> = all.iter().map(|s| format!("{}: {}", s.label, s.name)).collect();
+    let fake = |s: &Subject| s.counterfeit.as_ref().map_or(String::new(), |c| format!(" ({c})"));
+    let cards: Vec<String> = all.iter().map(|s| format!("{}: {}{}", s.label, s.name, fake(s))).collect();
     let row = |d: &Difference, b: &str| [d.what.clone(), d.a.clone(), d.b.clone(), verdict(d, b, true)];
     let sections: Vec<compared::Pair> = pairs
         .iter()
@@ -277,6 +281,12 @@ impl Pair {
     }
 }
 
+/// With its first word in capitals: what is said above everything else.
+fn capitals(line: &str) -> String {
+    let at = line.find(':').unwrap_or(line.len());
+    line[..at].to_uppercase() + &line[at..]
+}
+
 /// The widest column of names.
 const WIDEST: usize = 68;
 
@@ -307,6 +317,9 @@ fn text(all: &[&Subject], pairs: &[Pair], references: &[String]) -> String {
             s.name,
             s.identity.as_ref().filter(|i| !i.contains(&s.name)).map(|i| format!(" ({i})")).unwrap_or_default()
         );
+        if let Some(c) = &s.counterfeit {
+            let _ = writeln!(o, "   {}", capitals(c));
+        }
         s.left_out.iter().for_each(|f| {
             let _ = writeln!(o, "   left out: {f}");
         });

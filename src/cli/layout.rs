@@ -13,7 +13,7 @@ use crate::layout::check::{Answer, check};
 use crate::layout::format;
 use crate::layout::penalty::Penalties;
 use crate::layout::plan::{Profile, plan};
-use crate::layout::prove::{Outcome, Rate, Work, candidates, prove};
+use crate::layout::prove::{FEWEST, Outcome, Rate, Work, candidates, prove};
 use crate::layout::script::{DEVICE, script};
 use crate::layout::{Grid, Source, disk, draw};
 use crate::saved::counterfeit::Counterfeit;
@@ -104,7 +104,7 @@ struct ProveArgs {
     #[arg(long, value_name = "SIZE", default_value = "16KiB")]
     chunk: Bytes,
     /// Rounds; each tries every layout once
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(3..=100))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(i64::from(FEWEST)..=100))]
     rounds: u32,
     /// Most bytes to write
     #[arg(long, value_name = "SIZE", default_value = "4GiB")]
@@ -317,6 +317,9 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
             Err(why) => notes.push(format!("{}: {why}", e.name)),
         }
     }
+    if image {
+        notes.extend(opened.facts().caveats.iter().cloned());
+    }
     let found = disk::read(opened.look())?;
     let sector = format::sector_of(opened.look(), image);
     let (all, more) = candidates(opened.look(), &found, sector, grid)?;
@@ -367,15 +370,19 @@ fn print_outcomes(outcomes: &[Outcome], work: &Work) {
     let width = outcomes.iter().map(|o| o.name.chars().count()).max().unwrap_or(0).max(14);
     say!("{:<width$} {:<6} {:>8} {:>11}  {:>24}  {:>24}", "layout", "", "cluster", "data at", "copy, kB/s (95 %)", "small files/s (95 %)");
     for o in outcomes {
-        let rate = |r: &Rate| format!("{} ({} to {})", three(r.median), three(r.interval[0]), three(r.interval[1]));
+        let rate = |r: &Rate| match r.decided() {
+            true => format!("{} ({} to {})", three(r.median), three(r.interval[0]), three(r.interval[1])),
+            false => three(r.median),
+        };
         let (cluster, data) = (Bytes(o.cluster).to_string(), Bytes(o.data).to_string());
         say!("{:<width$} {:<6} {cluster:>8} {data:>11}  {:>24}  {:>24}", o.name, o.filesystem, rate(&o.copy), rate(&o.files));
     }
     say!();
     for o in outcomes.iter().filter(|o| o.name != sd.name) {
-        let against = |what: &str, mine: &Rate, theirs: &Rate| match (mine.differs(theirs), mine.median / theirs.median) {
-            (false, _) => format!("{what} no different"),
-            (true, r) => format!("{what} {}x", three(r)),
+        let against = |what: &str, mine: &Rate, theirs: &Rate| match (mine.rounds.min(theirs.rounds), mine.median / theirs.median) {
+            (n, _) if n < FEWEST => format!("{what} undecided, because {n} {} too few", if n == 1 { "round is" } else { "rounds are" }),
+            _ if !mine.differs(theirs) => format!("{what} no different"),
+            (_, r) => format!("{what} {}x", three(r)),
         };
         say!(
             "{} against the SD convention: {}, {}",

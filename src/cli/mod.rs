@@ -250,13 +250,18 @@ struct Folding;
 
 impl Write for Folding {
     fn write(&mut self, lines: &[u8]) -> std::io::Result<usize> {
-        std::io::stdout().write_all(folded(&String::from_utf8_lossy(lines), width()).as_bytes())?;
+        gone(std::io::stdout().write_all(folded(&String::from_utf8_lossy(lines), width()).as_bytes()))?;
         Ok(lines.len())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        std::io::stdout().flush()
+        gone(std::io::stdout().flush())
     }
+}
+
+/// A reader that went away ends no command: what it found is in its exit code all the same.
+fn gone(written: std::io::Result<()>) -> std::io::Result<()> {
+    written.or_else(|e| if e.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(e) })
 }
 
 /// What programs read (scripts, tables of other programs, card models), to standard output. What else may be wrong with that than a reader that went
@@ -392,7 +397,7 @@ fn write_json(to: Option<&Path>, value: &impl serde::Serialize) -> anyhow::Resul
 /// The same of any text.
 fn write_text(path: &Path, text: &str) -> anyhow::Result<bool> {
     if path.as_os_str() == "-" {
-        std::io::stdout().write_all(text.as_bytes())?;
+        gone(std::io::stdout().write_all(text.as_bytes()))?;
         return Ok(true);
     }
     crate::report::put(path, text).with_context(|| format!("cannot write {}", path.display()))?;

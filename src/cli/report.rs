@@ -98,7 +98,7 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
     if !quiet {
         let mut out = std::io::stdout();
         let dress = Dress { colour: colour(&out), width: width(), explain: !a.brief, ..Dress::default() };
-        out.write_all(text(&report, dress).as_bytes())?;
+        super::gone(out.write_all(text(&report, dress).as_bytes()))?;
     }
     Ok(judged(&report))
 }

@@ -16,7 +16,7 @@ pub(super) fn usage(e: &clap::Error, words: &[std::ffi::OsString]) -> String {
         _ => vec![],
     };
     let unknown = word(ContextKind::InvalidArg).filter(|_| e.kind() == ErrorKind::UnknownArgument);
-    let below = unknown.and_then(|s| {
+    let below = unknown.filter(|s| s.starts_with('-')).and_then(|s| {
         let below = |w: &&str| w.starts_with(s) && w.len() > 1 && w[1..].starts_with(|c: char| c.is_ascii_digit());
         words.iter().filter_map(|w| w.to_str()).find(below)
     });

@@ -12,6 +12,9 @@ use serde::Serialize;
 /// A value with its bounds at 95 %, where there is one.
 type Found = Option<(f64, [f64; 2])>;
 
+/// Reads so many times as fast as a rate show that the reader could carry that rate.
+const FASTER: f64 = 1.25;
+
 /// What else decides.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
@@ -135,13 +138,16 @@ pub fn class(c: &Class, m: &Measured, seen: &Seen) -> Rating {
                 None => vec![limit("slowest unit, sequential writes (Pw)", "B/s", c.sequential_write, false, None)],
                 Some(s) => {
                     let read = reading(s);
-                    let slow = read.is_none_or(|r| r.1[1] < 1.25 * c.sequential_write);
+                    // A reader that reads that much faster than the card writes is not what holds it up, whatever the limit.
+                    let card = slowest(s).zip(read).is_some_and(|(w, r)| FASTER * w.1[1] < r.1[1]);
+                    let reach = read.is_some_and(|r| r.1[1] >= FASTER * c.sequential_write);
+                    let slow = !reach && !card;
                     let reader = "reads are no faster than the limit, so the reader may be the limit";
                     let mut all = vec![unless(sequential(s, c.sequential_write), slow, reader)];
                     if c.moving > 0.0 {
                         all.push(unless(moving(s, c.moving), slow, reader));
                     }
-                    all.push(unless(limit("random reads of recording units (Pr)", "B/s", c.sequential_write, false, read), slow, reader));
+                    all.push(unless(limit("random reads of recording units (Pr)", "B/s", c.sequential_write, false, read), !reach, reader));
                     all.extend(
                         tables(m, seen.capacity).into_iter().map(|l| unless(l, seen.usb, "through a USB reader, which adds its own time")),
                     );

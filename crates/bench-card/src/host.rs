@@ -77,6 +77,11 @@ impl Host {
         Self::plain("quiet", 100_000.0, 45.0, 0.0, 0.0, 0.0)
     }
 
+    /// The same host, which hears of what is done at the next microframe of USB.
+    pub fn at_frames(self) -> Self {
+        Host { tick: 125_000.0, ..self }
+    }
+
     /// The same host, every request of which takes what it has to.
     pub fn even(self) -> Self {
         Host { core: 0.0, late: 0.0, away_every: 0.0, ..self }

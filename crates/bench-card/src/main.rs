@@ -47,6 +47,7 @@ fn run() -> Result<(), String> {
     for word in rest {
         match word.split_once('=') {
             Some(("host", "quiet")) => host = Host::quiet(),
+            Some(("host", "frames")) => host = Host::quiet().at_frames(),
             Some(("host", "even")) => host = host.even(),
             Some((key, value)) if card.set(key, value) => {}
             _ => return Err(format!("{word} is no parameter of a card")),

@@ -16,6 +16,15 @@ fn against(rate: Option<&Rate>, least: f64) -> Verdict {
     }
 }
 
+/// Reads so many times as fast as a rate show that the reader could carry that rate.
+const FASTER: f64 = 1.25;
+
+/// May the reader be what keeps writes below this limit?
+fn slow_reader(write: Option<&Rate>, read: Option<&Rate>, least: f64) -> bool {
+    let could = |rate: f64| read.is_some_and(|r| r.high >= FASTER * rate);
+    !could(least) && !write.is_some_and(|w| could(w.high)) && !card_is_slow(write, read, least)
+}
+
 /// A write goes out over the reader in at most so many times as long as a read of the same size comes in.
 const READER: f64 = 2.0;
 
@@ -111,8 +120,7 @@ pub(super) fn purpose(s: &Seen, p: &Purpose) -> Answer {
     }
     let judged: Vec<(&str, Verdict, &String)> = limits.iter().map(|(name, r, least, seen)| (*name, against(*r, *least), seen)).collect();
     let of = |v: Verdict| judged.iter().filter(|j| j.1 == v).map(|j| format!("{} {}", j.0, j.2)).collect::<Vec<_>>().join(", ");
-    let slow_reader = m.sequential_read.is_none_or(|r| r.high < 1.25 * p.sequential_write)
-        && !card_is_slow(m.sequential_write.as_ref(), m.sequential_read.as_ref(), p.sequential_write);
+    let slow_reader = slow_reader(m.sequential_write.as_ref(), m.sequential_read.as_ref(), p.sequential_write);
     if judged.iter().any(|j| j.1 == Verdict::Fail) {
         let text = format!("{}: {asks}", of(Verdict::Fail));
         if slow_reader {
@@ -155,8 +163,7 @@ fn class(c: &Class, m: &Measured) -> (Verdict, String, Next) {
         limits.push(("random write", against(m.random_write.as_ref(), of(writes)), format!("{writes:.0} IOPS")));
         limits.push(("random read", against(m.random_read.as_ref(), of(reads)), format!("{reads:.0} IOPS")));
     }
-    let slow_reader = m.sequential_read.is_none_or(|r| r.high < 1.25 * c.sequential_write)
-        && !card_is_slow(writes, m.sequential_read.as_ref(), c.sequential_write);
+    let slow_reader = slow_reader(writes, m.sequential_read.as_ref(), c.sequential_write);
     let failed: Vec<String> = limits.iter().filter(|l| l.1 == Verdict::Fail).map(|l| format!("{} below {}", l.0, l.2)).collect();
     if !failed.is_empty() && c.queued && limits[0].1 != Verdict::Fail {
         let text = format!("{} is measured with the command queue, which was not used", c.name);

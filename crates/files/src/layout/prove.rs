@@ -133,17 +133,27 @@ impl Work {
 pub struct Rate {
     pub median: f64,
     pub interval: [f64; 2],
+    /// What both are of.
+    pub rounds: u32,
 }
+
+/// Fewest rounds that have an interval: the spread of one or two says nothing.
+pub const FEWEST: u32 = 3;
 
 impl Rate {
     fn of(x: &[f64]) -> Rate {
         let m = median(x);
-        Rate { median: m, interval: bootstrap_median(x).unwrap_or([m, m]) }
+        Rate { median: m, interval: bootstrap_median(x).unwrap_or([m, m]), rounds: x.len() as u32 }
+    }
+
+    /// Whether there were rounds enough for an interval.
+    pub fn decided(&self) -> bool {
+        self.rounds >= FEWEST
     }
 
     /// True where the intervals have no value in common.
     pub fn differs(&self, other: &Rate) -> bool {
-        self.interval[1] < other.interval[0] || other.interval[1] < self.interval[0]
+        self.decided() && other.decided() && (self.interval[1] < other.interval[0] || other.interval[1] < self.interval[0])
     }
 }
 

@@ -364,6 +364,10 @@ fn judge(run: &Case) -> Vec<Finding> {
         let why = format!("{open} AUs stayed open, and the card has no room for so many of {}", Bytes(size));
         return vec![Finding::undecided(q, why).evidence(text)];
     }
+    if e.at_left(cell.bytes("left"), cell.bytes("left_from"), size, cell.bytes("stride")) {
+        let why = format!("merges come every {}, where AUs of the search before were left open, and may be of those", Bytes(size));
+        return vec![Finding::undecided(q, why).evidence(text)];
+    }
     // A buffer that is rewritten when it is full pays as regularly (C14), and is smaller than erase blocks of such a card.
     let on_card = |page: Option<f64>| erase_block_prior(size, page.map(|p| p as u64), run.setting("size").unwrap_or(0));
     let prior = run.believed.mean(Quantity::Page, on_card);

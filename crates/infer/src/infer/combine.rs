@@ -3,6 +3,7 @@
 use super::confidence::said;
 use super::pipeline::by_name;
 use super::steps::alignments;
+use super::write_unit::TOGETHER;
 use crate::finding::{BY_PAGE, CONTRADICTED, Finding, Findings, Quantity, SAID, Unit};
 use crate::units::{Bytes, MIB};
 
@@ -25,6 +26,7 @@ pub fn combine(all: &[Finding]) -> Findings {
     one_order_bounds_the_other(&mut out);
     off_units(&mut out);
     off_grid(&mut out);
+    planes_beyond_units(&mut out);
     Findings(out)
 }
 
@@ -217,6 +219,25 @@ fn off_grid(all: &mut [Finding]) {
             Bytes(unit)
         );
         *f = f.clone().withdrawn(why);
+    }
+}
+
+/// Pages that are read together are programmed together, and no so many are: a boundary far above the write unit, where no page shows below it,
+/// may be that of a small erase block.
+fn planes_beyond_units(all: &mut [Finding]) {
+    let whole = |q: Quantity| all.iter().find(|f| f.quantity == q).and_then(Finding::number).map(|v| v as u64);
+    let Some(unit) = whole(Quantity::WriteUnit).filter(|_| whole(Quantity::Page).is_none() && whole(Quantity::EraseBlock).is_none()) else {
+        return;
+    };
+    for f in all.iter_mut().filter(|f| f.quantity == Quantity::AccessUnit) {
+        if let Some(planes) = f.number().filter(|p| *p > (TOGETHER * unit) as f64) {
+            let why = format!(
+                "what shows at {} is far more than the write unit of {}: pages that are read together, or an erase block",
+                Bytes(planes as u64),
+                Bytes(unit)
+            );
+            *f = f.clone().withdrawn(why);
+        }
     }
 }
 

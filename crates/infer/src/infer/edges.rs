@@ -25,6 +25,15 @@ pub struct Edges {
 }
 
 impl Edges {
+    /// Do boundaries `size` bytes apart lie where every `spacing` bytes from `from` on something was left open? `step`: how well the walk knows a place.
+    pub fn at_left(&self, spacing: u64, from: u64, size: u64, step: u64) -> bool {
+        let near = |at: u64| {
+            let r = (at as i64 - from as i64).rem_euclid(spacing as i64) as u64;
+            r.min(spacing - r) <= 2 * step
+        };
+        spacing > 0 && size.is_multiple_of(spacing) && self.seen.iter().all(|s| near(s.1.0) || near(s.1.1))
+    }
+
     /// From the slow places of a walk over `window` in steps of `step`.
     pub fn walked(hits: &[Between], window: Range<u64>, step: u64) -> Option<Edges> {
         let at: Vec<u64> = hits.iter().map(|h| h.1).collect();

@@ -19,7 +19,7 @@ use crate::units::{Bytes, KIB, MIB};
 pub use estimate::*;
 pub use pieces::*;
 use std::collections::BTreeMap;
-pub use view::View;
+pub use view::{View, answers_at_ticks};
 
 /// Judges runs of `read-boundary`.
 pub struct ReadBoundary;
@@ -230,7 +230,7 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
         let lone = lower.iter().filter(|s| s.z >= CLEAR).count() < 2;
         let hidden = if lone { view.hidden_below(s) } else { 0.0 };
         // Whatever else shows: a page that costs less than a tick takes no read over one.
-        out.push(if let Some(tick) = view.tick.filter(|t| *t > PAGE_OUT) {
+        out.push(if let Some(tick) = view.host_tick.filter(|t| *t > PAGE_OUT && (lone || view.tick.is_some())) {
             let why =
                 format!("{} or less: this host answers every {tick:.0} µs, and a smaller page may cost less than that", Bytes(s.size));
             Finding::undecided(Quantity::Page, why)

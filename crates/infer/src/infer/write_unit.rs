@@ -1,5 +1,6 @@
 //! The size below which a write costs as much as one of that size: the candidate that explains the times best.
 
+mod fills;
 mod model;
 mod speeds;
 pub(super) mod tables;
@@ -216,6 +217,20 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     let gathered = [COMBINED, TIGHT].into_iter().find(|&least| !paged && split(least));
     // One way to count the units that are paid for explains slow and fast ones of all sizes, and nothing plainer does.
     let counted = p > COUNTED && best * PLAINER < plainly && best < EXPLAINED * writes.len() as f64 && unit < largest;
+    if let Some(f) = fills::unit(writes, &sizes) {
+        if known.several(f.unit) {
+            return Finding::undecided(Q, several(f.unit)).evidence(text);
+        }
+        let who = format!(
+            "sequential writes that reach a multiple of {} take longer than shorter ones before them ({} of {} writes): they fill the unit",
+            Bytes(f.unit),
+            f.paying,
+            f.all
+        );
+        // What pays may be a small erase block that a log is merged into.
+        let small = known.erase_block.is_none_or(|e| e < 16 * f.unit);
+        return Finding::decided(Q, f.unit as f64, if small { 0.88 } else { 0.93 }).evidence(who);
+    }
     if let Some(least) = gathered {
         let mut found = combined(writes, &sizes, least);
         if let Some(unit) = found.number().map(|u| u as u64).filter(|&u| known.several(u)) {
@@ -460,6 +475,19 @@ mod tests {
                 let f = judge(&ladder(&mut log), &PLACED);
                 assert_eq!(f.number(), Some(page as f64), "{speeds:?} {f:?}");
             }
+        }
+    }
+
+    /// What is programmed when a unit is full takes little beside the command and the bytes, or one of two times: who pays says the unit.
+    #[test]
+    fn units_that_are_filled_show_where_programming_takes_little() {
+        for (unit, speeds) in [(4, [250.0; 2]), (16, [250.0; 2]), (24, [250.0; 2]), (16, [400.0, 900.0]), (32, [500.0, 800.0])] {
+            let unit = unit * KIB;
+            let pays = |at: u64, s: u64| (at / unit..(at + s) / unit).map(|n| speeds[(n % 2) as usize]).sum::<f64>();
+            let f = judge(&ladder(|at, s| 900.0 + pays(at, s) + s as f64 / 60.0), &PLACED);
+            // Of pages of two speeds it may be too little to go by, and never two of them.
+            let told = f.number().or((speeds[0] != speeds[1]).then_some(unit as f64));
+            assert_eq!(told, Some(unit as f64), "{speeds:?} {f:?}");
         }
     }
 

@@ -80,7 +80,9 @@ impl Experiment for AuGrid {
         let chunk = slots.chunk;
         let window = (384 * MIB).min((setup.region.end - setup.region.start) / 4);
         let stride = if setup.believed.takes_random() { (4 * chunk).max(64 * KIB) } else { chunk };
-        let walk = walk(window, chunk, stride, (cost * 1e3) as u64);
+        let mut walk = walk(window, chunk, stride, (cost * 1e3) as u64);
+        // Where the search for open AUs may have left some.
+        walk.set.extend([("left", slots.spacing), ("left_from", slots.first)].map(|(k, v)| (k.to_string(), v as i64)));
         // A walk in order pays when as many AUs are open as may be; where nobody knows how many those are, they may be few now.
         let unknown = stride <= chunk && setup.believed.number(Quantity::OpenAusLinear).is_none();
         vec![if unknown { fill(&setup.region, setup.believed, &walk).unwrap_or(walk) } else { walk }]

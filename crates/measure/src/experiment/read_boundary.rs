@@ -20,13 +20,13 @@ use crate::finding::Quantity;
 use crate::infer::beliefs::Case;
 use crate::infer::lattice;
 use crate::infer::read_boundary::{
-    BACK, CLEAR, CONTROL, FAR, Kind, ON, OTHER_LENGTHS, POST, PRE, PREDICTED, View, base_time, confirm_estimate, confirmed, kind,
-    reads_ahead, row_estimate,
+    BACK, CLEAR, CONTROL, FAR, Kind, ON, OTHER_LENGTHS, POST, PRE, PREDICTED, View, answers_at_ticks, base_time, confirm_estimate,
+    confirmed, kind, reads_ahead, row_estimate,
 };
 use crate::infer::stats::{mad, median};
 use crate::infer::steps::alignments;
 use crate::samples::Cell;
-use crate::units::{Bytes, KIB, MIB, gcd};
+use crate::units::{Bytes, KIB, MIB, Nanos, gcd};
 use next::*;
 use std::collections::BTreeSet;
 
@@ -104,6 +104,16 @@ impl Experiment for ReadBoundary {
 
     fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         let block = cell.bytes("block");
+        // What costs less than a tick shows in reads that begin anywhere between two; what costs more stands out without that noise.
+        let in_rows = matches!(kind(cell), Kind::Row | Kind::Fine);
+        let tick = answers_at_ticks(b.run).filter(|_| in_rows).map(|us| (us * 1e3) as u64);
+        let read = |b: &mut Bench, role: u8, at: u64| {
+            if let Some(tick) = tick {
+                let part = Nanos(b.below(tick));
+                b.rest(part);
+            }
+            b.read(role, at, block)
+        };
         match kind(cell) {
             Kind::Row | Kind::Fine => {
                 let align = cell.bytes("align");
@@ -111,7 +121,7 @@ impl Experiment for ReadBoundary {
                 let mut three = [(PRE, p - block), (ON, p - block / 2), (POST, p)];
                 b.shuffle(&mut three);
                 for (role, at) in three {
-                    b.read(role, at, block)?;
+                    read(b, role, at)?;
                 }
             }
             Kind::Sweep => {

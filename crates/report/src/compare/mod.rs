@@ -28,6 +28,8 @@ pub struct Subject {
     /// A, B, ... in the output.
     pub label: String,
     pub name: String,
+    /// Where it holds less than it reports: that, in words.
+    pub counterfeit: Option<String>,
     /// Part number and identity numbers; equal for cards that are sold as the same.
     pub identity: Option<String>,
     pub findings: Findings,

@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+/// Of what `nandscope check --json` writes.
+const CHECK: &str = "nandscope-check/1";
+
 /// Name and version of the format of an entry.
 pub const SCHEMA: &str = "nandscope-survey/1";
 
@@ -241,7 +244,8 @@ impl Record {
             }
             "nandscope-bench/1" => Record::of_benches(&v),
             FRAG => Ok(vec![Record::of_frag(v)?]),
-            other => Err(format!("its schema is {other}; this program reads {REPORT}, {SCHEMA} and fio's JSON")),
+            CHECK => Ok(vec![Record::of_check(v)?]),
+            other => Err(format!("its schema is {other}; this program reads {REPORT}, {SCHEMA}, {CHECK} and fio's JSON")),
         }
     }
 
@@ -304,6 +308,7 @@ impl Record {
             (None, None) => None,
         };
         Subject {
+            counterfeit: self.counterfeit().map(|c| format!("{}: {}", c.word(), c.sizes())),
             label: label.into(),
             name: self.card.name.clone(),
             identity,

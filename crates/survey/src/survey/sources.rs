@@ -65,6 +65,43 @@ impl Record {
         }
     }
 
+    /// What `nandscope check --json` writes: whether the card is what it says, and how fast it was meanwhile.
+    pub(super) fn of_check(v: Value) -> Result<Record, String> {
+        let text = |key: &str| v[key].as_str().map(str::to_string);
+        let findings: Findings = serde_json::from_value(v["findings"].clone()).map_err(|e| format!("is damaged: {e}"))?;
+        findings.check()?;
+        let target = text("target").ok_or("it names no target")?;
+        let size = v["size"].as_u64().filter(|s| *s > 0).ok_or("it names no size")?;
+        let mut metrics = vec![];
+        for (key, name) in [
+            ("sequential_write", "sequential write"),
+            ("sequential_read", "sequential read"),
+            ("random_write", "random write"),
+            ("random_read", "random read"),
+        ] {
+            let m = &v["measured"][key];
+            if let (Some(rate), Some(len)) = (m["bytes_per_second"].as_f64().filter(|r| *r > 0.0), m["len"].as_u64()) {
+                metrics.push(Metric::new(name, format!("{}, one at a time, check", Bytes(len)), "kB/s", &[(rate / 100.0).round() / 10.0]));
+            }
+        }
+        let failed = v["answers"].as_array().into_iter().flatten().filter(|a| a["verdict"] == "fail");
+        let notes = failed.filter_map(|a| a["because"].as_str().map(str::to_string)).collect();
+        Ok(Record {
+            card: Card { name: text("model").unwrap_or_else(|| target.clone()), capacity: Some(size), ..Card::default() },
+            source: Source {
+                format: "nandscope check".into(),
+                simulated: target.starts_with("sim:") || target.ends_with(".toml"),
+                tool: v["tool"]["version"].as_str().map(|version| format!("nandscope {version}")),
+                ..Source::default()
+            },
+            findings,
+            metrics,
+            notes,
+            original: v,
+            ..Record::default()
+        })
+    }
+
     /// What `nandscope bench --json` writes: passes of one or more cards at one or several record sizes; and what `nandscope infer
     /// --json` makes of a log of a microcontroller.
     pub(super) fn of_benches(v: &Value) -> Result<Vec<Record>, String> {

@@ -4,6 +4,16 @@ use super::*;
 use crate::infer::ticks::tick;
 use crate::samples::Ended;
 
+/// Reads by which a host is judged.
+const FIRST: usize = 240;
+
+/// Microseconds between two answers of a host that answers at ticks, as readers do at frames of USB, by the first reads. Reads that begin anywhere
+/// between two of them take the time of the card on average; those that begin when the one before ended hide what costs less than a tick.
+pub fn answers_at_ticks(run: &Run) -> Option<f64> {
+    let first: Vec<f64> = run.samples.iter().take(FIRST).map(|s| s.took.micros()).collect();
+    tick(&first).filter(|_| first.len() == FIRST)
+}
+
 /// What the rows say, for the block size that shows most.
 pub struct View {
     pub rows: Vec<steps::Row>,
@@ -14,6 +24,8 @@ pub struct View {
     pub size: u64,
     /// Microseconds of which all times are multiples, on a host that answers at ticks.
     pub tick: Option<f64>,
+    /// The same of the first reads: what follows may have begun anywhere between two ticks.
+    pub host_tick: Option<f64>,
     /// Larger boundaries lie off the multiples that were read.
     pub shifted: bool,
 }
@@ -30,11 +42,12 @@ impl View {
         }
         let reads = run.samples.iter().filter(|s| [PRE, ON, POST].contains(&s.role)).take(4000);
         let tick = tick(&reads.map(|s| s.took.micros()).collect::<Vec<f64>>());
+        let host_tick = answers_at_ticks(run).or(tick);
         let views: Vec<View> = by_block
             .into_iter()
             .map(|(block, rows)| {
                 let base = base_time(run, block);
-                View { fit: steps::fit(&rows, base), rows, block, base, size, tick, shifted: false }
+                View { fit: steps::fit(&rows, base), rows, block, base, size, tick, host_tick, shifted: false }
             })
             // Of the lengths that were tried because others showed nothing, only what is no chance counts.
             .filter(|v| !OTHER_LENGTHS.contains(&v.block) || v.fit.steps.iter().all(|s| s.z >= CLEAR))
@@ -48,6 +61,7 @@ impl View {
             base: f64::NAN,
             size,
             tick,
+            host_tick,
             shifted: false,
         };
         let view = views.into_iter().reduce(|a, b| if worth(&b) > worth(&a) + 0.3 { b } else { a }).unwrap_or(none);

@@ -53,6 +53,9 @@ fn hiding(written: u64, n: u32) -> f64 {
     larger(written) * lower.clamp(0.0, 1.0)
 }
 
+/// So few writes fill an erase block before another is opened for one more: hardly any is closed in part.
+const FEW_WRITES: u64 = 4;
+
 /// The share of caches that are larger than so many bytes.
 fn larger(written: u64) -> f64 {
     let [least, most] = CACHES;
@@ -73,9 +76,13 @@ impl Seen<'_> {
         }
         if let Some(block) = self.fills_a_block() {
             let chunk = Bytes(self.slots.chunk);
-            let why = format!(
-                "reads show a boundary every {block}, more than pages that are read together: an erase block, maybe, and writes of {chunk} fill it"
-            );
+            let known = run.believed.whole(Quantity::EraseBlock).is_some();
+            let why = match known {
+                true => format!("writes of {chunk} fill erase blocks of {block}"),
+                false => format!(
+                    "reads show a boundary every {block}, more than pages that are read together: an erase block, maybe, and writes of {chunk} fill it"
+                ),
+            };
             return self.neither(format!("{why}, which incurs no merge with any number of AUs; shorter writes would decide it"));
         }
         if let Some((few, many)) = self.rising() {
@@ -167,9 +174,13 @@ impl Seen<'_> {
 
     /// A boundary that reads show and a write reaches over, which may be that of an erase block: no so many pages are read together.
     fn fills_a_block(&self) -> Option<Bytes> {
-        let whole = |q: Quantity| self.run.believed.whole(q);
-        let boundary = whole(Quantity::AccessUnit).filter(|_| self.run.believed.erase_block().is_none())?;
-        (boundary <= self.slots.chunk && boundary > TOGETHER * whole(Quantity::Page)?).then_some(Bytes(boundary))
+        let (believed, chunk) = (self.run.believed, self.slots.chunk);
+        if let Some(block) = believed.whole(Quantity::EraseBlock) {
+            return (block < FEW_WRITES * chunk).then_some(Bytes(block));
+        }
+        let boundary = believed.whole(Quantity::AccessUnit)?;
+        let least = believed.whole(Quantity::Page).or(believed.write_unit())?;
+        (boundary <= chunk && boundary > TOGETHER * least).then_some(Bytes(boundary))
     }
 
     /// Median time in µs of a write with two AUs in turn, and with dozens, where most of these take longer than most of those: a
