@@ -199,7 +199,8 @@ fn killed_ten_times_and_resumed() {
     assert!(started <= *probe.1, "started {started} times, begun {} times", probe.1);
 
     let (list, _, _) = nandscope(dir, &["survey", "--dir", "plan.campaign/survey", "list", "--no-published", "--json"]);
-    assert_eq!(list.matches("\"id\"").count(), 4, "{list}");
+    // Four probes, and the check of the counterfeit.
+    assert_eq!(list.matches("\"id\"").count(), 5, "{list}");
     let page = fs::read_to_string(state.join("lots.html")).unwrap();
     assert!(page.contains(">A<") && page.contains(">B<"), "{page}");
     // Once more: nothing is left to do.

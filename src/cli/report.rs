@@ -207,6 +207,9 @@ fn figures(report: &Report, to: &Path, name: Option<&str>) -> anyhow::Result<()>
     if to.as_os_str() == "-" {
         bail!("name one figure with --figure to write it to standard output; --figure list prints the names");
     }
+    if all.is_empty() {
+        bail!("this report has no samples to draw: it was saved with --samples none");
+    }
     std::fs::create_dir_all(to).with_context(|| format!("cannot make the directory {}", to.display()))?;
     for p in &all {
         write_text(&to.join(format!("{}.svg", p.name)), &svg::file(&p.figure))?;

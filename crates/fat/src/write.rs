@@ -95,6 +95,13 @@ pub(crate) fn short_label(label: Option<&str>) -> [u8; 11] {
 }
 
 impl Layout {
+    /// The label as it stands on the volume: FAT has capitals, digits and some signs only.
+    pub fn label(&self) -> Option<String> {
+        let asked = self.options.label.as_deref()?;
+        let exfat = self.volume.kind == FatType::ExFat;
+        Some(if exfat { asked.into() } else { String::from_utf8_lossy(&short_label(Some(asked))).trim_end().into() })
+    }
+
     /// The steps of the format, in order. Nothing outside the target is named; memory is a few sectors, not the tables.
     pub fn steps(&self) -> Vec<Step> {
         let (o, start) = (&self.options, self.start());

@@ -5,7 +5,7 @@ pub mod counterfeit;
 pub mod privacy;
 
 use crate::device::{CardState, Counters, TargetId};
-use crate::finding::{Finding, Findings};
+use crate::finding::{Finding, Findings, Quantity};
 use crate::host::facts::HostFacts;
 use crate::infer::pipeline;
 use crate::samples::Run;
@@ -211,6 +211,9 @@ impl Report {
             return Err(wrong(format!("its region ends at {end}, before it begins at {start}")));
         }
         let size = report.target.size;
+        if let Some(block) = report.findings.get(Quantity::EraseBlock).and_then(Finding::number).filter(|b| *b > size as f64) {
+            return Err(wrong(format!("its erase block of {block} bytes is larger than its card of {size}")));
+        }
         if size < end.max(512) {
             return Err(wrong(format!("its card has {size} bytes, and what was measured ends at {end}")));
         }

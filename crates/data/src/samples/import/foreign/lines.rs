@@ -11,7 +11,10 @@ pub fn read(text: &str) -> Option<Result<Benchmark, String>> {
     if text.lines().any(|l| agnostics_row(l).is_some_and(|r| r.0 != "prepare-file")) {
         return Some(Ok(agnostics(text)));
     }
-    if low.contains("h2testw") || (low.contains("mbyte/s") && low.contains("sectors)")) {
+    let h2testw_rate = |l: &str| {
+        ["writing speed:", "schreibrate:", "reading speed:", "leserate:"].iter().any(|r| l.trim().starts_with(r)) && l.contains("mbyte/s")
+    };
+    if low.contains("h2testw") || (low.contains("mbyte/s") && low.contains("sectors)")) || low.lines().any(h2testw_rate) {
         return Some(h2testw(text));
     }
     if low.contains("crystaldiskmark") {
@@ -125,7 +128,11 @@ fn h2testw(text: &str) -> Result<Benchmark, String> {
             over = sectors(line.trim_start_matches("details:"));
         } else if line.contains("byte ok") {
             ok = sectors(line);
-        } else if line.starts_with("warning: only") || line.starts_with("test finished without") || line.starts_with("test fehlerfrei") {
+        } else if line.starts_with("warning: only")
+            || line.starts_with("warnung: nur")
+            || line.starts_with("test finished without")
+            || line.starts_with("test fehlerfrei")
+        {
             b.notes.push(printed.into());
         }
     }

@@ -1,0 +1,130 @@
+use super::*;
+
+const PLACED: Known = Known { placed: true, erase_block: None, page: None, access_unit: None };
+
+/// Two passes of the ladder over a card whose write takes `f(position, length)` microseconds.
+fn ladder(mut f: impl FnMut(u64, u64) -> f64) -> Vec<Write> {
+    let mut out = vec![];
+    for pass in 0..2u64 {
+        let mut at = pass * (48 << 20);
+        for s in alignments(512, 256 * KIB).into_iter().rev().filter(|s| s.is_multiple_of(512)) {
+            for i in 0..writes_of(s) {
+                assert!(at.is_multiple_of(s), "{s} at {at}");
+                out.push(Write { at, len: s, us: f(at, s) * (1.0 + 0.003 * (i % 3) as f64) });
+                at += s;
+            }
+        }
+    }
+    out
+}
+
+/// Q14: the Toshiba eMMC, milliseconds per write.
+#[test]
+fn toshiba_writes_32_kib_as_one() {
+    let ms = [(18, 25.5), (17, 12.9), (16, 6.7), (15, 3.85), (14, 4.45), (13, 4.76), (12, 4.89), (11, 4.91), (10, 4.92), (9, 4.93)];
+    let at = |s: u64| 1e3 * ms.iter().find(|m| m.0 == s.next_power_of_two().ilog2()).unwrap().1 * s as f64 / s.next_power_of_two() as f64;
+    let all: Vec<Write> = ladder(|_, s| at(s)).into_iter().filter(|w| w.len.is_power_of_two()).collect();
+    let f = judge(&all, &PLACED);
+    assert_eq!(f.number(), Some(32768.0), "{f:?}");
+}
+
+#[test]
+fn a_staircase_shows_its_unit_and_a_line_does_not() {
+    for unit in [4 * KIB, 16 * KIB, 24 * KIB, 48 * KIB, 64 * KIB] {
+        let f = judge(&ladder(|at, s| 300.0 + ((at + s - 1) / unit - at / unit + 1) as f64 * 900.0 + s as f64 / 20.0), &PLACED);
+        assert_eq!(f.number(), Some(unit as f64), "{f:?}");
+    }
+    let f = judge(&ladder(|_, s| 1500.0 + s as f64 / 20.0), &PLACED);
+    assert!(f.value.is_none(), "{f:?}");
+}
+
+#[test]
+fn stalls_do_not_move_the_unit() {
+    let mut w = ladder(|at, s| 300.0 + ((at + s - 1) / 16384 - at / 16384 + 1) as f64 * 900.0 + s as f64 / 20.0);
+    for i in (7..w.len()).step_by(29) {
+        w[i].us += 190_000.0;
+    }
+    assert_eq!(judge(&w, &PLACED).number(), Some(16384.0));
+}
+
+/// The first write to touch a unit pays, or the one that fills it; the others are gathered.
+#[test]
+fn combined_small_writes_show_their_unit_by_who_pays() {
+    for unit in [16 * KIB, 24 * KIB, 64 * KIB] {
+        let touches = |at: u64, s: u64| at.is_multiple_of(unit) || (at + s - 1) / unit != at / unit;
+        let fills = |at: u64, s: u64| (at + s) / unit != at / unit;
+        for pays in [&touches as &dyn Fn(u64, u64) -> bool, &fills] {
+            let f = judge(&ladder(|at, s| if pays(at, s) { 2500.0 + s as f64 / 10.0 } else { 60.0 + s as f64 / 100.0 }), &PLACED);
+            assert_eq!(f.number(), Some(unit as f64), "{f:?}");
+        }
+    }
+}
+
+/// Cards that read, change and write an erase block for what is less than a block of 4 KiB (512e): those writes say nothing of the unit.
+#[test]
+fn writes_that_incur_what_longer_ones_do_not_are_left_out() {
+    let time = |at: u64, s: u64| ((at + s - 1) / 16384 - at / 16384 + 1) as f64 * 900.0 + s as f64 / 20.0;
+    let f = judge(&ladder(|at, s| if s < 4 * KIB { 300_000.0 - s as f64 } else { time(at, s) }), &PLACED);
+    assert_eq!(f.number(), Some(16384.0), "{f:?}");
+    assert!(f.evidence.iter().any(|e| e.contains("less than 4 KiB")), "{f:?}");
+    let f = judge(&ladder(|_, s| if s < 4 * KIB { 300_000.0 } else { 1500.0 + s as f64 / 20.0 }), &PLACED);
+    assert!(f.value.is_none() && f.reason.as_ref().is_some_and(|why| why.contains("less than 4 KiB")), "{f:?}");
+}
+
+/// Lower pages take a third of what upper ones do, by turns, two and two, or in threes: the unit is one page.
+#[test]
+fn pages_of_several_speeds_are_units_of_their_own() {
+    for page in [8 * KIB, 16 * KIB, 32 * KIB] {
+        for speeds in [&[300.0, 1000.0][..], &[250.0, 250.0, 1500.0, 1500.0], &[500.0, 1200.0, 2400.0]] {
+            let of = |n: u64| speeds[(n % speeds.len() as u64) as usize];
+            // By addresses, and in a log, where each write that fills a page in part takes the next one.
+            let f = judge(&ladder(|at, s| 100.0 + (at / page..=(at + s - 1) / page).map(of).sum::<f64>() + s as f64 / 90.0), &PLACED);
+            assert_eq!(f.number(), Some(page as f64), "{speeds:?} {f:?}");
+            let mut next = 0;
+            let mut log = |at: u64, s: u64| {
+                let from = next;
+                next += (at + s - 1) / page - at / page + 1;
+                100.0 + (from..next).map(of).sum::<f64>() + s as f64 / 90.0
+            };
+            let f = judge(&ladder(&mut log), &PLACED);
+            assert_eq!(f.number(), Some(page as f64), "{speeds:?} {f:?}");
+        }
+    }
+}
+
+/// What is programmed when a unit is full takes little beside the command and the bytes, or one of two times: who pays says the unit.
+#[test]
+fn units_that_are_filled_show_where_programming_takes_little() {
+    for (unit, speeds) in [(4, [250.0; 2]), (16, [250.0; 2]), (24, [250.0; 2]), (16, [400.0, 900.0]), (32, [500.0, 800.0])] {
+        let unit = unit * KIB;
+        let pays = |at: u64, s: u64| (at / unit..(at + s) / unit).map(|n| speeds[(n % 2) as usize]).sum::<f64>();
+        let f = judge(&ladder(|at, s| 900.0 + pays(at, s) + s as f64 / 60.0), &PLACED);
+        // Of pages of two speeds it may be too little to go by, and never two of them.
+        let told = f.number().or((speeds[0] != speeds[1]).then_some(unit as f64));
+        assert_eq!(told, Some(unit as f64), "{speeds:?} {f:?}");
+    }
+}
+
+/// Some pay at random: no unit explains them.
+#[test]
+fn writes_that_pay_by_chance_leave_it_open() {
+    let mut n = 0u64;
+    let w = ladder(|_, s| {
+        n = n.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        if n >> 61 != 0 { 60.0 } else { 2500.0 + s as f64 / 10.0 }
+    });
+    assert!(judge(&w, &PLACED).value.is_none(), "{:?}", judge(&w, &PLACED));
+}
+
+/// A stream that is gathered in 512 KiB and written back by halves pays every 256 KiB, and programs pages of 16 KiB.
+#[test]
+fn what_pages_cannot_be_programmed_at_the_same_time_is_no_unit() {
+    let told = |page: Option<u64>| {
+        let known = Known { page, ..PLACED };
+        judge(&ladder(|at, len| 200.0 + 14_000.0 * ((at + len) / (256 * KIB) - at / (256 * KIB)) as f64 + len as f64 / 100.0), &known)
+            .number()
+    };
+    assert_eq!(told(Some(32 * KIB)), told(None));
+    assert_eq!(told(None), Some(256.0 * KIB as f64));
+    assert_eq!(told(Some(16 * KIB)), None);
+}
