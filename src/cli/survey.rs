@@ -388,7 +388,7 @@ fn add(s: &mut Survey, a: AddArgs) -> anyhow::Result<ExitCode> {
             Added::Already { id } => {
                 old += 1;
                 if !many {
-                    let _ = writeln!(out, "{id}  {} is there already", path.display());
+                    let _ = writeln!(out, "{id}  {} is there already, with the lot, name and price it was added with", path.display());
                 }
             }
             Added::Refused(why) => {

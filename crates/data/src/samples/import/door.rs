@@ -42,7 +42,11 @@ pub fn open(file: usize, name: &str, bytes: &[u8]) -> Result<File, ImportError> 
     if text.trim().is_empty() {
         return Err(ImportError::Empty(name.into()));
     }
-    let figures = foreign::read(name, &text);
+    let mut figures = foreign::read(name, &text);
+    // A number may have lost its last digits.
+    if let Some(Ok(b)) = figures.as_mut().filter(|_| text.ends_with(|c: char| c.is_ascii_digit())) {
+        b.notes.push("the file ends in a number and without the end of a line: if it was cut off, its last figure is too small".into());
+    }
     if figures.is_none() && text.trim_start().starts_with('{') {
         return own(name, &text);
     }
