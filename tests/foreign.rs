@@ -54,6 +54,9 @@ fn figures_in_the_units_their_programs_mean() {
         // hdparm MB = 2^20, dd MB = 10^6, iozone KB = 1024.
         ("pibenchmarks.txt", "PiBenchmarks", "sequential read", "hdparm", 41.70 * MIB),
         ("pibenchmarks.txt", "PiBenchmarks", "sequential write", "dd", 25_300.0),
+        ("dd.txt", "dd", "sequential write", "1 MiB, dd, to the device", 268_435.456 / 15.1172),
+        ("dd.txt", "dd", "sequential read", "1 MiB, dd, to the device", 268_435.456 / 12.0411),
+        ("hdparm.txt", "hdparm", "sequential read", "hdparm, through the page cache", 130.0 / 3.01 * MIB),
         ("pibenchmarks.txt", "PiBenchmarks", "random write", "4 KiB, iozone", 3341.0 * 1.024),
         ("pibenchmarks.txt", "PiBenchmarks", "random writes a second", "4 KiB, fio", 855.0),
         // uFLIP: µs; two runs are two passes, the longest is that of all.

@@ -121,6 +121,8 @@ fn wrong() -> Vec<(&'static str, Value)> {
     vec![
         ("/target/size", json!(-1)),
         ("/target/size", huge.clone()),
+        ("/target/size", json!(0)),
+        ("/findings/0/value", json!(4_194_305)),
         ("/findings/0/confidence", json!(7)),
         ("/findings/0/confidence", json!(-0.5)),
         ("/findings/0/value", huge.clone()),
@@ -166,7 +168,6 @@ fn a_report_of_impossible_numbers_is_refused_by_all() {
             .unwrap()
             .iter_mut()
             .for_each(|r| r["setting"].as_object_mut().unwrap().values_mut().for_each(|v| *v = n.into()));
-        odd["target"]["size"] = 0.into();
         let (path, page) = (dir.path().join("odd"), dir.path().join("odd.html"));
         fs::write(&path, odd.to_string()).unwrap();
         for args in [vec!["infer", path.to_str().unwrap()], vec!["report", path.to_str().unwrap(), "--html", page.to_str().unwrap()]] {
