@@ -133,23 +133,25 @@ impl FromStr for Setting {
 }
 
 impl Setting {
-    /// Parts of it that change nothing of a load, as words, and why: such a side does what the setting without them does.
-    pub fn idle(&self, load: Load, size: u64) -> Vec<(String, String)> {
-        let mut out = vec![];
-        if let Some(split) = self.split {
-            let name = || format!("split={}", Bytes(split));
-            // Linear and random accesses begin at multiples of their size, on a grid of 4 MiB.
-            let cuts = load == Load::Unaligned || size > split || !split.is_multiple_of(size);
-            if !load.writes() {
-                out.push((name(), "it cuts writes, and this load reads".into()));
-            } else if !cuts {
-                out.push((name(), format!("no write of {} lies over a multiple of it", Bytes(size))));
-            }
+    /// The same without its text and without parts that change nothing of a load; and those parts, each with the reason.
+    pub fn acting(&self, load: Load, size: u64) -> (Setting, Vec<String>) {
+        let (mut out, mut idle) = (Setting { text: String::new(), ..self.clone() }, vec![]);
+        // Linear and random accesses begin at multiples of their size, on a grid of 4 MiB.
+        let cuts = |split: u64| load == Load::Unaligned || size > split || !split.is_multiple_of(size);
+        if let Some(split) = self.split.filter(|s| !load.writes() || !cuts(*s)) {
+            let why = if load.writes() {
+                format!("no write of {} lies over a multiple of it", Bytes(size))
+            } else {
+                "it cuts writes, and this load reads".into()
+            };
+            idle.push(format!("split={} changes nothing here: {why}", Bytes(split)));
+            out.split = None;
         }
         if let Some(on) = self.announced.filter(|_| !load.writes()) {
-            out.push((format!("cmd23={}", if on { "on" } else { "off" }), "it is of writes, and this load reads".into()));
+            idle.push(format!("cmd23={} changes nothing here: it is of writes, and this load reads", if on { "on" } else { "off" }));
+            out.announced = None;
         }
-        out
+        (out, idle)
     }
 }
 

@@ -215,11 +215,10 @@ impl Plan {
 
     /// What of this plan decides what a step of a card does.
     pub fn asked(&self, c: &Card, step: Step) -> state::Asked {
-        let write = match (c.write, self.consent_of(c, c.serial.as_deref())) {
-            _ if !step.times() => "no",
-            (Some(false), _) => "no",
-            (_, Some(_)) => "yes",
-            (_, None) => "simulated",
+        let write = match self.consent_of(c, c.serial.as_deref()) {
+            _ if !step.times() || c.write == Some(false) => "no",
+            Some(_) => "yes",
+            None => "simulated",
         };
         let card = c.target.as_ref().or(c.serial.as_ref()).cloned().unwrap_or_default();
         state::Asked { card, write: write.into(), options: self.options.get(&step).cloned().unwrap_or_default() }

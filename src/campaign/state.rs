@@ -159,7 +159,7 @@ impl Dir {
 
     /// Where the result of a step is once it is done.
     pub fn step(&self, key: &str, step: Step) -> PathBuf {
-        self.card(key).join(step.name())
+        beside(&self.path, key, step, "")
     }
 
     /// Where a step stands.

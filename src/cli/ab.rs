@@ -104,18 +104,9 @@ fn percent(s: &str) -> Result<f64, String> {
 pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     let simulated = device::is_simulated(&a.target)?;
     let settings = [a.a.clone(), a.b.clone()];
-    let idle = settings.each_ref().map(|s| s.idle(a.load, a.size.0));
-    for (part, why) in idle.iter().flatten() {
-        tell!("nandscope: {part} changes nothing here: {why}");
-    }
-    // What acts of a setting.
-    let plain = |s: &Setting| {
-        let idle = |part: &str| s.idle(a.load, a.size.0).iter().any(|i| i.0.starts_with(part));
-        let split = s.split.filter(|_| !idle("split"));
-        let announced = s.announced.filter(|_| !idle("cmd23"));
-        Setting { text: String::new(), split, announced, ..s.clone() }
-    };
-    if plain(&settings[0]) == plain(&settings[1]) {
+    let [(first, idle), (second, more)] = settings.each_ref().map(|s| s.acting(a.load, a.size.0));
+    idle.iter().chain(&more).for_each(|i| tell!("nandscope: {i}"));
+    if first == second {
         tell!("nandscope: both settings do the same: a difference would be chance");
     }
     let writes = a.load.writes() || settings.iter().any(|s| s.discard);

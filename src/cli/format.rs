@@ -92,8 +92,8 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     let layout = plan(&options)?;
     let changed = layout.label().filter(|l| a.label.as_deref().is_some_and(|asked| asked != l));
     let label = changed.map(|l| format!("the label becomes {l}: FAT has capitals, digits and some signs only"));
-    let notes: Vec<String> = label.into_iter().chain(notes).collect();
-    let notes: Vec<String> = format::warning(&layout).map(|w| format!("warning: {w}")).into_iter().chain(notes).collect();
+    let warning = format::warning(&layout).map(|w| format!("warning: {w}"));
+    let notes: Vec<String> = warning.into_iter().chain(label).chain(notes).collect();
     let lost = opened.signatures()?;
     if !a.out.alone() && (!a.quiet || a.dry_run) {
         format::describe(&layout).iter().chain(&notes).for_each(|l| say!("{l}"));

@@ -267,12 +267,9 @@ fn gone(written: std::io::Result<()>) -> std::io::Result<()> {
 /// What programs read (scripts, tables of other programs, card models), to standard output. What else may be wrong with that than a reader that went
 /// away (a full disk) ends the program with an error.
 fn as_it_is(text: &str) {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            tell!("nandscope: cannot write to standard output: {e}");
-            std::process::exit(1);
-        }
-        _ => {}
+    if let Err(e) = gone(std::io::stdout().write_all(text.as_bytes())) {
+        tell!("nandscope: cannot write to standard output: {e}");
+        std::process::exit(1);
     }
 }
 
@@ -300,12 +297,8 @@ fn answer(words: Vec<std::ffi::OsString>) -> ExitCode {
         }
         Err(help) => {
             // clap ends with success even where nothing could be written.
-            return match help.print() {
-                Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-                    ended(&anyhow::Error::new(e).context("cannot write to standard output"))
-                }
-                _ => ExitCode::SUCCESS,
-            };
+            let failed = |e| ended(&anyhow::Error::new(e).context("cannot write to standard output"));
+            return gone(help.print()).map_or_else(failed, |()| ExitCode::SUCCESS);
         }
     };
     let done = outputs::ready(&command, &matches).and_then(|()| run(cli.command));

@@ -3,7 +3,7 @@
 use super::measure::{Measured, Part, Random, SMALL, Stretch};
 use super::record::{Drops, Recording};
 use super::{Limit, Rating, Verdict};
-use crate::host::class::{Class, FAT_CYCLE_LONGEST_MS, FAT_CYCLE_MEAN_MS, FAT_CYCLES, Family, fat_read_ms};
+use crate::host::class::{Class, FASTER, FAT_CYCLE_LONGEST_MS, FAT_CYCLE_MEAN_MS, FAT_CYCLES, Family, fat_read_ms};
 use crate::units::{Bytes, rate, three};
 use crate::workload::purpose::Purpose;
 use nandscope_stats::mean_within;
@@ -11,9 +11,6 @@ use serde::Serialize;
 
 /// A value with its bounds at 95 %, where there is one.
 type Found = Option<(f64, [f64; 2])>;
-
-/// Reads so many times as fast as a rate show that the reader could carry that rate.
-const FASTER: f64 = 1.25;
 
 /// What else decides.
 #[derive(Clone, Copy, Debug, Default)]

@@ -145,10 +145,8 @@ fn row(out: &mut String, key: usize, r: &Row, m: &Measured, size: u64, host: &st
 /// The state in words, as the page and the text have it.
 pub fn state(m: &Measured) -> String {
     match m.format {
-        _ if m.format != Format::AsIs && m.formatted == 0 => {
-            "the time was over before the region was written once: the state of the flash is as it was".into()
-        }
         Format::AsIs => "the state of the flash was not enforced: what was written there before is part of the result".into(),
+        _ if m.formatted == 0 => "the time was over before the region was written once: the state of the flash is as it was".into(),
         Format::Sequential => format!("the region was written once in sequential order before ({})", crate::units::about(m.formatted)),
         Format::Random => format!(
             "the region was written once by random writes of 128 KiB to {} before ({})",

@@ -4,6 +4,7 @@ use super::super::measure::{Measured, Rate};
 use super::super::{Answer, Question, Verdict};
 use super::{Seen, real_size};
 pub use crate::host::class::Class;
+use crate::host::class::FASTER;
 use crate::units::{Bytes, rate, three};
 use crate::workload::purpose::{Purpose, Writes};
 
@@ -15,9 +16,6 @@ fn against(rate: Option<&Rate>, least: f64) -> Verdict {
         _ => Verdict::NotKnown,
     }
 }
-
-/// Reads so many times as fast as a rate show that the reader could carry that rate.
-const FASTER: f64 = 1.25;
 
 /// May the reader be what keeps writes below this limit?
 fn slow_reader(write: Option<&Rate>, read: Option<&Rate>, least: f64) -> bool {

@@ -21,6 +21,9 @@ pub struct Class {
     pub queued: bool,
 }
 
+/// Reads so many times as fast as a rate show that the reader could carry that rate.
+pub const FASTER: f64 = 1.25;
+
 /// One FAT cycle (FAT, its copy or the bitmap, the directory entry), mean of eight in a row, in ms (TFW(ave)).
 pub const FAT_CYCLE_MEAN_MS: f64 = 100.0;
 /// The longest FAT cycle, in ms (TFW(max)).

@@ -104,24 +104,20 @@ impl Experiment for ReadBoundary {
 
     fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         let block = cell.bytes("block");
-        // What costs less than a tick shows in reads that begin anywhere between two; what costs more stands out without that noise.
-        let in_rows = matches!(kind(cell), Kind::Row | Kind::Fine);
-        let tick = answers_at_ticks(b.run).filter(|_| in_rows).map(|us| (us * 1e3) as u64);
-        let read = |b: &mut Bench, role: u8, at: u64| {
-            if let Some(tick) = tick {
-                let part = Nanos(b.below(tick));
-                b.rest(part);
-            }
-            b.read(role, at, block)
-        };
         match kind(cell) {
             Kind::Row | Kind::Fine => {
                 let align = cell.bytes("align");
                 let Some(p) = random_multiple(b, align, block) else { return Ok(()) };
                 let mut three = [(PRE, p - block), (ON, p - block / 2), (POST, p)];
                 b.shuffle(&mut three);
+                // What costs less than a tick shows in reads that begin anywhere between two; what costs more stands out without that noise.
+                let tick = answers_at_ticks(b.run).map(|us| (us * 1e3) as u64);
                 for (role, at) in three {
-                    read(b, role, at)?;
+                    if let Some(tick) = tick {
+                        let part = Nanos(b.below(tick));
+                        b.rest(part);
+                    }
+                    b.read(role, at, block)?;
                 }
             }
             Kind::Sweep => {

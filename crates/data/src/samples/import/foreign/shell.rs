@@ -61,7 +61,7 @@ fn records_in(line: &str) -> Option<(u64, u64)> {
     Some((full.parse().ok()?, partial.parse().ok()?))
 }
 
-/// Bytes, seconds, and the rate as printed (text) of "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 52.3 s, 20.5 MB/s" and
+/// Bytes, seconds, and the rate as printed, in bytes a second, of "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 52.3 s, 20.5 MB/s" and
 /// "1073741824 bytes transferred in 52.3 secs (20530436 bytes/sec)".
 fn copied(line: &str) -> Option<(u64, f64, f64)> {
     let (bytes, rest) = line.split_once(" bytes ")?;

@@ -74,15 +74,7 @@ impl Seen<'_> {
         if largest == 1 {
             return vec![Finding::undecided(self.q, "the run ended before two AUs were tried")];
         }
-        if let Some(block) = self.fills_a_block() {
-            let chunk = Bytes(self.slots.chunk);
-            let known = run.believed.whole(Quantity::EraseBlock).is_some();
-            let why = match known {
-                true => format!("writes of {chunk} fill erase blocks of {block}"),
-                false => format!(
-                    "reads show a boundary every {block}, more than pages that are read together: an erase block, maybe, and writes of {chunk} fill it"
-                ),
-            };
+        if let Some(why) = self.fills_a_block() {
             return self.neither(format!("{why}, which incurs no merge with any number of AUs; shorter writes would decide it"));
         }
         if let Some((few, many)) = self.rising() {
@@ -172,15 +164,21 @@ impl Seen<'_> {
         self.slots.chunk as f64 / self.base
     }
 
-    /// A boundary that reads show and a write reaches over, which may be that of an erase block: no so many pages are read together.
-    fn fills_a_block(&self) -> Option<Bytes> {
+    /// Why each write may fill an erase block: it is known, or reads show a boundary above as many pages as are read together.
+    fn fills_a_block(&self) -> Option<String> {
         let (believed, chunk) = (self.run.believed, self.slots.chunk);
         if let Some(block) = believed.whole(Quantity::EraseBlock) {
-            return (block < FEW_WRITES * chunk).then_some(Bytes(block));
+            return (block < FEW_WRITES * chunk).then(|| format!("writes of {} fill erase blocks of {}", Bytes(chunk), Bytes(block)));
         }
         let boundary = believed.whole(Quantity::AccessUnit)?;
         let least = believed.whole(Quantity::Page).or(believed.write_unit())?;
-        (boundary <= chunk && boundary > TOGETHER * least).then_some(Bytes(boundary))
+        (boundary <= chunk && boundary > TOGETHER * least).then(|| {
+            format!(
+                "reads show a boundary every {}, more than pages that are read together: an erase block, maybe, and writes of {} fill it",
+                Bytes(boundary),
+                Bytes(chunk)
+            )
+        })
     }
 
     /// Median time in µs of a write with two AUs in turn, and with dozens, where most of these take longer than most of those: a
