@@ -6,7 +6,8 @@ mod random;
 
 use super::stats::ln_gamma;
 use queue::{Queue, numbered};
-use random::{Steps, random};
+use random::{Steps, Tables};
+use std::cell::RefCell;
 use std::ops::RangeInclusive;
 
 /// One visit: a write to the AU in which one of the streams of the test is.
@@ -92,18 +93,25 @@ pub fn ln_queues(trials: &[Trial], counts: RangeInclusive<usize>, random_order: 
     all
 }
 
+thread_local! {
+    /// Of the search that is going on.
+    static TABLES: RefCell<Option<Tables>> = const { RefCell::new(None) };
+}
+
 /// By random replacement. In random order an AU may be taken for a linear one after it was closed: that is not followed here.
 pub fn ln_random(trials: &[Trial], counts: RangeInclusive<usize>, noise: Noise) -> ByCount {
     let mut all: ByCount = vec![];
     let mut top = f64::NEG_INFINITY;
-    let steps = Steps::of(trials);
+    let mut tables = TABLES.take().unwrap_or_else(|| Tables::new(noise));
+    tables.go_by(Steps::of(trials), noise);
     for k in counts {
-        all.push((k, random(&steps, k, noise)));
+        all.push((k, tables.ln(k)));
         top = all.iter().map(|a| a.1).fold(top, f64::max);
         if all.iter().rev().take(2).all(|a| a.1 < top - HOPELESS) {
             break;
         }
     }
+    TABLES.set(Some(tables));
     all.retain(|a| a.1.is_finite());
     all.into_iter().map(|(k, ln)| (k, top + (ln - top) / ABOUT - 3.0)).collect()
 }
@@ -241,7 +249,9 @@ mod tests {
             let k = 24 + seed % 13;
             let counts: Vec<usize> = (1..=12).chain([16, 21, 28, 37, 33, 31, 30]).collect();
             let t = played(Policy::Random, k, &counts, 12, 100000, seed as u128);
-            let ln: Vec<(usize, f64)> = (20..44).map(|k| (k, random(&Steps::of(&t), k, NOISE))).collect();
+            let mut tables = Tables::new(NOISE);
+            tables.go_by(Steps::of(&t), NOISE);
+            let ln: Vec<(usize, f64)> = (20..44).map(|k| (k, tables.ln(k))).collect();
             let top = ln.iter().map(|l| l.1).fold(f64::NEG_INFINITY, f64::max);
             let all: f64 = ln.iter().map(|l| (l.1 - top).exp()).sum();
             for (j, l) in ln {

@@ -2,7 +2,7 @@
 //! them are closed, and how many of those have their visit still to come, is all there is to know.
 
 use super::{Noise, Trial, ln_choose};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// P(`closed` AUs are closed, `due` of them not yet visited in this round).
 #[derive(Clone, Copy)]
@@ -187,6 +187,7 @@ impl Gone {
 }
 
 /// What happens to a table, whatever it holds.
+#[derive(PartialEq)]
 enum Step {
     /// A test of so many streams of the one before begins; the others leave.
     Test {
@@ -216,7 +217,7 @@ pub struct Steps(Vec<Step>);
 impl Steps {
     pub fn of(trials: &[Trial]) -> Steps {
         let mut all = vec![];
-        let mut of_test: HashSet<u64> = HashSet::new();
+        let mut of_test: BTreeSet<u64> = BTreeSet::new();
         for t in trials {
             let left: Vec<u64> = of_test.iter().copied().filter(|s| !t.set.contains(s)).collect();
             left.iter().for_each(|s| {
@@ -246,13 +247,26 @@ impl Steps {
     }
 }
 
-/// Any open AU goes, with the same chance. ln P(slow and fast visits, in their order) when `k` AUs stay open, one at least.
-pub fn random(steps: &Steps, k: usize, noise: Noise) -> f64 {
-    let k = k.max(1);
-    let mut table = Table { k, n: 0, due: 0, states: vec![State { closed: 0, due: 0, p: 1.0 }], sums: vec![], next: vec![] };
-    let mut gone = Gone { streams: HashMap::new(), open: k as f64, thrown: 0.0, k: k as f64 };
-    let mut ln = 0.0;
-    for step in &steps.0 {
+/// One table of `k` AUs, as far as it was followed.
+struct Followed {
+    table: Table,
+    gone: Gone,
+    /// ln P(slow and fast visits, in their order).
+    ln: f64,
+    steps: usize,
+}
+
+impl Followed {
+    /// `k` AUs stay open, one at least.
+    fn new(k: usize) -> Followed {
+        let k = k.max(1);
+        let table = Table { k, n: 0, due: 0, states: vec![State { closed: 0, due: 0, p: 1.0 }], sums: vec![], next: vec![] };
+        let gone = Gone { streams: HashMap::new(), open: k as f64, thrown: 0.0, k: k as f64 };
+        Followed { table, gone, ln: 0.0, steps: 0 }
+    }
+
+    fn follow(&mut self, step: &Step, noise: Noise) {
+        let Followed { table, gone, .. } = self;
         match step {
             Step::Test { left, kept } => {
                 left.iter().for_each(|s| gone.leaves(Some(*s), table.chance_open()));
@@ -272,10 +286,41 @@ pub fn random(steps: &Steps, k: usize, noise: Noise) -> f64 {
                 gone.throw(*slow as u8 as f64);
             }
             Step::Visit { slow, tells } => {
-                ln += table.visit(tells.then_some((*slow, noise)));
+                self.ln += table.visit(tells.then_some((*slow, noise)));
                 gone.throw(*slow as u8 as f64);
             }
         }
+        self.steps += 1;
     }
-    ln
+}
+
+/// Tables of all sizes that were asked for, and the steps they were followed through. A search asks again after every few visits: what it
+/// asked before is followed on from where it ended, as if from the start.
+pub struct Tables {
+    steps: Steps,
+    noise: Noise,
+    by_count: HashMap<usize, Followed>,
+}
+
+impl Tables {
+    pub fn new(noise: Noise) -> Tables {
+        Tables { steps: Steps(vec![]), noise, by_count: HashMap::new() }
+    }
+
+    /// Goes by these visits from now on, which are those of before and more, or others.
+    pub fn go_by(&mut self, steps: Steps, noise: Noise) {
+        if self.noise != noise || !steps.0.starts_with(&self.steps.0) {
+            self.by_count.clear();
+        }
+        (self.steps, self.noise) = (steps, noise);
+    }
+
+    /// Any open AU goes, with the same chance. ln P(slow and fast visits, in their order) when `k` AUs stay open, one at least.
+    pub fn ln(&mut self, k: usize) -> f64 {
+        let followed = self.by_count.entry(k).or_insert_with(|| Followed::new(k));
+        for step in &self.steps.0[followed.steps..] {
+            followed.follow(step, self.noise);
+        }
+        followed.ln
+    }
 }
