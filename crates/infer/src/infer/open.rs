@@ -92,22 +92,34 @@ fn ln_fits(trials: &[&Visits], stalls: Stalls) -> f64 {
     ln_sum_exp(&[usual, fooled])
 }
 
+/// The weights of 0 to `n` slow visits of `n` where AUs are too many, each added to those of fewer: LRU makes nearly all slow, random
+/// replacement little more than must be.
+fn weights(n: u32) -> Vec<f64> {
+    let of = |s: u32| {
+        let share = s as f64 / n.max(1) as f64;
+        0.4 + share + 4.0 * share.powi(8)
+    };
+    let add = |sum: &mut f64, s: u32| {
+        *sum += of(s);
+        Some(*sum)
+    };
+    std::iter::once(0.0).chain((0..=n).scan(0.0, add)).collect()
+}
+
 /// ln P(slow visits) when `over` more AUs were visited than stay open. Whatever is thrown out, a round must find that many
 /// closed; in random order every second round, for a closed AU may open as a linear one without cost. A card may put a
-/// cost off until the next write, so one slow visit may be missing.
-fn ln_exceeds(v: &Visits, over: u32, random: bool) -> f64 {
+/// cost off until the next write, so one slow visit may be missing. `sums` are the [`weights`] of its visits.
+fn ln_exceeds(v: &Visits, sums: &[f64], over: u32, random: bool) -> f64 {
     let (n, slow) = v.sum();
     let whole: u32 = v.rounds.iter().filter(|r| r.0 == v.n).count() as u32;
-    let least = (whole * over / (1 + random as u32)).min(n);
-    // LRU makes nearly all slow, random replacement little more than must be.
-    let weight = |s: u32| {
-        let missing = least.saturating_sub(s);
-        let share = s as f64 / n.max(1) as f64;
-        let few = if least > 0 && s <= 3 * least { 2.0 } else { 0.0 };
-        (0.4 + few + share + 4.0 * share.powi(8)) * 0.04f64.powi(missing.min(3) as i32)
-    };
-    let all: f64 = (0..=n).map(weight).sum();
-    (weight(slow) / all).ln()
+    let least = (whole * over / (1 + random as u32)).min(n) as usize;
+    // Little more than must be, of so many from the first of these on.
+    let few = if least > 0 { 3 * least + 1 } else { 0 };
+    let weight = |from: usize, to: usize| sums[to] - sums[from] + 2.0 * (to.min(few) - from.min(few)) as f64;
+    let missing = |s: usize| 0.04f64.powi(least.saturating_sub(s).min(3) as i32);
+    let edges = [0, least.saturating_sub(2), least.saturating_sub(1), least, n as usize + 1];
+    let all: f64 = edges.windows(2).map(|w| weight(w[0], w[1]) * missing(w[0])).sum();
+    (weight(slow as usize, slow as usize + 1) * missing(slow as usize) / all).ln()
 }
 
 /// What the visits of a run say of the limit K, by counts of slow ones and by policies of replacement.
@@ -177,6 +189,7 @@ fn ln_counts(trials: &[Visits], often: Slow, most: u32, random: bool) -> Vec<f64
     let share = |c: &Stalls| c.0 as f64 / c.1.max(1) as f64;
     let calmest = |g: &Vec<&Visits>| g.iter().map(|v| (v.sum().1, v.sum().0)).min_by(|a, b| share(a).total_cmp(&share(b)));
     let as_often = |c: &Stalls| matches!(often, Slow::Here(_)) && c.0 * 4 <= c.1;
+    let sums: Vec<Vec<Vec<f64>>> = groups.iter().map(|g| g.iter().map(|v| weights(v.sum().0)).collect()).collect();
     let calm: Vec<Stalls> = groups.iter().map(|g| calmest(g).filter(as_often).unwrap_or_default()).collect();
     (0..=most)
         .map(|k| {
@@ -184,7 +197,7 @@ fn ln_counts(trials: &[Visits], often: Slow, most: u32, random: bool) -> Vec<f64
             let all = (0..counts.len()).filter(fit).fold(often.stalls(), |a, i| (a.0 + calm[i].0, a.1 + calm[i].1));
             let one = |i: usize| match fit(&i) {
                 true => ln_fits(&groups[i], (all.0 - calm[i].0, all.1 - calm[i].1)),
-                false => groups[i].iter().map(|v| ln_exceeds(v, counts[i] - k, random)).sum(),
+                false => groups[i].iter().zip(&sums[i]).map(|(v, sums)| ln_exceeds(v, sums, counts[i] - k, random)).sum(),
             };
             let contradicts = if k < proved { PROVED } else { 0.0 };
             (0..counts.len()).map(one).sum::<f64>() + contradicts

@@ -5,7 +5,7 @@ mod queue;
 mod random;
 
 use super::stats::ln_gamma;
-use queue::{Queue, numbered};
+use queue::{Queues, numbered};
 use random::{Steps, Tables};
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
@@ -82,19 +82,21 @@ pub fn ln_queues(trials: &[Trial], counts: RangeInclusive<usize>, random_order: 
     let tell: Vec<bool> = trials.iter().flat_map(|t| &t.visits).filter(|v| v.tells()).map(|v| v.slow).collect();
     let slow = tell.iter().filter(|&&slow| slow).count();
     let most_belied = 2.0 + (BELIED * slow as f64 + noise.stalls * tell.len() as f64).min(0.5 * slow as f64);
-    let steps = numbered(trials);
+    let mut queues = QUEUES.take();
+    queues.go_by(numbered(trials));
     let mut all = vec![];
     // Only in random order does the card know of AUs that count for nothing, and throw them out unseen.
     for rule in 0..if random_order { 6 } else { 2 } {
-        let queue = |k| Queue { k, to_back: rule & 1 == 0, halves: rule >= 2, believes: rule >= 4 };
-        let of = |k| Some((k, queue(k).foretells(&steps, noise, most_belied)? - (rule as f64 + 1.0).ln()));
+        let of = |k| Some((k, queues.ln(rule, k, noise, most_belied)? - (rule as f64 + 1.0).ln()));
         all.extend(counts.clone().filter_map(of));
     }
+    QUEUES.set(queues);
     all
 }
 
 thread_local! {
     /// Of the search that is going on.
+    static QUEUES: RefCell<Queues> = RefCell::default();
     static TABLES: RefCell<Option<Tables>> = const { RefCell::new(None) };
 }
 
