@@ -103,14 +103,27 @@ impl Known {
         Known { placed, erase_block: run.believed.erase_block(), page: whole(Quantity::Page), access_unit: whole(Quantity::AccessUnit) }
     }
 
+    /// Erase blocks are not known, or are no larger, and may be as small as that.
+    fn may_be_block(&self, unit: u64) -> bool {
+        unit >= SMALLEST_BLOCK && self.erase_block.is_none_or(|e| e <= unit)
+    }
+
     /// Is that more than is programmed at the same time?
     fn several(&self, unit: u64) -> bool {
         self.page.max(self.access_unit).is_some_and(|page| unit > TOGETHER * page)
     }
 }
 
+/// Bytes of the smallest erase blocks in use (data sheets of SLC: 64 pages of 2 KiB).
+const SMALLEST_BLOCK: u64 = 128 * KIB;
+
 /// Pages programmed at the same time at most: four planes of each of two dies, in data sheets.
 pub(super) const TOGETHER: u64 = 8;
+
+/// Why it is no unit, where it may end an erase block.
+fn end_of_block(unit: u64) -> String {
+    format!("what comes at multiples of {} may be the end of an erase block; writes inside it rise with their size", Bytes(unit))
+}
 
 /// Why so much is no unit.
 fn several(unit: u64) -> String {
@@ -143,12 +156,12 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     let scatter: Vec<f64> = sizes.values().map(|t| mad(t) / median(t)).collect();
     let noise = median(&scatter).max(0.015);
     // Each way to count, and each other place to begin, is one more chance to fit by luck.
-    let chi2 = |u: u64, piece: u64, phases: &[u64], counts: &[Count]| -> f64 {
+    let chi2 = |u: u64, piece: u64, phases: &[u64], counts: &[Count], fills: &[Fill]| -> f64 {
         let mut best = f64::INFINITY;
         for &phase in phases {
             for &count in counts {
-                for fill in [false, true] {
-                    let price = 4.0 * (fill as u32 + !Count::PLAIN.contains(&count) as u32 + 2 * (phase != 0) as u32) as f64;
+                for &fill in fills.iter().filter(|f| f.below(u)) {
+                    let price = fill.price() + 4.0 * (!Count::PLAIN.contains(&count) as u32 + 2 * (phase != 0) as u32) as f64;
                     let row = |w: &Write| (w.behind(u, phase).features(u, piece, count, fill), w.us, noise * w.us);
                     best = best.min(fit(&writes.iter().map(row).collect::<Vec<_>>()) + price);
                 }
@@ -160,16 +173,17 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     let beyond = [largest, largest / 2 * 3, largest * 2];
     let units: Vec<u64> = units.chain(beyond).collect();
     let least = |c: &[(u64, f64)]| c.iter().map(|c| c.1).fold(f64::INFINITY, f64::min);
-    let plain = |&piece: &u64| -> (u64, Vec<(u64, f64)>) {
+    let with = |piece: u64, fills: &[Fill]| -> (u64, Vec<(u64, f64)>) {
         let price = match piece {
             u64::MAX => 0.0,
             _ if PIECES.contains(&piece) => 12.0,
             _ => UNUSUAL_CUT,
         };
         // Where both explain the times alike, powers of two are more usual than three planes.
-        let of = |u: u64| chi2(u, piece, &[0], &Count::PLAIN) + price + if u.is_power_of_two() { 0.0 } else { 4.0 };
+        let of = |u: u64| chi2(u, piece, &[0], &Count::PLAIN, fills) + price + if u.is_power_of_two() { 0.0 } else { 4.0 };
         (piece, units.iter().map(|&u| (u, of(u))).collect())
     };
+    let plain = |&piece: &u64| with(piece, &Fill::PLAIN);
     let mut cut: Vec<(u64, Vec<(u64, f64)>)> = PIECES.iter().filter(|&&p| p < largest || p == u64::MAX).map(plain).collect();
     // Any host may cut at what looks like a unit, whatever its size.
     for _ in 0..3 {
@@ -179,11 +193,15 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         }
         cut.push(plain(&looks));
     }
+    // The plain way first: where it explains the times, nothing else is asked.
+    if cut.iter().map(|c| least(&c.1)).fold(f64::INFINITY, f64::min) > 0.5 * writes.len() as f64 {
+        let pieces: Vec<u64> = cut.iter().map(|c| c.0).collect();
+        cut.extend(pieces.iter().map(|&piece| with(piece, &Fill::MAPPED)));
+    }
     let piece = cut.iter().min_by(|a, b| least(&a.1).total_cmp(&least(&b.1))).map_or(u64::MAX, |c| c.0);
     // A host that cuts at a size looks like a unit of that size.
     let any = |i: usize| (units[i], cut.iter().map(|c| c.1[i].1).fold(f64::INFINITY, f64::min));
     let mut candidates: Vec<(u64, f64)> = (0..units.len()).map(any).collect();
-    // The plain way first: where it explains the times, nothing else is asked.
     let plainly = least(&candidates);
     let by_page = speeds::by_speed(writes, &sizes);
     let paged = by_page.is_some();
@@ -191,7 +209,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         candidates = found;
     } else if plainly > 0.5 * writes.len() as f64 {
         for (u, c) in &mut candidates {
-            *c = c.min(chi2(*u, piece, &phases(*u, known.placed), &Count::ALL));
+            *c = c.min(chi2(*u, piece, &phases(*u, known.placed), &Count::ALL, &Fill::PLAIN));
         }
     }
     let best = least(&candidates);
@@ -217,9 +235,14 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     let gathered = [COMBINED, TIGHT].into_iter().find(|&least| !paged && split(least));
     // One way to count the units that are paid for explains slow and fast ones of all sizes, and nothing plainer does.
     let counted = p > COUNTED && best * PLAINER < plainly && best < EXPLAINED * writes.len() as f64 && unit < largest;
+    // An erase block that ends costs an erase, and no more than its bytes do.
+    let ends_block = |u: u64| known.may_be_block(u) && at(smallest) < LEAST_SHARE * at(u);
     if let Some(f) = fills::unit(writes, &sizes) {
         if known.several(f.unit) {
             return Finding::undecided(Q, several(f.unit)).evidence(text);
+        }
+        if ends_block(f.unit) {
+            return Finding::undecided(Q, end_of_block(f.unit)).evidence(text);
         }
         let who = format!(
             "sequential writes that reach a multiple of {} take longer than shorter ones before them ({} of {} writes): they fill the unit",
@@ -235,6 +258,9 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         let mut found = combined(writes, &sizes, least);
         if let Some(unit) = found.number().map(|u| u as u64).filter(|&u| known.several(u)) {
             return Finding::undecided(Q, several(unit)).evidence(text);
+        }
+        if let Some(unit) = found.number().map(|u| u as u64).filter(|&u| ends_block(u)) {
+            return Finding::undecided(Q, end_of_block(unit)).evidence(text);
         }
         // What pays may be a small erase block that a log is merged into.
         if known.erase_block.zip(found.number()).is_none_or(|(e, unit)| (e as f64) < 16.0 * unit) {
@@ -269,6 +295,9 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         let why = format!("the time of a write rises with its size; what comes at multiples of {} adds little to it", Bytes(unit));
         return Finding::undecided(Q, why).evidence(text);
     }
+    if ends_block(unit) {
+        return Finding::undecided(Q, end_of_block(unit)).evidence(text);
+    }
     if unit == smallest || best > 12.0 * writes.len() as f64 {
         let why = if unit == smallest {
             "the time of a write rises evenly with its size: no unit shows"
@@ -292,7 +321,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     // Nor is a unit sure that explains the times badly.
     let badly = best > 1.5 * writes.len() as f64;
     // A host that cuts requests to that length would look the same, unless reads know the unit.
-    let cuts = cut.iter().find(|c| c.0 == unit && !PIECES.contains(&unit)).is_some_and(|c| least(&c.1) - UNUSUAL_CUT < best + 4.0);
+    let cuts = cut.iter().filter(|c| c.0 == unit && !PIECES.contains(&unit)).any(|c| least(&c.1) - UNUSUAL_CUT < best + 4.0);
     let cuts = cuts && ![known.page, known.access_unit].contains(&Some(unit));
     let most_sure = if badly || cuts || !known.placed && best < plainly || gathered == Some(COMBINED) { 0.88 } else { 0.97 };
     // Flash is programmed in whole pages.

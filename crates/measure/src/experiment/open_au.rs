@@ -182,10 +182,20 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     let edge = cell.get("again") == 1 && Belief::of(b.run, random).is_none_or(|b| !b.ruled());
     let left = left_open(cell, trial) as f64;
     // Trials of one cell get longer, for what they say has to be weighed anew after each.
-    let rounds = ROUNDS as usize + b.run.of(cell.id).count() / n.max(1) / 3;
+    let mut rounds = ROUNDS as usize + b.run.of(cell.id).count() / n.max(1) / 3;
     // What fitted once is taken back by more than a round: a table that throws out at random may be slow as often by chance, and a log may
     // take the second write of each AU elsewhere than the first.
     let opened_anew = (cell.get("again") == 1 || held) && !new.is_empty();
+    // AUs that were never written are merged for nothing once. What comes to rest when both sides of the cut are tried again has to stay at rest
+    // until some of them have been merged so; what was slow before, until each has.
+    let same = |c: &&Cell| c.id != b.cell && c.get("random") == random as i64 && c.get("n") == n as i64;
+    let slow_before = |c: &Cell| b.run.of(c.id).any(|s| s.role > 0 && line.is_some_and(|l| s.took.micros() > l));
+    let at_rest = match cell.get("again") == 1 {
+        true if b.run.cells.iter().filter(same).any(slow_before) => (n + 1).min(LONGEST / n),
+        true => (n + 1).min(MERGED_FREE),
+        false => 0,
+    };
+    let at_rest = at_rest.max(Visits::CLEAN_ROUNDS);
     let (mut clean, mut all, mut telling) = (0, 0, TELLING);
     for round in 1.. {
         b.shuffle(&mut order);
@@ -207,6 +217,9 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
         }
         clean = if slow == 0 { clean + !ends as usize } else { 0 };
         all += slow;
+        if clean == Visits::CLEAN_ROUNDS {
+            rounds = rounds.max(round + at_rest - clean);
+        }
         let done = match n {
             1 if cell.get("long") == 1 => round >= 6 && (round * slots.chunk as usize >= LONG || round + 2 >= per_slot as usize),
             // One AU alone is visited more often: it is the reference of all the others. Where slow ones are hardly slower, how often
@@ -214,7 +227,7 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
             1 if cell.get("random") == CONTROL && line.is_some_and(|l| l < NEAR * median(&fast(b.run))) => round >= 30,
             1 if cell.get("random") == FILLING => round >= FILLED_ROUNDS || all >= FILLED,
             1 => round >= 6,
-            _ if clean >= Visits::CLEAN_ROUNDS => round * n >= 8,
+            _ if clean >= at_rest => round * n >= 8,
             _ if held => round >= HELD_ROUNDS,
             _ if !edge || slow * 10 > n * 6 => round >= rounds,
             _ => round >= rounds && (unsettled(n as f64, left, all as f64) <= SURELY || round * n >= LONGEST),
@@ -240,6 +253,9 @@ fn too_many(n: i64, random: bool, b: &Bench) -> bool {
 
 /// A line this many times the fast writes is one that a late host may cross.
 const NEAR: f64 = 3.0;
+
+/// Rounds in which a table that is one AU too small has merged most AUs once: one a round at least, several where it is LRU.
+const MERGED_FREE: usize = 8;
 
 /// Fewer AUs from before than this (e^-5) are none.
 const SURELY: f64 = 0.0067;

@@ -31,6 +31,36 @@ impl Count {
     pub(super) const PLAIN: [Count; 2] = [Count::Touched, Count::Length];
 }
 
+/// What is read from the flash before a write.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Fill {
+    Nothing,
+    /// What the units that it pays for lack (Q14: 4.89 falls to 4.45 ms).
+    Rest,
+    /// Piece by piece the flash is mapped in, of so many bytes: those that it covers in part only.
+    Pieces(u64),
+}
+
+impl Fill {
+    pub(super) const PLAIN: [Fill; 2] = [Fill::Nothing, Fill::Rest];
+    /// eMMC and SD of A1 and A2 are mapped by 4 KiB (e.MMC 5.1: data sectors of 4 KiB), larger ones by more.
+    pub(super) const MAPPED: [Fill; 3] = [Fill::Pieces(4 * KIB), Fill::Pieces(8 * KIB), Fill::Pieces(16 * KIB)];
+
+    /// What it costs to suppose so: more than what plainer ones leave by chance.
+    pub(super) fn price(self) -> f64 {
+        match self {
+            Fill::Nothing => 0.0,
+            Fill::Rest => 4.0,
+            Fill::Pieces(_) => 16.0,
+        }
+    }
+
+    /// Smaller than the unit: a unit of that size reads what it lacks.
+    pub(super) fn below(self, unit: u64) -> bool {
+        !matches!(self, Fill::Pieces(size) if size >= unit)
+    }
+}
+
 impl Write {
     pub(super) fn units(&self, u: u64, count: Count) -> u64 {
         let touched = (self.at + self.len - 1) / u - self.at / u + 1;
@@ -44,9 +74,9 @@ impl Write {
         }
     }
 
-    /// Per request, per further piece that the host sends, per unit paid for, per KiB moved, per unit's worth of old data read back
-    /// (Q14: 4.89 falls to 4.45 ms), per write that pays for a unit where not all do.
-    pub(super) fn features(&self, u: u64, piece: u64, count: Count, fill: bool) -> [f64; PRICES] {
+    /// Per request, per further piece that the host sends, per unit paid for, per KiB moved, per unit's worth of old data read back or
+    /// per write that reads some, per write that pays for a unit where not all do.
+    pub(super) fn features(&self, u: u64, piece: u64, count: Count, fill: Fill) -> [f64; PRICES] {
         let sent = (0..self.len.div_ceil(piece)).map(|i| Write { at: self.at + i * piece, len: piece.min(self.len - i * piece), ..*self });
         let n: u64 = sent.map(|w| w.units(u, count)).sum();
         let n = n as f64;
@@ -55,7 +85,11 @@ impl Write {
             (self.len.div_ceil(piece) - 1) as f64,
             n,
             self.len as f64 / KIB as f64,
-            if fill { (n - self.len as f64 / u as f64).max(0.0) } else { 0.0 },
+            match fill {
+                Fill::Nothing => 0.0,
+                Fill::Rest => (n - self.len as f64 / u as f64).max(0.0),
+                Fill::Pieces(size) => !(self.at.is_multiple_of(size) && self.len.is_multiple_of(size)) as u32 as f64,
+            },
             (count == Count::Filled && n > 0.0) as u32 as f64,
         ]
     }

@@ -119,12 +119,30 @@ fn writes_that_pay_by_chance_leave_it_open() {
 /// A stream that is gathered in 512 KiB and written back by halves pays every 256 KiB, and programs pages of 16 KiB.
 #[test]
 fn what_pages_cannot_be_programmed_at_the_same_time_is_no_unit() {
-    let told = |page: Option<u64>| {
-        let known = Known { page, ..PLACED };
+    let told = |page: Option<u64>, erase_block: Option<u64>| {
+        let known = Known { page, erase_block, ..PLACED };
         judge(&ladder(|at, len| 200.0 + 14_000.0 * ((at + len) / (256 * KIB) - at / (256 * KIB)) as f64 + len as f64 / 100.0), &known)
             .number()
     };
-    assert_eq!(told(Some(32 * KIB)), told(None));
-    assert_eq!(told(None), Some(256.0 * KIB as f64));
-    assert_eq!(told(Some(16 * KIB)), None);
+    let large = Some(4096 * KIB);
+    assert_eq!(told(Some(32 * KIB), large), told(None, large));
+    assert_eq!(told(None, large), Some(256.0 * KIB as f64));
+    assert_eq!(told(Some(16 * KIB), large), None);
+    // An erase block as small as that would end there, too.
+    assert_eq!(told(None, None), None);
+    assert_eq!(told(None, Some(256 * KIB)), None);
+}
+
+/// A map of 4 KiB reads what a shorter write leaves of a piece; what is programmed at once are 16 or 32 KiB.
+#[test]
+fn what_is_read_first_is_no_unit() {
+    for (unit, reads) in [(16, 60.0), (32, 60.0), (32, 120.0)] {
+        let unit = unit * KIB;
+        let filled = |at: u64, s: u64| if at.is_multiple_of(4 * KIB) && s.is_multiple_of(4 * KIB) { 0.0 } else { reads };
+        let f = judge(&ladder(|at, s| 250.0 + s.div_ceil(unit) as f64 * 550.0 + s as f64 / 45.0 + filled(at, s)), &PLACED);
+        assert_eq!(f.number(), Some(unit as f64), "{f:?}");
+        // Where nothing but what is read first shows, none is told.
+        let f = judge(&ladder(|at, s| 800.0 + s as f64 / 25.0 + filled(at, s)), &PLACED);
+        assert!(f.value.is_none(), "{f:?}");
+    }
 }

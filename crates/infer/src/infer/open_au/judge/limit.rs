@@ -1,5 +1,6 @@
 //! So many AUs stay open, and one more costs a closing: how surely, and what it says of the mapping.
 
+use super::no_limit::FEW_WRITES;
 use super::*;
 use crate::finding::SAID;
 use crate::units::GIB;
@@ -74,6 +75,13 @@ impl Seen<'_> {
             let chunk = Bytes(self.slots.chunk);
             return self.neither(format!("writes of {chunk} may be coalesced into one unit as long as they go to one AU"));
         }
+        if self.random && self.k == 0 && self.fills_soon(median(&over)) {
+            return self.neither(format!(
+                "writes of {} may fill the log of an erase block hardly larger every few of them, and then incur a merge with any number of AUs; \
+                 shorter writes would decide it",
+                Bytes(self.slots.chunk)
+            ));
+        }
         let found = self.count(&over, &weights);
         let Some(share) = self.settled_at_a_cost() else { return found };
         let k = f64::from(self.k);
@@ -88,6 +96,12 @@ impl Seen<'_> {
             f
         };
         found.into_iter().map(less).collect()
+    }
+
+    /// Do few writes fill an erase block, or take as long as merging it does, where it is not known?
+    fn fills_soon(&self, slow: f64) -> bool {
+        let (chunk, alone) = (self.slots.chunk, median(&fast(self.run)));
+        self.run.believed.erase_block().map_or(slow - alone < FEW_WRITES as f64 * alone, |block| block < FEW_WRITES * chunk)
     }
 
     /// The share of writes with as many AUs as were counted that took longer than nearly all with fewer, and were not slow: AUs that were never

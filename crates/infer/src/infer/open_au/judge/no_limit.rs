@@ -4,6 +4,7 @@ use super::*;
 use crate::finding::{BY_PAGE, SAID};
 use crate::infer::stats::mean;
 use crate::infer::write_unit::TOGETHER;
+use crate::units::KIB;
 
 /// Share of the cards without a limit that are mapped by page; the others hide it behind a cache, or keep more AUs open than
 /// were tried. Both orders say so together: two thirds in all.
@@ -54,7 +55,11 @@ fn hiding(written: u64, n: u32) -> f64 {
 }
 
 /// So few writes fill an erase block before another is opened for one more: hardly any is closed in part.
-const FEW_WRITES: u64 = 4;
+pub(super) const FEW_WRITES: u64 = 4;
+
+/// Bytes of the smallest erase blocks in use, and µs that erasing takes at least (data sheets of SLC: 1.5 ms typically).
+const SMALLEST_BLOCK: u64 = 128 * KIB;
+const ERASES: f64 = 1000.0;
 
 /// The share of caches that are larger than so many bytes.
 fn larger(written: u64) -> f64 {
@@ -81,6 +86,14 @@ impl Seen<'_> {
             let (few, many) = (three(few / 1e3), three(many / 1e3));
             let why = format!("a write takes {few} ms with few AUs interleaved and {many} ms with many, and is never slower");
             return self.neither(format!("{why}: merges of a small erase block, or pieces of a map that are moved"));
+        }
+        if let Some((one, more)) = self.small_blocks() {
+            let (one, more) = (three(one / 1e3), three(more / 1e3));
+            return self.neither(format!(
+                "a write of {} takes {one} ms with one AU and {more} ms with more: a change of AU, or merges of erase blocks hardly larger; \
+                 shorter writes would decide it",
+                Bytes(self.slots.chunk)
+            ));
         }
         let agree = top >= 0.5;
         if let Some((few, many)) = self.shared().filter(|_| agree) {
@@ -188,6 +201,22 @@ impl Seen<'_> {
         let apart = few.len() >= FEW && many.len() >= FEW && quantile(&many, 0.25) > quantile(&few, 0.75);
         let [less, more] = [median(&few), median(&many)];
         (apart && more > DEARER * less).then_some((less, more))
+    }
+
+    /// Mean time in µs of a write with one AU in linear order, and with more, where these take as much longer as an erase takes, erase blocks are not known
+    /// and the smallest of them hold few such writes: what a merge copies there is less than the write itself. Stalls, a tenth of them, are left out.
+    fn small_blocks(&self) -> Option<(f64, f64)> {
+        let small = self.run.believed.erase_block().is_none() && self.slots.chunk * FEW_WRITES > SMALLEST_BLOCK;
+        let (one, more) = (fast(self.run), self.visits(2..=MOST, 1));
+        let mean_and_error = |t: &[f64]| {
+            let most = quantile(t, 0.9);
+            let t: Vec<f64> = t.iter().copied().filter(|t| *t <= most).collect();
+            let mean = mean(&t);
+            (mean, t.iter().map(|t| (t - mean).powi(2)).sum::<f64>() / (t.len() * t.len()).max(1) as f64)
+        };
+        let ((less, error), (most, other)) = (mean_and_error(&one), mean_and_error(&more));
+        let apart = one.len() >= FEW - 1 && more.len() >= FEW && most - less > 3.0 * (error + other).sqrt();
+        (small && apart && most > DEARER * less && most - less > ERASES).then_some((less, most))
     }
 
     /// Mean time in µs of a write with few AUs in turn and with many, where rare slow ones make many dear and few not. Emptying a log that

@@ -103,6 +103,17 @@ fn pieces_of_the_map_that_reads_show_are_no_erase_blocks() {
     assert_eq!(mapping(300e3, Some(16 * MIB)), Some(1.0));
 }
 
+/// Writes of half an erase block: each change of AU merges a half, which takes less than the write.
+#[test]
+fn merges_of_small_erase_blocks_hide_beside_long_writes() {
+    let halves = search(|i| if i < 12 { [4000.0, 6400.0][i % 2] } else { 9000.0 + (i % 7) as f64 });
+    assert_eq!(said(&halves, &Beliefs::default()), [None; 2]);
+    assert_eq!(said(&halves, &believed(&[(Quantity::EraseBlock, (4 * MIB) as f64)]))[0], Some(96.0));
+    // A change of AU that takes less than an erase does.
+    let changes = search(|i| if i < 12 { 2000.0 } else { 2600.0 + (i % 7) as f64 });
+    assert_eq!(said(&changes, &Beliefs::default())[0], Some(96.0));
+}
+
 /// A device on whose clock nothing takes any time shows no limit, and not that there is none.
 #[test]
 fn writes_without_time_say_nothing() {
