@@ -225,7 +225,7 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     });
     if !a.out.write(&value)? {
         put!("{text}{}", data(&kept));
-        let (written, read) = (Bytes(cost.bytes_written), Bytes(cost.bytes_read));
+        let (written, read) = (about(cost.bytes_written), about(cost.bytes_read));
         say!("{written} written, {read} read; {} s of the device's time", three(cost.seconds));
     }
     let whole = back.tell()?;

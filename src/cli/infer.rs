@@ -17,7 +17,7 @@ use crate::samples::firmware::Log;
 use crate::samples::import::foreign::PROGRAMS;
 use crate::samples::import::{self, Card, File, ImportError, Text, foreign::Benchmark, given};
 use crate::saved::counterfeit::loses;
-use crate::units::{Bytes, parse_rate};
+use crate::units::{Bytes, about, parse_rate};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
@@ -52,7 +52,7 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
         bail!("'{name}' is a busy trace or a log of a microcontroller, and not all the files are; give those alone: each is a card");
     }
     if !a.log.is_empty() {
-        bail!("--log needs the calls of a logger, as one log of firmware/ or `nandscope bench` has them");
+        return Err(super::misuse("--log needs the calls of a logger, as one log of firmware/ or `nandscope bench` has them"));
     }
     let Given { mut own, logs, texts, .. } = given;
     match (own.len(), logs.len()) {
@@ -84,7 +84,7 @@ pub fn run(a: InferArgs) -> anyhow::Result<ExitCode> {
             output(&report, &a.out, Samples::All, if a.details { Print::Details } else { Print::Answer })?;
             Ok(judged(&report))
         }
-        _ => bail!("give one report, or any number of logs of one card, not both"),
+        _ => Err(super::misuse("give one report, or any number of logs of one card, not both")),
     }
 }
 
@@ -156,7 +156,7 @@ fn judge(card: Card, text: &str) -> Found {
 
 /// What another benchmark printed, which is of no card that the other files name.
 fn printed(name: &str, b: &Benchmark) -> Found {
-    let size = b.capacity.map(|c| format!("the card reports {}", Bytes(c)));
+    let size = b.capacity.map(|c| format!("the card reports {}", about(c)));
     let registers: String = b.registers.iter().map(|(key, hex)| format!("{key}: {hex}\n")).collect();
     Found {
         name: b.name.clone(),

@@ -7,7 +7,7 @@ use super::stop;
 use super::trace_file::{self, TraceArgs};
 use super::{form, write_json, write_text};
 use crate::device::{self, Access, Device, DeviceError, Fill, Guard, Limits, OpenOptions, Timed, undo};
-use crate::units::{Bytes, GIB, Nanos, three};
+use crate::units::{Bytes, GIB, Nanos, about, rate, three};
 use anyhow::{Context, bail};
 use clap::Args;
 use nandscope_sim::Op;
@@ -89,7 +89,7 @@ struct Summary {
 pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
     let stdout = |p: &Option<PathBuf>| p.as_ref().is_some_and(|p| p.as_os_str() == "-");
     if stdout(&a.out) && stdout(&a.json) {
-        bail!("standard output takes one of --out and --json; give the other a file");
+        return Err(super::misuse("standard output takes one of --out and --json; give the other a file"));
     }
     let name = a.trace.display().to_string();
     let mut trace = a.reading.load(&a.trace)?;
@@ -212,13 +212,13 @@ pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
     printed |= write_json(a.json.as_deref(), &form(SCHEMA, &s))?;
     if !printed {
         say!(
-            "{}: {} requests in {} s of the target's time: {} read, {} written, {}/s",
+            "{}: {} requests in {} s of the target's time: {} read, {} written, {}",
             s.target,
             s.requests,
             three(s.seconds),
-            Bytes(s.bytes_read),
-            Bytes(s.bytes_written),
-            crate::report::terminal::size(s.bytes_per_second as u64)
+            about(s.bytes_read),
+            about(s.bytes_written),
+            rate(s.bytes_per_second)
         );
     }
     let whole = back.tell()?;

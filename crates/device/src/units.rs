@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A number of bytes. Prints as KiB/MiB/GiB when exact, parses "4MiB", "4M", "512", "1.5GiB".
+/// A number of bytes. Prints as KiB to TiB when exact, parses "4MiB", "4M", "512", "1.5GiB".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
@@ -17,6 +17,7 @@ pub struct Nanos(pub u64);
 pub const KIB: u64 = 1 << 10;
 pub const MIB: u64 = 1 << 20;
 pub const GIB: u64 = 1 << 30;
+pub const TIB: u64 = 1 << 40;
 /// The sector of the SD and MMC world, in bytes.
 pub const SECTOR: u64 = 512;
 
@@ -30,6 +31,8 @@ impl fmt::Display for Bytes {
         let b = self.0;
         let text = match b {
             0 => "0 B".to_string(),
+            _ if b >= TIB && b.is_multiple_of(TIB / 16) => scaled(b, TIB, "TiB"),
+            _ if b >= TIB => format!("{:.2} TiB", b as f64 / TIB as f64),
             _ if b >= GIB && b.is_multiple_of(GIB / 16) => scaled(b, GIB, "GiB"),
             _ if b >= MIB && b.is_multiple_of(MIB / 16) => scaled(b, MIB, "MiB"),
             _ if b >= KIB && b.is_multiple_of(KIB / 2) => scaled(b, KIB, "KiB"),
@@ -65,7 +68,7 @@ impl FromStr for Bytes {
             "k" | "kib" => KIB,
             "m" | "mib" => MIB,
             "g" | "gib" => GIB,
-            "t" | "tib" => GIB * 1024,
+            "t" | "tib" => TIB,
             "kb" => 1_000,
             "mb" => 1_000_000,
             "gb" => 1_000_000_000,
@@ -98,7 +101,9 @@ impl fmt::Display for Nanos {
 /// A size as on the box and as computers count: `32.0 GB (29.8 GiB)`.
 pub fn as_sold(bytes: u64) -> String {
     let (gb, gib) = (bytes as f64 / 1e9, bytes as f64 / GIB as f64);
-    if gb >= 1.0 {
+    if bytes >= TIB {
+        format!("{:.2} TB ({:.2} TiB)", gb / 1e3, bytes as f64 / TIB as f64)
+    } else if gb >= 1.0 {
         format!("{gb:.1} GB ({gib:.1} GiB)")
     } else if bytes < MIB {
         format!("{:.1} MB ({:.0} KiB)", bytes as f64 / 1e6, bytes as f64 / KIB as f64)
@@ -131,6 +136,7 @@ pub fn option(b: u64) -> String {
 /// A size for people, to three digits.
 pub fn about(b: u64) -> String {
     match b {
+        b if b >= TIB => format!("{} TiB", three(b as f64 / TIB as f64)),
         b if b >= GIB => format!("{} GiB", three(b as f64 / GIB as f64)),
         b if b >= MIB => format!("{} MiB", three(b as f64 / MIB as f64)),
         b => Bytes(b).to_string(),
@@ -278,6 +284,11 @@ mod tests {
         assert_eq!(Bytes(12 << 20).to_string(), "12 MiB");
         assert_eq!(Bytes(3 << 19).to_string(), "1.5 MiB");
         assert_eq!(Bytes(513).to_string(), "513 B");
+        assert_eq!(
+            [Bytes(101_376 << 30), Bytes(1536 << 30), Bytes((1 << 40) - (1 << 30))].map(|b| b.to_string()),
+            ["99 TiB", "1.5 TiB", "1023 GiB"]
+        );
+        assert_eq!((as_sold(101_376 << 30), about(1536 << 30)), ("108.85 TB (99.00 TiB)".into(), "1.50 TiB".into()));
         assert_eq!([4 << 20, 513, (1 << 30) + 1].map(option), ["4MiB", "513B", "1073741825"]);
     }
 

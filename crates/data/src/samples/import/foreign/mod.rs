@@ -10,7 +10,7 @@ mod shell;
 mod uflip;
 
 use crate::samples::metric::Metric;
-use crate::units::Bytes;
+use crate::units::{Bytes, about};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -259,13 +259,13 @@ fn f3(text: &str) -> Result<Benchmark, String> {
     if let (Some(u), Some(a)) = (usable, announced)
         && u < a
     {
-        b.flags.push(format!("counterfeit or damaged: {} of {} announced are usable", Bytes(u as u64), Bytes(a as u64)));
+        b.flags.push(format!("counterfeit or damaged: {} of {} announced are usable", about(u as u64), about(a as u64)));
     }
     if let Some(x) = ok {
         b.metrics.push(Metric::new("data read back right", "f3read", "MiB", &[x / 1048576.0]));
     }
     if let Some(l) = lost.filter(|l| *l > 0.0) {
-        b.flags.push(format!("{} of the data that were written did not come back", Bytes(l as u64)));
+        b.flags.push(format!("{} of the data that were written did not come back", about(l as u64)));
     }
     if b.metrics.is_empty() {
         return Err("f3 printed no result; was it cut off?".into());
