@@ -1,7 +1,7 @@
 //! `nandscope cards`: the built-in simulated cards; one of them whole; a model file checked.
 
 use super::args::Json;
-use crate::device::{SimCard, Target};
+use crate::device::{DeviceError, SimCard, Target, nearest};
 use crate::report::terminal::lines;
 use crate::units::{Bytes, as_sold};
 use anyhow::Context;
@@ -18,6 +18,8 @@ pub struct CardsArgs {
 
 #[derive(Subcommand)]
 enum What {
+    /// List the built-in cards, as `cards` alone does
+    List,
     /// Print a card's model: how it works and where each figure comes from
     Show {
         /// A built-in card, the model file PATH.toml, or sim:random?seed=N, sim:unusual?seed=N, sim:random-today?seed=N
@@ -34,16 +36,19 @@ enum What {
 
 pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
     match a.what {
-        None => {
+        None | Some(What::List) => {
+            // On a narrow screen what a card is stands below its name.
+            let indent = if super::width() < 70 { 4 } else { 41 };
             for (name, text) in cards::ALL {
                 let m = Model::parse(text, name)?;
-                let mut about = lines(&m.about, super::width().saturating_sub(41)).into_iter();
-                say!("{name:<19}{:<22}{}", as_sold(m.card.capacity), about.next().unwrap_or_default());
-                about.for_each(|l| say!("{:41}{l}", ""));
+                let mut about = lines(&m.about, super::width().saturating_sub(indent)).into_iter();
+                let beside = if indent == 41 { about.next().unwrap_or_default() } else { String::new() };
+                say!("{}", format!("{name:<19}{:<22}{beside}", as_sold(m.card.capacity)).trim_end());
+                about.for_each(|l| say!("{:indent$}{l}", ""));
             }
         }
         Some(What::Show { card, json }) => {
-            let SimCard { model, text, seed, .. } = Target::card(&card, None)?;
+            let SimCard { model, text, seed, .. } = Target::card(&card, None).map_err(|e| no_card(&card, e))?;
             if json.asked() {
                 let all = serde_json::json!({
                     "schema": "nandscope-card/1", "name": model.name, "about": model.about, "seed": seed, "size": model.card.capacity,
@@ -66,6 +71,15 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where nothing has this name: only cards are shown here, so that those alone were meant.
+fn no_card(name: &str, e: DeviceError) -> anyhow::Error {
+    if name.contains(['/', ':']) || std::path::Path::new(name).exists() {
+        return e.into();
+    }
+    let meant = nearest(name, cards::ALL.iter().map(|c| c.0)).map_or(String::new(), |n| format!("did you mean {n}? "));
+    anyhow::anyhow!("there is no simulated card '{name}'; {meant}`nandscope cards list` prints the names")
 }
 
 /// One line a quantity, in the words of the findings.

@@ -97,7 +97,7 @@ pub fn collect(args: &IdentifyArgs) -> anyhow::Result<Declared> {
         return from_target(target, &args.sysfs);
     }
     if args.ext_csd.is_some() && (args.ssr.is_some() || args.scr.is_some()) {
-        bail!("--ssr and --scr belong to SD cards, --ext-csd to eMMC: give the registers of one card");
+        return Err(super::misuse("--ssr and --scr belong to SD cards, --ext-csd to eMMC: give the registers of one card"));
     }
     let ext_csd = match &args.ext_csd {
         Some(path) => Some(ext_csd_text::parse(&read(path)?).with_context(|| path.display().to_string())?),
@@ -142,6 +142,16 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Is this file something that people read, and no image of a card?
+fn is_text(path: &Path) -> anyhow::Result<bool> {
+    let mut first = vec![];
+    let file = fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    file.take(4096).read_to_end(&mut first).with_context(|| format!("cannot read {}", path.display()))?;
+    // The last character may be cut.
+    let whole = std::str::from_utf8(&first).map_or_else(|e| e.error_len().is_none(), |_| true);
+    Ok(whole && !first.contains(&0))
+}
+
 fn from_target(target: &str, sysfs: &Path) -> anyhow::Result<Declared> {
     let plain = |what: &str| {
         let mut nothing = declared::from_registers(RawRegisters::default());
@@ -166,6 +176,11 @@ fn from_target(target: &str, sysfs: &Path) -> anyhow::Result<Declared> {
     };
     if meta.is_dir() {
         bail!("{target} is a folder; give the block device beneath it (findmnt -no SOURCE -T {target})");
+    }
+    if meta.is_file() && is_text(&path)? {
+        return Err(super::misuse(format!(
+            "{target} is a text and no card: registers copied from a card go to --dump, an EXT_CSD to --ext-csd; `nandscope infer` reads logs"
+        )));
     }
     if !meta.file_type().is_block_device() {
         return Ok(plain(

@@ -119,6 +119,7 @@ pub fn run(a: LifeArgs) -> anyhow::Result<ExitCode> {
         beside = record.wear.and_then(|w| w.superblock);
     }
     let mut out = life(card, workload, amplification);
+    out.warning = report.banner();
     if let Some(text) = beside.and_then(|s| crate::life::beside(&report, s)) {
         out.assumptions.push(text);
     }
@@ -144,7 +145,7 @@ fn named(word: &str) -> anyhow::Result<(Workload, Option<Vec<Io>>)> {
     match word.parse::<Purpose>() {
         Ok(p) => Ok((Workload::from(&p), None)),
         Err(_) if Path::new(word).is_file() => traced(Path::new(word)).map(|(w, ios)| (w, Some(ios))),
-        Err(_) => bail!("'{word}' is no file and no use that is known; there are {}", understood()),
+        Err(_) => Err(super::misuse(format!("'{word}' is no file and no use that is known; there are {}", understood()))),
     }
 }
 
@@ -201,7 +202,9 @@ fn years(w: &When) -> String {
 }
 
 fn text(l: &Life, width: usize) -> String {
-    let mut out = format!("{}, {}\n", l.card.name, crate::units::as_sold(l.card.size));
+    let mut out =
+        l.warning.as_ref().map_or(String::new(), |w| format!("{w}; the years below are of the flash it has, and no reason to use it\n\n"));
+    out += &format!("{}, {}\n", l.card.name, crate::units::as_sold(l.card.size));
     if let Some(w) = &l.workload {
         out += &format!("written by: {}\n", w.name);
     }

@@ -82,6 +82,9 @@ pub struct When {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Life {
     pub schema: &'static str,
+    /// Where the report says so: the card is a counterfeit, or loses what is written; in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     pub card: Card,
     pub workload: Option<Workload>,
     pub amplification: Amplification,
@@ -288,7 +291,7 @@ pub fn life(card: Card, workload: Option<Workload>, amplification: Amplification
          had half of them; the others died without. Keep copies whatever a check says.",
         ANNOUNCED[0].1, ANNOUNCED[3].1
     );
-    Life { schema: SCHEMA, card, workload, amplification, first_error, death, assumptions, announcement }
+    Life { schema: SCHEMA, warning: None, card, workload, amplification, first_error, death, assumptions, announcement }
 }
 
 #[cfg(test)]

@@ -38,7 +38,10 @@ impl Scatter {
                 1 << MOST
             )));
         }
-        if self.block == 0 || self.span == 0 || !self.block.is_multiple_of(g.sector) {
+        if self.span == 0 {
+            return Err(Failure::Usage("--scatter-span=0 reads nothing: it is 1 block or more".into()));
+        }
+        if self.block == 0 || !self.block.is_multiple_of(g.sector) {
             return Err(Failure::Usage(format!("--blocksize={} must be a multiple of the {} byte sector", self.block, g.sector)));
         }
         let len = self.block.saturating_mul(self.span);

@@ -47,6 +47,9 @@ impl Saved {
             }
             Some(COMPARED) => Ok(Saved::Compared(Compared::from_value(&value).map_err(|e| damaged(format!("is damaged: {e}")))?)),
             _ if Inferred::is(&value) => Ok(Saved::Logs(Inferred::from_value(value).map_err(|e| damaged(format!("is damaged: {e}")))?)),
+            Some(other) if let Some(what) = written_by(other) => {
+                Err(ReportError::Format { path: name.into(), why: format!("its schema is {other}, this needs {REPORT}; {what}") })
+            }
             _ => Ok(Saved::Report(Box::new(Report::from_value(value, name)?))),
         }
     }
@@ -63,8 +66,27 @@ impl Saved {
             Saved::Bench(_) => BENCH,
             Saved::Compared(_) => COMPARED,
         };
-        Err(ReportError::Format { path: name.into(), why: format!("its schema is {schema}, this needs {REPORT}") })
+        let what = written_by(schema).map_or(String::new(), |w| format!("; {w}"));
+        Err(ReportError::Format { path: name.into(), why: format!("its schema is {schema}, this needs {REPORT}{what}") })
     }
+}
+
+/// Which command wrote a result of this schema, and which read it.
+fn written_by(schema: &str) -> Option<String> {
+    let command = schema.strip_prefix("nandscope-")?.strip_suffix("/1")?;
+    let readers = match command {
+        "check" => "`nandscope report FILE --format tap`, `compare` and `survey add` read it",
+        "check-history" => return Some("`nandscope check --history` wrote it, and `life REPORT --record FILE` reads it".into()),
+        "infer" => "`nandscope report FILE` prints it",
+        "bench" => "`nandscope report FILE --html PAGE`, `compare` and `survey add` read it",
+        "frag" => "`nandscope report FILE` prints it",
+        "ab" => "`nandscope quirk FILE` and `report FILE --format csv` read it",
+        "compare" | "life" | "partitions" | "replay" | "campaign" | "rate" | "uflip" | "twin" | "map" | "quirk" | "identify" | "erase"
+        | "format" | "undo" | "defrag" | "age" | "sim" | "survey" => "`nandscope report FILE --format csv` reads it",
+        "layout-audit" | "layout-check" | "layout-prove" => "`nandscope report FILE --format csv` reads it",
+        _ => return None,
+    };
+    Some(format!("`nandscope {}` wrote it, and {readers}", command.replace('-', " ")))
 }
 
 #[cfg(test)]
@@ -87,6 +109,8 @@ mod tests {
             (json!({ "schema": LAB }), "f is damaged: missing field"),
             (json!({ "schema": "nandscope-ab/1" }), "f is damaged: a comparison without its two settings"),
             (logs, "its schema is nandscope-infer/1, this needs"),
+            (json!({ "schema": "nandscope-rate/1" }), "`nandscope rate` wrote it, and `nandscope report FILE --format csv` reads it"),
+            (json!({ "schema": "nandscope-check/1" }), "`compare` and `survey add` read it"),
             (json!({ "schema": "other/1" }), "f is not a nandscope report: its schema is other/1"),
             (json!({ "schema": REPORT }), "f is not a nandscope report: missing field"),
             (json!({ "x": 1 }), "it has no schema"),
