@@ -72,6 +72,13 @@ impl Undoing {
     }
 }
 
+/// Bytes of a cluster of a FAT volume.
+pub fn cluster(s: &str) -> Result<u32, String> {
+    let size: Bytes = s.parse()?;
+    let fits = |n: &u32| n.is_power_of_two() && (512..=64 << 10).contains(n);
+    u32::try_from(size.0).ok().filter(fits).ok_or_else(|| format!("a cluster of {size}; it takes a power of two from 512 B to 64 KiB"))
+}
+
 /// Only the plan.
 #[derive(Args, Debug)]
 pub struct Dry {
@@ -270,10 +277,9 @@ impl Output {
             stdout = super::write_text(path, &text()?)?;
         }
         if let Some((form, path)) = self.file() {
-            anyhow::ensure!(
-                !(stdout && path.as_os_str() == "-"),
-                "standard output takes one of --json and --format; give the other a file"
-            );
+            if stdout && path.as_os_str() == "-" {
+                return Err(super::misuse("standard output takes one of --json and --format; give the other a file"));
+            }
             let all = match form {
                 Form::Json => text()?,
                 other => other.write(&value()?).map_err(anyhow::Error::msg)?,

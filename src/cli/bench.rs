@@ -10,7 +10,7 @@ use crate::device::{CardState, DeviceError};
 use crate::report::bench::{self as form, Bench, Style};
 use crate::units::{Bytes, Nanos, parse_duration, parse_rate};
 use crate::workload::records::Sync;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -69,8 +69,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "SIZES")]
     chunks: Option<String>,
     /// Format a simulated card with clusters of this size; several are run one after the other
-    #[arg(long, value_name = "SIZE", value_delimiter = ',')]
-    cluster: Vec<Bytes>,
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = super::args::cluster)]
+    cluster: Vec<u32>,
     /// Write the busy times after each block to this file, in ChaN's form ('-': standard output); a simulated card on a
     /// microcontroller has them
     #[arg(long, value_name = "F")]
@@ -137,7 +137,8 @@ pub fn run_bench(a: BenchArgs) -> anyhow::Result<ExitCode> {
         None => a.record.iter().map(|b| b.0).collect(),
         Some(list) => chunks(list)?,
     };
-    let clusters: Vec<Option<u64>> = if a.cluster.is_empty() { vec![None] } else { a.cluster.iter().map(|c| Some(c.0)).collect() };
+    let clusters: Vec<Option<u64>> =
+        if a.cluster.is_empty() { vec![None] } else { a.cluster.iter().map(|c| Some(u64::from(*c))).collect() };
     let syncs: Vec<Option<Sync>> = if a.sync.is_empty() { vec![None] } else { a.sync.iter().copied().map(Some).collect() };
     let mut all: Vec<Bench> = vec![];
     let mut trace = crate::samples::busy::Trace::default();
@@ -202,9 +203,9 @@ fn chunks(list: &str) -> anyhow::Result<Vec<u64>> {
     }
     let mut out = vec![];
     for part in list.split(',') {
-        let size = part.parse::<Bytes>().map_err(anyhow::Error::msg)?.0;
+        let size = part.parse::<Bytes>().map_err(|why| super::misuse(format!("--chunks: {why}")))?.0;
         if size == 0 || size > 64 << 20 {
-            bail!("'{part}': a chunk has 1 byte to 64 MiB");
+            return Err(super::misuse(format!("--chunks: '{part}': a chunk has 1 byte to 64 MiB; write sizes such as 512,4KiB, or sweep")));
         }
         out.push(size);
     }

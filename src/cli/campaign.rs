@@ -59,7 +59,7 @@ A plan:
 The same command goes on where it stopped: what is done is not done again, and what an interrupted step overwrote is put back first. With
 survey = \"postgres://...\" and a name, any number of hosts work through the same cards.
 
-Exit codes: 1 a card is not done, else 6, 7 or 8 where a card is counterfeit, failing or below its class, else 0.";
+Exit codes: 130 interrupted, 1 a card is not done, else 6, 7 or 8 where a card is counterfeit, failing or below its class, else 0.";
 
 #[derive(Subcommand)]
 enum Sub {
@@ -105,7 +105,7 @@ fn campaign(path: &Path, state: Option<PathBuf>, dry: bool, out: &Output, quiet:
     let name = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
     let base = path.parent().unwrap_or(Path::new("."));
-    let plan = Plan::parse(&text, base).map_err(|e| anyhow::anyhow!("{name}: {e}"))?;
+    let plan = Plan::parse(&text, base).map_err(|e| super::misuse(format!("{name}: {e}")))?;
     let sys = Sys::default();
     let state = state.unwrap_or_else(|| path.with_extension("campaign"));
     if dry {

@@ -20,7 +20,7 @@ pub struct CompletionsArgs {
 pub fn completions(a: CompletionsArgs) -> anyhow::Result<ExitCode> {
     let mut text = vec![];
     clap_complete::generate(a.shell, &mut with_names(Cli::command(), a.shell), "nandscope", &mut text);
-    std::io::stdout().write_all(&text)?;
+    super::stdout().write_all(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -66,6 +66,7 @@ const ENDS: &str = ".SH \"EXIT STATUS\"
 .TP\n6\nthe card is a counterfeit
 .TP\n7\nfailing, or not storing what it is told
 .TP\n8\nslower than its class
+.TP\n130\ninterrupted, as by Ctrl-C, before one of 5 to 8 was found; what was measured until then is written
 .TP\n101\na defect of nandscope: the error says where
 .SH ENVIRONMENT
 .TP\nNO_COLOR\nno colour where it is set and not empty; there is none where the output is no terminal, either
@@ -195,13 +196,13 @@ pub fn man(a: &ManArgs) -> anyhow::Result<ExitCode> {
     }
     let of = match &a.command {
         None => None,
-        Some(name) => Some(*all.iter().find(|c| c.get_name() == name).with_context(|| {
+        Some(name) => Some(*all.iter().find(|c| c.get_name() == name).ok_or_else(|| {
             let near = nearest(name, all.iter().map(|c| c.get_name()))
                 .map_or("; 'nandscope -h' lists them".into(), |n| format!("; did you mean {n}?"));
-            format!("there is no command '{name}'{near}")
+            super::misuse(format!("there is no command '{name}'{near}"))
         })?),
     };
-    std::io::stdout().write_all(&page(&whole, of)?)?;
+    super::stdout().write_all(&page(&whole, of)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

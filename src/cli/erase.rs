@@ -91,7 +91,7 @@ pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
     let mut order = a.how.order(region.clone(), g.sector, opened.facts());
     if let Some(unit) = a.align {
         if unit.0 == 0 || !unit.0.is_multiple_of(g.sector) {
-            bail!("--align {unit} is not a multiple of the {} byte sector", g.sector);
+            return Err(super::misuse(format!("--align {unit} is not a multiple of the {} byte sector", g.sector)));
         }
         order.unit = unit.0;
     }

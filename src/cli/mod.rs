@@ -1,5 +1,5 @@
 //! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety,
-//! 5 the layout costs something, 6 counterfeit, 7 failing or not storing what it is told, 8 slower than its class.
+//! 5 the layout costs something, 6 counterfeit, 7 failing or not storing what it is told, 8 slower than its class, 130 interrupted.
 
 /// A line to standard output, broken at the width of what shows it; a reader that went away is no error.
 macro_rules! say {
@@ -106,7 +106,7 @@ Nothing is written to a device without --write --consent ID; `nandscope list` pr
 Sizes are 4MiB, 512KiB (1024) or 4MB (1000); times 60s, 5m, 1h30m; rates 20kB/s.
 
 Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety, 5 the layout costs something, \
-6 counterfeit, 7 failing or not storing, 8 slower than its class.";
+6 counterfeit, 7 failing or not storing, 8 slower than its class, 130 interrupted (Ctrl-C) before any of 5 to 8 was found.";
 
 /// Commands by what somebody wants to do.
 const JOBS: [(&str, &[&str]); 6] = [
@@ -144,9 +144,17 @@ fn command_line() -> clap::Command {
     })
 }
 
-/// The words of the command line; `nandscope -q probe` is `nandscope probe -q`.
+/// The words of the command line; `nandscope -q probe` is `nandscope probe -q`, and `--json -` is `--json=-`, which every command takes.
 fn words() -> Vec<std::ffi::OsString> {
-    let mut all: Vec<_> = std::env::args_os().collect();
+    let mut all: Vec<std::ffi::OsString> = vec![];
+    let mut options = true;
+    for word in std::env::args_os() {
+        options &= word != "--";
+        match all.last_mut().filter(|last| options && word == "-" && *last == "--json") {
+            Some(last) => last.push("=-"),
+            None => all.push(word),
+        }
+    }
     if all.len() > 2 && (all[1] == "-q" || all[1] == "--quiet") {
         all.swap(1, 2);
     }
@@ -240,6 +248,29 @@ fn to_stderr(text: &str) {
     };
 }
 
+/// Standard output for text that stays as it is; an error names it.
+fn stdout() -> Named {
+    Named(std::io::stdout())
+}
+
+/// See [`stdout`].
+struct Named(std::io::Stdout);
+
+impl Write for Named {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes).map_err(of_stdout)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush().map_err(of_stdout)
+    }
+}
+
+/// An error of standard output, with its name.
+fn of_stdout(e: std::io::Error) -> std::io::Error {
+    std::io::Error::new(e.kind(), format!("cannot write to standard output: {e}"))
+}
+
 /// Standard output for text that is written piece by piece: the same as [`put!`].
 fn page() -> std::io::LineWriter<Folding> {
     std::io::LineWriter::with_capacity(1 << 16, Folding)
@@ -250,12 +281,12 @@ struct Folding;
 
 impl Write for Folding {
     fn write(&mut self, lines: &[u8]) -> std::io::Result<usize> {
-        gone(std::io::stdout().write_all(folded(&String::from_utf8_lossy(lines), width()).as_bytes()))?;
+        gone(stdout().write_all(folded(&String::from_utf8_lossy(lines), width()).as_bytes()))?;
         Ok(lines.len())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        gone(std::io::stdout().flush())
+        gone(stdout().flush())
     }
 }
 
@@ -302,7 +333,7 @@ fn answer(words: Vec<std::ffi::OsString>) -> ExitCode {
         }
     };
     let done = outputs::ready(&command, &matches).and_then(|()| run(cli.command));
-    done.unwrap_or_else(|e| ended(&e))
+    stop::code(done.unwrap_or_else(|e| ended(&e)))
 }
 
 /// Runs a command.
@@ -390,7 +421,7 @@ fn write_json(to: Option<&Path>, value: &impl serde::Serialize) -> anyhow::Resul
 /// The same of any text.
 fn write_text(path: &Path, text: &str) -> anyhow::Result<bool> {
     if path.as_os_str() == "-" {
-        gone(std::io::stdout().write_all(text.as_bytes()))?;
+        gone(stdout().write_all(text.as_bytes()))?;
         return Ok(true);
     }
     crate::report::put(path, text).with_context(|| format!("cannot write {}", path.display()))?;

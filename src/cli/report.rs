@@ -2,7 +2,7 @@
 
 use super::args::{Output, Samples};
 use super::infer::judged;
-use super::{colour, inferred, width, write_text};
+use super::{colour, inferred, misuse, width, write_text};
 use crate::lab::answer;
 use crate::lab::experiment::Lab;
 use crate::report::any::Saved;
@@ -73,7 +73,7 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
     let mut quiet = false;
     if let Some(to) = &a.html {
         if a.brief && lab.is_some() {
-            bail!("--brief leaves fragmentation out; give --frag without it");
+            return Err(misuse("--brief leaves fragmentation out; give --frag without it"));
         }
         let page = if a.brief { html::brief(&shared) } else { html::page_with(&shared, lab.as_deref(), &answer::profiles()) };
         write_text(to, &page)?;
@@ -81,13 +81,13 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
     }
     match (&a.svg, a.figure.as_deref()) {
         (None, Some("list")) => {
-            let mut out = std::io::stdout();
+            let mut out = super::stdout();
             for p in plots(&report) {
                 writeln!(out, "{:<48} {}", p.name, p.figure.title)?;
             }
             return Ok(ExitCode::SUCCESS);
         }
-        (None, Some(_)) => bail!("--figure needs --svg PATH to say where the figure goes"),
+        (None, Some(_)) => return Err(misuse("--figure needs --svg PATH to say where the figure goes")),
         (Some(to), name) => {
             figures(&report, to, name)?;
             quiet = true;
@@ -96,9 +96,8 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
     }
     quiet |= a.out.put(|| Ok(shared.json()), || Ok(serde_json::to_value(&shared)?))?;
     if !quiet {
-        let mut out = std::io::stdout();
-        let dress = Dress { colour: colour(&out), width: width(), explain: !a.brief, ..Dress::default() };
-        super::gone(out.write_all(text(&report, dress).as_bytes()))?;
+        let dress = Dress { colour: colour(&std::io::stdout()), width: width(), explain: !a.brief, ..Dress::default() };
+        super::gone(super::stdout().write_all(text(&report, dress).as_bytes()))?;
     }
     Ok(judged(&report))
 }
@@ -106,7 +105,7 @@ pub fn run(a: ReportArgs) -> anyhow::Result<ExitCode> {
 /// Any result, in the form of another program.
 fn other_form(a: &ReportArgs, name: &str) -> anyhow::Result<ExitCode> {
     if a.html.is_some() || a.svg.is_some() || a.figure.is_some() {
-        bail!("--format writes no page and no figures; write those by themselves");
+        return Err(misuse("--format writes no page and no figures; write those by themselves"));
     }
     let text = given::text(&a.report).with_context(|| format!("cannot read {name}"))?;
     let mut value = Report::value(&text, name)?;
@@ -146,7 +145,7 @@ fn benched(a: &ReportArgs, v: &serde_json::Value) -> anyhow::Result<ExitCode> {
         );
     };
     if a.svg.is_some() || a.figure.is_some() || a.frag.is_some() || a.out.json.is_some() || a.out.format.is_some() {
-        bail!("of a benchmark only --html can be written here; `nandscope bench --svg DIR` draws its figures");
+        return Err(misuse("of a benchmark only --html can be written here; `nandscope bench --svg DIR` draws its figures"));
     }
     write_text(to, &html::bench_page(v).map_err(|e| anyhow::anyhow!("{}: {e}", a.report.display()))?)?;
     Ok(ExitCode::SUCCESS)
@@ -165,17 +164,17 @@ fn fragmented(a: &ReportArgs, lab: &Lab) -> anyhow::Result<ExitCode> {
         quiet = true;
     }
     if a.figure.as_deref() == Some("list") {
-        let mut out = std::io::stdout();
+        let mut out = super::stdout();
         for (name, _, title) in &all {
             writeln!(out, "{name:<48} {title}")?;
         }
         return Ok(ExitCode::SUCCESS);
     }
     match (&a.svg, a.figure.as_deref()) {
-        (None, Some(_)) => bail!("--figure needs --svg PATH to say where the figure goes"),
+        (None, Some(_)) => return Err(misuse("--figure needs --svg PATH to say where the figure goes")),
         (Some(to), Some(name)) => {
             let Some(f) = all.iter().find(|f| f.0 == name) else {
-                bail!("there is no figure '{name}' in this report; `--figure list` prints the names");
+                return Err(misuse(format!("there is no figure '{name}' in this report; `--figure list` prints the names")));
             };
             write_text(to, &f.1)?;
             quiet = true;
@@ -189,7 +188,7 @@ fn fragmented(a: &ReportArgs, lab: &Lab) -> anyhow::Result<ExitCode> {
     }
     quiet |= a.out.write(lab)?;
     if !quiet {
-        std::io::stdout().write_all(frag::text(lab, &profiles, width()).as_bytes())?;
+        super::stdout().write_all(frag::text(lab, &profiles, width()).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -199,13 +198,13 @@ fn figures(report: &Report, to: &Path, name: Option<&str>) -> anyhow::Result<()>
     if let Some(name) = name {
         let Some(p) = all.iter().find(|p| p.name == name) else {
             let names: Vec<&str> = all.iter().map(|p| p.name.as_str()).collect();
-            bail!("there is no figure '{name}' in this report; there are: {}", names.join(", "));
+            return Err(misuse(format!("there is no figure '{name}' in this report; there are: {}", names.join(", "))));
         };
         write_text(to, &svg::file(&p.figure))?;
         return Ok(());
     }
     if to.as_os_str() == "-" {
-        bail!("name one figure with --figure to write it to standard output; --figure list prints the names");
+        return Err(misuse("name one figure with --figure to write it to standard output; --figure list prints the names"));
     }
     if all.is_empty() {
         bail!("this report has no samples to draw: it was saved with --samples none");

@@ -7,7 +7,7 @@ use super::sim_text;
 use super::trace_file::{self, TraceArgs};
 use crate::device::{SimCard, Target};
 use crate::units::Bytes;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 use nandscope_sim::model::State;
 use nandscope_sim::run::{How, Outcome, Pace, Pattern, run_told};
@@ -166,7 +166,7 @@ pub fn run(a: SimArgs) -> anyhow::Result<ExitCode> {
             let ios = std::mem::take(&mut trace.ios);
             (format!("{name} ({}), {} requests", trace.format.name(), ios.len()), Box::new(ios.into_iter()), Some(trace))
         }
-        _ => bail!("give --pattern or --trace"),
+        _ => return Err(super::misuse("give --pattern or --trace")),
     };
     let mut card = Card::new(&model, seed);
     let mut now = 0;

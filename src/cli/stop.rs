@@ -2,8 +2,21 @@
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::{flag, low_level};
-use std::sync::Arc;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+
+/// The exit code of a command that a signal ended early.
+const INTERRUPTED: u8 = 130;
+
+/// A signal ended what was under way.
+static ENDED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// The code to end with: that of an interruption where one came, unless what was found until then has a code of its own.
+pub fn code(of_command: ExitCode) -> ExitCode {
+    let says_more = ![ExitCode::SUCCESS, ExitCode::FAILURE, ExitCode::from(super::UNDECIDED)].contains(&of_command);
+    if says_more || !ENDED.load(Ordering::Relaxed) { of_command } else { ExitCode::from(INTERRUPTED) }
+}
 
 /// What a second signal does.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,9 +36,10 @@ pub fn on_signals(second: Second) -> std::io::Result<Arc<AtomicBool>> {
     for signal in ending() {
         // Of the end of a terminal both the shell and the kernel tell.
         if second == Second::Ends && signal != SIGHUP {
-            flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+            flag::register_conditional_shutdown(signal, INTERRUPTED.into(), Arc::clone(&stop))?;
         }
         flag::register(signal, Arc::clone(&stop))?;
+        flag::register(signal, Arc::clone(&ENDED))?;
     }
     Ok(stop)
 }
@@ -69,6 +83,7 @@ impl Interrupt {
 
 impl Drop for Interrupt {
     fn drop(&mut self) {
+        ENDED.fetch_or(self.came(), Ordering::Relaxed);
         for id in self.ids.drain(..) {
             low_level::unregister(id);
         }

@@ -277,7 +277,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
             };
             let (first, second) = (read(&a.ids)?, read(&a.against)?);
             if first.len() + second.len() < 2 {
-                bail!("give at least two cards");
+                return Err(super::misuse("give at least two cards"));
             }
             finish(&first, &second, &published(), a.pairs, a.html.as_deref(), &a.out)
         }
@@ -351,10 +351,10 @@ fn place(dir: Option<PathBuf>, db: Option<String>) -> anyhow::Result<Place> {
 
 fn add(s: &mut Survey, a: AddArgs) -> anyhow::Result<ExitCode> {
     if a.files.len() > 1 && (a.name.is_some() || a.part.is_some()) {
-        bail!("--name and --part are of one card; add the files one by one");
+        return Err(super::misuse("--name and --part are of one card; add the files one by one"));
     }
     if let Some(p) = &a.price {
-        price::parse(p).map_err(anyhow::Error::msg)?;
+        price::parse(p).map_err(super::misuse)?;
     }
     let told = Told {
         size: a.size.map(|b| b.0),
@@ -372,7 +372,7 @@ fn add(s: &mut Survey, a: AddArgs) -> anyhow::Result<ExitCode> {
     let (mut new, mut old, mut bad) = (0, 0, 0);
     let mut bar = Progress::files(a.files.len() as u64, false);
     let many = a.files.len() > 20;
-    let mut out = std::io::stdout();
+    let mut out = super::stdout();
     s.add(&a.files, &told, now, &mut |path, what| {
         bar.at(new + old + bad + 1);
         match &what {

@@ -77,7 +77,7 @@ pub fn run(a: SweepArgs) -> anyhow::Result<ExitCode> {
 fn swept(path: &Path, dir: &Path, shard: Option<Shard>, threads: Option<u16>, quiet: bool) -> anyhow::Result<ExitCode> {
     let name = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-    let plan = Plan::parse(&text).map_err(|e| anyhow::anyhow!("{name}: {e}"))?;
+    let plan = Plan::parse(&text).map_err(|e| super::misuse(format!("{name}: {e}")))?;
     let shard = shard.unwrap_or(Shard::WHOLE);
     let stop = stop::on_signals(stop::Second::Ends)?;
     let threads = threads.map_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get), usize::from);
@@ -99,7 +99,9 @@ fn merged(a: &MergeArgs) -> anyhow::Result<ExitCode> {
     let value = super::form("nandscope-sweep-merged/1", &m);
     let json = super::write_json(a.json.as_deref(), &value)?;
     if let Some(form) = a.other.format {
-        anyhow::ensure!(!json, "standard output takes one of --json and --format; give --json a file");
+        if json {
+            return Err(super::misuse("standard output takes one of --json and --format; give --json a file"));
+        }
         super::as_it_is(&form.write(&value).map_err(anyhow::Error::msg)?);
         return Ok(ExitCode::SUCCESS);
     }

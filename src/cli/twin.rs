@@ -90,7 +90,7 @@ pub fn run(a: TwinArgs) -> anyhow::Result<ExitCode> {
     let to_stdout = |p: &Option<PathBuf>| p.as_ref().is_some_and(|p| p.as_os_str() == "-");
     let asked = [to_stdout(&a.json), to_stdout(&a.output), a.other.format.is_some()];
     if asked.into_iter().filter(|x| *x).count() > 1 {
-        bail!("standard output takes one of --json, --output and --format; give the others a file");
+        return Err(super::misuse("standard output takes one of --json, --output and --format; give the others a file"));
     }
     let stop = stop::on_signals(stop::Second::Ends)?;
     let reports = load(&a.reports)?;

@@ -15,7 +15,7 @@ use crate::uflip::plan::LEAST;
 use crate::uflip::run::{Task, chosen, cost};
 use crate::uflip::{SCHEMA, plan, res, run as bench, say};
 use crate::units::{Bytes, GIB, Nanos, about, parse_duration, three};
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -84,25 +84,25 @@ fn known(name: &str) -> Result<String, String> {
 }
 
 pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
-    let experiments = chosen(&a.only).map_err(|e| anyhow!(e))?;
+    let experiments = chosen(&a.only).map_err(super::misuse)?;
     let simulated = device::is_simulated(&a.target)?;
     let write = a.allowed.write(simulated);
     let mut opened = device::open(&a.target, &OpenOptions::default())?;
     let (facts, geometry) = (opened.facts().clone(), opened.geometry().clone());
     let region = a.part.of(&geometry)?;
-    ensure!(
-        region.end - region.start >= LEAST,
-        "the region has {}; uFLIP needs at least {}",
-        Bytes(region.end - region.start),
-        Bytes(LEAST)
-    );
-    ensure!(write || a.state == Format::AsIs, "--state writes the whole region: add --write");
+    let room = region.end - region.start;
+    if room < LEAST {
+        return Err(super::misuse(format!("the region has {}; uFLIP needs at least {}", Bytes(room), Bytes(LEAST))));
+    }
+    if !write && a.state != Format::AsIs {
+        return Err(super::misuse("--state writes the whole region: add --write"));
+    }
     let undo = a.undoing.kept(write, simulated);
     let writes = if write { a.writes.map_or(if simulated { 256 * GIB } else { GIB }, |w| w.0) } else { 0 };
     let time = a.time.unwrap_or(Nanos::from_secs_f64(if simulated { 86_400.0 } else { 1800.0 }));
-    if a.state != Format::AsIs {
-        let room = region.end - region.start;
-        ensure!(writes > room, "--state writes the region once, {}; allow that and the experiments with --writes", Bytes(room));
+    if a.state != Format::AsIs && writes <= room {
+        let why = format!("--state writes the region once, {}; allow that and the experiments with --writes", Bytes(room));
+        return Err(super::misuse(why));
     }
     let stop = stop::on_signals(stop::Second::Ends)?;
     let signatures = if write && !simulated { opened.signatures()? } else { vec![] };

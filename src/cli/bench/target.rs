@@ -179,7 +179,7 @@ impl Job<'_> {
 
     fn in_directory(&mut self, target: &str, cluster: Option<u64>) -> anyhow::Result<()> {
         if cluster.is_some() {
-            bail!("--cluster formats, which is done to simulated cards only");
+            return Err(crate::cli::misuse("--cluster formats, which is done to simulated cards only"));
         }
         crate::cli::undo::none_waits_below(Path::new(target))?;
         let mut volume = Directory::open(Path::new(target)).map_err(WorkloadError::from)?;
@@ -240,7 +240,7 @@ impl Job<'_> {
             FatVolume::format(boxed, range, &Format { cluster, kind: None }, host)
         } else {
             if cluster.is_some() {
-                bail!("--cluster formats, which is done to simulated cards only");
+                return Err(crate::cli::misuse("--cluster formats, which is done to simulated cards only"));
             }
             FatVolume::mount(boxed, range, host)
         }

@@ -102,7 +102,7 @@ pub(super) fn by_lot(s: &mut Survey, conditions: &[String], html: Option<&Path>,
             return Ok(ExitCode::SUCCESS);
         }
     } else {
-        let mut out = std::io::stdout();
+        let mut out = super::super::stdout();
         writeln!(out, "{}", columns(&table, width()))?;
         notes.iter().try_for_each(|n| writeln!(out, "{n}"))?;
         if !figures.is_empty() {

@@ -29,7 +29,7 @@ pub(super) fn list(s: &mut Survey, conditions: &[String], part: &Part) -> anyhow
             return Ok(if count == 0 { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS });
         }
     }
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut out = std::io::BufWriter::new(super::super::stdout());
     write!(out, "{}", rows(&own, super::super::width()))?;
     if !published.is_empty() {
         writeln!(out, "{}Published, as the program knows them", if own.is_empty() { "" } else { "\n" })?;
@@ -227,7 +227,7 @@ pub(super) fn show(r: &Record, to: &Written) -> anyhow::Result<ExitCode> {
     if to.put(r)? {
         return Ok(ExitCode::SUCCESS);
     }
-    let mut out = std::io::stdout();
+    let mut out = super::super::stdout();
     let (c, s) = (&r.card, &r.source);
     if let Some(c) = r.counterfeit() {
         writeln!(out, "{}: {}\n", c.word().to_uppercase(), c.sizes())?;
