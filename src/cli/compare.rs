@@ -41,11 +41,16 @@ pub struct CompareArgs {
 pub fn run(a: CompareArgs) -> anyhow::Result<ExitCode> {
     let references = published();
     if a.files == ["ref:"] {
-        let mut out = std::io::stdout();
+        let mut out = super::stdout();
         for r in &references {
             writeln!(out, "ref:{:<28} {} ({})", r.id.trim_start_matches("ref-"), r.card.name, r.source.citation.as_deref().unwrap_or(""))?;
         }
         return Ok(ExitCode::SUCCESS);
+    }
+    let place = |f: &String| std::fs::canonicalize(f).unwrap_or_else(|_| f.into());
+    let all: Vec<(&String, PathBuf)> = a.files.iter().chain(&a.against).map(|f| (f, place(f))).collect();
+    if let Some((_, (name, _))) = all.iter().enumerate().find(|(i, (_, path))| all[..*i].iter().any(|before| before.1 == *path)) {
+        return Err(super::misuse(format!("{name} is given twice; a card is compared with others, so name each file once")));
     }
     let (mut number, mut bad) = (0, vec![]);
     let mut read = |files: &[String]| -> anyhow::Result<Vec<Subject>> {
@@ -71,7 +76,7 @@ pub fn run(a: CompareArgs) -> anyhow::Result<ExitCode> {
     if first.len() + second.len() < 2 {
         // One card still has the published ones to stand beside.
         if compare::references(&first[0], &subjects(&references)).is_empty() {
-            bail!("give at least two cards: there is no published figure to compare this one with");
+            return Err(super::misuse("give at least two cards: there is no published figure to compare this one with"));
         }
     }
     finish(&first, &second, &references, a.pairs, a.html.as_deref(), &a.out)
@@ -88,7 +93,7 @@ fn load(name: &str, references: &[Record]) -> anyhow::Result<Result<Vec<Record>,
     if let Some(id) = name.strip_prefix("ref:") {
         return match references.iter().find(|r| r.id.strip_prefix("ref-") == Some(id)) {
             Some(r) => Ok(Ok(vec![r.clone()])),
-            None => bail!("there is no published card '{id}'; `nandscope compare ref:` lists them"),
+            None => Err(super::misuse(format!("there is no published card '{id}'; `nandscope compare ref:` lists them"))),
         };
     }
     let bytes = given::bytes(name.as_ref()).with_context(|| format!("cannot read {}", given::name(name.as_ref())))?;
@@ -163,6 +168,9 @@ pub fn finish(
     Ok(if decided || !lines.is_empty() || !lots.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
 }
 
+/// Columns below which a figure has lines of its own instead of one in a table.
+const NARROW: usize = 72;
+
 /// Two classes beside each other: for each figure the number of cards, median and range, and the ratio of the medians.
 pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], apart: &[String]) -> String {
     let mut o = String::new();
@@ -177,19 +185,26 @@ pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], 
         }
         let list: Vec<String> = names.iter().map(|(n, k)| if *k > 1 { format!("{n} (x{k})") } else { n.clone() }).collect();
         let cards = if class.len() == 1 { "card" } else { "cards" };
-        let _ = writeln!(o, "{title:<7} {} {cards}: {}", class.len(), list.join(", "));
+        let column = if super::width() < NARROW { 0 } else { 7 };
+        let _ = writeln!(o, "{title:<column$} {} {cards}: {}", class.len(), list.join(", "));
         for (s, c) in class.iter().filter_map(|s| Some((s, s.counterfeit.as_ref()?))) {
             let _ = writeln!(o, "        {} {}", s.label, capitals(c));
         }
     }
     // What holds for all lines is said once.
     let none = lots.iter().all(|l| l.least > 0.05);
+    let narrow = super::width() < NARROW;
     let mut host: Option<&Option<String>> = None;
     for l in lots {
         if host != Some(&l.host) {
             host = Some(&l.host);
             let on = l.host.as_deref().map_or("inside the cards".to_string(), |h| format!("on {h}"));
-            let _ = writeln!(o, "\n{on:<43}{:>3} {:<28}{:>3} {:<28}{:>13}", "N", "FIRST: MEDIAN (RANGE)", "N", "SECOND", "FIRST/SECOND");
+            let _ = match narrow {
+                true => writeln!(o, "\n{on}: median (range), N cards"),
+                false => {
+                    writeln!(o, "\n{on:<43}{:>3} {:<28}{:>3} {:<28}{:>13}", "N", "FIRST: MEDIAN (RANGE)", "N", "SECOND", "FIRST/SECOND")
+                }
+            };
         }
         let cell = |v: &[f64]| {
             let [mid, low, high] = compare::spread(v);
@@ -200,6 +215,13 @@ pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], 
             }
         };
         let ratio = l.ratio.map_or("-".to_string(), three);
+        if narrow {
+            let ratio = l.ratio.map_or(String::new(), |r| format!("\n  first/second {}", three(r)));
+            let verdict = if none || l.verdict().is_empty() { String::new() } else { format!("\n  {}", l.verdict()) };
+            let (a, b) = (cell(&l.a), cell(&l.b));
+            let _ = writeln!(o, "{}\n  first {a}, N {}\n  second {b}, N {}{ratio}{verdict}", l.what, l.a.len(), l.b.len());
+            continue;
+        }
         let line = format!(
             "{:<43}{:>3} {:<28}{:>3} {:<28}{ratio:>13}  {}",
             l.what,
@@ -374,7 +396,13 @@ fn rows(o: &mut String, all: &[Difference], shared: &str, b: &str) {
     for (d, verdict) in all.iter().zip(verdicts) {
         let head = format!("  {:<what$}{gap}{:<first$}{gap}{:<second$}{gap}", named(d), d.a, d.b);
         let beside = head.chars().count() + verdict.chars().count() <= super::width();
-        let _ = if beside { writeln!(o, "{head}{verdict}") } else { writeln!(o, "{}\n      {verdict}", head.trim_end()) };
+        let _ = match beside {
+            true => writeln!(o, "{head}{verdict}"),
+            false if head.trim_end().chars().count() > super::width() => {
+                writeln!(o, "  {}\n    {} {gap}{}\n      {verdict}", named(d), d.a, d.b)
+            }
+            false => writeln!(o, "{}\n      {verdict}", head.trim_end()),
+        };
     }
     if let Some(why) = common {
         let _ = writeln!(o, "  of these {why}");

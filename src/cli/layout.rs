@@ -3,7 +3,7 @@
 use super::args::{Chance, Dry, Json, Named, Output};
 use super::progress::Progress;
 use super::stop;
-use super::{FAULTY, UNDECIDED, evidence};
+use super::{FAULTY, UNDECIDED, evidence, misuse};
 use crate::advise::driver::driver;
 use crate::device::{self, Guard, Limits, OpenOptions};
 use crate::host::declared;
@@ -160,7 +160,7 @@ fn audit_target(a: AuditArgs) -> anyhow::Result<ExitCode> {
     }
     if let Some(unit) = a.align {
         if unit.0 < 4096 || !unit.0.is_multiple_of(512) {
-            return Err(anyhow!("--align {unit} cannot be an erase block; give a multiple of 512 bytes, 4 KiB or more"));
+            return Err(misuse(format!("--align {unit} cannot be an erase block; give a multiple of 512 bytes, 4 KiB or more")));
         }
         grid = Some(Grid { unit: unit.0, first: 0, source: Source::Given });
     }
@@ -303,7 +303,8 @@ fn plan_target(a: PlanArgs) -> anyhow::Result<ExitCode> {
 fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     let evidence = a.report.as_deref().map(evidence::load).transpose()?;
     if !(1..=16 << 20).contains(&a.chunk.0) || a.file.0 < a.chunk.0 {
-        return Err(anyhow!("--chunk {} and --file {}: a chunk has 1 byte to 16 MiB and is no larger than the file", a.chunk, a.file));
+        let why = format!("--chunk {} and --file {}: a chunk has 1 byte to 16 MiB and is no larger than the file", a.chunk, a.file);
+        return Err(misuse(why));
     }
     let mut opened = device::open(&device::with_content(&a.target), &OpenOptions::default())?;
     let g = opened.geometry().clone();
@@ -327,7 +328,8 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     let work = Work { large: a.file.0, chunk: a.chunk.0, rounds: a.rounds, seed: a.chance.seed, ..Work::default() };
     let budget = work.budget(&all, g.sector);
     if budget > a.writes.0 {
-        return Err(anyhow!("this may write {}, and --writes allows {}; take fewer --rounds or allow more", about(budget), a.writes));
+        let why = format!("this may write {}, and --writes allows {}; take fewer --rounds or allow more", about(budget), a.writes);
+        return Err(misuse(why));
     }
     let (id, state) = (opened.id().clone(), opened.state());
     let undo = !simulated && !a.no_undo;
@@ -365,16 +367,35 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     Ok(if differ { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
 }
 
+/// Columns below which a layout has lines of its own instead of one in a table.
+const NARROW: usize = 72;
+
 fn print_outcomes(outcomes: &[Outcome], work: &Work) {
     let Some(sd) = outcomes.iter().find(|o| o.name == "SD convention") else { return };
     let width = outcomes.iter().map(|o| o.name.chars().count()).max().unwrap_or(0).max(14);
-    say!("{:<width$} {:<6} {:>8} {:>11}  {:>24}  {:>24}", "layout", "", "cluster", "data at", "copy, kB/s (95 %)", "small files/s (95 %)");
+    let narrow = super::width() < NARROW;
+    if !narrow {
+        say!(
+            "{:<width$} {:<6} {:>8} {:>11}  {:>24}  {:>24}",
+            "layout",
+            "",
+            "cluster",
+            "data at",
+            "copy, kB/s (95 %)",
+            "small files/s (95 %)"
+        );
+    }
     for o in outcomes {
         let rate = |r: &Rate| match r.decided() {
             true => format!("{} ({} to {})", three(r.median), three(r.interval[0]), three(r.interval[1])),
             false => three(r.median),
         };
         let (cluster, data) = (Bytes(o.cluster).to_string(), Bytes(o.data).to_string());
+        if narrow {
+            say!("{}\n  {}, clusters of {cluster}, data at {data}", o.name, o.filesystem);
+            say!("  copy, kB/s (95 %): {}\n  small files/s (95 %): {}", rate(&o.copy), rate(&o.files));
+            continue;
+        }
         say!("{:<width$} {:<6} {cluster:>8} {data:>11}  {:>24}  {:>24}", o.name, o.filesystem, rate(&o.copy), rate(&o.files));
     }
     say!();

@@ -26,7 +26,7 @@ pub fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     if !args.json.put_text(&format!("{:#}\n", super::form("nandscope-device/1", &all)))? {
         // Scripts want a line a device.
         let columns = if std::io::stdout().is_terminal() { super::width() } else { usize::MAX };
-        std::io::stdout().write_all(table(&all, columns).as_bytes())?;
+        super::stdout().write_all(table(&all, columns).as_bytes())?;
     }
     // Programs read the table.
     for d in &all {
@@ -47,6 +47,15 @@ fn table(all: &[Listed], columns: usize) -> String {
     for r in rows {
         // The state is the longest column and stands last, so that the others stay in line.
         let line = [0, 1, 2, 3, 5].map(|c| format!("{:<w$}", r[c], w = width[c])).join("  ") + "  " + &r[4];
+        // On a screen too narrow for that, each has a line of its own below the device.
+        let room = r.iter().zip(&width).take(4).map(|(_, w)| w + 2).sum::<usize>() + width[5];
+        if room > columns {
+            if r[0] != "DEVICE" {
+                let own = r[1..5].iter().filter(|c| !c.is_empty()).map(|c| format!("    {c}\n"));
+                text += &format!("{}\n{}    consent ID {}\n", r[0], own.collect::<String>(), r[5]);
+            }
+            continue;
+        }
         // Where even so it is too long, it stands below.
         let (head, state) = line.split_at(line.len() - r[4].len());
         let too_wide = line.chars().count() > columns;
@@ -121,6 +130,11 @@ mod tests {
              /dev/sda     4.3 GB (4.0 GiB)  usb  ACME Stick  S1          free\n\
              /dev/sdb     4.3 GB (4.0 GiB)  usb  ACME Stick  S1          mounted at /mnt (and 1 more)\n  \
                /dev/sdb1  1 MB (1 MiB)      usb              S1          mounted at /mnt\n"
+        );
+        let narrow = table(&[disk("/dev/sda", vec![]), disk("/dev/mmcblk0", vec![])], 40);
+        assert!(
+            narrow.starts_with("/dev/sda\n    4.3 GB (4.0 GiB)\n    usb\n    ACME Stick\n    free\n    consent ID S1\n/dev/mmcblk0\n"),
+            "{narrow}"
         );
         assert!(table(&[], 80).contains("nandscope cards"));
     }
