@@ -94,8 +94,13 @@ impl FromStr for Setting {
     /// "queue=on", "cache=off", "cmd23=on", "discard=on", "split=8KiB", "scheduler=none,max_sectors_kb=64", "default".
     fn from_str(s: &str) -> Result<Setting, String> {
         let mut out = Setting { text: s.into(), ..Setting::default() };
+        let mut seen = vec![];
         for part in s.split(',').map(str::trim).filter(|p| !p.is_empty() && *p != "default") {
             let (key, value) = part.split_once('=').ok_or_else(|| format!("'{part}' is no setting; write for example split=8KiB"))?;
+            if seen.contains(&key) {
+                return Err(format!("{key} is given twice; one value of it can act"));
+            }
+            seen.push(key);
             match (key, value) {
                 ("split", "off") => out.split = None,
                 ("split", v) => {

@@ -54,3 +54,220 @@ fn an_access_of_nothing_is_refused() {
         assert!(out.status.code() == Some(2) && err.contains("a sector or more"), "{load}: {:?} {err}", out.status);
     }
 }
+
+fn nandscope(words: &[&str]) -> (Option<i32>, String, String) {
+    let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(words).output().unwrap();
+    let text = |b: Vec<u8>| String::from_utf8(b).unwrap();
+    (out.status.code(), text(out.stdout), text(out.stderr))
+}
+
+/// Whoever gives an option expects something of it: one that would do nothing is wrong usage, with what to do instead.
+#[test]
+fn an_option_that_would_do_nothing_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let report = dir.path().join("a.json").to_str().unwrap().to_string();
+    assert_eq!(nandscope(&["probe", "sim:null", "-q", "--read-only", "--time", "1s", "--json", &report]).2, "");
+    let link = dir.path().join("b.json").to_str().unwrap().to_string();
+    std::os::unix::fs::symlink(&report, &link).unwrap();
+    let card = "sim:cf-256mb";
+    for (words, why) in [
+        (&["rate", card, "--buffer", "1MiB"][..], "--for dashcam"),
+        (&["frag", card, "--dry-run", "--au", "0"], "--au 0"),
+        (&["frag", card, "--dry-run", "--piece", "0"], "--piece 0"),
+        (&["age", card, "--dry-run", "--piece", "0"], "--piece 0"),
+        (&["frag", card, "--dry-run", "--spare", "/tmp"], "leave it out"),
+        (&["frag", card, "--dry-run", "--system-disk"], "leave it out"),
+        (&["frag", card, "--dry-run", "--consent", "x"], "leave it out"),
+        (&["format", card, "--dry-run", "--consent", "x"], "leave it out"),
+        (&["erase", card, "--consent", "x"], "leave it out"),
+        (&["layout", "prove", card, "--consent", "x"], "leave it out"),
+        (&["flashbench", "-O", card, "--consent", "x"], "leave it out"),
+        (&["probe", card, "--write", "--consent", "x"], "leave it out"),
+        (&["bench", card, "--write", "--consent", "x"], "leave it out"),
+        (&["report", &report, "--samples", "none"], "--json F"),
+        (&["report", &report, "--samples", "none", "--format", "csv"], "--json F"),
+        (&["probe", card, "--samples", "none"], "--json F"),
+        (&["ab", card, "--b", "split=8KiB,split=4KiB"], "given twice"),
+        (&["compare", &report, &report], "given twice"),
+        (&["compare", &report, &link], "given twice"),
+        (&["compare", &report, "--against", &report], "given twice"),
+        (&["compare", "ref:chan-512mb-sdc", "ref:chan-512mb-sdc"], "given twice"),
+        (&["probe", card, "--only", "page", "--json"], "a file"),
+        (&["probe", card, "--only", "page", "--format", "csv"], "a file"),
+    ] {
+        let (code, out, err) = nandscope(words);
+        assert!(code == Some(2) && out.is_empty() && err.starts_with("nandscope: ") && err.contains(why), "{words:?}: {code:?} {out}{err}");
+    }
+    // Where it acts it is taken.
+    let other = dir.path().join("c.json").to_str().unwrap().to_string();
+    let only = ["probe", card, "-q", "--read-only", "--time", "1s", "--only", "page", "--json", &other];
+    assert!(matches!(nandscope(&only).0, Some(0 | 3)) && fs::metadata(&other).is_ok());
+    let shared = dir.path().join("d.json").to_str().unwrap().to_string();
+    nandscope(&["report", &other, "--samples", "none", "--json", &shared]);
+    assert!(fs::metadata(&shared).unwrap().len() < fs::metadata(&other).unwrap().len());
+}
+
+/// A value that fits nothing is wrong usage in every command.
+#[test]
+fn bad_values_are_wrong_usage() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = dir.path().join("plan.toml");
+    fs::write(&plan, "nonsense = 3\n").unwrap();
+    let (plan, text) = (plan.to_str().unwrap(), dir.path().join("text"));
+    fs::write(&text, "hello\n").unwrap();
+    for (words, why) in [
+        (&["frag", "sim:cf-256mb", "--cluster", "3"][..], "power of two"),
+        (&["bench", "sim:cf-256mb", "--cluster", "3"], "power of two"),
+        (&["bench", "sim:cf-256mb", "--chunks", "0"], "1 byte to 64 MiB"),
+        (&["bench", "sim:cf-256mb", "--chunks", "x"], "--chunks"),
+        (&["man", "nosuch"], "'nandscope -h' lists them"),
+        (&["campaign", plan], "unknown field"),
+        (&["sweep", plan, "-o", "/tmp"], "unknown field"),
+        (&["identify", text.to_str().unwrap()], "--dump"),
+        (&["flashbench", "-s", "--scatter-span", "0", "sim:null"], "--scatter-span=0"),
+        (&["uflip", "sim:null", "--only", "nosuch"], "nosuch"),
+    ] {
+        let (code, out, err) = nandscope(words);
+        assert!(code == Some(2) && out.is_empty() && err.contains(why), "{words:?}: {code:?} {out}{err}");
+    }
+}
+
+/// An error of standard output names it, and `-` is standard output for every command that writes JSON.
+#[test]
+fn standard_output_is_named_and_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let report = dir.path().join("a.json").to_str().unwrap().to_string();
+    nandscope(&["probe", "sim:null", "-q", "--read-only", "--time", "1s", "--json", &report]);
+    let survey = dir.path().join("survey").to_str().unwrap().to_string();
+    for words in [
+        &["list"][..],
+        &["infer", &report],
+        &["report", &report],
+        &["report", &report, "--json"],
+        &["report", &report, "--figure", "list"],
+        &["survey", "--dir", &survey, "list"],
+        &["survey", "--dir", &survey, "show", "ref-chan-512mb-sdc"],
+        &["completions", "bash"],
+        &["man"],
+        &["compare", "ref:"],
+        &["cards"],
+    ] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(words).stdout(full).output().unwrap();
+        let err = String::from_utf8(out.stderr).unwrap();
+        let named =
+            err.lines().last().is_some_and(|l| l.starts_with("nandscope: cannot write to standard output: No space left on device"));
+        assert!(named && err.matches("cannot write").count() == 1 && out.status.code() == Some(1), "{words:?}: {err}");
+    }
+    for words in [
+        &["format", "sim:cf-256mb", "--dry-run"][..],
+        &["erase", "sim:cf-256mb"],
+        &["layout", "plan", "sim:cf-256mb", "--for", "logger"],
+        &["list"],
+        &["cards", "show", "null"],
+        &["survey", "--dir", &survey, "list"],
+        &["compare", "ref:chan-512mb-sdc", "ref:chan-128mb-sdc"],
+    ] {
+        let (code, out, err) = nandscope(&[words, &["--json", "-"]].concat());
+        let first = out.lines().next().unwrap_or_default().trim_start();
+        assert!(matches!(code, Some(0 | 3)) && first.starts_with(['{', '[']), "{words:?}: {code:?} {out}{err}");
+    }
+}
+
+/// What Ctrl-C ends early ends alike.
+#[test]
+fn interrupted_commands_have_one_exit_code() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let dir = tempfile::tempdir().unwrap();
+    let plan = dir.path().join("plan.toml");
+    fs::write(&plan, "cards = [\"toshiba-emmc\"]\nseeds = 100000\n").unwrap();
+    let out = dir.path().join("out");
+    for words in [
+        &["sweep", plan.to_str().unwrap(), "-q", "-o", out.to_str().unwrap()][..],
+        &["frag", "sim:cf-256mb", "-q", "--passes", "100000"],
+        &["bench", "sim:wintec-1gb", "-q", "--for", "10000h"],
+        &["uflip", "sim:patriot-16gb", "-q", "--time", "10000h"],
+        &["erase", "sim:sdxc-64gb", "--how", "random", "-q"],
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_nandscope"))
+            .args(words)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // Once it hears signals.
+        let hears = || {
+            let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+            let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).map_or("0", str::trim).to_string();
+            u64::from_str_radix(&caught, 16).unwrap() >> 1 & 1 == 1
+        };
+        while !hears() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{words:?}");
+    }
+}
+
+/// On a narrow screen tables become lines that fit.
+#[test]
+fn tables_fit_a_narrow_screen() {
+    let dir = tempfile::tempdir().unwrap();
+    let card = |name: &str| {
+        let path = dir.path().join(format!("{name}.json")).to_str().unwrap().to_string();
+        nandscope(&["probe", &format!("sim:{name}"), "-q", "--time", "10s", "--json", &path]);
+        path
+    };
+    let [a, b] = ["toshiba-emmc", "sandisk-emmc"].map(card);
+    for words in [
+        &["cards"][..],
+        &["compare", &a, "--against", &b],
+        &["compare", &a, &b],
+        &["survey", "compare", "ref-greiman-wintec-1gb", "--against", "ref-greiman-sandisk-c2-2gb"],
+        &["layout", "prove", "sim:cf-256mb", "--file", "64KiB", "-q"],
+    ] {
+        let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(words).env("COLUMNS", "40").output().unwrap();
+        let said = String::from_utf8(out.stdout).unwrap();
+        let wide: Vec<&str> = said.lines().filter(|l| l.chars().count() > 40).collect();
+        assert!(wide.is_empty() && said.lines().count() > 5, "{words:?}: {wide:#?}");
+    }
+}
+
+/// A warning of the report stands above what is made of it.
+#[test]
+fn a_counterfeit_is_named_where_its_life_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fake.json").to_str().unwrap().to_string();
+    assert_eq!(nandscope(&["probe", "sim:fake-wrap-32gb", "-q", "--time", "2m", "--json", &path]).0, Some(6));
+    let said = nandscope(&["life", &path]).1;
+    assert!(said.starts_with("COUNTERFEIT: "), "{said}");
+    let json: serde_json::Value = serde_json::from_str(&nandscope(&["life", &path, "--json", "-"]).1).unwrap();
+    assert!(json["warning"].as_str().is_some_and(|w| w.starts_with("COUNTERFEIT: ")), "{json}");
+}
+
+/// A dry run of a check says what would be read and written, where and for how long.
+#[test]
+fn a_dry_check_says_what_it_would_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("card.img");
+    fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let image = image.to_str().unwrap();
+    for (words, said) in [
+        (
+            &["check", "sim:toshiba-emmc", "--dry-run"][..],
+            ["at most 90.0 s", "would write up to about 200 MiB in bytes 0 to", "would read up to about"],
+        ),
+        (
+            &["check", "sim:toshiba-emmc", "--read-only", "--dry-run"],
+            ["at most 90.0 s", "would write nothing", "read up to about 80.0 MiB"],
+        ),
+        (
+            &["check", image, "--write", "--dry-run"],
+            ["kept in a journal", "would write up to about 144 MiB in bytes 0 to 67108864", "which is put back"],
+        ),
+    ] {
+        let (code, _, err) = nandscope(words);
+        let err = err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(code == Some(0) && said.iter().all(|s| err.contains(s)), "{words:?}: {err}");
+    }
+}

@@ -109,8 +109,12 @@ struct Output<'a> {
 pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let simulated = device::is_simulated(&a.target)?;
     let write = a.allowed.write(simulated);
-    anyhow::ensure!(write || !(a.reinsert || a.cache.is_some()), "--reinsert and --cache look at what was written: add --write");
-    anyhow::ensure!(!a.reinsert || can_go(&a.target), "{} cannot be taken out; leave --reinsert away", a.target);
+    if !write && (a.reinsert || a.cache.is_some()) {
+        return Err(super::misuse("--reinsert and --cache look at what was written: add --write"));
+    }
+    if a.reinsert && !can_go(&a.target) {
+        return Err(super::misuse(format!("{} cannot be taken out; leave --reinsert away", a.target)));
+    }
     let target = if simulated { device::with_content(&a.target) } else { a.target.clone() };
     let stop = stop::on_signals(stop::Second::Ends)?;
     let mut opened = device::open(&target, &OpenOptions::default())?;
@@ -132,7 +136,11 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     };
     let id = guard.id().clone();
     if !a.quiet || dry {
-        say_plan(&a.target, write, undo, time, window);
+        let stretch = measure::window(&region, window);
+        say_plan(&a.target, write, undo, time, stretch.end - stretch.start);
+        if dry {
+            would(write, undo, &region, &stretch);
+        }
     }
     undo::remind(&id.path, waiting);
     if dry {
@@ -291,6 +299,24 @@ fn say_plan(target: &str, write: bool, undo: bool, time: Nanos, window: u64) {
         (true, false) => tell!("{target}: at most {time} of the card's time"),
         _ => tell!("{target}: at most {time}; writes nothing"),
     }
+}
+
+/// What would be read and written, and where.
+fn would(write: bool, undo: bool, region: &std::ops::Range<u64>, w: &std::ops::Range<u64>) {
+    let stretch = format!("a stretch of {} from byte {} on", about(w.end - w.start), w.start);
+    let mib = |n: u64| about((n << 20) + w.end - w.start);
+    if !write {
+        tell!("would write nothing, and read up to about {}: {stretch}, and small pieces all over the target", mib(16));
+        return;
+    }
+    let kept = if undo { ", and what is there already, which is put back" } else { "" };
+    tell!(
+        "would write up to about {} in bytes {} to {}: places all over it for the real capacity, and {stretch}",
+        mib(136),
+        region.start,
+        region.end
+    );
+    tell!("would read up to about {}: what was written, small pieces all over the target{kept}", mib(160));
 }
 
 /// What names a card in a history: its CID, else serial number or model with the size.

@@ -81,6 +81,9 @@ fn share(s: &str) -> Result<f64, String> {
 
 impl PlanArgs {
     pub fn plan(&self) -> anyhow::Result<Plan> {
+        if self.piece == Some(Bytes(0)) {
+            return Err(super::misuse("--piece 0: a piece has 1 byte or more; without --piece it is one cluster"));
+        }
         let plan = Plan {
             passes: self.passes,
             smallest: self.smallest.0,
@@ -145,6 +148,9 @@ impl Target {
                 super::undo::none_waits_below(path)?;
             }
             return Ok(Place::Directory(Directory::open(path)?));
+        }
+        if self.system_disk {
+            return Err(super::misuse(format!("--system-disk allows a directory, and {} is none: leave it out", self.target)));
         }
         // A volume needs its bytes back, which a simulated card keeps on request only.
         let (name, simulated) = (device::with_content(&self.target), self.simulated());

@@ -43,8 +43,8 @@ pub struct FragArgs {
     #[arg(long, value_name = "N", default_value_t = 300)]
     folder: u32,
     /// Bytes of a cluster [default: what the SD convention has for a card of this capacity, at most 32 KiB]
-    #[arg(long, value_name = "SIZE")]
-    cluster: Option<Bytes>,
+    #[arg(long, value_name = "SIZE", value_parser = super::args::cluster)]
+    cluster: Option<u32>,
     /// Use the first SIZE of the target for the volume only
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
@@ -142,6 +142,9 @@ pub fn run(a: FragArgs) -> anyhow::Result<ExitCode> {
     if a.claim.is_some_and(|c| !(c > 1.0 && c <= 1e6)) {
         return Err(super::misuse("--claim takes a number of times above 1, such as 30"));
     }
+    if a.au == Some(Bytes(0)) {
+        return Err(super::misuse("--au 0: an AU has 1 byte or more; without --au it goes by the capacity"));
+    }
     let known = answer::profiles();
     let mut profiles = if a.profile.is_empty() { known.clone() } else { vec![] };
     for f in &a.profile {
@@ -152,7 +155,8 @@ pub fn run(a: FragArgs) -> anyhow::Result<ExitCode> {
         }
         if !f.exists() {
             let names: Vec<String> = known.iter().map(|p| word(&p.name)).collect();
-            bail!("there is no profile and no file '{}'; the profiles are {}", f.display(), names.join(", "));
+            let why = format!("there is no profile and no file '{}'; the profiles are {}", f.display(), names.join(", "));
+            return Err(super::misuse(why));
         }
         let text = std::fs::read_to_string(f).with_context(|| format!("cannot read {}", f.display()))?;
         let name = f.file_stem().map_or_else(|| f.display().to_string(), |n| n.to_string_lossy().into_owned());
@@ -167,7 +171,7 @@ pub fn run(a: FragArgs) -> anyhow::Result<ExitCode> {
             StateArg::Blank => State::Blank,
         };
         if seen.contains(&s) {
-            bail!("the state '{s}' is named twice");
+            return Err(super::misuse(format!("the state '{s}' is named twice")));
         }
         seen.push(s);
     }
@@ -182,7 +186,7 @@ pub fn run(a: FragArgs) -> anyhow::Result<ExitCode> {
         },
         states: seen,
         erase: !a.no_erase,
-        cluster: a.cluster.map(|c| u32::try_from(c.0)).transpose().context("the cluster is too large")?,
+        cluster: a.cluster,
         host: a.host.host(a.target.simulated()),
         au: MIB,
         plan,
@@ -194,6 +198,10 @@ pub fn run(a: FragArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn in_process(a: &FragArgs, mut settings: Settings, mut m: Medium, profiles: &[Profile]) -> anyhow::Result<ExitCode> {
+    if a.spare.is_some() {
+        let why = format!("--spare keeps the files of a mounted card, and {} is no directory: leave it out", a.target.target);
+        return Err(super::misuse(why));
+    }
     if settings.states.is_empty() {
         settings.states = vec![State::Fragmented, State::Defragmented, State::Blank];
     }
@@ -204,7 +212,8 @@ fn in_process(a: &FragArgs, mut settings: Settings, mut m: Medium, profiles: &[P
     if let (Some(size), false) = (a.size, keeps) {
         let whole = m.range.end - m.range.start;
         if size.0 < MIB || size.0 > whole || !size.0.is_multiple_of(m.device.geometry().sector) {
-            bail!("--size {size}: between 1 MiB and the {} of the target, in whole sectors", Bytes(whole));
+            let why = format!("--size {size}: between 1 MiB and the {} of the target, in whole sectors", Bytes(whole));
+            return Err(super::misuse(why));
         }
         m.range.end = m.range.start + size.0;
     }
@@ -232,6 +241,10 @@ fn in_process(a: &FragArgs, mut settings: Settings, mut m: Medium, profiles: &[P
     }
     let counters = m.device.with(|g| g.counters());
     finish(a, &lab, profiles, counters.bytes_written, m.device.geometry().size)?;
+    if done.is_err() && stop.load(Ordering::Relaxed) && lab.conditions.is_empty() {
+        tell!("nandscope: interrupted before a state was measured");
+        return Ok(ExitCode::FAILURE);
+    }
     done.map_err(volume_error)?;
     Ok(verdict(&lab, stop.load(Ordering::Relaxed)))
 }
@@ -265,6 +278,11 @@ fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[P
         settings.states.extend(a.target.named.consent.is_some().then_some(State::Blank));
     }
     let format = settings.states.contains(&State::Blank);
+    if a.spare.is_some() && !format {
+        return Err(super::misuse(
+            "--spare keeps the files while the card is blank, a state that is not asked for: add --consent ID, or --states blank",
+        ));
+    }
     let blank = match format && !a.dry.dry_run {
         true => Some(allowed(&d, &a.target, a.spare.as_ref())?),
         false => None,

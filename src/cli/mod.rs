@@ -36,6 +36,7 @@ mod flashbench;
 mod format;
 mod frag;
 pub mod identify;
+mod idle;
 mod infer;
 mod infer_micro;
 mod inferred;

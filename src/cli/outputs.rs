@@ -1,6 +1,6 @@
 //! Where results go, tried before anything is measured: a path that cannot be written is no reason to measure in vain.
 
-use super::misuse;
+use super::{idle, misuse};
 use anyhow::Context;
 use clap::ArgMatches;
 use std::fs::{self, OpenOptions};
@@ -34,13 +34,14 @@ const OWN: [(&str, &str, Kind); 8] = [
 /// Tries every path that a command line names for its results, and leaves nothing there.
 ///
 /// # Errors
-/// One cannot be written; or two results were to go to standard output, which is wrong usage.
+/// One cannot be written; or two results were to go to standard output, or an option would do nothing, which is wrong usage.
 pub fn ready(line: &clap::Command, matches: &ArgMatches) -> anyhow::Result<()> {
     let (mut command, mut matches) = (line, matches);
     while let Some((name, inside)) = matches.subcommand() {
         let Some(found) = command.find_subcommand(name) else { break };
         (command, matches) = (found, inside);
     }
+    idle::none(command, matches)?;
     let name = command.get_name();
     let value = |long: &str| -> Option<PathBuf> {
         let id = command.get_arguments().find(|a| a.get_long() == Some(long))?.get_id();

@@ -17,7 +17,7 @@ use crate::rate::record::Plan;
 use crate::rate::{Condition, Rating, SCHEMA, Verdict};
 use crate::report::Cost;
 use crate::saved::Tool;
-use crate::units::{Bytes, GIB, Nanos, parse_duration};
+use crate::units::{Bytes, GIB, Nanos, about, parse_duration};
 use crate::workload::purpose::Purpose;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -68,8 +68,8 @@ pub struct RateArgs {
     /// as dashcam:4x20Mbit/s
     #[arg(long = "for", value_name = "PURPOSE")]
     purpose: Option<Purpose>,
-    /// Bytes that the device holds back while the card is busy
-    #[arg(long, value_name = "SIZE")]
+    /// With --for: bytes that the device holds back while the card is busy
+    #[arg(long, value_name = "SIZE", requires = "purpose")]
     buffer: Option<Bytes>,
     /// Most time for the measurement [default: 2m; with --conditions spec no limit]
     #[arg(long, value_parser = parse_duration)]
@@ -275,7 +275,7 @@ fn say_plan(a: &RateArgs, write: bool, undo: bool, whole: bool, time: Nanos, bud
         _ => format!("at most {time} of the device's time"),
     };
     let what = if write {
-        format!("writes at most {}, only in bytes {} to {}", Bytes(budget), region.start, region.end)
+        format!("writes at most {}, only in bytes {} to {}", about(budget), region.start, region.end)
     } else {
         "writes nothing".into()
     };

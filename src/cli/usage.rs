@@ -84,12 +84,13 @@ fn plain(text: &str) -> String {
 }
 
 /// What somebody needs to know who left this out.
-const HINTS: [(&str, &str); 7] = [
+const HINTS: [(&str, &str); 8] = [
     ("--pattern", "for example --pattern random, or --trace with a trace of a real run"),
     ("<TARGET>", "'nandscope list' shows the devices, 'nandscope cards' the simulated cards"),
     ("<CARD>", "'nandscope cards' shows the simulated cards"),
     ("<EXPERIMENT>", "'nandscope run list' shows the experiments"),
     ("<REPORT>", "a report is what --json writes: nandscope probe TARGET --json card.json"),
     ("<FILE>", "a file that --json wrote, or the output of another tool"),
+    ("--for <PURPOSE>", "a buffer is of a purpose, for example --for dashcam:4x20Mbit/s"),
     ("--for <USE>", "for example --for raspberry-pi, or partitions of your own: fat:512MiB,ext4"),
 ];
