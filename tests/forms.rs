@@ -103,6 +103,7 @@ fn every_result_in_every_form() {
     };
     run(&["probe", "sim:toshiba-emmc", "-q", "--json", "r.json"]);
     run(&["probe", "sim:flashbench-readme", "-q", "--json", "s.json"]);
+    std::fs::copy(dir.path().join("s.json"), dir.path().join("again.json")).unwrap();
     std::fs::write(dir.path().join("f3.txt"), "Average writing speed: 4.90 MB/s\nData OK: 29.71 GB (62301184 sectors)\nData LOST: 1.00 GB (2097152 sectors)\nAverage reading speed: 9.42 MB/s\n").unwrap();
     std::fs::write(dir.path().join("t.csv"), "fio version 2 iolog\nx add\nx open\nx write 0 4096\nx read 8192 4096\nx close\n").unwrap();
     std::fs::write(
@@ -131,7 +132,7 @@ fn every_result_in_every_form() {
         (&["bench", "sim:chan-sdc-128mb", "-q", "--file", "200kB", "--passes", "2"], 20),
         (&["ab", "sim:toshiba-emmc", "--a", "split=8KiB", "--b", "default", "--pairs", "8", "-q"], 2),
         (&["compare", "r.json", "s.json"], 10),
-        (&["compare", "r.json", "--against", "s.json", "s.json"], 10),
+        (&["compare", "r.json", "--against", "s.json", "again.json"], 10),
         (&["layout", "audit", "sim:toshiba-emmc"], 1),
         (&["twin", "check", "sim:toshiba-emmc", "timed.tsv"], 6),
         (&["layout", "check", "r.json", "--start", "1MiB", "--start", "4MiB"], 2),

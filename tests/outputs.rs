@@ -257,10 +257,7 @@ fn a_dry_check_says_what_it_would_do() {
             &["check", "sim:toshiba-emmc", "--dry-run"][..],
             ["at most 90.0 s", "would write up to about 200 MiB in bytes 0 to", "would read up to about"],
         ),
-        (
-            &["check", "sim:toshiba-emmc", "--read-only", "--dry-run"],
-            ["at most 90.0 s", "would write nothing", "read up to about 80.0 MiB"],
-        ),
+        (&["check", "sim:toshiba-emmc", "--read-only", "--dry-run"], ["at most 90.0 s", "would write nothing", "read up to about 80 MiB"]),
         (
             &["check", image, "--write", "--dry-run"],
             ["kept in a journal", "would write up to about 144 MiB in bytes 0 to 67108864", "which is put back"],

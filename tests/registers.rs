@@ -341,7 +341,11 @@ fn identify_a_target() {
         "cannot open /no/such/device: No such file or directory (os error 2); 'nandscope list' shows the devices, 'nandscope cards' the simulated cards (sim:NAME)"
     );
     assert!(on(tree.to_str().unwrap()).unwrap_err().to_string().contains("is a folder"));
-    let file = on(data("README.md").to_str().unwrap()).unwrap();
+    // A text is no card; what is no text may be an image of one.
+    assert!(on(data("README.md").to_str().unwrap()).unwrap_err().to_string().contains("go to --dump"));
+    let image = tempfile::NamedTempFile::new().unwrap();
+    image.as_file().set_len(4096).unwrap();
+    let file = on(image.path().to_str().unwrap()).unwrap();
     assert_eq!((file.kind, file.notes[0].starts_with("a plain file has no card registers")), (Kind::Other, true));
     assert!(on("sim:any").unwrap_err().to_string().contains("there is no card 'any'"));
     assert!(on("sim:null").unwrap().notes[0].contains("simulated target has no card registers"));

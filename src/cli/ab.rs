@@ -11,6 +11,7 @@ use crate::host::facts::TargetKind;
 use crate::host::queue::Queue;
 use crate::infer::ab::{Effect, LEAST_PAIRS, Verdict, compare};
 use crate::report::Cost;
+use crate::report::terminal::size;
 use crate::samples::{Ended, Run};
 use crate::saved::Tool;
 use crate::units::{Bytes, Nanos, about, three};
@@ -157,10 +158,10 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
         tell!("{}: {n} pairs of trials, {} times {w} each", a.target, a.count);
         if writes {
             let back = match undo {
-                true => format!("; what is overwritten or discarded, up to {}, is kept in a journal and put back", Bytes(plan.changes())),
+                true => format!("; what is overwritten or discarded, up to {}, is kept in a journal and put back", size(plan.changes())),
                 false => String::new(),
             };
-            tell!("will write at most {}, only in bytes {} to {}{back}", Bytes(budget), region.start, region.end);
+            tell!("will write at most {}, only in bytes {} to {}{back}", size(budget), region.start, region.end);
         } else {
             tell!("will write nothing; reads bytes {} to {}", region.start, region.end);
         }

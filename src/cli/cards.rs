@@ -1,7 +1,7 @@
 //! `nandscope cards`: the built-in simulated cards; one of them whole; a model file checked.
 
 use super::args::Json;
-use crate::device::{DeviceError, SimCard, Target, nearest};
+use crate::device::{SimCard, Target};
 use crate::report::terminal::lines;
 use crate::units::{Bytes, as_sold};
 use anyhow::Context;
@@ -48,7 +48,7 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
             }
         }
         Some(What::Show { card, json }) => {
-            let SimCard { model, text, seed, .. } = Target::card(&card, None).map_err(|e| no_card(&card, e))?;
+            let SimCard { model, text, seed, .. } = Target::card(&card, None)?;
             if json.asked() {
                 let all = serde_json::json!({
                     "schema": "nandscope-card/1", "name": model.name, "about": model.about, "seed": seed, "size": model.card.capacity,
@@ -71,15 +71,6 @@ pub fn run(a: CardsArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Where nothing has this name: only cards are shown here, so that those alone were meant.
-fn no_card(name: &str, e: DeviceError) -> anyhow::Error {
-    if name.contains(['/', ':']) || std::path::Path::new(name).exists() {
-        return e.into();
-    }
-    let meant = nearest(name, cards::ALL.iter().map(|c| c.0)).map_or(String::new(), |n| format!("did you mean {n}? "));
-    anyhow::anyhow!("there is no simulated card '{name}'; {meant}`nandscope cards list` prints the names")
 }
 
 /// One line a quantity, in the words of the findings.

@@ -303,8 +303,8 @@ fn say_plan(target: &str, write: bool, undo: bool, time: Nanos, window: u64) {
 
 /// What would be read and written, and where.
 fn would(write: bool, undo: bool, region: &std::ops::Range<u64>, w: &std::ops::Range<u64>) {
-    let stretch = format!("a stretch of {} from byte {} on", about(w.end - w.start), w.start);
-    let mib = |n: u64| about((n << 20) + w.end - w.start);
+    let stretch = format!("a stretch of {} from byte {} on", Bytes(w.end - w.start), w.start);
+    let mib = |n: u64| Bytes((n << 20) + w.end - w.start);
     if !write {
         tell!("would write nothing, and read up to about {}: {stretch}, and small pieces all over the target", mib(16));
         return;

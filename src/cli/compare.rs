@@ -93,7 +93,7 @@ fn load(name: &str, references: &[Record]) -> anyhow::Result<Result<Vec<Record>,
     if let Some(id) = name.strip_prefix("ref:") {
         return match references.iter().find(|r| r.id.strip_prefix("ref-") == Some(id)) {
             Some(r) => Ok(Ok(vec![r.clone()])),
-            None => Err(super::misuse(format!("there is no published card '{id}'; `nandscope compare ref:` lists them"))),
+            None => bail!("there is no published card '{id}'; `nandscope compare ref:` lists them"),
         };
     }
     let bytes = given::bytes(name.as_ref()).with_context(|| format!("cannot read {}", given::name(name.as_ref())))?;

@@ -16,8 +16,9 @@ use crate::rate::measure::{self, Tables, Task};
 use crate::rate::record::Plan;
 use crate::rate::{Condition, Rating, SCHEMA, Verdict};
 use crate::report::Cost;
+use crate::report::terminal::size;
 use crate::saved::Tool;
-use crate::units::{Bytes, GIB, Nanos, about, parse_duration};
+use crate::units::{Bytes, GIB, Nanos, parse_duration};
 use crate::workload::purpose::Purpose;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -275,7 +276,7 @@ fn say_plan(a: &RateArgs, write: bool, undo: bool, whole: bool, time: Nanos, bud
         _ => format!("at most {time} of the device's time"),
     };
     let what = if write {
-        format!("writes at most {}, only in bytes {} to {}", about(budget), region.start, region.end)
+        format!("writes at most {}, only in bytes {} to {}", size(budget), region.start, region.end)
     } else {
         "writes nothing".into()
     };

@@ -174,7 +174,7 @@ fn fragmented(a: &ReportArgs, lab: &Lab) -> anyhow::Result<ExitCode> {
         (None, Some(_)) => return Err(misuse("--figure needs --svg PATH to say where the figure goes")),
         (Some(to), Some(name)) => {
             let Some(f) = all.iter().find(|f| f.0 == name) else {
-                return Err(misuse(format!("there is no figure '{name}' in this report; `--figure list` prints the names")));
+                bail!("there is no figure '{name}' in this report; `--figure list` prints the names");
             };
             write_text(to, &f.1)?;
             quiet = true;
@@ -198,7 +198,7 @@ fn figures(report: &Report, to: &Path, name: Option<&str>) -> anyhow::Result<()>
     if let Some(name) = name {
         let Some(p) = all.iter().find(|p| p.name == name) else {
             let names: Vec<&str> = all.iter().map(|p| p.name.as_str()).collect();
-            return Err(misuse(format!("there is no figure '{name}' in this report; there are: {}", names.join(", "))));
+            bail!("there is no figure '{name}' in this report; there are: {}", names.join(", "));
         };
         write_text(to, &svg::file(&p.figure))?;
         return Ok(());

@@ -1,6 +1,6 @@
 //! Traces as files: reading those of requests, fitting them into a region, and writing accesses in columns.
 
-use crate::units::Bytes;
+use crate::units::about;
 use anyhow::{Context, bail};
 use clap::Args;
 use nandscope_sim::run::Fit;
@@ -57,8 +57,8 @@ impl TraceArgs {
         if span > size {
             bail!(
                 "the trace reaches up to {}, the region holds {}: --wrap folds what lies outside back into it, --scale shrinks all places",
-                Bytes(span),
-                Bytes(size)
+                about(span),
+                about(size)
             );
         }
         Ok(Fit::Reject)

@@ -15,7 +15,7 @@ use crate::uflip::plan::LEAST;
 use crate::uflip::run::{Task, chosen, cost};
 use crate::uflip::{SCHEMA, plan, res, run as bench, say};
 use crate::units::{Bytes, GIB, Nanos, about, parse_duration, three};
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -92,7 +92,7 @@ pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
     let region = a.part.of(&geometry)?;
     let room = region.end - region.start;
     if room < LEAST {
-        return Err(super::misuse(format!("the region has {}; uFLIP needs at least {}", Bytes(room), Bytes(LEAST))));
+        bail!("the region has {}; uFLIP needs at least {}", Bytes(room), Bytes(LEAST));
     }
     if !write && a.state != Format::AsIs {
         return Err(super::misuse("--state writes the whole region: add --write"));

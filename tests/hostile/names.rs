@@ -90,7 +90,9 @@ fn the_page_and_the_text_of_a_report() {
     for name in NAMES {
         fs::write(&json, named(&value, name).to_string()).unwrap();
         harmless(&page(&["report", file, "--html", html.to_str().unwrap()], &html), name);
-        for args in [&["report", file][..], &["infer", file], &["compare", file, file]] {
+        let again = format!("{file}.again");
+        std::fs::copy(file, &again).unwrap();
+        for args in [&["report", file][..], &["infer", file], &["compare", file, &again]] {
             civil(&run(args), &format!("{args:?} {name:?}"));
         }
     }
