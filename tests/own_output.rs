@@ -156,7 +156,7 @@ fn every_json_names_its_form() {
         "probe sim:flashbench-readme --read-only -q --json",
         "infer REPORT --json",
         "report REPORT --json",
-        "compare REPORT REPORT --json",
+        "compare REPORT ref:chan-512mb-sdc --json",
         "check sim:null --read-only -q --json",
         "layout plan sim:flashbench-readme --for camera --report REPORT --json",
         "layout audit IMAGE --json",
