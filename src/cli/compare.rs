@@ -50,7 +50,7 @@ pub fn run(a: CompareArgs) -> anyhow::Result<ExitCode> {
     let place = |f: &String| std::fs::canonicalize(f).unwrap_or_else(|_| f.into());
     let all: Vec<(&String, PathBuf)> = a.files.iter().chain(&a.against).map(|f| (f, place(f))).collect();
     if let Some((_, (name, _))) = all.iter().enumerate().find(|(i, (_, path))| all[..*i].iter().any(|before| before.1 == *path)) {
-        return Err(super::misuse(format!("{name} is given twice; a card is compared with others, so name each file once")));
+        tell!("{name} is given twice: it is compared with itself, and counts twice where cards are counted");
     }
     let (mut number, mut bad) = (0, vec![]);
     let mut read = |files: &[String]| -> anyhow::Result<Vec<Subject>> {

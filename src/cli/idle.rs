@@ -1,7 +1,6 @@
 //! Options that would do nothing beside the rest of a command line: whoever gives one expects something of it, so it is an error.
 
 use super::misuse;
-use crate::device;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
@@ -15,27 +14,15 @@ pub fn none(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<()>
         all.into_iter().flatten().map(|v| v.to_string_lossy().into_owned()).collect()
     };
     let value = |long: &str| id(long).and_then(|id| values(id).pop());
-    if given("consent") {
-        // What a program stands for it says itself, once it runs.
-        let simulated = |t: &String| !device::is_program(t) && device::is_simulated(t).unwrap_or(false);
-        let targets: Vec<String> = ["target", "targets", "against"].iter().filter(|i| has(command, i)).flat_map(|i| values(i)).collect();
-        if let Some(first) = targets.first().filter(|_| targets.iter().all(simulated)) {
-            return Err(misuse(format!("{first} is simulated, and --consent names a device or an image file: leave it out")));
-        }
-    }
     let dash = |long: &str| given(long) && value(long).is_none_or(|v| v == "-");
     let shown = dash("json") || given("format") && value("output").is_none_or(|v| v == "-");
     if command.get_name() != "uflip" && given("only") && shown {
         return Err(misuse("--only prints one value to standard output, where --json or --format goes as well: give those a file"));
     }
-    let of_samples = value("samples").as_deref() == Some("none") && given("samples") && has(command, "json");
+    let of_samples = value("samples").as_deref() == Some("none") && given("samples") && command.get_name() == "report";
     let holds = given("json") || given("html") || value("format").as_deref() == Some("json");
     if of_samples && !holds {
         return Err(misuse("--samples acts on a file that may hold samples: add --json F, or --html F where there is one"));
     }
     Ok(())
-}
-
-fn has(command: &clap::Command, id: &str) -> bool {
-    command.get_arguments().any(|a| a.get_id() == id)
 }

@@ -282,6 +282,9 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
         if view.shifted {
             f = f.withdrawn(format!("{} or more: larger boundaries lie off the multiples that were read across", Bytes(s.size)));
         }
+        if lower.len() == 1 && !bounded && s.size >= SMALL_ERASE_BLOCK {
+            f = f.withdrawn(format!("the only step, at {}, may be that of a small erase block", Bytes(s.size)));
+        }
         // Sixty-four pages of 16 KiB: more were never seen to be read together. Nor more than eight, where no page shows.
         if s.size >= MIB || lower.len() == 1 && s.size > LARGEST_ALONE {
             f = f.withdrawn(format!("a step at {} is too large for planes that are read together", Bytes(s.size)));

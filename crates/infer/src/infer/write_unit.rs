@@ -169,7 +169,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         }
         best
     };
-    let units = alignments(smallest, largest).into_iter().filter(|u| *u < largest);
+    let units = alignments(smallest, largest).into_iter().filter(|u| *u < largest && is_unit(*u));
     let beyond = [largest, largest / 2 * 3, largest * 2];
     let units: Vec<u64> = units.chain(beyond).collect();
     let least = |c: &[(u64, f64)]| c.iter().map(|c| c.1).fold(f64::INFINITY, f64::min);
@@ -395,7 +395,7 @@ fn combined(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, least: f64) -> Fi
         }
         sum
     };
-    let units = sizes.keys().copied().filter(|&u| u > small && u <= largest);
+    let units = sizes.keys().copied().filter(|&u| u > small && u <= largest && is_unit(u));
     let mut tried: Vec<(usize, u64, usize)> =
         units.map(|u| [false, true].map(|f| wrong(u, f)).into_iter().min().map_or((0, u, 0), |(bad, all)| (bad, u, all))).collect();
     tried.sort_unstable();

@@ -199,8 +199,11 @@ impl Experiment for ReadBoundary {
                 let good = run.cells.last().is_some_and(|c| confirmed(run, c) > 0.5);
                 let swept = run.cells.iter().any(|c| kind(c) == Kind::Sweep);
                 match () {
-                    _ if good && reads_ahead(run) => run.cells.last().map(pieces::cell).into_iter().collect(),
-                    _ if good => run.cells.last().map(|c| place::cells(run, c)).unwrap_or_default(),
+                    _ if good => {
+                        let last = run.cells.last();
+                        let places = last.filter(|_| !reads_ahead(run)).map(|c| place::cells(run, c)).unwrap_or_default();
+                        last.map(pieces::cell).into_iter().chain(places).collect()
+                    }
                     _ if swept => vec![],
                     _ => sweep_cell(&view, run, 0).into_iter().collect(),
                 }

@@ -2,7 +2,7 @@
 //! takes longer may be little beside a command, so that who pays says more than how much: the unit is the size at whose multiples the slow
 //! writes end, in all sizes below it.
 
-use super::model::Write;
+use super::model::{Write, is_unit};
 use crate::infer::stats::{mad, median};
 use std::collections::BTreeMap;
 
@@ -46,7 +46,8 @@ fn line(times: &[f64]) -> Option<f64> {
 pub(super) fn unit(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>) -> Option<Filled> {
     let lines: BTreeMap<u64, f64> = sizes.iter().filter_map(|(&s, t)| Some((s, line(t)?))).collect();
     let largest = *sizes.keys().last()?;
-    let mut tried: Vec<Told> = sizes.keys().copied().filter(|u| 2 * u <= largest).map(|u| told(u, writes, sizes, &lines)).collect();
+    let mut tried: Vec<Told> =
+        sizes.keys().copied().filter(|&u| 2 * u <= largest && is_unit(u)).map(|u| told(u, writes, sizes, &lines)).collect();
     tried.sort_by_key(|t| (t.wrong + t.several, t.unit));
     let [best, next, ..] = &tried[..] else { return None };
     let beyond = (next.wrong + next.several).saturating_sub(best.wrong + best.several);

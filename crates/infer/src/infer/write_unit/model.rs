@@ -110,6 +110,11 @@ pub(super) const PIECES: [u64; 8] = [u64::MAX, 60 * KIB, 64 * KIB, 120 * KIB, 12
 /// The price of a host that cuts elsewhere.
 pub(super) const UNUSUAL_CUT: f64 = 60.0;
 
+/// May so many bytes be programmed at once? Pages have 2^k bytes, and three planes are those of pages of 1 KiB and more.
+pub(super) fn is_unit(bytes: u64) -> bool {
+    bytes.is_power_of_two() || bytes >= 3 * KIB
+}
+
 /// Where units of this size may begin: at 0, or where erase blocks begin when that is not known, in steps of the smallest page.
 pub(super) fn phases(u: u64, known: bool) -> Vec<u64> {
     let step = (u / 8).max(4 * KIB);

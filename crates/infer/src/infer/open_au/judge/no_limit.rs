@@ -61,6 +61,12 @@ pub(super) const FEW_WRITES: u64 = 4;
 const SMALLEST_BLOCK: u64 = 128 * KIB;
 const ERASES: f64 = 1000.0;
 
+/// Bytes a µs at which such blocks are programmed at best: two planes of pages of 2 KiB in 0.25 ms (data sheets of SLC).
+const PROGRAMS: f64 = 16.0;
+
+/// Bytes of the largest cards with blocks as small as that: SD cards of the standard capacity, 2 GB.
+const LARGEST_SMALL: u64 = 2 << 30;
+
 /// The share of caches that are larger than so many bytes.
 fn larger(written: u64) -> f64 {
     let [least, most] = CACHES;
@@ -93,6 +99,14 @@ impl Seen<'_> {
                 "a write of {} takes {one} ms with one AU and {more} ms with more: a change of AU, or merges of erase blocks hardly larger; \
                  shorter writes would decide it",
                 Bytes(self.slots.chunk)
+            ));
+        }
+        if self.may_merge_each() {
+            return self.neither(format!(
+                "each write of {} takes {} ms, with any number of AUs: on a card this small it may be half an erase block and incur a merge each \
+                 time; shorter writes would decide it",
+                Bytes(self.slots.chunk),
+                three(base / 1e3)
             ));
         }
         let agree = top >= 0.5;
@@ -217,6 +231,14 @@ impl Seen<'_> {
         let ((less, error), (most, other)) = (mean_and_error(&one), mean_and_error(&more));
         let apart = one.len() >= FEW - 1 && more.len() >= FEW && most - less > 3.0 * (error + other).sqrt();
         (small && apart && most > DEARER * less && most - less > ERASES).then_some((less, most))
+    }
+
+    /// May each write be as long as half the smallest erase block of a small card, and take as long as merging one does?
+    fn may_merge_each(&self) -> bool {
+        let run = self.run;
+        let small = run.setting("size").is_some_and(|size| size <= LARGEST_SMALL);
+        let long = self.slots.chunk * FEW_WRITES > SMALLEST_BLOCK && run.believed.erase_block().is_none();
+        small && long && self.base > ERASES + SMALLEST_BLOCK as f64 / PROGRAMS
     }
 
     /// Mean time in µs of a write with few AUs in turn and with many, where rare slow ones make many dear and few not. Emptying a log that
