@@ -1,6 +1,6 @@
 //! So many AUs stay open, and one more costs a closing: how surely, and what it says of the mapping.
 
-use super::no_limit::FEW_WRITES;
+use super::no_limit::{FEW_WRITES, SMALLEST_BLOCK};
 use super::*;
 use crate::finding::SAID;
 use crate::units::GIB;
@@ -98,10 +98,11 @@ impl Seen<'_> {
         found.into_iter().map(less).collect()
     }
 
-    /// Do few writes fill an erase block, or take as long as merging it does, where it is not known?
+    /// Do few writes fill an erase block, or, where it is not known, may they fill the smallest, and take as long as merging it does?
     fn fills_soon(&self, slow: f64) -> bool {
         let (chunk, alone) = (self.slots.chunk, median(&fast(self.run)));
-        self.run.believed.erase_block().map_or(slow - alone < FEW_WRITES as f64 * alone, |block| block < FEW_WRITES * chunk)
+        let as_long = chunk * FEW_WRITES > SMALLEST_BLOCK && slow - alone < FEW_WRITES as f64 * alone;
+        self.run.believed.erase_block().map_or(as_long, |block| block < FEW_WRITES * chunk)
     }
 
     /// The share of writes with as many AUs as were counted that took longer than nearly all with fewer, and were not slow: AUs that were never

@@ -58,7 +58,7 @@ fn hiding(written: u64, n: u32) -> f64 {
 pub(super) const FEW_WRITES: u64 = 4;
 
 /// Bytes of the smallest erase blocks in use, and µs that erasing takes at least (data sheets of SLC: 1.5 ms typically).
-const SMALLEST_BLOCK: u64 = 128 * KIB;
+pub(super) const SMALLEST_BLOCK: u64 = 128 * KIB;
 const ERASES: f64 = 1000.0;
 
 /// Bytes a µs at which such blocks are programmed at best: two planes of pages of 2 KiB in 0.25 ms (data sheets of SLC).
