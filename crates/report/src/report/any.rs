@@ -47,10 +47,12 @@ impl Saved {
             }
             Some(COMPARED) => Ok(Saved::Compared(Compared::from_value(&value).map_err(|e| damaged(format!("is damaged: {e}")))?)),
             _ if Inferred::is(&value) => Ok(Saved::Logs(Inferred::from_value(value).map_err(|e| damaged(format!("is damaged: {e}")))?)),
-            Some(other) if let Some(what) = written_by(other) => {
-                Err(ReportError::Format { path: name.into(), why: format!("its schema is {other}, this needs {REPORT}; {what}") })
-            }
-            _ => Ok(Saved::Report(Box::new(Report::from_value(value, name)?))),
+            schema => match schema.and_then(|s| Some((s, written_by(s)?))) {
+                Some((other, what)) => {
+                    Err(ReportError::Format { path: name.into(), why: format!("its schema is {other}, this needs {REPORT}; {what}") })
+                }
+                None => Ok(Saved::Report(Box::new(Report::from_value(value, name)?))),
+            },
         }
     }
 
