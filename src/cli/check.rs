@@ -290,11 +290,16 @@ fn cache_size(s: &str) -> Result<Bytes, String> {
     if (measure::WINDOW..=64 * GIB).contains(&size.0) { Ok(size) } else { Err("write from 64MiB to 64GiB".into()) }
 }
 
+/// About so many MiB beside the stretch whose rate is measured, at most: written; read where nothing is written; and read.
+const WRITTEN: u64 = 136;
+const SMALL_READS: u64 = 16;
+const READ: u64 = 160;
+
 fn say_plan(target: &str, write: bool, undo: bool, time: Nanos, window: u64) {
     match (write, undo) {
         (true, true) => tell!(
             "{target}: at most {time}, putting back included as far as it is foreseen; writes up to about {} MiB, which are kept in a journal and put back",
-            136 + window / MIB
+            WRITTEN + window / MIB
         ),
         (true, false) => tell!("{target}: at most {time} of the card's time"),
         _ => tell!("{target}: at most {time}; writes nothing"),
@@ -306,17 +311,17 @@ fn would(write: bool, undo: bool, region: &std::ops::Range<u64>, w: &std::ops::R
     let stretch = format!("a stretch of {} from byte {} on", Bytes(w.end - w.start), w.start);
     let mib = |n: u64| Bytes((n << 20) + w.end - w.start);
     if !write {
-        tell!("would write nothing, and read up to about {}: {stretch}, and small pieces all over the target", mib(16));
+        tell!("would write nothing, and read up to about {}: {stretch}, and small pieces all over the target", mib(SMALL_READS));
         return;
     }
     let kept = if undo { ", and what is there already, which is put back" } else { "" };
     tell!(
         "would write up to about {} in bytes {} to {}: places all over it for the real capacity, and {stretch}",
-        mib(136),
+        mib(WRITTEN),
         region.start,
         region.end
     );
-    tell!("would read up to about {}: what was written, small pieces all over the target{kept}", mib(160));
+    tell!("would read up to about {}: what was written, small pieces all over the target{kept}", mib(READ));
 }
 
 /// What names a card in a history: its CID, else serial number or model with the size.

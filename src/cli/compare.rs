@@ -168,12 +168,10 @@ pub fn finish(
     Ok(if decided || !lines.is_empty() || !lots.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
 }
 
-/// Columns below which a figure has lines of its own instead of one in a table.
-const NARROW: usize = 72;
-
 /// Two classes beside each other: for each figure the number of cards, median and range, and the ratio of the medians.
 pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], apart: &[String]) -> String {
     let mut o = String::new();
+    let narrow = super::narrow();
     for (title, class) in [("first", first), ("second", second)] {
         let mut names: Vec<(String, usize)> = vec![];
         for s in class {
@@ -185,7 +183,7 @@ pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], 
         }
         let list: Vec<String> = names.iter().map(|(n, k)| if *k > 1 { format!("{n} (x{k})") } else { n.clone() }).collect();
         let cards = if class.len() == 1 { "card" } else { "cards" };
-        let column = if super::width() < NARROW { 0 } else { 7 };
+        let column = if narrow { 0 } else { 7 };
         let _ = writeln!(o, "{title:<column$} {} {cards}: {}", class.len(), list.join(", "));
         for (s, c) in class.iter().filter_map(|s| Some((s, s.counterfeit.as_ref()?))) {
             let _ = writeln!(o, "        {} {}", s.label, capitals(c));
@@ -193,7 +191,6 @@ pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], 
     }
     // What holds for all lines is said once.
     let none = lots.iter().all(|l| l.least > 0.05);
-    let narrow = super::width() < NARROW;
     let mut host: Option<&Option<String>> = None;
     for l in lots {
         if host != Some(&l.host) {

@@ -367,13 +367,10 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     Ok(if differ { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
 }
 
-/// Columns below which a layout has lines of its own instead of one in a table.
-const NARROW: usize = 72;
-
 fn print_outcomes(outcomes: &[Outcome], work: &Work) {
     let Some(sd) = outcomes.iter().find(|o| o.name == "SD convention") else { return };
     let width = outcomes.iter().map(|o| o.name.chars().count()).max().unwrap_or(0).max(14);
-    let narrow = super::width() < NARROW;
+    let narrow = super::narrow();
     if !narrow {
         say!(
             "{:<width$} {:<6} {:>8} {:>11}  {:>24}  {:>24}",

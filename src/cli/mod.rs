@@ -451,6 +451,11 @@ pub fn width() -> usize {
     asked.or_else(terminal).filter(|w| (40..=1000).contains(w)).unwrap_or(80)
 }
 
+/// Is the screen too narrow for tables of figures, so that each row has lines of its own?
+fn narrow() -> bool {
+    width() < 72
+}
+
 /// A target as it is opened: a simulated card with `sim:` in front.
 #[allow(clippy::unnecessary_wraps)]
 fn target(s: &str) -> Result<String, std::convert::Infallible> {

@@ -7,7 +7,7 @@ mod random;
 use super::stats::ln_gamma;
 use queue::{Queues, numbered};
 use random::{Steps, Tables};
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ops::RangeInclusive;
 
 /// One visit: a write to the AU in which one of the streams of the test is.
@@ -43,7 +43,7 @@ pub struct Trial {
 }
 
 /// Chances that a visit's time belies what happened: a stall is taken for closing, or closing cost nothing or later.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Noise {
     pub stalls: f64,
     pub missed: f64,
@@ -96,15 +96,15 @@ pub fn ln_queues(trials: &[Trial], counts: RangeInclusive<usize>, random_order: 
 
 thread_local! {
     /// Of the search that is going on.
-    static QUEUES: RefCell<Queues> = RefCell::default();
-    static TABLES: RefCell<Option<Tables>> = const { RefCell::new(None) };
+    static QUEUES: Cell<Queues> = Cell::default();
+    static TABLES: Cell<Tables> = Cell::default();
 }
 
 /// By random replacement. In random order an AU may be taken for a linear one after it was closed: that is not followed here.
 pub fn ln_random(trials: &[Trial], counts: RangeInclusive<usize>, noise: Noise) -> ByCount {
     let mut all: ByCount = vec![];
     let mut top = f64::NEG_INFINITY;
-    let mut tables = TABLES.take().unwrap_or_else(|| Tables::new(noise));
+    let mut tables = TABLES.take();
     tables.go_by(Steps::of(trials), noise);
     for k in counts {
         all.push((k, tables.ln(k)));
@@ -113,7 +113,7 @@ pub fn ln_random(trials: &[Trial], counts: RangeInclusive<usize>, noise: Noise) 
             break;
         }
     }
-    TABLES.set(Some(tables));
+    TABLES.set(tables);
     all.retain(|a| a.1.is_finite());
     all.into_iter().map(|(k, ln)| (k, top + (ln - top) / ABOUT - 3.0)).collect()
 }
@@ -251,7 +251,7 @@ mod tests {
             let k = 24 + seed % 13;
             let counts: Vec<usize> = (1..=12).chain([16, 21, 28, 37, 33, 31, 30]).collect();
             let t = played(Policy::Random, k, &counts, 12, 100000, seed as u128);
-            let mut tables = Tables::new(NOISE);
+            let mut tables = Tables::default();
             tables.go_by(Steps::of(&t), NOISE);
             let ln: Vec<(usize, f64)> = (20..44).map(|k| (k, tables.ln(k))).collect();
             let top = ln.iter().map(|l| l.1).fold(f64::NEG_INFINITY, f64::max);

@@ -115,7 +115,7 @@ impl Known {
 }
 
 /// Bytes of the smallest erase blocks in use (data sheets of SLC: 64 pages of 2 KiB).
-const SMALLEST_BLOCK: u64 = 128 * KIB;
+pub(super) const SMALLEST_BLOCK: u64 = 128 * KIB;
 
 /// Pages programmed at the same time at most: four planes of each of two dies, in data sheets.
 pub(super) const TOGETHER: u64 = 8;
@@ -237,12 +237,10 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     let counted = p > COUNTED && best * PLAINER < plainly && best < EXPLAINED * writes.len() as f64 && unit < largest;
     // An erase block that ends costs an erase, and no more than its bytes do.
     let ends_block = |u: u64| known.may_be_block(u) && at(smallest) < LEAST_SHARE * at(u);
+    let no_unit = |u: u64| known.several(u).then(|| several(u)).or_else(|| ends_block(u).then(|| end_of_block(u)));
     if let Some(f) = fills::unit(writes, &sizes) {
-        if known.several(f.unit) {
-            return Finding::undecided(Q, several(f.unit)).evidence(text);
-        }
-        if ends_block(f.unit) {
-            return Finding::undecided(Q, end_of_block(f.unit)).evidence(text);
+        if let Some(why) = no_unit(f.unit) {
+            return Finding::undecided(Q, why).evidence(text);
         }
         let who = format!(
             "sequential writes that reach a multiple of {} take longer than shorter ones before them ({} of {} writes): they fill the unit",
@@ -256,11 +254,8 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     }
     if let Some(least) = gathered {
         let mut found = combined(writes, &sizes, least);
-        if let Some(unit) = found.number().map(|u| u as u64).filter(|&u| known.several(u)) {
-            return Finding::undecided(Q, several(unit)).evidence(text);
-        }
-        if let Some(unit) = found.number().map(|u| u as u64).filter(|&u| ends_block(u)) {
-            return Finding::undecided(Q, end_of_block(unit)).evidence(text);
+        if let Some(why) = found.number().and_then(|u| no_unit(u as u64)) {
+            return Finding::undecided(Q, why).evidence(text);
         }
         // What pays may be a small erase block that a log is merged into.
         if known.erase_block.zip(found.number()).is_none_or(|(e, unit)| (e as f64) < 16.0 * unit) {

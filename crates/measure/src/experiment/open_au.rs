@@ -186,16 +186,7 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     // What fitted once is taken back by more than a round: a table that throws out at random may be slow as often by chance, and a log may
     // take the second write of each AU elsewhere than the first.
     let opened_anew = (cell.get("again") == 1 || held) && !new.is_empty();
-    // AUs that were never written are merged for nothing once. What comes to rest when both sides of the cut are tried again has to stay at rest
-    // until some of them have been merged so; what was slow before, until each has.
-    let same = |c: &&Cell| c.id != b.cell && c.get("random") == random as i64 && c.get("n") == n as i64;
-    let slow_before = |c: &Cell| b.run.of(c.id).any(|s| s.role > 0 && line.is_some_and(|l| s.took.micros() > l));
-    let at_rest = match cell.get("again") == 1 {
-        true if b.run.cells.iter().filter(same).any(slow_before) => (n + 1).min(LONGEST / n),
-        true => (n + 1).min(MERGED_FREE),
-        false => 0,
-    };
-    let at_rest = at_rest.max(Visits::CLEAN_ROUNDS);
+    let at_rest = rounds_at_rest(cell, random, line, b.run);
     let (mut clean, mut all, mut telling) = (0, 0, TELLING);
     for round in 1.. {
         b.shuffle(&mut order);
@@ -237,6 +228,19 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
         }
     }
     Ok(())
+}
+
+/// Rounds without a slow visit that a trial ends with. AUs that were never written are merged for nothing once: what comes to rest when both sides of
+/// the cut are tried again has to stay at rest until some of them have been merged so; what was slow before, until each has.
+fn rounds_at_rest(cell: &Cell, random: bool, line: Option<f64>, run: &Case) -> usize {
+    if cell.get("again") != 1 {
+        return Visits::CLEAN_ROUNDS;
+    }
+    let n = cell.get("n") as usize;
+    let mut before = run.cells.iter().filter(|c| c.id != cell.id && c.get("random") == random as i64 && c.get("n") == n as i64);
+    let slow = |c: &Cell| run.of(c.id).any(|s| s.role > 0 && line.is_some_and(|l| s.took.micros() > l));
+    let most = if before.any(slow) { LONGEST / n } else { MERGED_FREE };
+    (n + 1).min(most).max(Visits::CLEAN_ROUNDS)
 }
 
 /// Slow visits of a trial, at least, that say that its AUs are too many; asked again after half as many more, for each answer goes

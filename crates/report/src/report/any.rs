@@ -47,12 +47,8 @@ impl Saved {
             }
             Some(COMPARED) => Ok(Saved::Compared(Compared::from_value(&value).map_err(|e| damaged(format!("is damaged: {e}")))?)),
             _ if Inferred::is(&value) => Ok(Saved::Logs(Inferred::from_value(value).map_err(|e| damaged(format!("is damaged: {e}")))?)),
-            schema => match schema.and_then(|s| Some((s, written_by(s)?))) {
-                Some((other, what)) => {
-                    Err(ReportError::Format { path: name.into(), why: format!("its schema is {other}, this needs {REPORT}; {what}") })
-                }
-                None => Ok(Saved::Report(Box::new(Report::from_value(value, name)?))),
-            },
+            Some(other) if written_by(other).is_some() => Err(no_report(other, name)),
+            _ => Ok(Saved::Report(Box::new(Report::from_value(value, name)?))),
         }
     }
 
@@ -68,9 +64,14 @@ impl Saved {
             Saved::Bench(_) => BENCH,
             Saved::Compared(_) => COMPARED,
         };
-        let what = written_by(schema).map_or(String::new(), |w| format!("; {w}"));
-        Err(ReportError::Format { path: name.into(), why: format!("its schema is {schema}, this needs {REPORT}{what}") })
+        Err(no_report(schema, name))
     }
+}
+
+/// A result of this schema where a report is needed.
+fn no_report(schema: &str, name: &str) -> ReportError {
+    let what = written_by(schema).map_or(String::new(), |w| format!("; {w}"));
+    ReportError::Format { path: name.into(), why: format!("its schema is {schema}, this needs {REPORT}{what}") }
 }
 
 /// Which command wrote a result of this schema, and which read it.

@@ -9,7 +9,7 @@ use crate::experiment;
 use crate::finding::{BY_PAGE, Finding, Findings, Quantity, percent};
 use crate::infer::pipeline::figures;
 use crate::samples::Ended;
-use crate::units::{Bytes, GIB, MIB, Nanos, as_sold};
+use crate::units::{Bytes, GIB, MIB, Nanos, TIB, as_sold};
 use std::fmt::Write;
 
 /// How the text is dressed.
@@ -158,7 +158,7 @@ pub fn size(b: u64) -> String {
     let round = if b >= GIB { GIB / 16 } else { MIB / 16 };
     match b {
         b if b < 10_000 => format!("{b} B"),
-        b if b >= 1 << 40 => Bytes(b).to_string(),
+        b if b >= TIB => Bytes(b).to_string(),
         b if (b < MIB || b.is_multiple_of(round)) && Bytes(b).to_string().len() <= 9 => Bytes(b).to_string(),
         b if b < 1 << 20 => format!("{:.1} KiB", b as f64 / 1024.0),
         b if b < 1 << 30 => format!("{:.1} MiB", b as f64 / (1 << 20) as f64),

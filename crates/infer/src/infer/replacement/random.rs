@@ -212,6 +212,7 @@ enum Step {
 }
 
 /// The visits of all trials, as a table of any size goes through them.
+#[derive(Default)]
 pub struct Steps(Vec<Step>);
 
 impl Steps {
@@ -296,6 +297,7 @@ impl Followed {
 
 /// Tables of all sizes that were asked for, and the steps they were followed through. A search asks again after every few visits: what it
 /// asked before is followed on from where it ended, as if from the start.
+#[derive(Default)]
 pub struct Tables {
     steps: Steps,
     noise: Noise,
@@ -303,10 +305,6 @@ pub struct Tables {
 }
 
 impl Tables {
-    pub fn new(noise: Noise) -> Tables {
-        Tables { steps: Steps(vec![]), noise, by_count: HashMap::new() }
-    }
-
     /// Goes by these visits from now on, which are those of before and more, or others.
     pub fn go_by(&mut self, steps: Steps, noise: Noise) {
         if self.noise != noise || !steps.0.starts_with(&self.steps.0) {

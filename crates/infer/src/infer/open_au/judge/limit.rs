@@ -1,8 +1,9 @@
 //! So many AUs stay open, and one more costs a closing: how surely, and what it says of the mapping.
 
-use super::no_limit::{FEW_WRITES, SMALLEST_BLOCK};
+use super::no_limit::FEW_WRITES;
 use super::*;
 use crate::finding::SAID;
+use crate::infer::write_unit::SMALLEST_BLOCK;
 use crate::units::GIB;
 use std::ops::RangeInclusive;
 
@@ -100,9 +101,9 @@ impl Seen<'_> {
 
     /// Do few writes fill an erase block, or, where it is not known, may they fill the smallest, and take as long as merging it does?
     fn fills_soon(&self, slow: f64) -> bool {
-        let (chunk, alone) = (self.slots.chunk, median(&fast(self.run)));
-        let as_long = chunk * FEW_WRITES > SMALLEST_BLOCK && slow - alone < FEW_WRITES as f64 * alone;
-        self.run.believed.erase_block().map_or(as_long, |block| block < FEW_WRITES * chunk)
+        let alone = median(&fast(self.run));
+        let as_long = || self.few_fill(SMALLEST_BLOCK) && slow - alone < FEW_WRITES as f64 * alone;
+        self.run.believed.erase_block().map_or_else(as_long, |block| self.few_fill(block))
     }
 
     /// The share of writes with as many AUs as were counted that took longer than nearly all with fewer, and were not slow: AUs that were never

@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::finding::{BY_PAGE, SAID};
-use crate::infer::stats::mean;
-use crate::infer::write_unit::TOGETHER;
-use crate::units::KIB;
+use crate::infer::stats::{deviation, mean};
+use crate::infer::write_unit::{SMALLEST_BLOCK, TOGETHER};
 
 /// Share of the cards without a limit that are mapped by page; the others hide it behind a cache, or keep more AUs open than
 /// were tried. Both orders say so together: two thirds in all.
@@ -57,8 +56,7 @@ fn hiding(written: u64, n: u32) -> f64 {
 /// So few writes fill an erase block before another is opened for one more: hardly any is closed in part.
 pub(super) const FEW_WRITES: u64 = 4;
 
-/// Bytes of the smallest erase blocks in use, and µs that erasing takes at least (data sheets of SLC: 1.5 ms typically).
-pub(super) const SMALLEST_BLOCK: u64 = 128 * KIB;
+/// µs that erasing takes at least (data sheets of SLC: 1.5 ms typically).
 const ERASES: f64 = 1000.0;
 
 /// Bytes a µs at which such blocks are programmed at best: two planes of pages of 2 KiB in 0.25 ms (data sheets of SLC).
@@ -191,11 +189,21 @@ impl Seen<'_> {
         self.slots.chunk as f64 / self.base
     }
 
+    /// Do few writes fill an erase block of so many bytes?
+    pub(super) fn few_fill(&self, block: u64) -> bool {
+        block < FEW_WRITES * self.slots.chunk
+    }
+
+    /// Do few writes fill the smallest erase block, where it is not known?
+    fn may_fill(&self) -> bool {
+        self.run.believed.erase_block().is_none() && self.few_fill(SMALLEST_BLOCK)
+    }
+
     /// Why each write may fill an erase block: it is known, or reads show a boundary above as many pages as are read together.
     fn fills_a_block(&self) -> Option<String> {
         let (believed, chunk) = (self.run.believed, self.slots.chunk);
         if let Some(block) = believed.whole(Quantity::EraseBlock) {
-            return (block < FEW_WRITES * chunk).then(|| format!("writes of {} fill erase blocks of {}", Bytes(chunk), Bytes(block)));
+            return self.few_fill(block).then(|| format!("writes of {} fill erase blocks of {}", Bytes(chunk), Bytes(block)));
         }
         let boundary = believed.whole(Quantity::AccessUnit)?;
         let least = believed.whole(Quantity::Page).or(believed.write_unit())?;
@@ -220,25 +228,21 @@ impl Seen<'_> {
     /// Mean time in µs of a write with one AU in linear order, and with more, where these take as much longer as an erase takes, erase blocks are not known
     /// and the smallest of them hold few such writes: what a merge copies there is less than the write itself. Stalls, a tenth of them, are left out.
     fn small_blocks(&self) -> Option<(f64, f64)> {
-        let small = self.run.believed.erase_block().is_none() && self.slots.chunk * FEW_WRITES > SMALLEST_BLOCK;
         let (one, more) = (fast(self.run), self.visits(2..=MOST, 1));
         let mean_and_error = |t: &[f64]| {
             let most = quantile(t, 0.9);
             let t: Vec<f64> = t.iter().copied().filter(|t| *t <= most).collect();
-            let mean = mean(&t);
-            (mean, t.iter().map(|t| (t - mean).powi(2)).sum::<f64>() / (t.len() * t.len()).max(1) as f64)
+            (mean(&t), deviation(&t) / (t.len() as f64).sqrt())
         };
         let ((less, error), (most, other)) = (mean_and_error(&one), mean_and_error(&more));
-        let apart = one.len() >= FEW - 1 && more.len() >= FEW && most - less > 3.0 * (error + other).sqrt();
-        (small && apart && most > DEARER * less && most - less > ERASES).then_some((less, most))
+        let apart = one.len() >= FEW - 1 && more.len() >= FEW && most - less > 3.0 * error.hypot(other);
+        (self.may_fill() && apart && most > DEARER * less && most - less > ERASES).then_some((less, most))
     }
 
     /// May each write be as long as half the smallest erase block of a small card, and take as long as merging one does?
     fn may_merge_each(&self) -> bool {
-        let run = self.run;
-        let small = run.setting("size").is_some_and(|size| size <= LARGEST_SMALL);
-        let long = self.slots.chunk * FEW_WRITES > SMALLEST_BLOCK && run.believed.erase_block().is_none();
-        small && long && self.base > ERASES + SMALLEST_BLOCK as f64 / PROGRAMS
+        let small = self.run.setting("size").is_some_and(|size| size <= LARGEST_SMALL);
+        small && self.may_fill() && self.base > ERASES + SMALLEST_BLOCK as f64 / PROGRAMS
     }
 
     /// Mean time in µs of a write with few AUs in turn and with many, where rare slow ones make many dear and few not. Emptying a log that
