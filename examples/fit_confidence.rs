@@ -211,7 +211,7 @@ fn by_step(maps: &Maps, all: &[(Source, Probed)]) -> String {
     steps.dedup();
     for (key, i) in steps {
         let step = i.checked_sub(1).and_then(|i| maps.0.get(&key)?.get(i));
-        let name = format!("{}{}", key.1.key(), if key.2 { " at least" } else { "" });
+        let name = format!("{} {}", key.1.key(), key.2.key());
         out += &format!("{name:<30}{:>6.2}{:>8.3}", step.map_or(0.0, |s| s.from), step.map_or(0.0, |s| s.confidence));
         for family in Family::ALL {
             let (right, given) = counts.get(&(key, i, family)).copied().unwrap_or_default();

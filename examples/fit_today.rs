@@ -24,7 +24,7 @@ mod todays_truth;
 use monotone::{hundredth, lines};
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::combine::combine;
-use nandscope::infer::confidence::{Key, Maps, Source};
+use nandscope::infer::confidence::{Key, Maps, Says, Source};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -114,7 +114,7 @@ fn fit(all: &[Line]) -> String {
         let scores = Findings(combine(&l.apart).0);
         let found = answers(l.card(), &l.truth(), &scores);
         let found = found.iter().filter(|a| l.counts(a));
-        given.extend(found.map(|a| ((Source::Today, a.quantity, a.bound), l.card().family(), hundredth(a.confidence), a.right)));
+        given.extend(found.map(|a| ((Source::Today, a.quantity, Says::of(a.bound)), l.card().family(), hundredth(a.confidence), a.right)));
     }
     head(all) + &lines(&given)
 }

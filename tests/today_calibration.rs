@@ -15,7 +15,7 @@ mod todays_bins;
 mod todays_truth;
 
 use nandscope::finding::Quantity;
-use nandscope::infer::confidence::{Maps, Source};
+use nandscope::infer::confidence::{Maps, Says, Source};
 use todays::{Card, KINDS, by_name, cards, probe_all};
 use todays_bins::{Answer, Bin, answers, bins, table};
 
@@ -30,7 +30,7 @@ fn told(kinds: &[&'static str], n: u64, asked: &str) -> Vec<Answer> {
     // Cards that are asked anything else are all mapped by page: of them no mapping can be wrong.
     all.retain(|a| asked == "all" || a.quantity != Quantity::Mapping);
     // What has no map keeps its score, for reasons that these cards know nothing of (docs/todays-cards.md).
-    all.retain(|a| Maps::shipped().0.contains_key(&(Source::Today, a.quantity, a.bound)));
+    all.retain(|a| Maps::shipped().0.contains_key(&(Source::Today, a.quantity, Says::of(a.bound))));
     all
 }
 

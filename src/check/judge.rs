@@ -82,6 +82,26 @@ pub fn of_gone(answers: Vec<Answer>, why: &str) -> Vec<Answer> {
     answers.into_iter().map(errors).collect()
 }
 
+/// The same of a check that was interrupted: what it did not come to is not known, whatever the reason would be otherwise.
+pub fn of_interrupted(answers: Vec<Answer>, m: &Measured) -> Vec<Answer> {
+    let only = |a: Answer| {
+        let because = match (a.question, a.verdict) {
+            (Question::Stores, Verdict::NotKnown) if m.fates.read > 0 => {
+                format!("interrupted when {} were written and had read back as written", size(m.fates.read * super::measure::SMALL))
+            }
+            (Question::Stores, Verdict::NotKnown) => "interrupted before anything was written and read back".into(),
+            (Question::Errors, Verdict::Pass) if m.ended.is_some() => {
+                format!("interrupted after {} reads and {} writes, none of which failed", m.reads, m.writes)
+            }
+            (Question::Speed | Question::Purpose, Verdict::NotKnown) => "interrupted before enough was timed".into(),
+            (Question::Capacity, Verdict::NotKnown) => a.because,
+            _ => return a,
+        };
+        Answer::new(a.question, Verdict::NotKnown, because)
+    };
+    answers.into_iter().map(only).collect()
+}
+
 /// The same for an image file: what it passes says nothing of the card it was copied from, and its speed is that of the disk it lies on.
 pub fn of_image(answers: Vec<Answer>) -> Vec<Answer> {
     let only = |a: Answer| {

@@ -29,8 +29,10 @@ use crate::workload::purpose::Purpose;
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 #[derive(Args)]
 #[command(mut_arg("time", |a| a.help("Time for the check and for putting back [default: 90s, with --quick 30s]")))]
@@ -134,6 +136,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     } else {
         opened.read_only()
     };
+    stop::keeps(&guard);
     let id = guard.id().clone();
     if !a.quiet || dry {
         let stretch = measure::window(&region, window);
@@ -166,6 +169,10 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         Step::Progress(p) => bar.tick(p.spent),
     });
     bar.end();
+    let interrupted = stop.load(Ordering::Relaxed);
+    if undo && (interrupted || !a.quiet && std::io::stderr().is_terminal()) {
+        tell!("{}putting the old content back ...", if interrupted { "interrupted; " } else { "" });
+    }
     let (reads, written) = (guard.counters().reads, guard.counters().bytes_written);
     let back = Back::of(&mut guard);
     let Examined { mut findings, broken, measured } = match examined {
@@ -199,6 +206,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         _ if facts.disk.as_deref().is_some_and(served::is_image) => judge::of_disk(answers),
         _ => answers,
     };
+    let answers = if interrupted { judge::of_interrupted(answers, &measured) } else { answers };
     let gone = back.gone();
     let class = a.class.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(" and ");
     let class = Some((Question::Speed, class)).filter(|c| !c.1.is_empty());

@@ -45,8 +45,14 @@ pub fn with_defaults(command: clap::Command) -> Result<clap::Command, String> {
     of_text(command, &text).map_err(|why| format!("{}: {why}", path.display()))
 }
 
+/// What is wrong with a text, and in which of its lines.
+fn in_line(text: &str, e: &toml::de::Error) -> String {
+    let line = e.span().and_then(|at| text.get(..at.start)).map(|before| before.lines().count().max(1));
+    line.map_or_else(|| e.message().to_string(), |n| format!("line {n}: {}", e.message()))
+}
+
 fn of_text(mut command: clap::Command, text: &str) -> Result<clap::Command, String> {
-    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| e.message().to_string())?;
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| in_line(text, &e))?;
     // What holds for all commands comes first, so that a command's own value replaces it.
     let (own, all): (Vec<_>, Vec<_>) = table.into_iter().partition(|(_, v)| v.is_table());
     for (key, value) in all {
@@ -56,7 +62,8 @@ fn of_text(mut command: clap::Command, text: &str) -> Result<clap::Command, Stri
             return Err(no_option("a command", &key, &known));
         }
         for name in names {
-            command = set(command, &name, &key, &value)?;
+            command =
+                set(command, &name, &key, &value).map_err(|why| why.replace(&format!("[{name}]"), "the first lines, for all commands"))?;
         }
     }
     for (name, options_of) in own {

@@ -230,6 +230,7 @@ fn go(a: &FlashbenchArgs) -> anyhow::Result<bool> {
     } else {
         opened.read_only()
     };
+    stop::keeps(&guard);
     if a.verbose > 1 {
         tell!("filename: \"{}\"\nfilesize: {:#x}", a.target, geometry.size);
     }

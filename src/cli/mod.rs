@@ -102,7 +102,8 @@ A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, a simulated
 file PATH.toml, with settings as sim:NAME?seed=7&host=HOST), a program that behaves like a card (exec:COMMAND, quoted), or a board \
 that speaks its protocol (serial:/dev/ttyACM0). Every command takes all these forms where it takes a target.
 
-Nothing is written to a device without --write --consent ID; `nandscope list` prints the ID.
+Nothing is written to a device without --consent ID, which `nandscope list` prints; commands that can do their work by reading alone \
+want --write as well.
 
 Sizes are 4MiB, 512KiB (1024) or 4MB (1000); times 60s, 5m, 1h30m; rates 20kB/s.
 

@@ -120,6 +120,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
             }
             None => opened.read_only(),
         };
+        stop::keeps(&guard);
         let time = a.measuring.time_or(if simulated { 1800.0 } else { 60.0 });
         let mut experiments = experiment::probing();
         experiments.retain(|e| write || !e.about().writes);

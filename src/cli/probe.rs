@@ -223,6 +223,7 @@ fn measure(
     } else {
         opened.read_only()
     };
+    stop::keeps(&guard);
     let id = guard.id().clone();
     // The first bytes find everything else on a card: they are tried only where --region names them.
     let mut left_out = None;
@@ -360,11 +361,19 @@ fn measure(
         }
     }
     bar.end();
-    if undo && !quiet && std::io::stderr().is_terminal() {
-        tell!("putting the old content back ...");
+    let interrupted = stop.load(Ordering::Relaxed);
+    if undo && (interrupted || !quiet && std::io::stderr().is_terminal()) {
+        tell!("{}putting the old content back ...", if interrupted { "interrupted; " } else { "" });
     }
     let back = Back::of(&mut guard);
-    report.warnings.extend(runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)));
+    // One that ran twice ends twice.
+    let mut ends: Vec<String> = vec![];
+    for end in runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)) {
+        if !ends.contains(&end) {
+            ends.push(end);
+        }
+    }
+    report.warnings.extend(ends);
     report.warnings.extend(back.warnings());
     report.findings = findings;
     report.runs = runs;
@@ -385,7 +394,6 @@ fn measure(
         Ended::Failed(why) => Some(why.clone()),
         _ => None,
     });
-    let interrupted = stop.load(Ordering::Relaxed);
     let print = match (a.only, a.details || asked.is_some(), quiet) {
         (Some(q), _, _) => Print::Only(q),
         (None, true, _) => Print::Details,

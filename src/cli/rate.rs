@@ -188,6 +188,7 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
     } else {
         opened.read_only()
     };
+    stop::keeps(&guard);
     if !a.quiet || dry {
         say_plan(&a, write, undo, whole, time, budget, &region);
         if image {

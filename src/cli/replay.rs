@@ -158,6 +158,7 @@ pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
     } else {
         opened.read_only()
     };
+    stop::keeps(&guard);
     if !a.quiet || dry {
         let what = if writing { format!("will write {}, only in", Bytes(writes)) } else { "will write nothing; reads".into() };
         tell!("{}: {} requests of {name}; {what} bytes {} to {}", a.target, all.len(), region.start, region.end);

@@ -4,6 +4,7 @@
 use super::probe::parse_region;
 use super::progress::Progress;
 use super::sim_text;
+use super::stop;
 use super::trace_file::{self, TraceArgs};
 use crate::device::{SimCard, Target};
 use crate::units::Bytes;
@@ -17,6 +18,7 @@ use serde::Serialize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Version of the JSON that `--json` writes.
 const SCHEMA: &str = "nandscope-sim/1";
@@ -168,15 +170,17 @@ pub fn run(a: SimArgs) -> anyhow::Result<ExitCode> {
         }
         _ => return Err(super::misuse("give --pattern or --trace")),
     };
+    let stop = stop::on_signals(stop::Second::Ends)?;
     let mut card = Card::new(&model, seed);
     let mut now = 0;
     if a.precondition == Some(Precondition::Steady) {
-        now = steady(&mut card, &model, &region, seed, a.quiet)?;
+        now = steady(&mut card, &model, &region, seed, (a.quiet, &stop))?;
     }
     let before: Vec<u32> = card.erasures().map(<[u32]>::to_vec).unwrap_or_default();
     let mut recorded = Histogram::default();
-    let mut bar = Progress::steps("simulating", ios.size_hint().0 as u64, a.quiet);
-    let ios = ios.inspect(|io| {
+    let all = ios.size_hint().0 as u64;
+    let mut bar = Progress::steps("simulating", all, a.quiet);
+    let ios = ios.take_while(|_| !stop.load(Ordering::Relaxed)).inspect(|io| {
         bar.step();
         if io.took > 0 {
             recorded.add(io.took);
@@ -193,6 +197,9 @@ pub fn run(a: SimArgs) -> anyhow::Result<ExitCode> {
         super::write_text(path, all)?;
     }
     let outcome = outcome.with_context(|| format!("{} stopped; nothing after that request was simulated", model.name))?;
+    if stop.load(Ordering::Relaxed) {
+        notes.push(format!("interrupted: the figures are those of the first {} of {all} requests", outcome.served));
+    }
     let lost = a.power_cut.then(|| card.power_cut());
     let result = Report {
         schema: SCHEMA,
@@ -249,11 +256,14 @@ fn pattern(a: &SimArgs, text: &str, model: &Model, region: &Range<u64>) -> anyho
 }
 
 /// As many random writes of a write unit as the region has, so that what follows is in steady state; the time after them.
-fn steady(card: &mut Card, model: &Model, region: &Range<u64>, seed: u64, quiet: bool) -> anyhow::Result<u64> {
+fn steady(card: &mut Card, model: &Model, region: &Range<u64>, seed: u64, (quiet, stop): (bool, &AtomicBool)) -> anyhow::Result<u64> {
     let ios = steady_ios(model, region, seed);
     let mut bar = Progress::steps("preconditioning", ios.size_hint().0 as u64, quiet);
     let mut now = 0;
     for io in ios {
+        if stop.load(Ordering::Relaxed) {
+            anyhow::bail!("interrupted while the card was brought into steady state; nothing was measured");
+        }
         bar.step();
         now = card.submit(now, Request::write(io.at, io.len)).context("the card failed while it was preconditioned")?.done;
     }

@@ -1,10 +1,13 @@
 //! The signals that end a program: Ctrl-C, Ctrl-\, a request to end, and the end of the terminal, as of an ssh session that breaks off.
 
+use crate::device::Guard;
+use crate::shell::word;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::{flag, low_level};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, Once};
 
 /// The exit code of a command that a signal ended early.
 const INTERRUPTED: u8 = 130;
@@ -27,21 +30,45 @@ pub enum Second {
     Waits,
 }
 
+/// The journals of old content that is to be put back at the end.
+static KEPT: Mutex<Vec<PathBuf>> = Mutex::new(vec![]);
+
+/// Where a second signal ends the program at once, says which old content of this target is not back then.
+pub fn keeps(guard: &Guard) {
+    if let (Some(journal), Ok(mut kept)) = (guard.journal(), KEPT.lock()) {
+        kept.push(journal);
+    }
+}
+
 /// A flag that a signal sets.
 ///
 /// # Errors
 /// The system refuses.
 pub fn on_signals(second: Second) -> std::io::Result<Arc<AtomicBool>> {
+    static WATCHED: Once = Once::new();
     let stop = Arc::new(AtomicBool::new(false));
     for signal in ending() {
-        // Of the end of a terminal both the shell and the kernel tell.
-        if second == Second::Ends && signal != SIGHUP {
-            flag::register_conditional_shutdown(signal, INTERRUPTED.into(), Arc::clone(&stop))?;
-        }
         flag::register(signal, Arc::clone(&stop))?;
         flag::register(signal, Arc::clone(&ENDED))?;
     }
+    if second == Second::Ends && !WATCHED.is_completed() {
+        let mut all = signal_hook::iterator::Signals::new(ending())?;
+        WATCHED.call_once(|| {
+            std::thread::spawn(move || all.forever().enumerate().for_each(|(i, signal)| at_once(i, signal)));
+        });
+    }
     Ok(stop)
+}
+
+/// What a signal does at once, after so many others. Of the end of a terminal both the shell and the kernel tell.
+fn at_once(others: usize, signal: i32) {
+    if others == 0 || signal == SIGHUP {
+        return;
+    }
+    for journal in KEPT.lock().iter().flat_map(|k| k.iter()).filter(|j| j.exists()) {
+        tell!("nandscope: ended at once; the old content is NOT put back: nandscope undo {}", word(&journal.display().to_string()));
+    }
+    std::process::exit(INTERRUPTED.into());
 }
 
 /// The signals that end this program; not the end of the terminal where that was ignored when it began, as by nohup.

@@ -114,6 +114,7 @@ pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
     } else {
         opened.read_only()
     };
+    stop::keeps(&guard);
     if !a.quiet || dry {
         let all = experiments.iter().map(|e| cost(e, plan::RUNS)).fold((0, 0), |s, c| (s.0 + c.0, s.1 + c.1));
         let can = if write { format!("writes {} of {}", about(writes.min(all.1)), about(all.1)) } else { "writes nothing".into() };
@@ -181,7 +182,7 @@ pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
         files(dir, &a, &m, &warnings, geometry.size, facts.direct, &value)?;
     }
     if !a.result.write(&value)? {
-        put!("{}", text(&a, &m, &warnings, &cost));
+        put!("{}", text(&a, experiments.len(), &m, &warnings, &cost));
     }
     let whole = back.tell()?;
     Ok(match m.done.is_empty() {
@@ -240,7 +241,7 @@ fn conditions(m: &Measured) -> Vec<String> {
     all
 }
 
-fn text(a: &UflipArgs, m: &Measured, warnings: &[String], cost: &Cost) -> String {
+fn text(a: &UflipArgs, planned: usize, m: &Measured, warnings: &[String], cost: &Cost) -> String {
     let width = super::width().min(100);
     let mut out = String::new();
     let mut add = |text: &str, indent: usize| {
@@ -248,7 +249,7 @@ fn text(a: &UflipArgs, m: &Measured, warnings: &[String], cost: &Cost) -> String
         out += &format!("{}\n", rest.next().unwrap_or_default());
         rest.for_each(|l| out += &format!("{:indent$}{l}\n", ""));
     };
-    add(&format!("{}: {} of {} experiments", a.target, m.done.len(), m.done.len() + m.left_out.len()), 2);
+    add(&format!("{}: {} of {planned} experiments", a.target, m.done.len()), 2);
     warnings.iter().for_each(|w| add(&format!("Warning: {w}"), 2));
     conditions(m).iter().for_each(|c| add(&format!("- {c}"), 2));
     m.phases.iter().for_each(|p| add(&format!("- {}", say::phase(p)), 2));

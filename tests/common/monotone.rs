@@ -81,14 +81,13 @@ pub fn lines<F: Ord + Copy>(answers: &[(Key, F, u32, bool)]) -> String {
         groups.entry(key).or_default().entry(from).and_modify(|b| *b = b.with(new)).or_insert(new);
     }
     let mut out = String::new();
-    for ((source, q, bound), g) in groups {
+    for ((source, q, says), g) in groups {
         if g.values().map(|b| b.count).sum::<u32>() < LEAST {
             continue;
         }
         for b in steps(&g) {
-            let kind = if bound { "at least" } else { "value" };
             let (from, sure) = (f64::from(b.from) / 100.0, (b.expected() * 1e3).floor() / 1e3);
-            out += &format!("{}\t{}\t{kind}\t{from}\t{sure}\t{:.1}\t{:.1}\t{}\n", source.key(), q.key(), b.right, b.given, b.count);
+            out += &format!("{}\t{}\t{}\t{from}\t{sure}\t{:.1}\t{:.1}\t{}\n", source.key(), q.key(), says.key(), b.right, b.given, b.count);
         }
     }
     out

@@ -192,6 +192,9 @@ pub struct Finding {
     /// A run that it rests on was cut short: by time, by bytes to write, or by hand. At the same score it is right less often.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
+    /// No write was slow, however many AUs were interleaved: a cache that took them all would hide a limit. A bound or a mapping rests on that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub never_slow: bool,
     /// Of open AUs: so many settled once, and later they did not. What was written before takes room in the card's table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_once: Option<Number>,
@@ -267,6 +270,7 @@ impl Finding {
             reason: None,
             from: vec![],
             cut: false,
+            never_slow: false,
             settled_once: None,
             disputed: false,
             doubts: None,

@@ -101,10 +101,6 @@ pub(super) fn purpose(s: &Seen, p: &Purpose) -> Answer {
     if real_size(s).is_some() {
         return Answer::new(q, Verdict::Fail, format!("no use for a card that holds less than it reports: {asks}"));
     }
-    if m.sequential_write.is_none() {
-        let why = if s.write { "too few writes were timed" } else { "writes were not measured" };
-        return Answer { todo: Next::Longer.told(s, &with), ..Answer::new(q, Verdict::NotKnown, format!("{why}; {asks}")) };
-    }
     let small = |n: f64| n * super::super::measure::SMALL as f64;
     let iops = |r: Option<&Rate>| r.map_or("not measured".into(), |r| format!("{:.0} a second", r.iops()));
     let bytes = |r: Option<&Rate>| r.map_or("not measured".into(), |r| rate(r.bytes_per_second));
@@ -126,6 +122,10 @@ pub(super) fn purpose(s: &Seen, p: &Purpose) -> Answer {
                 .todo("try a faster reader");
         }
         return Answer::new(q, Verdict::Fail, format!("too slow: {text}")).todo("take a card of a higher class for this use");
+    }
+    if m.sequential_write.is_none() {
+        let why = if s.write { "too few writes were timed" } else { "writes were not measured" };
+        return Answer { todo: Next::Longer.told(s, &with), ..Answer::new(q, Verdict::NotKnown, format!("{why}; {asks}")) };
     }
     if judged.iter().any(|j| j.1 == Verdict::NotKnown) {
         let text = format!("near the limit: {}: {asks}", of(Verdict::NotKnown));
@@ -177,6 +177,7 @@ fn class(c: &Class, m: &Measured) -> (Verdict, String, Next) {
     if limits.iter().all(|l| l.1 == Verdict::Pass) {
         return (Verdict::Pass, format!("as {} asks", c.name), Next::Nothing);
     }
-    let open: Vec<&str> = limits.iter().filter(|l| l.1 == Verdict::NotKnown).map(|l| l.0).collect();
-    (Verdict::NotKnown, format!("{} is not decided for want of {}", c.name, open.join(" and ")), Next::Longer)
+    let open: Vec<String> = limits.iter().filter(|l| l.1 == Verdict::NotKnown).map(|l| format!("{} for {}", l.0, l.2)).collect();
+    let text = format!("{} is not decided, too few timed or too near the limit: {}", c.name, open.join(" and "));
+    (Verdict::NotKnown, text, Next::Longer)
 }

@@ -136,6 +136,9 @@ pub struct Cell {
     pub used: f64,
     /// Pieces of files and of free space that lie in it.
     pub pieces: u32,
+    /// Those of them that do not come from the AU before.
+    #[serde(default)]
+    pub begins: u32,
 }
 
 /// A volume over the AUs of its medium.
@@ -191,16 +194,16 @@ impl Map {
 
     fn add(&mut self, at: u64, len: u64, used: bool, first: bool) {
         let (mut here, end) = (at, at + len);
-        let mut first = first;
         while here < end {
             let i = (here / self.au) as usize;
             let stop = ((i as u64 + 1) * self.au).min(end);
             if let Some(cell) = self.cells.get_mut(i) {
-                // A piece counts in every AU it lies in.
-                cell.pieces += u32::from(first || here % self.au == 0);
+                // A piece counts in every AU it lies in, and begins in one.
+                let begins = first && here == at;
+                cell.begins += u32::from(begins);
+                cell.pieces += u32::from(begins || here % self.au == 0);
                 cell.used += if used { (stop - here) as f64 / self.au as f64 } else { 0.0 };
             }
-            first = true;
             here = stop;
         }
     }
@@ -208,11 +211,12 @@ impl Map {
     /// At most `most` cells: neighbours joined.
     pub fn joined(&self, most: usize) -> Map {
         let n = self.cells.len().div_ceil(most.max(1)).max(1);
-        let cells = self
-            .cells
-            .chunks(n)
-            .map(|c| Cell { used: c.iter().map(|x| x.used).sum::<f64>() / c.len() as f64, pieces: c.iter().map(|x| x.pieces).sum() })
-            .collect();
+        let one = |c: &[Cell]| {
+            let begins = |c: &[Cell]| c.iter().map(|x| x.begins).sum::<u32>();
+            let used = c.iter().map(|x| x.used).sum::<f64>() / c.len() as f64;
+            Cell { used, pieces: c[0].pieces + begins(&c[1..]), begins: begins(c) }
+        };
+        let cells = self.cells.chunks(n).map(one).collect();
         Map { au: self.au * n as u64, cells }
     }
 }

@@ -182,7 +182,8 @@ fn one_order_bounds_the_other(all: &mut [Finding]) {
         let disputed = !searched && bound(&linear).is_some();
         let sure = random.confidence.min(if disputed { CONTRADICTED } else { 1.0 });
         all[r].confidence = sure;
-        all[l].becomes(Finding::at_least(linear.quantity, n, sure, why));
+        let never_slow = random.never_slow;
+        all[l].becomes(Finding { never_slow, ..Finding::at_least(linear.quantity, n, sure, why) });
     }
 }
 

@@ -4,6 +4,7 @@
 //! right on the cards of the fit; `examples/fit_confidence.rs` makes the table. What it has no map for is told with its score.
 
 use super::pipeline::{Fit, by_name};
+use super::slots::MOST;
 use crate::finding::{BY_PAGE, CONTRADICTED, Finding, Findings, Quantity, SAID};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -41,15 +42,52 @@ impl Source {
     }
 }
 
-/// Which findings share a map: of values, and of what rests on nothing having been slow, apart.
-pub type Key = (Source, Quantity, bool);
+/// What a finding says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Says {
+    Value,
+    AtLeast,
+    /// A bound on open AUs of a card on which no write was slow however many AUs were interleaved: right unless a cache
+    /// took them all. Other bounds come of what was slow with more AUs, or in the other order, and no cache hides that.
+    NeverSlow,
+    /// The same of as many AUs as are tried at most, and of a mapping by page, which rests on that: large cards have room for so many, and large
+    /// caches more often.
+    AllTried,
+}
 
-/// The map of a finding. Bounds ("at least") have their own; and so has a mapping by page where it rests on the same: that however many AUs
-/// were interleaved, no write was slow.
+impl Says {
+    const ALL: [Says; 4] = [Says::Value, Says::AtLeast, Says::NeverSlow, Says::AllTried];
+
+    /// A bound, or a value.
+    pub fn of(bound: bool) -> Says {
+        if bound { Says::AtLeast } else { Says::Value }
+    }
+
+    pub fn key(self) -> &'static str {
+        match self {
+            Says::Value => "value",
+            Says::AtLeast => "at least",
+            Says::NeverSlow => "never slow",
+            Says::AllTried => "all tried",
+        }
+    }
+}
+
+/// Which findings share a map.
+pub type Key = (Source, Quantity, Says);
+
+/// The map of a finding.
 pub fn key(told_from: Source, f: &Finding) -> Key {
     let source = told_from.of(f);
     let by_page = f.quantity == Quantity::Mapping && f.number() == Some(BY_PAGE) && matches!(source, Source::Probe | Source::Cut);
-    (source, f.quantity, f.value.is_none() || by_page)
+    let bound = f.at_least.filter(|_| f.value.is_none() && f.never_slow);
+    let says = match f.value {
+        _ if by_page || bound.is_some_and(|n| n.0 >= MOST as f64) => Says::AllTried,
+        _ if bound.is_some() => Says::NeverSlow,
+        Some(_) => Says::Value,
+        None => Says::AtLeast,
+    };
+    (source, f.quantity, says)
 }
 
 /// From this score on, this confidence.
@@ -77,7 +115,7 @@ impl Maps {
         &SHIPPED
     }
 
-    /// Reads lines of source, quantity, `value` or `at least`, score, confidence, and what else there is, separated by tabs.
+    /// Reads lines of source, quantity, `value`, `at least` `never slow` or `all tried`, score, confidence, and what else there is, separated by tabs.
     ///
     /// # Errors
     /// The first line that is no such line, or does not rise with the ones before it.
@@ -90,14 +128,10 @@ impl Maps {
             let (source, quantity, kind) = (next()?, next()?, next()?);
             let source = Source::ALL.into_iter().find(|s| s.key() == source).ok_or_else(|| wrong("no such source"))?;
             let quantity = Quantity::ALL.into_iter().find(|q| q.key() == quantity).ok_or_else(|| wrong("no such quantity"))?;
-            let bound = match kind {
-                "value" => false,
-                "at least" => true,
-                _ => return Err(wrong("neither a value nor a bound")),
-            };
+            let says = Says::ALL.into_iter().find(|s| s.key() == kind).ok_or_else(|| wrong("neither a value nor a bound"))?;
             let mut share = || next()?.parse().ok().filter(|p| (0.0..1.0).contains(p)).ok_or_else(|| wrong("no share between 0 and 1"));
             let step = Step { from: share()?, confidence: share()? };
-            let steps = maps.0.entry((source, quantity, bound)).or_default();
+            let steps = maps.0.entry((source, quantity, says)).or_default();
             if steps.last().is_some_and(|s| s.from >= step.from || s.confidence > step.confidence) {
                 return Err(wrong("it does not rise"));
             }
@@ -153,7 +187,7 @@ pub(super) fn said(f: Finding) -> Finding {
 mod tests {
     use super::*;
 
-    const BLOCK: Key = (Source::Probe, Quantity::EraseBlock, false);
+    const BLOCK: Key = (Source::Probe, Quantity::EraseBlock, Says::Value);
 
     fn maps() -> Maps {
         let line = |from: &str, to: &str| format!("probe\terase_block\tvalue\t{from}\t{to}\t9\t10\n");
@@ -167,8 +201,8 @@ mod tests {
         {
             assert_eq!(m.confidence(BLOCK, score), confidence, "{score}");
         }
-        assert_eq!(m.confidence((Source::Table, Quantity::EraseBlock, false), 0.7), 0.7, "no map");
-        assert_eq!(m.confidence((Source::Probe, Quantity::EraseBlock, true), 0.7), 0.7, "bounds have their own");
+        assert_eq!(m.confidence((Source::Table, Quantity::EraseBlock, Says::Value), 0.7), 0.7, "no map");
+        assert_eq!(m.confidence((Source::Probe, Quantity::EraseBlock, Says::AtLeast), 0.7), 0.7, "bounds have their own");
     }
 
     #[test]
@@ -204,9 +238,25 @@ mod tests {
 
     #[test]
     fn a_mapping_by_page_goes_by_the_map_of_what_was_never_slow() {
-        let maps = Maps::parse("probe\tmapping\tvalue\t0.6\t0.99\nprobe\tmapping\tat least\t0.6\t0.7\n").unwrap();
+        let maps = Maps::parse("probe\tmapping\tvalue\t0.6\t0.99\nprobe\tmapping\tall tried\t0.6\t0.7\n").unwrap();
         let told = |value| maps.told(Source::Probe, Findings(vec![Finding::decided(Quantity::Mapping, value, 0.8)])).0[0].confidence;
         assert_eq!((told(1.0), told(BY_PAGE)), (0.99, 0.7));
+    }
+
+    #[test]
+    fn bounds_of_what_was_never_slow_have_a_map_of_their_own() {
+        let line = |says: &str, to: &str| format!("probe\topen_aus_linear\t{says}\t0.6\t{to}\n");
+        let maps =
+            Maps::parse(&(line("value", "0.95") + &line("at least", "0.97") + &line("never slow", "0.8") + &line("all tried", "0.7")))
+                .unwrap();
+        let bound = Finding::at_least(Quantity::OpenAusLinear, 5.0, 0.8, "x");
+        let told = |f: Finding| maps.told(Source::Probe, Findings(vec![f])).0[0].confidence;
+        assert_eq!(told(Finding { never_slow: true, ..bound.clone() }), 0.8);
+        let all = Finding::at_least(Quantity::OpenAusLinear, 96.0, 0.8, "x");
+        assert_eq!(told(Finding { never_slow: true, ..all }), 0.7);
+        assert_eq!(told(bound), 0.97);
+        let counted = Finding { never_slow: true, ..Finding::decided(Quantity::OpenAusLinear, 5.0, 0.8) };
+        assert_eq!(told(counted), 0.95, "the other order counted");
     }
 
     #[test]

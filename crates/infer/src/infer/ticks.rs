@@ -1,9 +1,16 @@
 //! Hosts that answer at ticks only, as readers do at frames of USB: what costs less than a tick may not show in any time.
 
 use super::stats::median;
+use std::collections::BTreeMap;
 
 /// Frames of USB, in microseconds: 125 of high speed. A host may add its own time to each answer.
 const FRAME: f64 = 125.0;
+
+/// Those of full speed, and of high speed; some hosts look at every second or fourth.
+const FRAMES: [f64; 4] = [1000.0, 500.0, 250.0, FRAME];
+
+/// Microseconds by which a host is early or late.
+const NOISE: f64 = 20.0;
 
 /// How near to whole frames times lie, in microseconds.
 const IN_FRAME: f64 = 8.0;
@@ -39,6 +46,23 @@ pub fn tick(times: &[f64]) -> Option<f64> {
     (narrow && frames).then_some((apart / FRAME).round() * FRAME)
 }
 
+/// The frames in which nearly all of these times (microseconds) end, where a host adds its own time and a little noise to each, and three of them
+/// hold several times. The longest that fit.
+pub fn framed(t: &[f64]) -> Option<f64> {
+    FRAMES.into_iter().find(|frame| {
+        // Where in a frame they lie, on a circle.
+        let angle = |t: &f64| std::f64::consts::TAU * t / frame;
+        let (x, y) = t.iter().fold((0.0, 0.0), |(x, y), t| (x + angle(t).cos(), y + angle(t).sin()));
+        let begin = f64::atan2(y, x) / std::f64::consts::TAU * frame;
+        let mut of: BTreeMap<i64, usize> = BTreeMap::new();
+        for t in t.iter().map(|t| (t - begin) / frame).filter(|t| (t - t.round()).abs() * frame <= NOISE) {
+            *of.entry(t.round() as i64).or_default() += 1;
+        }
+        let held: usize = of.values().sum();
+        held * 100 >= IN_LEVELS * t.len() && of.values().filter(|n| *n * 33 >= t.len()).count() >= 3
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +86,8 @@ mod tests {
     fn frames_are_ticks_wherever_they_begin() {
         assert_eq!(tick(&times(&[537.0, 662.0, 1287.0], 5.0)), Some(125.0));
         assert_eq!(tick(&times(&[537.0, 638.0, 1287.0], 5.0)), None);
+        let late: Vec<f64> =
+            times(&[3000.0, 4000.0, 6000.0, 10000.0], 0.0).iter().enumerate().map(|(i, t)| t + [-11.0, 0.0, 9.0, 0.0][i % 4]).collect();
+        assert_eq!(framed(&late), Some(1000.0), "a host that is early and late by some microseconds");
     }
 }

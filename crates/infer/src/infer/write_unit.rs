@@ -12,7 +12,7 @@ use super::pipeline::Analysis;
 use super::steps::alignments;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{bootstrap_median, mad, median};
-use crate::infer::ticks::tick;
+use crate::infer::ticks::{framed, tick};
 use crate::samples::{Run, Sample};
 use crate::units::{Bytes, KIB, three};
 use std::collections::BTreeMap;
@@ -210,6 +210,10 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     } else if plainly > 0.5 * writes.len() as f64 {
         for (u, c) in &mut candidates {
             *c = c.min(chi2(*u, piece, &phases(*u, known.placed), &Count::ALL, &Fill::PLAIN));
+            // A host that cuts where a unit seems to end, and larger units that begin elsewhere.
+            for (cut, _) in cut.iter().filter(|cut| cut.0 < *u && cut.0 != piece && !PIECES.contains(&cut.0)) {
+                *c = c.min(chi2(*u, *cut, &phases(*u, known.placed), &Count::PLAIN, &Fill::PLAIN) + UNUSUAL_CUT);
+            }
         }
     }
     let best = least(&candidates);
@@ -304,9 +308,15 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     if unit >= largest || weights.iter().filter(|w| w.0 >= largest).map(|w| w.1).sum::<f64>() > 0.1 {
         return Finding::undecided(Q, format!("the unit may be {} or more, which was not written", Bytes(largest))).evidence(text);
     }
-    let tick = tick(&writes.iter().map(|w| w.us).collect::<Vec<f64>>());
+    let all: Vec<f64> = writes.iter().map(|w| w.us).collect();
+    let tick = tick(&all).or_else(|| framed(&all));
     if let Some(tick) = tick.filter(|t| *t > COARSE * at(unit) * 1e3) {
         let why = format!("this host answers every {} ms, and a smaller unit may cost less than that", three(tick / 1e3));
+        return Finding::undecided(Q, why).evidence(text);
+    }
+    let one_answer = |tick: f64| at(unit * 2) * 1e3 - at(unit) * 1e3 < STEP * tick || rises_evenly(&sizes, unit, tick);
+    if let Some(tick) = tick.filter(|t| one_answer(*t)) {
+        let why = format!("what shows at {} is one answer of a host that answers every {} ms", Bytes(unit), three(tick / 1e3));
         return Finding::undecided(Q, why).evidence(text);
     }
     if p < 0.5 {
@@ -324,6 +334,15 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     Finding::decided(Q, unit as f64, p.min(most_sure))
         .rivals(weights.iter().skip(1).take(3).map(|&(s, p)| (s as f64, p)).filter(|r| r.1 > 0.005))
         .evidence(text)
+}
+
+/// Do the times (microseconds) of writes around this size lie within a tick of a straight line?
+fn rises_evenly(sizes: &BTreeMap<u64, Vec<f64>>, unit: u64, tick: f64) -> bool {
+    let rows: Vec<(f64, f64)> = sizes.range(..=8 * unit).map(|(s, t)| (*s as f64, median(t))).collect();
+    let n = rows.len() as f64;
+    let (x, y) = rows.iter().fold((0.0, 0.0), |m, r| (m.0 + r.0 / n, m.1 + r.1 / n));
+    let (sxx, sxy) = rows.iter().fold((0.0, 0.0), |s, r| (s.0 + (r.0 - x).powi(2), s.1 + (r.0 - x) * (r.1 - y)));
+    rows.len() >= 5 && sxx > 0.0 && rows.iter().all(|r| (r.1 - y - sxy / sxx * (r.0 - x)).abs() <= tick)
 }
 
 /// From a size on writes take this part of the time of shorter ones, or less: those do something else than fill a unit in part, as rewriting
@@ -348,6 +367,9 @@ const EXPLAINED: f64 = 6.0;
 
 /// Ticks of a host that are this part of the time of a unit may be all that shows of it.
 const COARSE: f64 = 0.2;
+
+/// A step of fewer ticks may be that of a time that rises evenly.
+const STEP: f64 = 1.5;
 
 /// Microseconds below which no write of a unit is believed: flash takes 200 and more to program a page.
 const FLASH: f64 = 150.0;

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn squares_tell_use_and_pieces() {
-        let cell = |used, pieces| Cell { used, pieces };
+        let cell = |used, pieces| Cell { used, pieces, begins: pieces };
         let m = Map { au: 4 << 20, cells: vec![cell(0.0, 1), cell(1.0, 1), cell(0.5, 5), cell(0.001, 90), cell(0.02, 64)] };
         let g = squares(&m, "x", "a < b");
         assert_eq!(g.matches("class=\"empty\"").count(), 5);

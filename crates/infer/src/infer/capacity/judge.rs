@@ -135,7 +135,11 @@ pub(super) fn judge(run: &Run) -> Finding {
     let f = match tried && run.ended == Ended::Complete {
         true => Finding::decided(Q, (offset + size) as f64, 0.95),
         false => {
-            let end = if tried { "the time allowed ended there" } else { "the region ends there" };
+            let end = match (&run.ended, tried) {
+                (_, false) => "the region ends there",
+                (Ended::Interrupted, true) => "it was interrupted there",
+                (_, true) => "the time allowed ended there",
+            };
             let why = format!("{NO_SIGN} of less than the {reports} it reports; {} places checked; {end}", kept + looks);
             Finding::at_least(Q, (offset + last_kept(run)) as f64, 0.9, why)
         }

@@ -146,3 +146,29 @@ fn what_is_read_first_is_no_unit() {
         assert!(f.value.is_none(), "{f:?}");
     }
 }
+
+/// A host cuts at 12 KiB, and units of 64 KiB begin where nothing else does: the cut is no unit.
+#[test]
+fn a_host_that_cuts_at_an_odd_size_is_no_unit() {
+    let (unit, begins, piece) = (64 * KIB, 40 * KIB, 12 * KIB);
+    let touched = |at: u64, s: u64| (at + unit - begins + s - 1) / unit - (at + unit - begins) / unit + 1;
+    let cost =
+        |at: u64, s: u64| (0..s.div_ceil(piece)).map(|i| 400.0 + 10_000.0 * touched(at + i * piece, piece.min(s - i * piece)) as f64).sum();
+    let f = judge(&ladder(cost), &Known { placed: false, ..PLACED });
+    assert_eq!(f.number(), Some(unit as f64), "{f:?}");
+}
+
+/// A slow bus and a host that answers once a millisecond, some microseconds early or late: no unit shows.
+#[test]
+fn a_line_in_frames_shows_no_unit() {
+    let mut i = 0;
+    let mut cost = |slope: f64, s: u64| {
+        i += 1;
+        ((2200.0 + slope * s as f64) / 1000.0).ceil() * 1000.0 + [-9.0, 0.0, 11.0, 4.0][i % 4]
+    };
+    for slope in [0.7, 1.0, 1.3] {
+        let all: Vec<Write> = ladder(|_, _| 0.0).into_iter().map(|w| Write { us: cost(slope, w.len), ..w }).collect();
+        let f = judge(&all, &PLACED);
+        assert!(f.value.is_none(), "{slope}: {f:?}");
+    }
+}

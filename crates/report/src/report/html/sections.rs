@@ -383,7 +383,7 @@ pub fn raw(r: &Report, plots: &[Plot], conditions: &[String], left: [usize; 2]) 
             }
             @for (run, conditions) in r.runs.iter().zip(conditions) {
                 details {
-                    summary { (run.experiment) ": " (run.cells.len()) " conditions, " (run.samples.len()) " accesses" }
+                    summary { (run.experiment) ": " (run.cells.len()) (if run.cells.len() == 1 { " condition, " } else { " conditions, " }) (run.samples.len()) " accesses" }
                     @if let Some(e) = experiment::by_name(&run.experiment) { p { (e.about().question) " " (e.about().method) } }
                     @if let Some(end) = ending(&run.experiment, &run.ended) { p { (end) } }
                     (PreEscaped(conditions))

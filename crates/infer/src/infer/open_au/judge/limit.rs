@@ -374,6 +374,10 @@ impl Seen<'_> {
     /// What closing an AU costs, from the visits in µs that paid for one; `trust` in their number. Not where one AU alone was slow as well, so
     /// often that it is no host that stalls: what is slow then is a buffer that is written back, with several closings at once or with none.
     fn close_cost(&self, over: &[f64], trust: f64) -> Finding {
+        if let Some((ms, writes, n)) = in_steps(self.run, self.k.max(1)) {
+            let c = Finding::decided(Quantity::CloseCostMs, (ms * 100.0).round() / 100.0, trust.min(0.88));
+            return c.evidence(format!("a merge goes on during the next {} writes, whatever AU they go to; seen {n} times", writes - 1));
+        }
         let (slow, all) = self.stalls();
         if slow >= 2 && slow * OFTEN > all {
             let why = format!(
@@ -401,3 +405,39 @@ impl Seen<'_> {
         c.evidence(format!("{} writes that incurred a merge, {} order", over.len(), self.order()))
     }
 }
+
+/// Milliseconds of a merge that is done in steps, how many writes pay for one, and how often that was seen: with no more AUs than stay open,
+/// the first writes after AUs were opened take equally long, the last of them less, and all others a write's own time. Cards answer within
+/// 250 ms at most (SD Physical Layer Specification, busy of a write), and cut what takes longer.
+pub(super) fn in_steps(run: &Case, k: u32) -> Option<(f64, usize, usize)> {
+    let mut seen: Vec<(f64, usize)> = vec![];
+    for cell in run.cells.iter().filter(|c| (0..=1).contains(&c.get("random")) && (1..=i64::from(k)).contains(&c.get("n"))) {
+        let samples: Vec<&Sample> = run.of(cell.id).filter(|s| s.is_write()).collect();
+        for trial in samples.chunk_by(|a, b| a.trial == b.trial) {
+            let t: Vec<f64> = trial.iter().map(|s| s.took.micros()).collect();
+            let base = t.iter().copied().fold(f64::INFINITY, f64::min);
+            let slow = t.iter().take_while(|t| **t > SLOW_STEP * base).count();
+            // What is left for the last may be little.
+            let n = slow + usize::from(slow >= 3 && t.get(slow).is_some_and(|t| *t > REST * base));
+            let settled = t.len() > n && t[n..].iter().all(|t| *t <= SLOW_STEP * base);
+            let later = trial[..n].iter().filter(|s| s.role > 0).count();
+            if n < 3 || !settled || later < 2 {
+                continue;
+            }
+            let (middle, last) = (&t[1..n - 1], t[n - 1]);
+            let alike = middle.iter().all(|t| (t - middle[0]).abs() <= ALIKE * middle[0]);
+            if alike && t[0] >= (1.0 - ALIKE) * middle[0] && last <= (1.0 + ALIKE) * middle[0] {
+                seen.push((t[..n].iter().map(|t| t - base).sum::<f64>() / 1e3, n));
+            }
+        }
+    }
+    // What was opened before may have left more to do, or have begun.
+    nandscope_stats::ascending(&mut seen, |s| s.0);
+    let &(ms, n) = seen.get((seen.len().max(1) - 1) / 2)?;
+    (seen.len() >= 2).then_some((ms, n, seen.len()))
+}
+
+/// A step takes so many times as long as a write, and steps differ by this part.
+const SLOW_STEP: f64 = 2.0;
+const REST: f64 = 1.2;
+const ALIKE: f64 = 0.1;

@@ -101,8 +101,8 @@ impl Seen<'_> {
         }
         if self.may_merge_each() {
             return self.neither(format!(
-                "each write of {} takes {} ms, with any number of AUs: on a card this small it may be half an erase block and incur a merge each \
-                 time; shorter writes would decide it",
+                "each write of {} takes {} ms, with any number of AUs: on a card this small it may be an erase block, or half of one, and incur a merge \
+                 each time; shorter writes would decide it",
                 Bytes(self.slots.chunk),
                 three(base / 1e3)
             ));
@@ -115,6 +115,14 @@ impl Seen<'_> {
                 three(few / 1e3)
             );
             return vec![Finding::undecided(self.q, why.clone()), Finding::decided(Quantity::Mapping, 1.0, 0.7).evidence(why)];
+        }
+        if let Some((few, many)) = self.may_share().filter(|_| agree) {
+            return self.neither(format!(
+                "most writes take {} ms, and with many AUs interleaved {} ms on average, with few {} ms: a log that all share may be emptied",
+                three(base / 1e3),
+                three(many / 1e3),
+                three(few / 1e3)
+            ));
         }
         if let Some(mean) = self.emptied().filter(|_| agree && self.random || self.at_any_number()) {
             let (mean, most) = (three(mean / 1e3), three(base / 1e3));
@@ -145,7 +153,7 @@ impl Seen<'_> {
         if trust < SAID
             && let Some(bound) = self.at_rest(&why, self.sure(self.belief.proved))
         {
-            return vec![bound, Finding::undecided(Quantity::Mapping, why)];
+            return vec![Finding { never_slow: true, ..bound }, Finding::undecided(Quantity::Mapping, why)];
         }
         let each = format!("{} ms a write of {}", three(base / 1e3), Bytes(self.slots.chunk));
         let as_with = if self.changes { "as with two: changing AU costs that" } else { "as with one AU" };
@@ -165,7 +173,8 @@ impl Seen<'_> {
         } else {
             Finding::undecided(Quantity::Mapping, why.clone())
         };
-        vec![Finding::at_least(self.q, k as f64, trust, why).evidence(text).caveat(caveat.clone()), mapping.caveat(caveat)]
+        let bound = Finding::at_least(self.q, k as f64, trust, why).evidence(text).caveat(caveat.clone());
+        vec![Finding { never_slow: true, ..bound }, mapping.caveat(caveat)]
     }
 
     /// How sure it is that no cache hides a limit below `n`.
@@ -242,7 +251,10 @@ impl Seen<'_> {
     /// May each write be as long as half the smallest erase block of a small card, and take as long as merging one does?
     fn may_merge_each(&self) -> bool {
         let small = self.run.setting("size").is_some_and(|size| size <= LARGEST_SMALL);
-        small && self.may_fill() && self.base > ERASES + SMALLEST_BLOCK as f64 / PROGRAMS
+        let merges = |us: f64| us > ERASES + SMALLEST_BLOCK as f64 / PROGRAMS;
+        // Older cards have erase blocks of 16 KiB and more: what takes so long for one unit is no page that is programmed.
+        let units = self.run.believed.write_unit().map_or(1, |u| (self.slots.chunk / u).max(1));
+        small && (self.may_fill() && merges(self.base) || self.run.believed.erase_block().is_none() && merges(self.base / units as f64))
     }
 
     /// Mean time in µs of a write with few AUs in turn and with many, where rare slow ones make many dear and few not. Emptying a log that
@@ -283,6 +295,14 @@ impl Seen<'_> {
     /// Slow visits that would be met among the few, if they came there as they do among the many.
     fn expected(&self, few: &[f64], many: &[f64]) -> f64 {
         self.slow_ones(many) * few.len() as f64 / many.len().max(1) as f64
+    }
+
+    /// The same, where what they add is less than that, and still too long for pages that are moved one by one.
+    fn may_share(&self) -> Option<(f64, f64)> {
+        let (few, many) = (self.visits(1..=8, 1), self.visits(24..=MOST, 1));
+        let extra = |t: &[f64]| mean(t) - self.base;
+        let seldom = self.expected(&few, &many) >= MET && extra(&many) > 3.0 * extra(&few);
+        (seldom && extra(&many) > (0.3 * self.base).max(ERASES)).then(|| (mean(&few), mean(&many)))
     }
 
     /// Mean time in µs of a write in this order, where the slow ones take more time in all than the others, whatever the number of AUs. A

@@ -119,3 +119,38 @@ fn merges_of_small_erase_blocks_hide_beside_long_writes() {
 fn writes_without_time_say_nothing() {
     assert_eq!(said(&search(|_| 0.0), &Beliefs::default()), [None; 2]);
 }
+
+/// Three steps of 50 ms and what is left, whatever AU the writes go to: one merge. Writes that each open an AU incur one each.
+#[test]
+fn a_merge_in_steps_counts_whole() {
+    let of = |times: [&[f64]; 3], opening: usize| {
+        let mut run = Run::new("open-au-linear");
+        for (n, t) in times.into_iter().enumerate() {
+            run.cells.push(Cell { id: n as u32, ..Cell::new("AUs", &[("n", n as i64 + 1), ("random", 0)]) });
+            for (i, ms) in t.iter().enumerate() {
+                run.samples.push(sample(n as u32, u8::from(i >= opening), Op::Write(Fill::Zeros), i as u64 * CHUNK, ms * 1e3));
+            }
+        }
+        run.index();
+        limit::in_steps(&Case { run: &run, believed: &Beliefs::default() }, 3)
+    };
+    let steps: &[f64] = &[53.0, 51.2, 51.2, 18.9, 2.6, 2.6, 2.7];
+    let (ms, writes, seen) = of([steps; 3], 1).unwrap();
+    assert!((ms - 163.9).abs() < 0.1 && writes == 4 && seen == 3, "{ms} {writes} {seen}");
+    assert_eq!(of([steps; 3], 4), None, "each opens an AU");
+    assert_eq!(of([&[53.0, 2.6, 2.6, 51.2, 2.6, 2.7]; 3], 1), None, "one write each");
+    assert_eq!(of([steps, &[2.6; 7], &[2.6; 7]], 1), None, "once");
+}
+
+/// Older cards have erase blocks of 16 KiB: each write of one incurs a merge, and a limit cannot show.
+#[test]
+fn units_that_take_as_long_as_merges_say_nothing_of_a_limit() {
+    let of = |ms: f64, size: i64| {
+        let mut run = search(|i| 1e3 * ms + (i % 7) as f64);
+        run.setting.extend([("chunk".to_string(), 16 * KIB as i64), ("size".to_string(), size)]);
+        run.samples.iter_mut().for_each(|s| s.len = 16 * KIB);
+        run.index();
+        said(&run, &believed(&[(Quantity::WriteUnit, 16_384.0)]))[0]
+    };
+    assert_eq!((of(21.0, 1 << 30), of(5.0, 1 << 30), of(21.0, 32 << 30)), (None, Some(96.0), Some(96.0)));
+}
