@@ -3,6 +3,7 @@
 use crate::device::undo::{PutBack, give_up};
 use crate::device::{DeviceError, Guard, TargetId};
 use anyhow::{Context, bail};
+use std::io::IsTerminal;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -23,6 +24,13 @@ pub struct Back {
 }
 
 impl Back {
+    /// Says that the old content is put back, which may take a while: to somebody who watches, or who ended the run.
+    pub fn begins(undo: bool, interrupted: bool, quiet: bool) {
+        if undo && (interrupted || !quiet && std::io::stderr().is_terminal()) {
+            tell!("{}putting the old content back ...", if interrupted { "interrupted; " } else { "" });
+        }
+    }
+
     /// Puts back what the journal of this guard holds; a guard without one has nothing to put back.
     pub fn of(guard: &mut Guard) -> Back {
         let (journal, id, unkept) = (guard.journal(), guard.id().clone(), guard.unkept());

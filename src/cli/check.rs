@@ -29,7 +29,6 @@ use crate::workload::purpose::Purpose;
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -170,9 +169,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     });
     bar.end();
     let interrupted = stop.load(Ordering::Relaxed);
-    if undo && (interrupted || !a.quiet && std::io::stderr().is_terminal()) {
-        tell!("{}putting the old content back ...", if interrupted { "interrupted; " } else { "" });
-    }
+    Back::begins(undo, interrupted, a.quiet);
     let (reads, written) = (guard.counters().reads, guard.counters().bytes_written);
     let back = Back::of(&mut guard);
     let Examined { mut findings, broken, measured } = match examined {

@@ -62,8 +62,7 @@ fn of_text(mut command: clap::Command, text: &str) -> Result<clap::Command, Stri
             return Err(no_option("a command", &key, &known));
         }
         for name in names {
-            command =
-                set(command, &name, &key, &value).map_err(|why| why.replace(&format!("[{name}]"), "the first lines, for all commands"))?;
+            command = set(command, &name, "the first lines, for all commands", &key, &value)?;
         }
     }
     for (name, options_of) in own {
@@ -76,7 +75,7 @@ fn of_text(mut command: clap::Command, text: &str) -> Result<clap::Command, Stri
             if !known.contains(key) {
                 return Err(no_option(&name, key, &known));
             }
-            command = set(command, &name, key, value)?;
+            command = set(command, &name, &format!("[{name}]"), key, value)?;
         }
     }
     Ok(command)
@@ -100,17 +99,17 @@ fn has(c: &clap::Command, key: &str) -> bool {
     options(c).iter().any(|o| o == key)
 }
 
-/// The command with this default, in every command inside it that has the option.
-fn set(command: clap::Command, name: &str, key: &str, value: &toml::Value) -> Result<clap::Command, String> {
+/// The command with this default, in every command inside it that has the option; `place` is where the file says so.
+fn set(command: clap::Command, name: &str, place: &str, key: &str, value: &toml::Value) -> Result<clap::Command, String> {
     if NEVER.contains(&key) {
         return Err(format!("'{key}' is given each time, on the command line"));
     }
     let text = match value {
         toml::Value::String(s) => s.clone(),
         toml::Value::Integer(_) | toml::Value::Float(_) | toml::Value::Boolean(_) => value.to_string(),
-        _ => return Err(format!("'{key}' in [{name}] is neither a text, a number, true nor false")),
+        _ => return Err(format!("'{key}' in {place} is neither a text, a number, true nor false")),
     };
-    fits(&command, name, key, &text)?;
+    fits(&command, name, place, key, &text)?;
     let text: &'static str = text.leak();
     Ok(command.mut_subcommand(name, |c| default(c, key, text)))
 }
@@ -125,12 +124,12 @@ fn default(mut c: clap::Command, key: &str, text: &'static str) -> clap::Command
 }
 
 /// Whether the option takes this value, tried as if it were given.
-fn fits(command: &clap::Command, name: &str, key: &str, text: &str) -> Result<(), String> {
+fn fits(command: &clap::Command, name: &str, place: &str, key: &str, text: &str) -> Result<(), String> {
     let sub = command.find_subcommand(name).ok_or("there is no such command")?;
     let owner = std::iter::once(sub).chain(sub.get_subcommands()).find(|c| c.get_arguments().any(|a| a.get_long() == Some(key)));
     let arg = owner.and_then(|c| c.get_arguments().find(|a| a.get_long() == Some(key))).ok_or("there is no such option")?;
     if !arg.get_action().takes_values() {
-        return if text == "true" || text == "false" { Ok(()) } else { Err(format!("{key} = {text} in [{name}]: it is true or false")) };
+        return if text == "true" || text == "false" { Ok(()) } else { Err(format!("{key} = {text} in {place}: it is true or false")) };
     }
     // Alone: what it goes with or contradicts is another matter.
     let key: &'static str = key.to_string().leak();
@@ -140,7 +139,7 @@ fn fits(command: &clap::Command, name: &str, key: &str, text: &str) -> Result<()
         Err(e) if matches!(e.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) => {
             let all = e.to_string();
             let why = all.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string();
-            Err(format!("[{name}] {why}"))
+            Err(format!("{place} {why}"))
         }
         _ => Ok(()),
     }

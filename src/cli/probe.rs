@@ -21,7 +21,6 @@ use crate::saved::counterfeit::Counterfeit;
 use crate::units::{Bytes, GIB, Nanos, about};
 use anyhow::bail;
 use clap::Args;
-use std::io::IsTerminal;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -362,18 +361,14 @@ fn measure(
     }
     bar.end();
     let interrupted = stop.load(Ordering::Relaxed);
-    if undo && (interrupted || !quiet && std::io::stderr().is_terminal()) {
-        tell!("{}putting the old content back ...", if interrupted { "interrupted; " } else { "" });
-    }
+    Back::begins(undo, interrupted, quiet);
     let back = Back::of(&mut guard);
-    // One that ran twice ends twice.
-    let mut ends: Vec<String> = vec![];
     for end in runs.iter().filter_map(|r| ending(&r.experiment, &r.ended)) {
-        if !ends.contains(&end) {
-            ends.push(end);
+        // One that ran twice ends twice.
+        if !report.warnings.contains(&end) {
+            report.warnings.push(end);
         }
     }
-    report.warnings.extend(ends);
     report.warnings.extend(back.warnings());
     report.findings = findings;
     report.runs = runs;

@@ -174,7 +174,7 @@ pub fn run(a: SimArgs) -> anyhow::Result<ExitCode> {
     let mut card = Card::new(&model, seed);
     let mut now = 0;
     if a.precondition == Some(Precondition::Steady) {
-        now = steady(&mut card, &model, &region, seed, (a.quiet, &stop))?;
+        now = steady(&mut card, &model, &region, seed, &stop, a.quiet)?;
     }
     let before: Vec<u32> = card.erasures().map(<[u32]>::to_vec).unwrap_or_default();
     let mut recorded = Histogram::default();
@@ -256,7 +256,7 @@ fn pattern(a: &SimArgs, text: &str, model: &Model, region: &Range<u64>) -> anyho
 }
 
 /// As many random writes of a write unit as the region has, so that what follows is in steady state; the time after them.
-fn steady(card: &mut Card, model: &Model, region: &Range<u64>, seed: u64, (quiet, stop): (bool, &AtomicBool)) -> anyhow::Result<u64> {
+fn steady(card: &mut Card, model: &Model, region: &Range<u64>, seed: u64, stop: &AtomicBool, quiet: bool) -> anyhow::Result<u64> {
     let ios = steady_ios(model, region, seed);
     let mut bar = Progress::steps("preconditioning", ios.size_hint().0 as u64, quiet);
     let mut now = 0;

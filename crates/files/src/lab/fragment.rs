@@ -211,12 +211,29 @@ impl Map {
     /// At most `most` cells: neighbours joined.
     pub fn joined(&self, most: usize) -> Map {
         let n = self.cells.len().div_ceil(most.max(1)).max(1);
+        // What an earlier version wrote does not say which pieces begin.
+        let known = self.cells.iter().any(|c| c.begins > 0);
         let one = |c: &[Cell]| {
-            let begins = |c: &[Cell]| c.iter().map(|x| x.begins).sum::<u32>();
+            let begins = |c: &[Cell]| c.iter().map(|x| if known { x.begins } else { x.pieces }).sum::<u32>();
             let used = c.iter().map(|x| x.used).sum::<f64>() / c.len() as f64;
             Cell { used, pieces: c[0].pieces + begins(&c[1..]), begins: begins(c) }
         };
         let cells = self.cells.chunks(n).map(one).collect();
         Map { au: self.au * n as u64, cells }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A free piece over eight AUs is one piece, however many of them are joined.
+    #[test]
+    fn a_piece_over_many_aus_counts_once() {
+        let map = Map::of_extents(&[], Some(&[(0, 8 << 20)]), 8 << 20, 1 << 20);
+        let pieces = |m: &Map| m.cells.iter().map(|c| c.pieces).collect::<Vec<u32>>();
+        assert_eq!((pieces(&map), pieces(&map.joined(2))), (vec![1; 8], vec![1; 2]));
+        let halves = Map::of_extents(&[], Some(&[(0, 5 << 20), (5 << 20, 3 << 20)]), 8 << 20, 1 << 20);
+        assert_eq!(pieces(&halves.joined(2)), [1, 2]);
     }
 }

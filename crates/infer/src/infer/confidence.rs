@@ -115,7 +115,7 @@ impl Maps {
         &SHIPPED
     }
 
-    /// Reads lines of source, quantity, `value`, `at least` `never slow` or `all tried`, score, confidence, and what else there is, separated by tabs.
+    /// Reads lines of source, quantity, `value`, `at least`, `never slow` or `all tried`, score, confidence, and what else there is, separated by tabs.
     ///
     /// # Errors
     /// The first line that is no such line, or does not rise with the ones before it.

@@ -47,7 +47,7 @@ pub fn tick(times: &[f64]) -> Option<f64> {
 }
 
 /// The frames in which nearly all of these times (microseconds) end, where a host adds its own time and a little noise to each, and three of them
-/// hold several times. The longest that fit.
+/// hold several times. The longest that fit. For writes: of reads so noisy a host gives the mean, in which less than a frame shows.
 pub fn framed(t: &[f64]) -> Option<f64> {
     FRAMES.into_iter().find(|frame| {
         // Where in a frame they lie, on a circle.

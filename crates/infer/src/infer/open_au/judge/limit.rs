@@ -38,6 +38,9 @@ const OFTEN: u32 = 5;
 /// looks so, and a full cache does.
 const STAYED_SLOW: f64 = 0.65;
 
+/// How sure a number can be that rests on something that was not looked at: a cache that may have been full, the end of a merge that goes on.
+const GUESSED: f64 = 0.88;
+
 /// How sure a limit can be, whatever the visits say.
 struct Weights {
     /// That what costs more is a closing, 0 to 1.
@@ -278,7 +281,7 @@ impl Seen<'_> {
         let most_sure = if self.half_tried() || k > 1 && !self.came_back() {
             0.8
         } else if guessed {
-            0.88
+            GUESSED
         } else {
             0.98
         };
@@ -374,8 +377,9 @@ impl Seen<'_> {
     /// What closing an AU costs, from the visits in µs that paid for one; `trust` in their number. Not where one AU alone was slow as well, so
     /// often that it is no host that stalls: what is slow then is a buffer that is written back, with several closings at once or with none.
     fn close_cost(&self, over: &[f64], trust: f64) -> Finding {
+        let hundredth = |ms: f64| (ms * 100.0).round() / 100.0;
         if let Some((ms, writes, n)) = in_steps(self.run, self.k.max(1)) {
-            let c = Finding::decided(Quantity::CloseCostMs, (ms * 100.0).round() / 100.0, trust.min(0.88));
+            let c = Finding::decided(Quantity::CloseCostMs, hundredth(ms), trust.min(GUESSED));
             return c.evidence(format!("a merge goes on during the next {} writes, whatever AU they go to; seen {n} times", writes - 1));
         }
         let (slow, all) = self.stalls();
@@ -397,7 +401,6 @@ impl Seen<'_> {
         // What is copied depends on how full the AU is: costs that differ are not yet that of a whole one.
         let spread = (quantile(&cost, 0.75) - quantile(&cost, 0.25)) / median(&cost);
         let most = if spread < 0.08 { 0.95 } else { 0.85 };
-        let hundredth = |ms: f64| (ms * 100.0).round() / 100.0;
         let mut c = Finding::decided(Quantity::CloseCostMs, hundredth(median(&cost)), trust.min(most));
         // How much was in them is not known: so much more an AU with one write may cost. In random order it costs something else.
         let more = filled(self.run, &self.slots).filter(|_| !self.random);
@@ -433,11 +436,13 @@ pub(super) fn in_steps(run: &Case, k: u32) -> Option<(f64, usize, usize)> {
     }
     // What was opened before may have left more to do, or have begun.
     nandscope_stats::ascending(&mut seen, |s| s.0);
-    let &(ms, n) = seen.get((seen.len().max(1) - 1) / 2)?;
-    (seen.len() >= 2).then_some((ms, n, seen.len()))
+    (seen.len() >= 2).then(|| {
+        let (ms, writes) = seen[(seen.len() - 1) / 2];
+        (ms, writes, seen.len())
+    })
 }
 
-/// A step takes so many times as long as a write, and steps differ by this part.
+/// A step takes so many times as long as a write, what is left for the last one so many times, and steps differ by this part.
 const SLOW_STEP: f64 = 2.0;
 const REST: f64 = 1.2;
 const ALIKE: f64 = 0.1;

@@ -261,13 +261,25 @@ impl Seen<'_> {
     /// all AUs share costs the more, the more of them lie in it; collecting garbage in a map of pages costs the same. Where the slow ones
     /// come with new AUs only, those are compared with each other.
     fn shared(&self) -> Option<(f64, f64)> {
-        let base = self.base;
-        let extra = |t: &[f64]| mean(t) - base;
-        let (few, many) = (self.visits(1..=8, 1), self.visits(24..=MOST, 1));
-        let seldom = self.expected(&few, &many) >= MET && extra(&many) > 3.0 * extra(&few);
+        let (few, many, seldom) = self.few_and_many();
+        let extra = |t: &[f64]| mean(t) - self.base;
         let [less, more] = [1..=8, 24..=MOST].map(|of| self.visits(of, 0).into_iter().filter(|t| self.slow(*t)).collect::<Vec<f64>>());
         let longer = less.len().min(more.len()) >= 4 && extra(&more) > 3.0 * extra(&less);
-        (mean(&many) > 3.0 * base && (seldom || longer)).then(|| (mean(&few), mean(&many)))
+        (many > 3.0 * self.base && (seldom || longer)).then_some((few, many))
+    }
+
+    /// The same, where what they add is less than that, and still too long for pages that are moved one by one.
+    fn may_share(&self) -> Option<(f64, f64)> {
+        let (few, many, seldom) = self.few_and_many();
+        (seldom && many - self.base > (0.3 * self.base).max(ERASES)).then_some((few, many))
+    }
+
+    /// Mean time in µs of a write with few AUs in turn and with many; whether slow ones come so much more often with many that it is no chance.
+    fn few_and_many(&self) -> (f64, f64, bool) {
+        let (few, many) = (self.visits(1..=8, 1), self.visits(24..=MOST, 1));
+        let often = self.expected(&few, &many) >= MET;
+        let (few, many) = (mean(&few), mean(&many));
+        (few, many, often && many - self.base > 3.0 * (few - self.base))
     }
 
     /// µs of the visits in this order from a round on (0: those that open an AU, too), with so many AUs in turn.
@@ -295,14 +307,6 @@ impl Seen<'_> {
     /// Slow visits that would be met among the few, if they came there as they do among the many.
     fn expected(&self, few: &[f64], many: &[f64]) -> f64 {
         self.slow_ones(many) * few.len() as f64 / many.len().max(1) as f64
-    }
-
-    /// The same, where what they add is less than that, and still too long for pages that are moved one by one.
-    fn may_share(&self) -> Option<(f64, f64)> {
-        let (few, many) = (self.visits(1..=8, 1), self.visits(24..=MOST, 1));
-        let extra = |t: &[f64]| mean(t) - self.base;
-        let seldom = self.expected(&few, &many) >= MET && extra(&many) > 3.0 * extra(&few);
-        (seldom && extra(&many) > (0.3 * self.base).max(ERASES)).then(|| (mean(&few), mean(&many)))
     }
 
     /// Mean time in µs of a write in this order, where the slow ones take more time in all than the others, whatever the number of AUs. A
