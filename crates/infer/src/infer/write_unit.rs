@@ -247,7 +247,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
             return Finding::undecided(Q, why).evidence(text);
         }
         let who = format!(
-            "sequential writes that reach a multiple of {} take longer than shorter ones before them ({} of {} writes): they fill the unit",
+            "one of the sequential writes in each {} takes longer than the others ({} of {} writes): it incurs the program of the unit",
             Bytes(f.unit),
             f.paying,
             f.all

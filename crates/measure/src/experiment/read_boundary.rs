@@ -21,7 +21,7 @@ use crate::infer::beliefs::Case;
 use crate::infer::lattice;
 use crate::infer::read_boundary::{
     BACK, CLEAR, CONTROL, FAR, Kind, ON, OTHER_LENGTHS, POST, PRE, PREDICTED, View, answers_at_ticks, base_time, confirm_estimate,
-    confirmed, kind, reads_ahead, row_estimate,
+    LEAST_PLAIN, confirmed, keeps_last, kind, reads_ahead, row_estimate,
 };
 use crate::infer::stats::{mad, median};
 use crate::infer::steps::alignments;
@@ -109,6 +109,13 @@ impl Experiment for ReadBoundary {
                 let align = cell.bytes("align");
                 let Some(p) = random_multiple(b, align, block) else { return Ok(()) };
                 let mut three = [(PRE, p - block), (ON, p - block / 2), (POST, p)];
+                // Where the page that was read last is at hand, each is read at a place of its own.
+                if align <= LEAST_PLAIN && keeps_last(b.run, block) {
+                    for (role, at) in &mut three {
+                        let away = if *role == ON { Some(p) } else { random_multiple(b, align, block) };
+                        *at = away.unwrap_or(p) - (p - *at);
+                    }
+                }
                 b.shuffle(&mut three);
                 // What costs less than a tick shows in reads that begin anywhere between two; what costs more stands out without that noise.
                 let tick = answers_at_ticks(b.run).map(|us| (us * 1e3) as u64);

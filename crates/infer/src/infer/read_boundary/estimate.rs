@@ -34,19 +34,28 @@ pub fn row_estimate(run: &Run, cell: &Cell) -> Estimate {
     let row = |c: &Cell| (c.bytes("align"), c.bytes("block"));
     let more = run.cells.iter().filter(|c| c.id != cell.id && matches!(kind(c), Kind::Row | Kind::Fine) && row(c) == row(cell));
     let again: Vec<u32> = if kind(cell) == Kind::Verify { vec![] } else { more.map(|c| c.id).collect() };
-    let first_only = kind(cell) != Kind::Verify && reads_ahead(run);
-    // Of boundaries that later reads feel as well, all reads tell, once what the first one looked up is taken off.
-    let usual = match first_only && cell.bytes("align") <= LEAST_PLAIN && later_feel(run) {
-        true => Some(by_place(run, |c| c.bytes("block") == cell.bytes("block")).map(|p| median(&p.off))),
-        false => None,
-    };
-    let mut first = Place::default();
+    let trials: Vec<Vec<&Sample>> = std::iter::once(cell.id).chain(again).flat_map(|id| run.trials(id)).collect();
+    if kind(cell) != Kind::Verify
+        && cell.bytes("align") <= LEAST_PLAIN
+        && let Some(usual) = registers(run, cell.bytes("block"))
+    {
+        return of_small(&trials, &usual);
+    }
+    if kind(cell) != Kind::Verify && reads_ahead(run) {
+        let mut first = Place::default();
+        trials.iter().filter_map(|t| t.first()).for_each(|s| first.add(s));
+        return first.estimate();
+    }
+    of_all(&trials, [0.0; 3])
+}
+
+/// Of all reads of these trials, less what is usual at their place of a trial.
+fn of_all(trials: &[Vec<&Sample>], usual: [f64; 3]) -> Estimate {
     let (mut on, mut off, mut paired) = (vec![], vec![], vec![]);
-    for t in std::iter::once(cell.id).chain(again).flat_map(|id| run.trials(id)) {
-        t.iter().take(1).for_each(|s| first.add(s));
+    for t in trials {
         let of = |role: u8| {
             let place = t.iter().position(|s| s.role == role)?;
-            Some(t[place].took.micros() - usual.map_or(0.0, |u| u[place.min(2)]))
+            Some(t[place].took.micros() - usual[place.min(2)])
         };
         if let (Some(pre), Some(x), Some(post)) = (of(PRE), of(ON), of(POST)) {
             on.push(x);
@@ -54,14 +63,62 @@ pub fn row_estimate(run: &Run, cell: &Cell) -> Estimate {
             paired.push(x - (pre + post) / 2.0);
         }
     }
-    match first_only && usual.is_none() {
-        true => low_difference(&first.on, &first.off),
-        false => better(location(&paired), low_difference(&on, &off)),
-    }
+    better(location(&paired), low_difference(&on, &off))
 }
 
-/// Rows from here on may be boundaries of pieces of a map, which only the first read of a trial feels.
-const LEAST_PLAIN: u64 = 128 * KIB;
+/// Of a card that has the page at hand that it read last: reads that come later cross nothing inside it. Where they feel this row as much as the
+/// first ones do, all tell.
+fn of_small(trials: &[Vec<&Sample>], usual: &Usual) -> Estimate {
+    let [mut first, mut later] = [Place::default(), Place::default()];
+    let beside: Vec<Vec<&Sample>> = trials.iter().filter(|t| t.len() == 3 && !apart(t)).cloned().collect();
+    for t in &beside {
+        t.iter().zip(usual.by_place).enumerate().for_each(|(i, (s, usual))| if i == 0 { first.less(s, usual) } else { later.less(s, usual) });
+    }
+    // Reads at places of their own are first ones, each of them.
+    trials.iter().filter(|t| apart(t)).flatten().for_each(|s| first.less(s, usual.by_place[0]));
+    let (of_first, of_later) = (low_difference(&first.on, &usual.first), later.estimate());
+    if of_later.value > CLEAR * of_later.error && of_later.value > ALIKE_LATER * of_first.value {
+        let all = of_all(&beside, usual.by_place);
+        return better(all, of_first);
+    }
+    better(location(&first.on), of_first)
+}
+
+/// Were these reads not side by side?
+fn apart(trial: &[&Sample]) -> bool {
+    trial.windows(2).any(|w| w[0].at.abs_diff(w[1].at) > w[0].len.max(w[1].len))
+}
+
+/// Later reads that cost this part of what the first ones do feel the same boundary.
+const ALIKE_LATER: f64 = 0.7;
+
+/// Reads that cross nothing, of a card whose later reads of a trial are faster than the first.
+struct Usual {
+    /// Medians by their place in a trial, in microseconds.
+    by_place: [f64; 3],
+    /// By how much each first one differs from the median of them.
+    first: Vec<f64>,
+}
+
+/// A later read is faster by this part of it, at least.
+const AT_HAND: f64 = 0.03;
+
+/// Has the card the page at hand that it read last?
+pub fn keeps_last(run: &Run, block: u64) -> bool {
+    registers(run, block).is_some()
+}
+
+/// `None` where later reads of a trial take as long as the first.
+fn registers(run: &Run, block: u64) -> Option<Usual> {
+    let places = by_place(run, |c| c.bytes("block") == block);
+    let faster = low_difference(&places[0].off, &places[2].off);
+    let by_place = [0, 1, 2].map(|i| median(&places[i].off));
+    let at_hand = faster.value > CLEAR * faster.error && faster.value > AT_HAND * by_place[0];
+    at_hand.then(|| Usual { first: places[0].off.iter().map(|us| us - by_place[0]).collect(), by_place })
+}
+
+/// Rows beyond this may be boundaries of pieces of a map, which only the first read of a trial feels.
+pub const LEAST_PLAIN: u64 = 128 * KIB;
 
 /// Reads that came at one place of their trials, in microseconds.
 #[derive(Default)]
@@ -72,7 +129,12 @@ struct Place {
 
 impl Place {
     fn add(&mut self, s: &Sample) {
-        if s.role == ON { &mut self.on } else { &mut self.off }.push(s.took.micros());
+        self.less(s, 0.0);
+    }
+
+    /// By how many microseconds it took longer than is usual.
+    fn less(&mut self, s: &Sample, usual: f64) {
+        if s.role == ON { &mut self.on } else { &mut self.off }.push(s.took.micros() - usual);
     }
 
     fn estimate(&self) -> Estimate {
@@ -85,19 +147,10 @@ fn by_place(run: &Run, which: impl Fn(&Cell) -> bool) -> [Place; 3] {
     let rows: Vec<u32> = run.cells.iter().filter(|c| kind(c) == Kind::Row && which(c)).map(|c| c.id).collect();
     let mut places = [Place::default(), Place::default(), Place::default()];
     let reads: Vec<&Sample> = run.samples.iter().filter(|s| rows.contains(&s.cell)).take(6000).collect();
-    for t in reads.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)).filter(|t| t.len() == 3) {
+    for t in reads.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)).filter(|t| t.len() == 3 && !apart(t)) {
         t.iter().zip(&mut places).for_each(|(s, place)| place.add(s));
     }
     places
-}
-
-/// Do the later reads of a trial feel a small boundary as the first one does? A map that was looked up for the first read leaves them
-/// their boundaries, a buffer that was filled ahead does not. Rows above planes and below pieces of a map tell.
-fn later_feel(run: &Run) -> bool {
-    let shortest = run.cells.iter().filter(|c| kind(c) == Kind::Row).map(|c| c.bytes("block")).min().unwrap_or(0);
-    let between = |c: &Cell| (64 * KIB..MIB).contains(&c.bytes("align")) && c.bytes("block") == shortest;
-    let [first, second, third] = by_place(run, between).map(|p| p.estimate());
-    first.value > CLEAR * first.error && [second, third].iter().all(|e| e.value > 0.7 * first.value)
 }
 
 /// Median time of a read that crosses nothing, in microseconds.

@@ -1,6 +1,6 @@
-//! Small writes in order may wait in the registers of the flash until a unit is full, and the one that fills it pays for programming it. What that
-//! takes longer may be little beside a command, so that who pays says more than how much: the unit is the size at whose multiples the slow
-//! writes end, in all sizes below it.
+//! Small writes in order may wait in the registers of the flash until a unit is full, and the one that fills it pays for programming it; or the first
+//! of a unit pays, and what follows is merged with it. What that takes longer may be little beside a command, so that who pays says more than
+//! how much: the unit is the size at whose multiples the slow writes end, or begin, in all sizes below it.
 
 use super::model::{Write, is_unit};
 use crate::infer::stats::{mad, median};
@@ -46,14 +46,22 @@ fn line(times: &[f64]) -> Option<f64> {
 pub(super) fn unit(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>) -> Option<Filled> {
     let lines: BTreeMap<u64, f64> = sizes.iter().filter_map(|(&s, t)| Some((s, line(t)?))).collect();
     let largest = *sizes.keys().last()?;
-    let mut tried: Vec<Told> =
-        sizes.keys().copied().filter(|&u| 2 * u <= largest && is_unit(u)).map(|u| told(u, writes, sizes, &lines)).collect();
+    let told = |unit: u64| [Pays::Last, Pays::First].map(|who| told(unit, who, writes, sizes, &lines));
+    let units = sizes.keys().copied().filter(|&u| 2 * u <= largest && is_unit(u));
+    let mut tried: Vec<Told> = units.filter_map(|u| told(u).into_iter().min_by_key(|t| t.wrong + t.several)).collect();
     tried.sort_by_key(|t| (t.wrong + t.several, t.unit));
     let [best, next, ..] = &tried[..] else { return None };
     let beyond = (next.wrong + next.several).saturating_sub(best.wrong + best.several);
     let clear = best.wrong * ONE_IN <= best.all && beyond >= CLEARLY && beyond * OF_ALL >= best.all;
     let enough = best.split >= SIZES && best.short >= 1 && best.paying >= PAYING;
     (clear && enough).then_some(Filled { unit: best.unit, paying: best.paying, all: best.all })
+}
+
+/// Which write of a unit pays for it.
+#[derive(Clone, Copy)]
+enum Pays {
+    First,
+    Last,
 }
 
 /// How a size explains which writes are slow.
@@ -71,10 +79,13 @@ struct Told {
     paying: usize,
 }
 
-fn told(unit: u64, writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, lines: &BTreeMap<u64, f64>) -> Told {
+fn told(unit: u64, who: Pays, writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, lines: &BTreeMap<u64, f64>) -> Told {
     let mut t = Told { unit, ..Told::default() };
     for &len in sizes.keys() {
-        let units = |w: &&Write| (w.at + w.len) / unit - w.at / unit;
+        let units = |w: &&Write| match who {
+            Pays::Last => (w.at + w.len) / unit - w.at / unit,
+            Pays::First => (w.at + w.len).div_ceil(unit) - w.at.div_ceil(unit),
+        };
         let of: Vec<&Write> = writes.iter().filter(|w| w.len == len).collect();
         let fewest = of.iter().map(units).min().unwrap_or(0);
         let pays = of.iter().filter(|w| units(w) > fewest).count();

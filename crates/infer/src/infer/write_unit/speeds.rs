@@ -82,13 +82,19 @@ pub(super) fn by_speed(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>) -> Opt
     let middle = if middle.is_empty() { most / 2.0 } else { median(&middle) };
     let usual: BTreeMap<u64, f64> = sizes.iter().map(|(size, t)| (*size, median(t))).collect();
     let chance: f64 = writes.iter().map(|w| ((w.us - usual[&w.len]) / (noise * w.us)).powi(2).min(STALL)).sum();
-    let slower = |c: Cycle| if c.speeds == 2 { [0.0, most, 0.0] } else { [0.0, middle, most] };
+    // Sizes that show all three speeds say by how much they differ; others show two of them, whichever.
+    let of_three: Vec<f64> = split.values().filter(|s| s.middle.is_some()).map(|s| s.slowest).collect();
+    let three = if of_three.is_empty() { most } else { median(&of_three) };
+    let slower = |c: Cycle| if c.speeds == 2 { [0.0, most, 0.0] } else { [0.0, middle, three] };
     let fit = |page: u64| Cycle::all().map(|c| explained(writes, page, c, slower(c), noise)).fold(f64::INFINITY, f64::min);
     let all: Vec<(u64, f64)> = sizes.keys().filter(|s| 2 * **s <= largest).map(|&s| (s, fit(s))).collect();
     let &(page, best) = all.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
-    // Two pages take what each takes. Of a unit that is paid for when it is full, the half that is not takes nothing.
+    // Two pages take what each takes. Of a unit that is paid for when it is full, the half that is not takes nothing but the time to move it, which is
+    // what fast writes of twice the size take more.
+    let fast = |size: u64| sizes.get(&size).map(|t| quantile(t, 0.1));
+    let moved = fast(page).zip(fast(page / 2)).map_or(0.0, |(whole, half)| 2.0 * (whole - half).max(0.0));
     let slow = quantile(&sizes[&page], 0.9);
-    let adds = sizes.get(&(2 * page)).is_none_or(|two| quantile(two, 0.75) >= slow + SLOWEST * most);
+    let adds = sizes.get(&(2 * page)).is_none_or(|two| quantile(two, 0.75) >= slow + moved + SLOWEST * most);
     let (of_page, of_those) = (sizes.range(..=page).count(), split.range(..=page).count());
     let all_differ = of_those as f64 >= NEARLY_ALL * of_page as f64;
     let better = if all_differ { BETTER } else { MUCH_BETTER };
@@ -116,7 +122,7 @@ impl Speeds {
         // The cut whose narrowest gap is widest.
         let gap = |cut: &[usize]| cut.iter().map(|&i| t[i] - t[i - 1]).fold(f64::INFINITY, f64::min);
         let widest = |cuts: &mut dyn Iterator<Item = Vec<usize>>| cuts.max_by(|a, b| gap(a).total_cmp(&gap(b)));
-        let mut cuts = [widest(&mut { two }), widest(&mut { three })].into_iter().flatten();
+        let mut cuts = [widest(&mut { three }), widest(&mut { two })].into_iter().flatten();
         let found = cuts.find_map(|cut| Speeds::apart(&t, &cut).map(|s| (s, (t[cut[0] - 1] + t[cut[0]]) / 2.0)));
         let both = |line: f64| stretches.iter().filter(|s| s.iter().any(|x| *x > line) && s.iter().any(|x| *x < line)).count();
         found.filter(|f| 2 * both(f.1) >= stretches.len()).map(|f| f.0)
@@ -141,14 +147,7 @@ fn explained(writes: &[Write], page: u64, cycle: Cycle, mut slower: [f64; 3], no
     let touched: Vec<u64> = writes.iter().map(|w| (w.at + w.len - 1) / page - w.at / page + 1).collect();
     let mut groups: BTreeMap<(u64, u64), Vec<usize>> = BTreeMap::new();
     (0..writes.len()).for_each(|i| groups.entry((writes[i].len, touched[i])).or_default().push(i));
-    // The time of a write of so many of the fastest pages, by size.
-    let mut plain = vec![0.0; writes.len()];
-    for group in groups.values() {
-        let n = touched[group[0]];
-        let least = (0..cycle.period()).map(|from| cycle.extra(from, n, slower)).fold(f64::INFINITY, f64::min);
-        let fast = quantile(&group.iter().map(|&i| writes[i].us).collect::<Vec<f64>>(), 0.1);
-        group.iter().for_each(|&i| plain[i] = fast - least);
-    }
+    let mut plain = fastest(writes, &touched, page, cycle, slower, noise);
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
         let (chi2, places) = places(writes, &touched, &plain, page, cycle, slower, noise);
@@ -170,6 +169,37 @@ fn explained(writes: &[Write], page: u64, cycle: Cycle, mut slower: [f64; 3], no
         }
     }
     best
+}
+
+/// The time of a write of so many of the fastest pages, by size, as far as writes of that size say: the fastest of those that touch as many pages
+/// may be of any speed.
+fn fastest(writes: &[Write], touched: &[u64], page: u64, cycle: Cycle, slower: [f64; 3], noise: f64) -> Vec<f64> {
+    let mut of_size: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    (0..writes.len()).for_each(|i| of_size.entry(writes[i].len).or_default().push(i));
+    let mut all = vec![0.0; writes.len()];
+    for of in of_size.values() {
+        let some: Vec<Write> = of.iter().map(|&i| writes[i]).collect();
+        let pages: Vec<u64> = of.iter().map(|&i| touched[i]).collect();
+        let mut counts = pages.clone();
+        counts.sort_unstable();
+        counts.dedup();
+        let least: Vec<f64> = counts
+            .iter()
+            .map(|n| quantile(&some.iter().zip(&pages).filter(|w| w.1 == n).map(|w| w.0.us).collect::<Vec<f64>>(), 0.1))
+            .collect();
+        // A write touches one of two numbers of pages, whatever its size.
+        let from = |k: usize| (0..if k < counts.len() { cycle.period() } else { 1 }).map(move |from| (k, from));
+        let times = |(k, from): (usize, usize)| least.get(k).map_or(0.0, |t| t - cycle.extra(from, counts[k], slower));
+        let tried = from(0).flat_map(|a| from(1).map(move |b| [a, b])).map(|both| {
+            let [first, second] = both.map(times);
+            let plain: Vec<f64> = pages.iter().map(|n| if *n == counts[0] { first } else { second }).collect();
+            (places(&some, &pages, &plain, page, cycle, slower, noise).0, plain)
+        });
+        if let Some((_, plain)) = tried.min_by(|a, b| a.0.total_cmp(&b.0)) {
+            of.iter().zip(plain).for_each(|(&i, t)| all[i] = t);
+        }
+    }
+    all
 }
 
 /// Where in the cycle each write most likely begins, and chi squared of that: each goes on where the one before ended, or is astray.

@@ -92,6 +92,37 @@ fn pages_of_several_speeds_are_units_of_their_own() {
     }
 }
 
+/// The first write of a unit pays for it, and what follows is merged with it: who pays says the unit, however little that is beside the bytes.
+#[test]
+fn the_first_of_a_unit_pays_for_it() {
+    for (unit, program) in [(4, 450.0), (16, 400.0), (32, 630.0)] {
+        let unit = unit * KIB;
+        let begins = |at: u64, s: u64| ((at + s).div_ceil(unit) - at.div_ceil(unit)) as f64;
+        let f = judge(&ladder(|at, s| 100.0 + begins(at, s) * program + s as f64 / 52.0), &PLACED);
+        assert_eq!(f.number(), Some(unit as f64), "{f:?}");
+    }
+}
+
+/// Three speeds, what is written in part is read first, and each size is written at a place of its own, where most meet two of the three.
+#[test]
+fn three_speeds_are_told_from_a_unit_of_three_pages() {
+    for page in [16 * KIB, 32 * KIB] {
+        let of = |n: u64| [520.0, 850.0, 1460.0][(n % 3) as usize];
+        let reads = |at: u64, s: u64| if at.is_multiple_of(page) && s.is_multiple_of(page) { 0.0 } else { 120.0 };
+        let cost = |at: u64, s: u64| 300.0 + reads(at, s) + (at / page..=(at + s - 1) / page).map(of).sum::<f64>() + s as f64 / 90.0;
+        let (mut sizes, mut last) = (0, 0);
+        let mut place = |w: &Write| {
+            sizes += u64::from(w.len != last);
+            last = w.len;
+            w.at + sizes * 4096 * KIB
+        };
+        let all: Vec<Write> = ladder(|_, _| 0.0).into_iter().map(|w| Write { at: place(&w), ..w }).collect();
+        let all: Vec<Write> = all.into_iter().map(|w| Write { us: cost(w.at, w.len), ..w }).collect();
+        let f = judge(&all, &PLACED);
+        assert_eq!(f.number(), Some(page as f64), "{f:?}");
+    }
+}
+
 /// What is programmed when a unit is full takes little beside the command and the bytes, or one of two times: who pays says the unit.
 #[test]
 fn units_that_are_filled_show_where_programming_takes_little() {
