@@ -314,24 +314,31 @@ pub fn main() -> ExitCode {
 
 /// Runs one command line, whose first word is the name of the program.
 fn answer(words: Vec<std::ffi::OsString>) -> ExitCode {
-    let mut command = match config::with_defaults(command_line()) {
-        Ok(command) => command,
-        Err(why) => {
-            eprintln!("nandscope: {}", harmless(&why));
-            return ExitCode::from(USAGE);
-        }
+    // What is wrong with the file of defaults keeps nobody from the help and the version.
+    let (mut command, wrong) = match config::with_defaults(command_line()) {
+        Ok(command) => (command, None),
+        Err(why) => (command_line(), Some(why)),
     };
     let read = command.try_get_matches_from_mut(words.clone()).and_then(|m| Ok((Cli::from_arg_matches(&m)?, m)));
+    let read = match (wrong, read) {
+        (Some(why), Ok(_)) => Err(why),
+        (Some(why), Err(e)) if e.use_stderr() => Err(why),
+        (_, read) => Ok(read),
+    };
     let (cli, matches) = match read {
-        Ok(both) => both,
-        Err(e) if e.use_stderr() => {
+        Ok(Ok(both)) => both,
+        Ok(Err(e)) if e.use_stderr() => {
             eprint!("{}", usage::usage(&e, &words));
             return ExitCode::from(USAGE);
         }
-        Err(help) => {
+        Ok(Err(help)) => {
             // clap ends with success even where nothing could be written.
             let failed = |e| ended(&anyhow::Error::new(e).context("cannot write to standard output"));
             return gone(help.print()).map_or_else(failed, |()| ExitCode::SUCCESS);
+        }
+        Err(why) => {
+            eprintln!("nandscope: {}", harmless(&why));
+            return ExitCode::from(USAGE);
         }
     };
     let done = outputs::ready(&command, &matches).and_then(|()| run(cli.command));
