@@ -11,7 +11,6 @@ use crate::report::forms::Form;
 use crate::report::inferred::Inferred;
 use crate::report::terminal::{Dress, text};
 use crate::report::{Report, SCHEMA, frag, html, maps, scrub, svg};
-use crate::samples::import::given;
 use crate::saved::privacy;
 use anyhow::{Context, bail};
 use clap::Args;
@@ -107,7 +106,7 @@ fn other_form(a: &ReportArgs, name: &str) -> anyhow::Result<ExitCode> {
     if a.html.is_some() || a.svg.is_some() || a.figure.is_some() {
         return Err(misuse("--format writes no page and no figures; write those by themselves"));
     }
-    let text = given::text(&a.report).with_context(|| format!("cannot read {name}"))?;
+    let text = Report::text(&a.report, name)?;
     let mut value = Report::value(&text, name)?;
     scrub(&mut value);
     let mut code = ExitCode::SUCCESS;

@@ -232,12 +232,12 @@ fn unknown(part: &str) -> String {
 pub fn model_text(path: &Path) -> std::io::Result<String> {
     use std::io::Read;
     const LONGEST: u64 = 1 << 20;
-    let mut text = String::new();
-    fs::File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    let mut text = vec![];
+    fs::File::open(path)?.take(LONGEST + 1).read_to_end(&mut text)?;
     if text.len() as u64 > LONGEST {
         return Err(std::io::Error::other("it is larger than 1 MiB; a card model is a short text"));
     }
-    Ok(text)
+    String::from_utf8(text).map_err(|_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not text; a card model is TOML"))
 }
 
 /// The name that is nearest to a misspelt one, where one is near: at most a fifth of its letters differ, and two at least may.

@@ -166,8 +166,18 @@ impl Report {
     /// The file cannot be read, is not JSON (a truncated one is named as such), or has another schema.
     pub fn load(path: &Path) -> Result<Report, ReportError> {
         let name = path.display().to_string();
-        let text = given::text(path).map_err(|source| ReportError::Read { path: name.clone(), source })?;
-        Report::parse(&text, &name)
+        Report::parse(&Report::text(path, &name)?, &name)
+    }
+
+    /// The text of a file that should be a result.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not text.
+    pub fn text(path: &Path, name: &str) -> Result<String, ReportError> {
+        given::text(path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::InvalidData => ReportError::Format { path: name.into(), why: source.to_string() },
+            _ => ReportError::Read { path: name.into(), source },
+        })
     }
 
     /// # Errors

@@ -28,7 +28,7 @@ impl Saved {
     /// The file cannot be read, is not JSON (a truncated one is named as such), has another schema, or is damaged.
     pub fn load(path: &Path) -> Result<Saved, ReportError> {
         let name = given::name(path);
-        let text = given::text(path).map_err(|source| ReportError::Read { path: name.clone(), source })?;
+        let text = Report::text(path, &name)?;
         let value = Report::value(&text, &name)?;
         // The samples of a long probe need not be in memory twice.
         drop(text);

@@ -60,7 +60,7 @@ pub fn text(path: &Path) -> io::Result<String> {
         Cow::Borrowed(all) if all.len() == raw.len() => raw,
         other => other.into_owned(),
     };
-    String::from_utf8(plain).map_err(|_| Error::new(ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
+    String::from_utf8(plain).map_err(|_| Error::new(ErrorKind::InvalidData, "it is not text"))
 }
 
 /// Bytes without the mark that says how a text was saved; UTF-16 with such a mark as UTF-8.
