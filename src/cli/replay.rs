@@ -212,14 +212,14 @@ pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
     };
     printed |= write_json(a.json.as_deref(), &form(SCHEMA, &s))?;
     if !printed {
+        let fast = if s.seconds > 0.0 { rate(s.bytes_per_second) } else { "no rate: the target took no time".into() };
         say!(
-            "{}: {} requests in {} s of the target's time: {} read, {} written, {}",
+            "{}: {} requests in {} s of the target's time: {} read, {} written, {fast}",
             s.target,
             s.requests,
             three(s.seconds),
             about(s.bytes_read),
             about(s.bytes_written),
-            rate(s.bytes_per_second)
         );
     }
     let whole = back.tell()?;

@@ -64,7 +64,13 @@ fn figures(r: &Report) -> Vec<(&'static str, String)> {
     let mb = crate::units::rate;
     let mut all = vec![
         ("time", format!("{} of the card's own time", Nanos(o.took))),
-        ("rate", format!("{} requests/s, {}", three(r.requests_per_second), mb(r.bytes_per_second))),
+        (
+            "rate",
+            match o.took {
+                0 => "not known: the card took no time".into(),
+                _ => format!("{} requests/s, {}", three(r.requests_per_second), mb(r.bytes_per_second)),
+            },
+        ),
     ];
     if o.bytes_read > 0 {
         all.push(("read", Bytes(o.bytes_read).to_string()));
@@ -106,7 +112,7 @@ fn figures(r: &Report) -> Vec<(&'static str, String)> {
         }
     }
     if o.folded > 0 {
-        all.push(("folded back", format!("{} requests", o.folded)));
+        all.push(("folded back", format!("{} request{}", o.folded, if o.folded == 1 { "" } else { "s" })));
     }
     all
 }
@@ -178,6 +184,9 @@ fn rows(o: &Outcome, most: usize, requests: u64) -> Vec<Row> {
 
 /// Throughput and worst latency over time: two plots and a table.
 fn timeline(t: &mut String, o: &Outcome, width: usize) {
+    if o.took == 0 {
+        return;
+    }
     let dots = rows(o, 2 * width.min(100), 4);
     let at = |r: &Row| r.from as f64 / 1e9;
     let rate: Vec<(f64, f64)> = dots.iter().map(|r| (at(r), r.sum.bytes as f64 / 1e6 / r.seconds)).collect();
