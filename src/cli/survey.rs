@@ -17,6 +17,7 @@ use anyhow::{Context, bail};
 use by_lot::by_lot;
 use clap::{Args, Subcommand, ValueEnum};
 use shown::{draw, list, show};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -257,7 +258,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
         Command::Show(a) => show(&s.get(&a.id)?, &a.out),
         Command::Compare(a) if a.by.is_some() => by_lot(&mut s, &a.ids, a.html.as_deref(), vec![]),
         Command::Compare(a) => {
-            let mut n = 0;
+            let (mut n, mut named) = (0, BTreeSet::new());
             let mut read = |words: &[String]| -> anyhow::Result<Vec<_>> {
                 let mut out = vec![];
                 for word in words {
@@ -269,7 +270,14 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
                         bail!("no card meets '{word}'");
                     }
                     for id in ids {
-                        out.push(s.get(&id)?.subject(&label(n)));
+                        let card = s.get(&id)?;
+                        if !named.insert(card.id.clone()) {
+                            return Err(super::misuse(format!(
+                                "'{word}' is the card {} once more: a card is compared with others",
+                                card.id
+                            )));
+                        }
+                        out.push(card.subject(&label(n)));
                         n += 1;
                     }
                 }

@@ -83,11 +83,12 @@ pub fn parse(word: &str) -> Result<Condition, String> {
             _ => Err(format!("'{word}': published is yes or no; use =")),
         };
     }
-    let real = matches!(key.as_str(), "capacity_found" | "real_capacity");
+    // What a table calls `capacity_real` is called so here, too.
+    let real = matches!(key.as_str(), "capacity_found" | "capacity_real" | "real_capacity");
     // What a card declares and what was found have a name each; the short one is what it declares.
     let (key, declared) = match key.as_str() {
         "capacity" | "capacity_declared" => ("capacity".to_string(), true),
-        "capacity_found" | "real_capacity" => ("capacity".to_string(), false),
+        _ if real => ("capacity".to_string(), false),
         _ => (key, false),
     };
     let quantity = !declared && Quantity::ALL.iter().any(|q| q.key() == key);
@@ -185,6 +186,8 @@ mod tests {
             (parse("capacity>8GB").unwrap().figure, parse("real_capacity<8GB").unwrap().values[0].text()),
             (None, "capacity".into())
         );
+        let real = ["real_capacity<8GB", "capacity_real<8GB", "capacity_found<8GB"].map(|w| parse(w).unwrap());
+        assert!(real.iter().all(|c| (&c.sql, &c.values) == (&real[0].sql, &real[0].values)));
         // Nothing that is typed becomes SQL.
         let c = parse("x'; DROP TABLE cards; --").unwrap();
         assert_eq!(c.sql, "HAS(words, ?) > 0");
