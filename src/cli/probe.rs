@@ -159,7 +159,9 @@ pub fn run(a: RunArgs) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let Some(wanted) = experiment::by_name(&a.experiment) else { bail!("`nandscope run list` takes no target") };
+    let Some(wanted) = experiment::by_name(&a.experiment) else {
+        return Err(super::misuse("`nandscope run list` takes no target"));
+    };
     if a.common.target.is_none() {
         tell!("nandscope: name a TARGET: nandscope run {} TARGET; 'nandscope list' shows the devices", a.experiment);
         return Ok(ExitCode::from(super::USAGE));
