@@ -142,3 +142,14 @@ fn every_form_is_written_down() {
     let missing: Vec<&String> = forms.iter().filter(|f| !page.contains(f.as_str())).collect();
     assert!(missing.is_empty(), "FORMATS.md says nothing of {missing:?}");
 }
+
+/// What the numbers of a choice mean stands there, too.
+#[test]
+fn every_choice_is_written_down() {
+    let page = include_str!("../FORMATS.md");
+    for row in Quantity::ALL.map(Quantity::row).iter().filter(|r| !r.codes.is_empty()) {
+        let codes: Vec<String> = row.codes.iter().map(|(n, word)| format!("{n} {word}")).collect();
+        let line = format!("| `{}` | {} |\n", row.key, codes.join(", "));
+        assert!(page.contains(&line), "FORMATS.md lacks {line}");
+    }
+}
