@@ -13,7 +13,7 @@ use maud::{Markup, PreEscaped, html as markup};
 use std::path::Path;
 
 /// The list of cards: names have room, and figures stay whole.
-const LIST: &str = "@media (min-width:30.01rem){#cards tbody th{min-width:14rem}#cards td{white-space:nowrap}#cards td.size{white-space:normal;min-width:10.5rem}#cards td:last-child{min-width:0}}.file{font-weight:400;font-size:.85rem;overflow-wrap:anywhere}#cards tr[hidden]{display:none}@media (max-width:30rem){#cards .none{display:none}}";
+const LIST: &str = "@media (min-width:30.01rem){#cards tbody th{min-width:14rem}#cards td{white-space:nowrap}#cards td.size{white-space:normal;min-width:10.5rem}#cards td:last-child{min-width:0;white-space:normal}}.file{font-weight:400;font-size:.85rem;overflow-wrap:anywhere}#cards tr[hidden]{display:none}@media (max-width:30rem){#cards .none{display:none}}";
 const SEARCH: &str = include_str!("site.js");
 /// Charts on the first page.
 const CHARTS: usize = 3;
