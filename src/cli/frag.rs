@@ -4,7 +4,7 @@ use super::args::{Dry, Output};
 use super::files::{Medium, Place, PlanArgs, Target, cut_off, volume_error};
 use super::progress::Progress;
 use super::stop;
-use crate::device::Device;
+use crate::device::{Device, DeviceError};
 use crate::host::facts::{HostFacts, TargetKind};
 use crate::host::sysfs::Sys;
 use crate::lab::answer::{self, Profile};
@@ -15,12 +15,13 @@ use crate::lab::offload::Card;
 use crate::lab::{age, class};
 use crate::report::{frag as report, html, maps};
 use crate::units::{Bytes, MIB, Nanos};
-use crate::volume::{Cache, Directory, Host, Label, Volume};
+use crate::volume::{Cache, Directory, Host, Label, Shared, Volume, VolumeError};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Args)]
 pub struct FragArgs {
@@ -197,6 +198,9 @@ pub fn run(a: FragArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// What an interrupted run does before it ends.
+const CLEARING: &str = "removing the test files";
+
 fn in_process(a: &FragArgs, mut settings: Settings, mut m: Medium, profiles: &[Profile]) -> anyhow::Result<ExitCode> {
     if a.spare.is_some() {
         let why = format!("--spare keeps the files of a mounted card, and {} is no directory: leave it out", a.target.target);
@@ -234,29 +238,49 @@ fn in_process(a: &FragArgs, mut settings: Settings, mut m: Medium, profiles: &[P
     let mut lab = Lab::new(&a.target.target, Label::InProcess, &settings);
     lab.state = m.state;
     lab.setup = setup(a, &m.facts);
+    // What it overwrites is lost anyway; files of the user are not.
+    if keeps {
+        stop::says(CLEARING);
+    } else {
+        m.device = m.device.until(&stop);
+    }
     let done = experiment::run(&m.device, m.range.clone(), &mut lab, &stop, &mut |what, x| line.phase(what, x));
     line.end();
     if done.is_ok() && !a.no_class && !keeps && !stop.load(Ordering::Relaxed) {
-        lab.class = specification(a, &settings, &m, &mut lab.notes)?;
+        lab.class = specification(a, &settings, &m, &stop, &mut lab.notes)?;
     }
     let counters = m.device.with(|g| g.counters());
     finish(a, &lab, profiles, counters.bytes_written, m.device.geometry().size)?;
-    if done.is_err() && stop.load(Ordering::Relaxed) && lab.conditions.is_empty() {
+    let stopped = stop.load(Ordering::Relaxed);
+    if stopped && !keeps && !m.simulated {
+        tell!("nandscope: the volume on {} is not whole: format the card before use", a.target.target);
+    }
+    if done.is_err() && stopped && lab.conditions.is_empty() {
         tell!("nandscope: interrupted before a state was measured");
         return Ok(ExitCode::FAILURE);
     }
-    done.map_err(volume_error)?;
-    Ok(verdict(&lab, stop.load(Ordering::Relaxed)))
+    match done {
+        Err(VolumeError::Device(DeviceError::Late)) if stopped => {}
+        other => other.map_err(volume_error)?,
+    }
+    Ok(verdict(&lab, stopped))
 }
 
 /// The specification's test: on a simulated card on a second card of the same model, else on the same card at the end, whose
 /// volume it overwrites; so there it is left out while files of the user may be left.
-fn specification(a: &FragArgs, s: &Settings, m: &Medium, notes: &mut Vec<String>) -> anyhow::Result<Option<class::Class>> {
+fn specification(
+    a: &FragArgs,
+    s: &Settings,
+    m: &Medium,
+    stop: &Arc<AtomicBool>,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Option<class::Class>> {
     let (au, ru) = (s.au, class::units(m.device.geometry().size).1);
     let result = if m.simulated {
         let opened = crate::device::open(&a.target.target, &crate::device::OpenOptions::default())?;
         let consent = crate::device::Consent::check(opened.id(), None)?;
-        let mut fresh = opened.writable(&consent, &crate::device::Limits { budget: u64::MAX, ..Default::default() })?;
+        let fresh = opened.writable(&consent, &crate::device::Limits { budget: u64::MAX, ..Default::default() })?;
+        let mut fresh = Shared::new(fresh).until(stop);
         class::measure(&mut fresh, 0..m.range.end, au, ru, s.workload.chunk, s.plan.seed)
     } else {
         notes.push("the specification's test overwrote the volume; format the card before use".into());
@@ -264,10 +288,11 @@ fn specification(a: &FragArgs, s: &Settings, m: &Medium, notes: &mut Vec<String>
     };
     match result {
         Ok(c) => Ok(Some(c)),
-        Err(crate::device::DeviceError::OutOfBounds(why)) => {
+        Err(DeviceError::OutOfBounds(why)) => {
             notes.push(why);
             Ok(None)
         }
+        Err(DeviceError::Late) => Ok(None),
         Err(e) => Err(e.into()),
     }
 }
@@ -303,6 +328,7 @@ fn mounted(a: &FragArgs, mut settings: Settings, mut d: Directory, profiles: &[P
     let mut line = Progress::phases(a.target.quiet);
     let mut lab = Lab::new(&a.target.target, Label::Kernel, &settings);
     lab.setup = mounted_setup(&d);
+    stop::says(CLEARING);
     let done = lab_mounted::run(&mut d, blank.as_ref(), &mut lab, &stop, &mut |what, x| line.phase(what, x));
     line.end();
     finish(a, &lab, profiles, 0, 0)?;

@@ -1,6 +1,7 @@
 //! `nandscope layout`: where things lie on a card, and where they should.
 
 use super::args::{Chance, Dry, Json, Named, Output};
+use super::back::Back;
 use super::progress::Progress;
 use super::stop;
 use super::{FAULTY, UNDECIDED, evidence, misuse};
@@ -343,14 +344,18 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     let consent = a.named.check(&id)?;
     let guard = opened.writable(&consent, &Limits { region: None, budget, undo: undo.then(device::undo::default_dir) })?;
     let shared = Shared::new(guard);
-    // What was written is put back, whatever ends it.
-    let stop = stop::on_signals(stop::Second::Waits)?;
+    let stop = stop::on_signals(stop::Second::Ends)?;
+    shared.with(|g| stop::keeps(g));
     let mut bar = Progress::bytes("comparing", budget, a.quiet);
-    let done = prove(&shared, &all, &work, &mut |n, of| {
+    let mut turns = (0, 0);
+    let done = prove(&shared.until(&stop), &all, &work, &mut |n, of| {
+        turns = (n, of);
         bar.at(budget / u64::from(of.max(1)) * u64::from(n));
         !stop.load(Ordering::Relaxed)
     });
     drop(bar);
+    let interrupted = stop.load(Ordering::Relaxed);
+    Back::begins(undo, interrupted, a.quiet);
     let restored = shared.with(Guard::restore);
     restored.context("the old content was not put back; run `nandscope undo`")?;
     let outcomes = done?;
@@ -361,8 +366,10 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
         print_outcomes(&outcomes, &work);
         notes.iter().for_each(|n| say!("{n}"));
     }
-    if stop.load(Ordering::Relaxed) {
-        tell!("nandscope: interrupted; the rates are those of the rounds until then");
+    if interrupted {
+        let back = if undo { "; the old content is back" } else { "" };
+        let rates = if outcomes.is_empty() { "nothing was compared" } else { "the rates are those of the turns until then" };
+        tell!("nandscope: interrupted after {} of {} turns; {rates}{back}", turns.0, turns.1);
     }
     Ok(if differ { ExitCode::SUCCESS } else { ExitCode::from(UNDECIDED) })
 }

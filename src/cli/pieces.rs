@@ -217,6 +217,7 @@ pub fn age(a: AgeArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let stop = stop::on_signals(stop::Second::Ends)?;
+    stop::says("closing the files that are open");
     let mut line = Progress::phases(a.target.quiet);
     let done = age::age(&mut *v, &plan, &stop, &mut |p| {
         line.phase(&format!("ageing, pass {} of {}", p.passes + 1, p.of), f64::from(p.passes) / f64::from(p.of.max(1)));

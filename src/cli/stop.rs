@@ -40,6 +40,16 @@ pub fn keeps(guard: &Guard) {
     }
 }
 
+/// What is said at the first signal.
+static FIRST: Mutex<Option<&'static str>> = Mutex::new(None);
+
+/// Says at the first signal what takes a while before the end, where a second one ends the program at once.
+pub fn says(what: &'static str) {
+    if let Ok(mut first) = FIRST.lock() {
+        *first = Some(what);
+    }
+}
+
 /// A flag that a signal sets.
 ///
 /// # Errors
@@ -63,6 +73,9 @@ pub fn on_signals(second: Second) -> std::io::Result<Arc<AtomicBool>> {
 /// What a signal does at once, after so many others. Of the end of a terminal both the shell and the kernel tell.
 fn at_once(others: usize, signal: i32) {
     if others == 0 || signal == SIGHUP {
+        if let (0, Some(what)) = (others, FIRST.lock().ok().and_then(|f| *f)) {
+            tell!("interrupted; {what} ...");
+        }
         return;
     }
     for journal in KEPT.lock().iter().flat_map(|k| k.iter()).filter(|j| j.exists()) {

@@ -356,8 +356,9 @@ fn run(volume: &mut dyn Volume, mut state: State, stop: &AtomicBool, progress: &
             }
             Step::Make(files) => {
                 let mut tell = |bytes| progress(Progress { passes: done, of: plan.passes, bytes_written: aged.bytes_written + bytes });
-                aged.bytes_written += make(volume, &plan, state.cluster, &content, &files, stop, &mut tell)?;
-                aged.files_made += files.len() as u64;
+                let (bytes, whole) = make(volume, &plan, state.cluster, &content, &files, stop, &mut tell)?;
+                aged.bytes_written += bytes;
+                aged.files_made += whole;
             }
         }
         if !again {
@@ -373,7 +374,7 @@ fn run(volume: &mut dyn Volume, mut state: State, stop: &AtomicBool, progress: &
 }
 
 /// Writes files, `together` of them in turn, a piece at a time: when one is complete the next begins. Returns the bytes
-/// written; fewer than the files have where it was stopped.
+/// written and the files that are whole; fewer than there are to be where it was stopped.
 fn make(
     volume: &mut dyn Volume,
     plan: &Plan,
@@ -382,28 +383,34 @@ fn make(
     files: &[New],
     stop: &AtomicBool,
     tell: &mut dyn FnMut(u64),
-) -> Result<u64> {
+) -> Result<(u64, u64)> {
     let first = files.first().map_or(0, |n| n.id);
     let mean = if plan.piece == 0 { cluster.min(BLOCK as u64 / 2) } else { plan.piece };
     let mut rng = chance::stream(plan.seed, first.into());
     let mut open: Vec<(FileId, New, u64)> = vec![];
     let mut waiting = files.iter();
-    let mut work = |open: &mut Vec<(FileId, New, u64)>| -> Result<u64> {
-        let (mut written, mut turns) = (0, 0u64);
+    let mut work = |open: &mut Vec<(FileId, New, u64)>| -> Result<(u64, u64)> {
+        let (mut written, mut whole, mut turns) = (0, 0, 0u64);
         loop {
             while open.len() < plan.together as usize
+                && !stop.load(Ordering::Relaxed)
                 && let Some(&new) = waiting.next()
             {
                 open.push((volume.create(&new.path())?.0, new, 0));
             }
             if open.is_empty() {
-                return Ok(written);
+                return Ok((written, whole));
             }
             let mut i = 0;
             while i < open.len() {
                 let (file, new, at) = open[i];
                 let piece = 1 + rng.next_u64() % (2 * mean - 1);
                 let n = piece.min(new.len - at);
+                // A slow card takes minutes for the turns between two reports.
+                if stop.load(Ordering::Relaxed) {
+                    tell(written);
+                    return Ok((written, whole));
+                }
                 volume.settle(file, at, n)?;
                 volume.write(file, at, content.of(new.id, at, n as usize))?;
                 written += n;
@@ -411,6 +418,7 @@ fn make(
                 if open[i].2 == new.len {
                     open.remove(i);
                     volume.close(file)?;
+                    whole += 1;
                 } else {
                     i += 1;
                 }
@@ -418,9 +426,6 @@ fn make(
             turns += 1;
             if turns.is_multiple_of(64) {
                 tell(written);
-                if stop.load(Ordering::Relaxed) {
-                    return Ok(written);
-                }
             }
         }
     };

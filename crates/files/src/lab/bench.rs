@@ -1,7 +1,7 @@
 //! The file benchmark of the lab: files of a few sizes written and read (P6), and a folder of small files copied (P8).
 
 use crate::chance;
-use crate::device::Fill;
+use crate::device::{DeviceError, Fill};
 use crate::units::{Bytes, KIB, MIB, Nanos};
 use crate::volume::{Label, Result, Volume, VolumeError};
 use rand_pcg::Pcg64Mcg;
@@ -109,9 +109,20 @@ pub fn measure(volume: &mut dyn Volume, w: &Workload, stop: &AtomicBool, progres
     volume.make_dir(DIRECTORY)?;
     let done = rounds(volume, w, &sizes, &folder, &data, stop, progress, &mut out);
     let cleared = clear(volume);
-    done?;
-    cleared?;
+    // What was timed until it was stopped counts; a device that takes nothing more then keeps the test files.
+    let whole = |done: Result<()>| match done {
+        Err(VolumeError::Device(DeviceError::Late)) if stop.load(Ordering::Relaxed) => Ok(()),
+        other => other,
+    };
+    whole(done)?;
+    whole(cleared.map(drop))?;
     Ok(out)
+}
+
+/// # Errors
+/// It was stopped.
+fn goes_on(stop: &AtomicBool) -> Result<()> {
+    if stop.load(Ordering::Relaxed) { Err(DeviceError::Late.into()) } else { Ok(()) }
 }
 
 /// Removes what a run that was cut off left. Returns whether there was anything.
@@ -188,8 +199,8 @@ fn rounds(
                 return Ok(());
             }
             let samples = match size {
-                0 => vec![copy_folder(volume, w, folder, data, round)?],
-                n => one(volume, w, &data[..n as usize], round)?,
+                0 => vec![copy_folder(volume, w, folder, data, round, stop)?],
+                n => one(volume, w, &data[..n as usize], round, stop)?,
             };
             // The first round only brings the volume into the state of the others.
             if round > 0 {
@@ -201,11 +212,11 @@ fn rounds(
     Ok(())
 }
 
-fn write(volume: &mut dyn Volume, w: &Workload, path: &str, data: &[u8]) -> Result<()> {
+fn write(volume: &mut dyn Volume, w: &Workload, path: &str, data: &[u8], stop: &AtomicBool) -> Result<()> {
     let (f, _) = volume.create(path)?;
     let mut done = Ok(());
     for (i, part) in data.chunks(w.chunk as usize).enumerate() {
-        done = volume.write(f, i as u64 * w.chunk, part).map(drop);
+        done = goes_on(stop).and_then(|()| volume.write(f, i as u64 * w.chunk, part).map(drop));
         if done.is_err() {
             break;
         }
@@ -218,11 +229,11 @@ fn write(volume: &mut dyn Volume, w: &Workload, path: &str, data: &[u8]) -> Resu
     done
 }
 
-fn one(volume: &mut dyn Volume, w: &Workload, data: &[u8], round: u32) -> Result<Vec<Sample>> {
+fn one(volume: &mut dyn Volume, w: &Workload, data: &[u8], round: u32, stop: &AtomicBool) -> Result<Vec<Sample>> {
     let path = format!("{DIRECTORY}/T{}", data.len());
     let size = data.len() as u64;
     let start = volume.now();
-    write(volume, w, &path, data)?;
+    write(volume, w, &path, data, stop)?;
     let mut wrote = volume.now() - start;
     if volume.label() == Label::Kernel {
         // The page cache would answer instead of the card.
@@ -231,12 +242,17 @@ fn one(volume: &mut dyn Volume, w: &Workload, data: &[u8], round: u32) -> Result
     let mut back = vec![0; (w.chunk as usize).min(data.len())];
     let start = volume.now();
     let (f, _) = volume.open(&path)?;
-    let mut wrong = false;
+    let (mut wrong, mut done) = (false, Ok(()));
     for (i, part) in data.chunks(w.chunk as usize).enumerate() {
+        done = goes_on(stop);
+        if done.is_err() {
+            break;
+        }
         volume.read(f, i as u64 * w.chunk, &mut back[..part.len()])?;
         wrong |= back[..part.len()] != *part;
     }
     volume.close(f)?;
+    done?;
     let read = volume.now() - start;
     if wrong {
         return Err(VolumeError::Damaged(format!("{path} does not read back as it was written")));
@@ -254,10 +270,10 @@ fn one(volume: &mut dyn Volume, w: &Workload, data: &[u8], round: u32) -> Result
     Ok(vec![sample(Kind::Write, wrote), sample(Kind::Read, read)])
 }
 
-fn copy_folder(volume: &mut dyn Volume, w: &Workload, folder: &[u64], data: &[u8], round: u32) -> Result<Sample> {
+fn copy_folder(volume: &mut dyn Volume, w: &Workload, folder: &[u64], data: &[u8], round: u32, stop: &AtomicBool) -> Result<Sample> {
     let start = volume.now();
     for (i, &len) in folder.iter().enumerate() {
-        write(volume, w, &format!("{DIRECTORY}/S{i:05}"), &data[..len as usize])?;
+        write(volume, w, &format!("{DIRECTORY}/S{i:05}"), &data[..len as usize], stop)?;
     }
     let took = volume.now() - start;
     for i in 0..folder.len() {

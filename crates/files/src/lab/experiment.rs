@@ -187,8 +187,10 @@ pub fn run<D: Device + 'static>(device: &Shared<D>, range: Range<u64>, lab: &mut
         condition.measured = measured?;
         // A state with more room copies no more files than the one before it.
         workload.folder = condition.measured.folder;
+        if !condition.measured.samples.is_empty() || !stop.load(Ordering::Relaxed) {
+            lab.conditions.push(condition);
+        }
         back?;
-        lab.conditions.push(condition);
         volume = Some(v);
     }
     match volume {
@@ -247,7 +249,7 @@ impl<D: Device + 'static> Work<'_, D> {
             tell(&format!("ageing, pass {} of {}", p.passes + 1, p.of), f64::from(p.passes) / f64::from(p.of.max(1)));
         })?;
         if aged.stopped {
-            return Err(VolumeError::Unsupported(format!("stopped after {} of {} passes", aged.state.passes, plan.passes)));
+            return Err(DeviceError::Late.into());
         }
         // A change in what is read back would make every figure worthless.
         let compared = age::verify(&mut v, &aged.state)?;

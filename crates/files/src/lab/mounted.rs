@@ -84,7 +84,9 @@ pub fn run(volume: &mut Directory, blank: Option<&Blank>, lab: &mut Lab, stop: &
             };
             condition.measured = bench::measure(volume, &workload, stop, &mut |x| tell(&format!("measuring, {state}"), x))?;
             workload.folder = condition.measured.folder;
-            lab.conditions.push(condition);
+            if !condition.measured.samples.is_empty() || !stop.load(Ordering::Relaxed) {
+                lab.conditions.push(condition);
+            }
         }
         Ok(())
     };

@@ -171,7 +171,8 @@ pub struct Outcome {
     pub files: Rate,
 }
 
-/// Compares. `tick` is told rounds done, of how many, and says whether to go on; what was done until then counts.
+/// Compares. `tick` is told turns done, of how many, and says whether to go on; what was done until then counts. It is asked
+/// once more where an access failed: one that was refused because of the end is no failure.
 ///
 /// # Errors
 /// The target failed, or the budget is used up.
@@ -189,10 +190,14 @@ pub fn prove<D: Device + 'static>(
             order.swap(i, (rng.next_u64() % (i as u64 + 1)) as usize);
         }
         for (n, i) in order.into_iter().enumerate() {
-            if !tick(round * all.len() as u32 + n as u32, work.rounds * all.len() as u32) {
+            let (done, turns) = (round * all.len() as u32 + n as u32, work.rounds * all.len() as u32);
+            if !tick(done, turns) {
                 break 'rounds;
             }
-            let (copy, files) = once(device, &all[i].layout, work)?;
+            let (copy, files) = match once(device, &all[i].layout, work) {
+                Err(_) if !tick(done, turns) => break 'rounds,
+                timed => timed?,
+            };
             rates[i].0.push(copy);
             rates[i].1.push(files);
         }
