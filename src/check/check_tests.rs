@@ -84,6 +84,26 @@ fn an_image_file_says_nothing_of_a_card() {
     }
 }
 
+/// The same of a loop device over a file, which is named.
+#[test]
+fn a_loop_device_says_nothing_of_a_card() {
+    use super::judge::of_loop;
+    let answers = of_loop(check(&model("modern-a1-32gb"), 1, true, &[]).answers, "/home/me/card.img");
+    assert_eq!(Outcome::of(&answers), Outcome::NotKnown, "{answers:?}");
+    assert!(answers[0].because.starts_with("this is a loop device over the file /home/me/card.img, "), "{answers:?}");
+    let fake = check(&model("fake-wrap-32gb"), 1, true, &[]).answers;
+    assert_eq!(Outcome::of(&of_loop(fake, "/x")), Outcome::Counterfeit);
+}
+
+#[test]
+fn one_read_is_one_read() {
+    use super::judge::of_interrupted;
+    let c = check(&model("modern-a1-32gb"), 1, false, &[]);
+    let cut = Measured { reads: 1, writes: 0, ended: Some("interrupted".into()), ..c.measured };
+    let said = of_interrupted(c.answers, &cut).into_iter().find(|a| a.question == Question::Errors).unwrap().because;
+    assert_eq!(said, "interrupted after 1 read and 0 writes, none of which failed");
+}
+
 #[test]
 fn counterfeits_are_named() {
     for (name, real) in [("fake-wrap-32gb", 4096), ("fake-drop-64gb", 8192), ("fake-error-16gb", 2048)] {

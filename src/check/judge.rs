@@ -91,7 +91,8 @@ pub fn of_interrupted(answers: Vec<Answer>, m: &Measured) -> Vec<Answer> {
             }
             (Question::Stores, Verdict::NotKnown) => "interrupted before anything was written and read back".into(),
             (Question::Errors, Verdict::Pass) if m.ended.is_some() => {
-                format!("interrupted after {} reads and {} writes, none of which failed", m.reads, m.writes)
+                let of = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+                format!("interrupted after {} and {}, none of which failed", of(m.reads, "read"), of(m.writes, "write"))
             }
             (Question::Speed | Question::Purpose, Verdict::NotKnown) => "interrupted before enough was timed".into(),
             (Question::Capacity, Verdict::NotKnown) => a.because,
@@ -104,28 +105,32 @@ pub fn of_interrupted(answers: Vec<Answer>, m: &Measured) -> Vec<Answer> {
 
 /// The same for an image file: what it passes says nothing of the card it was copied from, and its speed is that of the disk it lies on.
 pub fn of_image(answers: Vec<Answer>) -> Vec<Answer> {
-    let only = |a: Answer| {
-        let because = match (a.question, a.verdict) {
-            (Question::Capacity, Verdict::Pass | Verdict::NotKnown) => {
-                "an image file is as large as its disk lets it be; only the card itself can be tested".to_string()
-            }
-            (Question::Stores, Verdict::Pass) => format!("this is an image file, not the card; of the file: {}", a.because),
-            _ => return a,
-        };
-        let todo = (a.question == Question::Capacity).then(|| "check the card itself: nandscope list shows its name".to_string());
-        Answer { question: a.question, verdict: Verdict::NotKnown, because, todo }
-    };
-    of_disk(answers.into_iter().map(only).collect())
+    of_file(answers, "an image file is as large as its disk lets it be", "an image file")
 }
 
-/// The same of what lies on a disk, an image file or a loop device over one: how fast that is says nothing of a card.
-pub fn of_disk(answers: Vec<Answer>) -> Vec<Answer> {
-    let only = |a: Answer| match a.question {
-        Question::Speed | Question::Purpose => {
-            let because = "an image file is as fast as the disk it lies on; only the card itself can be measured".to_string();
-            Answer { question: a.question, verdict: Verdict::NotKnown, because, todo: None }
-        }
-        _ => a,
+/// The same for a loop device over this file.
+pub fn of_loop(answers: Vec<Answer>, file: &str) -> Vec<Answer> {
+    of_file(
+        answers,
+        &format!("this is a loop device over the file {file}, which is as large as its disk lets it be"),
+        "a loop device over a file",
+    )
+}
+
+fn of_file(answers: Vec<Answer>, size: &str, what: &str) -> Vec<Answer> {
+    let only = |a: Answer| {
+        let (because, todo) = match (a.question, a.verdict) {
+            (Question::Capacity, Verdict::Pass | Verdict::NotKnown) => (
+                format!("{size}; only the card itself can be tested"),
+                Some("check the card itself: nandscope list shows its name".to_string()),
+            ),
+            (Question::Stores, Verdict::Pass) => (format!("this is {what}, not the card; of the file: {}", a.because), None),
+            (Question::Speed | Question::Purpose, _) => {
+                (format!("{what} is as fast as the disk it lies on; only the card itself can be measured"), None)
+            }
+            _ => return a,
+        };
+        Answer { question: a.question, verdict: Verdict::NotKnown, because, todo }
     };
     answers.into_iter().map(only).collect()
 }

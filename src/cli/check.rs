@@ -200,8 +200,10 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let answers = judge::answers(&seen);
     let answers = match facts.kind {
         TargetKind::Image => judge::of_image(answers),
-        _ if facts.disk.as_deref().is_some_and(served::is_image) => judge::of_disk(answers),
-        _ => answers,
+        _ => match facts.disk.as_deref().and_then(served::image) {
+            Some(file) => judge::of_loop(answers, &file),
+            None => answers,
+        },
     };
     let answers = if interrupted { judge::of_interrupted(answers, &measured) } else { answers };
     let gone = back.gone();

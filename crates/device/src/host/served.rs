@@ -60,12 +60,17 @@ pub fn by_name(name: &str) -> Option<Served> {
     behind(File::open(format!("/dev/{name}")).ok()?)
 }
 
-/// Is this whole disk, by its kernel name, a loop device over a file on a disk, and no card that is served through one? Then its speed is
+/// The file on a disk that this whole disk, by its kernel name, is a loop device over, where no card is served through it. Then its speed is
 /// that of the disk. A file that another program answers for (FUSE) may be anything.
-pub fn is_image(name: &str) -> bool {
+pub fn image(name: &str) -> Option<String> {
     const FUSE: u64 = 0x6573_5546;
-    let on_disk = |f: String| rustix::fs::statfs(f.as_str()).is_ok_and(|s| s.f_type as u64 != FUSE);
-    backing_file(name).is_some_and(on_disk) && by_name(name).is_none()
+    let on_disk = |f: &String| rustix::fs::statfs(f.as_str()).is_ok_and(|s| s.f_type as u64 != FUSE);
+    backing_file(name).filter(on_disk).filter(|_| by_name(name).is_none())
+}
+
+/// Is there such a file?
+pub fn is_image(name: &str) -> bool {
+    image(name).is_some()
 }
 
 /// The file behind a loop device, by its kernel name; `None` where it has none, or is no loop device.
