@@ -202,6 +202,57 @@ fn interrupted_commands_have_one_exit_code() {
     }
 }
 
+/// The first Ctrl-C ends a run cleanly and puts the old content back; a second one meanwhile ends it at once, and says what is not back.
+#[test]
+fn a_second_signal_ends_at_once_and_says_what_is_not_back() {
+    use rustix::process::{Pid, Signal, kill_process};
+    use std::time::{Duration, Instant};
+    let dir = tempfile::tempdir().unwrap();
+    let (slow, state, errors) = (dir.path().join("slow"), dir.path().join("state"), dir.path().join("errors"));
+    // A real card of zeros, whose writes take a second each once the file is there.
+    let card = dir.path().join("card.sh");
+    let script = "echo nandscope-device 1 size=67108864 sector=512 content=yes real=yes name=slow\nn=0\nwhile read w at len fill; do\n\
+                  n=$((n+1000000))\ncase $w in q) exit;; r) echo \"$n 500000 $len zeros\";;\n\
+                  w) [ -e SLOW ] && sleep 1 || sleep 0.02; echo \"$n 500000\";; *) echo \"$n 0\";; esac\ndone\n";
+    fs::write(&card, script.replace("SLOW", slow.to_str().unwrap())).unwrap();
+    let target = format!("exec:sh {}", card.display());
+    let journals = || fs::read_dir(state.join("nandscope")).map_or(0, Iterator::count);
+    let until = |what: &dyn Fn() -> bool| {
+        let began = Instant::now();
+        while !what() {
+            assert!(began.elapsed() < Duration::from_secs(30), "{}", fs::read_to_string(&errors).unwrap_or_default());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let said = || fs::read_to_string(&errors).unwrap();
+    for twice in [false, true] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_nandscope"))
+            .args(["run", "write-unit", &target, "--write", "--consent", "slow", "-q", "--time", "1h"])
+            .env("XDG_STATE_HOME", &state)
+            .stdout(std::process::Stdio::null())
+            .stderr(fs::File::create(&errors).unwrap())
+            .spawn()
+            .unwrap();
+        let signal = || kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
+        until(&|| journals() == 1);
+        std::thread::sleep(Duration::from_millis(500));
+        if twice {
+            fs::write(&slow, "").unwrap();
+        }
+        signal();
+        until(&|| said().contains("interrupted; putting the old content back"));
+        if twice {
+            signal();
+        }
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{}", said());
+        assert_eq!(said().contains("the old content is NOT put back: nandscope undo "), twice, "{}", said());
+        assert_eq!(journals(), usize::from(twice), "{}", said());
+    }
+    fs::remove_file(&slow).unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).arg("undo").env("XDG_STATE_HOME", &state).output().unwrap();
+    assert!(out.status.success() && journals() == 0, "{}", String::from_utf8_lossy(&out.stderr));
+}
+
 /// On a narrow screen tables become lines that fit.
 #[test]
 fn tables_fit_a_narrow_screen() {

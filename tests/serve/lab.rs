@@ -167,3 +167,42 @@ fn a_served_card_that_is_stopped_under_a_mount_is_one_error() {
     assert!(lines.len() == 1 && lines[0].contains("run fsck on the volume, then this command again"), "{text}\n{errors}");
     drop(mounted);
 }
+
+/// On a slow card Ctrl-C ends what is under way within seconds, and says at once what it does until then.
+#[test]
+fn a_slow_card_is_left_soon() {
+    let _alone = alone();
+    if !can("Ctrl-C on a slow card", true, &[]) {
+        return;
+    }
+    let server = Server::start(&["chan-sdc-512mb"]);
+    let consent = ["--consent", "511705088", "--quiet"];
+    ok(&[&["format", &server.place, "--no-table"], &consent[..]].concat());
+    for (command, says) in [
+        (&["age"][..], "interrupted; closing the files that are open ...\n"),
+        (&["frag"], "is not whole: format the card before use\n"),
+        (&["layout", "prove"], "interrupted; putting the old content back ...\n"),
+    ] {
+        let words = [command, &[server.place.as_str()], &consent[..]].concat();
+        let state = tempfile::tempdir().unwrap();
+        let errors = state.path().join("errors");
+        let mut child = nandscope()
+            .args(&words)
+            .env("XDG_STATE_HOME", state.path())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::fs::File::create(&errors).unwrap())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        run("kill", &["-s", "INT", &child.id().to_string()]);
+        let said = || std::fs::read_to_string(&errors).unwrap();
+        assert!(super::bed::until(8, || said().contains(says)), "{words:?}: {}", said());
+        // What is put back was written in seconds, and takes as long.
+        assert!(
+            super::bed::until(if command == ["layout", "prove"] { 180 } else { 8 }, || child.try_wait().unwrap().is_some()),
+            "{words:?}"
+        );
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{words:?}: {}", said());
+    }
+    server.stop();
+}

@@ -8,7 +8,7 @@ use super::defragment::{Defragmented, defragment};
 use super::fragment::{self, Fragmentation, Map};
 use crate::device::{Access, CardState, Device, DeviceError, Op};
 use crate::units::{MIB, about};
-use crate::volume::{Cache, FatVolume, Format, Host, Label, Result, Shared, Space, Volume, VolumeError};
+use crate::volume::{Cache, FatVolume, Format, Host, Label, Result, Shared, Space, Volume};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
