@@ -376,31 +376,25 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
 
 fn print_outcomes(outcomes: &[Outcome], work: &Work) {
     let Some(sd) = outcomes.iter().find(|o| o.name == "SD convention") else { return };
-    let width = outcomes.iter().map(|o| o.name.chars().count()).max().unwrap_or(0).max(14);
-    let narrow = super::narrow();
-    if !narrow {
-        say!(
-            "{:<width$} {:<6} {:>8} {:>11}  {:>24}  {:>24}",
-            "layout",
-            "",
-            "cluster",
-            "data at",
-            "copy, kB/s (95 %)",
-            "small files/s (95 %)"
-        );
-    }
-    for o in outcomes {
-        let rate = |r: &Rate| match r.decided() {
-            true => format!("{} ({} to {})", three(r.median), three(r.interval[0]), three(r.interval[1])),
-            false => three(r.median),
-        };
-        let (cluster, data) = (Bytes(o.cluster).to_string(), Bytes(o.data).to_string());
-        if narrow {
-            say!("{}\n  {}, clusters of {cluster}, data at {data}", o.name, o.filesystem);
-            say!("  copy, kB/s (95 %): {}\n  small files/s (95 %): {}", rate(&o.copy), rate(&o.files));
-            continue;
+    let rate = |r: &Rate| match r.decided() {
+        true => format!("{} ({}-{})", three(r.median), three(r.interval[0]), three(r.interval[1])),
+        false => three(r.median),
+    };
+    let mut rows = vec![["layout", "format", "data at", "copy kB/s, 95 %", "files/s, 95 %"].map(String::from)];
+    rows.extend(outcomes.iter().map(|o| {
+        let format = format!("{} {}", o.filesystem, Bytes(o.cluster));
+        [o.name.to_string(), format, Bytes(o.data).to_string(), rate(&o.copy), rate(&o.files)]
+    }));
+    let wide = [0, 1, 2, 3, 4].map(|c| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0));
+    if wide.iter().sum::<usize>() + 4 <= super::width() {
+        let [name, format, data, copy, files] = wide;
+        for r in &rows {
+            say!("{:<name$} {:<format$} {:>data$} {:>copy$} {:>files$}", r[0], r[1], r[2], r[3], r[4]);
         }
-        say!("{:<width$} {:<6} {cluster:>8} {data:>11}  {:>24}  {:>24}", o.name, o.filesystem, rate(&o.copy), rate(&o.files));
+    } else {
+        for [name, format, data, copy, files] in &rows[1..] {
+            say!("{name}\n  {format} clusters, data at {data}\n  copy, kB/s (95 %): {copy}\n  small files/s (95 %): {files}");
+        }
     }
     say!();
     for o in outcomes.iter().filter(|o| o.name != sd.name) {
