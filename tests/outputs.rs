@@ -270,7 +270,8 @@ fn tables_fit_a_narrow_screen() {
         &["survey", "compare", "ref-greiman-wintec-1gb", "--against", "ref-greiman-sandisk-c2-2gb"],
         &["layout", "prove", "sim:cf-256mb", "--file", "64KiB", "-q"],
     ] {
-        for columns in [40, 80] {
+        let usual = (words[0] == "layout").then_some(80);
+        for columns in [40].into_iter().chain(usual) {
             let out = Command::new(env!("CARGO_BIN_EXE_nandscope")).args(words).env("COLUMNS", columns.to_string()).output().unwrap();
             let said = String::from_utf8(out.stdout).unwrap();
             let wide: Vec<&str> = said.lines().filter(|l| l.chars().count() > columns).collect();
