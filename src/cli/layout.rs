@@ -346,6 +346,10 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     let shared = Shared::new(guard);
     let stop = stop::on_signals(stop::Second::Ends)?;
     shared.with(|g| stop::keeps(g));
+    if undo {
+        // A slow card takes seconds for the access that is under way.
+        stop::says("putting the old content back");
+    }
     let mut bar = Progress::bytes("comparing", budget, a.quiet);
     let mut turns = (0, 0);
     let done = prove(&shared.until(&stop), &all, &work, &mut |n, of| {
@@ -355,7 +359,7 @@ fn prove_target(a: ProveArgs) -> anyhow::Result<ExitCode> {
     });
     drop(bar);
     let interrupted = stop.load(Ordering::Relaxed);
-    Back::begins(undo, interrupted, a.quiet);
+    Back::begins(undo && !interrupted, false, a.quiet);
     let restored = shared.with(Guard::restore);
     restored.context("the old content was not put back; run `nandscope undo`")?;
     let outcomes = done?;

@@ -209,7 +209,7 @@ fn a_card_pulled_in_the_middle_keeps_what_was_measured() {
     let device = card("cf-256mb", "[[fault]]\nkind = \"gone\"\nafter_commands = 60000\n");
     let (lab, done) = lab(&device, &Settings { cluster: Some(1024), ..small(Host::with(Cache::TABLES)) }, 32 << 20);
     let e = done.unwrap_err();
-    assert!(matches!(e, VolumeError::Device(DeviceError::Io { .. })), "{e}");
+    assert!(matches!(e, crate::volume::VolumeError::Device(DeviceError::Io { .. })), "{e}");
     assert!(lab.conditions.len() < 3);
 }
 
