@@ -198,6 +198,9 @@ pub struct Finding {
     /// Of open AUs: so many settled once, and later they did not. What was written before takes room in the card's table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_once: Option<Number>,
+    /// A small erase block would look the same: told only where a larger one is known.
+    #[serde(skip)]
+    pub or_block: bool,
     /// Another experiment decided on another value: never surer than [`CONTRADICTED`].
     #[serde(skip)]
     pub disputed: bool,
@@ -272,6 +275,7 @@ impl Finding {
             cut: false,
             never_slow: false,
             settled_once: None,
+            or_block: false,
             disputed: false,
             doubts: None,
         }

@@ -27,6 +27,7 @@ pub fn combine(all: &[Finding]) -> Findings {
     off_units(&mut out);
     off_grid(&mut out);
     planes_beyond_units(&mut out);
+    planes_or_block(&mut out);
     Findings(out)
 }
 
@@ -238,6 +239,21 @@ fn planes_beyond_units(all: &mut [Finding]) {
                 Bytes(unit)
             );
             *f = f.clone().withdrawn(why);
+        }
+    }
+}
+
+/// What only a larger erase block tells from a small one.
+fn planes_or_block(all: &mut [Finding]) {
+    let known = |f: &Finding| f.quantity == Quantity::EraseBlock && f.number().is_some();
+    if all.iter().any(known) {
+        return;
+    }
+    for f in all.iter_mut().filter(|f| f.or_block) {
+        if let Some(size) = f.number() {
+            *f = f
+                .clone()
+                .withdrawn(format!("a step at {} may be that of a small erase block, as long as none is known", Bytes(size as u64)));
         }
     }
 }

@@ -14,6 +14,7 @@ use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{Estimate, location, mad, median};
 use crate::infer::steps;
+use crate::infer::write_unit::{LARGEST_SMALL, TOGETHER};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB};
 pub use estimate::*;
@@ -47,6 +48,9 @@ const PAGE_OUT: f64 = 15.0;
 
 /// Smaller boundaries that cost more by so many sigma are no step yet, but the next larger one is not the smallest any more.
 const HINT: f64 = 2.0;
+
+/// Bytes of the erase blocks of NAND with pages of 512 B (C2), which cards of the standard capacity may have.
+const SMALLEST_OF_SMALL: u64 = 16 * KIB;
 
 /// Steps of so many sigma are no chance.
 pub const CLEAR: f64 = 6.0;
@@ -225,6 +229,8 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
         let text = format!("crossing a multiple of {} costs a read of {} {:.0} µs more", Bytes(s.size), Bytes(view.block), s.height);
         f.evidence(format!("{text} ({:.0} sigma)", s.z))
     };
+    // On a card of the standard capacity a step may as well be an erase block.
+    let or_block = |size: u64| !bounded && view.size <= LARGEST_SMALL && size >= SMALLEST_OF_SMALL;
     if let Some(s) = lower.first() {
         // A page taken out of the same registers may cost a hundredth of what planes cost, which is less than the rows below can show.
         let lone = lower.iter().filter(|s| s.z >= CLEAR).count() < 2;
@@ -242,6 +248,7 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
             Finding::undecided(Quantity::Page, why)
         } else {
             let mut f = say(Quantity::Page, s, view.nothing_below(s).min(if hidden > 0.012 { 0.88 } else { 1.0 }));
+            f.or_block = lower.len() == 1 && or_block(s.size);
             if lone && f.value.is_some() && s.size > NAND_PAGE {
                 f.caveats.push(
                     "only one small boundary shows; of planes that are always read together it would be theirs, and a page a part of it"
@@ -268,6 +275,7 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
         // Where no erase block is known, the largest step may be a small one; a large step may be the end of a piece of the map.
         let at_most: f64 = if s.size >= 256 * KIB || !bounded { 0.88 } else { 1.0 };
         let mut f = say(Quantity::AccessUnit, s, if lower.len() > 1 { at_most.min(1.0 - block) } else { 0.8 });
+        f.or_block = or_block(s.size) && (lower.len() == 1 || s.size > TOGETHER * lower[0].size);
         if lower.len() == 1 && f.value.is_some() {
             f.caveats.push("only one small boundary shows; planes read together at no extra cost would not".into());
         }

@@ -117,6 +117,9 @@ impl Known {
 /// Bytes of the smallest erase blocks in use (data sheets of SLC: 64 pages of 2 KiB).
 pub(super) const SMALLEST_BLOCK: u64 = 128 * KIB;
 
+/// Bytes of the largest cards with blocks as small as that: SD cards of the standard capacity, 2 GB.
+pub(super) const LARGEST_SMALL: u64 = 2 << 30;
+
 /// Pages programmed at the same time at most: four planes of each of two dies, in data sheets.
 pub(super) const TOGETHER: u64 = 8;
 

@@ -20,8 +20,8 @@ use crate::finding::Quantity;
 use crate::infer::beliefs::Case;
 use crate::infer::lattice;
 use crate::infer::read_boundary::{
-    BACK, CLEAR, CONTROL, FAR, Kind, ON, OTHER_LENGTHS, POST, PRE, PREDICTED, View, answers_at_ticks, base_time, confirm_estimate,
-    LEAST_PLAIN, confirmed, keeps_last, kind, reads_ahead, row_estimate,
+    BACK, CLEAR, CONTROL, FAR, Kind, LEAST_PLAIN, ON, OTHER_LENGTHS, POST, PRE, PREDICTED, View, answers_at_ticks, base_time,
+    confirm_estimate, confirmed, keeps_last, kind, reads_ahead, row_estimate,
 };
 use crate::infer::stats::{mad, median};
 use crate::infer::steps::alignments;

@@ -72,7 +72,10 @@ fn of_small(trials: &[Vec<&Sample>], usual: &Usual) -> Estimate {
     let [mut first, mut later] = [Place::default(), Place::default()];
     let beside: Vec<Vec<&Sample>> = trials.iter().filter(|t| t.len() == 3 && !apart(t)).cloned().collect();
     for t in &beside {
-        t.iter().zip(usual.by_place).enumerate().for_each(|(i, (s, usual))| if i == 0 { first.less(s, usual) } else { later.less(s, usual) });
+        t.iter()
+            .zip(usual.by_place)
+            .enumerate()
+            .for_each(|(i, (s, usual))| if i == 0 { first.less(s, usual) } else { later.less(s, usual) });
     }
     // Reads at places of their own are first ones, each of them.
     trials.iter().filter(|t| apart(t)).flatten().for_each(|s| first.less(s, usual.by_place[0]));

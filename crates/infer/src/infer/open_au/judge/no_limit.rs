@@ -3,7 +3,7 @@
 use super::*;
 use crate::finding::{BY_PAGE, SAID};
 use crate::infer::stats::{deviation, mean};
-use crate::infer::write_unit::{SMALLEST_BLOCK, TOGETHER};
+use crate::infer::write_unit::{LARGEST_SMALL, SMALLEST_BLOCK, TOGETHER};
 
 /// Share of the cards without a limit that are mapped by page; the others hide it behind a cache, or keep more AUs open than
 /// were tried. Both orders say so together: two thirds in all.
@@ -61,9 +61,6 @@ const ERASES: f64 = 1000.0;
 
 /// Bytes a µs at which such blocks are programmed at best: two planes of pages of 2 KiB in 0.25 ms (data sheets of SLC).
 const PROGRAMS: f64 = 16.0;
-
-/// Bytes of the largest cards with blocks as small as that: SD cards of the standard capacity, 2 GB.
-const LARGEST_SMALL: u64 = 2 << 30;
 
 /// The share of caches that are larger than so many bytes.
 fn larger(written: u64) -> f64 {
