@@ -243,13 +243,14 @@ fn planes_beyond_units(all: &mut [Finding]) {
     }
 }
 
-/// What only a larger erase block tells from a small one.
+/// What only a larger erase block tells from a small one, or a unit of writes that takes less than merging one does.
 fn planes_or_block(all: &mut [Finding]) {
-    let known = |f: &Finding| f.quantity == Quantity::EraseBlock && f.number().is_some();
+    let known =
+        |f: &Finding| f.number().is_some() && (f.quantity == Quantity::EraseBlock || f.quantity == Quantity::WriteUnit && !f.or_block);
     if all.iter().any(known) {
         return;
     }
-    for f in all.iter_mut().filter(|f| f.or_block) {
+    for f in all.iter_mut().filter(|f| f.or_block && f.quantity != Quantity::WriteUnit) {
         if let Some(size) = f.number() {
             *f = f
                 .clone()
@@ -368,6 +369,7 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
     // Errors are not chances of their own alone: a model that one experiment has wrong misleads it however clear its times are.
     f.disputed = decided.iter().any(|d| d.number() != f.number() && d.confidence >= SAID);
     f.cut = decided.iter().any(|d| d.cut);
+    f.or_block = decided.iter().all(|d| d.or_block);
     // What one knows exactly needs no bounds.
     if decided.iter().all(|d| d.interval.is_some()) {
         f.interval = decided[0].interval;

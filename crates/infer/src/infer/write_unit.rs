@@ -31,7 +31,10 @@ impl Analysis for WriteUnit {
         let phase = run.believed.whole(Quantity::EraseBlockOffset).unwrap_or(0);
         let writes: Vec<Write> =
             rows(run).iter().map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() }).collect();
-        vec![judge(&writes, &Known::of(run))]
+        let mut f = judge(&writes, &Known::of(run));
+        let of_unit = f.number().and_then(|unit| by_size(run).get(&(unit as u64)).map(|t| median(t)));
+        f.or_block = of_unit.is_some_and(merges);
+        vec![f]
     }
 
     fn figures(&self, run: &Case) -> Vec<Figure> {
@@ -119,6 +122,17 @@ pub(super) const SMALLEST_BLOCK: u64 = 128 * KIB;
 
 /// Bytes of the largest cards with blocks as small as that: SD cards of the standard capacity, 2 GB.
 pub(super) const LARGEST_SMALL: u64 = 2 << 30;
+
+/// µs that erasing takes at least (data sheets of SLC: 1.5 ms typically).
+pub(super) const ERASES: f64 = 1000.0;
+
+/// Bytes a µs at which such blocks are programmed at best: two planes of pages of 2 KiB in 0.25 ms (data sheets of SLC).
+const PROGRAMS: f64 = 16.0;
+
+/// Does a write of so many µs take as long as merging the smallest of them?
+pub(super) fn merges(us: f64) -> bool {
+    us > ERASES + SMALLEST_BLOCK as f64 / PROGRAMS
+}
 
 /// Pages programmed at the same time at most: four planes of each of two dies, in data sheets.
 pub(super) const TOGETHER: u64 = 8;

@@ -88,7 +88,7 @@ fn of_small(trials: &[Vec<&Sample>], usual: &Usual) -> Estimate {
 }
 
 /// Were these reads not side by side?
-fn apart(trial: &[&Sample]) -> bool {
+pub(super) fn apart(trial: &[&Sample]) -> bool {
     trial.windows(2).any(|w| w[0].at.abs_diff(w[1].at) > w[0].len.max(w[1].len))
 }
 

@@ -9,9 +9,18 @@ const RUNS: [u64; 7] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KI
 /// By how many microseconds reads that cross nothing differ by the kind of page they fall into, with two kinds or three; 0 where they are
 /// alike. `block`: the length of the reads, in bytes.
 pub(super) fn differ(run: &Run, block: u64) -> f64 {
-    let rows: Vec<u32> = run.cells.iter().filter(|c| matches!(kind(c), Kind::Row | Kind::Fine)).map(|c| c.id).collect();
-    let plain: Vec<&Sample> =
-        run.samples.iter().filter(|s| s.len == block && (s.role == PRE || s.role == POST) && rows.contains(&s.cell)).collect();
+    // Of a page that is at hand the later reads of a trial say nothing.
+    let only_first = keeps_last(run, block);
+    let told = |t: &[&Sample]| if only_first && !apart(t) { 1 } else { t.len() };
+    let rows = run.cells.iter().filter(|c| matches!(kind(c), Kind::Row | Kind::Fine));
+    let plain: Vec<&Sample> = rows
+        .flat_map(|c| run.trials(c.id))
+        .flat_map(|t| {
+            let n = told(&t);
+            t.into_iter().take(n)
+        })
+        .filter(|s| s.len == block && (s.role == PRE || s.role == POST))
+        .collect();
     let times: Vec<f64> = plain.iter().map(|s| s.took.micros()).collect();
     if times.len() < 100 {
         return 0.0;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::finding::{BY_PAGE, SAID};
 use crate::infer::stats::{deviation, mean};
-use crate::infer::write_unit::{LARGEST_SMALL, SMALLEST_BLOCK, TOGETHER};
+use crate::infer::write_unit::{ERASES, LARGEST_SMALL, SMALLEST_BLOCK, TOGETHER, merges};
 
 /// Share of the cards without a limit that are mapped by page; the others hide it behind a cache, or keep more AUs open than
 /// were tried. Both orders say so together: two thirds in all.
@@ -55,12 +55,6 @@ fn hiding(written: u64, n: u32) -> f64 {
 
 /// So few writes fill an erase block before another is opened for one more: hardly any is closed in part.
 pub(super) const FEW_WRITES: u64 = 4;
-
-/// µs that erasing takes at least (data sheets of SLC: 1.5 ms typically).
-const ERASES: f64 = 1000.0;
-
-/// Bytes a µs at which such blocks are programmed at best: two planes of pages of 2 KiB in 0.25 ms (data sheets of SLC).
-const PROGRAMS: f64 = 16.0;
 
 /// The share of caches that are larger than so many bytes.
 fn larger(written: u64) -> f64 {
@@ -248,7 +242,6 @@ impl Seen<'_> {
     /// May each write be as long as half the smallest erase block of a small card, and take as long as merging one does?
     fn may_merge_each(&self) -> bool {
         let small = self.run.setting("size").is_some_and(|size| size <= LARGEST_SMALL);
-        let merges = |us: f64| us > ERASES + SMALLEST_BLOCK as f64 / PROGRAMS;
         // Older cards have erase blocks of 16 KiB and more: what takes so long for one unit is no page that is programmed.
         let units = self.run.believed.write_unit().map_or(1, |u| (self.slots.chunk / u).max(1));
         small && (self.may_fill() && merges(self.base) || self.run.believed.erase_block().is_none() && merges(self.base / units as f64))
