@@ -244,6 +244,8 @@ fn like(x: &[f64], other: &[f64], shift: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Op;
+    use crate::units::Nanos;
 
     /// A busy host: 400 us and an exponential delay of 150 us in the mean.
     fn busy(n: usize, seed: u64) -> Vec<f64> {
@@ -270,5 +272,60 @@ mod tests {
         let half: Vec<f64> = busy(64, 3).iter().enumerate().map(|(i, x)| x + 300.0 * (i % 2) as f64).collect();
         assert!(like(&all, &control, 150.0) < -1.0, "{}", like(&all, &control, 150.0));
         assert!(like(&half, &control, 150.0) > 1.0, "{}", like(&half, &control, 150.0));
+    }
+
+    /// Rows of a card that senses pages of 8 KiB together as 32 KiB and has what it sensed last at hand; a place is what precedes a trial. `beside`: the
+    /// three reads of a trial lie side by side.
+    fn sensed(beside: bool) -> Run {
+        const UNIT: u64 = 32 * KIB;
+        let mut run = Run::new("read-boundary");
+        let (mut last, mut n) = (u64::MAX, 0u64);
+        for (id, align) in [2, 4, 8, 16, 32, 64].map(|k| k * KIB).into_iter().enumerate() {
+            run.cells.push(Cell { id: id as u32, ..Cell::new(format!("{align}"), &[("align", align as i64), ("block", 1024)]) });
+            for trial in 0..24u64 {
+                let multiple = |k: u64| (1000 * 5 + 30 * (trial * 3 + k) + 1) * align;
+                let mut three = [(PRE, 0, 1024), (ON, 1, 512), (POST, 2, 0)].map(|(role, k, before)| {
+                    let p = multiple(if beside { 0 } else { k });
+                    (role, p - before)
+                });
+                three.rotate_left(trial as usize % 3);
+                for (role, at) in three {
+                    n += 1;
+                    let ends = at + 1024 - 1;
+                    let sense = if at / UNIT == last && ends / UNIT == last { 0.0 } else { 60.0 };
+                    let crosses = |size: u64| at / size != ends / size;
+                    let more = if sense == 0.0 { 0.0 } else { 24.0 * f64::from(crosses(8 * KIB)) + 40.0 * f64::from(crosses(UNIT)) };
+                    last = ends / UNIT;
+                    let us = 250.0 + sense + more + (n * 7919 % 13) as f64 / 4.0;
+                    let took = Nanos((us * 1e3) as u64);
+                    run.samples.push(Sample {
+                        cell: id as u32,
+                        trial: trial as u32,
+                        role,
+                        op: Op::Read,
+                        at,
+                        len: 1024,
+                        start: Nanos(n * 1_000_000),
+                        took,
+                    });
+                }
+            }
+        }
+        run.index();
+        run
+    }
+
+    /// Later reads of a trial find the page at hand, so that two of three orders show no boundary inside it.
+    #[test]
+    fn a_page_that_is_at_hand_hides_no_boundary() {
+        for beside in [true, false] {
+            let run = sensed(beside);
+            let of = |kib: i64| row_estimate(&run, run.cells.iter().find(|c| c.get("align") == kib * 1024).unwrap());
+            for (kib, us) in [(2, 0.0), (4, 0.0), (8, 24.0), (16, 24.0)] {
+                let e = of(kib);
+                assert!((e.value - us).abs() < 3.0 && e.error < 3.0, "{kib} KiB, beside {beside}: {e:?}");
+            }
+            assert!(of(32).value > 50.0, "{:?}", of(32));
+        }
     }
 }
