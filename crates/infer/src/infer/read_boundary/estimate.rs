@@ -41,7 +41,12 @@ pub fn row_estimate(run: &Run, cell: &Cell) -> Estimate {
     {
         return of_small(&trials, &usual);
     }
-    if kind(cell) != Kind::Verify && reads_ahead(run) {
+    let first_only = kind(cell) != Kind::Verify && reads_ahead(run);
+    // Of boundaries that later reads feel as well, all reads tell, once what the first one looked up is taken off.
+    if first_only && cell.bytes("align") <= LEAST_PLAIN && later_feel(run) {
+        return of_all(&trials, usual(&by_place(run, |c| c.bytes("block") == cell.bytes("block"))));
+    }
+    if first_only {
         let mut first = Place::default();
         trials.iter().filter_map(|t| t.first()).for_each(|s| first.add(s));
         return first.estimate();
@@ -95,7 +100,7 @@ pub(super) fn apart(trial: &[&Sample]) -> bool {
 /// Later reads that cost this part of what the first ones do feel the same boundary.
 const ALIKE_LATER: f64 = 0.7;
 
-/// Reads that cross nothing, of a card whose later reads of a trial are faster than the first.
+/// Reads that cross nothing, of a card that has the page at hand that it read last.
 struct Usual {
     /// Medians by their place in a trial, in microseconds.
     by_place: [f64; 3],
@@ -103,7 +108,7 @@ struct Usual {
     first: Vec<f64>,
 }
 
-/// A later read is faster by this part of it, at least.
+/// A read of a page at hand is faster by this part of one that is not, at least.
 const AT_HAND: f64 = 0.03;
 
 /// Has the card the page at hand that it read last?
@@ -111,13 +116,33 @@ pub fn keeps_last(run: &Run, block: u64) -> bool {
     registers(run, block).is_some()
 }
 
-/// `None` where later reads of a trial take as long as the first.
+/// `None` where a read takes no less behind one in the same page than behind one across a boundary. It is the one before in the order of addresses, which no
+/// read-ahead has, and what was looked up for the first read of a trial helps both.
 fn registers(run: &Run, block: u64) -> Option<Usual> {
+    let back = |aligns: std::ops::Range<u64>| -> Vec<f64> {
+        let rows = run.cells.iter().filter(|c| kind(c) == Kind::Row && c.bytes("block") == block && aligns.contains(&c.bytes("align")));
+        let beside = rows.flat_map(|c| run.trials(c.id)).filter(|t| t.len() == 3 && !apart(t));
+        beside.filter_map(|t| t.windows(2).find(|w| w[0].role == POST && w[1].role == PRE).map(|w| w[1].took.micros())).collect()
+    };
+    let (across, within) = (back(BETWEEN), back(INSIDE));
+    let faster = low_difference(&across, &within);
+    if faster.value.is_nan() || faster.value <= CLEAR * faster.error || faster.value <= AT_HAND * median(&across) {
+        return None;
+    }
     let places = by_place(run, |c| c.bytes("block") == block);
-    let faster = low_difference(&places[0].off, &places[2].off);
-    let by_place = [0, 1, 2].map(|i| median(&places[i].off));
-    let at_hand = faster.value > CLEAR * faster.error && faster.value > AT_HAND * by_place[0];
-    at_hand.then(|| Usual { first: places[0].off.iter().map(|us| us - by_place[0]).collect(), by_place })
+    let by_place = usual(&places);
+    Some(Usual { first: places[0].off.iter().map(|us| us - by_place[0]).collect(), by_place })
+}
+
+/// Rows whose places lie inside pages, most of them.
+const INSIDE: std::ops::Range<u64> = 1..8 * KIB + 1;
+
+/// Rows above planes and below pieces of a map.
+const BETWEEN: std::ops::Range<u64> = 64 * KIB..MIB;
+
+/// Medians of what crosses nothing.
+fn usual(places: &[Place; 3]) -> [f64; 3] {
+    [0, 1, 2].map(|i| median(&places[i].off))
 }
 
 /// Rows beyond this may be boundaries of pieces of a map, which only the first read of a trial feels.
@@ -154,6 +179,15 @@ fn by_place(run: &Run, which: impl Fn(&Cell) -> bool) -> [Place; 3] {
         t.iter().zip(&mut places).for_each(|(s, place)| place.add(s));
     }
     places
+}
+
+/// Do the later reads of a trial feel a small boundary as the first one does? A map that was looked up for the first read leaves them
+/// their boundaries, a buffer that was filled ahead does not.
+fn later_feel(run: &Run) -> bool {
+    let shortest = run.cells.iter().filter(|c| kind(c) == Kind::Row).map(|c| c.bytes("block")).min().unwrap_or(0);
+    let [first, second, third] =
+        by_place(run, |c| BETWEEN.contains(&c.bytes("align")) && c.bytes("block") == shortest).map(|p| p.estimate());
+    first.value > CLEAR * first.error && [second, third].iter().all(|e| e.value > 0.7 * first.value)
 }
 
 /// Median time of a read that crosses nothing, in microseconds.
@@ -274,13 +308,13 @@ mod tests {
         assert!(like(&half, &control, 150.0) > 1.0, "{}", like(&half, &control, 150.0));
     }
 
-    /// Rows of a card that senses pages of 8 KiB together as 32 KiB and has what it sensed last at hand; a place is what precedes a trial. `beside`: the
-    /// three reads of a trial lie side by side.
-    fn sensed(beside: bool) -> Run {
+    /// Rows of a card that senses pages of 8 KiB together as 32 KiB. `kept`: it has what it sensed last at hand, else it looks up a map for the first read of a
+    /// trial; `beside`: the three reads of a trial lie side by side.
+    fn sensed(kept: bool, beside: bool) -> Run {
         const UNIT: u64 = 32 * KIB;
         let mut run = Run::new("read-boundary");
         let (mut last, mut n) = (u64::MAX, 0u64);
-        for (id, align) in [2, 4, 8, 16, 32, 64].map(|k| k * KIB).into_iter().enumerate() {
+        for (id, align) in [2, 4, 8, 16, 32, 64, 128, 256].map(|k| k * KIB).into_iter().enumerate() {
             run.cells.push(Cell { id: id as u32, ..Cell::new(format!("{align}"), &[("align", align as i64), ("block", 1024)]) });
             for trial in 0..24u64 {
                 let multiple = |k: u64| (1000 * 5 + 30 * (trial * 3 + k) + 1) * align;
@@ -289,14 +323,15 @@ mod tests {
                     (role, p - before)
                 });
                 three.rotate_left(trial as usize % 3);
-                for (role, at) in three {
+                for (place, (role, at)) in three.into_iter().enumerate() {
                     n += 1;
                     let ends = at + 1024 - 1;
-                    let sense = if at / UNIT == last && ends / UNIT == last { 0.0 } else { 60.0 };
+                    let sense = if kept && at / UNIT == last && ends / UNIT == last { 0.0 } else { 60.0 };
+                    let looks_up = if !kept && place == 0 { 150.0 } else { 0.0 };
                     let crosses = |size: u64| at / size != ends / size;
                     let more = if sense == 0.0 { 0.0 } else { 24.0 * f64::from(crosses(8 * KIB)) + 40.0 * f64::from(crosses(UNIT)) };
                     last = ends / UNIT;
-                    let us = 250.0 + sense + more + (n * 7919 % 13) as f64 / 4.0;
+                    let us = 250.0 + sense + more + looks_up + (n * 7919 % 13) as f64 / 4.0;
                     let took = Nanos((us * 1e3) as u64);
                     run.samples.push(Sample {
                         cell: id as u32,
@@ -319,7 +354,7 @@ mod tests {
     #[test]
     fn a_page_that_is_at_hand_hides_no_boundary() {
         for beside in [true, false] {
-            let run = sensed(beside);
+            let run = sensed(true, beside);
             let of = |kib: i64| row_estimate(&run, run.cells.iter().find(|c| c.get("align") == kib * 1024).unwrap());
             for (kib, us) in [(2, 0.0), (4, 0.0), (8, 24.0), (16, 24.0)] {
                 let e = of(kib);
@@ -327,5 +362,15 @@ mod tests {
             }
             assert!(of(32).value > 50.0, "{:?}", of(32));
         }
+    }
+
+    /// A map that is looked up for the first read of a trial makes the later ones faster as well, and they feel what it does.
+    #[test]
+    fn what_was_looked_up_is_no_page_at_hand() {
+        assert!(keeps_last(&sensed(true, true), 1024));
+        let run = sensed(false, true);
+        assert!(!keeps_last(&run, 1024) && reads_ahead(&run));
+        let page = run.cells.iter().find(|c| c.get("align") == 8 * 1024).unwrap();
+        assert!((row_estimate(&run, page).value - 24.0).abs() < 3.0, "{:?}", row_estimate(&run, page));
     }
 }
