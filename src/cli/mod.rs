@@ -46,6 +46,7 @@ mod list;
 mod outputs;
 mod partitions;
 mod pieces;
+mod print;
 mod probe;
 mod progress;
 mod quirk;
@@ -67,9 +68,9 @@ mod undo;
 mod usage;
 
 use crate::device::DeviceError;
-use crate::report::fold::folded;
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use print::{as_it_is, gone, page, put, stdout, to_stderr};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -235,77 +236,6 @@ enum Command {
     Man(complete::ManArgs),
 }
 
-/// See [`say!`].
-fn put(text: std::fmt::Arguments<'_>) {
-    as_it_is(&folded(&text.to_string(), width()));
-}
-
-/// See [`tell!`].
-fn to_stderr(text: &str) {
-    let terminal = rustix::termios::tcgetwinsize(std::io::stderr()).map(|w| w.ws_col as usize);
-    // Where nobody reads any more (a pipe, a terminal that is gone), there still is something to put back.
-    let _ = match terminal {
-        Ok(width) if width >= 40 => writeln!(std::io::stderr(), "{}", folded(text, width)),
-        _ => writeln!(std::io::stderr(), "{text}"),
-    };
-}
-
-/// Standard output for text that stays as it is; an error names it.
-fn stdout() -> Named {
-    Named(std::io::stdout())
-}
-
-/// See [`stdout`].
-struct Named(std::io::Stdout);
-
-impl Write for Named {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.write(bytes).map_err(of_stdout)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.flush().map_err(of_stdout)
-    }
-}
-
-/// An error of standard output, with its name.
-fn of_stdout(e: std::io::Error) -> std::io::Error {
-    std::io::Error::new(e.kind(), format!("cannot write to standard output: {e}"))
-}
-
-/// Standard output for text that is written piece by piece: the same as [`put!`].
-fn page() -> std::io::LineWriter<Folding> {
-    std::io::LineWriter::with_capacity(1 << 16, Folding)
-}
-
-/// See [`page`]; gets whole lines.
-struct Folding;
-
-impl Write for Folding {
-    fn write(&mut self, lines: &[u8]) -> std::io::Result<usize> {
-        gone(stdout().write_all(folded(&String::from_utf8_lossy(lines), width()).as_bytes()))?;
-        Ok(lines.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        gone(stdout().flush())
-    }
-}
-
-/// A reader that went away ends no command: what it found is in its exit code all the same.
-fn gone(written: std::io::Result<()>) -> std::io::Result<()> {
-    written.or_else(|e| if e.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(e) })
-}
-
-/// What programs read (scripts, tables of other programs, card models), to standard output. What else may be wrong with that than a reader that went
-/// away (a full disk) ends the program with an error.
-fn as_it_is(text: &str) {
-    if let Err(e) = gone(std::io::stdout().write_all(text.as_bytes())) {
-        tell!("nandscope: cannot write to standard output: {e}");
-        std::process::exit(1);
-    }
-}
-
 /// Runs the program.
 pub fn main() -> ExitCode {
     defect::ends_the_program();
@@ -320,24 +250,20 @@ fn answer(words: Vec<std::ffi::OsString>) -> ExitCode {
         Err(why) => (command_line(), Some(why)),
     };
     let read = command.try_get_matches_from_mut(words.clone()).and_then(|m| Ok((Cli::from_arg_matches(&m)?, m)));
-    let read = match (wrong, read) {
-        (Some(why), Ok(_)) => Err(why),
-        (Some(why), Err(e)) if e.use_stderr() => Err(why),
-        (_, read) => Ok(read),
-    };
+    let asks = |e: &clap::Error| !e.use_stderr();
+    if let Some(why) = wrong.filter(|_| !read.as_ref().is_err_and(asks)) {
+        eprintln!("nandscope: {}", harmless(&why));
+        return ExitCode::from(USAGE);
+    }
     let (cli, matches) = match read {
-        Ok(Ok(both)) => both,
-        Ok(Err(e)) if e.use_stderr() => {
-            eprint!("{}", usage::usage(&e, &words));
-            return ExitCode::from(USAGE);
-        }
-        Ok(Err(help)) => {
+        Ok(both) => both,
+        Err(help) if asks(&help) => {
             // clap ends with success even where nothing could be written.
             let failed = |e| ended(&anyhow::Error::new(e).context("cannot write to standard output"));
             return gone(help.print()).map_or_else(failed, |()| ExitCode::SUCCESS);
         }
-        Err(why) => {
-            eprintln!("nandscope: {}", harmless(&why));
+        Err(e) => {
+            eprint!("{}", usage::usage(&e, &words));
             return ExitCode::from(USAGE);
         }
     };
