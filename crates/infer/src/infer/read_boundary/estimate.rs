@@ -117,16 +117,26 @@ pub fn keeps_last(run: &Run, block: u64) -> bool {
 }
 
 /// `None` where a read takes no less behind one in the same page than behind one across a boundary. It is the one before in the order of addresses, which no
-/// read-ahead has, and what was looked up for the first read of a trial helps both.
+/// read-ahead has, and what was looked up for the first read of a trial helps both. Nor where it takes no less than the first read of a trial in such rows:
+/// pages of several speeds are alike there, while next to a large boundary all are of one.
 fn registers(run: &Run, block: u64) -> Option<Usual> {
-    let back = |aligns: std::ops::Range<u64>| -> Vec<f64> {
-        let rows = run.cells.iter().filter(|c| kind(c) == Kind::Row && c.bytes("block") == block && aligns.contains(&c.bytes("align")));
-        let beside = rows.flat_map(|c| run.trials(c.id)).filter(|t| t.len() == 3 && !apart(t));
-        beside.filter_map(|t| t.windows(2).find(|w| w[0].role == POST && w[1].role == PRE).map(|w| w[1].took.micros())).collect()
+    let beside = |aligns: std::ops::Range<u64>| {
+        let rows =
+            run.cells.iter().filter(move |c| kind(c) == Kind::Row && c.bytes("block") == block && aligns.contains(&c.bytes("align")));
+        rows.flat_map(|c| run.trials(c.id)).filter(|t| t.len() == 3 && !apart(t)).collect::<Vec<_>>()
     };
-    let (across, within) = (back(BETWEEN), back(INSIDE));
-    let faster = low_difference(&across, &within);
-    if faster.value.is_nan() || faster.value <= CLEAR * faster.error || faster.value <= AT_HAND * median(&across) {
+    let back = |trials: &[Vec<&Sample>]| -> Vec<f64> {
+        let pair = |t: &Vec<&Sample>| t.windows(2).find(|w| w[0].role == POST && w[1].role == PRE).map(|w| w[1].took.micros());
+        trials.iter().filter_map(pair).collect()
+    };
+    let inside = beside(INSIDE);
+    let (across, within) = (back(&beside(BETWEEN)), back(&inside));
+    let first: Vec<f64> = inside.iter().map(|t| t[0]).filter(|s| s.role != ON).map(|s| s.took.micros()).collect();
+    let faster = |than: &[f64]| {
+        let by = low_difference(than, &within);
+        by.value > CLEAR * by.error && by.value > AT_HAND * median(than)
+    };
+    if !faster(&across) || !faster(&first) {
         return None;
     }
     let places = by_place(run, |c| c.bytes("block") == block);
