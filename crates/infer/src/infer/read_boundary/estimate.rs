@@ -120,23 +120,24 @@ pub fn keeps_last(run: &Run, block: u64) -> bool {
 /// read-ahead has, and what was looked up for the first read of a trial helps both. Nor where it takes no less than the first read of a trial in such rows:
 /// pages of several speeds are alike there, while next to a large boundary all are of one.
 fn registers(run: &Run, block: u64) -> Option<Usual> {
-    let beside = |aligns: std::ops::Range<u64>| {
-        let rows =
-            run.cells.iter().filter(move |c| kind(c) == Kind::Row && c.bytes("block") == block && aligns.contains(&c.bytes("align")));
-        rows.flat_map(|c| run.trials(c.id)).filter(|t| t.len() == 3 && !apart(t)).collect::<Vec<_>>()
+    // Times of reads behind one in the same row, and of the first ones of trials; most cards are told by the few of small rows.
+    let of_rows = |aligns: std::ops::Range<u64>| {
+        let [mut back, mut first] = [const { vec![] }; 2];
+        for c in run.cells.iter().filter(|c| kind(c) == Kind::Row && c.bytes("block") == block && aligns.contains(&c.bytes("align"))) {
+            let reads: Vec<&Sample> = run.of(c.id).collect();
+            for t in reads.chunk_by(|a, b| a.trial == b.trial).filter(|t| t.len() == 3 && !apart(t)) {
+                back.extend(t.windows(2).find(|w| w[0].role == POST && w[1].role == PRE).map(|w| w[1].took.micros()));
+                first.extend((t[0].role != ON).then_some(t[0].took.micros()));
+            }
+        }
+        (back, first)
     };
-    let back = |trials: &[Vec<&Sample>]| -> Vec<f64> {
-        let pair = |t: &Vec<&Sample>| t.windows(2).find(|w| w[0].role == POST && w[1].role == PRE).map(|w| w[1].took.micros());
-        trials.iter().filter_map(pair).collect()
-    };
-    let inside = beside(INSIDE);
-    let (across, within) = (back(&beside(BETWEEN)), back(&inside));
-    let first: Vec<f64> = inside.iter().map(|t| t[0]).filter(|s| s.role != ON).map(|s| s.took.micros()).collect();
+    let (within, first) = of_rows(INSIDE);
     let faster = |than: &[f64]| {
         let by = low_difference(than, &within);
         by.value > CLEAR * by.error && by.value > AT_HAND * median(than)
     };
-    if !faster(&across) || !faster(&first) {
+    if !faster(&first) || !faster(&of_rows(BETWEEN).0) {
         return None;
     }
     let places = by_place(run, |c| c.bytes("block") == block);
