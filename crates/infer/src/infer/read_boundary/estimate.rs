@@ -31,27 +31,28 @@ pub fn reads_ahead(run: &Run) -> bool {
 
 /// Crossing time less that of reads before and after, in microseconds, of all looks at this row.
 pub fn row_estimate(run: &Run, cell: &Cell) -> Estimate {
-    let row = |c: &Cell| (c.bytes("align"), c.bytes("block"));
-    let more = run.cells.iter().filter(|c| c.id != cell.id && matches!(kind(c), Kind::Row | Kind::Fine) && row(c) == row(cell));
-    let again: Vec<u32> = if kind(cell) == Kind::Verify { vec![] } else { more.map(|c| c.id).collect() };
-    let trials: Vec<Vec<&Sample>> = std::iter::once(cell.id).chain(again).flat_map(|id| run.trials(id)).collect();
-    if kind(cell) != Kind::Verify
-        && cell.bytes("align") <= LEAST_PLAIN
-        && let Some(usual) = registers(run, cell.bytes("block"))
-    {
-        return of_small(&trials, &usual);
+    if kind(cell) == Kind::Verify {
+        return of_all(&run.trials(cell.id), [0.0; 3]);
     }
-    let first_only = kind(cell) != Kind::Verify && reads_ahead(run);
+    let (align, block) = (cell.bytes("align"), cell.bytes("block"));
+    let again =
+        |c: &&Cell| c.id != cell.id && matches!(kind(c), Kind::Row | Kind::Fine) && (c.bytes("align"), c.bytes("block")) == (align, block);
+    let more = run.cells.iter().filter(again).map(|c| c.id);
+    let trials: Vec<Vec<&Sample>> = std::iter::once(cell.id).chain(more).flat_map(|id| run.trials(id)).collect();
+    let small = align <= LEAST_PLAIN;
+    if small && keeps_last(run, block) {
+        return of_small(&trials, &Usual::of(run, block));
+    }
+    if !reads_ahead(run) {
+        return of_all(&trials, [0.0; 3]);
+    }
     // Of boundaries that later reads feel as well, all reads tell, once what the first one looked up is taken off.
-    if first_only && cell.bytes("align") <= LEAST_PLAIN && later_feel(run) {
-        return of_all(&trials, usual(&by_place(run, |c| c.bytes("block") == cell.bytes("block"))));
+    if small && later_feel(run) {
+        return of_all(&trials, Usual::of(run, block).by_place);
     }
-    if first_only {
-        let mut first = Place::default();
-        trials.iter().filter_map(|t| t.first()).for_each(|s| first.add(s));
-        return first.estimate();
-    }
-    of_all(&trials, [0.0; 3])
+    let mut first = Place::default();
+    trials.iter().filter_map(|t| t.first()).for_each(|s| first.add(s));
+    first.estimate()
 }
 
 /// Of all reads of these trials, less what is usual at their place of a trial.
@@ -100,7 +101,7 @@ pub(super) fn apart(trial: &[&Sample]) -> bool {
 /// Later reads that cost this part of what the first ones do feel the same boundary.
 const ALIKE_LATER: f64 = 0.7;
 
-/// Reads that cross nothing, of a card that has the page at hand that it read last.
+/// Reads that cross nothing.
 struct Usual {
     /// Medians by their place in a trial, in microseconds.
     by_place: [f64; 3],
@@ -108,18 +109,21 @@ struct Usual {
     first: Vec<f64>,
 }
 
+impl Usual {
+    fn of(run: &Run, block: u64) -> Usual {
+        let places = by_place(run, |c| c.bytes("block") == block);
+        let by_place = [0, 1, 2].map(|i| median(&places[i].off));
+        Usual { first: places[0].off.iter().map(|us| us - by_place[0]).collect(), by_place }
+    }
+}
+
 /// A read of a page at hand is faster by this part of one that is not, at least.
 const AT_HAND: f64 = 0.03;
 
-/// Has the card the page at hand that it read last?
+/// Has the card the page at hand that it read last? A read takes less behind one in the same page than behind one across a boundary: it is the one before in the
+/// order of addresses, which no read-ahead has, and what was looked up for the first read of a trial helps both. It takes less than the first read of a trial in
+/// such rows, too: there pages of several speeds are alike, while next to a large boundary all are of one.
 pub fn keeps_last(run: &Run, block: u64) -> bool {
-    registers(run, block).is_some()
-}
-
-/// `None` where a read takes no less behind one in the same page than behind one across a boundary. It is the one before in the order of addresses, which no
-/// read-ahead has, and what was looked up for the first read of a trial helps both. Nor where it takes no less than the first read of a trial in such rows:
-/// pages of several speeds are alike there, while next to a large boundary all are of one.
-fn registers(run: &Run, block: u64) -> Option<Usual> {
     // Times of reads behind one in the same row, and of the first ones of trials; most cards are told by the few of small rows.
     let of_rows = |aligns: std::ops::Range<u64>| {
         let [mut back, mut first] = [const { vec![] }; 2];
@@ -137,12 +141,7 @@ fn registers(run: &Run, block: u64) -> Option<Usual> {
         let by = low_difference(than, &within);
         by.value > CLEAR * by.error && by.value > AT_HAND * median(than)
     };
-    if !faster(&first) || !faster(&of_rows(BETWEEN).0) {
-        return None;
-    }
-    let places = by_place(run, |c| c.bytes("block") == block);
-    let by_place = usual(&places);
-    Some(Usual { first: places[0].off.iter().map(|us| us - by_place[0]).collect(), by_place })
+    faster(&first) && faster(&of_rows(BETWEEN).0)
 }
 
 /// Rows whose places lie inside pages, most of them.
@@ -150,11 +149,6 @@ const INSIDE: std::ops::Range<u64> = 1..8 * KIB + 1;
 
 /// Rows above planes and below pieces of a map.
 const BETWEEN: std::ops::Range<u64> = 64 * KIB..MIB;
-
-/// Medians of what crosses nothing.
-fn usual(places: &[Place; 3]) -> [f64; 3] {
-    [0, 1, 2].map(|i| median(&places[i].off))
-}
 
 /// Rows beyond this may be boundaries of pieces of a map, which only the first read of a trial feels.
 pub const LEAST_PLAIN: u64 = 128 * KIB;
@@ -198,7 +192,7 @@ fn later_feel(run: &Run) -> bool {
     let shortest = run.cells.iter().filter(|c| kind(c) == Kind::Row).map(|c| c.bytes("block")).min().unwrap_or(0);
     let [first, second, third] =
         by_place(run, |c| BETWEEN.contains(&c.bytes("align")) && c.bytes("block") == shortest).map(|p| p.estimate());
-    first.value > CLEAR * first.error && [second, third].iter().all(|e| e.value > 0.7 * first.value)
+    first.value > CLEAR * first.error && [second, third].iter().all(|e| e.value > ALIKE_LATER * first.value)
 }
 
 /// Median time of a read that crosses nothing, in microseconds.
