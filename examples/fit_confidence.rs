@@ -26,6 +26,7 @@ use monotone::{hundredth, lines};
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::combine::{APART, combine, posterior};
 use nandscope::infer::confidence::{Key, Maps, Source, key};
+use nandscope::infer::pipeline::apart;
 use nandscope::infer::tables;
 use nandscope::report::Cost;
 use nandscope::samples::import;
@@ -57,10 +58,9 @@ fn main() {
             let within = if within == ["minute"] { Within::AMinute } else { Within::Usual };
             let all = drawn(family, first, n);
             let file = Mutex::new(std::fs::File::create(out).unwrap());
-            probe_all(&all, within, |p| {
+            probe_all(&all, within, |p, runs| {
                 let (family, kind) = (p.card.family.name().into(), p.card.kind.into());
-                let line =
-                    Line { family, kind, seed: p.card.seed, table: false, apart: p.apart.clone(), told: p.told.clone(), cost: p.cost };
+                let line = Line { family, kind, seed: p.card.seed, table: false, apart: apart(runs), told: p.told.clone(), cost: p.cost };
                 writeln!(file.lock().unwrap(), "{}", serde_json::to_string(&line).unwrap()).unwrap();
             });
         }

@@ -11,11 +11,12 @@ export CARGO_TARGET_DIR=$target SECONDS_EACH=${1:-5}
 shift || true
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(sed -n 's/^path = "fuzz_targets\/\(.*\)\.rs"/\1/p' Cargo.toml)
-# The versions of the program itself, so that what is built for it serves here, too.
-cp ../Cargo.lock Cargo.lock
-RUSTC_WRAPPER=$PWD/rustc.sh cargo build --quiet --bins
-NANDSCOPE_SEEDS=$target/fuzz/corpus cargo test --quiet --manifest-path ../Cargo.toml --test fuzz seeds_for_the_fuzzer >/dev/null
 mkdir -p "$target"/fuzz/{bin,log}
+# Versions and profiles of the program itself, so that what is built for it serves here, too.
+cp ../Cargo.lock Cargo.lock
+awk '/^\[/ { on = /^\[profile\./ } on' ../Cargo.toml >"$target/fuzz/profiles.toml"
+RUSTC_WRAPPER=$PWD/rustc.sh cargo build --quiet --bins --config "$target/fuzz/profiles.toml"
+NANDSCOPE_SEEDS=$target/fuzz/corpus cargo test --quiet --manifest-path ../Cargo.toml --test fuzz seeds_for_the_fuzzer >/dev/null
 
 one() {
     t=$1 here=$CARGO_TARGET_DIR

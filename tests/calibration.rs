@@ -28,7 +28,7 @@ fn number(from: &str) -> Option<u64> {
 /// Probes cards of a family, prints the table, and holds each bin of claims to its word, from both sides.
 fn calibrated(family: Family, n: u64, within: Within) {
     let first = number("NANDSCOPE_SEED").unwrap_or(RESERVED + 1);
-    let all = probe_all(&cards(family, first, number("NANDSCOPE_CARDS").unwrap_or(n)), within, |_| {});
+    let all = probe_all(&cards(family, first, number("NANDSCOPE_CARDS").unwrap_or(n)), within, |_, _| {});
     let s: Scores = score(&all);
     println!("{} cards, {}, seeds from {first}\n{}", all.len(), family.name(), table(&s));
     if first < FITTING && std::env::var_os("NANDSCOPE_SHOW").is_some() {

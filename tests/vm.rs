@@ -105,8 +105,12 @@ impl Guest {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vm");
         let mut console = String::new();
         for script in ["setup.sh", "run.sh"] {
-            let done =
-                Command::new(here.join(script)).env("VM_DIR", vm()).stdin(Stdio::null()).output().map_err(|e| format!("{script}: {e}"))?;
+            let done = Command::new(here.join(script))
+                .env("VM_DIR", vm())
+                .env("NANDSCOPE", env!("CARGO_BIN_EXE_nandscope"))
+                .stdin(Stdio::null())
+                .output()
+                .map_err(|e| format!("{script}: {e}"))?;
             let text = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
             if !done.status.success() {
                 return Err(format!("{script} failed with {}:\n{text}", done.status));

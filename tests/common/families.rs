@@ -7,7 +7,6 @@ use crate::in_turn;
 use nandscope::device::Device;
 use nandscope::experiment;
 use nandscope::finding::{Finding, Findings, Quantity};
-use nandscope::infer::pipeline;
 use nandscope::probe::{Plan, probe};
 use nandscope::report::Cost;
 use nandscope::samples::Run;
@@ -160,10 +159,11 @@ fn right_of_bench(q: Quantity, v: f64, bound: bool, truth: f64, t: &Value) -> bo
     }
 }
 
-/// A card that was probed: what each experiment said, and what is told.
+/// A card that was probed, and what is told.
 pub struct Probed {
     pub card: Card,
     pub truth: Truth,
+    /// What each experiment said by itself, where a fit keeps that.
     pub apart: Vec<Finding>,
     pub told: Findings,
     pub cost: Cost,
@@ -204,8 +204,12 @@ pub fn runs_of(card: &Card, within: Within) -> (Vec<Run>, Findings) {
 }
 
 pub fn probed(card: &Card, within: Within) -> Probed {
+    with_runs(card, within).0
+}
+
+fn with_runs(card: &Card, within: Within) -> (Probed, Vec<Run>) {
     let (runs, told) = runs_of(card, within);
-    Probed { truth: Truth::of_card(card), apart: pipeline::apart(&runs), told, cost: cost(&runs), card: card.clone() }
+    (Probed { truth: Truth::of_card(card), apart: vec![], told, cost: cost(&runs), card: card.clone() }, runs)
 }
 
 fn behind_program(card: &Card, writes: u64, seconds: f64) -> (Vec<Run>, Findings) {
@@ -218,10 +222,10 @@ fn behind_program(card: &Card, writes: u64, seconds: f64) -> (Vec<Run>, Findings
 }
 
 /// Probes them; `done` sees each as it comes.
-pub fn probe_all(cards: &[Card], within: Within, done: impl Fn(&Probed) + Sync) -> Vec<Probed> {
+pub fn probe_all(cards: &[Card], within: Within, done: impl Fn(&Probed, &[Run]) + Sync) -> Vec<Probed> {
     in_turn::all(cards, |card| {
-        let p = probed(card, within);
-        done(&p);
+        let (p, runs) = with_runs(card, within);
+        done(&p, &runs);
         p
     })
 }

@@ -1,23 +1,18 @@
 #!/bin/bash
-# Builds a static nandscope, boots the guest with it and runs guest/all.sh there. Results: target/vm/share/out, one set of
+# Boots the guest with the program that NANDSCOPE names and runs guest/all.sh there. Results: target/vm/share/out, one set of
 # files an item. Called by tests/vm.rs; needs what setup.sh prepared.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 vm=${VM_DIR:-${CARGO_TARGET_DIR:-$here/../../target}/vm}
 vm=$(cd "$vm" && pwd)
 
-# musl where it is installed with its C compiler, else glibc; static either way, so that the guest needs no libraries. A target
-# directory of its own: the one above may be locked by the cargo that runs this.
-triple=x86_64-unknown-linux-gnu
-if command -v musl-gcc >/dev/null && rustup target list --installed 2>/dev/null | grep -qx x86_64-unknown-linux-musl; then
-    triple=x86_64-unknown-linux-musl
-fi
-(cd "$here/../.." && CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_STRIP=symbols RUSTFLAGS="-C target-feature=+crt-static" \
-    "${CARGO:-cargo}" build --quiet --locked --bin nandscope --target "$triple" --target-dir "$vm/cargo")
-
+program=${NANDSCOPE:?the program to run in the guest}
 share=$vm/share
-rm -rf "$share" && mkdir -p "$share/out"
-cp "$here"/guest/*.sh "$vm/cargo/$triple/debug/nandscope" "$share/"
+rm -rf "$share" && mkdir -p "$share"/{out,lib}
+cp "$here"/guest/*.sh "$share/"
+strip -o "$share/nandscope" "$program"
+# Its libraries are those of this machine, as those of mkfs.fat in the guest's root are.
+ldd "$program" | grep -o '/[^ ]*' | xargs -I{} cp {} "$share/lib/"
 rm -f "$vm/sd.img"
 truncate -s 32M "$vm/sd.img"
 # The SD card is served inside the processor and takes no time of the guest; a disk that waited for the host would make its

@@ -5,6 +5,9 @@
 export XDG_STATE_HOME=/tmp/state RUST_BACKTRACE=1 COLUMNS=1000
 mkdir -p out "$XDG_STATE_HOME"
 cp nandscope /bin/nandscope
+for l in lib/*; do
+    [ -e "/lib/x86_64-linux-gnu/${l#lib/}" ] || cp "$l" /lib/x86_64-linux-gnu/
+done
 
 item() {
     name=$1

@@ -5,7 +5,9 @@
 /// others make superfluous are 0. The work doubles with each unknown.
 pub fn nonnegative<const N: usize>(a: &[[f64; N]; N], b: &[f64; N]) -> [f64; N] {
     let mut best = ([0.0; N], 0.0);
-    for set in 1u32..1 << N {
+    // Unknowns that nothing depends on are in no solution.
+    let nothing: u32 = (0..N).filter(|&k| a[k][k] == 0.0).map(|k| 1 << k).sum();
+    for set in (1u32..1 << N).filter(|set| set & nothing == 0) {
         if let Some(x) = solve(a, b, set) {
             let gain = x.iter().zip(b).map(|(x, b)| x * b).sum();
             if gain > best.1 && x.iter().all(|&x| x >= 0.0) {

@@ -28,6 +28,11 @@ pub trait Analysis: Sync {
     /// What the samples say, with what was believed. Pure.
     fn infer(&self, run: &Case) -> Vec<Finding>;
 
+    /// Does it say the same of any run, whichever of these is believed? What it never asks for may differ.
+    fn alike(&self, a: &Beliefs, b: &Beliefs) -> bool {
+        a == b
+    }
+
     /// What people would rather look at. Pure.
     fn figures(&self, _run: &Case) -> Vec<Figure> {
         vec![]
@@ -144,7 +149,10 @@ impl Inference {
             // A run before it is new or went on: what is believed may be something else now.
             as_before = false;
             let believed = frozen(run).unwrap_or_else(|| self.believed(runs, i));
-            if !same || self.told[i].believed != believed {
+            let alike = |t: &Told| self.analysis(run).is_none_or(|a| a.alike(&t.believed, &believed));
+            if same && self.told.get(i).is_some_and(alike) {
+                self.told[i].believed = believed;
+            } else {
                 let now = self.tell(run, believed);
                 match self.told.get_mut(i) {
                     Some(t) => *t = now,

@@ -80,7 +80,7 @@ impl Analysis for ReadBoundary {
                 let in_pieces = pieces::told(run, e.value);
                 let trust = match in_pieces {
                     Some(true) => 0.0,
-                    None if reads_ahead(run) => trust.min(0.88),
+                    None if Ways::of(run).reads_ahead() => trust.min(0.88),
                     _ => trust,
                 };
                 let by = if run.cells.iter().any(|c| kind(c) == Kind::Sweep) { "sweep" } else { "rows" };
@@ -144,8 +144,9 @@ impl Analysis for ReadBoundary {
 
     fn figures(&self, run: &Case) -> Vec<Figure> {
         let mut by_block: BTreeMap<u64, Vec<(f64, f64, f64, f64)>> = BTreeMap::new();
+        let ways = Ways::of(run);
         for c in run.cells.iter().filter(|c| kind(c) == Kind::Row) {
-            let e = row_estimate(run, c);
+            let e = ways.row(c);
             if e.n > 0 {
                 let point = (c.bytes("align") as f64, e.value, e.value - 2.0 * e.error, e.value + 2.0 * e.error);
                 by_block.entry(c.bytes("block")).or_default().push(point);

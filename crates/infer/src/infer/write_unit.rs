@@ -6,7 +6,7 @@ mod speeds;
 pub(super) mod tables;
 
 use self::model::*;
-use super::beliefs::Case;
+use super::beliefs::{Beliefs, Case};
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
 use super::steps::alignments;
@@ -28,13 +28,18 @@ impl Analysis for WriteUnit {
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
-        let phase = run.believed.whole(Quantity::EraseBlockOffset).unwrap_or(0);
+        let known = Known::of(run.believed);
+        let phase = known.placed.unwrap_or(0);
         let writes: Vec<Write> =
             rows(run).iter().map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() }).collect();
-        let mut f = judge(&writes, &Known::of(run));
+        let mut f = judge(&writes, &known);
         let of_unit = f.number().and_then(|unit| by_size(run).get(&(unit as u64)).map(|t| median(t)));
         f.or_block = of_unit.is_some_and(merges);
         vec![f]
+    }
+
+    fn alike(&self, a: &Beliefs, b: &Beliefs) -> bool {
+        Known::of(a) == Known::of(b)
     }
 
     fn figures(&self, run: &Case) -> Vec<Figure> {
@@ -89,21 +94,21 @@ pub fn shown(run: &Case) -> Option<u64> {
     WriteUnit.infer(run).iter().find_map(Finding::number).map(|bytes| bytes as u64)
 }
 
-/// What reads have shown.
-#[derive(Default)]
+/// What reads have shown: all that is asked for of what is believed.
+#[derive(Default, PartialEq)]
 struct Known {
-    /// Positions count from where erase blocks begin.
-    placed: bool,
+    /// Where erase blocks begin: positions count from there.
+    placed: Option<u64>,
     erase_block: Option<u64>,
     page: Option<u64>,
     access_unit: Option<u64>,
 }
 
 impl Known {
-    fn of(run: &Case) -> Known {
-        let whole = |q: Quantity| run.believed.whole(q);
-        let placed = whole(Quantity::EraseBlockOffset).is_some();
-        Known { placed, erase_block: run.believed.erase_block(), page: whole(Quantity::Page), access_unit: whole(Quantity::AccessUnit) }
+    fn of(believed: &Beliefs) -> Known {
+        let whole = |q: Quantity| believed.whole(q);
+        let (placed, erase_block) = (whole(Quantity::EraseBlockOffset), believed.erase_block());
+        Known { placed, erase_block, page: whole(Quantity::Page), access_unit: whole(Quantity::AccessUnit) }
     }
 
     /// Erase blocks are not known, or are no larger, and may be as small as that.
@@ -226,10 +231,10 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         candidates = found;
     } else if plainly > 0.5 * writes.len() as f64 {
         for (u, c) in &mut candidates {
-            *c = c.min(chi2(*u, piece, &phases(*u, known.placed), &Count::ALL, &Fill::PLAIN));
+            *c = c.min(chi2(*u, piece, &phases(*u, known.placed.is_some()), &Count::ALL, &Fill::PLAIN));
             // A host that cuts where a unit seems to end, and larger units that begin elsewhere.
             for (cut, _) in cut.iter().filter(|cut| cut.0 < *u && cut.0 != piece && !PIECES.contains(&cut.0)) {
-                *c = c.min(chi2(*u, *cut, &phases(*u, known.placed), &Count::PLAIN, &Fill::PLAIN) + UNUSUAL_CUT);
+                *c = c.min(chi2(*u, *cut, &phases(*u, known.placed.is_some()), &Count::PLAIN, &Fill::PLAIN) + UNUSUAL_CUT);
             }
         }
     }
@@ -345,7 +350,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     // A host that cuts requests to that length would look the same, unless reads know the unit.
     let cuts = cut.iter().filter(|c| c.0 == unit && !PIECES.contains(&unit)).any(|c| least(&c.1) - UNUSUAL_CUT < best + 4.0);
     let cuts = cuts && ![known.page, known.access_unit].contains(&Some(unit));
-    let most_sure = if badly || cuts || !known.placed && best < plainly || gathered == Some(COMBINED) { 0.88 } else { 0.97 };
+    let most_sure = if badly || cuts || known.placed.is_none() && best < plainly || gathered == Some(COMBINED) { 0.88 } else { 0.97 };
     // Flash is programmed in whole pages.
     let most_sure = if known.page.is_some_and(|page| !unit.is_multiple_of(page)) { 0.75 } else { most_sure };
     Finding::decided(Q, unit as f64, p.min(most_sure))

@@ -121,6 +121,11 @@ pub trait Experiment: Sync {
     /// Stop rule of a cell: does it want a further trial?
     fn wants(&self, cell: &Cell, run: &Case) -> bool;
 
+    /// Which of these cells want a further trial, by their numbers. Where each would ask the same of the run, it is asked once here.
+    fn wanting(&self, cells: &[&Cell], run: &Case) -> Vec<u32> {
+        cells.iter().filter(|c| self.wants(c, run)).map(|c| c.id).collect()
+    }
+
     /// A further round of cells, once all have enough.
     fn more(&self, _run: &Case) -> Vec<Cell> {
         vec![]

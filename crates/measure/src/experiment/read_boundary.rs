@@ -20,12 +20,12 @@ use crate::finding::Quantity;
 use crate::infer::beliefs::Case;
 use crate::infer::lattice;
 use crate::infer::read_boundary::{
-    BACK, CLEAR, CONTROL, FAR, Kind, LEAST_PLAIN, ON, OTHER_LENGTHS, POST, PRE, PREDICTED, View, answers_at_ticks, base_time,
-    confirm_estimate, confirmed, keeps_last, kind, reads_ahead, row_estimate,
+    BACK, CLEAR, CONTROL, FAR, Kind, LEAST_PLAIN, ON, OTHER_LENGTHS, POST, PRE, PREDICTED, View, Ways, answers_at_ticks, confirm_estimate,
+    confirmed, keeps_last, kind,
 };
 use crate::infer::stats::{mad, median};
 use crate::infer::steps::alignments;
-use crate::samples::Cell;
+use crate::samples::{Cell, Run};
 use crate::units::{Bytes, KIB, MIB, Nanos, gcd};
 use next::*;
 use std::collections::BTreeSet;
@@ -47,6 +47,33 @@ static ABOUT: About = About {
     roles: &["pre", "on", "post", "predicted", "control", "far", "back"],
     covers: "F1-F12, Q5, Q7",
 };
+
+/// Is what crossing this row costs known to no better than this part of a read that crosses nothing, nor to a twelfth of itself?
+fn wide(ways: &Ways, cell: &Cell, part: impl Fn() -> f64) -> bool {
+    let e = ways.row(cell);
+    e.error > (0.08 * e.value.abs()).max(0.0) && e.error > (part() * ways.base_time(cell.bytes("block"))).max(0.0)
+}
+
+/// Does this cell want another trial?
+fn wants(cell: &Cell, run: &Run, ways: &Ways) -> bool {
+    let trials = run.of(cell.id).map(|s| s.trial).max().map_or(0, |t| t + 1);
+    match kind(cell) {
+        Kind::Row => trials < 8 || trials < 36 && wide(ways, cell, || 0.02),
+        // A card fast enough to look ahead takes a page out of its registers in a hundredth of its time.
+        Kind::Fine => trials < 72 && wide(ways, cell, || if ways.reads_ahead() { 0.003 } else { 0.006 }),
+        Kind::Sweep => trials < cell.get("trials") as u32,
+        Kind::Verify => trials < 7,
+        Kind::Pairs => trials < 24,
+        Kind::Place => trials < 7,
+        Kind::Confirm => {
+            if trials < 16 {
+                return true;
+            }
+            let e = confirm_estimate(run, cell);
+            trials < 64 && e.error > 0.2 * e.value.abs()
+        }
+    }
+}
 
 impl Experiment for ReadBoundary {
     fn about(&self) -> &'static About {
@@ -72,34 +99,12 @@ impl Experiment for ReadBoundary {
     }
 
     fn wants(&self, cell: &Cell, run: &Case) -> bool {
-        let trials = run.of(cell.id).map(|s| s.trial).max().map_or(0, |t| t + 1);
-        match kind(cell) {
-            Kind::Row => {
-                if trials < 8 {
-                    return true;
-                }
-                let e = row_estimate(run, cell);
-                let base = base_time(run, cell.bytes("block"));
-                trials < 36 && e.error > (0.02 * base).max(0.08 * e.value.abs())
-            }
-            Kind::Fine => {
-                let e = row_estimate(run, cell);
-                // A card fast enough to look ahead takes a page out of its registers in a hundredth of its time.
-                let fine = if reads_ahead(run) { 0.003 } else { 0.006 };
-                trials < 72 && e.error > (fine * base_time(run, cell.bytes("block"))).max(0.08 * e.value.abs())
-            }
-            Kind::Sweep => trials < cell.get("trials") as u32,
-            Kind::Verify => trials < 7,
-            Kind::Pairs => trials < 24,
-            Kind::Place => trials < 7,
-            Kind::Confirm => {
-                if trials < 16 {
-                    return true;
-                }
-                let e = confirm_estimate(run, cell);
-                trials < 64 && e.error > 0.2 * e.value.abs()
-            }
-        }
+        wants(cell, run, &Ways::of(run))
+    }
+
+    fn wanting(&self, cells: &[&Cell], run: &Case) -> Vec<u32> {
+        let ways = Ways::of(run);
+        cells.iter().filter(|c| wants(c, run, &ways)).map(|c| c.id).collect()
     }
 
     fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
@@ -208,7 +213,7 @@ impl Experiment for ReadBoundary {
                 match () {
                     _ if good => {
                         let last = run.cells.last();
-                        let places = last.filter(|_| !reads_ahead(run)).map(|c| place::cells(run, c)).unwrap_or_default();
+                        let places = last.filter(|_| !Ways::of(run).reads_ahead()).map(|c| place::cells(run, c)).unwrap_or_default();
                         last.map(pieces::cell).into_iter().chain(places).collect()
                     }
                     _ if swept => vec![],
@@ -277,8 +282,9 @@ fn shortest(run: &Case, l: &lattice::Lattice) -> u64 {
 
 /// Is a place that was slow once slower than its neighbours again and again?
 fn stands_out(run: &Case, cell: &Cell) -> bool {
-    let e = row_estimate(run, cell);
-    e.value > 4.0 * e.error && e.value > 0.015 * base_time(run, cell.bytes("block")).max(0.0)
+    let ways = Ways::of(run);
+    let e = ways.row(cell);
+    e.value > 4.0 * e.error && e.value > 0.015 * ways.base_time(cell.bytes("block")).max(0.0)
 }
 
 /// Do slow places come in pairs of neighbours? A boundary off the sweep's grid lies inside two reads, which overlap.

@@ -5,7 +5,7 @@ use crate::chance;
 use crate::device::{Access, Device, DeviceError, Op};
 use crate::infer::beliefs::Case;
 use crate::infer::slots::Slots;
-use crate::samples::{Ended, Run};
+use crate::samples::{Cell, Ended, Run};
 use crate::units::Nanos;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
@@ -95,8 +95,8 @@ pub fn go_on(
         }
         loop {
             let open = |c: usize| empty[c] < EMPTY && bad[c] < FAILS;
-            let wants = |c: u32| open(c as usize) && exp.wants(&run.cells[c as usize], &Case { run: &run, believed });
-            let mut pending: Vec<u32> = (first..run.cells.len() as u32).filter(|&c| wants(c)).collect();
+            let asked: Vec<&Cell> = (first as usize..run.cells.len()).filter(|&c| open(c)).map(|c| &run.cells[c]).collect();
+            let mut pending = exp.wanting(&asked, &Case { run: &run, believed });
             if pending.is_empty() {
                 break;
             }

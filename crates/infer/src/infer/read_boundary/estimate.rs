@@ -5,6 +5,8 @@
 
 use super::*;
 use crate::infer::stats::{low_difference, quantile, t3_kernel};
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 
 /// Microseconds of the reads of one trial, by role.
 pub(super) fn of_trial(trial: &[&Sample], role: u8) -> Option<f64> {
@@ -16,8 +18,76 @@ fn better(paired: Estimate, low: Estimate) -> Estimate {
     if low.error < 0.7 * paired.error || paired.n == 0 { low } else { paired }
 }
 
-/// Does a card or host that reads ahead answer the later reads of a trial out of a buffer? Then only the first ones tell.
-pub fn reads_ahead(run: &Run) -> bool {
+/// What the reads of a run have in common, whichever row they are of; each is asked once, by the first row that needs it.
+pub struct Ways<'a> {
+    run: &'a Run,
+    ahead: OnceCell<bool>,
+    later: OnceCell<bool>,
+    of_length: RefCell<BTreeMap<u64, OfLength>>,
+}
+
+/// What reads of one length have in common.
+#[derive(Default)]
+struct OfLength {
+    usual: OnceCell<Rc<Usual>>,
+    kept: OnceCell<bool>,
+    base: OnceCell<f64>,
+}
+
+impl<'a> Ways<'a> {
+    pub fn of(run: &'a Run) -> Ways<'a> {
+        Ways { run, ahead: OnceCell::new(), later: OnceCell::new(), of_length: RefCell::default() }
+    }
+
+    /// Does a card or host that reads ahead answer the later reads of a trial out of a buffer? Then only the first ones tell.
+    pub fn reads_ahead(&self) -> bool {
+        *self.ahead.get_or_init(|| reads_ahead(self.run))
+    }
+
+    /// Median time of a read of so many bytes that crosses nothing, in microseconds.
+    pub fn base_time(&self, block: u64) -> f64 {
+        *self.of_length.borrow_mut().entry(block).or_default().base.get_or_init(|| base_time(self.run, block))
+    }
+
+    fn keeps_last(&self, block: u64) -> bool {
+        *self.of_length.borrow_mut().entry(block).or_default().kept.get_or_init(|| keeps_last(self.run, block))
+    }
+
+    fn usual(&self, block: u64) -> Rc<Usual> {
+        self.of_length.borrow_mut().entry(block).or_default().usual.get_or_init(|| Rc::new(Usual::of(self.run, block))).clone()
+    }
+
+    /// Crossing time less that of reads before and after, in microseconds, of all looks at this row.
+    pub fn row(&self, cell: &Cell) -> Estimate {
+        let run = self.run;
+        if kind(cell) == Kind::Verify {
+            return of_all(&run.trials(cell.id), [0.0; 3]);
+        }
+        let (align, block) = (cell.bytes("align"), cell.bytes("block"));
+        let again = |c: &&Cell| {
+            c.id != cell.id && matches!(kind(c), Kind::Row | Kind::Fine) && (c.bytes("align"), c.bytes("block")) == (align, block)
+        };
+        let more = run.cells.iter().filter(again).map(|c| c.id);
+        let trials: Vec<Vec<&Sample>> = std::iter::once(cell.id).chain(more).flat_map(|id| run.trials(id)).collect();
+        let small = align <= LEAST_PLAIN;
+        if small && self.keeps_last(block) {
+            return of_small(&trials, &self.usual(block));
+        }
+        if !self.reads_ahead() {
+            return of_all(&trials, [0.0; 3]);
+        }
+        // Of boundaries that later reads feel as well, all reads tell, once what the first one looked up is taken off.
+        if small && *self.later.get_or_init(|| later_feel(run)) {
+            return of_all(&trials, self.usual(block).by_place);
+        }
+        let mut first = Place::default();
+        trials.iter().filter_map(|t| t.first()).for_each(|s| first.add(s));
+        first.estimate()
+    }
+}
+
+/// As `Ways::reads_ahead` says.
+fn reads_ahead(run: &Run) -> bool {
     let rows = |s: &&Sample| [PRE, ON, POST].contains(&s.role);
     // The shortest reads, of which a fixed saving is the largest part.
     let shortest = run.samples.iter().filter(rows).take(2000).map(|s| s.len).min().unwrap_or(0);
@@ -27,32 +97,6 @@ pub fn reads_ahead(run: &Run) -> bool {
         trials.map(|t| t[place].took.micros()).collect::<Vec<f64>>()
     };
     median(&of(2)) < 0.8 * median(&of(0))
-}
-
-/// Crossing time less that of reads before and after, in microseconds, of all looks at this row.
-pub fn row_estimate(run: &Run, cell: &Cell) -> Estimate {
-    if kind(cell) == Kind::Verify {
-        return of_all(&run.trials(cell.id), [0.0; 3]);
-    }
-    let (align, block) = (cell.bytes("align"), cell.bytes("block"));
-    let again =
-        |c: &&Cell| c.id != cell.id && matches!(kind(c), Kind::Row | Kind::Fine) && (c.bytes("align"), c.bytes("block")) == (align, block);
-    let more = run.cells.iter().filter(again).map(|c| c.id);
-    let trials: Vec<Vec<&Sample>> = std::iter::once(cell.id).chain(more).flat_map(|id| run.trials(id)).collect();
-    let small = align <= LEAST_PLAIN;
-    if small && keeps_last(run, block) {
-        return of_small(&trials, &Usual::of(run, block));
-    }
-    if !reads_ahead(run) {
-        return of_all(&trials, [0.0; 3]);
-    }
-    // Of boundaries that later reads feel as well, all reads tell, once what the first one looked up is taken off.
-    if small && later_feel(run) {
-        return of_all(&trials, Usual::of(run, block).by_place);
-    }
-    let mut first = Place::default();
-    trials.iter().filter_map(|t| t.first()).for_each(|s| first.add(s));
-    first.estimate()
 }
 
 /// Of all reads of these trials, less what is usual at their place of a trial.
@@ -195,8 +239,8 @@ fn later_feel(run: &Run) -> bool {
     first.value > CLEAR * first.error && [second, third].iter().all(|e| e.value > ALIKE_LATER * first.value)
 }
 
-/// Median time of a read that crosses nothing, in microseconds.
-pub fn base_time(run: &Run, block: u64) -> f64 {
+/// As `Ways::base_time` says.
+fn base_time(run: &Run, block: u64) -> f64 {
     // Two thousand of them say it as well as fifty thousand.
     let of_rows = run.samples.iter().filter(|s| s.len == block && (s.role == PRE || s.role == POST));
     let t: Vec<f64> = of_rows.take(2000).map(|s| s.took.micros()).collect();
@@ -360,7 +404,7 @@ mod tests {
     fn a_page_that_is_at_hand_hides_no_boundary() {
         for beside in [true, false] {
             let run = sensed(true, beside);
-            let of = |kib: i64| row_estimate(&run, run.cells.iter().find(|c| c.get("align") == kib * 1024).unwrap());
+            let of = |kib: i64| Ways::of(&run).row(run.cells.iter().find(|c| c.get("align") == kib * 1024).unwrap());
             for (kib, us) in [(2, 0.0), (4, 0.0), (8, 24.0), (16, 24.0)] {
                 let e = of(kib);
                 assert!((e.value - us).abs() < 3.0 && e.error < 3.0, "{kib} KiB, beside {beside}: {e:?}");
@@ -376,6 +420,6 @@ mod tests {
         let run = sensed(false, true);
         assert!(!keeps_last(&run, 1024) && reads_ahead(&run));
         let page = run.cells.iter().find(|c| c.get("align") == 8 * 1024).unwrap();
-        assert!((row_estimate(&run, page).value - 24.0).abs() < 3.0, "{:?}", row_estimate(&run, page));
+        assert!((Ways::of(&run).row(page).value - 24.0).abs() < 3.0, "{:?}", Ways::of(&run).row(page));
     }
 }

@@ -34,8 +34,9 @@ impl View {
     pub fn of(run: &Run) -> View {
         let size = run.setting("size").unwrap_or(0);
         let mut by_block: BTreeMap<u64, Vec<steps::Row>> = BTreeMap::new();
+        let ways = Ways::of(run);
         for c in run.cells.iter().filter(|c| kind(c) == Kind::Row) {
-            let extra = row_estimate(run, c);
+            let extra = ways.row(c);
             if extra.n >= 3 {
                 by_block.entry(c.bytes("block")).or_default().push(steps::Row { align: c.bytes("align"), extra });
             }
@@ -46,7 +47,7 @@ impl View {
         let views: Vec<View> = by_block
             .into_iter()
             .map(|(block, rows)| {
-                let base = base_time(run, block);
+                let base = ways.base_time(block);
                 View { fit: steps::fit(&rows, base), rows, block, base, size, tick, host_tick, shifted: false }
             })
             // Of the lengths that were tried because others showed nothing, only what is no chance counts.

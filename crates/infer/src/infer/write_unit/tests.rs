@@ -1,6 +1,6 @@
 use super::*;
 
-const PLACED: Known = Known { placed: true, erase_block: None, page: None, access_unit: None };
+const PLACED: Known = Known { placed: Some(0), erase_block: None, page: None, access_unit: None };
 
 /// Two passes of the ladder over a card whose write takes `f(position, length)` microseconds.
 fn ladder(mut f: impl FnMut(u64, u64) -> f64) -> Vec<Write> {
@@ -185,7 +185,7 @@ fn a_host_that_cuts_at_an_odd_size_is_no_unit() {
     let touched = |at: u64, s: u64| (at + unit - begins + s - 1) / unit - (at + unit - begins) / unit + 1;
     let cost =
         |at: u64, s: u64| (0..s.div_ceil(piece)).map(|i| 400.0 + 10_000.0 * touched(at + i * piece, piece.min(s - i * piece)) as f64).sum();
-    let f = judge(&ladder(cost), &Known { placed: false, ..PLACED });
+    let f = judge(&ladder(cost), &Known { placed: None, ..PLACED });
     assert_eq!(f.number(), Some(unit as f64), "{f:?}");
 }
 
