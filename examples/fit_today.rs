@@ -25,6 +25,7 @@ use monotone::{hundredth, lines};
 use nandscope::finding::{Finding, Findings, Quantity};
 use nandscope::infer::combine::combine;
 use nandscope::infer::confidence::{Key, Maps, Says, Source};
+use nandscope::infer::pipeline::apart;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -50,9 +51,9 @@ fn main() {
             let kinds: Vec<&'static str> = kinds.split(',').flat_map(kind).collect();
             let all = cards(&kinds, first.parse().expect("FIRST is a number"), n.parse().expect("CARDS is a number"));
             let file = Mutex::new(std::fs::File::create(out).unwrap());
-            probe_all(&all, by_name(name), |p| {
+            probe_all(&all, by_name(name), |p, runs| {
                 let truth = p.truth.iter().map(|(q, t)| (*q, Some(t.0).filter(|v| !v.is_nan()), t.1)).collect();
-                let line = Line { kind: p.card.kind.into(), seed: p.card.seed, asked: (*name).into(), truth, apart: p.apart.clone() };
+                let line = Line { kind: p.card.kind.into(), seed: p.card.seed, asked: (*name).into(), truth, apart: apart(runs) };
                 writeln!(file.lock().unwrap(), "{}", serde_json::to_string(&line).unwrap()).unwrap();
             });
         }

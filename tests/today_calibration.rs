@@ -25,7 +25,7 @@ const FIRST: u64 = 2_200_001;
 /// What is told of so many cards of these kinds that are asked this.
 fn told(kinds: &[&'static str], n: u64, asked: &str) -> Vec<Answer> {
     let n = std::env::var("NANDSCOPE_CARDS").map_or(n, |n| n.parse().expect("NANDSCOPE_CARDS is a number"));
-    let all = probe_all(&cards(kinds, FIRST, n), by_name(asked), |_| {});
+    let all = probe_all(&cards(kinds, FIRST, n), by_name(asked), |_, _| {});
     let mut all: Vec<Answer> = all.iter().flat_map(|p| answers(p.card, &p.truth, &p.told)).collect();
     // Cards that are asked anything else are all mapped by page: of them no mapping can be wrong.
     all.retain(|a| asked == "all" || a.quantity != Quantity::Mapping);

@@ -6,8 +6,7 @@ use crate::todays_truth::{empties, still};
 use crate::{in_turn, todays_alone};
 use nandscope::device::{Access, Device, Fill, Op, SimDevice};
 use nandscope::experiment::{self, Experiment};
-use nandscope::finding::{Finding, Findings, Quantity};
-use nandscope::infer::pipeline;
+use nandscope::finding::{Findings, Quantity};
 use nandscope::probe::{Plan, probe};
 use nandscope::samples::Run;
 use nandscope::units::{KIB, MIB, Nanos};
@@ -110,13 +109,11 @@ pub fn cards(kinds: &[&'static str], first: u64, n: u64) -> Vec<Card> {
 pub struct Probed {
     pub card: Card,
     pub truth: Truth,
-    /// What each experiment said.
-    pub apart: Vec<Finding>,
     pub told: Findings,
 }
 
 /// Probes a card; `None` where nothing is to be learnt of it (a counterfeit).
-pub fn probed(card: Card, asked: &Asked) -> Option<Probed> {
+pub fn probed(card: Card, asked: &Asked) -> Option<(Probed, Vec<Run>)> {
     let time = Nanos::from_secs_f64(asked.seconds as f64);
     let experiments: Vec<&'static dyn Experiment> = match asked.experiments {
         [] => experiment::probing_within(Some(time)),
@@ -135,12 +132,17 @@ pub fn probed(card: Card, asked: &Asked) -> Option<Probed> {
         _ => todays_alone::card(card, asked)?,
     };
     let (runs, told) = runs(&mut *device, &experiments, card.seed, asked.seconds as f64, asked.writes);
-    Some(Probed { card, truth, apart: pipeline::apart(&runs), told })
+    Some((Probed { card, truth, told }, runs))
 }
 
 /// Probes them; `done` sees each as it comes.
-pub fn probe_all(cards: &[Card], asked: &Asked, done: impl Fn(&Probed) + Sync) -> Vec<Probed> {
-    in_turn::all(cards, |&card| probed(card, asked).inspect(&done)).into_iter().flatten().collect()
+pub fn probe_all(cards: &[Card], asked: &Asked, done: impl Fn(&Probed, &[Run]) + Sync) -> Vec<Probed> {
+    let one = |&card: &Card| {
+        let (p, runs) = probed(card, asked)?;
+        done(&p, &runs);
+        Some(p)
+    };
+    in_turn::all(cards, one).into_iter().flatten().collect()
 }
 
 fn runs(device: &mut dyn Device, experiments: &[&'static dyn Experiment], seed: u64, seconds: f64, writes: u64) -> (Vec<Run>, Findings) {

@@ -282,8 +282,8 @@ fn over_two_erase_blocks(all: &mut [Finding], span: u64) {
     }
 }
 
-/// The most that one AU scores where writes may have shared pages of the card: such counts were right on 2 of 2 random cards of the fit, 5 of 6 of the second
-/// family and 13 of 23 unusual ones.
+/// The most that one AU scores where writes may have shared pages of the card: such counts were right on 3 of 3 random cards of the fit, 5 of 6 of the second
+/// family and 14 of 23 unusual ones.
 const MAY_SHARE: f64 = 0.65;
 
 /// Writes that begin inside a page of the card share it with the write before. As long as one AU is written the card has that page at hand; behind a write to

@@ -5,8 +5,7 @@
 
 use super::*;
 use crate::infer::stats::{low_difference, quantile, t3_kernel};
-use std::cell::{OnceCell, RefCell};
-use std::rc::Rc;
+use std::cell::{OnceCell, RefCell, RefMut};
 
 /// Microseconds of the reads of one trial, by role.
 pub(super) fn of_trial(trial: &[&Sample], role: u8) -> Option<f64> {
@@ -29,7 +28,7 @@ pub struct Ways<'a> {
 /// What reads of one length have in common.
 #[derive(Default)]
 struct OfLength {
-    usual: OnceCell<Rc<Usual>>,
+    usual: OnceCell<Usual>,
     kept: OnceCell<bool>,
     base: OnceCell<f64>,
 }
@@ -41,20 +40,31 @@ impl<'a> Ways<'a> {
 
     /// Does a card or host that reads ahead answer the later reads of a trial out of a buffer? Then only the first ones tell.
     pub fn reads_ahead(&self) -> bool {
-        *self.ahead.get_or_init(|| reads_ahead(self.run))
+        *self.ahead.get_or_init(|| {
+            let rows = |s: &&Sample| [PRE, ON, POST].contains(&s.role);
+            // The shortest reads, of which a fixed saving is the largest part.
+            let shortest = self.run.samples.iter().filter(rows).take(2000).map(|s| s.len).min().unwrap_or(0);
+            let reads: Vec<&Sample> = self.run.samples.iter().filter(rows).filter(|s| s.len == shortest).take(600).collect();
+            let of = |place: usize| {
+                let trials = reads.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)).filter(|t| t.len() == 3);
+                trials.map(|t| t[place].took.micros()).collect::<Vec<f64>>()
+            };
+            median(&of(2)) < 0.8 * median(&of(0))
+        })
     }
 
     /// Median time of a read of so many bytes that crosses nothing, in microseconds.
     pub fn base_time(&self, block: u64) -> f64 {
-        *self.of_length.borrow_mut().entry(block).or_default().base.get_or_init(|| base_time(self.run, block))
+        *self.of_length(block).base.get_or_init(|| {
+            // Two thousand of them say it as well as fifty thousand.
+            let of_rows = self.run.samples.iter().filter(|s| s.len == block && (s.role == PRE || s.role == POST));
+            let t: Vec<f64> = of_rows.take(2000).map(|s| s.took.micros()).collect();
+            median(&t)
+        })
     }
 
-    fn keeps_last(&self, block: u64) -> bool {
-        *self.of_length.borrow_mut().entry(block).or_default().kept.get_or_init(|| keeps_last(self.run, block))
-    }
-
-    fn usual(&self, block: u64) -> Rc<Usual> {
-        self.of_length.borrow_mut().entry(block).or_default().usual.get_or_init(|| Rc::new(Usual::of(self.run, block))).clone()
+    fn of_length(&self, block: u64) -> RefMut<'_, OfLength> {
+        RefMut::map(self.of_length.borrow_mut(), |all| all.entry(block).or_default())
     }
 
     /// Crossing time less that of reads before and after, in microseconds, of all looks at this row.
@@ -70,33 +80,22 @@ impl<'a> Ways<'a> {
         let more = run.cells.iter().filter(again).map(|c| c.id);
         let trials: Vec<Vec<&Sample>> = std::iter::once(cell.id).chain(more).flat_map(|id| run.trials(id)).collect();
         let small = align <= LEAST_PLAIN;
-        if small && self.keeps_last(block) {
-            return of_small(&trials, &self.usual(block));
+        let alike = self.of_length(block);
+        let usual = || alike.usual.get_or_init(|| Usual::of(run, block));
+        if small && *alike.kept.get_or_init(|| keeps_last(run, block)) {
+            return of_small(&trials, usual());
         }
         if !self.reads_ahead() {
             return of_all(&trials, [0.0; 3]);
         }
         // Of boundaries that later reads feel as well, all reads tell, once what the first one looked up is taken off.
         if small && *self.later.get_or_init(|| later_feel(run)) {
-            return of_all(&trials, self.usual(block).by_place);
+            return of_all(&trials, usual().by_place);
         }
         let mut first = Place::default();
         trials.iter().filter_map(|t| t.first()).for_each(|s| first.add(s));
         first.estimate()
     }
-}
-
-/// As `Ways::reads_ahead` says.
-fn reads_ahead(run: &Run) -> bool {
-    let rows = |s: &&Sample| [PRE, ON, POST].contains(&s.role);
-    // The shortest reads, of which a fixed saving is the largest part.
-    let shortest = run.samples.iter().filter(rows).take(2000).map(|s| s.len).min().unwrap_or(0);
-    let reads: Vec<&Sample> = run.samples.iter().filter(rows).filter(|s| s.len == shortest).take(600).collect();
-    let of = |place: usize| {
-        let trials = reads.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)).filter(|t| t.len() == 3);
-        trials.map(|t| t[place].took.micros()).collect::<Vec<f64>>()
-    };
-    median(&of(2)) < 0.8 * median(&of(0))
 }
 
 /// Of all reads of these trials, less what is usual at their place of a trial.
@@ -237,14 +236,6 @@ fn later_feel(run: &Run) -> bool {
     let [first, second, third] =
         by_place(run, |c| BETWEEN.contains(&c.bytes("align")) && c.bytes("block") == shortest).map(|p| p.estimate());
     first.value > CLEAR * first.error && [second, third].iter().all(|e| e.value > ALIKE_LATER * first.value)
-}
-
-/// As `Ways::base_time` says.
-fn base_time(run: &Run, block: u64) -> f64 {
-    // Two thousand of them say it as well as fifty thousand.
-    let of_rows = run.samples.iter().filter(|s| s.len == block && (s.role == PRE || s.role == POST));
-    let t: Vec<f64> = of_rows.take(2000).map(|s| s.took.micros()).collect();
-    median(&t)
 }
 
 /// Predicted places and their controls, in microseconds, pair by pair.
@@ -418,7 +409,7 @@ mod tests {
     fn what_was_looked_up_is_no_page_at_hand() {
         assert!(keeps_last(&sensed(true, true), 1024));
         let run = sensed(false, true);
-        assert!(!keeps_last(&run, 1024) && reads_ahead(&run));
+        assert!(!keeps_last(&run, 1024) && Ways::of(&run).reads_ahead());
         let page = run.cells.iter().find(|c| c.get("align") == 8 * 1024).unwrap();
         assert!((Ways::of(&run).row(page).value - 24.0).abs() < 3.0, "{:?}", Ways::of(&run).row(page));
     }
