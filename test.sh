@@ -67,17 +67,22 @@ until [ -s target/waiting.log ] || ! kill -0 $beside 2>/dev/null; do sleep 0.2; 
 if [ -n "$all" ]; then
   nice cargo clippy --workspace --all-targets --quiet -- -D warnings || status=$?
 fi
+# Half of all computing, beside the rest of it: where one test is the last of its kind, the other core has something to do.
+long="calibration today_calibration"
+nice cargo test --workspace --quiet --no-fail-fast $(printf -- '--test %s ' $long) >target/long.log 2>&1 &
+longest=$!
+until [ -s target/long.log ] || ! kill -0 $longest 2>/dev/null; do sleep 0.2; done
 computing=
 for file in tests/*.rs crates/*/tests/*.rs; do
   name=$(basename "$file" .rs)
   # Tables in columns are behind a feature, and come later.
-  case " $waiting parquet " in *" $name "*) ;; *) computing="$computing --test $name" ;; esac
+  case " $waiting $long parquet " in *" $name "*) ;; *) computing="$computing --test $name" ;; esac
 done
 nice cargo test --workspace --quiet --no-fail-fast --lib --bins --examples $computing || status=$?
 nice cargo test --workspace --quiet --no-fail-fast --doc || status=$?
 if [ -n "$all" ] && [ -e target/venv/ready ]; then
-  # The optional feature, in a profile that compiles fast.
-  NANDSCOPE=$PWD/target/debug/nandscope nice cargo test --profile quick --quiet -p nandscope-survey --features parquet --test parquet || status=$?
+  # The optional feature; with the features of the whole workspace, so that only it is compiled anew.
+  NANDSCOPE=$PWD/target/debug/nandscope nice cargo test --quiet --workspace --features nandscope-survey/parquet --test parquet || status=$?
 fi
 if [ -n "$all" ]; then
   # The least Rust that Cargo.toml names, where it can be had; clippy knows by that line which of the standard library is newer.
@@ -94,6 +99,8 @@ if [ -n "$all" ]; then
     echo "skipped: a build with Rust $least: rustup toolchain install $least" | tee -a "$NANDSCOPE_SKIPPED"
   fi
 fi
+wait "$longest" || status=$?
+cat target/long.log
 wait "$beside" || status=$?
 cat target/waiting.log
 if [ -n "$all" ]; then

@@ -19,7 +19,7 @@ use crate::infer::replacement::{Trial, Visit};
 use crate::infer::stats::{bootstrap_median, median, quantile};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB, three};
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 /// The search in linear order, or in random order inside each AU.
 pub struct OpenAu<const RANDOM: bool>;
@@ -106,34 +106,44 @@ pub fn slow_line(run: &Case) -> Option<f64> {
 fn history(run: &Case, line: f64) -> Vec<(u32, Trial)> {
     let Some(slots) = Slots::of(run) else { return vec![] };
     let mut out: Vec<(u32, Trial)> = vec![];
-    let mut recent: Vec<u64> = vec![];
+    // Of each stream its place in the order of last visits.
+    let mut recent: HashMap<u64, usize> = HashMap::new();
+    let mut visited = 0;
     let mut aus: HashMap<u64, u64> = HashMap::new();
     let mut logs: HashMap<u64, Log> = HashMap::new();
     for t in run.samples.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)) {
+        let (n, order) = run.cell(t[0].cell).map_or((0, 1), |c| (c.get("n") as usize, c.get("random")));
         // What is tried beside the counts, when they are known, says nothing of them.
-        if run.cell(t[0].cell).is_some_and(|c| [HELD, CLOSING].contains(&c.get("random"))) {
+        if [HELD, CLOSING].contains(&order) {
             continue;
         }
-        let n = run.cell(t[0].cell).map_or(0, |c| c.get("n") as usize);
+        let in_order = ![1, FILLING].contains(&order);
         let mut visit = |s: &Sample| {
             let (stream, au) = (slot_of(&slots, s), au_of(run, &slots, s));
             let goes_on = aus.insert(stream, au).is_some_and(|before| before != au);
             let end = Sample { at: s.at + s.len, ..*s };
-            let in_order = run.cell(s.cell).is_some_and(|c| ![1, FILLING].contains(&c.get("random")));
             let slow = s.took.micros() > line;
             let fills = if in_order { au_of(run, &slots, &end) != au } else { logs.entry(au).or_default().fills(run, &slots, s, slow) };
             Visit { stream, au, slow, opening: s.role == 0, fills, in_order, goes_on }
         };
         let visits: Vec<Visit> = t.iter().filter(|s| s.is_write()).map(&mut visit).collect();
         let mut set: Vec<u64> = vec![];
-        for stream in visits.iter().map(|v| v.stream).chain(recent.iter().rev().copied()) {
-            if set.len() < n && !set.contains(&stream) {
+        for stream in visits.iter().map(|v| v.stream) {
+            if set.len() == n {
+                break;
+            }
+            if !set.contains(&stream) {
                 set.push(stream);
             }
         }
+        if set.len() < n {
+            let mut others: Vec<(usize, u64)> = recent.iter().filter(|s| !set.contains(s.0)).map(|(s, at)| (*at, *s)).collect();
+            others.sort_unstable_by(|a, b| b.cmp(a));
+            set.extend(others.iter().take(n - set.len()).map(|o| o.1));
+        }
         for v in &visits {
-            recent.retain(|s| *s != v.stream);
-            recent.push(v.stream);
+            visited += 1;
+            recent.insert(v.stream, visited);
         }
         out.push((t[0].cell, Trial { set, visits }));
     }

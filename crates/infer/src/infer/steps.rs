@@ -52,7 +52,9 @@ pub fn fit(rows: &[Row], base: f64) -> Fit {
     let floor = |r: &Row| (0.004 * base).max(0.03 * r.extra.value.abs()).max(1e-3);
     let noise: Vec<f64> = rows.iter().map(|r| r.extra.error.hypot(floor(r))).collect();
     let mut chosen: Vec<usize> = vec![];
-    let solve = |set: &[usize]| solve(&rows, &noise, set);
+    let of = |i: usize| rows.iter().map(|r| r.align.is_multiple_of(rows[i].align)).collect();
+    let feels: Vec<Vec<bool>> = (0..rows.len()).map(of).collect();
+    let solve = |set: &[usize]| solve(&rows, &noise, &feels, set);
     let penalty = 2.0 * (rows.len().max(2) as f64).ln();
     let mut best = solve(&chosen);
     while chosen.len() < MOST {
@@ -107,12 +109,14 @@ struct Solved {
     chi2: f64,
 }
 
-/// Weighted least squares with heights that are not negative, by coordinate descent: at most four unknowns.
-fn solve(rows: &[Row], noise: &[f64], set: &[usize]) -> Solved {
+/// Weighted least squares with heights that are not negative, by coordinate descent: at most four unknowns. `felt`: of each step which
+/// rows feel it.
+fn solve(rows: &[Row], noise: &[f64], felt: &[Vec<bool>], set: &[usize]) -> Solved {
     let mut h = vec![0.0; set.len()];
-    let feels = |row: usize, k: usize| rows[row].align.is_multiple_of(rows[set[k]].align);
+    let feels = |row: usize, k: usize| felt[set[k]][row];
     let left = |h: &[f64], row: usize| rows[row].extra.value - (0..set.len()).filter(|&k| feels(row, k)).map(|k| h[k]).sum::<f64>();
     for _ in 0..60 {
+        let before = h.clone();
         for k in 0..set.len() {
             let (mut top, mut bottom) = (0.0, 0.0);
             for row in (0..rows.len()).filter(|&r| feels(r, k)) {
@@ -123,6 +127,9 @@ fn solve(rows: &[Row], noise: &[f64], set: &[usize]) -> Solved {
             if bottom > 0.0 {
                 h[k] = f64::max(0.0, top / bottom);
             }
+        }
+        if h == before {
+            break;
         }
     }
     // Huber's loss: one wild row must not invent a step.

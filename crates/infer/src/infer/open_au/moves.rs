@@ -21,11 +21,12 @@ const SEEN: usize = 3;
 pub(super) fn moves(run: &Case) -> Option<Vec<f64>> {
     let slots = Slots::of(run)?;
     let random = run.cells.iter().any(|c| c.get("random") == 1) as i64;
-    let of = |s: &Sample, n: i64| run.cell(s.cell).is_some_and(|c| c.get("n") == n && c.get("random") == random);
+    let cells = |n: i64| run.cells.iter().filter(|c| c.get("n") == n && c.get("random") == random).map(|c| c.id).collect::<Vec<_>>();
+    let (alone, two) = (cells(1), cells(2));
     let took = |s: &Sample| s.took.micros();
-    let pairs = run.samples.windows(2).filter(|w| w[0].is_write() && w[1].is_write() && w[1].role > 0 && of(&w[1], 2));
+    let pairs = run.samples.windows(2).filter(|w| w[0].is_write() && w[1].is_write() && w[1].role > 0 && two.contains(&w[1].cell));
     let moved: Vec<f64> = pairs.filter(|w| slot_of(&slots, &w[0]) != slot_of(&slots, &w[1])).map(|w| took(&w[1])).collect();
-    let stayed: Vec<f64> = run.samples.iter().filter(|s| s.role > 0 && of(s, 1)).map(took).collect();
+    let stayed: Vec<f64> = run.samples.iter().filter(|s| s.role > 0 && alone.contains(&s.cell)).map(took).collect();
     if moved.len() < 4 || stayed.len() < 3 {
         return None;
     }

@@ -1,7 +1,7 @@
 //! The AU used longest ago is thrown out, or the one opened longest ago.
 
 use super::{Noise, Trial, Visit};
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 /// A table whose head goes, as far as it was followed.
 #[derive(Clone, Debug, Default)]

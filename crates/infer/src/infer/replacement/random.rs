@@ -2,7 +2,8 @@
 //! them are closed, and how many of those have their visit still to come, is all there is to know.
 
 use super::{Noise, Trial, ln_choose};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt};
+use std::collections::BTreeSet;
 
 /// P(`closed` AUs are closed, `due` of them not yet visited in this round).
 #[derive(Clone, Copy)]
@@ -219,18 +220,21 @@ impl Steps {
     pub fn of(trials: &[Trial]) -> Steps {
         let mut all = vec![];
         let mut of_test: BTreeSet<u64> = BTreeSet::new();
+        // Of each stream the round of its last visit.
+        let mut visited: HashMap<u64, usize> = HashMap::new();
+        let mut round = 0;
         for t in trials {
             let left: Vec<u64> = of_test.iter().copied().filter(|s| !t.set.contains(s)).collect();
             left.iter().for_each(|s| {
                 of_test.remove(s);
             });
             all.push(Step::Test { left, kept: of_test.len() });
-            let mut visited: HashSet<u64> = HashSet::new();
+            round += 1;
             let mut opening = true;
             for v in &t.visits {
-                if visited.contains(&v.stream) || opening && !v.opening {
+                if visited.get(&v.stream) == Some(&round) || opening && !v.opening {
                     all.push(Step::Round);
-                    visited.clear();
+                    round += 1;
                     opening = v.opening;
                 }
                 let slow = v.slow;
@@ -241,7 +245,7 @@ impl Steps {
                 } else {
                     Step::Visit { slow, tells: v.tells() }
                 });
-                visited.insert(v.stream);
+                visited.insert(v.stream, round);
             }
         }
         Steps(all)

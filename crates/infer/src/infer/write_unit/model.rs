@@ -132,7 +132,7 @@ pub(super) fn fit(rows: &[([f64; PRICES], f64, f64)]) -> f64 {
         let (mut aa, mut at) = ([[0.0f64; PRICES]; PRICES], [0.0f64; PRICES]);
         for (r, _) in rows.iter().zip(&keep).filter(|r| *r.1) {
             let weight = 1.0 / (r.2 * r.2);
-            for (i, row) in aa.iter_mut().enumerate() {
+            for (i, row) in aa.iter_mut().enumerate().filter(|(i, _)| r.0[*i] != 0.0) {
                 let x = r.0[i] * weight;
                 at[i] += x * r.1;
                 row.iter_mut().zip(r.0).for_each(|(a, y)| *a += x * y);

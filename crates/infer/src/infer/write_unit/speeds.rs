@@ -26,6 +26,7 @@ impl Cycle {
         orders.into_iter().flat_map(|(speeds, run)| [true, false].map(|by_address| Cycle { speeds, run, by_address }))
     }
 
+    /// Pages until the order begins anew.
     fn period(self) -> usize {
         self.speeds * self.run
     }
@@ -37,6 +38,9 @@ impl Cycle {
         (n / period as u64) as f64 * of(period) + of((n % period as u64) as usize)
     }
 }
+
+/// Pages until any of these orders begins anew.
+const LONGEST: usize = 4;
 
 /// Fast and slow writes of one size lie so many times as far apart as they scatter, at least, and differ by this factor.
 const APART: f64 = 6.0;
@@ -205,13 +209,13 @@ fn fastest(writes: &[Write], touched: &[u64], page: u64, cycle: Cycle, slower: [
 /// Where in the cycle each write most likely begins, and chi squared of that: each goes on where the one before ended, or is astray.
 fn places(writes: &[Write], touched: &[u64], plain: &[f64], page: u64, cycle: Cycle, slower: [f64; 3], noise: f64) -> (f64, Vec<usize>) {
     let period = cycle.period();
-    let mut cost: Vec<f64> = vec![0.0; period];
-    let mut from: Vec<Vec<usize>> = vec![];
+    let mut cost = [0.0f64; LONGEST];
+    let mut from: Vec<[usize; LONGEST]> = Vec::with_capacity(writes.len());
     for (i, w) in writes.iter().enumerate() {
         // How far the place moves from the write before.
         let next = i.checked_sub(1).map(|b| (b, writes[b])).filter(|(_, b)| b.at + b.len == w.at);
         let moved = next.map(|(b, before)| if cycle.by_address { w.at / page - before.at / page } else { touched[b] });
-        let anywhere = cost.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).map_or((0, 0.0), |(k, c)| (k, *c));
+        let anywhere = cost[..period].iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).map_or((0, 0.0), |(k, c)| (k, *c));
         let step = |place: usize| -> (usize, f64) {
             let astray = if i == 0 { 0.0 } else { ASTRAY };
             match moved.map(|m| (place + period - (m % period as u64) as usize) % period) {
@@ -219,10 +223,14 @@ fn places(writes: &[Write], touched: &[u64], plain: &[f64], page: u64, cycle: Cy
                 _ => (anywhere.0, anywhere.1 + astray),
             }
         };
-        let steps: Vec<(usize, f64)> = (0..period).map(step).collect();
+        let (mut begins, mut costs) = ([0; LONGEST], [0.0; LONGEST]);
         let off = |place: usize| ((w.us - plain[i] - cycle.extra(place, touched[i], slower)) / (noise * w.us)).powi(2).min(STALL);
-        cost = (0..period).map(|place| steps[place].1 + off(place)).collect();
-        from.push(steps.into_iter().map(|s| s.0).collect());
+        for place in 0..period {
+            let (begin, before) = step(place);
+            (begins[place], costs[place]) = (begin, before + off(place));
+        }
+        cost = costs;
+        from.push(begins);
     }
     let mut place = (0..period).min_by(|&a, &b| cost[a].total_cmp(&cost[b])).unwrap_or(0);
     let chi2 = cost[place];
