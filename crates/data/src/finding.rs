@@ -201,6 +201,9 @@ pub struct Finding {
     /// A small erase block would look the same: told only where a larger one is known.
     #[serde(skip)]
     pub or_block: bool,
+    /// Of a write unit: units do not begin where erase blocks were supposed to, at the start of the disk.
+    #[serde(skip)]
+    pub off_grid: bool,
     /// Another experiment decided on another value: never surer than [`CONTRADICTED`].
     #[serde(skip)]
     pub disputed: bool,
@@ -276,6 +279,7 @@ impl Finding {
             never_slow: false,
             settled_once: None,
             or_block: false,
+            off_grid: false,
             disputed: false,
             doubts: None,
         }

@@ -417,6 +417,10 @@ fn judge(run: &Case) -> Vec<Finding> {
 /// share of it.
 const ELSEWHERE: f64 = 0.65;
 
+/// Where partitions began for twenty-five years, behind 63 sectors: erase blocks may be placed for what begins there. Of six cards of the fit
+/// whose boundary lies between 16 or 28 and 32 KiB all six have it there.
+const SECTORS_63: i64 = 63 * 512;
+
 /// Where boundaries begin: exactly, on the grid of units, or between two places.
 fn offset(run: &Case, e: &Edges, size: u64, trust: f64) -> Finding {
     let q = Quantity::EraseBlockOffset;
@@ -431,6 +435,7 @@ fn offset(run: &Case, e: &Edges, size: u64, trust: f64) -> Finding {
     let text = format!("a boundary lies between {} and {}", Bytes(lo.max(0) as u64), Bytes(hi.max(0) as u64));
     let size = size as i64;
     let start = lo + (-disk - lo).rem_euclid(size);
+    let old = SECTORS_63 - disk;
     let mut f = match on_grid[..] {
         // The write that fills an AU may close it: then the stall comes in front of the boundary. Or the card begins there.
         _ if start == hi => Finding::decided(q, start.rem_euclid(size) as f64, (trust * 0.85).min(ELSEWHERE)).evidence(text),
@@ -439,7 +444,14 @@ fn offset(run: &Case, e: &Edges, size: u64, trust: f64) -> Finding {
             let odd = (lo + disk) % 4096 != 0;
             return Finding::decided(q, lo.rem_euclid(size) as f64, if odd { trust * 0.85 } else { trust }).evidence(text);
         }
-        [one] if run.believed.write_unit().is_some() => {
+        _ if start > hi && (lo..hi).contains(&old) => {
+            let score = (trust * 0.97).min(ELSEWHERE);
+            let units = on_grid.iter().filter(|p| **p != old).map(|p| (p.rem_euclid(size) as f64, (1.0 - score) / 4.0));
+            Finding::decided(q, old.rem_euclid(size) as f64, score)
+                .rivals(units)
+                .evidence(format!("{text}, and partitions began at 63 sectors"))
+        }
+        [one] if run.believed.write_unit().is_some() && !run.believed.units_off_grid() => {
             // Nearly all cards begin there; nothing was measured that says so. One that does not begin at 0 may begin off that grid as well.
             let zero = (one + disk).rem_euclid(size) == 0;
             Finding::decided(q, one.rem_euclid(size) as f64, if zero { (trust * 0.97).min(0.88) } else { (trust * 0.97).min(ELSEWHERE) })

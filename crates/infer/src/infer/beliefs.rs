@@ -22,6 +22,8 @@ pub struct Belief {
     pub confidence: f64,
     pub interval: Option<[f64; 2]>,
     pub at_least: Option<f64>,
+    /// Of a write unit: units begin elsewhere than at the start of the disk.
+    pub off_grid: bool,
 }
 
 impl Belief {
@@ -30,7 +32,7 @@ impl Belief {
         let rivals = f.rivals.iter().map(|r| (r.value.0, r.probability));
         let candidates = named.into_iter().chain(rivals.filter(|r| Some(r.0) != f.number())).collect();
         let (decided, at_least) = (named.is_some(), f.at_least.map(|b| b.0));
-        Belief { candidates, decided, confidence: f.confidence, interval: f.interval, at_least }
+        Belief { candidates, decided, confidence: f.confidence, interval: f.interval, at_least, off_grid: f.off_grid }
     }
 
     /// The likeliest value, however sure.
@@ -61,8 +63,15 @@ impl Beliefs {
     /// were is not kept: sure enough to be gone by.
     pub fn frozen(setting: &BTreeMap<String, i64>) -> Beliefs {
         let get = |key: &str| setting.get(key).map(|&v| v.max(0) as f64);
-        let decided = |v: f64| Belief { candidates: vec![(v, SURE)], decided: true, confidence: SURE, interval: None, at_least: None };
-        let unknown = Belief { candidates: vec![], decided: false, confidence: 0.0, interval: None, at_least: None };
+        let decided = |v: f64| Belief {
+            candidates: vec![(v, SURE)],
+            decided: true,
+            confidence: SURE,
+            interval: None,
+            at_least: None,
+            off_grid: false,
+        };
+        let unknown = Belief { candidates: vec![], decided: false, confidence: 0.0, interval: None, at_least: None, off_grid: false };
         let number = |q: Quantity| if q == Quantity::CloseCostMs { get("close_cost_us").map(|us| us / 1e3) } else { get(q.key()) };
         let mut of: BTreeMap<Quantity, Belief> = Quantity::ALL.into_iter().filter_map(|q| Some((q, decided(number(q)?)))).collect();
         if let Some((about, slack)) = get("erase_block_about").zip(get("erase_block_slack")) {
@@ -106,6 +115,11 @@ impl Beliefs {
     /// Bytes of a write unit that is sure enough to write in.
     pub fn write_unit(&self) -> Option<u64> {
         self.value(Quantity::WriteUnit, SURE).map(|v| v as u64)
+    }
+
+    /// Do units begin elsewhere than at the start of the disk, as far as writes have shown?
+    pub fn units_off_grid(&self) -> bool {
+        self.get(Quantity::WriteUnit).is_some_and(|b| b.off_grid)
     }
 
     /// Where erase blocks begin, when that is known to lie between two places only: the middle of them and half the way.

@@ -225,18 +225,22 @@ fn off_grid(all: &mut [Finding]) {
 }
 
 /// Pages that are read together are programmed together, and no so many are: a boundary far above the write unit, where no page shows below it,
-/// may be that of a small erase block.
+/// may be that of a small erase block. Where a page shows, eight of them and more are none that are read together: on the cards of the fit
+/// within a minute all six were wrong, most of them an erase block of 128 KiB or a piece of a map; of four pages and 128 KiB and more all 14 were right.
 fn planes_beyond_units(all: &mut [Finding]) {
     let whole = |q: Quantity| all.iter().find(|f| f.quantity == q).and_then(Finding::number).map(|v| v as u64);
-    let Some(unit) = whole(Quantity::WriteUnit).filter(|_| whole(Quantity::Page).is_none() && whole(Quantity::EraseBlock).is_none()) else {
-        return;
+    let (page, unit) = (whole(Quantity::Page), whole(Quantity::WriteUnit));
+    let (of, least, name) = match (page, unit) {
+        (Some(page), _) => (page, TOGETHER * page, "page"),
+        (None, Some(unit)) if whole(Quantity::EraseBlock).is_none() => (unit, TOGETHER * unit + 1, "write unit"),
+        _ => return,
     };
     for f in all.iter_mut().filter(|f| f.quantity == Quantity::AccessUnit) {
-        if let Some(planes) = f.number().filter(|p| *p > (TOGETHER * unit) as f64) {
+        if let Some(planes) = f.number().filter(|p| *p >= least as f64) {
             let why = format!(
-                "what shows at {} is far more than the write unit of {}: pages that are read together, or an erase block",
+                "what shows at {} is far more than the {name} of {}: pages that are read together, or an erase block",
                 Bytes(planes as u64),
-                Bytes(unit)
+                Bytes(of)
             );
             *f = f.clone().withdrawn(why);
         }
@@ -366,6 +370,7 @@ fn one(q: Quantity, here: &[&Finding]) -> Finding {
             f.caveats.push(format!("{by} says {} instead", q.show(d.number().unwrap_or(0.0))));
         }
     }
+    f.off_grid = decided.iter().any(|d| d.off_grid && d.number() == f.number());
     // Errors are not chances of their own alone: a model that one experiment has wrong misleads it however clear its times are.
     f.disputed = decided.iter().any(|d| d.number() != f.number() && d.confidence >= SAID);
     f.cut = decided.iter().any(|d| d.cut);

@@ -139,6 +139,26 @@ pub(super) fn merges(us: f64) -> bool {
     us > ERASES + SMALLEST_BLOCK as f64 / PROGRAMS
 }
 
+/// Where units of one size fit best.
+struct Begin {
+    /// Which of the candidates.
+    unit: usize,
+    /// Bytes that the host cuts at.
+    piece: u64,
+    chi2: f64,
+    phase: u64,
+    count: Count,
+}
+
+/// So many units are looked at between the places of [`phases`]: erase blocks may begin at any sector where the card is behind a reader.
+const BEGIN_BETWEEN: usize = 4;
+
+/// Chi squared that each halving of the step has to be worth: one of two places is one more bit.
+const HALVING: f64 = 2.0;
+
+/// Bytes.
+const SECTOR: u64 = 512;
+
 /// Pages programmed at the same time at most: four planes of each of two dies, in data sheets.
 pub(super) const TOGETHER: u64 = 8;
 
@@ -178,19 +198,26 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     let scatter: Vec<f64> = sizes.values().map(|t| mad(t) / median(t)).collect();
     let noise = median(&scatter).max(0.015);
     // Each way to count, and each other place to begin, is one more chance to fit by luck.
-    let chi2 = |u: u64, piece: u64, phases: &[u64], counts: &[Count], fills: &[Fill]| -> f64 {
-        let mut best = f64::INFINITY;
+    let one = |u: u64, piece: u64, phase: u64, count: Count, fill: Fill| -> f64 {
+        let price = fill.price() + 4.0 * (!Count::PLAIN.contains(&count) as u32 + 2 * (phase != 0) as u32) as f64;
+        let row = |w: &Write| (w.behind(u, phase).features(u, piece, count, fill), w.us, noise * w.us);
+        fit(&writes.iter().map(row).collect::<Vec<_>>()) + price
+    };
+    let best_of = |u: u64, piece: u64, phases: &[u64], counts: &[Count], fills: &[Fill]| -> (f64, u64, Count) {
+        let mut best = (f64::INFINITY, 0, Count::Touched);
         for &phase in phases {
             for &count in counts {
                 for &fill in fills.iter().filter(|f| f.below(u)) {
-                    let price = fill.price() + 4.0 * (!Count::PLAIN.contains(&count) as u32 + 2 * (phase != 0) as u32) as f64;
-                    let row = |w: &Write| (w.behind(u, phase).features(u, piece, count, fill), w.us, noise * w.us);
-                    best = best.min(fit(&writes.iter().map(row).collect::<Vec<_>>()) + price);
+                    let chi2 = one(u, piece, phase, count, fill);
+                    if chi2 < best.0 {
+                        best = (chi2, phase, count);
+                    }
                 }
             }
         }
         best
     };
+    let chi2 = |u: u64, piece: u64, phases: &[u64], counts: &[Count], fills: &[Fill]| best_of(u, piece, phases, counts, fills).0;
     let units = alignments(smallest, largest).into_iter().filter(|u| *u < largest && is_unit(*u));
     let beyond = [largest, largest / 2 * 3, largest * 2];
     let units: Vec<u64> = units.chain(beyond).collect();
@@ -224,17 +251,50 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     // A host that cuts at a size looks like a unit of that size.
     let any = |i: usize| (units[i], cut.iter().map(|c| c.1[i].1).fold(f64::INFINITY, f64::min));
     let mut candidates: Vec<(u64, f64)> = (0..units.len()).map(any).collect();
+    let mut off_grid = vec![false; units.len()];
     let plainly = least(&candidates);
     let by_page = speeds::by_speed(writes, &sizes);
     let paged = by_page.is_some();
     if let Some(found) = by_page {
         candidates = found;
     } else if plainly > 0.5 * writes.len() as f64 {
-        for (u, c) in &mut candidates {
-            *c = c.min(chi2(*u, piece, &phases(*u, known.placed.is_some()), &Count::ALL, &Fill::PLAIN));
+        // Where units begin elsewhere, what looks like a cut may be the second unit that a write touches.
+        let cuts = if piece == u64::MAX { vec![piece] } else { vec![piece, u64::MAX] };
+        let mut begins: Vec<Begin> = vec![];
+        for (unit, (u, c)) in candidates.iter_mut().enumerate() {
+            for &piece in &cuts {
+                let (chi2, phase, count) = best_of(*u, piece, &phases(*u, known.placed.is_some()), &Count::ALL, &Fill::PLAIN);
+                begins.push(Begin { unit, piece, chi2, phase, count });
+                if chi2 < *c {
+                    (*c, off_grid[unit]) = (chi2, phase != 0);
+                }
+            }
             // A host that cuts where a unit seems to end, and larger units that begin elsewhere.
             for (cut, _) in cut.iter().filter(|cut| cut.0 < *u && cut.0 != piece && !PIECES.contains(&cut.0)) {
-                *c = c.min(chi2(*u, *cut, &phases(*u, known.placed.is_some()), &Count::PLAIN, &Fill::PLAIN) + UNUSUAL_CUT);
+                let (chi2, phase, _) = best_of(*u, *cut, &phases(*u, known.placed.is_some()), &Count::PLAIN, &Fill::PLAIN);
+                if chi2 + UNUSUAL_CUT < *c {
+                    (*c, off_grid[unit]) = (chi2 + UNUSUAL_CUT, phase != 0);
+                }
+            }
+        }
+        // Between those places, too, for the units that fit best.
+        begins.sort_by(|a, b| a.chi2.total_cmp(&b.chi2));
+        begins.truncate(if known.placed.is_some() { 0 } else { BEGIN_BETWEEN });
+        for b in begins {
+            let u = candidates[b.unit].0;
+            let (mut at, mut lowest, mut price, mut step) = (b.phase, b.chi2, 0.0, step(u) / 2);
+            while step >= SECTOR {
+                price += HALVING;
+                for other in [(at + u - step) % u, (at + step) % u] {
+                    let found = Fill::PLAIN.iter().map(|&f| one(u, b.piece, other, b.count, f) + price).fold(f64::INFINITY, f64::min);
+                    if found < lowest {
+                        (at, lowest) = (other, found);
+                    }
+                }
+                step /= 2;
+            }
+            if lowest < candidates[b.unit].1 {
+                (candidates[b.unit].1, off_grid[b.unit]) = (lowest, at != 0);
             }
         }
     }
@@ -353,9 +413,10 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     let most_sure = if badly || cuts || known.placed.is_none() && best < plainly || gathered == Some(COMBINED) { 0.88 } else { 0.97 };
     // Flash is programmed in whole pages.
     let most_sure = if known.page.is_some_and(|page| !unit.is_multiple_of(page)) { 0.75 } else { most_sure };
-    Finding::decided(Q, unit as f64, p.min(most_sure))
+    let found = Finding::decided(Q, unit as f64, p.min(most_sure))
         .rivals(weights.iter().skip(1).take(3).map(|&(s, p)| (s as f64, p)).filter(|r| r.1 > 0.005))
-        .evidence(text)
+        .evidence(text);
+    Finding { off_grid: units.iter().zip(off_grid).any(|(u, off)| *u == unit && off), ..found }
 }
 
 /// Do the times (microseconds) of writes around this size lie within a tick of a straight line?

@@ -63,6 +63,17 @@ fn larger_pages_off_the_grid_that_was_read_are_not_ruled_out() {
 }
 
 #[test]
+fn planes_are_a_few_pages() {
+    const K: f64 = 1024.0;
+    let told = |page: f64, planes: f64| {
+        let all = [Finding::decided(Quantity::Page, page * K, 0.95), Finding::decided(Quantity::AccessUnit, planes * K, 0.95)];
+        combine(&all).get(Quantity::AccessUnit).and_then(Finding::number).map(|n| n / K)
+    };
+    assert_eq!([told(16.0, 64.0), told(32.0, 128.0), told(16.0, 48.0)], [Some(64.0), Some(128.0), Some(48.0)]);
+    assert_eq!([told(16.0, 128.0), told(8.0, 128.0), told(64.0, 512.0)], [None; 3]);
+}
+
+#[test]
 fn what_settled_in_random_order_is_no_bound_for_a_smaller_count() {
     for (counted, settled) in [(4.0, 45.0), (20.0, 12.0), (1.0, 49.0), (7.0, 29.0)] {
         let linear = Finding::decided(Quantity::OpenAusLinear, counted, 0.95);

@@ -115,9 +115,14 @@ pub(super) fn is_unit(bytes: u64) -> bool {
     bytes.is_power_of_two() || bytes >= 3 * KIB
 }
 
+/// Bytes between two places where units of this size are supposed to begin.
+pub(super) fn step(u: u64) -> u64 {
+    (u / 8).max(4 * KIB)
+}
+
 /// Where units of this size may begin: at 0, or where erase blocks begin when that is not known, in steps of the smallest page.
 pub(super) fn phases(u: u64, known: bool) -> Vec<u64> {
-    let step = (u / 8).max(4 * KIB);
+    let step = step(u);
     let thirds = [u / 3, u / 3 * 2].into_iter().filter(|t| u.is_multiple_of(3) && t.is_multiple_of(4 * KIB) && !t.is_multiple_of(step));
     let all = (0..u.div_ceil(step)).map(|i| i * step).chain(thirds);
     if known { vec![0] } else { all.collect() }

@@ -38,6 +38,19 @@ fn a_staircase_shows_its_unit_and_a_line_does_not() {
     assert!(f.value.is_none(), "{f:?}");
 }
 
+/// Erase blocks that begin at any sector, unknown to the reads: what is aligned to its own size touches one unit more, or cuts it in two.
+#[test]
+fn units_begin_anywhere_behind_a_reader() {
+    for (unit, begin) in [(32 * KIB, 18 * KIB), (32 * KIB, 11 * KIB), (16 * KIB, 1536), (64 * KIB, 37 * KIB)] {
+        let touched = |at: u64, s: u64| (at + unit - begin + s - 1) / unit - (at + unit - begin) / unit + 1;
+        let time = |at: u64, s: u64| 8000.0 + touched(at, s) as f64 * 3500.0 + s as f64 / 1000.0;
+        let f = judge(&ladder(time), &Known::default());
+        assert!(f.number() == Some(unit as f64) && f.off_grid, "{f:?}");
+    }
+    let f = judge(&ladder(|at, s| 8000.0 + ((at + s - 1) / 32768 - at / 32768 + 1) as f64 * 3500.0), &Known::default());
+    assert!(f.number() == Some(32768.0) && !f.off_grid, "{f:?}");
+}
+
 #[test]
 fn stalls_do_not_move_the_unit() {
     let mut w = ladder(|at, s| 300.0 + ((at + s - 1) / 16384 - at / 16384 + 1) as f64 * 900.0 + s as f64 / 20.0);
