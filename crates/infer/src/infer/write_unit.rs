@@ -324,6 +324,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     // An erase block that ends costs an erase, and no more than its bytes do.
     let ends_block = |u: u64| known.may_be_block(u) && at(smallest) < LEAST_SHARE * at(u);
     let no_unit = |u: u64| known.several(u).then(|| several(u)).or_else(|| ends_block(u).then(|| end_of_block(u)));
+    let off = |unit: u64| units.iter().zip(&off_grid).any(|(u, off)| *u == unit && *off);
     if let Some(f) = fills::unit(writes, &sizes) {
         if let Some(why) = no_unit(f.unit) {
             return Finding::undecided(Q, why).evidence(text);
@@ -336,7 +337,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         );
         // What pays may be a small erase block that a log is merged into.
         let small = known.erase_block.is_none_or(|e| e < 16 * f.unit);
-        return Finding::decided(Q, f.unit as f64, if small { 0.88 } else { 0.93 }).evidence(who);
+        return Finding { off_grid: off(f.unit), ..Finding::decided(Q, f.unit as f64, if small { 0.88 } else { 0.93 }).evidence(who) };
     }
     if let Some(least) = gathered {
         let mut found = combined(writes, &sizes, least);
@@ -416,7 +417,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     let found = Finding::decided(Q, unit as f64, p.min(most_sure))
         .rivals(weights.iter().skip(1).take(3).map(|&(s, p)| (s as f64, p)).filter(|r| r.1 > 0.005))
         .evidence(text);
-    Finding { off_grid: units.iter().zip(off_grid).any(|(u, off)| *u == unit && off), ..found }
+    Finding { off_grid: off(unit), ..found }
 }
 
 /// Do the times (microseconds) of writes around this size lie within a tick of a straight line?
