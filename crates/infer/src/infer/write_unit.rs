@@ -282,7 +282,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         begins.truncate(if known.placed.is_some() { 0 } else { BEGIN_BETWEEN });
         for b in begins {
             let u = candidates[b.unit].0;
-            let (mut at, mut lowest, mut price, mut step) = (b.phase, b.chi2, 0.0, step(u) / 2);
+            let (mut at, mut lowest, mut price, mut step) = (b.phase, b.chi2, 0.0, step(u).min(u) / 2);
             while step >= SECTOR {
                 price += HALVING;
                 for other in [(at + u - step) % u, (at + step) % u] {
