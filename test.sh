@@ -44,6 +44,11 @@ cargo fmt --all --check -- crates/measure/src/experiment/*.rs crates/infer/src/i
 cargo test --workspace --quiet --no-run
 status=0
 vm=
+# Starts these tests, which print to that file, and waits until they are compiled. $! is their process.
+background() {
+  ${3-} cargo test --workspace --quiet --no-fail-fast $(printf -- '--test %s ' $1) >"$2" 2>&1 &
+  until [ -s "$2" ] || ! kill -0 $! 2>/dev/null; do sleep 0.2; done
+}
 trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 if [ -n "$all" ]; then
   # A guest from Debian's own packages, unpacked under target/ (nothing is installed). It mostly waits, so it runs beside the other
@@ -61,17 +66,15 @@ fi
 export NANDSCOPE_VM=0
 # Served cards keep their own time and killed commands wait for disks: these run beside all that computes, and go before it.
 waiting="serve blockdev"
-cargo test --workspace --quiet --no-fail-fast $(printf -- '--test %s ' $waiting) >target/waiting.log 2>&1 &
+background "$waiting" target/waiting.log
 beside=$!
-until [ -s target/waiting.log ] || ! kill -0 $beside 2>/dev/null; do sleep 0.2; done
 if [ -n "$all" ]; then
   nice cargo clippy --workspace --all-targets --quiet -- -D warnings || status=$?
 fi
 # Half of all computing, beside the rest of it: where one test is the last of its kind, the other core has something to do.
 long="calibration today_calibration"
-nice cargo test --workspace --quiet --no-fail-fast $(printf -- '--test %s ' $long) >target/long.log 2>&1 &
+background "$long" target/long.log nice
 longest=$!
-until [ -s target/long.log ] || ! kill -0 $longest 2>/dev/null; do sleep 0.2; done
 computing=
 for file in tests/*.rs crates/*/tests/*.rs; do
   name=$(basename "$file" .rs)

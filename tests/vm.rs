@@ -215,7 +215,7 @@ fn emmc_multi_block(g: &Guest) {
     assert_ne!(before[1], after[1], "raw writes went somewhere else");
     assert_eq!((&before[0], &before[2]), (&after[0], &after[2]), "raw writes went to a wrong address");
     let gain = finding(&r, "multi_block_gain");
-    assert!(gain["value"].as_f64().is_some_and(|v| v > 5.0), "{gain}");
+    assert!(gain["value"].as_f64().is_some_and(|v| v > 20.0), "{gain}");
     assert!(gain["evidence"][0].as_str().unwrap().contains("pre-defined (CMD23, CMD25)"), "{gain}");
     let f = finding(&r, "pre_erase_gain");
     assert!(f["reason"].as_str().unwrap().contains("ACMD23 is a command of SD cards"), "{f}");
@@ -247,16 +247,16 @@ fn consent(g: &Guest) {
 fn multi_block(g: &Guest) {
     let r = g.json("multi-block");
     assert_eq!(g.code("multi-block"), 0, "{}", g.error("multi-block"));
-    // By the model 1225 us for one block and 26800 us for 1024: 46.8 times, less what the kernel and a busy machine add to both.
+    // By the model 1225 us for one block and 26800 us for 1024: 46.8 times, less what the kernel adds to both.
     let gain = finding(&r, "multi_block_gain");
     let evidence = gain["evidence"][0].as_str().unwrap();
-    assert!((5.0..47.0).contains(&gain["value"].as_f64().unwrap()), "{gain}");
+    assert!((30.0..47.0).contains(&gain["value"].as_f64().unwrap()), "{gain}");
     assert!(evidence.contains("CMD24") && evidence.contains("pre-defined (CMD23, CMD25)"), "raw commands on both sides: {gain}");
-    // Nine tenths of the rate at 512 KiB are reached at 152 KiB by the model, elsewhere where a busy machine adds to some of the lengths.
+    // Nine tenths of the rate at 512 KiB are reached at 152 KiB by the model; what the kernel adds to each block makes it the length below.
     let knee = finding(&r, "multi_block_knee");
     let told = knee["value"].as_u64().or(knee["at_least"].as_u64());
     let reason = knee["reason"].as_str().unwrap_or_default();
-    assert!(told.map_or(reason.starts_with("it may lie at"), |b| (64 << 10..=512 << 10).contains(&b)), "{knee}");
+    assert!(told.map_or(reason.starts_with("it may lie at"), |b| (128 << 10..=256 << 10).contains(&b)), "{knee}");
     let largest = finding(&r, "largest_request");
     let declared: u64 = g.text("max_sectors_kb").trim().parse().unwrap();
     assert_eq!(largest["value"], declared << 10, "{largest}");
@@ -296,7 +296,7 @@ fn no_cmd23(g: &Guest) {
     let f = finding(&r, "pre_defined_gain");
     assert!(f["reason"].as_str().unwrap().contains("does not offer CMD23"), "{f}");
     let gain = finding(&r, "multi_block_gain");
-    assert!(gain["value"].as_f64().unwrap() > 5.0 && gain["caveats"][0].as_str().unwrap().contains("by way of the kernel"), "{gain}");
+    assert!(gain["value"].as_f64().unwrap() > 10.0 && gain["caveats"][0].as_str().unwrap().contains("by way of the kernel"), "{gain}");
 }
 
 fn mounted(g: &Guest) {

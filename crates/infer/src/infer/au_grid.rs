@@ -436,6 +436,7 @@ fn offset(run: &Case, e: &Edges, size: u64, trust: f64) -> Finding {
     let size = size as i64;
     let start = lo + (-disk - lo).rem_euclid(size);
     let old = SECTORS_63 - disk;
+    let elsewhere = (trust * 0.97).min(ELSEWHERE);
     let mut f = match on_grid[..] {
         // The write that fills an AU may close it: then the stall comes in front of the boundary. Or the card begins there.
         _ if start == hi => Finding::decided(q, start.rem_euclid(size) as f64, (trust * 0.85).min(ELSEWHERE)).evidence(text),
@@ -445,16 +446,15 @@ fn offset(run: &Case, e: &Edges, size: u64, trust: f64) -> Finding {
             return Finding::decided(q, lo.rem_euclid(size) as f64, if odd { trust * 0.85 } else { trust }).evidence(text);
         }
         _ if start > hi && (lo..hi).contains(&old) => {
-            let score = (trust * 0.97).min(ELSEWHERE);
-            let units = on_grid.iter().filter(|p| **p != old).map(|p| (p.rem_euclid(size) as f64, (1.0 - score) / 4.0));
-            Finding::decided(q, old.rem_euclid(size) as f64, score)
+            let units = on_grid.iter().filter(|p| **p != old).map(|p| (p.rem_euclid(size) as f64, (1.0 - elsewhere) / 4.0));
+            Finding::decided(q, old.rem_euclid(size) as f64, elsewhere)
                 .rivals(units)
                 .evidence(format!("{text}, and partitions began at 63 sectors"))
         }
         [one] if run.believed.write_unit().is_some() && !run.believed.units_off_grid() => {
             // Nearly all cards begin there; nothing was measured that says so. One that does not begin at 0 may begin off that grid as well.
             let zero = (one + disk).rem_euclid(size) == 0;
-            Finding::decided(q, one.rem_euclid(size) as f64, if zero { (trust * 0.97).min(0.88) } else { (trust * 0.97).min(ELSEWHERE) })
+            Finding::decided(q, one.rem_euclid(size) as f64, if zero { (trust * 0.97).min(0.88) } else { elsewhere })
                 .evidence(format!("{text}, on the grid of write units"))
         }
         _ if start < hi => Finding::decided(q, start.rem_euclid(size) as f64, trust * 0.85).evidence(text),

@@ -13,7 +13,7 @@ use std::ops::Deref;
 pub const SURE: f64 = 0.7;
 
 /// What is believed of one quantity.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Belief {
     /// Values with their weights, the likeliest first where one was decided. What is missing of 1 is on values that nobody named.
     pub candidates: Vec<(f64, f64)>,
@@ -63,15 +63,8 @@ impl Beliefs {
     /// were is not kept: sure enough to be gone by.
     pub fn frozen(setting: &BTreeMap<String, i64>) -> Beliefs {
         let get = |key: &str| setting.get(key).map(|&v| v.max(0) as f64);
-        let decided = |v: f64| Belief {
-            candidates: vec![(v, SURE)],
-            decided: true,
-            confidence: SURE,
-            interval: None,
-            at_least: None,
-            off_grid: false,
-        };
-        let unknown = Belief { candidates: vec![], decided: false, confidence: 0.0, interval: None, at_least: None, off_grid: false };
+        let decided = |v: f64| Belief { candidates: vec![(v, SURE)], decided: true, confidence: SURE, ..Belief::default() };
+        let unknown = Belief::default();
         let number = |q: Quantity| if q == Quantity::CloseCostMs { get("close_cost_us").map(|us| us / 1e3) } else { get(q.key()) };
         let mut of: BTreeMap<Quantity, Belief> = Quantity::ALL.into_iter().filter_map(|q| Some((q, decided(number(q)?)))).collect();
         if let Some((about, slack)) = get("erase_block_about").zip(get("erase_block_slack")) {

@@ -1,10 +1,12 @@
 //! The size below which a write costs as much as one of that size: the candidate that explains the times best.
 
+mod begins;
 mod fills;
 mod model;
 mod speeds;
 pub(super) mod tables;
 
+use self::begins::{Begin, Fits};
 use self::model::*;
 use super::beliefs::{Beliefs, Case};
 use super::figure::{Figure, Series};
@@ -139,25 +141,8 @@ pub(super) fn merges(us: f64) -> bool {
     us > ERASES + SMALLEST_BLOCK as f64 / PROGRAMS
 }
 
-/// Where units of one size fit best.
-struct Begin {
-    /// Which of the candidates.
-    unit: usize,
-    /// Bytes that the host cuts at.
-    piece: u64,
-    chi2: f64,
-    phase: u64,
-    count: Count,
-}
-
 /// So many units are looked at between the places of [`phases`]: erase blocks may begin at any sector where the card is behind a reader.
 const BEGIN_BETWEEN: usize = 4;
-
-/// Chi squared that each halving of the step has to be worth: one of two places is one more bit.
-const HALVING: f64 = 2.0;
-
-/// Bytes.
-const SECTOR: u64 = 512;
 
 /// Pages programmed at the same time at most: four planes of each of two dies, in data sheets.
 pub(super) const TOGETHER: u64 = 8;
@@ -197,27 +182,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     // Noise of one write, relative: what sizes scatter by, at least 1.5 %.
     let scatter: Vec<f64> = sizes.values().map(|t| mad(t) / median(t)).collect();
     let noise = median(&scatter).max(0.015);
-    // Each way to count, and each other place to begin, is one more chance to fit by luck.
-    let one = |u: u64, piece: u64, phase: u64, count: Count, fill: Fill| -> f64 {
-        let price = fill.price() + 4.0 * (!Count::PLAIN.contains(&count) as u32 + 2 * (phase != 0) as u32) as f64;
-        let row = |w: &Write| (w.behind(u, phase).features(u, piece, count, fill), w.us, noise * w.us);
-        fit(&writes.iter().map(row).collect::<Vec<_>>()) + price
-    };
-    let best_of = |u: u64, piece: u64, phases: &[u64], counts: &[Count], fills: &[Fill]| -> (f64, u64, Count) {
-        let mut best = (f64::INFINITY, 0, Count::Touched);
-        for &phase in phases {
-            for &count in counts {
-                for &fill in fills.iter().filter(|f| f.below(u)) {
-                    let chi2 = one(u, piece, phase, count, fill);
-                    if chi2 < best.0 {
-                        best = (chi2, phase, count);
-                    }
-                }
-            }
-        }
-        best
-    };
-    let chi2 = |u: u64, piece: u64, phases: &[u64], counts: &[Count], fills: &[Fill]| best_of(u, piece, phases, counts, fills).0;
+    let fits = Fits { writes, noise };
     let units = alignments(smallest, largest).into_iter().filter(|u| *u < largest && is_unit(*u));
     let beyond = [largest, largest / 2 * 3, largest * 2];
     let units: Vec<u64> = units.chain(beyond).collect();
@@ -229,7 +194,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
             _ => UNUSUAL_CUT,
         };
         // Where both explain the times alike, powers of two are more usual than three planes.
-        let of = |u: u64| chi2(u, piece, &[0], &Count::PLAIN, fills) + price + if u.is_power_of_two() { 0.0 } else { 4.0 };
+        let of = |u: u64| fits.best(u, piece, &[0], &Count::PLAIN, fills).chi2 + price + if u.is_power_of_two() { 0.0 } else { 4.0 };
         (piece, units.iter().map(|&u| (u, of(u))).collect())
     };
     let plain = |&piece: &u64| with(piece, &Fill::PLAIN);
@@ -260,41 +225,30 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     } else if plainly > 0.5 * writes.len() as f64 {
         // Where units begin elsewhere, what looks like a cut may be the second unit that a write touches.
         let cuts = if piece == u64::MAX { vec![piece] } else { vec![piece, u64::MAX] };
-        let mut begins: Vec<Begin> = vec![];
-        for (unit, (u, c)) in candidates.iter_mut().enumerate() {
+        let mut begins: Vec<(usize, Begin)> = vec![];
+        let mut lower = |i: usize, chi2: f64, phase: u64| {
+            if chi2 < candidates[i].1 {
+                (candidates[i].1, off_grid[i]) = (chi2, phase != 0);
+            }
+        };
+        for (i, &u) in units.iter().enumerate() {
+            let places = phases(u, known.placed.is_some());
             for &piece in &cuts {
-                let (chi2, phase, count) = best_of(*u, piece, &phases(*u, known.placed.is_some()), &Count::ALL, &Fill::PLAIN);
-                begins.push(Begin { unit, piece, chi2, phase, count });
-                if chi2 < *c {
-                    (*c, off_grid[unit]) = (chi2, phase != 0);
-                }
+                let b = fits.best(u, piece, &places, &Count::ALL, &Fill::PLAIN);
+                lower(i, b.chi2, b.phase);
+                begins.push((i, b));
             }
             // A host that cuts where a unit seems to end, and larger units that begin elsewhere.
-            for (cut, _) in cut.iter().filter(|cut| cut.0 < *u && cut.0 != piece && !PIECES.contains(&cut.0)) {
-                let (chi2, phase, _) = best_of(*u, *cut, &phases(*u, known.placed.is_some()), &Count::PLAIN, &Fill::PLAIN);
-                if chi2 + UNUSUAL_CUT < *c {
-                    (*c, off_grid[unit]) = (chi2 + UNUSUAL_CUT, phase != 0);
-                }
+            for (cut, _) in cut.iter().filter(|cut| cut.0 < u && cut.0 != piece && !PIECES.contains(&cut.0)) {
+                let b = fits.best(u, *cut, &places, &Count::PLAIN, &Fill::PLAIN);
+                lower(i, b.chi2 + UNUSUAL_CUT, b.phase);
             }
         }
-        // Between those places, too, for the units that fit best.
-        begins.sort_by(|a, b| a.chi2.total_cmp(&b.chi2));
-        begins.truncate(if known.placed.is_some() { 0 } else { BEGIN_BETWEEN });
-        for b in begins {
-            let u = candidates[b.unit].0;
-            let (mut at, mut lowest, mut price, mut step) = (b.phase, b.chi2, 0.0, step(u).min(u) / 2);
-            while step >= SECTOR {
-                price += HALVING;
-                for other in [(at + u - step) % u, (at + step) % u] {
-                    let found = Fill::PLAIN.iter().map(|&f| one(u, b.piece, other, b.count, f) + price).fold(f64::INFINITY, f64::min);
-                    if found < lowest {
-                        (at, lowest) = (other, found);
-                    }
-                }
-                step /= 2;
-            }
-            if lowest < candidates[b.unit].1 {
-                (candidates[b.unit].1, off_grid[b.unit]) = (lowest, at != 0);
+        if known.placed.is_none() {
+            begins.sort_by(|a, b| a.1.chi2.total_cmp(&b.1.chi2));
+            for (i, b) in begins.into_iter().take(BEGIN_BETWEEN) {
+                let b = fits.between(b);
+                lower(i, b.chi2, b.phase);
             }
         }
     }
