@@ -14,7 +14,7 @@ use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{Estimate, location, mad, median};
 use crate::infer::steps;
-use crate::infer::write_unit::{LARGEST_SMALL, TOGETHER};
+use crate::infer::write_unit::{LARGEST_SMALL, SMALLEST_OF_SMALL, TOGETHER};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB};
 pub use estimate::*;
@@ -48,9 +48,6 @@ const PAGE_OUT: f64 = 15.0;
 
 /// Smaller boundaries that cost more by so many sigma are no step yet, but the next larger one is not the smallest any more.
 const HINT: f64 = 2.0;
-
-/// Bytes of the erase blocks of NAND with pages of 512 B (C2), which cards of the standard capacity may have.
-const SMALLEST_OF_SMALL: u64 = 16 * KIB;
 
 /// Steps of so many sigma are no chance.
 pub const CLEAR: f64 = 6.0;

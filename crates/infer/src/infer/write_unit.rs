@@ -1,12 +1,16 @@
 //! The size below which a write costs as much as one of that size: the candidate that explains the times best.
 
 mod begins;
+mod bus;
+mod coalesced;
+mod explain;
 mod fills;
 mod model;
 mod speeds;
 pub(super) mod tables;
 
-use self::begins::{Begin, Fits};
+use self::coalesced::{COMBINED, TIGHT, combined, gap};
+use self::explain::{EXPLAINED, Explained, Way, least};
 use self::model::*;
 use super::beliefs::{Beliefs, Case};
 use super::figure::{Figure, Series};
@@ -30,7 +34,8 @@ impl Analysis for WriteUnit {
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
-        let known = Known::of(run.believed);
+        let small = run.setting("size").is_some_and(|size| size <= LARGEST_SMALL);
+        let known = Known { small, ..Known::of(run.believed) };
         let phase = known.placed.unwrap_or(0);
         let writes: Vec<Write> =
             rows(run).iter().map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() }).collect();
@@ -99,6 +104,8 @@ pub fn shown(run: &Case) -> Option<u64> {
 /// What reads have shown: all that is asked for of what is believed.
 #[derive(Default, PartialEq)]
 struct Known {
+    /// The card is as small as those with the smallest erase blocks.
+    small: bool,
     /// Where erase blocks begin: positions count from there.
     placed: Option<u64>,
     erase_block: Option<u64>,
@@ -110,12 +117,13 @@ impl Known {
     fn of(believed: &Beliefs) -> Known {
         let whole = |q: Quantity| believed.whole(q);
         let (placed, erase_block) = (whole(Quantity::EraseBlockOffset), believed.erase_block());
-        Known { placed, erase_block, page: whole(Quantity::Page), access_unit: whole(Quantity::AccessUnit) }
+        Known { small: false, placed, erase_block, page: whole(Quantity::Page), access_unit: whole(Quantity::AccessUnit) }
     }
 
     /// Erase blocks are not known, or are no larger, and may be as small as that.
     fn may_be_block(&self, unit: u64) -> bool {
-        unit >= SMALLEST_BLOCK && self.erase_block.is_none_or(|e| e <= unit)
+        let smallest = if self.small { SMALLEST_OF_SMALL } else { SMALLEST_BLOCK };
+        unit >= smallest && self.erase_block.is_none_or(|e| e <= unit)
     }
 
     /// Is that more than is programmed at the same time?
@@ -130,6 +138,9 @@ pub(super) const SMALLEST_BLOCK: u64 = 128 * KIB;
 /// Bytes of the largest cards with blocks as small as that: SD cards of the standard capacity, 2 GB.
 pub(super) const LARGEST_SMALL: u64 = 2 << 30;
 
+/// Bytes of the erase blocks of NAND with pages of 512 B (C2), which cards of the standard capacity may have.
+pub(super) const SMALLEST_OF_SMALL: u64 = 16 * KIB;
+
 /// µs that erasing takes at least (data sheets of SLC: 1.5 ms typically).
 pub(super) const ERASES: f64 = 1000.0;
 
@@ -140,9 +151,6 @@ const PROGRAMS: f64 = 16.0;
 pub(super) fn merges(us: f64) -> bool {
     us > ERASES + SMALLEST_BLOCK as f64 / PROGRAMS
 }
-
-/// So many units are looked at between the places of [`phases`]: erase blocks may begin at any sector where the card is behind a reader.
-const BEGIN_BETWEEN: usize = 4;
 
 /// Pages programmed at the same time at most: four planes of each of two dies, in data sheets.
 pub(super) const TOGETHER: u64 = 8;
@@ -182,77 +190,9 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     // Noise of one write, relative: what sizes scatter by, at least 1.5 %.
     let scatter: Vec<f64> = sizes.values().map(|t| mad(t) / median(t)).collect();
     let noise = median(&scatter).max(0.015);
-    let fits = Fits { writes, noise };
-    let units = alignments(smallest, largest).into_iter().filter(|u| *u < largest && is_unit(*u));
-    let beyond = [largest, largest / 2 * 3, largest * 2];
-    let units: Vec<u64> = units.chain(beyond).collect();
-    let least = |c: &[(u64, f64)]| c.iter().map(|c| c.1).fold(f64::INFINITY, f64::min);
-    let with = |piece: u64, fills: &[Fill]| -> (u64, Vec<(u64, f64)>) {
-        let price = match piece {
-            u64::MAX => 0.0,
-            _ if PIECES.contains(&piece) => 12.0,
-            _ => UNUSUAL_CUT,
-        };
-        // Where both explain the times alike, powers of two are more usual than three planes.
-        let of = |u: u64| fits.best(u, piece, &[0], &Count::PLAIN, fills).chi2 + price + if u.is_power_of_two() { 0.0 } else { 4.0 };
-        (piece, units.iter().map(|&u| (u, of(u))).collect())
-    };
-    let plain = |&piece: &u64| with(piece, &Fill::PLAIN);
-    let mut cut: Vec<(u64, Vec<(u64, f64)>)> = PIECES.iter().filter(|&&p| p < largest || p == u64::MAX).map(plain).collect();
-    // Any host may cut at what looks like a unit, whatever its size.
-    for _ in 0..3 {
-        let looks = cut.iter().flat_map(|c| &c.1).min_by(|a, b| a.1.total_cmp(&b.1)).map_or(largest, |c| c.0);
-        if looks >= largest || cut.iter().any(|c| c.0 == looks) {
-            break;
-        }
-        cut.push(plain(&looks));
-    }
-    // The plain way first: where it explains the times, nothing else is asked.
-    if cut.iter().map(|c| least(&c.1)).fold(f64::INFINITY, f64::min) > 0.5 * writes.len() as f64 {
-        let pieces: Vec<u64> = cut.iter().map(|c| c.0).collect();
-        cut.extend(pieces.iter().map(|&piece| with(piece, &Fill::MAPPED)));
-    }
-    let piece = cut.iter().min_by(|a, b| least(&a.1).total_cmp(&least(&b.1))).map_or(u64::MAX, |c| c.0);
-    // A host that cuts at a size looks like a unit of that size.
-    let any = |i: usize| (units[i], cut.iter().map(|c| c.1[i].1).fold(f64::INFINITY, f64::min));
-    let mut candidates: Vec<(u64, f64)> = (0..units.len()).map(any).collect();
-    let mut off_grid = vec![false; units.len()];
-    let plainly = least(&candidates);
-    let by_page = speeds::by_speed(writes, &sizes);
-    let paged = by_page.is_some();
-    if let Some(found) = by_page {
-        candidates = found;
-    } else if plainly > 0.5 * writes.len() as f64 {
-        // Where units begin elsewhere, what looks like a cut may be the second unit that a write touches.
-        let cuts = if piece == u64::MAX { vec![piece] } else { vec![piece, u64::MAX] };
-        let mut begins: Vec<(usize, Begin)> = vec![];
-        let mut lower = |i: usize, chi2: f64, phase: u64| {
-            if chi2 < candidates[i].1 {
-                (candidates[i].1, off_grid[i]) = (chi2, phase != 0);
-            }
-        };
-        for (i, &u) in units.iter().enumerate() {
-            let places = phases(u, known.placed.is_some());
-            for &piece in &cuts {
-                let b = fits.best(u, piece, &places, &Count::ALL, &Fill::PLAIN);
-                lower(i, b.chi2, b.phase);
-                begins.push((i, b));
-            }
-            // A host that cuts where a unit seems to end, and larger units that begin elsewhere.
-            for (cut, _) in cut.iter().filter(|cut| cut.0 < u && cut.0 != piece && !PIECES.contains(&cut.0)) {
-                let b = fits.best(u, *cut, &places, &Count::PLAIN, &Fill::PLAIN);
-                lower(i, b.chi2 + UNUSUAL_CUT, b.phase);
-            }
-        }
-        if known.placed.is_none() {
-            begins.sort_by(|a, b| a.1.chi2.total_cmp(&b.1.chi2));
-            for (i, b) in begins.into_iter().take(BEGIN_BETWEEN) {
-                let b = fits.between(b);
-                lower(i, b.chi2, b.phase);
-            }
-        }
-    }
-    let best = least(&candidates);
+    let explained = Explained::of(writes, &sizes, noise, known.placed.is_some(), known.erase_block);
+    let Explained { candidates, plainly, way, .. } = &explained;
+    let best = least(candidates);
     // The model is crude and writes are alike: temper the likelihood by how badly the best one fits.
     let temper = (best / writes.len() as f64).max(1.0) * 2.0 * (writes.len() as f64 / 40.0).max(1.0);
     let mut weights: Vec<(u64, f64)> = candidates.iter().map(|&(s, c)| (s, (-(c - best) / temper).exp())).collect();
@@ -272,14 +212,13 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         let n = sizes.values().filter(|t| gap(t, least).is_some()).count();
         n >= 2 || (n == 1 && sizes.iter().any(|(s, t)| *s <= 16 * KIB && gap(t, least).is_some()))
     };
-    let gathered = [COMBINED, TIGHT].into_iter().find(|&least| !paged && split(least));
+    let gathered = [COMBINED, TIGHT].into_iter().find(|&least| *way == Way::Units && split(least));
     // One way to count the units that are paid for explains slow and fast ones of all sizes, and nothing plainer does.
-    let counted = p > COUNTED && best * PLAINER < plainly && best < EXPLAINED * writes.len() as f64 && unit < largest;
+    let counted = p > COUNTED && best * PLAINER < *plainly && best < EXPLAINED * writes.len() as f64 && unit < largest;
     // An erase block that ends costs an erase, and no more than its bytes do.
     let ends_block = |u: u64| known.may_be_block(u) && at(smallest) < LEAST_SHARE * at(u);
     let no_unit = |u: u64| known.several(u).then(|| several(u)).or_else(|| ends_block(u).then(|| end_of_block(u)));
-    let off = |unit: u64| units.iter().zip(&off_grid).any(|(u, off)| *u == unit && *off);
-    if let Some(f) = fills::unit(writes, &sizes) {
+    if let Some(f) = fills::unit(writes, &sizes, known.placed.is_some()).filter(|_| *way != Way::Places) {
         if let Some(why) = no_unit(f.unit) {
             return Finding::undecided(Q, why).evidence(text);
         }
@@ -291,7 +230,7 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         );
         // What pays may be a small erase block that a log is merged into.
         let small = known.erase_block.is_none_or(|e| e < 16 * f.unit);
-        return Finding { off_grid: off(f.unit), ..Finding::decided(Q, f.unit as f64, if small { 0.88 } else { 0.93 }).evidence(who) };
+        return Finding { off_grid: f.phase != 0, ..Finding::decided(Q, f.unit as f64, if small { 0.88 } else { 0.93 }).evidence(who) };
     }
     if let Some(least) = gathered {
         let mut found = combined(writes, &sizes, least);
@@ -312,6 +251,10 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         if found.value.is_some() || best > explained * writes.len() as f64 && !counted {
             return found.evidence(text);
         }
+    }
+    if explained.hidden {
+        let why = "long writes take what the bus takes, and no short one takes longer where it touches a unit more: the card may be faster than the bus";
+        return Finding::undecided(Q, why).evidence(text);
     }
     // What is faster is memory, whose pages and pieces are those of the host.
     if at(unit) * 1e3 < FLASH {
@@ -363,15 +306,14 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
     // Nor is a unit sure that explains the times badly.
     let badly = best > 1.5 * writes.len() as f64;
     // A host that cuts requests to that length would look the same, unless reads know the unit.
-    let cuts = cut.iter().filter(|c| c.0 == unit && !PIECES.contains(&unit)).any(|c| least(&c.1) - UNUSUAL_CUT < best + 4.0);
-    let cuts = cuts && ![known.page, known.access_unit].contains(&Some(unit));
-    let most_sure = if badly || cuts || known.placed.is_none() && best < plainly || gathered == Some(COMBINED) { 0.88 } else { 0.97 };
+    let cuts = explained.cuts(unit) && ![known.page, known.access_unit].contains(&Some(unit));
+    let most_sure = if badly || cuts || known.placed.is_none() && best < *plainly || gathered == Some(COMBINED) { 0.88 } else { 0.97 };
     // Flash is programmed in whole pages.
     let most_sure = if known.page.is_some_and(|page| !unit.is_multiple_of(page)) { 0.75 } else { most_sure };
     let found = Finding::decided(Q, unit as f64, p.min(most_sure))
         .rivals(weights.iter().skip(1).take(3).map(|&(s, p)| (s as f64, p)).filter(|r| r.1 > 0.005))
         .evidence(text);
-    Finding { off_grid: off(unit), ..found }
+    Finding { off_grid: explained.off_grid(unit), ..found }
 }
 
 /// Do the times (microseconds) of writes around this size lie within a tick of a straight line?
@@ -401,7 +343,6 @@ fn falls(sizes: &BTreeMap<u64, Vec<f64>>) -> Option<(u64, f64)> {
 /// a write, where the fit is taken for small writes that are gathered.
 const COUNTED: f64 = 0.95;
 const PLAINER: f64 = 1.5;
-const EXPLAINED: f64 = 6.0;
 
 /// Ticks of a host that are this part of the time of a unit may be all that shows of it.
 const COARSE: f64 = 0.2;
@@ -414,56 +355,6 @@ const FLASH: f64 = 150.0;
 
 /// The smallest write takes this part of the time of a unit, at least: it costs as much, but for the bytes that are moved.
 const LEAST_SHARE: f64 = 0.1;
-
-/// By how much cheap and dear writes differ, and by how much where neither scatters.
-const COMBINED: f64 = 3.0;
-
-const TIGHT: f64 = 1.7;
-
-/// Times that fall apart into cheap and dear ones, by at least this factor and two of each: the line between them.
-fn gap(times: &[f64], least: f64) -> Option<f64> {
-    let mut t = times.to_vec();
-    t.sort_by(f64::total_cmp);
-    let (i, wide) = (1..t.len()).map(|i| (i, t[i] / t[i - 1].max(1.0))).max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let (cheap, dear) = t.split_at(i);
-    let tight = |t: &[f64]| mad(t) < 0.05 * median(t);
-    let apart = wide > COMBINED || (wide > least && tight(cheap) && tight(dear));
-    // A stall is one in many, and each is another: what pays for a unit costs about the same each time.
-    (apart && i >= 2 && dear.len() >= 2 && dear.len() * 12 >= t.len() && median(dear) >= FLASH && mad(dear) < 0.3 * median(dear))
-        .then(|| (t[i] * t[i - 1]).sqrt())
-}
-
-/// Where small linear writes are combined, one a unit pays: the first to touch it, or the one that fills it. The unit is the
-/// size at whose multiples all dear writes lie, and no cheap one.
-fn combined(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, least: f64) -> Finding {
-    const Q: Quantity = Quantity::WriteUnit;
-    let lines: BTreeMap<u64, f64> = sizes.iter().filter_map(|(&s, t)| Some((s, gap(t, least)?))).collect();
-    let largest = *sizes.keys().last().unwrap_or(&512);
-    let small = lines.keys().next().copied().unwrap_or(512);
-    // Of each size with cheap and dear writes: those told wrongly by a unit.
-    let wrong = |u: u64, fills: bool| -> (usize, usize) {
-        let mut sum = (0, 0);
-        for w in writes {
-            let Some(line) = lines.get(&w.len) else { continue };
-            let dear = if fills { (w.at + w.len) / u != w.at / u } else { w.at.is_multiple_of(u) || (w.at + w.len - 1) / u != w.at / u };
-            sum = (sum.0 + (dear != (w.us > *line)) as usize, sum.1 + 1);
-        }
-        sum
-    };
-    let units = sizes.keys().copied().filter(|&u| u > small && u <= largest && is_unit(u));
-    let mut tried: Vec<(usize, u64, usize)> =
-        units.map(|u| [false, true].map(|f| wrong(u, f)).into_iter().min().map_or((0, u, 0), |(bad, all)| (bad, u, all))).collect();
-    tried.sort_unstable();
-    let text = format!("sequential writes of {} are coalesced: most are fast and a few take the time of all", Bytes(small));
-    match tried[..] {
-        // Twice the unit tells some dear writes wrongly, half of it some cheap ones: the next best must do clearly worse.
-        [(bad, unit, all), (next, rival, _), ..] if bad * 25 <= all && next >= bad + 4 && next * 10 >= all => {
-            let trust = if bad == 0 { 0.93 } else { 0.85 };
-            Finding::decided(Q, unit as f64, trust).rivals([(rival as f64, (1.0 - trust) / 2.0)]).evidence(text)
-        }
-        _ => Finding::undecided(Q, text),
-    }
-}
 
 #[cfg(test)]
 mod tests;

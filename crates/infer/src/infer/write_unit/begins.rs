@@ -1,12 +1,9 @@
 //! How well units explain the times of writes, and where they begin: at the start of the disk, or elsewhere where erase blocks are not known to.
 
-use super::model::{Count, Fill, Write, fit, step};
+use super::model::{Count, Fill, SECTOR, Write, fit, step};
 
 /// Chi squared that each halving of the step has to be worth: one of two places is one more bit.
 const HALVING: f64 = 2.0;
-
-/// Bytes.
-const SECTOR: u64 = 512;
 
 /// The writes to be explained, and their noise as a part of their time.
 pub(super) struct Fits<'a> {
@@ -17,7 +14,7 @@ pub(super) struct Fits<'a> {
 /// Units of one size, as they fit best.
 #[derive(Clone, Copy)]
 pub(super) struct Begin {
-    unit: u64,
+    pub unit: u64,
     /// Bytes that the host cuts at.
     piece: u64,
     count: Count,

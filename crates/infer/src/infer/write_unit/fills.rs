@@ -2,7 +2,7 @@
 //! of a unit pays, and what follows is merged with it. What that takes longer may be little beside a command, so that who pays says more than
 //! how much: the unit is the size at whose multiples the slow writes end, or begin, in all sizes below it.
 
-use super::model::{Write, is_unit};
+use super::model::{SECTOR, Write, is_unit};
 use crate::infer::stats::{mad, median};
 use std::collections::BTreeMap;
 
@@ -24,9 +24,11 @@ const OF_ALL: usize = 10;
 const SIZES: usize = 3;
 const PAYING: usize = 6;
 
-/// A unit, and how many times it was told by.
+/// A unit, where it begins, and how many times it was told by.
 pub(super) struct Filled {
     pub unit: u64,
+    /// Bytes from the start of the disk.
+    pub phase: u64,
     /// Writes that pay, of all that are told apart.
     pub paying: usize,
     pub all: usize,
@@ -42,19 +44,26 @@ fn line(times: &[f64]) -> Option<f64> {
     (fewest..t.len().saturating_sub(1)).find(gap).map(|i| (t[i] * t[i - 1]).sqrt())
 }
 
-/// `None` where no size explains which writes are slow, or several do.
-pub(super) fn unit(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>) -> Option<Filled> {
+/// `None` where no size explains which writes are slow, or several do. Where erase blocks are not `placed`, units may begin at any sector.
+pub(super) fn unit(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, placed: bool) -> Option<Filled> {
     let lines: BTreeMap<u64, f64> = sizes.iter().filter_map(|(&s, t)| Some((s, line(t)?))).collect();
     let largest = *sizes.keys().last()?;
-    let told = |unit: u64| [Pays::Last, Pays::First].map(|who| told(unit, who, writes, sizes, &lines));
+    if lines.len() < SIZES {
+        return None;
+    }
+    let told = |unit: u64| {
+        let phases = (0..if placed { 1 } else { unit / SECTOR }).map(|i| i * SECTOR);
+        let ways = phases.flat_map(|phase| [Pays::Last, Pays::First].map(|who| (phase, who)));
+        ways.map(|(phase, who)| told(unit, phase, who, writes, sizes, &lines)).min_by_key(|t| t.wrong + t.several)
+    };
     let units = sizes.keys().copied().filter(|&u| 2 * u <= largest && is_unit(u));
-    let mut tried: Vec<Told> = units.filter_map(|u| told(u).into_iter().min_by_key(|t| t.wrong + t.several)).collect();
+    let mut tried: Vec<Told> = units.filter_map(told).collect();
     tried.sort_by_key(|t| (t.wrong + t.several, t.unit));
     let [best, next, ..] = &tried[..] else { return None };
     let beyond = (next.wrong + next.several).saturating_sub(best.wrong + best.several);
     let clear = best.wrong * ONE_IN <= best.all && beyond >= CLEARLY && beyond * OF_ALL >= best.all;
     let enough = best.split >= SIZES && best.short >= 1 && best.paying >= PAYING;
-    (clear && enough).then_some(Filled { unit: best.unit, paying: best.paying, all: best.all })
+    (clear && enough).then_some(Filled { unit: best.unit, phase: best.phase, paying: best.paying, all: best.all })
 }
 
 /// Which write of a unit pays for it.
@@ -68,6 +77,7 @@ enum Pays {
 #[derive(Default)]
 struct Told {
     unit: u64,
+    phase: u64,
     /// Writes below it that are told wrongly, and all that are told.
     wrong: usize,
     all: usize,
@@ -79,12 +89,15 @@ struct Told {
     paying: usize,
 }
 
-fn told(unit: u64, who: Pays, writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, lines: &BTreeMap<u64, f64>) -> Told {
-    let mut t = Told { unit, ..Told::default() };
+fn told(unit: u64, phase: u64, who: Pays, writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, lines: &BTreeMap<u64, f64>) -> Told {
+    let mut t = Told { unit, phase, ..Told::default() };
     for &len in sizes.keys() {
-        let units = |w: &&Write| match who {
-            Pays::Last => (w.at + w.len) / unit - w.at / unit,
-            Pays::First => (w.at + w.len).div_ceil(unit) - w.at.div_ceil(unit),
+        let units = |w: &&Write| {
+            let Write { at, len, .. } = w.behind(unit, phase);
+            match who {
+                Pays::Last => (at + len) / unit - at / unit,
+                Pays::First => (at + len).div_ceil(unit) - at.div_ceil(unit),
+            }
         };
         let of: Vec<&Write> = writes.iter().filter(|w| w.len == len).collect();
         let fewest = of.iter().map(units).min().unwrap_or(0);

@@ -39,19 +39,22 @@ pub(super) enum Fill {
     Rest,
     /// Piece by piece the flash is mapped in, of so many bytes: those that it covers in part only.
     Pieces(u64),
+    /// What was written into the same unit before, on flash that held nothing else.
+    Begun,
 }
 
 impl Fill {
     pub(super) const PLAIN: [Fill; 2] = [Fill::Nothing, Fill::Rest];
     /// eMMC and SD of A1 and A2 are mapped by 4 KiB (e.MMC 5.1: data sectors of 4 KiB), larger ones by more.
     pub(super) const MAPPED: [Fill; 3] = [Fill::Pieces(4 * KIB), Fill::Pieces(8 * KIB), Fill::Pieces(16 * KIB)];
+    pub(super) const FRESH: [Fill; 1] = [Fill::Begun];
 
     /// What it costs to suppose so: more than what plainer ones leave by chance.
     pub(super) fn price(self) -> f64 {
         match self {
             Fill::Nothing => 0.0,
             Fill::Rest => 4.0,
-            Fill::Pieces(_) => 16.0,
+            Fill::Pieces(_) | Fill::Begun => 16.0,
         }
     }
 
@@ -89,6 +92,7 @@ impl Write {
                 Fill::Nothing => 0.0,
                 Fill::Rest => (n - self.len as f64 / u as f64).max(0.0),
                 Fill::Pieces(size) => !(self.at.is_multiple_of(size) && self.len.is_multiple_of(size)) as u32 as f64,
+                Fill::Begun => !self.at.is_multiple_of(u) as u32 as f64,
             },
             (count == Count::Filled && n > 0.0) as u32 as f64,
         ]
@@ -115,6 +119,9 @@ pub(super) fn is_unit(bytes: u64) -> bool {
     bytes.is_power_of_two() || bytes >= 3 * KIB
 }
 
+/// Bytes.
+pub(super) const SECTOR: u64 = 512;
+
 /// Bytes between two places where units of this size are supposed to begin.
 pub(super) fn step(u: u64) -> u64 {
     (u / 8).max(4 * KIB)
@@ -128,13 +135,13 @@ pub(super) fn phases(u: u64, known: bool) -> Vec<u64> {
     if known { vec![0] } else { all.collect() }
 }
 
-/// Chi squared of weighted least squares with coefficients that are not negative, capped at 16 a write, so that a stall or
-/// an AU that opens in the middle of a pass weighs no more than that.
-pub(super) fn fit(rows: &[([f64; PRICES], f64, f64)]) -> f64 {
+/// What each feature costs, by weighted least squares without negative prices; what takes far longer than that is left out. Rows: features,
+/// microseconds, and their deviation.
+pub(super) fn prices<const N: usize>(rows: &[([f64; N], f64, f64)]) -> [f64; N] {
     let mut keep: Vec<bool> = vec![true; rows.len()];
-    let mut x = [0.0; PRICES];
+    let mut x = [0.0; N];
     for _ in 0..3 {
-        let (mut aa, mut at) = ([[0.0f64; PRICES]; PRICES], [0.0f64; PRICES]);
+        let (mut aa, mut at) = ([[0.0f64; N]; N], [0.0f64; N]);
         for (r, _) in rows.iter().zip(&keep).filter(|r| *r.1) {
             let weight = 1.0 / (r.2 * r.2);
             for (i, row) in aa.iter_mut().enumerate().filter(|(i, _)| r.0[*i] != 0.0) {
@@ -144,12 +151,27 @@ pub(super) fn fit(rows: &[([f64; PRICES], f64, f64)]) -> f64 {
             }
         }
         x = nonnegative(&aa, &at);
-        let left = |r: &([f64; PRICES], f64, f64)| (r.1 - (0..PRICES).map(|j| r.0[j] * x[j]).sum::<f64>()) / r.2;
         // Outliers above only: nothing makes a write faster than the card is.
-        let before = std::mem::replace(&mut keep, rows.iter().map(|r| left(r) < 6.0).collect());
+        let before = std::mem::replace(&mut keep, rows.iter().map(|r| (r.1 - priced(&r.0, &x)) / r.2 < 6.0).collect());
         if keep == before {
             break;
         }
     }
-    rows.iter().map(|(a, t, e)| ((t - (0..PRICES).map(|j| a[j] * x[j]).sum::<f64>()) / e).powi(2).min(16.0)).sum()
+    x
+}
+
+/// Microseconds of what has these features.
+pub(super) fn priced<const N: usize>(features: &[f64; N], prices: &[f64; N]) -> f64 {
+    features.iter().zip(prices).map(|(f, p)| f * p).sum()
+}
+
+/// Chi squared of a write, capped so that a stall or an AU that opens in the middle of a pass weighs no more than that.
+pub(super) fn misfit(us: f64, told: f64, deviation: f64) -> f64 {
+    ((us - told) / deviation).powi(2).min(16.0)
+}
+
+/// Chi squared of these rows by [`prices`].
+pub(super) fn fit<const N: usize>(rows: &[([f64; N], f64, f64)]) -> f64 {
+    let x = prices(rows);
+    rows.iter().map(|(a, t, e)| misfit(*t, priced(a, &x), *e)).sum()
 }

@@ -4,8 +4,9 @@
 //! How long a size takes is left open. What is explained is by how much writes of one size differ, which is the same for all sizes that
 //! touch one page, and nothing where as many pages of each speed are touched.
 
-use super::model::Write;
+use super::model::{Write, fit};
 use crate::infer::stats::{mad, median, quantile};
+use crate::units::KIB;
 use std::collections::BTreeMap;
 
 /// The order in which pages of different speeds come.
@@ -103,6 +104,25 @@ pub(super) fn by_speed(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>) -> Opt
     let all_differ = of_those as f64 >= NEARLY_ALL * of_page as f64;
     let better = if all_differ { BETTER } else { MUCH_BETTER };
     (adds && best * better < chance).then_some(all)
+}
+
+/// Chi squared that pages of several speeds have to be worth: their order, and a price for each.
+const PRICE: f64 = 20.0;
+
+/// Chi squared of a page of each of these sizes, where its place in the erase block (of `block` bytes, if that is known) says how fast it is and
+/// what a write takes is told for all sizes at once: sizes of which no two writes differ say something, too.
+pub(super) fn by_place(writes: &[Write], noise: f64, pages: &[u64], block: Option<u64>) -> Vec<(u64, f64)> {
+    let row = |w: &Write, page: u64, cycle: Cycle| {
+        let at = block.map_or(w.at, |b| w.at % b);
+        let (first, last) = ((at / page) as usize, ((at + w.len - 1) / page) as usize);
+        let mut of = [0.0; 3];
+        (first..=last).for_each(|n| of[n % cycle.period() / cycle.run] += 1.0);
+        let lacks = (last - first + 1) as f64 - w.len as f64 / page as f64;
+        ([1.0, w.len as f64 / KIB as f64, lacks, of[0], of[1], of[2]], w.us, noise * w.us)
+    };
+    let of = |page: u64, cycle: Cycle| fit(&writes.iter().map(|w| row(w, page, cycle)).collect::<Vec<_>>());
+    let best = |page: u64| Cycle::all().filter(|c| c.by_address).map(|c| of(page, c)).fold(f64::INFINITY, f64::min);
+    pages.iter().map(|&page| (page, best(page) + PRICE)).collect()
 }
 
 /// Times of one size that fall apart into two or three.

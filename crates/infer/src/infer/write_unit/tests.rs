@@ -1,6 +1,6 @@
 use super::*;
 
-const PLACED: Known = Known { placed: Some(0), erase_block: None, page: None, access_unit: None };
+const PLACED: Known = Known { small: false, placed: Some(0), erase_block: None, page: None, access_unit: None };
 
 /// Two passes of the ladder over a card whose write takes `f(position, length)` microseconds.
 fn ladder(mut f: impl FnMut(u64, u64) -> f64) -> Vec<Write> {
@@ -215,4 +215,58 @@ fn a_line_in_frames_shows_no_unit() {
         let f = judge(&all, &PLACED);
         assert!(f.value.is_none(), "{slope}: {f:?}");
     }
+}
+
+fn touched(unit: u64, at: u64, s: u64) -> f64 {
+    ((at + s - 1) / unit - at / unit + 1) as f64
+}
+
+/// A bus of 22 MB/s before flash that programs 16 KiB in 0.3 ms: from 12 KiB on the bus tells, below it writes that touch two units do.
+#[test]
+fn a_bus_that_holds_up_long_writes_does_not_hide_the_unit() {
+    for (unit, program) in [(16 * KIB, 300.0), (32 * KIB, 1200.0)] {
+        let f = judge(&ladder(|at, s| 85.0 + (s as f64 / 22.0).max(80.0 + touched(unit, at, s) * program + s as f64 / 100.0)), &PLACED);
+        assert_eq!(f.number(), Some(unit as f64), "{f:?}");
+    }
+    // A card that counts what a write fills, wherever it begins, is as fast as its bus from 6 KiB on: any unit would show the same.
+    let f = judge(&ladder(|_, s| 85.0 + (s as f64 / 22.0).max(240.0 + s as f64 / 100.0)), &PLACED);
+    assert!(f.value.is_none() && f.reason.as_deref().is_some_and(|why| why.contains("faster than the bus")), "{f:?}");
+}
+
+/// Lower and upper pages (and three of TLC) by turns: which one a write falls into says more than its size.
+#[test]
+fn pages_of_several_speeds_are_known_by_their_places() {
+    for (page, speeds) in [(8 * KIB, &[400.0, 1500.0][..]), (32 * KIB, &[400.0, 2000.0]), (16 * KIB, &[300.0, 1300.0, 2500.0])] {
+        let all = |at: u64, s: u64| (at / page..=(at + s - 1) / page).map(|n| speeds[n as usize % speeds.len()]).sum::<f64>();
+        let f = judge(&ladder(|at, s| 500.0 + all(at, s) + s as f64 / 14.0), &PLACED);
+        assert_eq!(f.number(), Some(page as f64), "{f:?}");
+    }
+}
+
+/// Flash that holds nothing: the first write into a unit costs less than those that find it begun, which are read first.
+#[test]
+fn units_of_flash_that_was_never_written() {
+    let unit = 16 * KIB;
+    let read = |at: u64| if at.is_multiple_of(unit) { 0.0 } else { 190.0 };
+    let f = judge(&ladder(|at, s| 60.0 + touched(unit, at, s) * 240.0 + s as f64 / 60.0 + read(at)), &PLACED);
+    assert_eq!(f.number(), Some(unit as f64), "{f:?}");
+}
+
+/// One write in each unit pays, and units begin where a reader puts them.
+#[test]
+fn who_pays_says_where_units_begin() {
+    let (unit, begin) = (32 * KIB, 18 * KIB + 512);
+    let filled = |at: u64, s: u64| ((at + unit - begin + s) / unit - (at + unit - begin) / unit) as f64;
+    let pays = |n: f64| if n > 0.0 { 480.0 + 1410.0 * n } else { 0.0 };
+    let f = judge(&ladder(|at, s| 450.0 + pays(filled(at, s)) + s as f64 / 70.0), &Known::default());
+    assert!(f.number() == Some(unit as f64) && f.off_grid, "{f:?}");
+}
+
+/// CF of 512 MB (C2: erase blocks of 16 KiB with pages of 512 B): what comes once in each is its erase.
+#[test]
+fn the_end_of_a_small_erase_block_is_no_unit() {
+    let ends = |at: u64, s: u64| ((at + s) / 16384 - at / 16384) as f64;
+    let time = |at: u64, s: u64| 500.0 + s as f64 / 512.0 * 360.0 + ends(at, s) * 1350.0;
+    let f = judge(&ladder(time), &Known { small: true, ..Known::default() });
+    assert!(f.value.is_none(), "{f:?}");
 }
