@@ -82,6 +82,7 @@ fn a_program_that_fails_is_one_clear_error_and_leaves_nothing_behind() {
         (5, "echo 5 -7", "it answers"),
         (5, "echo 18446744073709551615 99", "it answers"),
         (5, "echo 1000 1000", "its clock goes back"),
+        (5, "echo 99000000 17 foo", "goes on with"),
         (0, "exit 1", "it ended with exit status: 1"),
         (0, "echo", "it answers"),
     ]

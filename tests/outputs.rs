@@ -45,6 +45,45 @@ fn paths_are_tried_first() {
     assert_eq!(fs::read_to_string(dir.path().join("file")).unwrap(), "kept");
 }
 
+/// A result takes the place of nothing that is read or measured, nor of another result.
+#[test]
+fn results_replace_no_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+    let (a, b, image, model, log) = (at("a.json"), at("b.json"), at("card.img"), at("card.toml"), at("log"));
+    assert_eq!(nandscope(&["probe", "sim:null", "-q", "--read-only", "--time", "1s", "--json", &a]).2, "");
+    fs::copy(&a, &b).unwrap();
+    fs::write(&image, vec![7; 64 << 20]).unwrap();
+    fs::write(&model, nandscope(&["cards", "show", "null"]).1).unwrap();
+    fs::write(&log, "104857600 bytes (105 MB, 100 MiB) copied, 10.0 s, 10.5 MB/s\n").unwrap();
+    let held = || [&a, &b, &image, &model, &log].map(|p| fs::read(p).unwrap());
+    let before = held();
+    let named = format!("sim:{model}");
+    for (words, why) in [
+        (&["probe", &image, "-q", "--read-only", "--time", "1s", "--json", &image][..], "would overwrite"),
+        (&["check", &image, "--quick", "--json", &image], "would overwrite"),
+        (&["map", &image, "--svg", &image], "would overwrite"),
+        (&["probe", &named, "-q", "--read-only", "--twin", &model], "would overwrite"),
+        (&["compare", &a, &b, "--json", &b], "would overwrite"),
+        (&["compare", "--json", &a, &b], "is a report of probe"),
+        (&["report", &a, "--html", &a], "would overwrite"),
+        (&["report", &a, "--format", "csv", "-o", &a], "would overwrite"),
+        (&["twin", &a, "-o", &a], "would overwrite"),
+        (&["infer", &log, "--json", &log], "would overwrite"),
+        (&["check", "sim:null", "--quick", "--json", &at("x"), "--format", "csv", "-o", &at("x")], "name one file"),
+        (&["report", &a, "--json", "-", "--html", "-"], "standard output takes one"),
+        (&["probe", "sim:null", "--json", "-", "--twin", "-"], "standard output takes one"),
+    ] {
+        let (code, out, err) = nandscope(words);
+        assert!(code == Some(2) && out.is_empty() && err.contains(why), "{words:?}: {code:?} {out}{err}");
+        assert!(held() == before, "{words:?}");
+    }
+    // A report takes the place of the one before it.
+    assert_eq!(nandscope(&["probe", "sim:null", "-q", "--read-only", "--time", "1s", "--json", &a]).2, "");
+    let (_, out, err) = nandscope(&["probe", "sim:cf-256mb", "-q", "--time", "20s", "--twin", "-"]);
+    assert!(out.is_empty() || out.starts_with("name = "), "{out}{err}");
+}
+
 #[test]
 fn an_access_of_nothing_is_refused() {
     for load in ["read", "linear", "random", "unaligned"] {
@@ -119,6 +158,9 @@ fn bad_values_are_wrong_usage() {
         (&["identify", text.to_str().unwrap()], "--dump"),
         (&["flashbench", "-s", "--scatter-span", "0", "sim:null"], "--scatter-span=0"),
         (&["uflip", "sim:null", "--only", "nosuch"], "nosuch"),
+        (&["erase", "sim:cf-256mb", "--region", "1MiB..2MiB", "--align", "4MiB"], "no whole unit of 4 MiB"),
+        (&["rate", "sim:toshiba-emmc", "--region", "0..1MiB", "--class", "C2"], "behind a file system's tables"),
+        (&["rate", "sim:toshiba-emmc", "--for", "logger:1B/s"], "1kB/s to 1GB/s"),
     ] {
         let (code, out, err) = nandscope(words);
         assert!(code == Some(2) && out.is_empty() && err.contains(why), "{words:?}: {code:?} {out}{err}");

@@ -3,9 +3,9 @@
 use super::args::{Dry, Named, Part, Written};
 use super::progress::Progress;
 use super::stop::Interrupt;
-use crate::device::{self, CardState, Fill, Guard, Limits, OpenOptions};
+use crate::device::{self, CardState, DeviceError, Fill, Guard, Limits, OpenOptions};
 use crate::host::facts::HostFacts;
-use crate::layout::erase::{Done, How, Order, run as erase, verify};
+use crate::layout::erase::{Done, How, Order, parts, run as erase, verify};
 use crate::units::Bytes;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
@@ -96,6 +96,14 @@ pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
         order.unit = unit.0;
     }
     order.ends = a.fill_ends.then_some(Fill::Zeros);
+    let whole = parts(&region, order.unit, order.first, g.offset).whole;
+    if !matches!(order.how, How::Fill(_)) && order.ends.is_none() && whole.is_empty() {
+        let why = format!(
+            "the region holds no whole unit of {}, and nothing else is discarded; a smaller --align, or --fill-ends",
+            Bytes(order.unit)
+        );
+        return Err(super::misuse(why));
+    }
     if !a.quiet || a.dry.dry_run {
         for s in opened.signatures()? {
             tell!("will be lost: {s}");
@@ -113,10 +121,18 @@ pub fn run(a: EraseArgs) -> anyhow::Result<ExitCode> {
     let verified = a.verify && matches!(order.how, How::Fill(_)) && !done.stopped;
     if let (true, How::Fill(fill)) = (verified, order.how) {
         let mut bar = Progress::bytes("reading back", region.end - region.start, a.quiet);
-        verify(&mut guard, &region, fill, &mut |at| {
+        let done = verify(&mut guard, &region, fill, &mut |at| {
             bar.at(at);
             true
-        })?;
+        });
+        match done {
+            // What was written and is not there.
+            Err(e @ DeviceError::Io { op: "write", .. }) => {
+                tell!("nandscope: {}", super::told(&e.into()));
+                return Ok(ExitCode::from(super::FAILING));
+            }
+            other => other?,
+        }
     }
     let state = if done.stopped || done.left > 0 { CardState::Unknown } else { a.how.state() };
     let value = serde_json::json!({ "schema": "nandscope-erase/1", "target": a.target, "region": [region.start, region.end], "unit": order.unit,

@@ -226,6 +226,8 @@ pub enum Print {
     Details,
     /// The value of one quantity.
     Only(Quantity),
+    /// Standard output is another result's.
+    Nothing,
 }
 
 pub fn output(report: &Report, out: &Output, samples: Samples, print: Print) -> anyhow::Result<()> {
@@ -239,6 +241,7 @@ pub fn output(report: &Report, out: &Output, samples: Samples, print: Print) -> 
             Print::Only(q) => only(report, q),
             Print::Table => table_text(report, dress),
             Print::Answer | Print::Details => text(report, dress),
+            Print::Nothing => String::new(),
         };
         // A reader that went away takes nothing else with it: warnings, a twin, the exit code.
         put!("{all}");

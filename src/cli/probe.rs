@@ -391,7 +391,9 @@ fn measure(
         Ended::Failed(why) => Some(why.clone()),
         _ => None,
     });
+    let twin_printed = twin.is_some_and(|p| p.as_os_str() == "-");
     let print = match (a.only, a.details || asked.is_some(), quiet) {
+        _ if twin_printed => Print::Nothing,
         (Some(q), _, _) => Print::Only(q),
         (None, true, _) => Print::Details,
         (None, false, true) => Print::Table,
@@ -411,7 +413,7 @@ fn measure(
             None
         }
         Some(path) => {
-            let shown = a.only.is_none() && !a.out.is_stdout();
+            let shown = a.only.is_none() && !a.out.is_stdout() && !twin_printed;
             Some(super::twin::of_probe(&report, path, a.measuring.chance.seed, &stop, (shown, quiet))?)
         }
         None => None,

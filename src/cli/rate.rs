@@ -177,6 +177,17 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
         random: a.purpose.as_ref().is_some_and(|p| p.random.is_some()),
         write,
     };
+    let unit = measure::least_unit(&task);
+    let needed = (task.tables.data.next_multiple_of(unit) + unit).saturating_sub(region.start);
+    if write && region != (0..geometry.size) && region.end - region.start < needed {
+        let why = format!(
+            "the region holds {}; it takes {} to write one unit of {} behind a file system's tables",
+            Bytes(region.end - region.start),
+            Bytes(needed),
+            Bytes(unit)
+        );
+        return Err(super::misuse(why));
+    }
     let most = if whole || simulated { measure::most_written(&task) } else { QUICK_WRITES };
     let budget = a.writes.map_or(most, |w| w.0);
     let signatures = if write && !simulated { opened.signatures()? } else { vec![] };

@@ -90,6 +90,11 @@ fn shapes(task: &Task) -> Vec<(u64, u64)> {
     all.into_iter().collect()
 }
 
+/// Bytes of the smallest unit that is written as a whole; the region has to hold one behind the file system's tables.
+pub fn least_unit(task: &Task) -> u64 {
+    shapes(task).iter().map(|s| s.1).min().unwrap_or(FAT_PIECE)
+}
+
 /// Runs the steps. What fails ends it early, with what was measured.
 pub fn measure(device: &mut dyn Device, task: &Task, tell: &mut dyn FnMut(&str, f64)) -> Measured {
     let rng = Pcg64Mcg::new(u128::from(task.seed) << 1 | 1);

@@ -207,9 +207,17 @@ impl Talk {
             let shown: String = text.chars().take(60).collect();
             return self.fail(format!("it answers {shown:?} to a {}; an answer is START_NS TOOK_NS (docs/exec.md)", a.op.name()));
         };
+        let rest = fields.next().unwrap_or("");
+        if !rest.trim().is_empty() && !(self.hello.content && a.op == Op::Read) {
+            let shown: String = rest.chars().take(60).collect();
+            return self.fail(format!(
+                "its answer to a {} goes on with {shown:?}; only reads of a device with content=yes do (docs/exec.md)",
+                a.op.name()
+            ));
+        }
         if let Some(into) = content {
             into.clear();
-            into.push_str(fields.next().unwrap_or(""));
+            into.push_str(rest);
         }
         if start < self.now {
             let now = self.now;

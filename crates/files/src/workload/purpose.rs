@@ -158,8 +158,8 @@ impl FromStr for Purpose {
         if let Some(given) = name.strip_prefix("logger:") {
             let wrong = || format!("'{s}': write a rate such as logger:200kB/s");
             let bytes = parse_rate(given).map_err(|_| wrong())?;
-            if bytes.0 > GIB {
-                return Err(wrong());
+            if !(LEAST..=GIB as f64).contains(&(bytes.0 as f64)) {
+                return Err(format!("{}, of 1kB/s to 1GB/s", wrong()));
             }
             return Ok(Purpose { name, ..logger(bytes.0 as f64) });
         }
@@ -189,6 +189,9 @@ impl FromStr for Purpose {
     }
 }
 
+/// Bytes a second that any card takes: less says nothing of one, and takes longer than anybody waits.
+const LEAST: f64 = 1e3;
+
 /// A rate in bytes a second, from `20Mbit/s` or `4MB/s`.
 fn bits(text: &str) -> Option<f64> {
     let text = text.strip_suffix("/s").unwrap_or(text);
@@ -204,7 +207,7 @@ fn bits(text: &str) -> Option<f64> {
         }
         None => parse_rate(text).ok()?.0 as f64,
     };
-    (bytes >= 1.0 && bytes <= GIB as f64).then_some(bytes)
+    (LEAST..=GIB as f64).contains(&bytes).then_some(bytes)
 }
 
 impl Purpose {

@@ -15,7 +15,6 @@ use self::model::*;
 use super::beliefs::{Beliefs, Case};
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
-use super::steps::alignments;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{bootstrap_median, mad, median};
 use crate::infer::ticks::{framed, tick};

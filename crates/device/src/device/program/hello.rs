@@ -27,6 +27,9 @@ pub struct Hello {
 
 /// How every first line begins.
 pub const BEGIN: &str = "nandscope-device ";
+/// Bytes of the largest card that a register can declare (SDUC), and of the largest logical sectors of a Linux disk.
+const LARGEST: u64 = 128 << 40;
+const LARGEST_SECTOR: u64 = 64 << 10;
 /// More than this is never sent ahead.
 pub const MOST_AHEAD: usize = 64;
 
@@ -45,7 +48,10 @@ impl Hello {
             return Err(format!("it speaks version {version:?} of the protocol; this nandscope knows version 1"));
         }
         let (rest, name) = match rest.split_once("name=") {
-            Some((before, name)) if before.is_empty() || before.ends_with(' ') => (before, Some(name.trim().to_string())),
+            // A terminal would obey what it is shown.
+            Some((before, name)) if before.is_empty() || before.ends_with(' ') => {
+                (before, Some(name.chars().filter(|c| !c.is_control()).collect::<String>().trim().to_string()))
+            }
             _ => (rest, None),
         };
         let mut hello = Hello {
@@ -81,11 +87,13 @@ impl Hello {
             }
         }
         let Hello { size, sector, .. } = hello;
-        if !sector.is_power_of_two() || sector < SECTOR {
-            return Err(format!("its first line says sector={sector}; a sector is a power of two of at least {SECTOR} bytes"));
+        if !sector.is_power_of_two() || !(SECTOR..=LARGEST_SECTOR).contains(&sector) {
+            return Err(format!("its first line says sector={sector}; a sector is a power of two from {SECTOR} to {LARGEST_SECTOR} bytes"));
         }
-        if size < MIB || !size.is_multiple_of(sector) {
-            return Err(format!("its first line says size={size}; it must be a multiple of the {sector} byte sector and at least {MIB}"));
+        if !(MIB..=LARGEST).contains(&size) || !size.is_multiple_of(sector) {
+            return Err(format!(
+                "its first line says size={size}; it must be a multiple of the {sector} byte sector, at least {MIB} and at most {LARGEST}"
+            ));
         }
         Ok(hello)
     }
@@ -133,11 +141,14 @@ mod tests {
         assert_eq!((h.size, h.sector, h.content, h.ahead, h.real), (MIB, 4096, true, 64, Some(true)));
         assert_eq!(h.name.as_deref(), Some("A card = mine"));
         assert_eq!(Hello::parse("nandscope-device 1 size=2097152 name=").unwrap().name, None);
+        assert_eq!(Hello::parse("nandscope-device 1 size=2097152 name=\x1b[31mred\x07").unwrap().name.as_deref(), Some("[31mred"));
         for (line, says) in [
             ("hello", "first line"),
             ("nandscope-device 2 size=1048576", "version"),
             ("nandscope-device 1 size=1000000", "size=1000000"),
             ("nandscope-device 1 size=1048576 sector=513", "power of two"),
+            ("nandscope-device 1 size=1073741824 sector=1073741824", "power of two from 512 to 65536"),
+            ("nandscope-device 1 size=18446744073709551104", "at most 140737488355328"),
             ("nandscope-device 1 size=-1", "whole number"),
             ("nandscope-device 1 size=1048576 content=maybe", "content=yes or content=no"),
             ("nandscope-device 1 size=1048576 quick", "KEY=VALUE"),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::infer::steps::alignments;
 
 const PLACED: Known = Known { small: false, placed: Some(0), erase_block: None, page: None, access_unit: None };
 
