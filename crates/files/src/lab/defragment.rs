@@ -9,6 +9,8 @@ use crate::units::MIB;
 use crate::volume::{Result, VolumeError, tree};
 use nandscope_fat::{FatType, recognise, runs};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What was done.
@@ -75,11 +77,14 @@ impl Work<'_> {
     fn all(&mut self, stop: &AtomicBool, progress: &mut dyn FnMut(f64)) -> Result<bool> {
         let total: usize = self.0.items.iter().map(|i| i.chain.len()).sum();
         let mut placed = 0;
-        for (f, start) in self.places() {
-            let chain = &self.0.items[f as usize].chain;
-            placed += chain.len();
-            let right = chain.iter().enumerate().all(|(i, &c)| c == start + i as u32);
-            if !right && !self.place(f, start, stop)? {
+        let places = self.places();
+        // Moves keep the number of free clusters: a volume that is full is known before anything is written.
+        if self.0.free.is_empty() && places.iter().any(|&(f, start)| !self.right(f, start)) {
+            return Err(full());
+        }
+        for (f, start) in places {
+            placed += self.0.items[f as usize].chain.len();
+            if !self.right(f, start) && !self.place(f, start, stop)? {
                 return Ok(false);
             }
             progress(placed as f64 / total.max(1) as f64);
@@ -88,6 +93,11 @@ impl Work<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// An item is in its place.
+    fn right(&self, f: u32, start: u32) -> bool {
+        (start..).zip(&self.0.items[f as usize].chain).all(|(c, &is)| c == is)
     }
 
     /// Where each item goes: into the runs between what cannot move, the largest first, each to the first run with room
@@ -137,37 +147,20 @@ impl Work<'_> {
         out
     }
 
-    /// Moves an item to the clusters from `start` on, a slice at a time: what is in the way goes to the last free clusters.
+    /// Moves an item to the clusters from `start` on, a slice at a time: what is in the way goes to free clusters first. What a
+    /// slice has put in its place stays there, so it ends even where one cluster is free.
     fn place(&mut self, f: u32, start: u32, stop: &AtomicBool) -> Result<bool> {
-        let m = &mut self.0;
-        let n = m.items[f as usize].chain.len() as u32;
-        let end = start + n;
-        let most = (32 * MIB / m.tree.volume.cluster).max(1) as u32;
+        let end = start + self.0.items[f as usize].chain.len() as u32;
         let mut from = start;
         while from < end {
-            let outside = m.free.len() as u32 - m.free.range(start..end).count() as u32;
-            let room = outside.saturating_sub(m.reserve()).max(outside.min(1)).min(most);
-            let mut to = from;
-            let mut away = vec![];
-            // As much as can be cleared at once.
-            while to < end && to - from < most {
-                let right = m.items[f as usize].chain[(to - start) as usize] == to;
-                if !right && !m.free.contains(&to) {
-                    if away.len() as u32 == room {
-                        break;
-                    }
-                    away.push(to);
-                }
-                to += 1;
-            }
+            let (to, away) = self.slice(f, start, from);
             if to == from {
-                return Err(VolumeError::Full("defragmenting needs at least one free cluster outside the place of a file".into()));
+                return Err(full());
             }
-            if !away.is_empty() {
-                let places: Vec<u32> = m.free.iter().rev().copied().filter(|c| !(start..end).contains(c)).take(away.len()).collect();
-                let moves: Vec<(u32, u32)> = away.iter().copied().zip(places.into_iter().rev()).collect();
-                m.all(&moves)?;
-            }
+            let places = self.aside(start..end, from..to, away.len());
+            let m = &mut self.0;
+            let moves: Vec<(u32, u32)> = away.into_iter().zip(places).collect();
+            m.all(&moves)?;
             let chain = &m.items[f as usize].chain;
             let moves: Vec<(u32, u32)> = (from..to).map(|c| (chain[(c - start) as usize], c)).filter(|(old, new)| old != new).collect();
             m.all(&moves)?;
@@ -178,6 +171,44 @@ impl Work<'_> {
         }
         Ok(true)
     }
+
+    /// How far from `from` on an item can be put in its place at once, and the clusters that are in the way until there. They
+    /// need free clusters outside the slice, so a free one inside it is one less for them.
+    fn slice(&self, f: u32, start: u32, from: u32) -> (u32, Vec<u32>) {
+        let m = &self.0;
+        let chain = &m.items[f as usize].chain;
+        let most = (32 * MIB / m.tree.volume.cluster).max(1) as u32;
+        let end = (start + chain.len() as u32).min(from + most);
+        let room = |spare: usize| spare.saturating_sub(m.reserve() as usize).max(spare.min(1));
+        let (mut spare, mut away) = (m.free.len(), vec![]);
+        for c in from..end {
+            if chain[(c - start) as usize] == c {
+                continue;
+            }
+            let free = m.free.contains(&c);
+            let (left, need) = if free { (spare - 1, away.len()) } else { (spare, away.len() + 1) };
+            if need > room(left) {
+                return (c, away);
+            }
+            spare = left;
+            if !free {
+                away.push(c);
+            }
+        }
+        (end, away)
+    }
+
+    /// The last free clusters, for what is in the way of a slice: outside the place of its file as long as there are some, then
+    /// behind the slice, from where they move once more.
+    fn aside(&self, place: Range<u32>, slice: Range<u32>, n: usize) -> BTreeSet<u32> {
+        let free = || self.0.free.iter().rev().copied();
+        let behind = free().filter(|c| place.contains(c) && !slice.contains(c));
+        free().filter(|c| !place.contains(c)).chain(behind).take(n).collect()
+    }
+}
+
+fn full() -> VolumeError {
+    VolumeError::Full("defragmenting needs at least one free cluster; remove a file first".into())
 }
 
 #[cfg(test)]

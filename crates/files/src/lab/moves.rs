@@ -18,7 +18,8 @@
 //!
 //! An entry of FAT12 may lie across two sectors (two of 1024 do), and a cut may leave a half of it. So such an entry is only
 //! written while nothing leads to its cluster. Where it would have to change in phase 3, its cluster first moves out of the
-//! way, and back afterwards.
+//! way, and back afterwards. Where no other cluster is free for that, a cluster of something else changes places with it for a
+//! while.
 
 use crate::device::{Access, Device, Op};
 use crate::units::MIB;
@@ -64,7 +65,7 @@ impl<'a> Mover<'a> {
         Mover { device, base, tree, items, owner, free, moved: 0 }
     }
 
-    /// Free clusters that moves need besides the places they go to.
+    /// Free clusters that moves take besides the places they go to. With fewer they need more steps.
     pub fn reserve(&self) -> u32 {
         if self.tree.volume.kind == FatType::Fat12 { 2 } else { 0 }
     }
@@ -72,7 +73,7 @@ impl<'a> Mover<'a> {
     /// Moves clusters to free ones: (old, new). Each file as a whole or not at all visible to a cut, directories first.
     ///
     /// # Errors
-    /// The device failed, or (FAT12) there is no free cluster for a detour.
+    /// The device failed, or (FAT12) there are hardly any clusters in use, so that none can make way for another.
     pub fn all(&mut self, moves: &[(u32, u32)]) -> Result<()> {
         let (directories, files): (Vec<_>, Vec<_>) =
             moves.iter().copied().partition(|m| self.items[self.owner[m.0 as usize].0 as usize].directory);
@@ -111,17 +112,19 @@ impl<'a> Mover<'a> {
         if detours.is_empty() {
             return self.relink(moves);
         }
+        let news: BTreeSet<u32> = moves.iter().map(|m| m.1).collect();
+        let spare: Vec<u32> = self.free.iter().rev().copied().filter(|&c| !news.contains(&c) && !self.across(c)).collect();
+        if spare.len() < detours.len() {
+            return match moves {
+                &[one] => self.squeeze(one),
+                _ => moves.iter().try_for_each(|&one| self.shift(&[one])),
+            };
+        }
         // The one in front first: then nothing in front of it is across two sectors.
         nandscope_stats::sort_by_key(&mut detours, |&c| self.owner[c as usize]);
-        let news: BTreeSet<u32> = moves.iter().map(|m| m.1).collect();
-        let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
+        let taken: BTreeMap<u32, u32> = detours.iter().copied().zip(spare).collect();
         for &d in &detours {
-            let spare = self.free.iter().rev().find(|c| !news.contains(c) && !self.across(**c)).copied();
-            let Some(spare) = spare else {
-                return Err(VolumeError::Full("defragmenting FAT12 needs a few free clusters; remove a file first".into()));
-            };
-            self.relink(&[(d, spare)])?;
-            taken.insert(d, spare);
+            self.relink(&[(d, taken[&d])])?;
         }
         let moves: Vec<(u32, u32)> = moves.iter().map(|&(old, new)| (taken.get(&old).copied().unwrap_or(old), new)).collect();
         self.relink(&moves)?;
@@ -129,6 +132,29 @@ impl<'a> Mover<'a> {
             self.shift(&[(taken[&d], d)])?;
         }
         Ok(())
+    }
+
+    /// Moves one cluster, without a free one for the cluster in front of it, whose entry cannot be changed in one write: a guest
+    /// gives up its place to that one, waits in the places that are free meanwhile, and returns.
+    fn squeeze(&mut self, (old, new): (u32, u32)) -> Result<()> {
+        let Some((front, guest)) = self.before(old).and_then(|front| Some((front, self.guest(old, front)?))) else {
+            return Err(VolumeError::Full("defragmenting FAT12 needs a few free clusters here; remove a file first".into()));
+        };
+        let steps = [(guest, new), (front, guest), (new, front), (old, new), (front, old), (guest, front), (old, guest)];
+        steps.into_iter().try_for_each(|step| self.shift(&[step]))
+    }
+
+    /// A cluster that can move in one step wherever the other two are; of a file rather than a directory, which takes longer.
+    fn guest(&self, old: u32, front: u32) -> Option<u32> {
+        let apart = [Some(old), Some(front), self.before(front)];
+        let fits = |&c: &u32| {
+            let before = self.before(c);
+            self.owner[c as usize].0 != NONE
+                && !self.across(c)
+                && !apart.contains(&Some(c))
+                && before.is_none_or(|b| b != old && b != front && !self.across(b))
+        };
+        (2..self.owner.len() as u32).filter(fits).min_by_key(|&c| self.items[self.owner[c as usize].0 as usize].directory)
     }
 
     /// The four phases. Directories come alone.
