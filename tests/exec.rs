@@ -137,6 +137,21 @@ fn a_program_that_dies_ends_every_command_with_its_error() {
     }
 }
 
+/// A volume on a card that does not say what was read could not be used: the program is not asked to write.
+#[test]
+fn a_card_that_keeps_no_content_is_not_formatted() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = shell("real=no", 0, &format!("echo $x >> {}", dir.path().join("asked").display()), &dir.path().join("pid"));
+    for more in [&[][..], &["--dry-run"], &["--erase", "zeroes"]] {
+        let out = Command::new(nandscope()).args(["format", &target, "-q"]).args(more).output().unwrap();
+        let err = String::from_utf8_lossy(&out.stderr);
+        assert!(err.contains("keeps no content, so no file system can be made on it") && !err.contains("run it again"), "{err}");
+        assert_eq!(out.status.code(), Some(1), "{err}");
+        let asked = std::fs::read_to_string(dir.path().join("asked")).unwrap_or_default();
+        assert!(!asked.lines().any(|l| l.starts_with(['w', 'd'])), "{asked}");
+    }
+}
+
 #[test]
 fn what_is_no_device_is_refused_at_once() {
     for (target, says) in [

@@ -189,6 +189,8 @@ fn wrong_wishes_are_one_clear_error() {
         (&["layout", "prove", name], 4, "--consent 16777216"),
         (&["layout", "prove", name, "--writes", "1MiB"], 2, "take fewer --rounds or allow more"),
         (&["format", name, "--fs", "fat32"], 1, "choose another type or cluster"),
+        (&["format", name, "--align", "16MiB"], 1, "a smaller --align helps, such as 4MiB"),
+        (&["format", name, "--volume-id", "xyz"], 2, "eight hexadecimal digits are needed, such as 1234-ABCD"),
         (&["format", name, "--cluster", "3000"], 2, "a power of two"),
         (&["format", name, "--measured", bad], 1, "is not a nandscope report"),
         (&["format", name], 4, "--consent 16777216"),

@@ -4,7 +4,7 @@ use super::args::{Named, Written};
 use super::erase::{HowArg, erase_all};
 use super::evidence;
 use super::progress::Progress;
-use crate::device::{self, Limits, OpenOptions};
+use crate::device::{self, Device, DeviceError, Limits, OpenOptions, Opened};
 use crate::finding::Quantity;
 use crate::host::facts::TargetKind;
 use crate::layout::{Grid, format};
@@ -48,7 +48,7 @@ pub struct FormatArgs {
     #[arg(long)]
     label: Option<String>,
     /// Volume serial number, eight hexadecimal digits [default: from the clock]
-    #[arg(long, value_name = "HEX", value_parser = |s: &str| u32::from_str_radix(&s.replace('-', ""), 16))]
+    #[arg(long, value_name = "HEX", value_parser = serial)]
     volume_id: Option<u32>,
     /// No partition table: the volume fills the target (always so for a partition)
     #[arg(long)]
@@ -69,6 +69,7 @@ pub struct FormatArgs {
 pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
     let mut opened = device::open(&device::with_content(&a.target), &OpenOptions::default())?;
     let g = opened.geometry().clone();
+    keeps(&mut opened, g.sector)?;
     let kind = opened.facts().kind;
     let (convention, notes, size) = convention(&a, g.size, g.offset)?;
     let table = !a.no_table && g.offset == 0 && kind != TargetKind::Partition;
@@ -135,6 +136,21 @@ pub fn run(a: FormatArgs) -> anyhow::Result<ExitCode> {
         tell!("nandscope: the kernel still knows the old partitions ({e}); take the card out and put it in again");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A volume serial number as it is shown: eight digits, a dash between them or not.
+fn serial(text: &str) -> Result<u32, &'static str> {
+    u32::from_str_radix(&text.replace('-', ""), 16).map_err(|_| "eight hexadecimal digits are needed, such as 1234-ABCD")
+}
+
+/// Refuses a program or a board that does not say what was read: a volume on it could neither be checked nor used.
+fn keeps(opened: &mut Opened, sector: u64) -> anyhow::Result<()> {
+    let first = opened.look().load(0, &mut vec![0; sector as usize]);
+    if let Err(DeviceError::Unsupported(_)) = first {
+        bail!("{} keeps no content, so no file system can be made on it; nothing was written", opened.id().path);
+    }
+    // Other errors have their place where what will be lost is looked for.
+    Ok(())
 }
 
 /// A volume serial number from the clock, as formatters have made it since DOS.

@@ -185,6 +185,44 @@ struct Room {
 /// # Errors
 /// A number no format allows, or a volume that does not fit; the text says which and what would.
 pub fn plan(o: &Options) -> Result<Layout, PlanError> {
+    match (lay_out(o), o.convention) {
+        (Err(PlanError::NoRoom(why)), Convention::Grid { unit, first }) => {
+            // Where less space between boundaries helps, neither the type nor the cluster is to blame.
+            let mut halves = std::iter::successors(Some(unit / 2), |u| Some(u / 2)).take_while(|&u| u >= o.sector);
+            let fits = halves.find(|&unit| lay_out(&Options { convention: Convention::Grid { unit, first }, ..o.clone() }).is_ok());
+            Err(PlanError::NoRoom(fits.map_or(why, |less| {
+                let (unit, less) = (shown(unit), shown(less));
+                let names = names(&kinds(o));
+                format!("no {names} volume fits {} bytes with boundaries every {unit}; a smaller --align helps, such as {less}", o.capacity)
+            })))
+        }
+        (done, _) => done,
+    }
+}
+
+/// A size as options take it.
+fn shown(bytes: u64) -> String {
+    match bytes {
+        n if n.is_multiple_of(MIB) => format!("{}MiB", n / MIB),
+        n if n.is_multiple_of(KIB) => format!("{}KiB", n / KIB),
+        n => n.to_string(),
+    }
+}
+
+fn names(kinds: &[FatType]) -> String {
+    kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+}
+
+/// The types that come into question.
+fn kinds(o: &Options) -> Vec<FatType> {
+    match (o.kind, o.convention) {
+        (Some(k), _) => vec![k],
+        (None, Convention::Careless) => vec![FatType::Fat32],
+        (None, _) => sd_kinds(o.capacity).to_vec(),
+    }
+}
+
+fn lay_out(o: &Options) -> Result<Layout, PlanError> {
     if !matches!(o.sector, 512 | 1024 | 2048 | 4096) {
         return wrong(format!("a sector of {} bytes; FAT and exFAT know 512 to 4096", o.sector));
     }
@@ -203,11 +241,7 @@ pub fn plan(o: &Options) -> Result<Layout, PlanError> {
     if unit == 0 || !unit.is_multiple_of(o.sector) || !first.is_multiple_of(o.sector) {
         return wrong(format!("boundaries every {unit} B from byte {first} on: both must be multiples of the sector of {} B", o.sector));
     }
-    let kinds: Vec<FatType> = match (o.kind, o.convention) {
-        (Some(k), _) => vec![k],
-        (None, Convention::Careless) => vec![FatType::Fat32],
-        (None, _) => sd_kinds(o.capacity).to_vec(),
-    };
+    let kinds = kinds(o);
     let cluster = match (o.cluster, o.convention) {
         (Some(c), _) => c,
         (None, Convention::Careless) => pc_cluster(o.capacity, kinds[0]).max(o.sector),
@@ -246,9 +280,8 @@ pub fn plan(o: &Options) -> Result<Layout, PlanError> {
     let larger = std::iter::successors(Some(cluster * 2), |c| Some(c * 2)).take_while(|&c| c <= most);
     let mut tries = smaller.chain(larger).take(if o.cluster.is_some() { 1 } else { usize::MAX });
     let Some((start, volume)) = tries.find_map(best) else {
-        let names: Vec<String> = kinds.iter().map(ToString::to_string).collect();
         let with = o.cluster.map(|c| format!(" with clusters of {c} bytes")).unwrap_or_default();
-        let text = format!("no {} volume{with} fits {} bytes; choose another type or cluster", names.join(" or "), o.capacity);
+        let text = format!("no {} volume{with} fits {} bytes; choose another type or cluster", names(&kinds), o.capacity);
         return Err(PlanError::NoRoom(text));
     };
     let partition = o.table.then(|| Partition { start: start * o.sector, size: volume.size, kind: mbr_kind(&volume, start, o.sector) });

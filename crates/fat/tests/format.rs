@@ -266,6 +266,15 @@ fn impossible_wishes_are_errors_with_the_reason() {
     assert!(err(Options::card(4096)).contains("fits 4096 bytes"));
     assert!(err(Options::card(3000 * GIB)).contains("2 TiB"));
     assert!(err(Options { kind: Some(FatType::Fat32), ..Options::card(32 * MIB) }).contains("no FAT32"));
+    for kind in [None, Some(FatType::Fat32), Some(FatType::ExFat)] {
+        let far = |mib: u64| Convention::Grid { unit: mib * MIB, first: 0 };
+        let o = |mib| Options { kind, convention: far(mib), ..Options::card(100 * MIB) };
+        assert!(err(o(64)).contains("boundaries every 64MiB; a smaller --align helps, such as 32MiB"), "{}", err(o(64)));
+        plan(&o(32)).unwrap();
+    }
+    let far = Convention::Grid { unit: 16 * MIB, first: 0 };
+    let small = err(Options { kind: Some(FatType::Fat32), convention: far, ..Options::card(20 * MIB) });
+    assert!(small.contains("choose another type"), "no alignment makes room for it: {small}");
 }
 
 /// Wherever a format stops, sector 0 says so, and nothing looks like a volume until it is whole.
