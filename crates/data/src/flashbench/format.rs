@@ -5,7 +5,7 @@
 //! always in ns, loses its unit from six digits on ("-412331"). 999.7 µs rounds to "1e+03µ".
 
 /// Bytes of a printed number; what does not fit is cut off.
-const FIELD: usize = 7;
+pub const FIELD: usize = 7;
 
 const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
 const SIZES: [(&str, f64); 4] = [("B", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0)];

@@ -1,7 +1,7 @@
 //! Rows of `flashbench -a`: "align 4194304 pre 741µs on 1.08ms ...", parted by tabs.
 
 use super::AlignRow;
-use crate::flashbench::format::{Printed, parse_time};
+use crate::flashbench::format::{FIELD, Printed, parse_time};
 
 /// A row, however its columns are parted: tabs, blanks or nothing at all. `None` when it is none or is cut short.
 pub fn row(line: usize, text: &str) -> Option<AlignRow> {
@@ -19,13 +19,48 @@ pub fn row(line: usize, text: &str) -> Option<AlignRow> {
     }
     let again = on_us - (pre_us + post_us) / 2.0;
     let doubt = on.half_step / 1e3 + (pre.half_step + post.half_step) / 2e3;
-    let printed = column(rest, "diff").map(|d| (us(&d.0), d.0.half_step / 1e3));
+    // A negative time without a unit is one in ns only where it fills its field.
+    let printed = column(rest, "diff").map(|d| d.0).filter(|d| !d.cut || d.value >= 0.0 || d.len >= FIELD);
+    let printed = printed.map(|d| (us(&d), d.half_step / 1e3));
     // The printed difference is finer; where a digit or unit fell off it does not agree with the columns.
     let (diff, half_step) = match printed {
         Some((d, half)) if (d - again).abs() <= 1.05 * doubt + half + 0.002 => (d, half),
         _ => (again, doubt),
     };
     Some(AlignRow { line, align, pre: pre_us, on: on_us, post: post_us, diff, half_step })
+}
+
+/// Whether a row goes on in the line below it: it has no difference, or one whose unit is missing.
+pub fn goes_on(text: &str) -> bool {
+    row(0, text).is_some() && ending(text) != Ending::Whole
+}
+
+/// Whether the last number of a row is broken, so that what it says is not what was printed.
+pub fn is_broken(text: &str) -> bool {
+    ending(text) == Ending::Broken
+}
+
+/// How a row ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Whole,
+    /// Without its difference, or with one that lost its unit.
+    Open,
+    /// Within a number.
+    Broken,
+}
+
+fn ending(text: &str) -> Ending {
+    let Some((_, diff)) = text.rsplit_once("diff") else { return Ending::Open };
+    let diff = diff.trim_start_matches([' ', '\t', ':', '=']);
+    match parse_time(diff) {
+        Some(d) if !d.cut || d.len >= FIELD => Ending::Whole,
+        Some(_) => Ending::Open,
+        None if diff.starts_with(|c: char| c.is_ascii_digit()) && diff.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ',')) => {
+            Ending::Broken
+        }
+        None => Ending::Open,
+    }
 }
 
 /// The alignment, and the bytes of text it takes: "4194304", "33,554,432", "128MiB", "128 M", "1.5MiB".

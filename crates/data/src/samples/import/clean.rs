@@ -1,6 +1,7 @@
 //! From pasted bytes to lines: what terminals, mails and web pages wrap around a log is taken off.
 
 use super::given;
+use super::prefix::{self, is_row, is_time, untagged};
 
 /// One line of a file, numbered from 1, without quoting, escapes, entities and odd blanks.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +18,8 @@ pub fn lines(bytes: &[u8]) -> Vec<Line> {
     let text = unescape(&decode(bytes));
     let mut all: Vec<Line> = vec![];
     let mut goes_on = false;
-    for (i, raw) in text.split('\n').enumerate() {
+    let raws: Vec<&str> = text.split('\n').collect();
+    for (i, raw) in raws.iter().enumerate() {
         let text = if raw.trim().is_empty() { String::new() } else { entities(unquote(raw)) };
         // A shell line that ends in a backslash goes on below.
         match all.last_mut().filter(|_| goes_on) {
@@ -33,7 +35,37 @@ pub fn lines(bytes: &[u8]) -> Vec<Line> {
         goes_on = all.last().is_some_and(|l| l.text.ends_with('\\'));
     }
     let start = all.iter().position(|l| l.text.starts_with('#') && l.text.contains(RAW)).map_or(0, |i| i + 1);
-    all.split_off(start)
+    let mut log = all.split_off(start);
+    prefix::take_off(&mut log);
+    unfold(log, &raws)
+}
+
+/// Narrower, nobody sets a terminal.
+const NARROWEST: usize = 40;
+
+/// Joins comments that were broken at the last column of a terminal; rows are put together where they are read.
+fn unfold(all: Vec<Line>, raws: &[&str]) -> Vec<Line> {
+    let wide = |raw: &&str| raw.chars().fold(0, |at, c| if c == '\t' { at / 8 * 8 + 8 } else { at + 1 });
+    let edge = raws.iter().map(wide).max().unwrap_or(0);
+    if edge < NARROWEST || raws.iter().filter(|r| wide(r) == edge).count() < 2 {
+        return all;
+    }
+    let mut out: Vec<Line> = vec![];
+    let mut last = 0;
+    for line in all {
+        let begins = line.text.starts_with(['#', '$']) || is_row(&line.text);
+        let follows = !begins && last > 0 && last + 1 == line.number && (wide(&raws[last - 1]) == edge || raws[last - 1].len() == edge);
+        match out.last_mut().filter(|o| follows && o.text.starts_with('#')) {
+            Some(comment) => {
+                let blank = raws[last - 1].ends_with(' ') || raws[line.number - 1].starts_with(' ');
+                comment.text.push_str(if blank { " " } else { "" });
+                comment.text.push_str(&line.text);
+            }
+            None => out.push(line.clone()),
+        }
+        last = line.number;
+    }
+    out
 }
 
 /// UTF-16 with a byte order mark, or UTF-8 in which bytes that are none are taken for Latin-1.
@@ -184,25 +216,22 @@ fn stamped(line: &str) -> Option<&str> {
     let is_date =
         first.len() == 10 && first.split('-').map(str::len).eq([4, 2, 2]) && first.bytes().all(|b| b.is_ascii_digit() || b == b'-');
     if is_date && is_time(second) {
-        return Some(rest.trim_start());
+        let rest = rest.trim_start();
+        return Some(untagged(rest).unwrap_or(rest));
     }
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (time, rest) = rest.trim_start().split_once(' ')?;
     if !MONTHS.contains(&first) || second.parse::<u8>().is_err() || !is_time(time) {
         return None;
     }
-    // The host, and the program with its number.
-    let (_, rest) = rest.trim_start().split_once(' ')?;
-    let (program, after) = rest.split_once(": ").or_else(|| Some((rest.strip_suffix(':')?, "")))?;
-    (!program.contains([' ', '\t'])).then(|| after.trim_start())
-}
-
-/// "15:23:43", perhaps with parts of a second and the offset of a time zone.
-fn is_time(text: &str) -> bool {
-    let (clock, rest) = text.split_at_checked(8).unwrap_or((text, ""));
-    let two = |p: &str| p.len() == 2 && p.bytes().all(|b| b.is_ascii_digit());
-    let more = rest.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b',' | b'Z' | b'+' | b'-' | b':'));
-    clock.split(':').filter(|p| two(p)).count() == 3 && more
+    // The host, and the program with its number; `ts` names neither.
+    let rest = rest.trim_start();
+    let spoken = || {
+        let (_, said) = rest.split_once(' ').filter(|_| !is_row(rest))?;
+        let (program, after) = said.split_once(": ").or_else(|| Some((said.strip_suffix(':')?, "")))?;
+        (!program.contains([' ', '\t'])).then(|| after.trim_start())
+    };
+    Some(spoken().unwrap_or(rest))
 }
 
 /// HTML: tags away, the entities that occur in logs replaced. One pass: "&amp;gt;" stays "&gt;".
@@ -283,6 +312,18 @@ mod tests {
         assert_eq!(clean("pre 735=C2=B5s on =\n1.08ms"), ["pre 735µs on 1.08ms"]);
         assert_eq!(lines(b"735\xb5s")[0].text, "735µs");
         assert_eq!(lines(&[0xff, 0xfe, b'4', 0, b'M', 0])[0].text, "4M");
+    }
+
+    /// As `fold` breaks them; the first column of the next line may be in the middle of a word.
+    #[test]
+    fn comments_that_a_terminal_broke_are_joined() {
+        let comment = "# nandscope 0.1.0, Toshiba eMMC of 2011: 7 open AUs, writes below 32 KiB cost a constant 4.5 ms, 7948206080 bytes";
+        for width in 60..90 {
+            let (head, tail) = comment.split_at(width);
+            assert_eq!(clean(&format!("{head}\n{tail}\n4MiB 14M/s\n{head}\n{tail}\n4MiB 14M/s")), [comment, "4MiB 14M/s"].repeat(2));
+        }
+        // A single long line is no edge of a terminal.
+        assert_eq!(clean(&format!("{comment}\nand so on")), [comment, "and so on"]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod foreign;
 pub mod given;
 mod named;
 mod other;
+mod prefix;
 mod quotes;
 mod reader;
 mod sdfat;
@@ -245,6 +246,9 @@ pub enum ImportError {
          results in words, or in graphs that were pictures, are no table"
     )]
     Prose(String, String),
+    /// Its kind, and what unpacks it.
+    #[error("nothing to read in '{0}': it is compressed ({1}); unpack it first, with {2}")]
+    Packed(String, &'static str, &'static str),
     /// Rows of a wiki, whose figures somebody else concluded.
     #[error("{0} is a wiki table of cards, which somebody else concluded; compare it, or add it to a survey")]
     Wiki(String),
@@ -265,7 +269,12 @@ impl ImportError {
     pub fn is_nothing(&self) -> bool {
         matches!(
             self,
-            ImportError::Nothing(_) | ImportError::Empty(_) | ImportError::Board(..) | ImportError::Prose(..) | ImportError::Wiki(_)
+            ImportError::Nothing(_)
+                | ImportError::Empty(_)
+                | ImportError::Packed(..)
+                | ImportError::Board(..)
+                | ImportError::Prose(..)
+                | ImportError::Wiki(_)
         )
     }
 }

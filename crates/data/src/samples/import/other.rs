@@ -5,6 +5,18 @@ use crate::flashbench::format::{parse_rate, parse_size, parse_time};
 
 /// "256KiB  912K/s" or "2MiB  2.584G/  906M/s  2.77G/s": a size and its rates. What follows the last rate is a remark.
 pub fn rates(line: usize, text: &str) -> Option<RatesRow> {
+    let (size, rates, _) = columns(text)?;
+    let sound = !rates.is_empty() && rates.iter().all(|&r| r > 0.0) && size.fract() == 0.0;
+    sound.then_some(RatesRow { line, size: size as u64, rates })
+}
+
+/// The same where nothing follows the last rate.
+pub fn only_rates(line: usize, text: &str) -> Option<RatesRow> {
+    rates(line, text).filter(|_| columns(text).is_some_and(|c| c.2.is_empty()))
+}
+
+/// A size, the rates behind it, and what follows them.
+fn columns(text: &str) -> Option<(f64, Vec<f64>, &str)> {
     let size = parse_size(text)?;
     let mut rest = text[size.len..].trim_start();
     let mut rates = vec![];
@@ -12,8 +24,17 @@ pub fn rates(line: usize, text: &str) -> Option<RatesRow> {
         rates.push(r.value);
         rest = rest[r.len..].trim_start();
     }
-    let sound = !rates.is_empty() && rates.iter().all(|&r| r > 0.0) && size.value.fract() == 0.0;
-    sound.then_some(RatesRow { line, size: size.value as u64, rates })
+    Some((size.value, rates, rest))
+}
+
+/// A row that ends within a number: "4MiB 865K/s 3.5", "16384 bytes: min 32µs avg 3".
+pub fn is_broken(text: &str) -> bool {
+    if let Some((_, _, rest)) = columns(text) {
+        let of_a_rate = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | 'e' | '+' | 'B' | 'K' | 'M' | 'G' | '/');
+        return rest.starts_with(|c: char| c.is_ascii_digit()) && rest.chars().all(of_a_rate);
+    }
+    let size = text.split_once(" bytes: m").map(|x| x.0);
+    size.is_some_and(|s| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit())) && interval(0, text).is_none()
 }
 
 /// "16384 bytes: min 32µs avg 38µs max 47.1µs: 512.176 MB/s".
@@ -37,17 +58,6 @@ pub fn scatter(text: &str) -> Option<(f64, f64)> {
     let mut words = text.split_whitespace();
     let point = (six(words.next()?)?, six(words.next()?)?);
     words.next().is_none().then_some(point)
-}
-
-/// A line of nothing but rates: the end of a row that a mail wrapped.
-pub fn more_rates(text: &str) -> Option<Vec<f64>> {
-    let mut rest = text.trim();
-    let mut rates = vec![];
-    while let Some(r) = parse_rate(rest) {
-        rates.push(r.value);
-        rest = rest[r.len..].trim_start();
-    }
-    (rest.is_empty() && !rates.is_empty() && rates.iter().all(|&r| r > 0.0)).then_some(rates)
 }
 
 /// "Disk /dev/mmcblk0: 3965 MB, 3965190144 bytes", in any language: the size of a whole device.
@@ -122,6 +132,18 @@ mod tests {
         assert_eq!(rates(1, "256KiB  912K/s   <- slow").unwrap().rates, [912e3]);
         for bad in ["256KiB  91", "10+0 records in", "41943040 bytes (42 MB) copied, 3.7 s, 11.2 MB/s", "4MiB", "4MiB 0B/s", "M/s 4MiB"] {
             assert!(rates(1, bad).is_none(), "{bad}");
+        }
+        for (text, broken) in [
+            ("256KiB  91", true),
+            ("4MiB 865K/s 3.5", true),
+            ("4MiB 865K/s 3.56M", true),
+            ("16384 bytes: min 32µs avg 3", true),
+            ("4MiB 865K/s 3.56M/s", false),
+            ("256KiB  912K/s   <- slow", false),
+            ("4MiB", false),
+            ("10485760 bytes (10 MB) copied", false),
+        ] {
+            assert_eq!(is_broken(text), broken, "{text}");
         }
     }
 

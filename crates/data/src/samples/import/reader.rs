@@ -1,14 +1,15 @@
 //! Walks the lines of one file and gathers rows into tests.
 
 mod rows;
+mod wrapped;
 
 use super::card::{self, Card, Identity};
 use super::clean::Line;
 use super::command::{Context, Kind, command, heading, setting};
 use super::named::{host, named};
-use super::{AlignTest, BenchTest, Declared, IntervalTest, Place, ScatterTest, Tables};
+use super::{BenchTest, Declared, IntervalTest, Place, ScatterTest, Tables};
 use super::{align, other, sdfat};
-use rows::{last_two, records_by_figures};
+use rows::records_by_figures;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Current {
@@ -38,10 +39,10 @@ struct Reader {
     looped: Vec<usize>,
     damaged: usize,
     nameless: usize,
-    /// The beginning of an alignment row that a mail may have wrapped.
+    /// The beginning of a row that a mail or a terminal may have wrapped.
     wrapped: Option<Line>,
-    /// Line of the last row with several columns.
-    row: usize,
+    /// The last row with several columns, with the number of the line that it ended in.
+    row: Option<Line>,
     /// What follows was printed by this program.
     own: bool,
     /// What was changed last: "page_size = 0".
@@ -73,7 +74,7 @@ pub fn read(file: usize, name: &str, lines: &[Line]) -> (Vec<Card>, Identity) {
         damaged: 0,
         nameless: 0,
         wrapped: None,
-        row: 0,
+        row: None,
         own: false,
         setting: None,
         held: None,
@@ -120,17 +121,10 @@ impl Reader {
         if text.is_empty() {
             return;
         }
-        if let Some(head) = self.wrapped.take() {
-            let joined = Line { number: head.number, text: format!("{} {text}", head.text) };
-            if !text.starts_with("align") && align::row(head.number, &joined.text).is_some() {
-                return self.line(&joined, None);
-            }
-            // Into three lines.
-            if ["on ", "on\t", "post", "pre"].iter().any(|w| text.starts_with(w)) && joined.text.len() < 200 {
-                self.wrapped = Some(joined);
-                return;
-            }
-            self.damaged += 1;
+        if let Some(head) = self.wrapped.take()
+            && self.rejoined(head, line)
+        {
+            return;
         }
         let place = Place { file: self.file, line: line.number };
         // Most lines are rows, which name no card.
@@ -160,18 +154,14 @@ impl Reader {
             }
             return;
         }
-        if let Some(row) = align::row(line.number, text) {
-            let last = last_two(self.tables.align.last().map(|t| &t.rows[..]), |r| r.align);
-            if self.begins(Current::Align, last, row.align) {
-                let (write, own, setting) = (self.context.write, self.own, self.setting.clone());
-                self.tables.align.push(AlignTest { place, write, own, setting, ..AlignTest::default() });
-            }
-            if let Some(t) = self.tables.align.last_mut() {
-                t.rows.push(row);
-            }
-        } else if align::damaged(text) {
+        if align::damaged(text) && align::goes_on(text) {
+            self.wrapped = Some(line.clone());
+        } else if let Some(row) = align::row(line.number, text) {
+            self.align(place, row);
+        } else if align::damaged(text) || other::is_broken(text) {
             self.wrapped = Some(line.clone());
         } else if let Some(row) = other::rates(line.number, text) {
+            self.row = Some(line.clone());
             self.rates(place, row);
         } else if let Some(row) = other::interval(line.number, text) {
             if self.begins(Current::Interval, [0, 0], 0) {
@@ -187,10 +177,7 @@ impl Reader {
             if let Some(t) = self.tables.scatter.last_mut() {
                 t.points.push(point);
             }
-        } else if let Some(more) = self.wrapped_row(line.number).and_then(|_| other::more_rates(text)) {
-            if let Some(row) = self.wrapped_row(line.number) {
-                row.rates.extend(more);
-            }
+        } else if self.goes_on(line) {
         } else if let Some(c) = command(text) {
             self.own = false;
             self.announce(c);
@@ -341,8 +328,10 @@ impl Reader {
     }
 
     fn end(mut self, name: &str) -> (Vec<Card>, Identity) {
+        if let Some(head) = self.wrapped.take() {
+            self.alone(&head);
+        }
         self.close_loop();
-        self.damaged += self.wrapped.is_some() as usize;
         self.parts.push(Card { identity: self.identity, tables: self.tables });
         for t in self.parts.iter_mut().map(|p| &mut p.tables) {
             t.bench.retain(|t| !t.passes.is_empty());

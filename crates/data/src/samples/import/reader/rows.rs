@@ -2,15 +2,23 @@
 
 use super::super::card::{self, Identity};
 use super::super::command::Kind;
-use super::super::{BenchPass, BenchTest, FatTest, OpenTest, Place, ProgramTest, Rate, RatesRow, sdfat};
+use super::super::{AlignRow, AlignTest, BenchPass, BenchTest, FatTest, OpenTest, Place, ProgramTest, Rate, RatesRow, sdfat};
 use super::{Current, Reader};
 
 impl Reader {
-    /// The row that the line before this one ended, where it may go on.
-    pub(super) fn wrapped_row(&mut self, line: usize) -> Option<&mut RatesRow> {
-        if self.row + 1 != line || self.fresh {
-            return None;
+    pub(super) fn align(&mut self, place: Place, row: AlignRow) {
+        let last = last_two(self.tables.align.last().map(|t| &t.rows[..]), |r| r.align);
+        if self.begins(Current::Align, last, row.align) {
+            let (write, own, setting) = (self.context.write, self.own, self.setting.clone());
+            self.tables.align.push(AlignTest { place, write, own, setting, ..AlignTest::default() });
         }
+        if let Some(t) = self.tables.align.last_mut() {
+            t.rows.push(row);
+        }
+    }
+
+    /// The last row of the current table, where it has several columns.
+    pub(super) fn last_columns(&mut self) -> Option<&mut RatesRow> {
         match self.current {
             Current::Columns(Kind::Program) => self.tables.program.last_mut().and_then(|t| t.rows.last_mut()),
             Current::Columns(_) => self.tables.fat.last_mut().and_then(|t| t.rows.last_mut()),
@@ -42,7 +50,6 @@ impl Reader {
             _ => Kind::Fat,
         };
         if kind != Kind::Open {
-            self.row = row.line;
             let rows = match kind {
                 Kind::Program => self.tables.program.last().map(|t| &t.rows[..]),
                 _ => self.tables.fat.last().map(|t| &t.rows[..]),
