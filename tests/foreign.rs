@@ -260,4 +260,19 @@ fn all_commands_read_them() {
     std::fs::write(dir.path().join("lost.txt"), lost).unwrap();
     let (text, why, code) = run(&["infer", dir.path().join("lost.txt").to_str().unwrap()]);
     assert!(code == 7 && text.contains("did not come back"), "{text}{why}");
+    // What came back as other data is the sign of a wraparound, by whichever program.
+    let wrapped = sample("f3.txt").replace("Overwritten: 0.00 Byte (0 sectors)", "Overwritten: 1.00 GB (2097152 sectors)");
+    assert!(wrapped != sample("f3.txt"));
+    std::fs::write(dir.path().join("wrapped.txt"), wrapped.replace("LOST: 0.00 Byte (0 sectors)", "LOST: 1.00 GB (2097152 sectors)"))
+        .unwrap();
+    let (text, why, code) = run(&["infer", dir.path().join("wrapped.txt").to_str().unwrap()]);
+    assert!(code == 6 && text.contains("wraparound"), "{text}{why}");
+    // What is compressed is named so, and left out among others.
+    let packed = dir.path().join("r.json.gz");
+    std::fs::write(&packed, [0x1f, 0x8b, 8, 0, 0, 0, 0, 0]).unwrap();
+    let packed = packed.to_str().unwrap();
+    for words in [&["infer", packed][..], &["report", packed], &["compare", "f3.txt", packed]] {
+        let (_, why, _) = run(words);
+        assert!(why.contains("compressed (gzip)") && why.contains("gunzip") && why.len() < 400, "{words:?}: {why}");
+    }
 }

@@ -37,6 +37,9 @@ pub struct Text {
 /// # Errors
 /// It holds nothing that is understood, or is damaged; names it.
 pub fn open(file: usize, name: &str, bytes: &[u8]) -> Result<File, ImportError> {
+    if let Some((kind, with)) = given::packed(bytes) {
+        return Err(ImportError::Packed(name.into(), kind, with));
+    }
     let bytes = &*given::plain(bytes);
     let text = String::from_utf8_lossy(bytes);
     if text.trim().is_empty() {
@@ -133,6 +136,15 @@ mod tests {
             ("hello\n", "nothing to read in 'f'"),
         ] {
             assert!(kind(text).contains(is), "{text}: {}", kind(text));
+        }
+        for (bytes, with) in [
+            (&[0x1f, 0x8b, 8, 0][..], "(gzip); unpack it first, with gunzip"),
+            (&[0xfd, 0x37, 0x7a, 0x58, 0x5a, 0], "(xz); unpack it first, with unxz"),
+            (&[0x28, 0xb5, 0x2f, 0xfd, 4], "(zstd); unpack it first, with unzstd"),
+            (b"PK\x03\x04", "(zip); unpack it first, with unzip"),
+        ] {
+            let why = open(0, "f", bytes).unwrap_err();
+            assert!(why.is_nothing() && why.to_string().contains(with), "{why}");
         }
     }
 }

@@ -60,7 +60,23 @@ pub fn text(path: &Path) -> io::Result<String> {
         Cow::Borrowed(all) if all.len() == raw.len() => raw,
         other => other.into_owned(),
     };
-    String::from_utf8(plain).map_err(|_| Error::new(ErrorKind::InvalidData, "it is not text"))
+    String::from_utf8(plain).map_err(|e| match packed(e.as_bytes()) {
+        Some((kind, with)) => Error::new(ErrorKind::InvalidData, format!("it is compressed ({kind}): unpack it first, with {with}")),
+        None => Error::new(ErrorKind::InvalidData, "it is not text"),
+    })
+}
+
+/// How a file was packed, and what unpacks it; by its first bytes.
+pub fn packed(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
+    const KINDS: [(&[u8], &str, &str); 6] = [
+        (&[0x1f, 0x8b], "gzip", "gunzip"),
+        (&[0xfd, b'7', b'z', b'X', b'Z', 0], "xz", "unxz"),
+        (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "unzstd"),
+        (b"BZh", "bzip2", "bunzip2"),
+        (b"PK\x03\x04", "zip", "unzip"),
+        (b"PK\x05\x06", "zip", "unzip"),
+    ];
+    KINDS.iter().find(|k| bytes.starts_with(k.0)).map(|k| (k.1, k.2))
 }
 
 /// Bytes without the mark that says how a text was saved; UTF-16 with such a mark as UTF-8.
@@ -98,6 +114,8 @@ mod tests {
         }
         std::fs::write(dir.path().join("y"), [b'{', 0xff, 0xfe, b'}']).unwrap();
         assert_eq!(text(&dir.path().join("y")).unwrap_err().kind(), ErrorKind::InvalidData);
+        std::fs::write(dir.path().join("z"), [0x1f, 0x8b, 8, 0, 0xff]).unwrap();
+        assert_eq!(text(&dir.path().join("z")).unwrap_err().to_string(), "it is compressed (gzip): unpack it first, with gunzip");
     }
 
     #[test]

@@ -138,12 +138,7 @@ fn h2testw(text: &str) -> Result<Benchmark, String> {
     }
     b.metrics.extend(ok.map(|x| Metric::new("data read back right", "h2testw", "MiB", &[x as f64 / MIB as f64])));
     if let Some(l) = lost.filter(|l| *l > 0) {
-        b.flags.push(match over.filter(|o| *o > 0) {
-            Some(o) => {
-                format!("counterfeit or damaged: {} of the data that were written came back as other data, {} are lost", Bytes(o), Bytes(l))
-            }
-            None => format!("{} of the data that were written did not come back", Bytes(l)),
-        });
+        b.flags.push(super::lost(&Bytes(l).to_string(), over.filter(|o| *o > 0).map(|o| Bytes(o).to_string())));
     }
     if b.metrics.is_empty() { Err("h2testw printed no result; was it cut off?".into()) } else { Ok(b) }
 }

@@ -86,6 +86,7 @@ fn one_of(name: &str, text: &str) -> Option<Result<Benchmark, String>> {
         || text.contains("Validating file")
         || text.contains("verage writing speed:")
         || text.contains("verage Writing speed:")
+        || text.contains("Data OK:") && text.contains("Data LOST:")
     {
         return Some(f3(text));
     }
@@ -215,6 +216,16 @@ fn f3_size(text: &str) -> Option<f64> {
     Some(value * 1024f64.powi(power as i32))
 }
 
+/// What came back wrong. Sectors with the data of other sectors are the sign of a card that begins anew where its flash ends.
+fn lost(all: &str, others: Option<String>) -> String {
+    match others {
+        Some(o) => format!(
+            "counterfeit or damaged: {o} of the data that were written came back as other data, the sign of a wraparound, {all} are lost"
+        ),
+        None => format!("{all} of the data that were written did not come back"),
+    }
+}
+
 fn f3(text: &str) -> Result<Benchmark, String> {
     let mut b = Benchmark { tool: "f3", ..Benchmark::default() };
     let exact = |rest: &str| -> Option<u64> {
@@ -223,7 +234,7 @@ fn f3(text: &str) -> Result<Benchmark, String> {
         let count: u64 = count.parse().ok()?;
         (unit.starts_with("blocks") || unit.starts_with("sectors")).then(|| count.checked_mul(512)).flatten()
     };
-    let (mut usable, mut announced, mut ok, mut lost) = (None, None, None, None);
+    let (mut usable, mut announced, mut ok, mut gone, mut over) = (None, None, None, None, None);
     for line in text.lines() {
         let low = line.trim().trim_start_matches(['>', ' ', '\t']).to_lowercase();
         let Some((key, _)) = low.split_once(':') else { continue };
@@ -244,7 +255,8 @@ fn f3(text: &str) -> Result<Benchmark, String> {
                 }
             }
             "data ok" => ok = size(),
-            "data lost" => lost = size(),
+            "data lost" => gone = size(),
+            "overwritten" => over = size(),
             "good news" | "bad news" => b.notes.push(line.trim().to_string()),
             _ => {}
         }
@@ -264,8 +276,8 @@ fn f3(text: &str) -> Result<Benchmark, String> {
     if let Some(x) = ok {
         b.metrics.push(Metric::new("data read back right", "f3read", "MiB", &[x / 1048576.0]));
     }
-    if let Some(l) = lost.filter(|l| *l > 0.0) {
-        b.flags.push(format!("{} of the data that were written did not come back", about(l as u64)));
+    if let Some(l) = gone.filter(|l| *l > 0.0) {
+        b.flags.push(lost(&about(l as u64), over.filter(|o| *o > 0.0).map(|o| about(o as u64))));
     }
     if b.metrics.is_empty() {
         return Err("f3 printed no result; was it cut off?".into());
@@ -385,6 +397,13 @@ mod tests {
         assert!(b.flags[0].starts_with("counterfeit") && value(&b, "write cache", "") == 1024.0);
         let b = read("f", "Average writing speed: 4.90 MB/s\nData OK: 29.71 GB (62301184 sectors)\nData LOST: 0.00 Byte (0 sectors)\nAverage reading speed: 9.42 MB/s").unwrap().unwrap();
         assert!((value(&b, "sequential write", "") - 4.90 * 1048.576).abs() < 1e-6 && b.flags.is_empty());
+        // As h2testw's: what came back as other data is the sign of a wraparound.
+        let wrapped = "Data OK: 1.17 GB (2453504 sectors)\nData LOST: 27.83 GB (58363904 sectors)\n\t       Corrupted: 0.00 Byte (0 sectors)\n\t     Overwritten: 27.83 GB (58363904 sectors)\nAverage reading speed: 9.42 MB/s";
+        let b = read("f", wrapped).unwrap().unwrap();
+        assert!(b.flags[0].starts_with("counterfeit or damaged: 27.8 GiB") && b.flags[0].contains("wraparound"), "{:?}", b.flags);
+        let b =
+            read("f", &wrapped.replace("Overwritten: 27.83 GB (58363904 sectors)", "Overwritten: 0.00 Byte (0 sectors)")).unwrap().unwrap();
+        assert!(b.flags[0].ends_with("did not come back"), "{:?}", b.flags);
     }
 
     #[test]

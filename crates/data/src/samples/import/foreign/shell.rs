@@ -17,7 +17,7 @@ pub fn read(text: &str) -> Option<Result<Benchmark, String>> {
     }
     let mut b = Benchmark { tool: if timings { "hdparm" } else { "dd" }, ..Benchmark::default() };
     hdparm(&texts, &mut b);
-    dd(&texts, &mut b);
+    dd(&texts, overwritten(text), &mut b);
     if b.metrics.is_empty() {
         let why = if timings {
             "hdparm printed no rate of the device: times of its cache say nothing of a card"
@@ -34,16 +34,21 @@ fn number(word: &str) -> Option<f64> {
     word.replace(',', ".").parse().ok().filter(|v: &f64| v.is_finite() && *v > 0.0)
 }
 
-/// What was timed, MiB and seconds of "Timing buffered disk reads:  62 MB in  3.06 seconds =  20.26 MB/sec".
-fn hdparm_row(line: &str) -> Option<(&str, f64, f64)> {
+/// What was timed, MiB and seconds of "Timing buffered disk reads:  62 MB in  3.06 seconds =  20.26 MB/sec", and its rate in kB/s, if that is there.
+fn hdparm_row(line: &str) -> Option<(&str, f64, f64, Option<f64>)> {
     let (what, rest) = line.strip_prefix("Timing ")?.split_once(':')?;
     let w: Vec<&str> = rest.split_whitespace().collect();
-    let [mb, "MB", "in", seconds, "seconds", ..] = w[..] else { return None };
-    Some((what, number(mb)?, number(seconds)?))
+    let [mb, "MB", "in", seconds, "seconds", ref said @ ..] = w[..] else { return None };
+    let printed = match said {
+        ["=", rate, "MB/sec", ..] => number(rate).map(|r| r * 1048.576),
+        ["=", rate, "kB/sec", ..] => number(rate).map(|r| r * 1.024),
+        _ => None,
+    };
+    Some((what, number(mb)?, number(seconds)?, printed))
 }
 
 fn hdparm(lines: &[&str], b: &mut Benchmark) {
-    for (what, mb, seconds) in lines.iter().filter_map(|l| hdparm_row(l)) {
+    for (what, mb, seconds, printed) in lines.iter().filter_map(|l| hdparm_row(l)) {
         let how = match what {
             "buffered disk reads" => "hdparm, through the page cache",
             "O_DIRECT disk reads" => "hdparm, direct",
@@ -51,8 +56,18 @@ fn hdparm(lines: &[&str], b: &mut Benchmark) {
             _ => continue,
         };
         // Its MB are of 2^20 bytes.
-        b.metrics.push(Metric::new("sequential read", how, "kB/s", &[mb * 1048.576 / seconds]));
+        let rate = mb * 1048.576 / seconds;
+        // Seconds have two digits behind the point, of three at least.
+        if let Some(p) = printed.filter(|p| edited(*p, rate)) {
+            b.flags.push(format!("hdparm: {mb} MB in {seconds} s are {rate:.0} kB/s, but it says {p:.0}"));
+        }
+        b.metrics.push(Metric::new("sequential read", how, "kB/s", &[rate]));
     }
+}
+
+/// Three digits of a rate, and seconds that BSD and busybox round to six: what is further off was edited.
+fn edited(printed: f64, rate: f64) -> bool {
+    !(0.93..1.07).contains(&(printed / rate))
 }
 
 /// Full and partial records of "1024+0 records in".
@@ -61,17 +76,29 @@ fn records_in(line: &str) -> Option<(u64, u64)> {
     Some((full.parse().ok()?, partial.parse().ok()?))
 }
 
-/// Bytes, seconds, and the rate as printed, in bytes a second, of "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 52.3 s, 20.5 MB/s" and
-/// "1073741824 bytes transferred in 52.3 secs (20530436 bytes/sec)".
-fn copied(line: &str) -> Option<(u64, f64, f64)> {
+/// What a line of dd says.
+#[derive(Clone, Copy, Debug)]
+struct Copied {
+    bytes: u64,
+    seconds: f64,
+    /// The rate as printed, in bytes a second.
+    printed: f64,
+    /// Seconds without a fraction, as the progress of GNU's dd has them, and its last line as good as never.
+    whole: bool,
+}
+
+/// "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 52.3 s, 20.5 MB/s" and "1073741824 bytes transferred in 52.3 secs (20530436 bytes/sec)".
+fn copied(line: &str) -> Option<Copied> {
     let (bytes, rest) = line.split_once(" bytes ")?;
     let bytes: u64 = bytes.parse().ok()?;
     if let Some(rest) = rest.strip_prefix("transferred in ") {
         let (seconds, rest) = rest.split_once(" secs (")?;
-        return Some((bytes, number(seconds)?, number(rest.split_whitespace().next()?)?));
+        let (seconds, printed) = (number(seconds)?, number(rest.split_whitespace().next()?)?);
+        return Some(Copied { bytes, seconds, printed, whole: false });
     }
     let mut parts = rest.split_once("copied, ")?.1.split(", ");
-    let seconds = number(parts.next()?.trim_end_matches("econds").trim_end_matches('s').trim())?;
+    let said = parts.next()?.trim_end_matches("econds").trim_end_matches('s').trim();
+    let (seconds, whole) = (number(said)?, said.bytes().all(|b| b.is_ascii_digit()));
     let rate = parts.next()?;
     let at = rate.find(|c: char| c.is_ascii_alphabetic())?;
     // GNU's "kB" and "MB" are of 1000, busybox's of 1024: within the rounding of what is printed either is right.
@@ -84,7 +111,12 @@ fn copied(line: &str) -> Option<(u64, f64, f64)> {
         "MiB/s" => 1_048_576.0,
         _ => return None,
     };
-    Some((bytes, seconds, number(rate[..at].trim())? * factor))
+    Some(Copied { bytes, seconds, printed: number(rate[..at].trim())? * factor, whole })
+}
+
+/// Whether a line was written over by the next one, as progress is: a carriage return stands between them.
+fn overwritten(text: &str) -> bool {
+    text.split('\n').any(|l| l.trim_end_matches('\r').split('\r').count() > 1 && l.split('\r').any(|p| copied(p.trim()).is_some()))
 }
 
 /// What a command line of dd says of it.
@@ -130,39 +162,68 @@ fn size(word: &str) -> Option<u64> {
     word[..at].parse::<u64>().ok()?.checked_mul(unit).filter(|b| *b > 0)
 }
 
-fn dd(lines: &[&str], b: &mut Benchmark) {
+/// Lines of one dd without its records: its progress, or its last line alone, as `tail -1` leaves it.
+#[derive(Default)]
+struct Bare {
+    last: Option<Copied>,
+    /// The last line goes on where the one before it was.
+    grows: bool,
+}
+
+impl Bare {
+    /// Takes a line; gives the one before, where that was the end of another copy.
+    fn take(&mut self, c: Copied) -> Option<Copied> {
+        let before = self.last.replace(c);
+        let grows = before.is_some_and(|b| b.bytes < c.bytes && b.seconds < c.seconds);
+        // Progress, and then the end.
+        self.grows = grows && (c.whole || before.is_some_and(|b| !b.whole));
+        before.filter(|b| !grows && !b.whole)
+    }
+}
+
+fn dd(lines: &[&str], overwritten: bool, b: &mut Benchmark) {
     let (mut said, mut records) = (None, None);
-    // What `status=progress` printed of a copy whose end is not in the text.
-    let mut unfinished: Option<(u64, f64, f64)> = None;
+    let mut bare = Bare::default();
     let mut silent = false;
+    let mut one = |c: Copied, said: Option<Asked>, records, b: &mut Benchmark| {
+        let asked = said.unwrap_or_default();
+        push(c, asked, records, b);
+        silent |= asked.write.is_none();
+    };
     for line in lines {
         if let Some(a) = asked(line) {
-            (said, records, unfinished) = (Some(a), None, None);
+            if let Some(c) = bare.last.filter(|c| !c.whole && !bare.grows) {
+                one(c, said, None, b);
+            }
+            (said, records, bare) = (Some(a), None, Bare::default());
         } else if let Some(r) = records_in(line) {
-            (records, unfinished) = (Some(r), None);
+            (records, bare) = (Some(r), Bare::default());
         } else if let Some(c) = copied(line) {
             if records.is_none() {
-                unfinished = Some(c);
+                if let Some(ended) = bare.take(c) {
+                    one(ended, said, None, b);
+                }
                 continue;
             }
-            let asked: Asked = said.unwrap_or_default();
-            push(c, asked, records, b);
-            silent |= asked.write.is_none();
+            one(c, said, records, b);
             (said, records) = (None, None);
         }
     }
-    if let Some(c) = unfinished {
-        let asked = said.unwrap_or_default();
-        push(c, asked, None, b);
-        silent |= asked.write.is_none();
-        b.notes.push("the last dd is cut off: its rate is that of the last line of its progress".into());
+    if let Some(c) = bare.last {
+        one(c, said, None, b);
+        if bare.grows || c.whole && overwritten {
+            b.notes.push("the last dd is cut off: its rate is that of the last line of its progress".into());
+        } else if c.whole {
+            b.notes
+                .push("the last dd may be cut off: whole seconds, and no records before them, are a line of its progress as a rule".into());
+        }
     }
     if silent {
         b.notes.push("dd does not print whether it read the card or wrote it: paste its command line, too".into());
     }
 }
 
-fn push((bytes, seconds, printed): (u64, f64, f64), asked: Asked, records: Option<(u64, u64)>, b: &mut Benchmark) {
+fn push(Copied { bytes, seconds, printed, .. }: Copied, asked: Asked, records: Option<(u64, u64)>, b: &mut Benchmark) {
     let what = match asked.write {
         Some(true) => "sequential write",
         Some(false) => "sequential read",
@@ -176,8 +237,7 @@ fn push((bytes, seconds, printed): (u64, f64, f64), asked: Asked, records: Optio
         None => "",
     };
     let rate = bytes as f64 / seconds;
-    // Three digits of a rate, and seconds that BSD and busybox round to six: what is further off was edited.
-    if !(0.93..1.07).contains(&(printed / rate)) {
+    if edited(printed, rate) {
         b.flags.push(format!("dd: {bytes} bytes in {seconds} s are {:.0} kB/s, but it says {:.0}", rate / 1e3, printed / 1e3));
     }
     b.metrics.push(Metric::new(what, format!("{block}, dd{cache}"), "kB/s", &[rate / 1e3]));
@@ -215,6 +275,28 @@ mod tests {
         let edited = read("8+0 records in\n8+0 records out\n8388608 bytes (8.4 MB) copied, 1 s, 84 MB/s").unwrap().unwrap();
         assert!(edited.flags[0].contains("8389 kB/s, but it says 84000"), "{:?}", edited.flags);
         assert!(read("8+0 records in\n8+0 records out\n").unwrap().is_err());
+        // A single line, as `2>&1 | tail -1` leaves it, is the end of a copy: only one of whole seconds may be progress.
+        let end = "104857600 bytes (105 MB, 100 MiB) copied, 10.0 s, 10.5 MB/s\n";
+        let cut = |text: &str| read(text).unwrap().unwrap().notes.iter().any(|n| n.contains("cut off"));
+        let progress = "41943040 bytes (42 MB, 40 MiB) copied, 4 s, 10.5 MB/s\r83886080 bytes (84 MB, 80 MiB) copied, 8 s, 10.5 MB/s";
+        let earlier = "41943040 bytes (42 MB) copied, 4.001 s, 10.5 MB/s\n83886080 bytes (84 MB) copied, 8.002 s, 10.5 MB/s";
+        for (text, is) in [
+            (end.to_string(), false),
+            (end.replace("10.0 s", "10 s"), true),
+            (progress.into(), true),
+            (progress.replace('\r', "\n"), true),
+            (earlier.into(), true),
+            (format!("{progress}\n{end}"), false),
+            (format!("{end}{end}"), false),
+        ] {
+            assert_eq!(cut(&text), is, "{text}");
+        }
+        // Each is one pass.
+        let two =
+            format!("{end}$ dd if=/dev/zero of=/dev/sdb bs=1M count=100 2>&1 | tail -1\n{end}dd if=/dev/zero of=/dev/sdb bs=1M\n{end}");
+        let names: Vec<String> = figures(&two).into_iter().map(|f| f.0).collect();
+        assert_eq!(names, ["sequential, read or written", "sequential write", "sequential write"]);
+        assert_eq!(figures(&format!("{end}{end}")).len(), 2);
         assert!(read("sequential writes of 8 bytes were copied").is_none());
     }
 
@@ -223,6 +305,13 @@ mod tests {
         let text = "/dev/mmcblk0:\n Timing cached reads:   1016 MB in  2.00 seconds = 507.68 MB/sec\n \
             Timing buffered disk reads:  62 MB in  3.06 seconds =  20.26 MB/sec\n";
         assert_eq!(figures(text), [("sequential read".into(), "hdparm, through the page cache".into(), 21245.7)]);
+        assert!(read(text).unwrap().unwrap().flags.is_empty());
+        // What contradicts itself is said, not repaired.
+        let edited = read("Timing buffered disk reads: 64 MB in 3.02 seconds = 99.19 MB/sec").unwrap().unwrap();
+        assert_eq!(edited.flags, ["hdparm: 64 MB in 3.02 s are 22221 kB/s, but it says 104008"]);
+        for row in ["2 MB in  3.10 seconds = 660.65 kB/sec", "130 MB in  3.01 seconds =  43.19 MB/sec", "64 MB in 3.02 seconds"] {
+            assert!(read(&format!(" Timing O_DIRECT disk reads: {row}")).unwrap().unwrap().flags.is_empty(), "{row}");
+        }
         assert!(read("/dev/sdb:\n Timing cached reads:   1016 MB in  2.00 seconds = 507.68 MB/sec\n").unwrap().is_err());
     }
 }
