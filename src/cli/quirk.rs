@@ -9,6 +9,7 @@ use crate::host::registers::{Date, parse_array};
 use crate::report::Report;
 use crate::report::any::Saved;
 use crate::report::terminal::lines as wrap;
+use crate::saved::one_card;
 use anyhow::{Context, bail};
 use clap::Args;
 use std::path::PathBuf;
@@ -42,13 +43,16 @@ pub struct QuirkArgs {
 
 /// Runs the subcommand.
 pub fn run(a: QuirkArgs) -> anyhow::Result<ExitCode> {
-    let (mut reports, mut compared): (Vec<Report>, Vec<Compared>) = (vec![], vec![]);
+    let (mut named, mut compared): (Vec<(String, Report)>, Vec<Compared>) = (vec![], vec![]);
     for path in &a.reports {
+        let name = path.display().to_string();
         match Saved::load(path)? {
             Saved::Compared(c) => compared.push(c),
-            other => reports.push(other.report(&path.display().to_string())?),
+            other => named.push((name.clone(), other.report(&name)?)),
         }
     }
+    one_card(named.iter().map(|(name, r)| (name.as_str(), r))).map_err(anyhow::Error::msg)?;
+    let reports: Vec<Report> = named.into_iter().map(|x| x.1).collect();
     let (kind, cid, ext_csd_rev) = card(&a, &reports)?;
     let all = proposals(&Evidence { kind, cid: &cid, ext_csd_rev, reports: &reports, compared: &compared });
     let entries: Vec<&Entry> = all.iter().filter_map(|p| p.entry.as_ref()).collect();

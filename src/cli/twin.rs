@@ -130,12 +130,19 @@ pub fn of_probe(report: &Report, to: &Path, seed: u64, stop: &AtomicBool, shown:
     Ok(code(&twin))
 }
 
+/// What was measured once counts once, however often it is given.
 fn load(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Report)>> {
-    let one = |p: &PathBuf| {
-        let name = p.display().to_string();
-        Ok((name.clone(), Saved::load(p)?.report(&name)?))
-    };
-    paths.iter().map(one).collect()
+    let mut out: Vec<(String, Report)> = vec![];
+    for path in paths {
+        let name = path.display().to_string();
+        let report = Saved::load(path)?.report(&name)?;
+        match out.iter().find(|(_, r)| !r.runs.is_empty() && r.runs == report.runs).map(|x| &x.0) {
+            Some(first) if *first == name => tell!("nandscope: {name} is given twice: it counts once"),
+            Some(first) => tell!("nandscope: {name} holds what {first} holds: it counts once"),
+            None => out.push((name, report)),
+        }
+    }
+    Ok(out)
 }
 
 fn fitted(data: &Data, seed: u64, time: Nanos, stop: &AtomicBool, quiet: bool) -> Result<Twin, TwinError> {

@@ -108,6 +108,25 @@ pub struct Report {
     pub runs: Vec<Run>,
 }
 
+/// Holds that reports, given with the names of their files, are of one card.
+///
+/// # Errors
+/// Two are of cards of other sizes or sectors; names them.
+pub fn one_card<'a>(reports: impl IntoIterator<Item = (&'a str, &'a Report)>) -> Result<(), String> {
+    let mut all = reports.into_iter();
+    let Some((first, report)) = all.next() else { return Ok(()) };
+    let (size, sector) = report.geometry();
+    match all.map(|(name, r)| (name, r.geometry())).find(|r| r.1 != (size, sector)) {
+        Some((name, (other, _))) if other != size => {
+            Err(format!("{name}: its card has {other} bytes, that of {first} has {size}: give reports of one card"))
+        }
+        Some((name, (_, other))) => {
+            Err(format!("{name}: its card has sectors of {other} bytes, that of {first} has such of {sector}: give reports of one card"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Writes a file so that nobody sees half of it. What is no file (`/dev/null`, a pipe) is written to and stays what it is; a disk never
 /// is written to this way, which asks for no consent.
 ///
@@ -178,6 +197,13 @@ impl Report {
             std::io::ErrorKind::InvalidData => ReportError::Format { path: name.into(), why: source.to_string() },
             _ => ReportError::Read { path: name.into(), source },
         })
+    }
+
+    /// Bytes and sector of the target, by the runs; as the head of the report says where they do not.
+    pub fn geometry(&self) -> (u64, u64) {
+        let setting = self.setting();
+        let number = |key: &str, or: u64| setting.get(key).map_or(or, |&v| v.max(0) as u64);
+        (number("size", self.target.size), number("sector", 512))
     }
 
     /// # Errors

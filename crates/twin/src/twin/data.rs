@@ -2,7 +2,7 @@
 
 use crate::device::Op as Did;
 use crate::finding::{Findings, Quantity};
-use crate::saved::Report;
+use crate::saved::{Report, one_card};
 use nandscope_sim::Op;
 use nandscope_sim::trace::Io;
 use std::collections::BTreeMap;
@@ -89,17 +89,12 @@ impl Data {
         let mut data = Data::default();
         let mut at_once = 0;
         let mut conditions: BTreeMap<(u16, u32, u8, u8, u64), u32> = BTreeMap::new();
+        one_card(reports.iter().map(|(name, r)| (name.as_str(), r))).map_err(TwinError::Unusable)?;
         for (name, r) in reports {
             let wrong = |why: String| TwinError::Unusable(format!("{name}: {why}"));
-            let setting = r.setting();
-            let number = |key: &str, or: u64| setting.get(key).map_or(or, |&v| v.max(0) as u64);
-            let (size, sector) = (number("size", r.target.size), number("sector", 512));
+            let (size, sector) = r.geometry();
             if size == 0 || !matches!(sector, 512 | 4096) || size % sector != 0 {
                 return Err(wrong(format!("its target has {size} bytes in sectors of {sector}, which cannot be")));
-            }
-            if data.size != 0 && (data.size, data.sector) != (size, sector) {
-                let why = format!("its card has {size} bytes, that of {} has {}: give reports of one card", reports[0].0, data.size);
-                return Err(wrong(why));
             }
             (data.size, data.sector) = (size, sector);
             data.real = data.real.or(r.real_bytes.filter(|_| r.counterfeit == Some(true)));
