@@ -8,6 +8,7 @@ mod skip;
 use nandscope::report::forms::{Form, Verdict};
 use parsers::{attribute, csv, junit, prometheus, same};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -56,6 +57,9 @@ fn agree(value: &Value, what: &str) -> usize {
     assert!(tap.starts_with(&format!("TAP version 13\n1..{}\n", lines.len())), "{what}: {tap}");
     let points: Vec<&str> = tap.lines().filter(|l| l.starts_with("ok ") || l.starts_with("not ok ")).collect();
     assert_eq!(points.len(), lines.len(), "{what}");
+    let names: HashSet<&str> =
+        points.iter().map(|p| p.split_once(" - ").map_or("", |n| n.1.split(" # SKIP").next().unwrap_or(""))).collect();
+    assert_eq!(names.len(), lines.len(), "{what}: {tap}");
     for (i, p) in points.iter().enumerate() {
         assert!(p.contains(&format!("ok {} - ", i + 1)) && p.starts_with("not") == (lines[i]["verdict"] == "fail"), "{what}: {p}");
         assert_eq!(p.contains("# SKIP"), lines[i]["verdict"] == "skip", "{what}: {p}");
@@ -126,6 +130,7 @@ fn every_result_in_every_form() {
         (&["campaign", "plan.toml", "-q"], 6),
         (&["probe", "sim:usb-stick", "-q"], 12),
         (&["check", "sim:toshiba-emmc", "-q"], 15),
+        (&["check", "sim:fake-wrap-32gb", "-q"], 15),
         (&["run", "capacity", "sim:toshiba-emmc", "-q"], 2),
         (&["infer", "r.json"], 12),
         (&["infer", "f3.txt"], 3),

@@ -182,15 +182,15 @@ fn traced(path: &Path) -> anyhow::Result<(Workload, Vec<Io>)> {
     Ok((Workload { name: name.to_string(), per_day: [per_day; 2], source, writes: how }, trace.ios))
 }
 
-/// `3.1 years (0.9 to 12); 2.9 TB written (0.8 TB to 9.1 TB)`.
-fn years(w: &When) -> String {
+/// `3.1 years (0.9 to 12); 2.9 TB written (0.8 TB to 9.1 TB)`; `only` says what holds for that.
+fn years(w: &When, only: &str) -> String {
     let size = |b: f64| match b {
         b if b >= 1e12 => format!("{} TB", three(b / 1e12)),
         b if b >= 1e9 => format!("{} GB", three(b / 1e9)),
         b => format!("{} MB", three(b / 1e6)),
     };
     let [low, middle, high] = w.bytes.map(size);
-    let written = format!("{middle} written ({low} to {high})");
+    let written = format!("{middle} written ({low} to {high}){only}");
     match w.years {
         Some(years) => {
             let (unit, times) = if years[1] < 0.5 { ("days", 365.25) } else { ("years", 1.0) };
@@ -209,10 +209,15 @@ fn text(l: &Life, width: usize) -> String {
         out += &format!("written by: {}\n", w.name);
     }
     out += "\nhalf of such cards last longer than the first figure; in brackets the interval that holds 80 % of them\n\n";
+    // Nobody said how the card is written: the figure is the best case.
+    let best = l.workload.is_none() && l.amplification.is_in_order();
     for w in [&l.first_error, &l.death] {
-        let mut lines = wrap(&years(w), width.saturating_sub(16)).into_iter();
+        let mut lines = wrap(&years(w, if best { ", if all writes are sequential" } else { "" }), width.saturating_sub(16)).into_iter();
         out += &format!("  {:<14}{}\n", w.event, lines.next().unwrap_or_default());
         lines.for_each(|line| out += &format!("{:16}{line}\n", ""));
+    }
+    if best {
+        out += "\nsmall writes here and there wear a card sooner: with --workload or --per-day they are counted in\n";
     }
     if l.workload.is_none() {
         out += "\nyears need what writes to it: --workload boot, camera, dashcam ..., a trace, or --per-day 5GB\n";

@@ -22,6 +22,8 @@ pub const SCHEMA: &str = "nandscope-life/1";
 const SURE: f64 = 0.75;
 /// Draws of the inputs.
 const DRAWS: u64 = 20_000;
+/// Why sequential writes have no amplification here.
+const IN_ORDER: &str = "sequential writes are what the survey's cycles are made of";
 /// Bytes of the small writes of a file system.
 const SMALL: f64 = 4096.0;
 
@@ -141,6 +143,11 @@ impl Card {
 }
 
 impl Amplification {
+    /// That of sequential writes, which neither the card nor anybody else told.
+    pub fn is_in_order(&self) -> bool {
+        self.source == IN_ORDER
+    }
+
     /// What the card makes of such writes: its own counters where it has them, else what its times allow, else an assumption.
     pub fn of(r: &Report, writes: Writes) -> Amplification {
         let block = serde_json::from_value::<Declared>(r.declared.clone()).ok().and_then(|d| d.health_block);
@@ -151,10 +158,7 @@ impl Amplification {
             return Amplification { low: x, high: x, counted: true, source };
         }
         match writes {
-            Writes::InOrder => {
-                let source = "sequential writes are what the survey's cycles are made of".into();
-                Amplification { low: 1.0, high: 1.0, counted: false, source }
-            }
+            Writes::InOrder => Amplification { low: 1.0, high: 1.0, counted: false, source: IN_ORDER.into() },
             Writes::Appended => {
                 let unit = finding(r, Quantity::WriteUnit);
                 let high = unit.map_or(4.0, |u| (u / SMALL).max(1.0));

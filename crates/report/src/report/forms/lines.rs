@@ -2,6 +2,7 @@
 
 use super::{Fact, Facts, Verdict, words};
 use serde_json::json;
+use std::collections::HashSet;
 use std::fmt::Write;
 
 /// One object a fact.
@@ -124,13 +125,26 @@ pub fn lava_results(f: &Facts) -> String {
     out
 }
 
+/// The name of each test, which no other has: a check and a finding may be called the same.
+fn titles(f: &Facts) -> Vec<String> {
+    let mut taken = HashSet::new();
+    let one = |x: &Fact| {
+        let of = if f.cards.len() > 1 { format!("{}: ", f.card(x).id) } else { String::new() };
+        let plain = format!("{of}{}", x.title());
+        let grouped = format!("{plain}, {}", x.group);
+        let again = (2..).map(|n| format!("{grouped}, again {n}"));
+        let mut names = [plain, grouped.clone()].into_iter().chain(again);
+        names.find(|n| taken.insert(n.clone())).unwrap_or(grouped)
+    };
+    f.all.iter().map(one).collect()
+}
+
 /// One test a fact; a value stands in the block below its line.
 pub fn tap(f: &Facts) -> String {
     let mut out = format!("TAP version 13\n1..{}\n", f.all.len());
-    for (i, x) in f.all.iter().enumerate() {
-        let of = if f.cards.len() > 1 { format!("{}: ", f.card(x).id) } else { String::new() };
+    for (i, (x, title)) in f.all.iter().zip(titles(f)).enumerate() {
         // Both begin something of their own in a line.
-        let name = format!("{of}{}", x.title()).replace('\\', "\\\\").replace('#', "\\#").replace(['\n', '\r'], " ");
+        let name = title.replace('\\', "\\\\").replace('#', "\\#").replace(['\n', '\r'], " ");
         let word = if x.verdict == Verdict::Fail { "not ok" } else { "ok" };
         let why = x.text.replace(['\n', '\r'], " ");
         let skip = if x.verdict == Verdict::Skip { format!(" # SKIP {why}") } else { String::new() };
