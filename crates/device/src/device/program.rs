@@ -208,7 +208,8 @@ impl Talk {
             return self.fail(format!("it answers {shown:?} to a {}; an answer is START_NS TOOK_NS (docs/exec.md)", a.op.name()));
         };
         let rest = fields.next().unwrap_or("");
-        if !rest.trim().is_empty() && !(self.hello.content && a.op == Op::Read) {
+        let may_go_on = self.hello.content && a.op == Op::Read;
+        if !may_go_on && !rest.trim().is_empty() {
             let shown: String = rest.chars().take(60).collect();
             return self.fail(format!(
                 "its answer to a {} goes on with {shown:?}; only reads of a device with content=yes do (docs/exec.md)",
