@@ -183,52 +183,46 @@ pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], 
         }
         let list: Vec<String> = names.iter().map(|(n, k)| if *k > 1 { format!("{n} (x{k})") } else { n.clone() }).collect();
         let cards = if class.len() == 1 { "card" } else { "cards" };
-        let column = if narrow { 0 } else { 7 };
+        let column = if narrow { 0 } else { 6 };
         let _ = writeln!(o, "{title:<column$} {} {cards}: {}", class.len(), list.join(", "));
         for (s, c) in class.iter().filter_map(|s| Some((s, s.counterfeit.as_ref()?))) {
-            let _ = writeln!(o, "        {} {}", s.label, capitals(c));
+            let _ = writeln!(o, "       {} {}", s.label, capitals(c));
         }
     }
     // What holds for all lines is said once.
     let none = lots.iter().all(|l| l.least > 0.05);
-    let mut host: Option<&Option<String>> = None;
-    for l in lots {
-        if host != Some(&l.host) {
-            host = Some(&l.host);
-            let on = l.host.as_deref().map_or("inside the cards".to_string(), |h| format!("on {h}"));
-            let _ = match narrow {
-                true => writeln!(o, "\n{on}: median (range), N cards"),
-                false => {
-                    writeln!(o, "\n{on:<43}{:>3} {:<28}{:>3} {:<28}{:>13}", "N", "FIRST: MEDIAN (RANGE)", "N", "SECOND", "FIRST/SECOND")
-                }
-            };
+    let rows: Vec<[String; 7]> = lots.iter().map(|l| lots_row(l, none)).collect();
+    let on = |l: &compare::Lots| l.host.as_deref().map_or("inside the cards".to_string(), |h| format!("on {h}"));
+    let heads: Vec<String> = lots.iter().map(on).collect();
+    let head = |on: &str| [on, "N", "FIRST", "N", "SECOND", "RATIO", ""].map(String::from);
+    let all = || rows.iter().cloned().chain(heads.iter().map(|h| head(h)));
+    let mut widths: [usize; 7] = std::array::from_fn(|i| all().map(|r| r[i].chars().count()).max().unwrap_or(0));
+    // What does not fit on a line has its name on one of its own.
+    let tall = widths.iter().sum::<usize>() + 6 > super::width();
+    if tall {
+        widths[0] = 1;
+    }
+    if !narrow && !rows.is_empty() {
+        o += "\nmedians of N cards, with their range; RATIO: first to second\n";
+    }
+    let line = |row: &[String; 7]| {
+        let [name, rest @ ..] = row;
+        let bare = std::array::from_fn(|i| if i == 0 { String::new() } else { rest[i - 1].clone() });
+        if tall { format!("{name}\n{}", lots_line(&bare, &widths)) } else { lots_line(row, &widths) }
+    };
+    for (i, (row, on)) in rows.iter().zip(&heads).enumerate() {
+        if i == 0 || heads[i - 1] != *on {
+            o += "\n";
+            o += &if narrow { format!("{on}: median (range), N cards\n") } else { line(&head(on)) };
         }
-        let cell = |v: &[f64]| {
-            let [mid, low, high] = compare::spread(v);
-            match (l.quantity, low == high) {
-                (_, true) => l.show(mid),
-                (Some(q), false) => format!("{} ({} to {})", q.show(mid), q.show(low), q.show(high)),
-                (None, false) => format!("{} ({} to {}) {}", three(mid), three(low), three(high), l.unit),
-            }
-        };
-        let ratio = l.ratio.map_or("-".to_string(), three);
-        if narrow {
-            let ratio = l.ratio.map_or(String::new(), |r| format!("\n  first/second {}", three(r)));
-            let verdict = if none || l.verdict().is_empty() { String::new() } else { format!("\n  {}", l.verdict()) };
-            let (a, b) = (cell(&l.a), cell(&l.b));
-            let _ = writeln!(o, "{}\n  first {a}, N {}\n  second {b}, N {}{ratio}{verdict}", l.what, l.a.len(), l.b.len());
+        if !narrow {
+            o += &line(row);
             continue;
         }
-        let line = format!(
-            "{:<43}{:>3} {:<28}{:>3} {:<28}{ratio:>13}  {}",
-            l.what,
-            l.a.len(),
-            cell(&l.a),
-            l.b.len(),
-            cell(&l.b),
-            if none { String::new() } else { l.verdict() }
-        );
-        let _ = writeln!(o, "{}", line.trim_end());
+        let [what, n, a, m, b, ratio, verdict] = row;
+        let ratio = if ratio == "-" { String::new() } else { format!("\n  first/second {ratio}") };
+        let verdict = if verdict.is_empty() { String::new() } else { format!("\n  {verdict}") };
+        let _ = writeln!(o, "{what}\n  first {a}, N {n}\n  second {b}, N {m}{ratio}{verdict}");
     }
     match lots.iter().map(|l| l.least).min_by(f64::total_cmp) {
         None => {
@@ -248,6 +242,29 @@ pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], 
         });
     }
     o
+}
+
+/// What is compared, how many cards of the first have it and what they have, the same of the second, the ratio and what it means.
+fn lots_row(l: &compare::Lots, none: bool) -> [String; 7] {
+    let cell = |v: &[f64]| {
+        let [mid, low, high] = compare::spread(v);
+        match (l.quantity, low == high) {
+            (_, true) => l.show(mid),
+            (Some(q), false) => format!("{} ({} to {})", q.show(mid), q.show(low), q.show(high)),
+            (None, false) => format!("{} ({}-{}) {}", three(mid), three(low), three(high), l.unit),
+        }
+    };
+    let verdict = if none { String::new() } else { l.verdict() };
+    let ratio = l.ratio.map_or("-".to_string(), three);
+    [l.what.clone(), l.a.len().to_string(), cell(&l.a), l.b.len().to_string(), cell(&l.b), ratio, verdict]
+}
+
+/// A row of the table of lots; numbers stand to the right.
+fn lots_line(row: &[String; 7], widths: &[usize; 7]) -> String {
+    let cell =
+        |(i, (text, &w)): (usize, (&String, &usize))| if [1, 3, 5].contains(&i) { format!("{text:>w$}") } else { format!("{text:<w$}") };
+    let cells: Vec<String> = row.iter().zip(widths).enumerate().map(cell).collect();
+    cells.join(" ").trim_end().to_string() + "\n"
 }
 
 /// The comparison as a page.

@@ -32,7 +32,7 @@ fn lots_at_a_glance() {
     assert!(out.lines().take(8).all(|l| l.chars().count() <= 110), "{out}");
     assert!(lab.survey(&["compare", "--by", "lot", "lot=A"]).1.contains("no figure that two lots have"));
     let (_, two, _) = lab.survey(&["compare", "lot=A", "--against", "lot=B"]);
-    assert!(two.contains("first   3 cards") && two.contains("second  3 cards") && two.contains("2.01"), "{two}");
+    assert!(two.contains("first  3 cards") && two.contains("second 3 cards") && two.contains("2.01"), "{two}");
 }
 
 /// The cells of a line of CSV.
