@@ -161,6 +161,12 @@ fn hosts_are_never_mixed() {
     assert!(both.contains("no figure that both have") && both.contains("measured on Pico (rp2040), the others on Pico 2"), "{both}");
 }
 
+/// What stands behind a name.
+fn figures_of<'a>(out: &'a str, name: &str) -> &'a str {
+    let line = out.lines().find(|l| l.starts_with(name)).unwrap_or_else(|| panic!("{name}\n{out}"));
+    line.split_once(" records").map_or("", |l| l.1)
+}
+
 /// G4, G6, G14: classes in one table, of published rows, of simulated cards on the same host, and of both.
 #[test]
 fn classes_have_a_ratio() {
@@ -169,8 +175,7 @@ fn classes_have_a_ratio() {
     let ratios = |out: &str| -> Vec<f64> {
         let of = |w: &str| {
             let (kind, size) = w.split_once(", ").unwrap();
-            let line = out.lines().find(|l| l.starts_with(&format!("record {kind}, {size} B"))).unwrap_or_else(|| panic!("{w}\n{out}"));
-            line.split_whitespace().last().unwrap().parse().unwrap()
+            figures_of(out, &format!("record {kind}, {size} B")).split_whitespace().last().unwrap().parse().unwrap()
         };
         oracle.iter().map(|o| of(o.0)).collect()
     };
@@ -184,14 +189,16 @@ fn classes_have_a_ratio() {
     }
     assert!(out.lines().count() < 30 && !out.contains("cannot be said") && out.contains("p cannot be below 0.33"), "{out}");
     let pairs = lab.run(&[&args[..], &["--pairs"]].concat()).1;
+    let small = lab.run_at("80", &args).1;
+    assert!(small.lines().all(|l| l.chars().count() <= 80) && small.contains("\nrecord write, 512 B records\n  2 396"), "{small}");
     assert!(pairs.starts_with(&out) && pairs.contains("A and B") && pairs.contains("A and D"), "{pairs}");
     // Turned round, the ratios are.
     let back = ratios(&lab.run(&["compare", &plain[0], &plain[1], "--against", &good[0], &good[1]]).1);
     assert!((back[0] - 1.0 / 2.245).abs() < 0.005, "{back:?}");
     // A row that contradicts itself is named and counts in no class.
     let atp = lab.run(&["compare", "ref:greiman-atp-slc-1gb", &good[0], "--against", &plain[0]]).1;
-    let n = |w: &str| atp.lines().find(|l| l.starts_with(w)).unwrap_or_else(|| panic!("{w}\n{atp}"))[43..46].trim().to_string();
-    assert_eq!((n("record write, 512 B"), n("record write, 100 B")), ("1".into(), "2".into()), "{atp}");
+    let n = |w: &str| figures_of(&atp, w).split_whitespace().next().unwrap();
+    assert_eq!((n("record write, 512 B"), n("record write, 100 B")), ("1", "2"), "{atp}");
     assert!(atp.contains("left out of Greiman's ATP SLC industrial: record write, 512 B records: inconsistent"), "{atp}");
 
     let host = "?host=avr-16mhz-spi";
