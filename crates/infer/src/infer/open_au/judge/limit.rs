@@ -31,6 +31,10 @@ const LONGER: f64 = 1.04;
 const SOME: f64 = 0.15;
 const MOST_OF_THEM: f64 = 0.9;
 
+/// So many slow writes are dear at least, and one in so many of them: more than stalls are.
+const DEAR: usize = 3;
+const DEAR_IN: usize = 4;
+
 /// One write in so many is slow: more often than any host stalls (at most one in twenty, published for a PCIe reader).
 const OFTEN: u32 = 5;
 
@@ -61,10 +65,11 @@ impl Seen<'_> {
             let sure = self.sure(self.belief.proved);
             return self.settled(format!("no write was slow with more than {} AUs interleaved, though some were with fewer", self.k), sure);
         }
-        if !self.always() && self.cheap(median(&over)) {
+        let slow = self.closing(&over);
+        if !self.always() && self.cheap(slow) {
             return if self.came_back() { self.settled(CHEAP.into(), 1.0) } else { self.neither(CHEAP.into()) };
         }
-        let weights = self.weights(median(&over));
+        let weights = self.weights(slow);
         if self.held() == Some(true) {
             let found = self.at_least(&over, &weights, &self.held_on());
             return found.into_iter().map(|f| self.once(f, open_in_linear(self.run) as u32)).collect();
@@ -175,6 +180,15 @@ impl Seen<'_> {
             None => 0.8,
         };
         Weights { contrast, limited, known, surely: self.surely() }
+    }
+
+    /// What a closing takes, in µs, of writes that were slow. Merges of AUs that are seen to have held no data copy nothing, and may take no
+    /// longer than moving a piece of a map: where they are most, the others tell.
+    fn closing(&self, over: &[f64]) -> f64 {
+        let usual = median(over);
+        let dear: Vec<f64> = over.iter().copied().filter(|t| t - self.base >= PIECE_US).collect();
+        let some = dear.len() >= DEAR && DEAR_IN * dear.len() >= over.len();
+        if usual - self.base < PIECE_US && some && empty_beside(self.run).is_some() { median(&dear) } else { usual }
     }
 
     /// Does a slow write of so many µs take too little longer for a merge, and no longer than moving a piece of a map may?
