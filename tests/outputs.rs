@@ -70,6 +70,7 @@ fn results_replace_no_input() {
         (&["report", &a, "--format", "csv", "-o", &a], "would overwrite"),
         (&["twin", &a, "-o", &a], "would overwrite"),
         (&["infer", &log, "--json", &log], "would overwrite"),
+        (&["flashbench", "-a", &named, "--out", &model], "the target itself"),
         (&["check", "sim:null", "--quick", "--json", &at("x"), "--format", "csv", "-o", &at("x")], "name one file"),
         (&["report", &a, "--json", "-", "--html", "-"], "standard output takes one"),
         (&["probe", "sim:null", "--json", "-", "--twin", "-"], "standard output takes one"),

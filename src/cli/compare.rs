@@ -2,6 +2,7 @@
 
 use super::UNDECIDED;
 use super::args::Output;
+use super::outputs::place;
 use crate::compare::{self, Difference, Experiment, Outcome, Subject};
 use crate::finding::percent;
 use crate::report::beside::{CARDS, beside, drawn};
@@ -47,8 +48,7 @@ pub fn run(a: CompareArgs) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let place = |f: &String| std::fs::canonicalize(f).unwrap_or_else(|_| f.into());
-    let all: Vec<(&String, PathBuf)> = a.files.iter().chain(&a.against).map(|f| (f, place(f))).collect();
+    let all: Vec<(&String, PathBuf)> = a.files.iter().chain(&a.against).map(|f| (f, place(f.as_ref()))).collect();
     if let Some((_, (name, _))) = all.iter().enumerate().find(|(i, (_, path))| all[..*i].iter().any(|before| before.1 == *path)) {
         tell!("{name} is given twice: it is compared with itself, and counts twice where cards are counted");
     }

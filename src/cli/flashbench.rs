@@ -440,7 +440,7 @@ fn size(b: u64) -> String {
 
 fn output(a: &FlashbenchArgs) -> anyhow::Result<Box<dyn Write>> {
     let Some(path) = a.out.as_ref().filter(|p| p.as_os_str() != "-") else { return Ok(Box::new(std::io::stdout())) };
-    let same = std::fs::canonicalize(path).ok().is_some_and(|p| std::fs::canonicalize(&a.target).is_ok_and(|t| t == p));
+    let same = super::outputs::reads(a.target.as_ref(), path);
     let device = std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device());
     if same || device {
         return Err(

@@ -117,7 +117,7 @@ fn apart(named: &[(&str, PathBuf)]) -> anyhow::Result<()> {
 }
 
 /// Where a file is, or will be.
-fn place(path: &Path) -> PathBuf {
+pub fn place(path: &Path) -> PathBuf {
     let made = || {
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Some(fs::canonicalize(parent).ok()?.join(path.file_name()?))
@@ -126,7 +126,7 @@ fn place(path: &Path) -> PathBuf {
 }
 
 /// Is this word of a command line the file `result`, itself or behind a kind of target, as in `sim:model.toml`?
-fn reads(word: &Path, result: &Path) -> bool {
+pub fn reads(word: &Path, result: &Path) -> bool {
     let is_file = |p: &Path| fs::metadata(p).is_ok_and(|m| m.is_file());
     let behind = word.to_str().and_then(|w| w.split_once(':')).map(|w| Path::new(w.1));
     is_file(result) && [Some(word), behind].into_iter().flatten().any(|p| is_file(p) && place(p) == place(result))

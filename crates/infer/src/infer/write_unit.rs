@@ -33,8 +33,7 @@ impl Analysis for WriteUnit {
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
-        let small = run.setting("size").is_some_and(|size| size <= LARGEST_SMALL);
-        let known = Known { small, ..Known::of(run.believed) };
+        let known = Known::of(run.believed, run.setting("size"));
         let phase = known.placed.unwrap_or(0);
         let writes: Vec<Write> =
             rows(run).iter().map(|s| Write { at: s.at.wrapping_sub(phase), len: s.len, us: s.took.micros() }).collect();
@@ -45,7 +44,7 @@ impl Analysis for WriteUnit {
     }
 
     fn alike(&self, a: &Beliefs, b: &Beliefs) -> bool {
-        Known::of(a) == Known::of(b)
+        Known::of(a, None) == Known::of(b, None)
     }
 
     fn figures(&self, run: &Case) -> Vec<Figure> {
@@ -113,10 +112,11 @@ struct Known {
 }
 
 impl Known {
-    fn of(believed: &Beliefs) -> Known {
+    fn of(believed: &Beliefs, size: Option<u64>) -> Known {
+        let small = size.is_some_and(|size| size <= LARGEST_SMALL);
         let whole = |q: Quantity| believed.whole(q);
         let (placed, erase_block) = (whole(Quantity::EraseBlockOffset), believed.erase_block());
-        Known { small: false, placed, erase_block, page: whole(Quantity::Page), access_unit: whole(Quantity::AccessUnit) }
+        Known { small, placed, erase_block, page: whole(Quantity::Page), access_unit: whole(Quantity::AccessUnit) }
     }
 
     /// Erase blocks are not known, or are no larger, and may be as small as that.

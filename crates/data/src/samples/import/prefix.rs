@@ -17,17 +17,22 @@ enum Prefix<'a> {
 /// Takes off what stands in front of the lines: of three kinds behind each other at most.
 pub fn take_off(all: &mut [Line]) {
     for _ in 0..3 {
-        let kinds = [numbers as fn(&[Line]) -> bool, times, tagged].map(|most| most(all));
-        for line in all.iter_mut() {
-            let common = |p: &Prefix| match p {
-                Prefix::Number(_) => kinds[0],
-                Prefix::Time => kinds[1],
-                Prefix::Tag(_) => kinds[2],
-            };
-            let rest = peel(&line.text).filter(|(p, rest)| common(p) || !matches!(p, Prefix::Tag(_)) && is_row(rest));
-            if let Some(rest) = rest.map(|x| x.1.to_string()) {
-                line.text = rest;
-            }
+        let peeled: Vec<Option<(Prefix, &str)>> = all.iter().map(|l| peel(&l.text)).collect();
+        let lines = all.iter().filter(|l| !l.text.is_empty()).count();
+        let found: Vec<Prefix> = peeled.iter().flatten().map(|p| p.0).collect();
+        let kinds = [numbers as fn(&[Prefix], usize) -> bool, times, tagged].map(|most| most(&found, lines));
+        let common = |p: &Prefix| match p {
+            Prefix::Number(_) => kinds[0],
+            Prefix::Time => kinds[1],
+            Prefix::Tag(_) => kinds[2],
+        };
+        let off = |(p, rest): &(Prefix, &str)| common(p) || !matches!(p, Prefix::Tag(_)) && is_row(rest);
+        let rests: Vec<Option<String>> = peeled.into_iter().map(|p| p.filter(off).map(|x| x.1.to_string())).collect();
+        if rests.iter().all(Option::is_none) {
+            return;
+        }
+        for (line, rest) in all.iter_mut().zip(rests) {
+            line.text = rest.unwrap_or_else(|| std::mem::take(&mut line.text));
         }
     }
 }
@@ -63,24 +68,24 @@ fn peel(text: &str) -> Option<(Prefix<'_>, &str)> {
 }
 
 /// Most lines, and three at least.
-fn most(some: usize, all: &[Line]) -> bool {
-    some >= 3 && some * 2 > all.iter().filter(|l| !l.text.is_empty()).count()
+fn most(some: usize, lines: usize) -> bool {
+    some >= 3 && some * 2 > lines
 }
 
 /// Whether most lines are numbered, upwards.
-fn numbers(all: &[Line]) -> bool {
-    let numbers: Vec<u64> = all.iter().filter_map(|l| if let Prefix::Number(n) = peel(&l.text)?.0 { Some(n) } else { None }).collect();
-    most(numbers.len(), all) && numbers.is_sorted_by(|a, b| a < b)
+fn numbers(found: &[Prefix], lines: usize) -> bool {
+    let numbers: Vec<u64> = found.iter().filter_map(|p| if let Prefix::Number(n) = p { Some(*n) } else { None }).collect();
+    most(numbers.len(), lines) && numbers.is_sorted_by(|a, b| a < b)
 }
 
-fn times(all: &[Line]) -> bool {
-    most(all.iter().filter(|l| peel(&l.text).is_some_and(|p| p.0 == Prefix::Time)).count(), all)
+fn times(found: &[Prefix], lines: usize) -> bool {
+    most(found.iter().filter(|p| **p == Prefix::Time).count(), lines)
 }
 
 /// Whether most lines have one and the same tag: then others are none.
-fn tagged(all: &[Line]) -> bool {
-    let tags: Vec<&str> = all.iter().filter_map(|l| if let Prefix::Tag(t) = peel(&l.text)?.0 { Some(t) } else { None }).collect();
-    most(tags.len(), all) && tags.windows(2).all(|w| w[0] == w[1])
+fn tagged(found: &[Prefix], lines: usize) -> bool {
+    let tags: Vec<&str> = found.iter().filter_map(|p| if let Prefix::Tag(t) = p { Some(*t) } else { None }).collect();
+    most(tags.len(), lines) && tags.windows(2).all(|w| w[0] == w[1])
 }
 
 /// "15:23:43", perhaps with parts of a second and the offset of a time zone.

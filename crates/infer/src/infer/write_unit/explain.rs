@@ -67,12 +67,13 @@ impl Explained {
         let plainly = least(&candidates);
         let mut e = Explained { candidates, plainly, way: Way::Units, hidden: false, off_grid: vec![], cut };
         let by_speed = speeds::by_speed(writes, sizes);
+        let badly = plainly > PLAINLY * writes.len() as f64;
         if let Some(found) = by_speed {
             (e.candidates, e.way) = (found, Way::Speeds);
-        } else if plainly > PLAINLY * writes.len() as f64 {
+        } else if badly {
             e.elsewhere(&fits, placed);
         }
-        if plainly > PLAINLY * writes.len() as f64 {
+        if badly {
             e.behind_bus(bus::bus(writes, sizes, noise, &units), &units, writes.len());
             e.by_place(speeds::by_place(writes, noise, &units, block), writes.len());
         }

@@ -51,10 +51,12 @@ pub(super) fn unit(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, placed: bo
     if lines.len() < SIZES {
         return None;
     }
+    let mut of_size: BTreeMap<u64, Vec<Write>> = BTreeMap::new();
+    writes.iter().for_each(|w| of_size.entry(w.len).or_default().push(*w));
     let told = |unit: u64| {
         let phases = (0..if placed { 1 } else { unit / SECTOR }).map(|i| i * SECTOR);
         let ways = phases.flat_map(|phase| [Pays::Last, Pays::First].map(|who| (phase, who)));
-        ways.map(|(phase, who)| told(unit, phase, who, writes, sizes, &lines)).min_by_key(|t| t.wrong + t.several)
+        ways.map(|(phase, who)| told(unit, phase, who, &of_size, &lines)).min_by_key(|t| t.wrong + t.several)
     };
     let units = sizes.keys().copied().filter(|&u| 2 * u <= largest && is_unit(u));
     let mut tried: Vec<Told> = units.filter_map(told).collect();
@@ -89,17 +91,16 @@ struct Told {
     paying: usize,
 }
 
-fn told(unit: u64, phase: u64, who: Pays, writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, lines: &BTreeMap<u64, f64>) -> Told {
+fn told(unit: u64, phase: u64, who: Pays, of_size: &BTreeMap<u64, Vec<Write>>, lines: &BTreeMap<u64, f64>) -> Told {
     let mut t = Told { unit, phase, ..Told::default() };
-    for &len in sizes.keys() {
-        let units = |w: &&Write| {
+    for (&len, of) in of_size {
+        let units = |w: &Write| {
             let Write { at, len, .. } = w.behind(unit, phase);
             match who {
                 Pays::Last => (at + len) / unit - at / unit,
                 Pays::First => (at + len).div_ceil(unit) - at.div_ceil(unit),
             }
         };
-        let of: Vec<&Write> = writes.iter().filter(|w| w.len == len).collect();
         let fewest = of.iter().map(units).min().unwrap_or(0);
         let pays = of.iter().filter(|w| units(w) > fewest).count();
         let both = pays > 0 && pays < of.len();
