@@ -26,7 +26,8 @@ fi
 NANDSCOPE_SKIPPED=$PWD/target/skipped.txt
 export NANDSCOPE_SKIPPED
 : >"$NANDSCOPE_SKIPPED"
-if [ -n "$all" ]; then
+# What other tests need, made while the first ones are compiled.
+prepare() {
   # What reads our tables, runs our sweeps and builds the Python package, in a place of its own.
   if [ ! -e target/venv/ready ]; then
     rm -rf target/venv
@@ -37,7 +38,13 @@ if [ -n "$all" ]; then
   [ -x target/promtool ] || ! command -v apt-get >/dev/null || (
     rm -rf target/deb && mkdir target/deb && cd target/deb && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb . && mv usr/bin/promtool .. && rm -rf ../deb
   ) >target/promtool.log 2>&1 || echo "promtool could not be unpacked (target/promtool.log); the tests' own parser reads that form"
-  [ ! -e target/venv/ready ] || PATH=$PWD/target/venv/bin:$PATH
+  # A guest from Debian's own packages, unpacked under target/ (nothing is installed).
+  tests/vm/setup.sh >target/vm-setup.log 2>&1
+}
+preparing=
+if [ -n "$all" ]; then
+  prepare &
+  preparing=$!
 fi
 # The `mod` lines of experiments come out of a build script, which `cargo fmt` does not follow.
 cargo fmt --all --check -- crates/measure/src/experiment/*.rs crates/infer/src/infer/*.rs
@@ -51,9 +58,11 @@ background() {
 }
 trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 if [ -n "$all" ]; then
-  # A guest from Debian's own packages, unpacked under target/ (nothing is installed). It mostly waits, so it runs beside the other
-  # tests.
-  if tests/vm/setup.sh >target/vm-setup.log 2>&1; then
+  prepared=0
+  wait "$preparing" || prepared=$?
+  [ ! -e target/venv/ready ] || PATH=$PWD/target/venv/bin:$PATH
+  # The guest mostly waits, so it runs beside the other tests.
+  if [ "$prepared" = 0 ]; then
     NANDSCOPE_VM=1 cargo test --quiet --test vm >target/vm-test.log 2>&1 &
     vm=$!
   else

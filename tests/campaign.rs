@@ -330,10 +330,13 @@ fn a_plan_that_changed_does_not_keep_old_results() {
     let line = out.lines().find(|l| l.starts_with("counterfeit")).unwrap();
     assert!(line.contains("1 of 2"), "{out}");
     // What went wrong stands in the table, with the place of the rest.
-    fs::write(dir.join("bad.toml"), "[options]\nrate = ['--class', 'V300']\n[[card]]\ntarget = 'sim:usb-stick'\nsteps = ['rate']\n")
-        .unwrap();
+    fs::write(
+        dir.join("bad.toml"),
+        "[options]\nrate = ['--region', '900GiB..901GiB']\n[[card]]\ntarget = 'sim:usb-stick'\nsteps = ['rate']\n",
+    )
+    .unwrap();
     let (out, ..) = nandscope(dir, &["campaign", "bad.toml", "-q"]);
-    assert!(out.contains("V300") && out.contains("log.txt"), "{out}");
+    assert!(out.contains("ends at 901 GiB") && out.contains("log.txt"), "{out}");
 }
 
 /// Times that one of the hosts dies.

@@ -132,18 +132,17 @@ fn what_does_not_belong_together_is_said() {
     std::fs::write(&path, text.replace("\"accesses\":", "\"accesses\":1")).unwrap();
     let (_, why, code) = nandscope(dir.path(), &["sweep", "merge", "s"]);
     assert!(code == 1 && why.contains("two results that differ"), "{why}");
-    for (i, (bad, says)) in [
-        ("cards = ['nosuch']\nseeds = 1", "nosuch"),
-        ("cards = ['null']\nseeds = 1\n[set]\n'host.nosuch' = [1]", "nosuch"),
+    // What the last job would meet is said before the first one.
+    for (bad, says) in [
+        ("cards = ['null', 'nosuch']\nseeds = 3", "nosuch"),
+        ("cards = ['null']\nseeds = 3\n[set]\n'host.nosuch' = [1]", "nosuch"),
+        ("cards = ['null']\nseeds = 3\n[set]\n'host.jitter' = ['1 us', 'soon']", "soon"),
+        ("reports = ['plan.toml']\nseeds = 3", "plan.toml"),
         ("seeds = ", "plan.toml"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    ] {
         std::fs::write(dir.path().join("plan.toml"), bad).unwrap();
-        let (_, why, code) = nandscope(dir.path(), &["sweep", "plan.toml", "-o", &format!("b{i}"), "-q"]);
-        let of = if bad == "seeds = " { 2 } else { 1 };
-        assert!(code == of && why.contains(says), "{bad}: {why}");
+        let (_, why, code) = nandscope(dir.path(), &["sweep", "plan.toml", "-o", "bad", "-q"]);
+        assert!(code == 2 && why.contains(says) && !dir.path().join("bad").exists(), "{bad}: {why}");
     }
     let (_, why, code) = nandscope(dir.path(), &["sweep", "merge", "nowhere"]);
     assert!(code == 1 && why.contains("nowhere"), "{why}");

@@ -100,13 +100,13 @@ pub struct BenchArgs {
 }
 
 const AFTER: &str = "\
-A record that does not fill a sector waits in a buffer; one in every few then pays for a sector, and some pay for work the card
-puts off: pages much larger than a sector, of which the rest is dead until erased; blocks that are collected and rewritten (an
-erase block of 256 KiB takes up to 0.2 s); data that never change, moved so that all blocks wear alike (static wear levelling).
-Cards of three bits a cell (TLC) are made for long writes in one piece: a cell holds one of eight levels of charge, which lie
+A record that does not fill a sector waits in a buffer; one in every few then pays for a sector, and some pay for work the card \
+puts off: pages much larger than a sector, of which the rest is dead until erased; blocks that are collected and rewritten (an \
+erase block of 256 KiB takes up to 0.2 s); data that never change, moved so that all blocks wear alike (static wear levelling). \
+Cards of three bits a cell (TLC) are made for long writes in one piece: a cell holds one of eight levels of charge, which lie \
 fewer than 100 electrons apart, takes long to write, and wears out after few erasures.
 
-A simulated card on a microcontroller (?host=avr-16mhz-spi, atmega64-9mhz-spi, rp2040-spi, esp32-spi) is used through a file
+A simulated card on a microcontroller (?host=avr-16mhz-spi, atmega64-9mhz-spi, rp2040-spi, esp32-spi) is used through a file \
 library with one sector of memory, as SdFat and FatFs have; any other through a FAT volume made for the occasion.
 In a directory of a mounted card each record is synced (--sync 1), since otherwise the kernel's page cache would be timed.
 The file is NSBENCH.DAT; it is deleted at the end.";

@@ -56,7 +56,7 @@ A plan:
   target = \"sim:toshiba-emmc\"
   lot = \"B\"
 
-The same command goes on where it stopped: what is done is not done again, and what an interrupted step overwrote is put back first. With
+The same command goes on where it stopped: what is done is not done again, and what an interrupted step overwrote is put back first. With \
 survey = \"postgres://...\" and a name, any number of hosts work through the same cards.
 
 Exit codes: 130 interrupted, 1 a card is not done, else 6, 7 or 8 where a card is counterfeit, failing or below its class, else 0.";
@@ -105,11 +105,15 @@ fn campaign(path: &Path, state: Option<PathBuf>, dry: bool, out: &Output, quiet:
     let name = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
     let base = path.parent().unwrap_or(Path::new("."));
-    let plan = Plan::parse(&text, base).map_err(|e| super::misuse(format!("{name}: {e}")))?;
+    let plan = Plan::parse(&text, base).and_then(|p| words_of_steps(&p).map(|()| p)).map_err(|e| super::misuse(format!("{name}: {e}")))?;
     let sys = Sys::default();
     let state = state.unwrap_or_else(|| path.with_extension("campaign"));
     if dry {
         return Ok(planned(&plan, &sys, &state));
+    }
+    // Before the first of a hundred cards is begun.
+    if let Some(why) = plan.card.iter().filter_map(|c| c.target.as_deref()).find_map(unknown) {
+        return Err(super::misuse(format!("{name}: {why}")));
     }
     let dir = Dir::open(&state)?;
     let planned: Vec<String> = plan.card.iter().map(|c| crate::campaign::place(c.key())).collect();
@@ -221,6 +225,27 @@ fn planned(plan: &Plan, sys: &Sys, state: &Path) -> ExitCode {
     }
     say!("nothing was read or written");
     ExitCode::from(u8::from(absent))
+}
+
+/// Whether each step's command takes the words that the plan gives it.
+fn words_of_steps(plan: &Plan) -> Result<(), String> {
+    for (step, words) in &plan.options {
+        let command = match step {
+            Step::Layout => ["layout", "audit"].as_slice(),
+            other => &[other.name()],
+        };
+        let fixed = ["nandscope"].iter().chain(command).chain(&["sim:null"]).map(Into::into);
+        let all: Vec<std::ffi::OsString> = fixed.chain(words.iter().map(Into::into)).collect();
+        if let Err(e) = super::command_line().try_get_matches_from(&all) {
+            if !e.use_stderr() {
+                return Err(format!("options.{}: no step has --help or --version", step.name()));
+            }
+            let said = super::usage::usage(&e, &all);
+            let why = said.split("\n\n").next().unwrap_or(&said);
+            return Err(format!("options.{}: {}", step.name(), why.strip_prefix("nandscope: ").unwrap_or(why)));
+        }
+    }
+    Ok(())
 }
 
 /// Why a simulated card cannot be a target, if it cannot; devices are looked for elsewhere, and programs are not started for this.

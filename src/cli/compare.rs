@@ -43,8 +43,12 @@ pub fn run(a: CompareArgs) -> anyhow::Result<ExitCode> {
     let references = published();
     if a.files == ["ref:"] {
         let mut out = super::stdout();
-        for r in &references {
-            writeln!(out, "ref:{:<28} {} ({})", r.id.trim_start_matches("ref-"), r.card.name, r.source.citation.as_deref().unwrap_or(""))?;
+        let source = |r: &Record| r.source.citation.clone().unwrap_or_default();
+        for (i, r) in references.iter().enumerate() {
+            if i == 0 || source(&references[i - 1]) != source(r) {
+                writeln!(out, "{}{}", if i == 0 { "" } else { "\n" }, source(r))?;
+            }
+            writeln!(out, "  ref:{:<28} {}", r.id.trim_start_matches("ref-"), r.card.name)?;
         }
         return Ok(ExitCode::SUCCESS);
     }

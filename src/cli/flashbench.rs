@@ -121,9 +121,9 @@ pub struct FlashbenchArgs {
 }
 
 const AFTER: &str = "\
-Numbers may be written 4194304, 4MiB, 4M, 4*1024*1024 or '$[4 * 1024 * 1024]'. Several tests run in flashbench's order: scatter,
-find-fat, align, open-au, interval, kinds. Lines beginning with '#' say what was run and how far it may be trusted; `nandscope
-infer` reads the result. -O, -f, -p and -A write: a device needs --consent ID, and its old content is put back at the end.
+Numbers may be written 4194304, 4MiB, 4M, 4*1024*1024 or '$[4 * 1024 * 1024]'. Several tests run in flashbench's order: scatter, \
+find-fat, align, open-au, interval, kinds. Lines beginning with '#' say what was run and how far it may be trusted; `nandscope \
+infer` reads the result. -O, -f, -p and -A write: a device needs --consent ID, and its old content is put back at the end. \
 Nothing wraps over the end of the device. docs/flashbench.md says what is measured otherwise than by flashbench, and why.
 
 To read on: https://lwn.net/Articles/428584/ (Optimizing Linux with cheap flash drives);

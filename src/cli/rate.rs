@@ -238,7 +238,8 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
     let exit_code = code(&verdicts, asked || a.purpose.is_some());
     let mut warnings = facts.caveats.clone();
     if !write {
-        warnings.push(format!("nothing was written, so only reads were rated; allow writes: --write {}", id.consent_option()));
+        let how = if simulated { "leave --read-only out".into() } else { format!("--write {}", id.consent_option()) };
+        warnings.push(format!("nothing was written, so only reads were rated; allow writes: {how}"));
     }
     let failed = guard.counters().failures > 0;
     let next = |e: &str| match failed {

@@ -187,7 +187,7 @@ fn fragmented(a: &ReportArgs, lab: &Lab) -> anyhow::Result<ExitCode> {
     }
     quiet |= a.out.write(lab)?;
     if !quiet {
-        super::stdout().write_all(frag::text(lab, &profiles, width()).as_bytes())?;
+        put!("{}", frag::text(lab, &profiles, width()));
     }
     Ok(ExitCode::SUCCESS)
 }

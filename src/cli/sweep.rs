@@ -43,7 +43,7 @@ A plan that probes two cards with 100 seeds each and four settings (800 jobs):
   \"host.jitter\" = [\"0 us\", \"40 us\"]
   \"host.command\" = [\"150 us\", \"1 ms\"]
 
-`reports = [...]` instead of `cards` fits a twin to each report. The result of a job depends on the plan alone: any number of shards, threads and machines
+`reports = [...]` instead of `cards` fits a twin to each report. The result of a job depends on the plan alone: any number of shards, threads and machines \
 gives the same merged file.";
 
 #[derive(Subcommand)]
@@ -77,7 +77,7 @@ pub fn run(a: SweepArgs) -> anyhow::Result<ExitCode> {
 fn swept(path: &Path, dir: &Path, shard: Option<Shard>, threads: Option<u16>, quiet: bool) -> anyhow::Result<ExitCode> {
     let name = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-    let plan = Plan::parse(&text).map_err(|e| super::misuse(format!("{name}: {e}")))?;
+    let plan = Plan::parse(&text).and_then(|p| p.ready().map(|()| p)).map_err(|e| super::misuse(format!("{name}: {e}")))?;
     let shard = shard.unwrap_or(Shard::WHOLE);
     let stop = stop::on_signals(stop::Second::Ends)?;
     let threads = threads.map_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get), usize::from);

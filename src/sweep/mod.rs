@@ -28,6 +28,9 @@ pub const SCHEMA: &str = "nandscope-sweep/1";
 /// No plan has more jobs.
 const MOST_JOBS: u64 = 1_000_000_000;
 
+/// So many jobs are looked at before the first one begins.
+const LOOKED_AT: usize = 1000;
+
 /// What is to be done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -87,6 +90,19 @@ impl Plan {
             return Err(format!("the plan has more than {MOST_JOBS} jobs"));
         }
         Ok(plan)
+    }
+
+    /// Whether its jobs can be done, each card or report with each setting at its first seed: an error that only the last job would meet is
+    /// told before the first.
+    ///
+    /// # Errors
+    /// What is wrong, of which card, report or setting.
+    pub fn ready(&self) -> Result<(), String> {
+        let seeds = usize::try_from(self.seeds).unwrap_or(usize::MAX);
+        (0..self.jobs()).step_by(seeds).take(LOOKED_AT).map(|n| self.job(n)).try_for_each(|job| match self.cards.is_empty() {
+            true => measured(&job).map(|_| ()),
+            false => model(&job).map(|_| ()),
+        })
     }
 
     fn time(&self) -> Result<Nanos, String> {
@@ -201,10 +217,15 @@ fn with(model: &Model, set: &BTreeMap<String, Value>) -> Result<Model, String> {
     Model::parse(&text.to_string(), "the card with its settings").map_err(|e| e.to_string())
 }
 
-fn probed(plan: &Plan, job: &Job, stop: &AtomicBool) -> Result<Value, String> {
+/// The card of a job.
+fn model(job: &Job) -> Result<Model, String> {
     let name = job.subject.strip_prefix("sim:").unwrap_or(&job.subject);
     let card = Target::card(&format!("sim:{name}"), Some(job.seed)).map_err(|e| e.to_string())?;
-    let model = with(&card.model, &job.set)?;
+    with(&card.model, &job.set)
+}
+
+fn probed(plan: &Plan, job: &Job, stop: &AtomicBool) -> Result<Value, String> {
+    let model = model(job)?;
     let mut device = Count { inner: SimDevice::new(&model, job.seed).with_stamps(), accesses: 0, written: 0 };
     let mut experiments = experiment::probing();
     experiments.retain(|e| plan.write != Some(false) || !e.about().writes);
@@ -226,9 +247,14 @@ fn probed(plan: &Plan, job: &Job, stop: &AtomicBool) -> Result<Value, String> {
     }))
 }
 
-fn fitted(job: &Job, stop: &AtomicBool) -> Result<Value, String> {
+/// The measurements of a job.
+fn measured(job: &Job) -> Result<Data, String> {
     let report = Report::load(Path::new(&job.subject)).map_err(|e| e.to_string())?;
-    let data = Data::of(&[(job.subject.clone(), report)]).map_err(|e| e.to_string())?;
+    Data::of(&[(job.subject.clone(), report)]).map_err(|e| e.to_string())
+}
+
+fn fitted(job: &Job, stop: &AtomicBool) -> Result<Value, String> {
+    let data = measured(job)?;
     // Long enough that the search ends by itself: one that is cut depends on the machine.
     let asked = Asked { seed: job.seed, time: Duration::from_secs(3600), stop, tell: &mut |_, _| {} };
     let twin = match fit(&data, asked) {

@@ -3,6 +3,7 @@
 use super::super::UNDECIDED;
 use super::super::args::Written;
 use super::{ChartArgs, Part};
+use crate::samples::metric::Metric;
 use crate::survey::record::Record;
 use crate::survey::{Row, Survey, chart};
 use crate::units::{date_text, three};
@@ -227,7 +228,7 @@ pub(super) fn show(r: &Record, to: &Written) -> anyhow::Result<ExitCode> {
     if to.put(r)? {
         return Ok(ExitCode::SUCCESS);
     }
-    let mut out = super::super::stdout();
+    let mut out = super::super::page();
     let (c, s) = (&r.card, &r.source);
     if let Some(c) = r.counterfeit() {
         writeln!(out, "{}: {}\n", c.word().to_uppercase(), c.sizes())?;
@@ -263,10 +264,7 @@ pub(super) fn show(r: &Record, to: &Written) -> anyhow::Result<ExitCode> {
     if !r.metrics.is_empty() {
         writeln!(out)?;
     }
-    for m in &r.metrics {
-        let passes = if m.passes.is_empty() { String::new() } else { format!(" ({} of {} passes)", m.over.word(), m.passes.len()) };
-        writeln!(out, "{:<30}{:<24}{} {}{passes}", m.name, m.conditions, three(m.value), m.unit)?;
-    }
+    metrics(&mut out, &r.metrics, super::super::width())?;
     for (title, lines) in [("Flags", &r.flags), ("Notes", &r.notes)] {
         if !lines.is_empty() {
             writeln!(out, "\n{title}")?;
@@ -276,4 +274,24 @@ pub(super) fn show(r: &Record, to: &Written) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Figures, a line each: in columns, or, where one is wider than `width`, below what they are of.
+fn metrics(out: &mut impl Write, all: &[Metric], width: usize) -> std::io::Result<()> {
+    let figure = |m: &Metric| {
+        let passes = if m.passes.is_empty() { String::new() } else { format!(" ({} of {} passes)", m.over.word(), m.passes.len()) };
+        format!("{} {}{passes}", three(m.value), m.unit)
+    };
+    let widest = |of: fn(&Metric) -> &str| all.iter().map(|m| of(m).chars().count()).max().unwrap_or(0);
+    let (name, conditions) = (widest(|m| &m.name), widest(|m| &m.conditions));
+    if all.iter().all(|m| name + conditions + 4 + figure(m).chars().count() <= width) {
+        return all.iter().try_for_each(|m| writeln!(out, "{:<name$}  {:<conditions$}  {}", m.name, m.conditions, figure(m)));
+    }
+    for (i, m) in all.iter().enumerate() {
+        if i == 0 || all[i - 1].name != m.name {
+            writeln!(out, "{}", m.name)?;
+        }
+        writeln!(out, "  {}{}{}", m.conditions, if m.conditions.is_empty() { "" } else { ": " }, figure(m))?;
+    }
+    Ok(())
 }

@@ -47,6 +47,8 @@ pub struct Beliefs {
     of: BTreeMap<Quantity, Belief>,
     /// What a longer write adds, in ns a KiB.
     pub write_ns_per_kib: Option<u64>,
+    /// The fastest writes of earlier runs.
+    pub fastest: Fastest,
     /// AUs in linear order whose rounds came to rest in an earlier run, whatever it said in the end.
     pub rested: Option<u64>,
     /// Bytes of a piece of the card's map, as reads show them: the second read in one is cheaper. A card that looks up erase blocks and keeps what it
@@ -78,7 +80,7 @@ impl Beliefs {
             of.entry(Quantity::OpenAusLinear).or_insert(unknown).at_least = Some(least);
         }
         let whole = |key: &str| get(key).map(|v| v as u64);
-        Beliefs { of, write_ns_per_kib: whole("write_ns_per_kib"), rested: whole("open_aus_linear_rested"), pieces: None }
+        Beliefs { of, write_ns_per_kib: whole("write_ns_per_kib"), rested: whole("open_aus_linear_rested"), ..Beliefs::default() }
     }
 
     pub fn get(&self, q: Quantity) -> Option<&Belief> {

@@ -182,6 +182,7 @@ impl Inference {
         let rested = told.iter().map(|t| t.rested).max().filter(|&n| n > 0);
         let mut believed = Beliefs::of(&self.conclude(runs, n));
         (believed.write_ns_per_kib, believed.rested) = (write_ns_per_kib(&all), rested);
+        believed.fastest = all;
         believed.pieces = told.iter().filter_map(|t| t.pieces).next_back();
         believed
     }

@@ -391,6 +391,18 @@ impl Seen<'_> {
     /// What closing an AU costs, from the visits in µs that paid for one; `trust` in their number. Not where one AU alone was slow as well, so
     /// often that it is no host that stalls: what is slow then is a buffer that is written back, with several closings at once or with none.
     fn close_cost(&self, over: &[f64], trust: f64) -> Finding {
+        let mut c = self.cost_of_merges(over, trust);
+        if let Some(times) = slowed(self.run, self.slots.chunk).filter(|_| c.value.is_some()) {
+            c.confidence = c.confidence.min(MAYBE_HOT);
+            c = c.caveat(format!(
+                "writes that incur no merge became {} times slower meanwhile; on a card that is hot merges do so with them",
+                three(times)
+            ));
+        }
+        c
+    }
+
+    fn cost_of_merges(&self, over: &[f64], trust: f64) -> Finding {
         let hundredth = |ms: f64| (ms * 100.0).round() / 100.0;
         if let Some((ms, writes, n)) = in_steps(self.run, self.k.max(1)) {
             let c = Finding::decided(Quantity::CloseCostMs, hundredth(ms), trust.min(GUESSED));
@@ -422,6 +434,24 @@ impl Seen<'_> {
         c.evidence(format!("{} writes that incurred a merge, {} order", over.len(), self.order()))
     }
 }
+
+/// How many times slower writes to one AU alone became, where that is much: since the run began, or since those of earlier runs.
+pub(super) fn slowed(run: &Case, chunk: u64) -> Option<f64> {
+    let alone = |c: &&Cell| c.get("n") == 1 && [0, 2].contains(&c.get("random"));
+    let of = |c: &Cell| run.of(c.id).filter(|s| s.role > 0 && s.len == chunk).map(|s| s.took.micros()).collect::<Vec<f64>>();
+    let medians: Vec<f64> = run.cells.iter().filter(alone).map(of).filter(|t| t.len() >= 3).map(|t| median(&t)).collect();
+    let (first, last) = (medians.first()?, medians.last()?);
+    let before = run.believed.fastest.get(&chunk).filter(|f| f.0 >= 4).map(|f| f.1 as f64 / 1e3);
+    let since = before.map(|b| last / b).filter(|times| *times > SLOWED_SINCE);
+    since.or(Some(last / first).filter(|times| *times > SLOWED))
+}
+
+/// Medians of a run that differ so much are no noise, and so much a median from the fastest write of earlier runs.
+const SLOWED: f64 = 1.3;
+const SLOWED_SINCE: f64 = 1.5;
+
+/// What a merge costs is no surer where the card became slow: a cache may have been full (6 of 7 cards of the fit), or the card hot.
+const MAYBE_HOT: f64 = 0.7;
 
 /// Milliseconds of a merge that is done in steps, how many writes pay for one, and how often that was seen: with no more AUs than stay open,
 /// the first writes after AUs were opened take equally long, the last of them less, and all others a write's own time. Cards answer within

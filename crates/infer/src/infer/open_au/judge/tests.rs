@@ -154,3 +154,27 @@ fn units_that_take_as_long_as_merges_say_nothing_of_a_limit() {
     };
     assert_eq!((of(21.0, 1 << 30), of(5.0, 1 << 30), of(21.0, 32 << 30)), (None, Some(96.0), Some(96.0)));
 }
+
+/// A card that gets hot takes longer for everything. One AU alone, written at the beginning and at the end of a run, shows it, or what earlier runs took.
+#[test]
+fn a_card_that_became_slower_is_seen() {
+    let of = |first: f64, last: f64, before: Option<f64>| {
+        let mut run = Run::new("open-au-linear");
+        for (id, (us, random)) in [(first, 0), (90e3, 0), (last, 2)].into_iter().enumerate() {
+            let n = if id == 1 { 4 } else { 1 };
+            run.cells.push(Cell { id: id as u32, ..Cell::new("AUs", &[("n", n), ("random", random)]) });
+            for i in 0..6 {
+                // One in a row incurs a merge.
+                let took = if i == 5 { 500e3 } else { us };
+                run.samples.push(sample(id as u32, u8::from(i > 0), Op::Write(Fill::Zeros), i * CHUNK, took));
+            }
+        }
+        run.index();
+        let mut believed = Beliefs::default();
+        before.into_iter().for_each(|us| drop(believed.fastest.insert(CHUNK, (8, (us * 1e3) as u64))));
+        limit::slowed(&Case { run: &run, believed: &believed }, CHUNK)
+    };
+    assert_eq!(of(3000.0, 3300.0, Some(2700.0)), None);
+    assert_eq!(of(3000.0, 4500.0, None), Some(1.5));
+    assert_eq!(of(6000.0, 6000.0, Some(2000.0)), Some(3.0), "hot before the run began");
+}
