@@ -3,7 +3,6 @@
 mod begins;
 mod bus;
 mod coalesced;
-mod crossing;
 mod explain;
 mod fills;
 mod model;
@@ -299,16 +298,6 @@ fn judge(writes: &[Write], known: &Known) -> Finding {
         let why = format!("what shows at {} is one answer of a host that answers every {} ms", Bytes(unit), three(tick / 1e3));
         return Finding::undecided(Q, why).evidence(text);
     }
-    let plain = matches!(way, Way::Units | Way::Bus) && !explained.off_grid(unit) && !explained.cuts(unit);
-    if let Some(c) = plain.then(|| crossing::crossing(writes, unit, noise)).flatten() {
-        let sizes: Vec<String> = c.sizes.iter().map(|s| Bytes(*s).to_string()).collect();
-        let takes = format!("writes of {} take one of two times", sizes.join(" and "));
-        let Some(u) = c.unit.filter(|u| *u < largest && no_unit(*u).is_none()) else {
-            return Finding::undecided(Q, format!("{takes}, and units of {} do not say which", Bytes(unit))).evidence(text);
-        };
-        let who = format!("{takes}: those are slow that cross a multiple of {}", Bytes(u));
-        return Finding::decided(Q, u as f64, CROSSED).evidence(who);
-    }
     if p < 0.5 {
         return Finding::undecided(Q, format!("the knee may lie at {} or {}", Bytes(unit), Bytes(weights[1].0))).evidence(text);
     }
@@ -334,9 +323,6 @@ fn rises_evenly(sizes: &BTreeMap<u64, Vec<f64>>, unit: u64, tick: f64) -> bool {
     let (sxx, sxy) = rows.iter().fold((0.0, 0.0), |s, r| (s.0 + (r.0 - x).powi(2), s.1 + (r.0 - x) * (r.1 - y)));
     rows.len() >= 5 && sxx > 0.0 && rows.iter().all(|r| (r.1 - y - sxy / sxx * (r.0 - x)).abs() <= tick)
 }
-
-/// Few writes say it, and what they cross may be what a map has in one piece.
-const CROSSED: f64 = 0.88;
 
 /// From a size on writes take this part of the time of shorter ones, or less: those do something else than fill a unit in part, as rewriting
 /// what they fall into. A unit in part costs no more than a whole one.

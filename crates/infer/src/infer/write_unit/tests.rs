@@ -271,18 +271,3 @@ fn the_end_of_a_small_erase_block_is_no_unit() {
     let f = judge(&ladder(time), &Known { small: true, ..Known::default() });
     assert!(f.value.is_none(), "{f:?}");
 }
-
-/// A card that answers when it has the data, and programs 16 KiB meanwhile: a write waits for what the one before left to do, and the bus takes most of that
-/// time. Small writes show a knee at 4 KiB; only what crosses a multiple of 16 KiB takes longer.
-#[test]
-fn a_unit_that_is_programmed_after_the_answer_shows_where_writes_cross_it() {
-    let units = |at: u64, s: u64| ((at + s - 1) / (16 * KIB) - at / (16 * KIB)) as f64;
-    let kib = |s: u64| s as f64 / KIB as f64;
-    let early = |at: u64, s: u64| 1320f64.max(1170.0 + 54.0 * kib(s)) + units(at, s) * if s > 16 * KIB { 100.0 } else { 750.0 };
-    let f = judge(&ladder(early), &PLACED);
-    assert!(f.number() == Some(16384.0) && f.confidence < 0.9 && f.evidence[0].contains("cross a multiple of 16 KiB"), "{f:?}");
-    // What no multiple tells apart is told as no unit.
-    let by_turns = |at: u64, s: u64| early(0, s) + if [2, 4, 6, 8, 12].contains(&(s / KIB)) && at / s % 2 == 0 { 900.0 } else { 0.0 };
-    let f = judge(&ladder(by_turns), &PLACED);
-    assert!(f.value.is_none() && f.reason.as_ref().unwrap().contains("do not say which"), "{f:?}");
-}
