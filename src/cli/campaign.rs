@@ -253,7 +253,7 @@ fn unknown(target: &str) -> Option<String> {
     if ["/", "exec:", "serial:"].iter().any(|other| target.starts_with(other)) {
         return None;
     }
-    crate::device::open(target, &crate::device::OpenOptions::default()).err().map(|e| format!("{target}: {e}"))
+    crate::device::open(target, &crate::device::OpenOptions::default()).err().map(|e| e.to_string())
 }
 
 fn place(plan: &Plan, dir: &Dir) -> Place {

@@ -38,10 +38,6 @@ impl Ground {
     }
 }
 
-/// Bytes of the largest FAT zone that is reckoned with: what lies before the data of an exFAT card of 512 GB, two boundary units of 32 MiB (SD File
-/// System Specification), and as much as an AU ends later.
-const FAT_ZONE: u64 = 80 * MIB;
-
 /// Where the AUs of the test lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slots {
@@ -68,7 +64,7 @@ impl Slots {
         let room = end.checked_sub(start)?;
         let filled = believed.filled().is_some();
         // A FAT zone, if any, lies in the first AUs of the disk: with one of them in the search, one more would seem to stay open.
-        let skip = FAT_ZONE.max(known.unwrap_or(0) * 8).saturating_sub(offset + start).min(room / 8);
+        let skip = (16 * MIB).max(known.unwrap_or(0) * 8).saturating_sub(offset + start).min(room / 8);
         let (au, phase) = match known {
             Some(e) => (e, grid.phase.or(about.map(|a| a + slack)).unwrap_or(0)),
             // 192 MiB is a multiple of nearly all sizes in use, and more than any; less where there is no room for a few dozen:
