@@ -50,7 +50,7 @@ fn a_few_cards_of_each_family() {
 #[test]
 fn random_cards() {
     if !skip::short("calibration on random cards") {
-        calibrated(Family::Random, 150, Within::Usual);
+        calibrated(Family::Random, 100, Within::Usual);
     }
 }
 
@@ -58,7 +58,7 @@ fn random_cards() {
 #[test]
 fn unusual_cards() {
     if !skip::short("calibration on unusual cards") {
-        calibrated(Family::Unusual, 150, Within::Usual);
+        calibrated(Family::Unusual, 100, Within::Usual);
     }
 }
 
@@ -66,7 +66,7 @@ fn unusual_cards() {
 #[test]
 fn cards_of_the_second_generator() {
     if !skip::short("calibration on cards of the second generator") {
-        calibrated(Family::Bench, 150, Within::Usual);
+        calibrated(Family::Bench, 100, Within::Usual);
     }
 }
 
@@ -74,21 +74,21 @@ fn cards_of_the_second_generator() {
 #[test]
 fn random_cards_in_a_minute() {
     if !skip::short("calibration within a minute") {
-        calibrated(Family::Random, 150, Within::AMinute);
+        calibrated(Family::Random, 100, Within::AMinute);
     }
 }
 
 #[test]
 fn unusual_cards_in_a_minute() {
     if !skip::short("calibration of unusual cards within a minute") {
-        calibrated(Family::Unusual, 150, Within::AMinute);
+        calibrated(Family::Unusual, 100, Within::AMinute);
     }
 }
 
 #[test]
 fn cards_of_the_second_generator_in_a_minute() {
     if !skip::short("calibration of the second generator within a minute") {
-        calibrated(Family::Bench, 150, Within::AMinute);
+        calibrated(Family::Bench, 100, Within::AMinute);
     }
 }
 
