@@ -41,6 +41,7 @@ prepare() {
   # A guest from Debian's own packages, unpacked under target/ (nothing is installed).
   tests/vm/setup.sh >target/vm-setup.log 2>&1
 }
+trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 preparing=
 if [ -n "$all" ]; then
   prepare &
@@ -56,7 +57,6 @@ background() {
   ${3-} cargo test --workspace --quiet --no-fail-fast $(printf -- '--test %s ' $1) >"$2" 2>&1 &
   until [ -s "$2" ] || ! kill -0 $! 2>/dev/null; do sleep 0.2; done
 }
-trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 if [ -n "$all" ]; then
   prepared=0
   wait "$preparing" || prepared=$?

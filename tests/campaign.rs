@@ -288,6 +288,13 @@ fn plans_and_mistakes() {
         let (out, err, code) = nandscope(dir, &["campaign", "bad.toml", "-q"]);
         assert!(code == 2 && err.contains(says) && !dir.join("bad.campaign").exists(), "{plan}: {out}{err}");
     }
+    // An image that something else uses, as a step that was left alone does, is met when it is its turn, and keeps no other card from its own.
+    let image = fs::File::create(dir.join("used.img")).unwrap();
+    image.set_len(64 << 20).unwrap();
+    rustix::fs::flock(&image, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    fs::write(dir.join("used.toml"), "steps = ['check']\n[[card]]\ntarget = 'used.img'\n[[card]]\ntarget = 'sim:usb-stick'\n").unwrap();
+    let (out, err, code) = nandscope(dir, &["campaign", "used.toml", "-q"]);
+    assert!(code == 1 && out.contains("in use") && out.contains("1 of 2 cards are done"), "{out}{err}");
     let (_, err, code) = nandscope(dir, &["campaign", "nowhere.toml"]);
     assert!(code == 1 && err.contains("cannot read nowhere.toml"), "{err}");
 }

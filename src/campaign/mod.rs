@@ -8,7 +8,7 @@ mod turns;
 mod work;
 
 pub use shared::Shared;
-pub use work::{Event, Host, Outcome, find, says, work};
+pub use work::{Event, Host, Outcome, find, says, words, work};
 
 use crate::units::{Nanos, parse_duration};
 use serde::{Deserialize, Serialize};

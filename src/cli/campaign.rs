@@ -5,7 +5,8 @@ use super::campaign_table::{Live, Row, table};
 use super::stop;
 use crate::campaign::contention::{self, Lanes};
 use crate::campaign::state::{Dir, End, RESULT, Stands, finish, stands};
-use crate::campaign::{Bus, Card, Event, Host, Outcome, Plan, SCHEMA, Shared, Step, find, says, work};
+use crate::campaign::{Bus, Card, Event, Host, Outcome, Plan, SCHEMA, Shared, Step, find, says, words, work};
+use crate::device::Target;
 use crate::host::sysfs::Sys;
 use crate::saved::Tool;
 use crate::survey::record::Told;
@@ -111,8 +112,8 @@ fn campaign(path: &Path, state: Option<PathBuf>, dry: bool, out: &Output, quiet:
     if dry {
         return Ok(planned(&plan, &sys, &state));
     }
-    // Before the first of a hundred cards is begun.
-    if let Some(why) = plan.card.iter().filter_map(|c| c.target.as_deref()).find_map(unknown) {
+    // Before the first of a hundred cards is begun. Nothing is opened: a step that a killed campaign left may still use an image.
+    if let Some(why) = plan.card.iter().filter_map(|c| c.target.as_deref()).find_map(|t| Target::of(t).err()) {
         return Err(super::misuse(format!("{name}: {why}")));
     }
     let dir = Dir::open(&state)?;
@@ -229,13 +230,10 @@ fn planned(plan: &Plan, sys: &Sys, state: &Path) -> ExitCode {
 
 /// Whether each step's command takes the words that the plan gives it.
 fn words_of_steps(plan: &Plan) -> Result<(), String> {
-    for (step, words) in &plan.options {
-        let command = match step {
-            Step::Layout => ["layout", "audit"].as_slice(),
-            other => &[other.name()],
-        };
-        let fixed = ["nandscope"].iter().chain(command).chain(&["sim:null"]).map(Into::into);
-        let all: Vec<std::ffi::OsString> = fixed.chain(words.iter().map(Into::into)).collect();
+    let (here, card) = (Path::new(""), &plan.card[0]);
+    for step in plan.options.keys() {
+        let command = words(plan, card, "sim:null", None, *step, here, here);
+        let all: Vec<std::ffi::OsString> = std::iter::once("nandscope".into()).chain(command.into_iter().map(Into::into)).collect();
         if let Err(e) = super::command_line().try_get_matches_from(&all) {
             if !e.use_stderr() {
                 return Err(format!("options.{}: no step has --help or --version", step.name()));

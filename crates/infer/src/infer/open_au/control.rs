@@ -105,10 +105,15 @@ pub(super) fn regular(run: &Case, line: f64) -> Option<(usize, f64)> {
     (usual >= 3 && gaps.len() >= 12 && alike.len() * 4 >= gaps.len() * 3 && *many >= few + 3).then_some((usual, median(&pauses)))
 }
 
+/// Median times in µs of these cells, of those that were measured.
+pub(super) fn medians(run: &Case, wanted: impl Fn(&Cell) -> bool) -> Vec<f64> {
+    let cells = run.cells.iter().filter(|c| wanted(c));
+    cells.map(|c| later(run, |x| x.id == c.id)).filter(|t| t.len() >= 3).map(|t| median(&t)).collect()
+}
+
 /// Median time in µs of the slowest of the control cells that were measured.
 pub(super) fn once_more(run: &Case) -> Option<f64> {
-    let controls = run.cells.iter().filter(|c| c.get("random") == CONTROL);
-    controls.map(|c| later(run, |x| x.id == c.id)).filter(|t| t.len() >= 3).map(|t| median(&t)).max_by(f64::total_cmp)
+    medians(run, |c| c.get("random") == CONTROL).into_iter().max_by(f64::total_cmp)
 }
 
 /// `once_more` where it is slow now: a cache is full. Writes that are combined cost little and much by turns from the first.

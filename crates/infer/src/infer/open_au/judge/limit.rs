@@ -437,9 +437,7 @@ impl Seen<'_> {
 
 /// How many times slower writes to one AU alone became, where that is much: since the run began, or since those of earlier runs.
 pub(super) fn slowed(run: &Case, chunk: u64) -> Option<f64> {
-    let alone = |c: &&Cell| c.get("n") == 1 && [0, 2].contains(&c.get("random"));
-    let of = |c: &Cell| run.of(c.id).filter(|s| s.role > 0 && s.len == chunk).map(|s| s.took.micros()).collect::<Vec<f64>>();
-    let medians: Vec<f64> = run.cells.iter().filter(alone).map(of).filter(|t| t.len() >= 3).map(|t| median(&t)).collect();
+    let medians = medians(run, |c| c.get("n") == 1 && [0, CONTROL].contains(&c.get("random")));
     let (first, last) = (medians.first()?, medians.last()?);
     let before = run.believed.fastest.get(&chunk).filter(|f| f.0 >= 4).map(|f| f.1 as f64 / 1e3);
     let since = before.map(|b| last / b).filter(|times| *times > SLOWED_SINCE);
@@ -450,7 +448,7 @@ pub(super) fn slowed(run: &Case, chunk: u64) -> Option<f64> {
 const SLOWED: f64 = 1.3;
 const SLOWED_SINCE: f64 = 1.5;
 
-/// What a merge costs is no surer where the card became slow: a cache may have been full (6 of 7 cards of the fit), or the card hot.
+/// What a merge costs is no surer where the card became slow: a cache may have been full, or the card is hot.
 const MAYBE_HOT: f64 = 0.7;
 
 /// Milliseconds of a merge that is done in steps, how many writes pay for one, and how often that was seen: with no more AUs than stay open,
