@@ -43,12 +43,11 @@ pub fn run(a: CompareArgs) -> anyhow::Result<ExitCode> {
     let references = published();
     if a.files == ["ref:"] {
         let mut out = super::stdout();
-        let source = |r: &Record| r.source.citation.clone().unwrap_or_default();
-        for (i, r) in references.iter().enumerate() {
-            if i == 0 || source(&references[i - 1]) != source(r) {
-                writeln!(out, "{}{}", if i == 0 { "" } else { "\n" }, source(r))?;
+        for (i, of) in references.chunk_by(|a, b| a.source.citation == b.source.citation).enumerate() {
+            writeln!(out, "{}{}", if i == 0 { "" } else { "\n" }, of[0].source.citation.as_deref().unwrap_or(""))?;
+            for r in of {
+                writeln!(out, "  ref:{:<28} {}", r.id.trim_start_matches("ref-"), r.card.name)?;
             }
-            writeln!(out, "  ref:{:<28} {}", r.id.trim_start_matches("ref-"), r.card.name)?;
         }
         return Ok(ExitCode::SUCCESS);
     }

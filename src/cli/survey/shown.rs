@@ -287,11 +287,11 @@ fn metrics(out: &mut impl Write, all: &[Metric], width: usize) -> std::io::Resul
     if all.iter().all(|m| name + conditions + 4 + figure(m).chars().count() <= width) {
         return all.iter().try_for_each(|m| writeln!(out, "{:<name$}  {:<conditions$}  {}", m.name, m.conditions, figure(m)));
     }
-    for (i, m) in all.iter().enumerate() {
-        if i == 0 || all[i - 1].name != m.name {
-            writeln!(out, "{}", m.name)?;
+    for of in all.chunk_by(|a, b| a.name == b.name) {
+        writeln!(out, "{}", of[0].name)?;
+        for m in of {
+            writeln!(out, "  {}{}{}", m.conditions, if m.conditions.is_empty() { "" } else { ": " }, figure(m))?;
         }
-        writeln!(out, "  {}{}{}", m.conditions, if m.conditions.is_empty() { "" } else { ": " }, figure(m))?;
     }
     Ok(())
 }
