@@ -45,9 +45,41 @@ struct Line {
     #[serde(default)]
     table: bool,
     apart: Vec<Finding>,
+    /// What findings say to one another and reports do not keep.
+    #[serde(default)]
+    marks: Vec<Marks>,
     told: Findings,
     #[serde(default)]
     cost: Cost,
+}
+
+/// Of a finding: what its own form leaves out.
+#[derive(Serialize, Deserialize)]
+struct Marks {
+    or_block: bool,
+    off_grid: bool,
+    counted_from: Option<u64>,
+    disputed: bool,
+    doubts: Option<(f64, f64)>,
+}
+
+impl Marks {
+    fn of(f: &Finding) -> Marks {
+        let Finding { or_block, off_grid, counted_from, disputed, doubts, .. } = *f;
+        Marks { or_block, off_grid, counted_from, disputed, doubts }
+    }
+
+    fn mark(self, f: &mut Finding) {
+        let Marks { or_block, off_grid, counted_from, disputed, doubts } = self;
+        (f.or_block, f.off_grid, f.counted_from, f.disputed, f.doubts) = (or_block, off_grid, counted_from, disputed, doubts);
+    }
+}
+
+impl Line {
+    fn of(card: &Card, table: bool, apart: Vec<Finding>, told: Findings, cost: Cost) -> Line {
+        let marks = apart.iter().map(Marks::of).collect();
+        Line { family: card.family.name().into(), kind: card.kind.into(), seed: card.seed, table, apart, marks, told, cost }
+    }
 }
 
 fn main() {
@@ -59,8 +91,7 @@ fn main() {
             let all = drawn(family, first, n);
             let file = Mutex::new(std::fs::File::create(out).unwrap());
             probe_all(&all, within, |p, runs| {
-                let (family, kind) = (p.card.family.name().into(), p.card.kind.into());
-                let line = Line { family, kind, seed: p.card.seed, table: false, apart: apart(runs), told: p.told.clone(), cost: p.cost };
+                let line = Line::of(&p.card, false, apart(runs), p.told.clone(), p.cost);
                 writeln!(file.lock().unwrap(), "{}", serde_json::to_string(&line).unwrap()).unwrap();
             });
         }
@@ -69,16 +100,7 @@ fn main() {
             for card in drawn(family, first, n) {
                 let Some(text) = log(&card) else { continue };
                 let tables = import::read(&[("log", text)]).unwrap();
-                let (family, kind, table) = (card.family.name().into(), card.kind.into(), true);
-                let line = Line {
-                    family,
-                    kind,
-                    seed: card.seed,
-                    table,
-                    apart: tables::apart(&tables),
-                    told: tables::infer(&tables),
-                    cost: Cost::default(),
-                };
+                let line = Line::of(&card, true, tables::apart(&tables), tables::infer(&tables), Cost::default());
                 writeln!(file, "{}", serde_json::to_string(&line).unwrap()).unwrap();
             }
         }
@@ -138,7 +160,8 @@ fn drawn(family: &str, first: &str, n: &str) -> Vec<Card> {
 fn read(files: &[&str]) -> Vec<(Source, Probed)> {
     let text: String = files.iter().map(|f| std::fs::read_to_string(f).unwrap()).collect();
     let one = |l: &str| {
-        let l: Line = serde_json::from_str(l).unwrap();
+        let mut l: Line = serde_json::from_str(l).unwrap();
+        l.apart.iter_mut().zip(l.marks).for_each(|(f, marks)| marks.mark(f));
         let kind = KINDS.into_iter().find(|k| *k == l.kind).unwrap_or("");
         let card = Card { family: Family::by_name(&l.family).unwrap(), kind, seed: l.seed };
         let source = if l.table { Source::Table } else { Source::Probe };

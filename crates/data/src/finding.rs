@@ -204,6 +204,9 @@ pub struct Finding {
     /// Of a write unit: units do not begin where erase blocks were supposed to, at the start of the disk.
     #[serde(skip)]
     pub off_grid: bool,
+    /// Of a multi-plane page: reads crossed multiples that count from here, in bytes from the start of the target.
+    #[serde(skip)]
+    pub counted_from: Option<u64>,
     /// Another experiment decided on another value: never surer than [`CONTRADICTED`].
     #[serde(skip)]
     pub disputed: bool,
@@ -280,6 +283,7 @@ impl Finding {
             settled_once: None,
             or_block: false,
             off_grid: false,
+            counted_from: None,
             disputed: false,
             doubts: None,
         }

@@ -299,7 +299,7 @@ impl<'a> Going<'a> {
         for i in 0..self.runs.len() {
             let Some(exp) = self.experiment_of(&self.runs[i]).filter(|_| self.runs[i].ended == Ended::Complete) else { continue };
             let mut run = std::mem::replace(&mut self.runs[i], Run::new(exp.about().name));
-            let cells = exp.later(&run, &self.runs);
+            let cells = exp.later(&run, &self.runs, &self.known);
             let since = if cells.is_empty() { 0 } else { distinct(&self.runs) };
             if since > 0 {
                 run.setting.insert(SINCE.into(), since as i64);

@@ -204,8 +204,8 @@ fn off_units(all: &mut [Finding]) {
     }
 }
 
-/// Reads cross multiples that count from 0. Where erase blocks begin elsewhere, larger pages than the one that shows begin there, too, and
-/// nobody read across those.
+/// Reads cross multiples that count from 0, or from where reads show erase blocks to begin. Where these begin elsewhere, larger pages than the one
+/// that shows begin there, too, and nobody read across those.
 fn off_grid(all: &mut [Finding]) {
     let get = |q: Quantity| all.iter().find(|f| f.quantity == q && f.number().is_some());
     let Some((block, begin)) = get(Quantity::EraseBlock).zip(get(Quantity::EraseBlockOffset)) else { return };
@@ -213,6 +213,9 @@ fn off_grid(all: &mut [Finding]) {
     let [lo, hi] = begin.interval.map_or([whole(begin); 2], |ends| ends.map(|e| e.max(0.0) as u64));
     let (block, begins) = (whole(block), Bytes(whole(begin)));
     let Some(f) = all.iter_mut().find(|f| f.quantity == Quantity::AccessUnit && f.number().is_some()) else { return };
+    if f.counted_from.is_some_and(|at| at.abs_diff(begins.0).is_multiple_of(block)) {
+        return;
+    }
     let unit = whole(f);
     let missed = |s: u64| block.is_multiple_of(s) && lo.div_ceil(s) * s > hi;
     if alignments(unit + 1, MIB - 1).into_iter().any(|s| s.is_multiple_of(unit) && missed(s)) {

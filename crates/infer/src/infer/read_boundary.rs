@@ -1,6 +1,7 @@
 //! Which boundaries cost time when a small read crosses them: rows, a sweep, and the same period far away.
 
 mod estimate;
+mod grid;
 mod kinds;
 mod levels;
 mod pieces;
@@ -18,6 +19,7 @@ use crate::infer::write_unit::{LARGEST_SMALL, SMALLEST_OF_SMALL, TOGETHER};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB};
 pub use estimate::*;
+pub use grid::*;
 pub use pieces::*;
 use std::collections::BTreeMap;
 pub use view::{View, answers_at_ticks};
@@ -142,7 +144,7 @@ impl Analysis for ReadBoundary {
     fn figures(&self, run: &Case) -> Vec<Figure> {
         let mut by_block: BTreeMap<u64, Vec<(f64, f64, f64, f64)>> = BTreeMap::new();
         let ways = Ways::of(run);
-        for c in run.cells.iter().filter(|c| kind(c) == Kind::Row) {
+        for c in run.cells.iter().filter(|c| kind(c) == Kind::Row && tells(c, counted_from(run))) {
             let e = ways.row(c);
             if e.n > 0 {
                 let point = (c.bytes("align") as f64, e.value, e.value - 2.0 * e.error, e.value + 2.0 * e.error);
@@ -178,14 +180,10 @@ fn offset(run: &Run, confirm: &Cell, trust: f64) -> Finding {
     let q = Quantity::EraseBlockOffset;
     let (period, phase, block) = (confirm.bytes("period"), confirm.bytes("phase") % confirm.bytes("period").max(1), confirm.bytes("block"));
     let text = |at: u64, to: String| format!("boundaries are at {} + k x {}{to}", Bytes(at), Bytes(period));
-    // A longer read feels a boundary anywhere inside it.
-    if block <= 2 * run.setting("sector").unwrap_or(512).max(512) {
-        return Finding::decided(q, phase as f64, (trust * 0.99).min(0.98)).evidence(text(phase, String::new()));
-    }
-    let shortest = run.cells.iter().find(|c| kind(c) == Kind::Place).map(|c| c.bytes("block"));
-    if let Some(at) = place::found(run) {
-        let by = format!(", by reads of {}", Bytes(shortest.unwrap_or(0)));
-        return Finding::decided(q, at as f64, (trust * 0.99).min(0.95)).evidence(text(at, by));
+    if let Some(at) = exactly(run, confirm) {
+        let reads = run.cells.iter().find(|c| kind(c) == Kind::Place).map(|c| Bytes(c.bytes("block")));
+        let (most, by) = reads.map_or((0.98, String::new()), |reads| (0.95, format!(", by reads of {reads}")));
+        return Finding::decided(q, at as f64, (trust * 0.99).min(most)).evidence(text(at, by));
     }
     let mut f = Finding::decided(q, phase as f64, (trust * 0.99).min(0.88));
     f.interval = Some([-1.0, 1.0].map(|side| phase as f64 + side * (block / 2) as f64));
@@ -273,6 +271,7 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
         // Where no erase block is known, the largest step may be a small one; a large step may be the end of a piece of the map.
         let at_most: f64 = if s.size >= 256 * KIB || !bounded { 0.88 } else { 1.0 };
         let mut f = say(Quantity::AccessUnit, s, if lower.len() > 1 { at_most.min(1.0 - block) } else { 0.8 });
+        f.counted_from = on_multiples(run);
         f.or_block = or_block(s.size) && (lower.len() == 1 || s.size > TOGETHER * lower[0].size);
         if lower.len() == 1 && f.value.is_some() {
             f.caveats.push("only one small boundary shows; planes read together at no extra cost would not".into());

@@ -22,7 +22,7 @@ use super::{About, Bench, Experiment, Setup};
 use crate::device::fill::read_stamp;
 use crate::device::ranges::RangeSet;
 use crate::device::{Access, Device, DeviceError, Fill, Op, Timed};
-use crate::finding::Quantity;
+use crate::finding::{Findings, Quantity};
 use crate::infer::beliefs::Case;
 use crate::infer::capacity::*;
 use crate::samples::{Cell, Run, Sample};
@@ -200,7 +200,7 @@ impl Experiment for Capacity {
     }
 
     /// The places that were kept and that no other run wrote over.
-    fn later(&self, run: &Run, others: &[Run]) -> Vec<Cell> {
+    fn later(&self, run: &Run, others: &[Run], _known: &Findings) -> Vec<Cell> {
         // What a trial wrote before it failed is not known.
         if others.iter().any(|r| !r.faults.is_empty()) {
             return vec![];

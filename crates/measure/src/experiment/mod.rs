@@ -8,7 +8,7 @@ pub use capacity::readable;
 
 use crate::device::mmc::Multi;
 use crate::device::{Access, Device, DeviceError, Fill, Geometry, Op, Timed};
-use crate::finding::Quantity;
+use crate::finding::{Findings, Quantity};
 use crate::infer::beliefs::{Belief, Beliefs, Case, SURE};
 use crate::infer::slots::{Ground, Slots};
 use crate::samples::{Cell, Grid, Run, Sample};
@@ -136,8 +136,8 @@ pub trait Experiment: Sync {
         false
     }
 
-    /// What of a complete run to look at once more when all had their turn, and `others` wrote, too.
-    fn later(&self, _run: &Run, _others: &[Run]) -> Vec<Cell> {
+    /// What of a complete run to look at once more when all had their turn, and `others` wrote, too; `known`: what all of them say.
+    fn later(&self, _run: &Run, _others: &[Run], _known: &Findings) -> Vec<Cell> {
         vec![]
     }
 

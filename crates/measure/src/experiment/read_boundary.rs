@@ -10,18 +10,19 @@
 //! What fools it: read-ahead and caches (no position is read twice, the order is random), readers that split requests
 //! (reads stay small), cards never written (flat: said), periodic stalls (medians, far positions).
 
+mod grid;
 mod next;
 mod pieces;
 mod place;
 
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
-use crate::finding::Quantity;
-use crate::infer::beliefs::Case;
+use crate::finding::{Finding, Findings, Quantity};
+use crate::infer::beliefs::{Case, SURE};
 use crate::infer::lattice;
 use crate::infer::read_boundary::{
-    BACK, CLEAR, CONTROL, FAR, Kind, LEAST_PLAIN, ON, OTHER_LENGTHS, POST, PRE, PREDICTED, View, Ways, answers_at_ticks, confirm_estimate,
-    confirmed, keeps_last, kind,
+    BACK, BEGINS, CLEAR, CONTROL, FAR, Kind, LEAST_PLAIN, ON, OTHER_LENGTHS, POST, PRE, PREDICTED, View, Ways, answers_at_ticks,
+    confirm_estimate, confirmed, keeps_last, kind, off_multiples, place as begin, tells,
 };
 use crate::infer::stats::{mad, median};
 use crate::infer::steps::alignments;
@@ -111,13 +112,13 @@ impl Experiment for ReadBoundary {
         let block = cell.bytes("block");
         match kind(cell) {
             Kind::Row | Kind::Fine => {
-                let align = cell.bytes("align");
-                let Some(p) = random_multiple(b, align, block) else { return Ok(()) };
+                let (align, from) = (cell.bytes("align"), cell.bytes(BEGINS));
+                let Some(p) = random_multiple(b, align, from, block) else { return Ok(()) };
                 let mut three = [(PRE, p - block), (ON, p - block / 2), (POST, p)];
                 // Where the page that was read last is at hand, each is read at a place of its own.
                 if align <= LEAST_PLAIN && keeps_last(b.run, block) {
                     for (role, at) in &mut three {
-                        let away = if *role == ON { Some(p) } else { random_multiple(b, align, block) };
+                        let away = if *role == ON { Some(p) } else { random_multiple(b, align, from, block) };
                         *at = away.unwrap_or(p) - (p - *at);
                     }
                 }
@@ -175,10 +176,21 @@ impl Experiment for ReadBoundary {
         Ok(())
     }
 
+    /// Rows that count from where writes found erase blocks to begin.
+    fn later(&self, run: &Run, _others: &[Run], known: &Findings) -> Vec<Cell> {
+        let sure = |q: Quantity| known.get(q).filter(|f| f.confidence >= SURE && f.interval.is_none()).and_then(Finding::number);
+        let Some(begin) = sure(Quantity::EraseBlockOffset).zip(sure(Quantity::EraseBlock)) else { return vec![] };
+        let view = View::of(run);
+        let cells = grid::cells(&view, run, (begin.0 as u64, begin.1 as u64));
+        let seconds = cells.len() as f64 * grid::READS * view.base / 1e6;
+        if seconds <= grid::MOST_SECONDS { cells } else { vec![] }
+    }
+
     fn more(&self, run: &Case) -> Vec<Cell> {
         let last = run.cells.last().map(kind);
         let view = View::of(run);
         let next = match last {
+            Some(Kind::Row) if run.cells.last().is_some_and(|c| c.set.contains_key(BEGINS)) => vec![],
             Some(Kind::Row) => match view.candidate() {
                 Some(period) => vec![confirm_cell(&view, run, period, 0)],
                 None => {
@@ -223,8 +235,10 @@ impl Experiment for ReadBoundary {
             Some(Kind::Pairs | Kind::Place) => vec![],
             Some(Kind::Fine) | None => return vec![],
         };
+        let next = if next.is_empty() { begin(run).map_or(vec![], |at| grid::cells(&view, run, at)) } else { next };
         // Small boundaries cost least, and there a missed one is a wrong page: last, so that time is left for the rest.
-        if next.is_empty() { fine_cells(&view, run) } else { next }
+        let fine = run.cells.iter().any(|c| kind(c) == Kind::Fine);
+        if next.is_empty() && !fine { fine_cells(&view, run) } else { next }
     }
 }
 
@@ -245,18 +259,20 @@ fn row_cell(align: u64, block: u64) -> Cell {
     Cell::new(format!("{} / {}", Bytes(align), Bytes(block)), &[("align", align as i64), ("block", block as i64)])
 }
 
-/// A multiple of `align` by a number coprime to 6, with room for a block on both sides. The grid is that of the whole disk (Q3).
-fn random_multiple(b: &mut Bench, align: u64, block: u64) -> Option<u64> {
+/// A multiple of `align` by a number coprime to 6, with room for a block on both sides. The grid is that of the whole disk (Q3), or counts
+/// from `from` on it.
+fn random_multiple(b: &mut Bench, align: u64, from: u64, block: u64) -> Option<u64> {
     let offset = b.geometry().offset;
     let (lo, hi) = (b.region.start + offset + block, b.region.end + offset - block);
-    let (first, last) = (lo.div_ceil(align), hi / align);
+    let from = from % (6 * align);
+    let (first, last) = (lo.saturating_sub(from).div_ceil(align), hi.checked_sub(from)? / align);
     if last < first {
         return None;
     }
     let mut m = first + b.below(last - first + 1);
     for _ in 0..8 {
         if !m.is_multiple_of(2) && !m.is_multiple_of(3) {
-            return Some(m * align - offset);
+            return Some(from + m * align - offset);
         }
         m = if m < last { m + 1 } else { first };
     }

@@ -75,7 +75,8 @@ impl<'a> Ways<'a> {
         }
         let (align, block) = (cell.bytes("align"), cell.bytes("block"));
         let again = |c: &&Cell| {
-            c.id != cell.id && matches!(kind(c), Kind::Row | Kind::Fine) && (c.bytes("align"), c.bytes("block")) == (align, block)
+            let same = (c.bytes("align"), c.bytes("block"), c.set.get(BEGINS)) == (align, block, cell.set.get(BEGINS));
+            c.id != cell.id && matches!(kind(c), Kind::Row | Kind::Fine) && same
         };
         let more = run.cells.iter().filter(again).map(|c| c.id);
         let trials: Vec<Vec<&Sample>> = std::iter::once(cell.id).chain(more).flat_map(|id| run.trials(id)).collect();

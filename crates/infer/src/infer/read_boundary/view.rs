@@ -28,14 +28,16 @@ pub struct View {
     pub host_tick: Option<f64>,
     /// Larger boundaries lie off the multiples that were read.
     pub shifted: bool,
+    /// Where rows count from, in bytes from the start of the disk, if not from there.
+    pub counted: Option<u64>,
 }
 
 impl View {
     pub fn of(run: &Run) -> View {
         let size = run.setting("size").unwrap_or(0);
         let mut by_block: BTreeMap<u64, Vec<steps::Row>> = BTreeMap::new();
-        let ways = Ways::of(run);
-        for c in run.cells.iter().filter(|c| kind(c) == Kind::Row) {
+        let (ways, counted) = (Ways::of(run), counted_from(run));
+        for c in run.cells.iter().filter(|c| kind(c) == Kind::Row && tells(c, counted)) {
             let extra = ways.row(c);
             if extra.n >= 3 {
                 by_block.entry(c.bytes("block")).or_default().push(steps::Row { align: c.bytes("align"), extra });
@@ -48,7 +50,7 @@ impl View {
             .into_iter()
             .map(|(block, rows)| {
                 let base = ways.base_time(block);
-                View { fit: steps::fit(&rows, base), rows, block, base, size, tick, host_tick, shifted: false }
+                View { fit: steps::fit(&rows, base), rows, block, base, size, tick, host_tick, shifted: false, counted }
             })
             // Of the lengths that were tried because others showed nothing, only what is no chance counts.
             .filter(|v| !OTHER_LENGTHS.contains(&v.block) || v.fit.steps.iter().all(|s| s.z >= CLEAR))
@@ -64,6 +66,7 @@ impl View {
             tick,
             host_tick,
             shifted: false,
+            counted,
         };
         let view = views.into_iter().reduce(|a, b| if worth(&b) > worth(&a) + 0.3 { b } else { a }).unwrap_or(none);
         View { shifted: view.higher_below() || view.uneven(run), ..view }
@@ -81,11 +84,13 @@ impl View {
     /// Do the places of one row differ by what their number leaves when it is divided by 4 or by 3? They are alike, if boundaries count from 0.
     fn uneven(&self, run: &Run) -> bool {
         let offset = run.setting("offset").unwrap_or(0);
+        let number = |at: u64, align: u64| {
+            let from = self.counted.unwrap_or(0) % (12 * align);
+            (at + offset + 12 * align - from) / align
+        };
         let rows = |align: u64| {
-            let cells = run
-                .cells
-                .iter()
-                .filter(move |c| matches!(kind(c), Kind::Row | Kind::Fine) && c.bytes("align") == align && c.bytes("block") == self.block);
+            let here = move |c: &&Cell| c.bytes("align") == align && c.bytes("block") == self.block && tells(c, self.counted);
+            let cells = run.cells.iter().filter(|c| matches!(kind(c), Kind::Row | Kind::Fine)).filter(here);
             cells.flat_map(|c| run.trials(c.id))
         };
         self.rows.iter().filter(|r| r.align <= LARGEST_ALONE).any(|row| {
@@ -93,7 +98,7 @@ impl View {
                 .filter_map(|t| {
                     let on = t.iter().find(|s| s.role == ON)?;
                     let beside = (of_trial(&t, PRE)? + of_trial(&t, POST)?) / 2.0;
-                    Some(((on.at + on.len / 2 + offset) / row.align, on.took.micros() - beside))
+                    Some((number(on.at + on.len / 2, row.align), on.took.micros() - beside))
                 })
                 .collect();
             [(4, [1, 3]), (3, [1, 2])].into_iter().any(|(n, left)| {

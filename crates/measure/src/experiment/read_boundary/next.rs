@@ -50,6 +50,7 @@ pub fn next_window(view: &View, run: &Case) -> Vec<Cell> {
 /// The rows of small boundaries once more, of the block size that shows most.
 pub fn fine_cells(view: &View, run: &Case) -> Vec<Cell> {
     let rows = run.cells.iter().filter(|c| kind(c) == Kind::Row && c.bytes("block") == view.block && c.bytes("align") <= 128 * KIB);
+    let rows = rows.filter(|c| tells(c, view.counted));
     let fine = |c: &Cell| Cell {
         label: format!("{}, closer", c.label),
         set: c.set.clone().into_iter().chain([("fine".into(), 1)]).collect(),
