@@ -11,6 +11,7 @@ use std::process::Command;
 pub const LOOPS: &[Test] = &[
     ("mounted_is_refused", mounted_is_refused),
     ("mounted_partition_forbids_the_disk", mounted_partition_forbids_the_disk),
+    ("another_loop_device_over_the_same_bytes_counts", another_loop_device_over_the_same_bytes_counts),
     ("swap_is_refused", swap_is_refused),
     ("running_system_is_refused", running_system_is_refused),
     ("second_open_is_refused", second_open_is_refused),
@@ -44,6 +45,26 @@ fn mounted_is_refused() {
     assert!(refusal(opened(&l.0)).contains(bind.0.to_str().unwrap()));
     drop(bind);
     assert!(opened(&l.0).is_ok());
+}
+
+/// A partition of an image that is mounted through a loop device of its own forbids those over the whole of it, and two runs on two loop devices
+/// over one file do not write at the same time.
+fn another_loop_device_over_the_same_bytes_counts() {
+    let d = dir(false);
+    let file = image(d.path(), 48 * MIB);
+    let whole = Loop::over(&file, &[]);
+    let part = Loop::over(&file, &["-o", "16777216"]);
+    sh("mkfs.ext4", &["-q", "-F", &part.0]);
+    let m = Mount::on(&part.0, &d.path().join("mnt"), &[]);
+    assert!(refusal(opened(&whole.0)).contains(&format!("{} is mounted at", part.0)));
+    assert!(!state(&whole.0).free);
+    let front = Loop::over(&file, &["--sizelimit", "16777216"]);
+    assert!(opened(&front.0).is_ok(), "it shows what lies before");
+    drop(m);
+    let first = writable(&whole.0, &Limits::default()).unwrap();
+    assert!(refusal(writable(&part.0, &Limits::default())).contains("in use by another nandscope"));
+    drop(first);
+    assert!(writable(&part.0, &Limits::default()).is_ok());
 }
 
 fn mounted_partition_forbids_the_disk() {

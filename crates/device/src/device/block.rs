@@ -43,6 +43,8 @@ pub(super) struct FileDevice {
     varied: Buffer,
     bounce: Buffer,
     origin: u64,
+    /// The file behind a loop device, locked as long as this is open.
+    behind: Option<OwnedFd>,
 }
 
 /// CLOCK_MONOTONIC_RAW in ns: never stepped, never slewed.
@@ -57,6 +59,11 @@ impl FileDevice {
         self.origin
     }
 
+    /// Keeps the file behind a loop device open, and with it the lock on it.
+    pub fn keeps(&mut self, behind: OwnedFd) {
+        self.behind = Some(behind);
+    }
+
     /// Goes on with the clock of a device that was opened before.
     pub fn since(&mut self, origin: u64) {
         self.origin = origin;
@@ -69,7 +76,21 @@ impl FileDevice {
         let mut ones = memory(4096)?;
         ones.fill(0xff);
         let flush_writes = geometry.write_cache;
-        Ok(FileDevice { file, kind, writable, flush_writes, geometry, read, zeros, ones, varied, bounce, origin: clock(), name })
+        Ok(FileDevice {
+            file,
+            kind,
+            writable,
+            flush_writes,
+            geometry,
+            read,
+            zeros,
+            ones,
+            varied,
+            bounce,
+            origin: clock(),
+            name,
+            behind: None,
+        })
     }
 
     /// Lowers the largest request to what the queue takes of this program's memory: `segments` pieces of it, each at most

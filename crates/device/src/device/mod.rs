@@ -10,6 +10,7 @@ mod fake;
 pub mod fill;
 mod gone;
 mod guard;
+mod image;
 #[allow(unsafe_code)]
 mod ioctl;
 pub mod mmc;

@@ -2,6 +2,7 @@
 //! through [`Opened::writable`], which wants a consent and gives a Guard.
 
 use super::block::{FileDevice, Kind};
+use super::image::{claim, open_image};
 use super::program::{self, Program};
 use super::sim::SimDevice;
 use super::target::{self, Target};
@@ -14,7 +15,7 @@ use crate::host::sysfs::{BlockNode, Sys};
 use crate::units::{KIB, MIB, SECTOR};
 use nandscope_sim::Model;
 use rustix::fd::OwnedFd;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open as open_file};
+use rustix::fs::{Mode, OFlags, fstat, open as open_file};
 use rustix::io::{Errno, pread};
 use std::fs;
 use std::ops::Range;
@@ -69,7 +70,7 @@ pub fn is_simulated(target: &str) -> Result<bool> {
 }
 
 /// No card is smaller, and nothing can be measured on less.
-const SMALLEST_IMAGE: u64 = MIB;
+pub(super) const SMALLEST_IMAGE: u64 = MIB;
 
 /// Opens a target for reading; the forms of its name are those of [`Target`].
 ///
@@ -112,7 +113,7 @@ pub fn read_table_again(path: &str) -> std::io::Result<()> {
     }
 }
 
-fn cannot(target: &str, e: &std::io::Error) -> DeviceError {
+pub(super) fn cannot(target: &str, e: &std::io::Error) -> DeviceError {
     let hint = match Errno::from_io_error(e) {
         Some(Errno::NOENT) => return target::missing(target),
         Some(Errno::ACCESS | Errno::PERM) => "; run it as root, or join the group that may read the device (often 'disk')",
@@ -388,6 +389,8 @@ fn open_block(node: &BlockNode, path: &Path, options: &OpenOptions, write: bool)
             format!("the server of this simulated card is gone; remove the device: losetup -d {name}, or with the next nandscope serve");
         return Err(DeviceError::Open { target: name, why });
     }
+    // Another loop device may show the same file, and be open exclusively as well. A card that is served has no file.
+    let image = node.backing_file().filter(|f| served.is_none() && f.is_file());
     let mut facts = block_facts(node, served);
     let queue = facts.queue.clone().unwrap_or_default();
     let sector = queue.logical_block_size.filter(|s| s.is_power_of_two() && *s >= SECTOR).unwrap_or(SECTOR);
@@ -404,6 +407,12 @@ fn open_block(node: &BlockNode, path: &Path, options: &OpenOptions, write: bool)
     let discard = queue.discard_max_bytes.is_some_and(|d| d > 0);
     facts.direct = true;
     let mut device = FileDevice::new(file, name, Kind::Block { discard }, write, geometry)?;
+    if let Some(image) = image
+        && let Ok(file) = open_file(&image, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+    {
+        claim(&file, &image.display().to_string(), write)?;
+        device.keeps(file);
+    }
     if let Some(segments) = queue.max_segments {
         device.limit_segments(segments, queue.max_segment_size.unwrap_or(u64::MAX));
     }
@@ -436,61 +445,7 @@ fn block_facts(node: &BlockNode, served: Option<Served>) -> HostFacts {
     }
 }
 
-fn open_image(path: &Path, write: bool) -> Result<(FileDevice, HostFacts)> {
-    let name = path.display().to_string();
-    let access = if write { OFlags::RDWR } else { OFlags::RDONLY };
-    let plain = access | OFlags::CLOEXEC;
-    let mut direct = true;
-    let file = match open_file(path, plain | OFlags::DIRECT, Mode::empty()) {
-        // Filesystems without direct I/O say so at once.
-        Err(Errno::INVAL) => {
-            direct = false;
-            open_file(path, plain, Mode::empty())
-        }
-        other => other,
-    }
-    .map_err(|e| cannot(&name, &e.into()))?;
-    let claim = if write { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
-    if let Err(Errno::WOULDBLOCK) = flock(&file, claim) {
-        return Err(DeviceError::Refused(format!("{name} is in use by another nandscope; wait for its end")));
-    }
-    let bytes = fstat(&file).map_err(|e| cannot(&name, &e.into()))?.st_size as u64;
-    let sector = if direct { grid(&file, bytes)? } else { SECTOR };
-    let size = bytes / sector * sector;
-    if size < SMALLEST_IMAGE {
-        let why = if name.ends_with(".json") {
-            "it is no card; a report goes to --report, or to the commands that take one (report, infer, compare)".to_string()
-        } else {
-            format!(
-                "the file has {bytes} bytes, and an image of a card has 1 MiB or more (an empty one: truncate -s 1G card.img); a card model is named PATH.toml"
-            )
-        };
-        return Err(DeviceError::Open { target: name, why });
-    }
-    let mut facts = HostFacts { direct, ..HostFacts::of_host(TargetKind::Image) };
-    facts.caveats.push("an image file: what is timed is the filesystem and the disk it lies on, not a card".into());
-    if !direct {
-        facts.caveats.push("its filesystem has no direct I/O, so accesses go through the page cache".into());
-    }
-    let geometry = Geometry { size, sector, max_request: None, offset: 0, write_cache: true };
-    Ok((FileDevice::new(file, name, Kind::Image, write, geometry)?, facts))
-}
-
 /// True where not even the first sectors can be read.
 fn unreadable(file: &OwnedFd) -> bool {
     super::buffer::Buffer::new(4096).is_ok_and(|mut buffer| pread(file, &mut buffer[..], 0).is_err())
-}
-
-/// The grain of direct I/O on this file, found by trying: 512 bytes, else 4096.
-fn grid(file: &OwnedFd, bytes: u64) -> Result<u64> {
-    if bytes < 2 * SECTOR {
-        return Ok(SECTOR);
-    }
-    let no_memory = |e: std::io::Error| DeviceError::Io { op: "read", at: SECTOR, len: SECTOR, source: e };
-    let mut buffer = super::buffer::Buffer::new(4096).map_err(no_memory)?;
-    match pread(file, &mut buffer[..SECTOR as usize], SECTOR) {
-        Err(Errno::INVAL) => Ok(4096),
-        // Another error belongs to the accesses that will meet it.
-        _ => Ok(SECTOR),
-    }
 }

@@ -50,9 +50,32 @@ pub fn numbers(dev: u64) -> (u32, u32) {
 }
 
 impl Sys {
-    /// All uses that forbid opening this device: its own, those of its partitions, those of the disk it is a part of.
-    /// For a partition the uses of its sister partitions do not count, except that of the running system.
+    /// All uses that forbid opening this device: its own, those of its partitions, those of the disk it is a part of, and those of other loop
+    /// devices over the same bytes. For a partition the uses of its sister partitions do not count, except that of the running system.
     pub fn uses(&self, node: &BlockNode) -> Vec<InUse> {
+        let beside = self.beside(node);
+        let mut found: Vec<InUse> = std::iter::once(node).chain(&beside).flat_map(|n| self.own_uses(n)).collect();
+        if let Some(below) = node.backing_file().and_then(|f| self.node(device_number(&f)?).ok()) {
+            let by_itself = |u: &InUse| matches!(u, InUse::Loop { by, .. } if by == node.disk() || beside.iter().any(|b| b.name == *by));
+            found.extend(self.uses(&below).into_iter().filter(|u| !by_itself(u)));
+        }
+        found
+    }
+
+    /// Other loop devices over the same file or device, where they show the same bytes.
+    pub fn beside(&self, node: &BlockNode) -> Vec<BlockNode> {
+        let behind = |n: &BlockNode| n.backing_file().and_then(|f| identity(&f));
+        let bytes = |n: &BlockNode| {
+            let from = n.backing_offset() + n.offset;
+            from..from + n.size
+        };
+        let (Some(file), here) = (behind(node), bytes(node)) else { return Vec::new() };
+        let overlaps = |r: std::ops::Range<u64>| r.start < here.end && here.start < r.end;
+        self.disks().into_iter().filter(|d| d.dir != node.disk_dir && behind(d) == Some(file) && overlaps(bytes(d))).collect()
+    }
+
+    /// The uses of a device, its partitions, and the disk it is a part of.
+    fn own_uses(&self, node: &BlockNode) -> Vec<InUse> {
         let mut found = Vec::new();
         let mounts = mounts(self);
         let swaps: Vec<Vec<(u32, u32)>> = swaps(self).iter().map(|p| self.behind(p)).collect();
@@ -90,8 +113,8 @@ impl Sys {
 
     /// The loop devices that show this image file, or a swap entry for it.
     pub fn image_uses(&self, image: &Path) -> Vec<InUse> {
-        let Ok(this) = fs::metadata(image) else { return Vec::new() };
-        let same = |p: &Path| fs::metadata(p).is_ok_and(|m| m.dev() == this.dev() && m.ino() == this.ino());
+        let Some(this) = identity(image) else { return Vec::new() };
+        let same = |p: &Path| identity(p) == Some(this);
         let device = image.display().to_string();
         let mut found = Vec::new();
         for (by, _) in self.loops().into_iter().filter(|(_, f)| same(f)) {
@@ -162,6 +185,12 @@ pub fn system_mount(sys: &Sys, path: &Path) -> Option<PathBuf> {
     // A filesystem in a file on the system disk fills only itself.
     let here = &here[..here.len().min(1)];
     sys.system_disks(&all).into_iter().find(|(_, d)| disk(*d).is_some_and(|d| here.contains(&d))).map(|(at, _)| at)
+}
+
+/// What tells a file or a block device from every other one, whatever names it has.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let meta = fs::metadata(path).ok()?;
+    Some(if meta.file_type().is_block_device() { (u64::MAX, meta.rdev()) } else { (meta.dev(), meta.ino()) })
 }
 
 /// The number of a block device node; none for anything else.
@@ -251,6 +280,30 @@ mod tests {
         // A mounted whole disk forbids its partitions.
         fs::write(sys.proc.join("self/mountinfo"), "1 0 8:32 / /a rw - ext4 /dev/sdc rw\n").unwrap();
         assert_eq!(uses(&sys, (8, 34)), [InUse::Mounted { device: "/dev/sdc".into(), at: "/a".into() }]);
+    }
+
+    #[test]
+    fn loop_devices_over_the_same_bytes_forbid_one_another() {
+        let (t, sys) = machine();
+        let image = t.path().join("card.img");
+        fs::write(&image, "").unwrap();
+        // loop0: all of it; loop1: its second MiB; loop2: what follows.
+        for (minor, from, sectors) in [(0, 0, 8192), (1, 1 << 20, 2048), (2, 2 << 20, 2048)] {
+            let dir = sys.sys.join(format!("devices/loop{minor}"));
+            fs::create_dir_all(dir.join("loop")).unwrap();
+            for (name, text) in [("dev", format!("7:{minor}")), ("size", format!("{sectors}")), ("loop/offset", format!("{from}"))] {
+                fs::write(dir.join(name), text).unwrap();
+            }
+            fs::write(dir.join("loop/backing_file"), image.display().to_string()).unwrap();
+            symlink(&dir, sys.sys.join(format!("dev/block/7:{minor}"))).unwrap();
+            symlink(&dir, sys.sys.join(format!("block/loop{minor}"))).unwrap();
+        }
+        assert_eq!(uses(&sys, (7, 0)), []);
+        fs::write(sys.proc.join("self/mountinfo"), "1 0 7:1 / /a rw - ext4 /dev/loop1 rw\n").unwrap();
+        let mounted = [InUse::Mounted { device: "/dev/loop1".into(), at: "/a".into() }];
+        assert_eq!((uses(&sys, (7, 0)), uses(&sys, (7, 2))), (mounted.to_vec(), vec![]));
+        let named = |d: Vec<BlockNode>| d.into_iter().map(|d| d.name).collect::<Vec<_>>();
+        assert_eq!(named(sys.beside(&sys.node((7, 2)).unwrap())), ["loop0"]);
     }
 
     #[test]

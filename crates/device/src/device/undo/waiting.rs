@@ -39,7 +39,8 @@ pub(in super::super) fn none_waits(mut dirs: impl Iterator<Item = PathBuf>, part
     })
 }
 
-/// A block device, its disk as far as that holds it, its partitions, and the image behind a loop device: journals name the target that was written.
+/// A block device, its disk as far as that holds it, its partitions, the image behind a loop device and other loop devices over it: journals name
+/// the target that was written.
 pub(in super::super) fn parts(sys: &Sys, node: &BlockNode, id: &TargetId) -> Vec<(TargetId, Range<u64>)> {
     let named = |n: &BlockNode| block_id(n, &sys.dev.join(n.name.replace('!', "/")).display().to_string());
     let mut all = vec![(id.clone(), 0..id.size)];
@@ -54,6 +55,10 @@ pub(in super::super) fn parts(sys: &Sys, node: &BlockNode, id: &TargetId) -> Vec
     {
         let from = node.backing_offset() + node.offset;
         all.push((image_id(&image, of.len()), from..from + node.size));
+        for other in sys.beside(node) {
+            let start = other.backing_offset();
+            all.push((named(&other), from.saturating_sub(start)..(from + node.size).saturating_sub(start).min(other.size)));
+        }
     }
     all
 }
