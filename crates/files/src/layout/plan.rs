@@ -155,7 +155,9 @@ struct Known {
     /// The erase block itself, where sure.
     block: Option<u64>,
     write_unit: Option<u64>,
+    /// AUs kept open for writes of any order, and for writes from front to back.
     open: Option<u64>,
+    open_in_order: Option<u64>,
     close_ms: Option<f64>,
     /// Bytes from the start that take random writes well.
     zone: u64,
@@ -192,13 +194,19 @@ fn known(f: &Findings, size: u64, basis: &mut Vec<String>) -> Known {
     let write_unit = value(Quantity::WriteUnit).map(|v| v as u64).filter(|w| w.is_power_of_two() && (512..=16 * MIB).contains(w));
     match write_unit {
         Some(w) => basis.push(format!("write unit of {}, found", Bytes(w))),
-        None => basis.push("the write unit is not known: no stride is given".into()),
+        None => basis.push(match value(Quantity::WriteUnit) {
+            Some(odd) => format!("write unit of {}, found; a stride is a power of two, so none is given", Bytes(odd as u64)),
+            None => "the write unit is not known: no stride is given".into(),
+        }),
     }
-    let open = value(Quantity::OpenAusRandom).or(value(Quantity::OpenAusLinear)).map(|v| v as u64);
+    let whole = |q: Quantity| value(q).map(|v| v as u64);
+    let (scattered, open_in_order) = (whole(Quantity::OpenAusRandom), whole(Quantity::OpenAusLinear));
+    let open = scattered.or(open_in_order);
     if let Some(n) = open {
-        basis.push(match n {
-            0 => "every write is a read-modify-write of an erase block".into(),
-            n => format!("{n} erase blocks can be open for writing at the same time"),
+        basis.push(match (n, open_in_order.filter(|o| *o > 0)) {
+            (0, Some(o)) => format!("writes in random order incur a merge each; {o} {} can be open for writes in order", blocks(o)),
+            (0, None) => "every write is a read-modify-write of an erase block".into(),
+            (n, _) => format!("{n} {} can be open for writing at the same time", blocks(n)),
         });
     }
     let zone = f.get(Quantity::FatZone).filter(|z| z.confidence >= SURE).and_then(|z| z.number().or(z.at_least.map(|a| a.0)));
@@ -206,10 +214,23 @@ fn known(f: &Findings, size: u64, basis: &mut Vec<String>) -> Known {
     if zone > 0 {
         basis.push(format!("the first {} take random writes better than the rest, found", Bytes(zone)));
     }
-    Known { unit, first, block, write_unit, open, close_ms: value(Quantity::CloseCostMs), zone }
+    Known { unit, first, block, write_unit, open, open_in_order, close_ms: value(Quantity::CloseCostMs), zone }
+}
+
+fn blocks(n: u64) -> &'static str {
+    if n == 1 { "erase block" } else { "erase blocks" }
 }
 
 impl Known {
+    /// What a card does with writes to several places.
+    fn keeps(&self, n: u64) -> String {
+        match (n, self.open_in_order.filter(|o| *o > 0)) {
+            (0, Some(_)) => "takes no write in random order without a merge".into(),
+            (0, None) => "merges an erase block at every write".into(),
+            (n, _) => format!("keeps {n} {} open", blocks(n)),
+        }
+    }
+
     fn up(&self, at: u64) -> u64 {
         self.first % self.unit + at.saturating_sub(self.first % self.unit).next_multiple_of(self.unit)
     }
@@ -421,6 +442,21 @@ mod tests {
         assert!(p.notes.iter().any(|n| n.contains("to each deletion; run fstrim")), "{:?}", p.notes);
         assert!(note("root-ext4", None).contains("where the card takes discards"));
         assert!(note("root-btrfs", Some(false)).contains("takes none") && note("root-f2fs", Some(true)).contains("the default of F2FS"));
+        assert!(note("root-btrfs", Some(true)).contains("discard=async") && note("root-btrfs", None).contains("two minutes"));
+    }
+
+    /// A card that takes no scattered write without a merge still has an erase block open for writes in order.
+    #[test]
+    fn one_open_block_is_not_none() {
+        let mut f = findings(4194304.0, 0.9, None, Some(0.0));
+        f.0.push(Finding::decided(Quantity::OpenAusLinear, 1.0, 0.99));
+        f.0.push(Finding::decided(Quantity::WriteUnit, 49152.0, 0.99));
+        for profile in ["root-ext4", "root-f2fs", "root-btrfs"] {
+            let p = plan(&profile.parse().unwrap(), &f, 8 * GIB, "/dev/sdx", Some(true)).unwrap();
+            let all = format!("{p:?}");
+            assert!(all.contains("1 erase block can be open for writes in order") && all.contains("write unit of 48 KiB, found"), "{all}");
+            assert!(!all.contains("every write is") && !all.contains("keeps 0") && !all.contains("is not known"), "{all}");
+        }
     }
 
     #[test]

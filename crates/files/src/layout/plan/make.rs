@@ -122,7 +122,7 @@ pub(super) fn ext4(p: &mut Plan, k: &Known, name: &str) {
     p.steps.push(Step { command: format!("mkfs.ext4 -b 4096{extended} {name}"), why: why.join("; ") });
     let (options, why) = match (k.open, few) {
         (Some(n), true) => {
-            ("noatime,commit=60", format!("the journal is written once a minute instead of every 5 s: this card keeps {n} open"))
+            ("noatime,commit=60", format!("the journal is written once a minute instead of every 5 s: this card {}", k.keeps(n)))
         }
         _ => ("noatime", "reading a file should not write to it".to_string()),
     };
@@ -150,14 +150,11 @@ pub(super) fn f2fs(p: &mut Plan, k: &Known, part: &Planned, name: &str) {
             why: "the erase block is not sure enough, or too large for this card, to set the section".into(),
         }),
     }
-    let (option, why) = match k.open {
-        Some(n) if n < 4 => {
-            ("noatime,active_logs=2", format!("F2FS interleaves writes to 6 logs, and this card keeps {n} erase blocks open"))
-        }
-        Some(n) if n < 6 => {
-            ("noatime,active_logs=4", format!("F2FS interleaves writes to 6 logs, and this card keeps {n} erase blocks open"))
-        }
-        Some(n) => ("noatime", format!("writes to 6 logs are interleaved, and this card keeps {n} open")),
+    // Each log is written from front to back.
+    let (option, why) = match k.open_in_order.or(k.open) {
+        Some(n) if n < 4 => ("noatime,active_logs=2", format!("F2FS interleaves writes to 6 logs, and this card {}", k.keeps(n))),
+        Some(n) if n < 6 => ("noatime,active_logs=4", format!("F2FS interleaves writes to 6 logs, and this card {}", k.keeps(n))),
+        Some(n) => ("noatime", format!("writes to 6 logs are interleaved, and this card {}", k.keeps(n))),
         None => ("noatime", "reading a file should not write to it".into()),
     };
     p.mount.push(Mount::new(name, option, why));
@@ -185,6 +182,7 @@ pub(super) fn btrfs(p: &mut Plan, k: &Known, part: &Planned, name: &str) {
     p.steps.push(Step { command: format!("{command} {name}"), why: why.join("; ") });
     let why = "new data goes to free stretches instead of the gaps between old data; fewer commits, fewer trees written";
     p.mount.push(Mount::new(name, "noatime,ssd_spread,commit=120", why.into()));
+    p.notes.push("commit=120 means that up to two minutes of work are lost when the power goes".into());
     p.notes.push(
         "btrfs places its chunks itself, at multiples of 1 MiB from the start of the partition: their alignment cannot be chosen".into(),
     );
@@ -196,8 +194,10 @@ pub(super) fn discards(p: &Plan, takes: Option<bool>) -> Option<String> {
         return None;
     }
     let only_f2fs = p.parts.iter().all(|x| matches!(x.fs, Fs::F2fs | Fs::Swap));
+    let only_btrfs = p.parts.iter().all(|x| matches!(x.fs, Fs::Btrfs | Fs::Swap));
     Some(match takes {
         Some(false) => "no discard: this reader or card takes none, so neither the mount option nor fstrim does anything".into(),
+        _ if only_btrfs => "btrfs collects discards and sends them by and by (discard=async, its default since Linux 6.2)".into(),
         _ if only_f2fs => "discard is the default of F2FS, which collects discards and sends them when the card is idle".into(),
         _ => {
             let when = if takes.is_none() { "where the card takes discards (lsblk --discard), run " } else { "run " };
@@ -214,13 +214,16 @@ pub(super) fn writers(p: &mut Plan, k: &Known, logger: bool) {
         let (what, need) = match part.fs {
             Fs::Ext4 => ("the journal, the tables and two writers", 4),
             Fs::Fat | Fs::Exfat => ("the FAT, the directory and one writer", 3),
-            Fs::F2fs if open < 6 => continue,
+            Fs::F2fs if k.open_in_order.unwrap_or(open) < 6 => continue,
             Fs::F2fs => ("the logs of F2FS", 6),
+            // A small one shares its chunks and has one copy as well.
+            Fs::Btrfs if open < 4 => ("the metadata and one writer", 2),
             Fs::Btrfs => ("two copies of the metadata and one writer", 3),
             Fs::Swap => continue,
         };
+        let open = if part.fs == Fs::F2fs { k.open_in_order.unwrap_or(open) } else { open };
         let verdict = if open == 0 {
-            "; on this card every write is a read-modify-write of an erase block, so only large writes help".to_string()
+            format!("; this card {}, so only large writes help", k.keeps(0))
         } else if need <= open {
             format!("; this card has {open}: enough")
         } else {
