@@ -66,6 +66,11 @@ impl Default for Plan {
 }
 
 impl Plan {
+    /// Does this one differ from another by the number of passes at most?
+    pub fn alike(&self, other: &Plan) -> bool {
+        Plan { passes: other.passes, ..*self } == *other
+    }
+
     /// # Errors
     /// The first number that makes no sense, and what would.
     pub fn check(&self) -> std::result::Result<(), String> {
@@ -288,6 +293,14 @@ pub fn state(volume: &mut dyn Volume) -> Result<Option<State>> {
     Ok(best)
 }
 
+/// The plan of an ageing that is there.
+///
+/// # Errors
+/// The volume failed, or what is there says nothing of what was done.
+pub fn planned(volume: &mut dyn Volume) -> Result<Option<Plan>> {
+    Ok(state(volume)?.map(|s| s.plan))
+}
+
 fn save(volume: &mut dyn Volume, state: &State) -> Result<()> {
     let text = serde_json::to_vec(state).unwrap_or_default();
     let (f, _) = volume.create(STATE[(state.passes % 2) as usize])?;
@@ -303,7 +316,7 @@ fn save(volume: &mut dyn Volume, state: &State) -> Result<()> {
 pub fn age(volume: &mut dyn Volume, plan: &Plan, stop: &AtomicBool, progress: &mut dyn FnMut(Progress)) -> Result<Aged> {
     plan.check().map_err(VolumeError::Unsupported)?;
     let state = match state(volume)? {
-        Some(s) if (Plan { passes: plan.passes, ..s.plan }) == *plan => State { plan: *plan, ..s },
+        Some(s) if s.plan.alike(plan) => State { plan: *plan, ..s },
         Some(_) => {
             let why = format!("{DIRECTORY} holds an ageing by another plan; remove that first (--remove)");
             return Err(VolumeError::Unsupported(why));

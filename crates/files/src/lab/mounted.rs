@@ -33,6 +33,20 @@ pub fn run(volume: &mut Directory, blank: Option<&Blank>, lab: &mut Lab, stop: &
     let mut aged = false;
     let mut away: Option<Away> = None;
     let mut workload = settings.workload.clone();
+    // An ageing of hours that was there before is not this run's to remove.
+    let before = age::planned(volume)?;
+    let asked = |wanted: &[State]| settings.states.iter().any(|s| wanted.contains(s));
+    if let Some(plan) = &before {
+        let another = !plan.alike(&settings.plan) && asked(&[State::Fragmented, State::Defragmented]);
+        if another || asked(&[State::Blank]) {
+            let why = format!(
+                "{DIRECTORY} holds an ageing{}; remove that first (nandscope age DIR --remove)",
+                if another { " by another plan" } else { "" }
+            );
+            return Err(VolumeError::Unsupported(why));
+        }
+        lab.notes.push(format!("{DIRECTORY} was there before, and is left there"));
+    }
     let mut all = || -> Result<()> {
         for &state in &settings.states {
             if stop.load(Ordering::Relaxed) {
@@ -92,7 +106,7 @@ pub fn run(volume: &mut Directory, blank: Option<&Blank>, lab: &mut Lab, stop: &
     };
     let done = all();
     // Cleaning up goes on after an error, which is the one to report.
-    let mut cleared = bench::clear(volume).and_then(|_| age::remove(volume)).map(drop);
+    let mut cleared = bench::clear(volume).and_then(|_| if before.is_some() { Ok(0) } else { age::remove(volume) }).map(drop);
     if let (Some(away), Some(b)) = (&away, blank) {
         tell("copying back", 0.9);
         let back = b.card.copy_back(away);
