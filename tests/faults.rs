@@ -34,7 +34,7 @@ fn check(m: &Model, seed: u64, seconds: f64, window: u64, reinsert: bool) -> Che
 
 fn check_on(device: &mut SimDevice, seed: u64, seconds: f64, window: u64, reinsert: bool) -> Checked {
     let (stop, size, began) = (AtomicBool::new(false), device.geometry().size, device.now());
-    let out = || Ok(());
+    let out = || Ok(true);
     let order = Order {
         region: 0..size,
         write: true,

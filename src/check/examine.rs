@@ -25,7 +25,7 @@ pub struct Order<'a> {
     /// Bytes written in one stretch; [`measure::WINDOW`] unless a larger cache is to be displaced.
     pub window: u64,
     /// Has the card taken out and put in again, and waits for it.
-    pub reinsert: Option<&'a dyn Fn() -> Result<()>>,
+    pub reinsert: Option<&'a dyn Fn() -> Result<bool>>,
 }
 
 /// What was found.

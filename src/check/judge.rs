@@ -4,7 +4,7 @@ mod capacity;
 mod speed;
 
 use super::examine::Examined;
-use super::measure::{Fates, Measured};
+use super::measure::{Fates, Measured, STAYED};
 use super::{Answer, Question, Verdict};
 use crate::finding::Findings;
 use crate::host::declared::{Declared, Kind};
@@ -210,7 +210,11 @@ fn stores(s: &Seen) -> Answer {
     if let Some(what) = s.measured.untried {
         let wrote = size(f.read * super::measure::SMALL);
         let text = format!("all {wrote} that were written read back as written; not tried: {what}");
-        return Answer::new(q, Verdict::NotKnown, text).todo(format!("give it more time: nandscope check {} --time 5m", s.with_writes));
+        let todo = match what == STAYED {
+            true => "take it out when it is asked for, and press Enter when it is in again".to_string(),
+            false => format!("give it more time: nandscope check {} --time 5m", s.with_writes),
+        };
+        return Answer::new(q, Verdict::NotKnown, text).todo(todo);
     }
     // What loses a whole command is met as often as commands are.
     let command = match s.measured.writes / 3 {

@@ -6,6 +6,7 @@
 
 mod accesses;
 mod afterwards;
+pub use afterwards::STAYED;
 mod measured;
 mod repeats;
 
@@ -67,7 +68,7 @@ pub struct Task<'a> {
     /// What the test of the capacity left on the card.
     pub placed: &'a Placed,
     /// Has the card taken out and put in again.
-    pub reinsert: Option<&'a dyn Fn() -> Result<()>>,
+    pub reinsert: Option<&'a dyn Fn() -> Result<bool>>,
 }
 
 /// What the test of the capacity wrote, with sectors that carry their address and its own number.
@@ -191,7 +192,9 @@ impl Check<'_> {
             tell("taken out and put in", 0.95);
             let untried = self.out.untried.replace("what is left after it was taken out");
             self.reinserted(ask)?;
-            self.out.untried = untried;
+            if self.out.untried != Some(STAYED) {
+                self.out.untried = untried;
+            }
         }
         cut
     }

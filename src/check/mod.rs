@@ -7,6 +7,7 @@ pub mod examine;
 pub mod history;
 pub mod judge;
 pub mod measure;
+pub mod watch;
 
 use serde::Serialize;
 

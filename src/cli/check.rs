@@ -9,6 +9,7 @@ use crate::check::examine::{Examined, Order, Step, examine};
 use crate::check::history::{self, Record};
 use crate::check::judge::{self, Class, Seen};
 use crate::check::measure::{self, Measured};
+use crate::check::watch::Watch;
 use crate::check::{Answer, Outcome, Question, SCHEMA, Verdict};
 use crate::device::{self, Device, DeviceError, Limits, OpenOptions, undo::default_dir};
 use crate::finding::Findings;
@@ -158,7 +159,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let (_realtime, began) = ((!simulated).then(device::realtime), guard.now());
     let mut bar = Progress::experiments(a.quiet, (!simulated).then_some(time));
     let ask = || take_out(&id.path, simulated);
-    let reinsert: Option<&dyn Fn() -> device::Result<()>> = if a.reinsert { Some(&ask) } else { None };
+    let reinsert: Option<&dyn Fn() -> device::Result<bool>> = if a.reinsert { Some(&ask) } else { None };
     let order = Order { region, write, time, put_back: undo, seed: a.measuring.chance.seed, stop: &stop, window, reinsert };
     let examined = examine(&mut guard, &order, &mut |step| match step {
         Step::Begin(name, share) => {
@@ -272,23 +273,25 @@ fn ask_health(wanted: bool, declared: Option<&mut Declared>) -> Option<String> {
     }
 }
 
-/// Has the user take the card out and put it in again, and waits for the card.
-fn take_out(path: &str, simulated: bool) -> device::Result<()> {
+/// Has the user take the card out and put it in again, and waits for that: was it out? A simulated card has no slot to look at.
+fn take_out(path: &str, simulated: bool) -> device::Result<bool> {
     if simulated {
-        return Ok(());
+        return Ok(true);
     }
+    let watch = Watch::of(path);
     tell!("{path}: take the card out, wait 5 s, put it in again, and press Enter");
     let mut line = String::new();
     let failed = |e: std::io::Error| DeviceError::Refused(format!("cannot wait for Enter: {e}"));
     if std::io::stdin().read_line(&mut line).map_err(failed)? == 0 {
         return Err(DeviceError::Refused("standard input has ended; --reinsert waits for Enter".into()));
     }
-    Ok(())
+    Ok(watch.left())
 }
 
-/// An image file stays where it is.
+/// An image file stays where it is, behind a loop device as well.
 fn can_go(target: &str) -> bool {
-    target.starts_with("sim:") || target.starts_with("/dev/")
+    let name = target.strip_prefix("/dev/");
+    target.starts_with("sim:") || name.is_some_and(|name| !served::is_image(name))
 }
 
 /// A window of this size displaces a cache of this size.

@@ -20,6 +20,9 @@ fn number(at: u64, bytes: &[u8]) -> Option<u64> {
     counts.into_iter().max_by_key(|c| c.1).map(|c| c.0)
 }
 
+/// What was not tried where Enter was pressed and the card stayed where it was.
+pub const STAYED: &str = "what is left after it was taken out, for the device was there all the while";
+
 impl Check<'_> {
     /// The stretch that the test of the capacity wrote: pieces that need no further write, which counts on a card that is slow to write.
     pub(super) fn stretch(&mut self) -> Result<()> {
@@ -97,7 +100,7 @@ impl Check<'_> {
     }
 
     /// Writes that were flushed and some that were not, and what is left of them after the card was out.
-    pub(super) fn reinserted(&mut self, ask: &dyn Fn() -> Result<()>) -> Result<()> {
+    pub(super) fn reinserted(&mut self, ask: &dyn Fn() -> Result<bool>) -> Result<()> {
         let before = AROUND.into_iter().find_map(|len| Some((self.known(len)?, len)));
         let (at, loose) = (self.window.start, self.window.start + MIB);
         // What is asked of people is not left undone for want of some seconds, unless there is enough without and the writes take long.
@@ -128,7 +131,10 @@ impl Check<'_> {
         // What a card collects to program it together, it programs before it does something else.
         self.device.get(self.window.end - SMALL, &mut bytes)?;
         let left: Nanos = self.deadline - self.device.now();
-        ask()?;
+        if !ask()? {
+            self.out.untried = Some(STAYED);
+            return Ok(());
+        }
         self.device.reinsert()?;
         self.deadline = self.device.now() + left.max(AFTER);
         let mut after = [Fates::default(), Fates::default()];
