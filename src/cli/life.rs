@@ -118,6 +118,9 @@ pub fn run(a: LifeArgs) -> anyhow::Result<ExitCode> {
         }
         beside = record.wear.and_then(|w| w.superblock);
     }
+    if let Some(why) = card.beyond() {
+        bail!("{why}; --flash names another kind, and `nandscope check --history DIR` watches what it makes of its data");
+    }
     let mut out = life(card, workload, amplification);
     out.warning = report.banner();
     if let Some(text) = beside.and_then(|s| crate::life::beside(&report, s)) {

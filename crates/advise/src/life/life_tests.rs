@@ -119,6 +119,18 @@ fn a_used_card_has_less_left_and_a_survivor_more_than_the_rest_of_the_mean() {
     assert!(left.iter().all(|l| l.is_finite() && *l >= 0.0), "{left:?}");
 }
 
+/// A card that was written more often than those of the survey lived: it says nothing, and never that a card dies before its first error.
+#[test]
+fn of_a_card_beyond_the_survey_nothing_is_said() {
+    for done in [0.0, 1000.0, 3000.0, 5000.0, 20_000.0] {
+        let l = life(Card { done, ..plain(1 << 35) }, Some(daily(32e9)), one());
+        let (first, death) = (l.first_error.cycles, l.death.cycles);
+        assert!(first.iter().zip(&death).all(|(f, d)| f <= d), "{done}: {first:?} {death:?}");
+    }
+    let beyond = |done| Card { done, ..plain(1 << 35) }.beyond();
+    assert!(beyond(3000.0).is_none() && beyond(1e6).is_some_and(|why| why.contains("nine of ten")));
+}
+
 #[test]
 fn kinds_of_flash_keep_their_order() {
     let middle = |flash| life(Card { flash, ..plain(1 << 35) }, None, one()).death.cycles[1];

@@ -98,6 +98,9 @@ pub struct Life {
     pub announcement: String,
 }
 
+/// Of the cards of the survey: what so many had met by then, the others say nothing of.
+const FEW: f64 = 0.9;
+
 impl Card {
     /// From a report; `flash` and `erased` are what the user knows.
     pub fn of(r: &Report, flash: Option<Flash>, erased: Option<f64>) -> Card {
@@ -119,6 +122,19 @@ impl Card {
         let name = declared.and_then(|d| d.name).or_else(|| r.target.model.clone()).unwrap_or_else(|| r.target.path.clone());
         let size = r.real_bytes.unwrap_or(r.target.size).min(r.target.size);
         Card { name, size, flash, flash_source, rated, done, done_source }
+    }
+
+    /// Why nothing can be said of what is left to it: it was written more often than nine of ten cards of the survey before they died.
+    pub fn beyond(&self) -> Option<String> {
+        let death = spread(Event::Death, None).times(self.factor().0);
+        (death.share(self.done) > FEW).then(|| {
+            format!(
+                "{} cycles ({}) are more than nine of ten cards of the survey lived, which is {} for such flash: it says nothing of what is left to this one",
+                three(self.done),
+                self.done_source,
+                three(death.quantile(FEW))
+            )
+        })
     }
 
     /// Cycles of this card's flash, as a factor on those of the survey, with its reason.
@@ -268,6 +284,7 @@ pub fn life(card: Card, workload: Option<Workload>, amplification: Amplification
         let amount = if low == high { low } else { format!("{low} to {high}") };
         assumptions.push(format!("written a day: {amount} ({})", w.source));
     }
+    let death = spread(Event::Death, None).times(factor);
     let when = |event: Event, name: &'static str| {
         let cycles = spread(event, None).times(factor);
         let mut rng = chance::stream(0x6c69_6665, event as u64);
@@ -276,7 +293,9 @@ pub fn life(card: Card, workload: Option<Workload>, amplification: Amplification
         let (mut left, mut bytes, mut years) = (vec![], vec![], vec![]);
         for i in 0..DRAWS {
             // Each part of the distribution of cycles as often as it is likely; the other inputs by chance.
-            let n = cycles.left(card.done, (i as f64 + 0.5) / DRAWS as f64);
+            let at = |s: &survey::Spread| s.left(card.done, (i as f64 + 0.5) / DRAWS as f64);
+            // A card is not dead before its first error: the rare ones that get far without one would live longer than all.
+            let n = at(&cycles).min(at(&death));
             let b = n * card.size as f64 / between([amplification.low, amplification.high], unit());
             left.push(n);
             bytes.push(b);
