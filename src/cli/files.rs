@@ -8,6 +8,7 @@ use crate::host::partitions;
 use crate::host::safety::system_mount;
 use crate::host::sysfs::Sys;
 use crate::lab::age::{Plan, Sizes};
+use crate::lab::offload::Card;
 use crate::units::Bytes;
 use crate::volume::{Cache, Directory, FatVolume, Host, Shared, VolumeError};
 use anyhow::bail;
@@ -128,6 +129,18 @@ impl Target {
         device::is_simulated(&self.target).unwrap_or(false)
     }
 
+    /// A directory that is filled lies on a medium, and on the card that a consent names.
+    fn of_a_card(&self, d: &Directory) -> anyhow::Result<()> {
+        if let Some(memory) = d.mount().filter(|m| ["tmpfs", "ramfs", "devtmpfs"].contains(&m.kind.as_str())) {
+            let why = format!("{} is in memory ({}), which this would fill; name a directory of a mounted card", self.target, memory.kind);
+            return Err(DeviceError::Refused(why).into());
+        }
+        if self.named.consent.is_some() {
+            Card::new(d, self.named.consent.as_deref()).map_err(volume_error)?;
+        }
+        Ok(())
+    }
+
     /// Opens the target; for writing where `budget` bytes may be written.
     pub fn open(&self, budget: Option<u64>) -> anyhow::Result<Place> {
         let path = Path::new(&self.target);
@@ -147,7 +160,11 @@ impl Target {
             if budget.is_some() {
                 super::undo::none_waits_below(path)?;
             }
-            return Ok(Place::Directory(Directory::open(path)?));
+            let d = Directory::open(path)?;
+            if budget.is_some() {
+                self.of_a_card(&d)?;
+            }
+            return Ok(Place::Directory(d));
         }
         if self.system_disk {
             return Err(super::misuse(format!("--system-disk allows a directory, and {} is none: leave it out", self.target)));
