@@ -6,7 +6,7 @@ use super::stop;
 use crate::campaign::contention::{self, Lanes};
 use crate::campaign::state::{Dir, End, RESULT, Stands, finish, stands};
 use crate::campaign::{Bus, Card, Event, Host, Outcome, Plan, SCHEMA, Shared, Step, find, says, words, work};
-use crate::device::Target;
+use crate::device::{self, Target};
 use crate::host::sysfs::Sys;
 use crate::saved::Tool;
 use crate::survey::record::Told;
@@ -217,7 +217,9 @@ fn planned(plan: &Plan, sys: &Sys, state: &Path) -> ExitCode {
                     (Some(id), true) => format!("written with consent {id}; put back at the end of each step"),
                     (None, true) => "read only: the plan names no consent".into(),
                     _ if c.write == Some(false) => "read only".into(),
-                    _ => "simulated, written".into(),
+                    _ if device::is_simulated(target).unwrap_or(false) => "simulated, written".into(),
+                    (Some(id), false) => format!("written with consent {id}; put back at the end of each step"),
+                    _ => "read only: the plan names no consent".into(),
                 };
                 format!("{target}: {steps}; {written}")
             }
