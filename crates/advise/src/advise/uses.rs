@@ -1,6 +1,7 @@
 //! What a card is good for. Every verdict rests on a named measurement; where that is missing it says "not measured".
 
 use crate::finding::{BY_PAGE, Finding, Quantity, percent};
+use crate::samples::Ended;
 use crate::saved::Report;
 use crate::saved::accesses::Accesses;
 use crate::saved::counterfeit::loses;
@@ -52,6 +53,12 @@ pub fn uses(r: &Report) -> Vec<Use> {
             u.why = format!("{}; that alone is no verdict, and no other experiment ran (nandscope probe runs them)", u.why);
         }
     }
+    // What failed meanwhile is good for nothing before that is looked into, whatever was measured until then.
+    if let Some(why) = failed(r) {
+        for u in all.iter_mut().filter(|u| [Verdict::Good, Verdict::WithCare].contains(&u.verdict)) {
+            (u.verdict, u.why) = (Verdict::NotMeasured, format!("the card failed while it was measured ({why})"));
+        }
+    }
     if let Some(why) = loses(&r.findings) {
         for u in &mut all {
             (u.verdict, u.why, u.rests_on) = (Verdict::Poor, why.into(), Quantity::Capacity.title().into());
@@ -66,6 +73,12 @@ pub fn uses(r: &Report) -> Vec<Use> {
         }
     }
     all
+}
+
+/// What ended a run of a card that failed; of a report without samples by its warnings.
+fn failed(r: &Report) -> Option<&str> {
+    let of_run = r.runs.iter().find_map(|run| if let Ended::Failed(why) = &run.ended { Some(why.as_str()) } else { None });
+    of_run.or_else(|| r.warnings.iter().find_map(|w| w.split_once(" failed: ").map(|told| told.1)))
 }
 
 /// Experiments that anything was concluded from.
@@ -249,6 +262,14 @@ mod tests {
         assert!(uses(&r).iter().all(|u| u.verdict == Verdict::NotMeasured && !u.rests_on.is_empty()));
         let shaky = report(vec![Finding::decided(Quantity::OpenAusRandom, 12.0, 0.6)]);
         assert_eq!(verdict(&shaky, "root filesystem"), Verdict::NotMeasured);
+    }
+
+    #[test]
+    fn a_card_that_failed_is_good_for_nothing_yet() {
+        let mut r = report(vec![Finding::decided(Quantity::OpenAusRandom, 20.0, 0.95), Finding::decided(Quantity::OpenAusLinear, 20.0, 0.95)]);
+        assert_eq!(verdict(&r, "root filesystem"), Verdict::Good);
+        r.warnings.push("write-unit failed: write of 4096 bytes at 0 failed".into());
+        assert!(uses(&r).iter().all(|u| u.verdict == Verdict::NotMeasured && (u.name != "root filesystem" || u.why.contains("failed"))));
     }
 
     #[test]

@@ -335,7 +335,7 @@ impl Talk {
 
     fn lost<T>(&self, at: u64, len: usize) -> Result<T> {
         let why =
-            format!("{} cannot hand over the {len} bytes at {at}, so they could not be put back; allow that with --no-undo", self.target);
+            format!("{} cannot hand over the {len} bytes at {at}, so they could not be put back; probe and run write there with --no-undo", self.target);
         Err(DeviceError::Unsupported(why))
     }
 
