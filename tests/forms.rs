@@ -118,7 +118,7 @@ fn every_result_in_every_form() {
     std::fs::write(dir.path().join("sweep.toml"), "cards = ['flashbench-readme']\nseeds = 2\ntime = '2s'\n").unwrap();
     run(&["sweep", "sweep.toml", "-o", "sw", "-q"]);
     run(&["replay", "t.csv", "sim:toshiba-emmc", "-q", "--write", "--out", "timed.tsv"]);
-    let cid = "035344535532353680e2d0a5a2010f6d";
+    let cid = "035344535532353680e2d0a5a2010900";
     std::fs::File::create(dir.path().join("card.img")).unwrap().set_len(64 << 20).unwrap();
     let entry = |file: &str| run(&["survey", "--dir", "sv", "add", file]).split(' ').next().unwrap().to_string();
     let entries = [("REPORT", entry("r.json")), ("F3", entry("f3.txt"))];

@@ -4,7 +4,7 @@ use super::UNDECIDED;
 use super::args::Output;
 use crate::advise::quirk::{self, Compared, Entry, Evidence, Proposal, Support, proposals};
 use crate::host::declared::Kind;
-use crate::host::registers::cid::Cid;
+use crate::host::registers::cid::{Cid, CidLayout, likely};
 use crate::host::registers::{Date, parse_array};
 use crate::report::Report;
 use crate::report::any::Saved;
@@ -54,6 +54,13 @@ pub fn run(a: QuirkArgs) -> anyhow::Result<ExitCode> {
     one_card(named.iter().map(|(name, r)| (name.as_str(), r))).map_err(anyhow::Error::msg)?;
     let reports: Vec<Report> = named.into_iter().map(|x| x.1).collect();
     let (kind, cid, ext_csd_rev) = card(&a, &reports)?;
+    if !cid.date.possible(Date::today()) {
+        bail!(
+            "the production date {} of the CID cannot be, and an entry is limited to it: is the CID copied rightly, of this card, and of \
+             an SD card (--mmc for an eMMC)?",
+            cid.date
+        );
+    }
     let all = proposals(&Evidence { kind, cid: &cid, ext_csd_rev, reports: &reports, compared: &compared });
     let entries: Vec<&Entry> = all.iter().filter_map(|p| p.entry.as_ref()).collect();
     let patch = match &a.source {
@@ -76,7 +83,12 @@ pub fn run(a: QuirkArgs) -> anyhow::Result<ExitCode> {
 fn card(a: &QuirkArgs, reports: &[Report]) -> anyhow::Result<(Kind, Cid, Option<u8>)> {
     if let Some(hex) = &a.cid {
         let bytes: [u8; 16] = parse_array("CID", hex)?;
-        return Ok(match a.mmc {
+        let (layout, why) = likely(&bytes, Date::today());
+        let mmc = a.mmc || layout == CidLayout::Mmc;
+        if let (false, Some(why)) = (a.mmc, why) {
+            tell!("{why}{}", if mmc { "" } else { ": if it is one, --mmc reads it so" });
+        }
+        return Ok(match mmc {
             true => (Kind::Mmc, Cid::mmc(&bytes, Some(4), None, Date::today()), None),
             false => (Kind::Sd, Cid::sd(&bytes), None),
         });

@@ -3,7 +3,7 @@
 use super::*;
 use crate::host::quirks;
 use crate::host::registers::attributes::number;
-use crate::host::registers::cid::{CidLayout, oem_text};
+use crate::host::registers::cid::{CidLayout, likely, oem_text};
 use crate::host::registers::csd::{self, CsdLayout};
 use crate::host::registers::{makers, parse_array};
 use crate::units::Bytes;
@@ -57,7 +57,9 @@ impl Builder {
             Kind::Mmc
         } else if let Some(csd) = &raw.csd {
             if csd::looks_like_sd(csd) { Kind::Sd } else { Kind::Mmc }
-        } else if raw.cid.is_some() || a.get("manfid").is_some() {
+        } else if let Some(cid) = &raw.cid {
+            if likely(cid, self.today).0 == CidLayout::Mmc { Kind::Mmc } else { Kind::Sd }
+        } else if a.get("manfid").is_some() {
             Kind::Sd
         } else if a.get("idVendor").is_some() {
             Kind::Usb
@@ -123,6 +125,14 @@ impl Builder {
             notes: a.remarks.clone(),
             warnings,
         };
+        if let (None, None, Some(cid)) = (raw.kind, &d.csd, &raw.cid)
+            && d.scr.is_none()
+            && d.ssr.is_none()
+            && d.ext_csd.is_none()
+            && let (layout, Some(why)) = likely(cid, today)
+        {
+            d.notes.push(if layout == CidLayout::Sd { format!("{why}: if it is one, --bus mmc reads it so") } else { why });
+        }
         d.identify(a);
         d.compare(a);
         d.units(a);

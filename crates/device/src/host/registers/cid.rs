@@ -82,6 +82,23 @@ pub fn emmc_year(code: u8, ext_csd_rev: Option<u8>, old_card: bool, today: Date)
     }
 }
 
+/// The layout of a CID of which nothing else is known, and what is to be said of the choice. An impossible date decides; the shape of an
+/// eMMC's OEM id does not, since a false SD card may carry any.
+pub fn likely(register: &[u8; 16], today: Date) -> (CidLayout, Option<String>) {
+    let (sd, mmc) = (Cid::sd(register), Cid::mmc(register, None, None, today));
+    // CBX has two bits, with zeros before them: an OEM id in letters is none of MMC.
+    let cbx = register[1];
+    let mmc_possible = cbx < 4 && mmc.date.possible(today);
+    match (sd.date.possible(today), mmc_possible) {
+        (false, true) => {
+            let why = format!("read as the CID of an MMC or eMMC: as that of an SD card its date would be {}, which cannot be", sd.date);
+            (CidLayout::Mmc, Some(why))
+        }
+        _ if cbx == 1 => (CidLayout::Sd, Some(format!("OEM id {} has the shape of an eMMC's", sd.oem()))),
+        _ => (CidLayout::Sd, None),
+    }
+}
+
 impl Cid {
     /// Reads the SD layout.
     pub fn sd(register: &[u8; 16]) -> Cid {
@@ -236,6 +253,21 @@ mod tests {
         assert_eq!(c.date, Date { year: 2013, month: 3 }, "0x0d = 2013, 3 = March");
         assert_eq!(c.checksum, Checksum::Good);
         assert!(c.suspicions(TODAY).is_empty(), "{:?}", c.suspicions(TODAY));
+    }
+
+    /// eMMCs of the kernel's list whose date no SD card can have, and SD cards that stay SD cards whatever their date.
+    #[test]
+    fn an_impossible_date_of_an_sd_card_is_one_of_an_emmc() {
+        let of = |text: &str| likely(&parse_array("CID", text).unwrap(), TODAY);
+        for emmc in ["7001004d363237303410000001233000", "150100424a5444345206112233448e00", "1101003030384745300112345678b400"] {
+            let (layout, why) = of(emmc);
+            assert!(layout == CidLayout::Mmc && why.is_some_and(|w| w.contains("which cannot be")), "{emmc}");
+        }
+        for sd in ["03534453553136478012345678028200", "03534453553136478012345678010d00", "0000000000000000000000375600ea00"] {
+            assert_eq!(of(sd), (CidLayout::Sd, None), "{sd}");
+        }
+        let (layout, why) = of("45010053454d303447101234567810c500");
+        assert!(layout == CidLayout::Sd && why.unwrap().contains("shape of an eMMC"));
     }
 
     #[test]

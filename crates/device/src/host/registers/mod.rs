@@ -149,6 +149,11 @@ pub struct Date {
 }
 
 impl Date {
+    /// A month that there is, and not in the future.
+    pub fn possible(self, today: Date) -> bool {
+        (1..=12).contains(&self.month) && self <= today
+    }
+
     /// The month in which the system clock is now (UTC).
     pub fn today() -> Date {
         let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
