@@ -3,6 +3,7 @@
 use super::UNDECIDED;
 use super::args::Output;
 use crate::advise::quirk::{self, Compared, Entry, Evidence, Proposal, Support, proposals};
+use crate::device::TargetKind;
 use crate::host::declared::Kind;
 use crate::host::registers::cid::{Cid, CidLayout, likely};
 use crate::host::registers::{Date, parse_array};
@@ -44,11 +45,19 @@ pub struct QuirkArgs {
 /// Runs the subcommand.
 pub fn run(a: QuirkArgs) -> anyhow::Result<ExitCode> {
     let (mut named, mut compared): (Vec<(String, Report)>, Vec<Compared>) = (vec![], vec![]);
+    let mut simulated: Vec<String> = vec![];
     for path in &a.reports {
         let name = path.display().to_string();
         match Saved::load(path)? {
-            Saved::Compared(c) => compared.push(c),
-            other => named.push((name.clone(), other.report(&name)?)),
+            Saved::Compared(c) => {
+                simulated.extend(c.simulated.then_some(name));
+                compared.push(c);
+            }
+            other => {
+                let report = other.report(&name)?;
+                simulated.extend((report.target.kind == TargetKind::Simulated).then(|| name.clone()));
+                named.push((name, report));
+            }
         }
     }
     one_card(named.iter().map(|(name, r)| (name.as_str(), r))).map_err(anyhow::Error::msg)?;
@@ -72,9 +81,9 @@ pub fn run(a: QuirkArgs) -> anyhow::Result<ExitCode> {
     };
     let card =
         serde_json::json!({ "name": cid.name, "manfid": cid.manfid, "oemid": cid.oemid, "year": cid.date.year, "month": cid.date.month });
-    let value = serde_json::json!({ "schema": "nandscope-quirk/1", "card": card, "proposals": all, "patch": patch });
+    let value = serde_json::json!({ "schema": "nandscope-quirk/1", "card": card, "proposals": all, "patch": patch, "simulated": simulated });
     if !a.out.write(&value)? {
-        put!("{}", text(&cid, &all, patch.as_deref(), super::width().min(100)));
+        put!("{}", text(&cid, &all, patch.as_deref(), &simulated, super::width().min(100)));
     }
     Ok(if entries.is_empty() { ExitCode::from(UNDECIDED) } else { ExitCode::SUCCESS })
 }
@@ -113,9 +122,14 @@ fn card(a: &QuirkArgs, reports: &[Report]) -> anyhow::Result<(Kind, Cid, Option<
     }
 }
 
-fn text(cid: &Cid, all: &[Proposal], patch: Option<&str>, width: usize) -> String {
+fn text(cid: &Cid, all: &[Proposal], patch: Option<&str>, simulated: &[String], width: usize) -> String {
     let mut out =
-        format!("{}, manufacturer {:#04x}, OEM {:#06x}, made {:02}/{}\n\n", cid.name, cid.manfid, cid.oemid, cid.date.month, cid.date.year);
+        format!("{}, manufacturer {:#04x}, OEM {:#06x}, made {:02}/{}\n", cid.name, cid.manfid, cid.oemid, cid.date.month, cid.date.year);
+    if !simulated.is_empty() {
+        let what = format!("Measured on a simulated card ({}): no evidence of a real one, and not to be sent to anybody.", simulated.join(", "));
+        wrap(&what, width).iter().for_each(|l| out += &format!("{l}\n"));
+    }
+    out += "\n";
     for p in all {
         let word = match (p.support, p.listed) {
             (Support::Supported, true) => "listed by the kernel already",

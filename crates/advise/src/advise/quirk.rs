@@ -33,6 +33,8 @@ pub struct Compared {
     /// Bytes read back, and bytes that were wrong, under each setting.
     pub checked: [u64; 2],
     pub wrong: [u64; 2],
+    /// Of a simulated card, which is no evidence of a real one.
+    pub simulated: bool,
 }
 
 impl Compared {
@@ -49,6 +51,7 @@ impl Compared {
             effect: serde_json::from_value(v["effect"].clone()).map_err(|e| e.to_string())?,
             checked: pair(&v["kept"]["checked"]),
             wrong: pair(&v["kept"]["wrong"]),
+            simulated: v["target"]["kind"] == "simulated",
         })
     }
 

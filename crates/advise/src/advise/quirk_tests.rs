@@ -23,7 +23,7 @@ fn effect(ratio: f64, half: f64) -> Effect {
 
 fn compared(a: &str, b: &str, ratio: f64, half: f64, wrong: [u64; 2]) -> Compared {
     let settings = [a.to_string(), b.to_string()];
-    Compared { settings, load: "linear".into(), effect: Some(effect(ratio, half)), checked: [1 << 24; 2], wrong }
+    Compared { settings, load: "linear".into(), effect: Some(effect(ratio, half)), checked: [1 << 24; 2], wrong, simulated: false }
 }
 
 fn judge(kind: Kind, reports: &[Report], all: &[Compared]) -> Vec<Proposal> {
