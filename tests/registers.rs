@@ -284,6 +284,22 @@ fn values_that_do_not_fit_each_other() {
     assert!(say("cid:035344534c3038478019771111005200\ncsd:400e00325b5900003b377f800a404000\n").contains("SDHC was specified in 2006"));
 }
 
+/// A row of the kernel's for all cards of a maker says nothing of one that does not declare what the row calls broken.
+#[test]
+fn a_trouble_with_what_the_card_does_not_declare_is_none() {
+    let card = |ssr: &str| format!("cid:03534453443032478022ed3d8100b500\nscr:0225000000000000\nssr:{ssr}\n");
+    let quirks = |dump: &str| -> Vec<String> {
+        declared::from_dump_on(dump, TODAY).unwrap().troubles.into_iter().map(|t| t.quirk).collect()
+    };
+    let without = format!("80000000{}", "0".repeat(120));
+    let d = declared::from_dump_on(&card(&without), TODAY).unwrap();
+    assert!(d.troubles.is_empty() && d.notes.join(" ").contains("does not declare discard"), "{d:?}");
+    // Bit 313 of the SD status.
+    let with = format!("80000000{}02{}", "0".repeat(40), "0".repeat(78));
+    assert_eq!(quirks(&card(&with)), ["BROKEN_SD_DISCARD"]);
+    assert_eq!(quirks(&card(&"0".repeat(128))), ["BROKEN_SD_DISCARD"], "a blank status says nothing");
+}
+
 #[test]
 fn health_of_sysfs_is_not_believed_blindly() {
     let d = declared::from_dump("type: MMC\nlife_time: 0xff 0x0b\npre_eol_info: 0x07\n").unwrap();

@@ -133,6 +133,7 @@ impl Builder {
         {
             d.notes.push(if layout == CidLayout::Sd { format!("{why}: if it is one, --bus mmc reads it so") } else { why });
         }
+        d.drop_undeclared();
         d.identify(a);
         d.compare(a);
         d.units(a);
@@ -187,6 +188,17 @@ fn health(a: &Attributes, ext_csd: Option<&ExtCsd>, warnings: &mut Vec<String>) 
 }
 
 impl Declared {
+    /// The kernel's rows name makers: it acts on one only where the card declares what the row calls broken.
+    fn drop_undeclared(&mut self) {
+        let Some(ssr) = self.ssr.as_ref().filter(|s| !s.is_blank()) else { return };
+        for (quirk, declared, what) in [("BROKEN_SD_DISCARD", ssr.discard, "discard"), ("BROKEN_SD_CACHE", ssr.cache, "a cache")] {
+            if !declared && self.troubles.iter().any(|t| t.quirk == quirk) {
+                self.troubles.retain(|t| t.quirk != quirk);
+                self.notes.push(format!("the kernel's row {quirk} matches this maker; this card does not declare {what}"));
+            }
+        }
+    }
+
     fn identify(&mut self, a: &Attributes) {
         let text = |name| a.get(name).map(str::to_string);
         if let Some(usb) = &self.usb {
