@@ -316,6 +316,13 @@ fn emmc_date_is_settled_by_the_kernel() {
     assert_eq!((open.date.unwrap().year, open.notes.join(" ").contains("can also mean 2010")), (2026, true));
     let settled = declared::from_dump_on(&format!("{card}date: 09/2010\n"), TODAY).unwrap();
     assert_eq!((settled.date, settled.notes), (Some(Date { year: 2010, month: 9 }), vec![]));
+    // So does the revision of the EXT_CSD, which sysfs shows: code 4 means 2017 from revision 5 on; 14 means 2011, before there was a revision 8.
+    let of = |code: char, rev: &str| {
+        let card = format!("type: MMC\ncid: 15010038475446345207123456788{code}00\nrev: {rev}\n");
+        let d = declared::from_dump_on(&card, TODAY).unwrap();
+        (d.date.unwrap().year, d.notes.len(), d.warnings.join(" ").contains("older than eMMC 5.1 of 2015"))
+    };
+    assert_eq!((of('4', "0x8"), of('4', "0x4"), of('e', "0x8")), ((2017, 0, false), (2001, 0, false), (2011, 0, true)));
 }
 
 #[test]

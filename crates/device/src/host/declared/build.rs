@@ -75,7 +75,8 @@ impl Builder {
         let scr = raw.scr.as_ref().filter(|_| sd).map(Scr::decode);
         let ssr = raw.ssr.as_ref().filter(|_| sd).map(|r| Ssr::decode(r, scr.as_ref().map(|s| s.spec3)));
         let ext_csd = raw.ext_csd.as_ref().filter(|_| !sd).map(ExtCsd::decode);
-        let rev = ext_csd.as_ref().and_then(|e| e.rev);
+        let attribute = a.number("rev").filter(|_| kind == Kind::Mmc).and_then(|n| u8::try_from(n).ok());
+        let rev = ext_csd.as_ref().and_then(|e| e.rev).or(attribute);
         let spec_vers = csd.as_ref().and_then(|c| c.spec_vers);
         let mut cid = raw.cid.as_ref().map(|r| if sd { Cid::sd(r) } else { Cid::mmc(r, spec_vers, rev, today) });
         if let (Some(cid), Some(date)) = (&mut cid, a.get("date").and_then(date)) {
@@ -89,6 +90,7 @@ impl Builder {
         }
         for found in [
             cid.as_ref().map(|c| c.suspicions(today)),
+            cid.as_ref().zip(rev).and_then(|(c, rev)| older_than_its_standard(c.date, rev)).map(|text| vec![text]),
             csd.as_ref().map(Csd::findings),
             scr.as_ref().map(|s| s.irregular.clone()),
             ssr.as_ref().map(Ssr::findings),
@@ -140,6 +142,19 @@ impl Builder {
         d.advise();
         d
     }
+}
+
+/// Codes that no year of the standard is meant by: some makers count them in another way.
+fn older_than_its_standard(made: Date, rev: u8) -> Option<String> {
+    let (version, year) = match rev {
+        6 => ("4.5", 2011),
+        7 => ("5.0", 2013),
+        8 => ("5.1", 2015),
+        _ => return None,
+    };
+    (made.year < year).then(|| {
+        format!("CID production date {made} is older than eMMC {version} of {year} (EXT_CSD revision {rev}): suspicious, or the maker counts years in another way")
+    })
 }
 
 /// `03/2013`.

@@ -25,6 +25,7 @@ const MMC: &[&str] = &[
     "oemid",
     "pre_eol_info",
     "preferred_erase_size",
+    "rev",
     "scr",
     "serial",
     "ssr",
