@@ -285,6 +285,24 @@ fn values_are_in_base_units() {
 }
 
 /// A report of a card with these names and findings.
+/// What a card says of its wear is a metric and a verdict in every form; codes that are reserved are neither.
+#[test]
+fn wear_is_in_every_form() {
+    let of = |life_a: Value, pre_eol: Value| {
+        let health = serde_json::json!({ "life_a": life_a, "life_b": { "used": { "from": 10, "to": 20 } }, "pre_eol": pre_eol });
+        let value = serde_json::json!({ "schema": "nandscope-identify/1", "name": "8GTF4R", "capacity": 1 << 30, "health": health });
+        assert_eq!(agree(&value, "wear") % 2, 1, "capacity, three of wear and the verdict; or capacity, one of wear and the verdict");
+        (Form::Prom.write(&value).unwrap(), Form::Junit.write(&value).unwrap())
+    };
+    let (prom, junit) = of("exceeded".into(), "normal".into());
+    assert!(prom.contains("nandscope_life_used_ratio{card=\"8GTF4R\",conditions=\"A\"} 1\n"), "{prom}");
+    assert!(prom.contains("conditions=\"B\"} 0.2\n") && prom.contains("nandscope_pre_eol{card=\"8GTF4R\"} 1\n"), "{prom}");
+    assert!(prom.contains("nandscope_check_passed{card=\"8GTF4R\",check=\"life_left\"} 0\n"), "{prom}");
+    assert!(junit.contains("failures=\"1\"") && junit.contains("A: estimated life exceeded"), "{junit}");
+    let (prom, junit) = of(serde_json::json!({ "reserved": { "code": 255 } }), "not_defined".into());
+    assert!(!prom.contains("\"A\"") && !prom.contains("pre_eol") && junit.contains("failures=\"0\""), "{prom}\n{junit}");
+}
+
 fn report(model: &str, findings: &Value) -> Value {
     json!({ "schema": "nandscope-report/1", "tool": { "name": "nandscope", "version": "0.1.0" }, "when": 1_700_000_000,
         "target": { "path": "/dev/sdz", "kind": "disk", "serial": null, "model": model, "size": 1, "offset": 0 },

@@ -194,11 +194,42 @@ pub fn identified(f: &mut Facts, v: &Value) {
         let help = "What the card declares, or the kernel shows of it".into();
         f.all.extend(number(0, name, "", value, "B").map(|x| Fact { help, ..x }));
     }
+    worn(f, &v["health"]);
     for t in list(&v["troubles"]) {
         let verdict = if t["harmful"] == true { Verdict::Fail } else { Verdict::Pass };
         let fact =
             judged(0, "no_known_trouble", verdict, text(&t["what"]), "Whether the kernel's lists hold nothing harmful against the card");
         f.all.push(Fact { conditions: text(&t["quirk"]).into(), ..fact });
+    }
+}
+
+/// Life used, as upper ends in percent, and the verdict on it; none of codes that are reserved or not given.
+fn worn(f: &mut Facts, health: &Value) {
+    let mut said: Vec<(String, Verdict)> = vec![];
+    for (key, label) in [("life_a", "A"), ("life_b", "B")] {
+        let life = &health[key];
+        let exceeded = life == "exceeded";
+        let percent = if exceeded { Value::from(100) } else { life["used"]["to"].clone() };
+        let Some(fact) = number(0, "life_used", label, &percent, "%") else { continue };
+        let text = if exceeded { "estimated life exceeded".into() } else { format!("up to {percent} % of life used") };
+        said.push((format!("{label}: {text}"), if exceeded { Verdict::Fail } else { Verdict::Pass }));
+        f.all.push(Fact { text, help: "Life that the card estimates to be used, at most".into(), ..fact });
+    }
+    let pre_eol = match text(&health["pre_eol"]) {
+        "normal" => Some((1, "normal", Verdict::Pass)),
+        "warning" => Some((2, "80 % of the reserve used", Verdict::Pass)),
+        "urgent" => Some((3, "90 % of the reserve used", Verdict::Fail)),
+        _ => None,
+    };
+    if let Some((code, text, verdict)) = pre_eol {
+        let help = "Reserve of spare blocks: 1 normal, 2 80 % used, 3 90 % used".into();
+        f.all.extend(number(0, "pre_eol", "", &code.into(), "").map(|x| Fact { help, text: text.into(), ..x }));
+        said.push((format!("reserve: {text}"), verdict));
+    }
+    if !said.is_empty() {
+        let verdict = if said.iter().any(|s| s.1 == Verdict::Fail) { Verdict::Fail } else { Verdict::Pass };
+        let text = said.into_iter().map(|s| s.0).collect::<Vec<_>>().join("; ");
+        f.all.push(judged(0, "life_left", verdict, &text, "Whether the card's own estimate leaves it life"));
     }
 }
 
