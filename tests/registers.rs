@@ -288,9 +288,8 @@ fn values_that_do_not_fit_each_other() {
 #[test]
 fn a_trouble_with_what_the_card_does_not_declare_is_none() {
     let card = |ssr: &str| format!("cid:03534453443032478022ed3d8100b500\nscr:0225000000000000\nssr:{ssr}\n");
-    let quirks = |dump: &str| -> Vec<String> {
-        declared::from_dump_on(dump, TODAY).unwrap().troubles.into_iter().map(|t| t.quirk).collect()
-    };
+    let quirks =
+        |dump: &str| -> Vec<String> { declared::from_dump_on(dump, TODAY).unwrap().troubles.into_iter().map(|t| t.quirk).collect() };
     let without = format!("80000000{}", "0".repeat(120));
     let d = declared::from_dump_on(&card(&without), TODAY).unwrap();
     assert!(d.troubles.is_empty() && d.notes.join(" ").contains("does not declare discard"), "{d:?}");

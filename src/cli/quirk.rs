@@ -81,7 +81,8 @@ pub fn run(a: QuirkArgs) -> anyhow::Result<ExitCode> {
     };
     let card =
         serde_json::json!({ "name": cid.name, "manfid": cid.manfid, "oemid": cid.oemid, "year": cid.date.year, "month": cid.date.month });
-    let value = serde_json::json!({ "schema": "nandscope-quirk/1", "card": card, "proposals": all, "patch": patch, "simulated": simulated });
+    let value =
+        serde_json::json!({ "schema": "nandscope-quirk/1", "card": card, "proposals": all, "patch": patch, "simulated": simulated });
     if !a.out.write(&value)? {
         put!("{}", text(&cid, &all, patch.as_deref(), &simulated, super::width().min(100)));
     }
@@ -126,7 +127,8 @@ fn text(cid: &Cid, all: &[Proposal], patch: Option<&str>, simulated: &[String], 
     let mut out =
         format!("{}, manufacturer {:#04x}, OEM {:#06x}, made {:02}/{}\n", cid.name, cid.manfid, cid.oemid, cid.date.month, cid.date.year);
     if !simulated.is_empty() {
-        let what = format!("Measured on a simulated card ({}): no evidence of a real one, and not to be sent to anybody.", simulated.join(", "));
+        let what =
+            format!("Measured on a simulated card ({}): no evidence of a real one, and not to be sent to anybody.", simulated.join(", "));
         wrap(&what, width).iter().for_each(|l| out += &format!("{l}\n"));
     }
     out += "\n";

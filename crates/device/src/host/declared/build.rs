@@ -237,7 +237,7 @@ impl Declared {
         if matches!(self.kind, Kind::Sd | Kind::Mmc) {
             let manfid = a.number("manfid").and_then(|n| u8::try_from(n).ok());
             let table = if self.kind == Kind::Sd { makers::sd } else { makers::mmc };
-            self.maker = manfid.and_then(table).map(|m| m.name.to_string());
+            self.maker = manfid.and_then(table).map(|m| m.name.to_string()).or_else(|| text("manufacturer"));
             let oem = a.get("oemid").map(|t| number(t).and_then(|n| oem_text(n as u16)).map_or(t.to_string(), |o| format!("{t} \"{o}\"")));
             self.ids = manfid.map(|m| format!("{m:#04x}/{}", oem.as_deref().unwrap_or("?")));
         } else {

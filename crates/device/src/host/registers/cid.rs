@@ -266,7 +266,7 @@ mod tests {
         for sd in ["03534453553136478012345678028200", "03534453553136478012345678010d00", "0000000000000000000000375600ea00"] {
             assert_eq!(of(sd), (CidLayout::Sd, None), "{sd}");
         }
-        let (layout, why) = of("45010053454d303447101234567810c500");
+        let (layout, why) = of("45010053454d30344710123456715500");
         assert!(layout == CidLayout::Sd && why.unwrap().contains("shape of an eMMC"));
     }
 

@@ -107,7 +107,7 @@ fn choose(cards: Vec<(String, Attributes)>, ext_csd: Option<super::ext_csd::ExtC
         return Err(RegisterError::Text {
             register: "dump",
             what: "found no register and no sysfs attribute; expected for example \"cid: 02544d...\", \"==> .../csd <==\" or the text of \
-                   `mmc extcsd read`"
+                   `mmc extcsd read` or `mmc cid read`"
                 .into(),
         });
     }
@@ -156,11 +156,35 @@ fn entries(line: &str) -> Vec<(String, String, String)> {
     if words.len() > 1 && words.iter().all(|(name, value)| canonical(name).is_some() && !value.is_empty()) {
         return words.into_iter().map(|(name, value)| own(name, value)).collect();
     }
+    if let Some(found) = mmc_cid(line) {
+        return found.into_iter().map(|(name, value)| own(name, &value)).collect();
+    }
     // a note: CSD : 400e00...
     match line.split_once(':') {
         Some((name, value)) if canonical(name).is_some() => vec![own(name, value)],
         _ => vec![],
     }
+}
+
+/// `mmc cid read`: manufacturer: 'SanDisk' 'SD'; product: 'SC16G' 8.0; manufacturing date: 2018 jul. An id that it has no name for is
+/// printed in its place.
+fn mmc_cid(line: &str) -> Option<Vec<(&'static str, String)>> {
+    const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    let (name, value) = line.split_once(':')?;
+    let quoted: Vec<String> = value.split('\'').skip(1).step_by(2).map(str::to_string).collect();
+    Some(match (name.trim(), &quoted[..]) {
+        ("type", [kind]) => vec![("type", kind.clone())],
+        ("manufacturer", [maker, oem]) => {
+            vec![(if maker.starts_with("0x") { "manfid" } else { "manufacturer" }, maker.clone()), ("oemid", oem.clone())]
+        }
+        ("product", [product]) => vec![("name", product.clone())],
+        ("manufacturing date", []) => {
+            let (year, month) = value.trim().split_once(' ')?;
+            let month = MONTHS.iter().position(|m| month.to_lowercase().starts_with(m))? + 1;
+            vec![("date", format!("{month:02}/{year}"))]
+        }
+        _ => return None,
+    })
 }
 
 /// Characters of a name with its colon, at most.
@@ -236,6 +260,21 @@ mod tests {
         assert_eq!((a.number("manfid"), a.get("date"), a.get("csd")), (Some(3), Some("11/2013"), Some("400e")));
         let a = parse("Card size: 16.04 GB\nManufacturer ID: 0X2\nOEM ID: TM\nProduct: SD16G\nManufacturing date: 10/2009\n").unwrap();
         assert_eq!((a.number("manfid"), a.get("oemid"), a.get("product")), (Some(2), Some("TM"), Some("SD16G")));
+    }
+
+    /// The text of `mmc cid read`, with a maker that it knows and one that it does not.
+    #[test]
+    fn a_cid_in_words() {
+        let text = |maker: &str| {
+            format!("type: 'SD'\nmanufacturer: '{maker}' 'SD'\nproduct: 'SC16G' 8.0\nserial: 0x12345678\nmanufacturing date: 2018 jul\n")
+        };
+        let a = parse(&text("SanDisk")).unwrap();
+        assert_eq!(
+            (a.get("type"), a.get("manufacturer"), a.get("oemid"), a.get("name")),
+            (Some("SD"), Some("SanDisk"), Some("SD"), Some("SC16G"))
+        );
+        assert_eq!((a.get("date"), a.number("serial")), (Some("07/2018"), Some(0x1234_5678)));
+        assert_eq!(parse(&text("0x9f")).unwrap().number("manfid"), Some(0x9f));
     }
 
     #[test]
