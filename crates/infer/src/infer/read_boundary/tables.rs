@@ -5,6 +5,7 @@
 //! no multiple of the step (then one row below may cross by accident), a first erase block that is treated differently,
 //! read-ahead.
 
+mod contradict;
 mod groups;
 mod pieces;
 
@@ -33,8 +34,13 @@ pub fn infer(tables: &Tables) -> Vec<Finding> {
     let mut out = vec![];
     let all = groups(tables);
     let most = all.iter().map(|g| g.rows.len()).max().unwrap_or(0);
+    let against = contradict::found(tables);
     for g in all.iter().filter(|g| g.rows.len() * 3 >= most * 2) {
-        out.extend(judge(g));
+        let mut found = judge(g);
+        if let Some(why) = against.as_ref().filter(|_| !g.write) {
+            found.iter_mut().for_each(|f| *f = Finding { from: std::mem::take(&mut f.from), ..Finding::undecided(f.quantity, why.clone()) });
+        }
+        out.extend(found);
     }
     out
 }

@@ -21,6 +21,23 @@ fn values(f: &[Finding]) -> Vec<Option<f64>> {
     f.iter().map(|f| f.number()).collect()
 }
 
+/// Two cards in one log: whether their rows are the same or one has more of them, neither is the answer.
+#[test]
+fn runs_of_two_cards_are_none_of_one() {
+    let run = |step: u64, more: bool| -> String {
+        let row = |a: u64| format!("align {a} pre 700µs on {}µs post 700µs diff {}µs\n", if a % step == 0 { 1000 } else { 700 }, if a % step == 0 { 300 } else { 0 });
+        (11..=30).rev().flat_map(|k| [Some(1u64 << k), more.then_some(3 << (k - 2))]).flatten().map(row).collect()
+    };
+    for (a, b) in [(run(4 * MIB, false), run(12 * MIB, true)), (run(4 * MIB, false), run(8 * MIB, false))] {
+        let f = infer(&read(&[("t", format!("{a}{b}"))]).unwrap());
+        assert!(f.iter().all(|f| f.value.is_none() && f.at_least.is_none()), "{f:?}");
+        let why = f[0].reason.as_ref().unwrap();
+        assert!(why.contains("t:1 shows steps of 4 MiB, t:21 steps of ") && why.contains("two cards"), "{why}");
+    }
+    let one = infer(&read(&[("t", run(4 * MIB, false).repeat(2))]).unwrap());
+    assert_eq!(one[0].number(), Some((4 * MIB) as f64), "{one:?}");
+}
+
 #[test]
 fn two_steps_and_their_absence() {
     let f = log(|a| {

@@ -87,6 +87,11 @@ fn calm<'a>(tests: &[&'a AlignTest]) -> Vec<&'a AlignTest> {
     tests.iter().zip(&rough).filter(|x| x.1.is_nan() || *x.1 <= line).map(|x| *x.0).collect()
 }
 
+/// One run by itself.
+pub(super) fn alone(tables: &Tables, t: &AlignTest) -> Group {
+    group(tables, &t.rows.iter().map(|r| r.align).collect::<Vec<_>>(), &[t])
+}
+
 fn group(tables: &Tables, key: &[u64], tests: &[&AlignTest]) -> Group {
     let tests = &calm(tests)[..];
     let mut scatter = vec![];
