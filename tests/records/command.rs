@@ -52,6 +52,41 @@ fn the_page_cache_is_no_card() {
     assert!(!out.status.success() && text.contains("cannot open nosuchdir") && !text.contains("--write"), "{text}");
 }
 
+/// A line of the protocol of `firmware/`.
+fn line(body: &str) -> String {
+    format!("ns:{body}*{:02x}\n", body.bytes().fold(0, |x, b| x ^ b))
+}
+
+/// Percentiles of half a histogram would be those of the calls that happened to come through.
+#[test]
+fn a_histogram_with_lines_missing_has_no_percentiles() {
+    let dir = tempfile::tempdir().unwrap();
+    let head = line("1 host=uno poll_ns=0 clock_us=4") + &line("o 0 21000") + &line("t w 512 2048 7 225248 1200 150000");
+    let (fast, slow) = (line("h w 512 1024 1279 2016"), line("h w 512 131072 163839 32"));
+    let said = |name: &str, text: &str| {
+        std::fs::write(dir.path().join(name), text).unwrap();
+        good(&["infer", name, "--log", "20kB"], dir.path())
+    };
+    for (text, lost) in [(head.clone(), 2048), (format!("{head}{}{slow}", fast.replace("2016", "2O16")), 2016)] {
+        let text = said("cut.txt", &text);
+        assert!(text.contains(&format!("percentiles and tail are not known: {lost} of 2048 calls are missing")), "{text}");
+        assert!(!text.contains("50 %") && !text.contains("tail:") && text.contains("longest write 150 ms"), "{text}");
+    }
+    let text = said("whole.txt", &(head + &fast + &slow));
+    assert!(text.contains("50 % 1.28 ms") && text.contains("tail: 2048 above 1 ms, 32 above 10 ms"), "{text}");
+}
+
+/// Where half of the calls are slow they are no usual time of which a stall is five times as long.
+#[test]
+fn two_usual_times_are_both_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let calls: String = (0..64).map(|i| line(&format!("w 2048 {}", if i % 2 == 0 { 6076 + i } else { 148_000 + 10 * i }))).collect();
+    std::fs::write(dir.path().join("half.txt"), line("1 host=uno clock_us=4") + &calls + &line("end 66")).unwrap();
+    let text = good(&["infer", "half.txt", "--log", "20kB"], dir.path());
+    let (a, b) = ("50.0 % of the calls take about 6.1", "50.0 % of the calls take about 148 ms: too many of each to be stalls");
+    assert!(text.contains(a) && text.contains(b) && !text.contains("the usual 148 ms"), "{text}");
+}
+
 /// A run that is asked about a logger is long, says what it carries as time, and what a day takes.
 #[test]
 fn a_logger_is_asked_for_a_day() {

@@ -181,12 +181,14 @@ pub fn parse(text: &str) -> Log {
     }
     for p in log.passes.iter().filter(|p| p.unordered) {
         let what = if p.write { "writes" } else { "reads" };
-        if p.histogram.len() < p.records {
-            let lost = p.records - p.histogram.len();
+        if p.missing() > 0 {
             log.notes.push(format!(
-                "{lost} of {} {what} of {} B are missing from the histogram; percentiles rest on the others",
-                p.records, p.record
+                "{} of {} {what} of {} B are missing from the histogram: percentiles and tail are not known",
+                p.missing(),
+                p.records,
+                p.record
             ));
+            continue;
         }
         log.notes.push(format!(
             "{what} of {} B come as a histogram: a percentile is the upper end of its bin, and in what order the calls came is not known",

@@ -124,6 +124,11 @@ impl Pass {
         self.histogram.saturating_record_n(ns, calls);
     }
 
+    /// Calls of an unordered pass that its histogram lacks: lines of it were lost. No percentile can be known without them.
+    pub fn missing(&self) -> u64 {
+        if self.unordered { self.records.saturating_sub(self.histogram.len()) } else { 0 }
+    }
+
     /// Counts one call that ended `at` ns after the pass began.
     #[inline]
     pub fn add(&mut self, took: Nanos, at: u64) {

@@ -124,7 +124,7 @@ pub fn text(b: &Bench, style: Style) -> String {
             let _ = writeln!(out, "\n{}\n", sdfat(first)[1]);
         }
         pass(&mut out, first);
-        if style.plots {
+        if style.plots && first.missing() == 0 {
             for f in [histogram(first), timeline(first)] {
                 let lines = braille(&f, style.width.min(100), 6);
                 if !lines.is_empty() {
@@ -186,18 +186,26 @@ fn pass(out: &mut String, p: &Pass) {
             p.first
         );
     }
-    let cells: Vec<String> = PERCENTILES.iter().map(|&q| format!("{q} % {}", us(p.percentile(q)))).collect();
-    let _ = writeln!(out, "  calls up to: {}", cells.join(", "));
-    let groups = populations(p);
-    let held = buffered(p, &groups);
-    let shown: Vec<String> = groups.iter().enumerate().map(|(i, g)| group(g, held && i == 0)).collect();
-    if shown.len() > 1 {
-        let _ = writeln!(out, "  populations: {}", shown.join("; "));
+    if p.missing() > 0 {
+        let _ =
+            writeln!(out, "  percentiles and tail are not known: {} of {} calls are missing from the histogram", p.missing(), p.records);
+    } else {
+        let cells: Vec<String> = PERCENTILES.iter().map(|&q| format!("{q} % {}", us(p.percentile(q)))).collect();
+        let _ = writeln!(out, "  calls up to: {}", cells.join(", "));
+        let groups = populations(p);
+        let held = buffered(p, &groups);
+        let shown: Vec<String> = groups.iter().enumerate().map(|(i, g)| group(g, held && i == 0)).collect();
+        if shown.len() > 1 {
+            let _ = writeln!(out, "  populations: {}", shown.join("; "));
+        }
     }
     let _ = writeln!(out, "  open {}, last sync and close {}", p.opened, p.closed);
     if !consistent(p.record, p.speed(), p.mean()) {
         let x = loop_time(p.record, p.speed(), p.mean());
         let _ = writeln!(out, "  speed and mean contradict each other by {} µs a record", three(-x));
+    }
+    if p.missing() > 0 {
+        return;
     }
     if p.unordered {
         let tail: Vec<String> = find(p).tail.iter().filter(|t| t.1 > 0).map(|(ms, n)| format!("{n} above {ms} ms")).collect();
@@ -251,7 +259,8 @@ fn pass_json(p: &Pass) -> Value {
     }
     let places: Vec<(u64, u64, u64)> =
         slow(p, found.threshold).iter().take(MOST_PLACES).map(|s| (p.began(s.round).unwrap_or(0) + s.offset, s.took, s.at)).collect();
-    let percentiles: Vec<(f64, f64)> = PERCENTILES.iter().map(|&q| (q, p.percentile(q))).collect();
+    let known: &[f64] = if p.missing() == 0 { &PERCENTILES } else { &[] };
+    let percentiles: Vec<(f64, f64)> = known.iter().map(|&q| (q, p.percentile(q))).collect();
     json!({
         "write": p.write,
         "records": p.records,
@@ -264,7 +273,7 @@ fn pass_json(p: &Pass) -> Value {
         "elapsed_ns": p.elapsed.0,
         "consistent": consistent(p.record, p.speed(), p.mean()),
         "percentiles_us": percentiles,
-        "populations": populations(p),
+        "populations": if p.missing() == 0 { populations(p) } else { vec![] },
         "stalls": (!p.unordered).then_some(found),
         "unordered": p.unordered,
         "stall_text": text.lines().map(str::trim_start).collect::<Vec<_>>(),
