@@ -95,6 +95,16 @@ pub fn buffered(pass: &Pass, all: &[Population]) -> bool {
     pass.record < 512 && (hit.share - expected).abs() < 0.05 && next.median > 3.0 * hit.median
 }
 
+/// The usual times of a pass, where they lie so far apart that the longer ones would be stalls beside the shorter: both are what the card
+/// does, and neither is a stall.
+pub fn far_apart(pass: &Pass) -> Vec<Population> {
+    let all = populations(pass);
+    let held = usize::from(buffered(pass, &all));
+    let often: Vec<Population> = all.into_iter().skip(held).filter(|p| p.share >= 0.05 * reaching(pass)).collect();
+    let far = often.first().zip(often.last()).is_some_and(|(a, b)| b.median > 5.0 * a.median && b.median > 1000.0);
+    if far { often } else { vec![] }
+}
+
 /// Stalls of about the same length, where those of a pass are of several.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Kind {

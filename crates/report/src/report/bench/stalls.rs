@@ -2,7 +2,7 @@
 
 use super::us;
 use crate::infer::buffer::{Answer, gigabytes, long};
-use crate::infer::stalls::{LIMITS, Origin, Period, Stalls};
+use crate::infer::stalls::{LIMITS, Origin, Period, Stalls, far_apart};
 use crate::samples::records::Pass;
 use crate::units::{Bytes, Nanos, three};
 use std::fmt::Write;
@@ -11,7 +11,15 @@ use std::fmt::Write;
 const SAYS: f64 = 0.01;
 
 pub(super) fn stall_text(out: &mut String, s: &Stalls, p: &Pass) {
-    let usual = format!("{}, five times the usual {}", us(s.threshold), us(s.usual));
+    let times: Vec<String> =
+        far_apart(p).iter().map(|g| format!("{} % of the calls take about {}", three(g.share * 100.0), us(g.median))).collect();
+    let usual = match &times[..] {
+        [] => format!("{}, five times the usual {}", us(s.threshold), us(s.usual)),
+        _ => format!("{}, five times the longest of its usual times", us(s.threshold)),
+    };
+    if !times.is_empty() {
+        let _ = writeln!(out, "  usual times: {}: too many of each to be stalls", times.join(", "));
+    }
     // What is over in a millisecond is no stall, however short the others are.
     let above = if s.threshold > 1000.0 { usual } else { us(s.threshold) };
     if s.count == 0 {
