@@ -33,6 +33,9 @@ pub fn infer(tables: &Tables) -> Vec<Finding> {
 fn order(tables: &Tables, random: bool, closings: &mut Closings) -> Vec<Finding> {
     let q = if random { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
     let order = if random { "random" } else { "linear" };
+    if let Some(why) = impossible(tables, random) {
+        return vec![Finding::undecided(q, why)];
+    }
     let all = series(tables, random);
     let most = all.iter().flat_map(|s| s.counts()).max().unwrap_or(0);
     if most == 0 {
@@ -86,6 +89,26 @@ fn order(tables: &Tables, random: bool, closings: &mut Closings) -> Vec<Finding>
     let place: Vec<String> = all.iter().map(|s| s.place.clone()).collect();
     f.from = vec![format!("open-AU tables, {order} ({})", place.join(", "))];
     vec![f]
+}
+
+/// From one size to the next smaller one no card gets so many times faster; a wrong unit makes it a thousand times.
+const JUMP: f64 = 100.0;
+
+/// Rates that no card has: the first such pair of rows.
+fn impossible(tables: &Tables, random: bool) -> Option<String> {
+    let all = tables.open.iter().filter(|t| t.n.is_some() && t.random.unwrap_or(false) == random);
+    let (t, a, b) =
+        all.flat_map(|t| t.rows.windows(2).map(move |w| (t, w[0], w[1]))).find(|(_, a, b)| b.size < a.size && b.rate > JUMP * a.rate)?;
+    let rate = crate::flashbench::format::rate;
+    Some(format!(
+        "the rates jump from {} at {} to {} at {} ({}, line {}), which no card's do: is a unit wrong (K/s, M/s)?",
+        rate(a.rate),
+        Bytes(a.size),
+        rate(b.rate),
+        Bytes(b.size),
+        tables.at(t.place),
+        b.line
+    ))
 }
 
 /// Random writes in one AU take less than twice as long as sequential ones, which have no merges there: random order costs less than the writes

@@ -36,6 +36,17 @@ fn a_cliff_a_decline_and_a_factor() {
     assert_eq!(factor[0].number(), Some(5.0), "{factor:?}");
 }
 
+/// A unit that was edited makes rates that no card has; nothing follows from them.
+#[test]
+fn rates_that_jump_a_thousandfold_are_not_read() {
+    let right = text(4, false, |n, s| plain(s) + if n > 2 && s <= 1 << 20 { 400.0 } else { 0.0 });
+    assert_eq!(infer(&read(&[("t", right.clone())]).unwrap())[0].number(), Some(2.0));
+    let wrong = infer(&read(&[("t", right.replace("K/s", "M/s"))]).unwrap());
+    assert!(wrong.iter().all(|f| f.value.is_none() && f.at_least.is_none()), "{wrong:?}");
+    let why = wrong[0].reason.as_ref().unwrap();
+    assert!(why.contains("rates jump from") && why.contains("is a unit wrong (K/s, M/s)?"), "{why}");
+}
+
 /// F16: above the limit the time of a write no longer depends on its size. Where it grows with it all the same, a count is no surer
 /// than what another run contradicts, and a fall by less than the write itself is no limit at all.
 #[test]
