@@ -165,6 +165,9 @@ pub fn parse_rate(s: &str) -> Option<Printed> {
         'K' | 'k' => 1e3,
         'M' => 1e6,
         'G' => 1e9,
+        // In small letters only where the whole unit stands there: "4m" is anything.
+        'm' if unit[1..].starts_with(['/', 'B']) => 1e6,
+        'g' if unit[1..].starts_with(['/', 'B']) => 1e9,
         _ => return None,
     };
     let b = (factor > 1.0 && unit[1..].starts_with("B/")) as usize;
@@ -273,6 +276,10 @@ mod tests {
             assert!((p.value - r).abs() <= p.half_step * 1.001, "{r}: {p:?} {}", rate(r));
         }
         assert_eq!(parse_size("4MiB    8.79M/s").unwrap().value, 4_194_304.0);
+        for (text, rate) in [("1.82m/s", 1.82e6), ("912k/s", 912e3), ("2.58g/s", 2.58e9)] {
+            assert_eq!(parse_rate(text).map(|p| p.value), Some(rate), "{text}");
+        }
+        assert!(parse_rate("4m").is_none() && parse_rate("3 minutes").is_none());
     }
 
     #[test]

@@ -30,6 +30,19 @@ pub fn row(line: usize, text: &str) -> Option<AlignRow> {
     Some(AlignRow { line, align, pre: pre_us, on: on_us, post: post_us, diff, half_step })
 }
 
+/// So many times the usual time of a table is no boundary, but a stall or a wrong unit.
+const FAR: f64 = 100.0;
+
+/// The one row of a table that stands hundreds of times above all others.
+pub fn outlier(rows: &[AlignRow]) -> Option<usize> {
+    let longest = |r: &AlignRow| r.pre.max(r.on).max(r.post);
+    let mut all: Vec<f64> = rows.iter().map(longest).collect();
+    all.sort_by(f64::total_cmp);
+    let usual = *all.get(all.len() / 2)?;
+    let far: Vec<usize> = (0..rows.len()).filter(|&i| longest(&rows[i]) > FAR * usual).collect();
+    (rows.len() >= 6 && far.len() == 1).then(|| far[0])
+}
+
 /// Whether a row goes on in the line below it: it has no difference, or one whose unit is missing.
 pub fn goes_on(text: &str) -> bool {
     row(0, text).is_some() && ending(text) != Ending::Whole
@@ -135,6 +148,25 @@ mod tests {
         assert!((r.diff + 1235.0).abs() < 1.0, "{r:?}");
         let r = row(1, "align 8192 pre 742µs on 761µs post 1e+03Â diff -1098").unwrap();
         assert!((r.diff + 110.0).abs() < 1.0, "{r:?}");
+    }
+
+    #[test]
+    fn one_row_far_above_the_others() {
+        let rows = |on: &[f64]| -> Vec<AlignRow> {
+            let row = |(i, &on): (usize, &f64)| AlignRow {
+                line: i,
+                align: 1 << (30 - i),
+                pre: 700.0,
+                on,
+                post: 700.0,
+                diff: on - 700.0,
+                half_step: 1.0,
+            };
+            on.iter().enumerate().map(row).collect()
+        };
+        assert_eq!(outlier(&rows(&[1000.0, 1000.0, 1_040_000.0, 900.0, 900.0, 700.0])), Some(2));
+        assert_eq!(outlier(&rows(&[1000.0, 1000.0, 40_000.0, 900.0, 900.0, 700.0])), None, "a stall of its own");
+        assert_eq!(outlier(&rows(&[1_040_000.0, 1_040_000.0, 1000.0, 900.0, 900.0, 700.0])), None, "a step");
     }
 
     #[test]

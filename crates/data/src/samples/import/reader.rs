@@ -342,6 +342,16 @@ impl Reader {
             t.open.iter_mut().for_each(|t| nandscope_stats::descending(&mut t.rows, |r| r.size as f64));
             t.fat.iter_mut().for_each(|t| nandscope_stats::descending(&mut t.rows, |r| r.size as f64));
             t.program.iter_mut().for_each(|t| nandscope_stats::descending(&mut t.rows, |r| r.size as f64));
+            for a in &mut t.align {
+                if let Some(row) = align::outlier(&a.rows).map(|i| a.rows.remove(i)) {
+                    t.notes.push(format!(
+                        "{name}:{}: the row of {} takes {} ms, more than a hundred times the others, and was left out: a stall, or a wrong unit?",
+                        row.line,
+                        row.align,
+                        crate::units::three(row.pre.max(row.on).max(row.post) / 1e3)
+                    ));
+                }
+            }
             for b in &mut t.bench {
                 t.notes.extend(records_by_figures(b, &self.records).map(|note| format!("{name}: {note}")));
             }
