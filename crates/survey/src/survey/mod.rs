@@ -357,20 +357,7 @@ impl Survey {
     /// # Errors
     /// None or several match, or the file is damaged.
     pub fn get(&mut self, id: &str) -> Result<Record> {
-        let wanted = id.to_lowercase();
-        let like = format!("{}%", wanted.replace(['%', '_'], " "));
-        let rows = self.mend(|s| {
-            let sql = s.db.words("SELECT id, path FROM cards WHERE id LIKE $1 ORDER BY id{C} LIMIT 9");
-            Ok(s.db.query(&sql, &[like.as_str().into()])?)
-        })?;
-        let row = match &rows[..] {
-            [] => return Err(SurveyError::NotFound(id.into())),
-            [one] => one,
-            many => match many.iter().find(|r| r[0].text() == wanted) {
-                Some(exact) => exact,
-                None => return Err(SurveyError::Ambiguous(id.into(), many.iter().map(|r| r[0].text()).collect::<Vec<_>>().join(", "))),
-            },
-        };
+        let row = self.meant(id)?;
         let id = row[0].text();
         if let Some(r) = id.starts_with("ref-").then(|| published::published().into_iter().find(|r| r.id == id)).flatten() {
             return Ok(r);
@@ -389,13 +376,32 @@ impl Survey {
         }
     }
 
+    /// Id, path and format of the one entry that an id or the beginning of one means.
+    fn meant(&mut self, id: &str) -> Result<Vec<Val>> {
+        let wanted = id.to_lowercase();
+        let like = format!("{}%", wanted.replace(['%', '_'], " "));
+        let mut rows = self.mend(|s| {
+            let sql = s.db.words("SELECT id, path, format FROM cards WHERE id LIKE $1 ORDER BY id{C} LIMIT 9");
+            Ok(s.db.query(&sql, &[like.as_str().into()])?)
+        })?;
+        match rows.iter().position(|r| r[0].text() == wanted) {
+            Some(exact) => Ok(rows.swap_remove(exact)),
+            None if rows.len() == 1 => Ok(rows.remove(0)),
+            None if rows.is_empty() => Err(SurveyError::NotFound(id.into())),
+            None => Err(SurveyError::Ambiguous(id.into(), rows.iter().map(|r| r[0].text()).collect::<Vec<_>>().join(", "))),
+        }
+    }
+
     /// Takes an entry out; reference entries stay.
     ///
     /// # Errors
     /// As `get`, and where the file cannot be removed.
     pub fn remove(&mut self, id: &str) -> Result<String> {
-        let rows = self.db.query("SELECT id, path, format FROM cards WHERE id = $1", &[id.to_lowercase().into()])?;
-        let Some(row) = rows.first() else { return Err(SurveyError::NotFound(id.into())) };
+        // The beginning of nothing means every entry, and the only one by chance.
+        if id.is_empty() {
+            return Err(SurveyError::NotFound(id.into()));
+        }
+        let row = self.meant(id)?;
         if row[2].text() == "published" {
             return Err(SurveyError::Query(format!("{id} is a reference entry; those are part of the program")));
         }
