@@ -126,7 +126,7 @@ fn what_does_not_belong_together_is_said() {
     std::fs::remove_file(dir.path().join("s/shard-0002-of-0002.jsonl")).unwrap();
     well(dir.path(), &["sweep", "plan.toml", "-o", "s", "-q", "--shard", "2/2"]);
     well(dir.path(), &["sweep", "plan.toml", "-o", "s", "-q"]);
-    well(dir.path(), &["sweep", "merge", "s"]);
+    assert_eq!(well(dir.path(), &["sweep", "merge", "s", "-q"]), "");
     let path = dir.path().join("s/shard-0001-of-0001.jsonl");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace("\"accesses\":", "\"accesses\":1")).unwrap();

@@ -62,6 +62,9 @@ struct MergeArgs {
     /// Write the counts as JSON to a file, or to standard output with '-'
     #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    /// Print nothing
+    #[arg(long, short)]
+    quiet: bool,
     #[command(flatten)]
     other: Other,
 }
@@ -105,10 +108,9 @@ fn merged(a: &MergeArgs) -> anyhow::Result<ExitCode> {
         super::as_it_is(&form.write(&value).map_err(anyhow::Error::msg)?);
         return Ok(ExitCode::SUCCESS);
     }
-    if json {
-        return Ok(ExitCode::SUCCESS);
+    if !json && !a.quiet {
+        put!("{}", text(&m, &to));
     }
-    put!("{}", text(&m, &to));
     Ok(ExitCode::SUCCESS)
 }
 
