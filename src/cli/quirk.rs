@@ -3,8 +3,8 @@
 use super::UNDECIDED;
 use super::args::Output;
 use crate::advise::quirk::{self, Compared, Entry, Evidence, Proposal, Support, proposals};
-use crate::device::TargetKind;
 use crate::host::declared::Kind;
+use crate::host::facts::TargetKind;
 use crate::host::registers::cid::{Cid, CidLayout, likely};
 use crate::host::registers::{Date, parse_array};
 use crate::report::Report;
