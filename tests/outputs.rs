@@ -151,6 +151,8 @@ fn bad_values_are_wrong_usage() {
     for (words, why) in [
         (&["frag", "sim:cf-256mb", "--cluster", "3"][..], "power of two"),
         (&["bench", "sim:cf-256mb", "--cluster", "3"], "power of two"),
+        (&["bench", "sim:wintec-1gb", "--file", "2GB"], "does not fit on sim:wintec-1gb, which has"),
+        (&["bench", "sim:wintec-1gb", "--file", "2GB", "--dry-run"], "give a smaller --file"),
         (&["bench", "sim:cf-256mb", "--chunks", "0"], "1 byte to 64 MiB"),
         (&["bench", "sim:cf-256mb", "--chunks", "x"], "--chunks"),
         (&["man", "nosuch"], "'nandscope -h' lists them"),

@@ -6,9 +6,11 @@ mod skip;
 use nandscope::device::{Device, open_model};
 use nandscope::host::class::Class;
 use nandscope::rate::Verdict;
-use nandscope::rate::judge::{self, Seen};
+use nandscope::rate::judge::{self, ForPurpose, Seen};
 use nandscope::rate::measure::{Measured, Tables, Task, measure};
+use nandscope::rate::record::Plan;
 use nandscope::units::{GIB, KIB, MIB, Nanos};
+use nandscope::workload::purpose::Purpose;
 use nandscope_sim::Model;
 use std::sync::atomic::AtomicBool;
 
@@ -40,6 +42,17 @@ kind = "none"
 }
 
 fn run(model: &Model, seed: u64, classes: &[Class], seconds: f64) -> Measured {
+    run_for(model, seed, classes, seconds, None, &mut |_, _| ())
+}
+
+fn run_for(
+    model: &Model,
+    seed: u64,
+    classes: &[Class],
+    seconds: f64,
+    purpose: Option<&Purpose>,
+    tell: &mut dyn FnMut(&str, f64),
+) -> Measured {
     let opened = open_model(model, seed);
     let size = opened.geometry().size;
     let id = opened.id().clone();
@@ -58,11 +71,11 @@ fn run(model: &Model, seed: u64, classes: &[Class], seconds: f64) -> Measured {
         depth: 1,
         classes,
         tables: Tables { fat: 4 * MIB - 64 * KIB, copy: 4 * MIB - 32 * KIB, directory: 4 * MIB, data: 8 * MIB },
-        recording: None,
+        recording: purpose.and_then(|p| Plan::of(p, 3600.0)),
         random: false,
         write: true,
     };
-    measure(&mut guard, &task, &mut |_, _| ())
+    measure(&mut guard, &task, tell)
 }
 
 fn pw(m: &Measured) -> f64 {
@@ -135,4 +148,56 @@ fn one_slow_time_decides_nothing() {
     assert_eq!(verdict(&class[0], &m), Verdict::NotDecided);
     m.fat.reads_ms[1] = 13.0;
     assert_eq!(verdict(&class[0], &m), Verdict::Fails);
+}
+
+/// A purpose is one step; how far it is is said all the while.
+#[test]
+fn a_recording_says_how_far_it_is() {
+    let purpose: Purpose = "logger:100kB/s".parse().unwrap();
+    let mut shares = vec![];
+    let mut tell = |what: &str, share: f64| {
+        assert_eq!(what, "recording");
+        shares.push(share);
+    };
+    run_for(&card(500.0, false), 1, &[], 5.0, Some(&purpose), &mut tell);
+    assert!(shares.is_sorted() && shares.last().is_some_and(|s| (0.9..=1.0).contains(s)), "{shares:?}");
+    assert!((1..10).all(|i| shares.iter().any(|s| (*s * 10.0) as u32 == i)), "{shares:?}");
+}
+
+fn answer(purpose: &Purpose, m: &Measured) -> ForPurpose {
+    judge::purpose(purpose, m, &Seen { capacity: 8 * GIB, ..Seen::default() }, None)
+}
+
+/// Less than half a minute of a load passes nothing: the first writes of a card are its fast ones.
+#[test]
+fn little_of_a_load_is_not_enough_of_it() {
+    let purpose: Purpose = "logger:100kB/s".parse().unwrap();
+    let m = run_for(&card(500.0, false), 1, &[], 5.0, Some(&purpose), &mut |_, _| ());
+    assert_eq!(answer(&purpose, &m).verdict, Verdict::Passes);
+    let m = run_for(&card(500.0, false), 1, &[], 0.2, Some(&purpose), &mut |_, _| ());
+    let short = answer(&purpose, &m);
+    assert!(short.verdict == Verdict::NotDecided && short.because.contains("to pass takes 30 s"), "{short:?}");
+    assert!(short.limits.iter().all(|l| l.verdict == Verdict::NotDecided), "{short:?}");
+}
+
+/// A card that is too slow is so with any buffer; what a card needs is in whole sectors, and the size of the requests is said.
+#[test]
+fn a_buffer_is_for_cards_that_keep_up() {
+    let (slow, fast): (Purpose, Purpose) = ("logger:900MB/s".parse().unwrap(), "logger:100kB/s".parse().unwrap());
+    let run = |p: &Purpose| answer(p, &run_for(&card(500.0, false), 1, &[], 5.0, Some(p), &mut |_, _| ()));
+    let (no, yes) = (run(&slow), run(&fast));
+    assert!(no.verdict == Verdict::Fails && no.buffer.is_none() && no.drops.is_none(), "{no:?}");
+    assert!(yes.buffer.is_some_and(|b| b > 0 && b % 512 == 0) && yes.drops.is_some(), "{yes:?}");
+    assert_eq!(yes.request, Some(8 * KIB));
+}
+
+/// Of a target that says of all its requests that they took no time, no rate is known.
+#[test]
+fn no_time_is_no_rate() {
+    let (class, purpose) = ([Class::by_name("C4").unwrap()], "logger:100kB/s".parse::<Purpose>().unwrap());
+    let mut m = run_for(&card(500.0, false), 1, &class, 20.0, Some(&purpose), &mut |_, _| ());
+    m.stretches.iter_mut().flat_map(|s| &mut s.units).for_each(|u| (u.seconds, u.spread, u.again) = (0.0, 0.0, None));
+    let r = m.recording.as_mut().unwrap();
+    (r.busy, r.rates) = (0.0, vec![1e18; 10]);
+    assert_eq!((verdict(&class[0], &m), answer(&purpose, &m).verdict), (Verdict::NotDecided, Verdict::NotDecided));
 }

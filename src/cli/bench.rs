@@ -7,6 +7,7 @@ use super::args::{Output, Writing};
 use super::{stop, width};
 use crate::advise::price::Price;
 use crate::device::{CardState, DeviceError};
+use crate::infer::buffer::Verdict;
 use crate::report::bench::{self as form, Bench, Style};
 use crate::units::{Bytes, Nanos, parse_duration, parse_rate};
 use crate::workload::records::Sync;
@@ -109,7 +110,9 @@ fewer than 100 electrons apart, takes long to write, and wears out after few era
 A simulated card on a microcontroller (?host=avr-16mhz-spi, atmega64-9mhz-spi, rp2040-spi, esp32-spi) is used through a file \
 library with one sector of memory, as SdFat and FatFs have; any other through a FAT volume made for the occasion.
 In a directory of a mounted card each record is synced (--sync 1), since otherwise the kernel's page cache would be timed.
-The file is NSBENCH.DAT; it is deleted at the end.";
+The file is NSBENCH.DAT; it is deleted at the end.
+
+Exit codes: 0 measured, 8 the card is too slow for a rate named with --log.";
 
 fn parse_sync(s: &str) -> Result<Sync, String> {
     match s {
@@ -173,7 +176,9 @@ pub fn run_bench(a: BenchArgs) -> anyhow::Result<ExitCode> {
     if stop.load(Ordering::Relaxed) {
         tell!("nandscope: interrupted; what is printed was measured until then");
     }
-    Ok(ExitCode::SUCCESS)
+    // A rate that nobody named is no question of the user's.
+    let slow = !a.log.is_empty() && all.iter().flat_map(|b| &b.answers).any(|x| x.verdict == Verdict::TooSlow);
+    Ok(if slow { ExitCode::from(super::BELOW_CLASS) } else { ExitCode::SUCCESS })
 }
 
 fn check(a: &BenchArgs) -> anyhow::Result<()> {

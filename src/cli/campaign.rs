@@ -161,7 +161,7 @@ fn campaign(path: &Path, state: Option<PathBuf>, dry: bool, out: &Output, quiet:
     live.end();
     let page = page(&plan, &dir, &place, &lanes)?;
     let rows: Vec<Row> = plan.card.iter().zip(&done).map(|(c, o)| Row::of(c, &plan.steps_of(c), &dir, o)).collect();
-    let code = code(&rows);
+    let code = super::stop::number(code(&rows));
     let value = json!({
         "schema": SCHEMA, "tool": Tool::this(), "name": plan.name, "state": dir.path(), "exit_code": code,
         "page": page, "bus": lanes, "cards": rows.iter().map(|r| r.json(&dir)).collect::<Vec<_>>(),

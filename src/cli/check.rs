@@ -226,6 +226,9 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         }
         _ => (vec![], None),
     };
+    // A counterfeit or failing card has its own code already.
+    let whole = back.whole() || matches!(outcome, Outcome::Counterfeit | Outcome::Failing);
+    let exit_code = super::stop::number(if whole { outcome.exit_code() } else { 1 });
     let model = declared.as_ref().and_then(|d| d.name.as_deref()).or(id.model.as_deref());
     let output = Output {
         schema: SCHEMA,
@@ -234,7 +237,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         model,
         size,
         outcome,
-        exit_code: outcome.exit_code(),
+        exit_code,
         real_size: judge::real_size(&seen),
         holds: judge::holds(&seen),
         word: judge::word(&seen),
@@ -250,9 +253,8 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         seconds: (guard.now() - began).secs(),
     };
     print(&a, &output)?;
-    let whole = back.tell()?;
-    // A counterfeit or failing card has its own code already.
-    Ok(ExitCode::from(if whole || matches!(outcome, Outcome::Counterfeit | Outcome::Failing) { outcome.exit_code() } else { 1 }))
+    back.tell()?;
+    Ok(ExitCode::from(exit_code))
 }
 
 /// Where a check may write on a device: behind the partition table, which is never touched, even though it would be put back.

@@ -65,7 +65,7 @@ const ENDS: &str = ".SH \"EXIT STATUS\"
 .TP\n5\nthe layout costs something
 .TP\n6\nthe card is a counterfeit
 .TP\n7\nfailing, or not storing what it is told
-.TP\n8\nslower than its class
+.TP\n8\nslower than its class or the rate asked for
 .TP\n130\ninterrupted, as by Ctrl-C, before one of 5 to 8 was found; what was measured until then is written
 .TP\n101\na defect of nandscope: the error says where
 .SH ENVIRONMENT

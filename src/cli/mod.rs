@@ -1,5 +1,5 @@
 //! The command line: one file a command. Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety,
-//! 5 the layout costs something, 6 counterfeit, 7 failing or not storing what it is told, 8 slower than its class, 130 interrupted.
+//! 5 the layout costs something, 6 counterfeit, 7 failing or not storing what it is told, 8 slower than its class or the rate asked for, 130 interrupted.
 
 /// A line to standard output, broken at the width of what shows it; a reader that went away is no error.
 macro_rules! say {
@@ -109,7 +109,7 @@ want --write as well.
 Sizes are 4MiB, 512KiB (1024) or 4MB (1000); times 60s, 5m, 1h30m; rates 20kB/s.
 
 Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety, 5 the layout costs something, \
-6 counterfeit, 7 failing or not storing, 8 slower than its class, 130 interrupted (Ctrl-C) before any of 5 to 8 was found.";
+6 counterfeit, 7 failing or not storing, 8 slower than its class or the rate asked for, 130 interrupted (Ctrl-C) before any of 5 to 8 was found.";
 
 /// Commands by what somebody wants to do.
 const JOBS: [(&str, &[&str]); 6] = [

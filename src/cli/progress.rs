@@ -113,6 +113,13 @@ impl Progress {
         (self.place.0, self.place.1) = (index, of.max(1));
     }
 
+    /// What is under way, where nobody counts the steps.
+    pub fn under(&mut self, name: &str) {
+        if self.phase.0 != name {
+            self.phase.0 = name.into();
+        }
+    }
+
     /// The share of its time that an experiment used up. The time left is that of all of them: at most what is allowed, else as fast as so
     /// far.
     pub fn tick(&mut self, spent: f64) {
@@ -122,6 +129,9 @@ impl Progress {
 
     /// The share of everything that is done; where it runs against a time, the share of that is shown.
     pub fn so_far(&mut self, share: f64) {
+        if self.bar.is_none() {
+            return;
+        }
         let (name, elapsed) = (self.phase.0.clone(), self.began.elapsed().as_secs_f64());
         let share = self.most.map_or(share, |most| elapsed / most.secs().max(1e-9)).clamp(self.place.2, 1.0);
         self.place.2 = share;

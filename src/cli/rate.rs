@@ -46,7 +46,7 @@ enum Conditions {
 }
 
 const AFTER: &str = "\
-Exit codes: 0 all that was asked passes (or, where nothing was asked, something was decided), 8 a class or the purpose fails, 3 not decided.
+Exit codes: 0 all that was asked passes (or, where nothing was asked, something was decided), 8 a class or the purpose fails, 3 not decided, 130 interrupted (Ctrl-C) before any failed.
 
 Examples:
   nandscope rate sim:modern-a1-32gb --class A1,C10
@@ -108,7 +108,7 @@ pub(super) struct Rated<'a> {
     #[serde(rename = "for")]
     pub purpose: Option<ForPurpose>,
     pub conditions_of: &'a [Condition],
-    /// What a quick run cannot promise.
+    /// What the run cannot promise.
     pub not_promised: Vec<String>,
     pub warnings: Vec<String>,
     pub exit_code: u8,
@@ -202,6 +202,9 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
     stop::keeps(&guard);
     if !a.quiet || dry {
         say_plan(&a, write, undo, whole, time, budget, &region);
+        if let (Some(p), Some(of)) = (&task.recording, &a.purpose) {
+            tell!("{}: {}, in requests of {}", of.title, of.needs(), Bytes(p.piece));
+        }
         if image {
             tell!("nandscope: an image file is as fast as the disk it lies on: this measures figures, and decides no class");
         }
@@ -215,7 +218,7 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
     task.deadline = began + Nanos::from_secs_f64(time.secs() * measuring);
     let mut bar = Progress::experiments(a.quiet, (!simulated && !whole).then_some(time));
     let measured = measure::measure(&mut guard, &task, &mut |step, share| {
-        bar.begin((share * 8.0) as usize, 8, step);
+        bar.under(step);
         bar.so_far(share);
     });
     bar.end();
@@ -235,7 +238,8 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
     };
     let all = conditions::conditions(&classes, &measured, &way);
     let verdicts: Vec<Verdict> = ratings.iter().map(|r| r.verdict).chain(purpose.as_ref().map(|p| p.verdict)).collect();
-    let exit_code = code(&verdicts, asked || a.purpose.is_some());
+    let whole_again = back.whole() && !back.unkept();
+    let exit_code = stop::number(if whole_again { code(&verdicts, asked || a.purpose.is_some()) } else { 1 });
     let mut warnings = facts.caveats.clone();
     if !write {
         let how = if simulated { "leave --read-only out".into() } else { format!("--write {}", id.consent_option()) };
@@ -268,8 +272,8 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
     if !a.out.write(&rated)? {
         put!("{}", rate_text::text(&rated, super::colour(&std::io::stdout()), super::width().min(100)));
     }
-    let whole_again = back.tell()?;
-    Ok(ExitCode::from(if whole_again { exit_code } else { 1 }))
+    back.tell()?;
+    Ok(ExitCode::from(exit_code))
 }
 
 /// 8 where something that was asked for fails, 0 where all of it passes; where nothing was asked, 0 once anything is decided.

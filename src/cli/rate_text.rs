@@ -39,7 +39,7 @@ pub(super) fn text(r: &Rated, colour: bool, width: usize) -> String {
         out += &wrapped(&format!("Warning: {w}"), 0, width);
     }
     if let Some(p) = &r.purpose {
-        out += &purpose(p, &paint, width);
+        out += &purpose(p, r.conditions == "quick", &paint, width);
         out += &format!("  {declares}");
     }
     for c in r.ratings {
@@ -63,9 +63,10 @@ pub(super) fn text(r: &Rated, colour: bool, width: usize) -> String {
         }
         all.iter().for_each(|c| out += &wrapped(&format!("- {} ({}): {}", c.what, c.of.join(", "), c.because), 4, width));
     }
-    if !r.not_promised.is_empty() {
-        out += "\nWhat a quick run cannot promise (--conditions spec is the whole procedure)\n";
-    }
+    out += match r.conditions {
+        "quick" => "\nWhat a quick run cannot promise (--conditions spec is the whole procedure)\n",
+        _ => "\nWhat this run cannot promise\n",
+    };
     for n in &r.not_promised {
         out += &wrapped(&format!("- {n}"), 4, width);
     }
@@ -99,25 +100,28 @@ fn limit(l: &Limit) -> String {
     format!("     {:<41} {:<12} {sign} {asks}\n       {found}{because}\n", l.what, l.verdict.word())
 }
 
-fn purpose(p: &ForPurpose, paint: &dyn Fn(Verdict, &str) -> String, width: usize) -> String {
+fn purpose(p: &ForPurpose, quick: bool, paint: &dyn Fn(Verdict, &str) -> String, width: usize) -> String {
     let head = match p.verdict {
         Verdict::Passes => "enough",
         Verdict::Fails => "NOT ENOUGH",
         Verdict::NotDecided => "not decided",
     };
-    let mut out = format!("for {}: {}, {}\n", p.title, paint(p.verdict, head), p.because);
+    let mut out = wrapped(&format!("for {}: {}, {}", p.title, paint(p.verdict, head), p.because), 0, width);
     out += &wrapped(&format!("it needs {} ({})", p.needs, p.source), 5, width);
+    if let Some(b) = p.request {
+        out += &wrapped(&format!("measured with requests of {}", Bytes(b)), 5, width);
+    }
     p.limits.iter().for_each(|l| out += &limit(l));
     if let Some(b) = p.buffer {
-        out += &wrapped(&format!("buffer needed: {} in what was recorded", size(b.next_multiple_of(512))), 5, width);
+        out += &wrapped(&format!("buffer needed: {} in what was recorded", size(b)), 5, width);
     }
     if let Some(d) = p.drops {
         let [lo, hi] = d.chance_per_hour.map(|c| 100.0 * c);
         let recorded = if d.hours < 1.0 { format!("{} min", three(60.0 * d.hours)) } else { format!("{} h", three(d.hours)) };
         let range = if hi > 99.0 && lo < 1.0 {
-            "too short for an hour to be judged: --conditions spec records one".to_string()
+            format!("too short for an hour to be judged{}", if quick { ": --conditions spec records one" } else { "" })
         } else {
-            format!("chance of a dropped frame in an hour: {} to {} % (95 %)", three(lo), three(hi))
+            format!("chance of an overflow in an hour: {} to {} % (95 %)", three(lo), three(hi))
         };
         let text = format!("with a buffer of {}: {} overflows in {recorded} of recording; {range}", Bytes(d.buffer), d.seen);
         out += &wrapped(&text, 5, width);

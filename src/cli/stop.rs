@@ -17,8 +17,13 @@ static ENDED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// The code to end with: that of an interruption where one came, unless what was found until then has a code of its own.
 pub fn code(of_command: ExitCode) -> ExitCode {
-    let says_more = ![ExitCode::SUCCESS, ExitCode::FAILURE, ExitCode::from(super::UNDECIDED)].contains(&of_command);
+    let says_more = ![0, 1, super::UNDECIDED].map(ExitCode::from).contains(&of_command);
     if says_more || !ENDED.load(Ordering::Relaxed) { of_command } else { ExitCode::from(INTERRUPTED) }
+}
+
+/// The same as a number, for what is written of a run.
+pub fn number(of_command: u8) -> u8 {
+    if code(ExitCode::from(of_command)) == ExitCode::from(of_command) { of_command } else { INTERRUPTED }
 }
 
 /// What a second signal does.

@@ -127,12 +127,14 @@ pub fn conditions(classes: &[Class], m: &Measured, way: &Way) -> Vec<Condition> 
     out
 }
 
-/// What a quick run cannot promise.
+/// What the run cannot promise, the quick one more than the whole.
 pub fn not_promised(m: &Measured, whole: bool) -> Vec<String> {
+    let genuine = "a counterfeit may pass: what was written is not read back (`nandscope check` does that)".to_string();
     if whole {
-        return vec![];
+        return vec![genuine];
     }
     let mut out = vec![
+        genuine,
         "a card that slows down after more has been written, or when it is full, may pass here and fail the whole procedure".to_string(),
     ];
     if m.stretches.iter().any(|s| (s.units.len() as u64) < s.of) {

@@ -1,16 +1,21 @@
 //! From times to verdicts. Pure.
 
-use super::measure::{Measured, Part, Random, SMALL, Stretch};
+use super::measure::{Cut, Measured, Part, Random, SMALL, Stretch};
 use super::record::{Drops, Recording};
 use super::{Limit, Rating, Verdict};
 use crate::host::class::{Class, FASTER, FAT_CYCLE_LONGEST_MS, FAT_CYCLE_MEAN_MS, FAT_CYCLES, Family, fat_read_ms};
-use crate::units::{Bytes, rate, three};
+use crate::units::{Bytes, MIB, rate, three};
 use crate::workload::purpose::Purpose;
 use nandscope_stats::mean_within;
 use serde::Serialize;
 
 /// A value with its bounds at 95 %, where there is one.
 type Found = Option<(f64, [f64; 2])>;
+
+/// A load that slows a card down only where it has gone on for a while passes after so many seconds of it, or so many bytes: each
+/// second has its updates of the tables, and what lies in a cache or an open erase block has not been paid for.
+const LEAST_S: f64 = 30.0;
+const LEAST_BYTES: u64 = 256 * MIB;
 
 /// What else decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,7 +70,8 @@ fn unless(mut l: Limit, excused: bool, why: &str) -> Limit {
 
 /// The rate of the slowest unit (Pw), with the noise of its writes.
 fn slowest(s: &Stretch) -> Found {
-    let u = s.units.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+    // A target that says of every request that it took no time says nothing.
+    let u = s.units.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)).filter(|u| u.seconds > 0.0)?;
     let value = s.unit as f64 / u.seconds;
     let by = (2.0 * u.spread / u.seconds).max(0.001);
     Some((value, [value / (1.0 + by), value / (1.0 - by).max(0.5)]))
@@ -153,7 +159,7 @@ pub fn class(c: &Class, m: &Measured, seen: &Seen) -> Rating {
             }
         }
     };
-    together(c.name.clone(), limits, seen)
+    together(c.name.clone(), limits, failed(m), seen)
 }
 
 fn application(c: &Class, m: &Measured, seen: &Seen) -> Vec<Limit> {
@@ -183,7 +189,13 @@ fn application(c: &Class, m: &Measured, seen: &Seen) -> Vec<Limit> {
     all
 }
 
-fn together(class: String, limits: Vec<Limit>, seen: &Seen) -> Rating {
+/// What a card kept to until its requests failed is nothing that it passes.
+fn failed(m: &Measured) -> Option<String> {
+    m.ended.as_ref().filter(|_| m.cut == Some(Cut::Failed)).map(|why| format!("it ended early: {why}"))
+}
+
+/// `cut`: why what was measured is too little for a pass, and for one of its limits.
+fn together(class: String, mut limits: Vec<Limit>, cut: Option<String>, seen: &Seen) -> Rating {
     let names = |v: Verdict| limits.iter().filter(|l| l.verdict == v).map(|l| l.what).collect::<Vec<_>>().join(", ");
     let is = |v: Verdict| limits.iter().any(|l| l.verdict == v);
     let (verdict, because) = match () {
@@ -192,8 +204,14 @@ fn together(class: String, limits: Vec<Limit>, seen: &Seen) -> Rating {
         }
         () if is(Verdict::Fails) => (Verdict::Fails, names(Verdict::Fails)),
         () if is(Verdict::NotDecided) || limits.is_empty() => (Verdict::NotDecided, names(Verdict::NotDecided)),
-        () => (Verdict::Passes, "all limits are kept".to_string()),
+        () => match &cut {
+            Some(why) => (Verdict::NotDecided, why.clone()),
+            None => (Verdict::Passes, "all limits are kept".to_string()),
+        },
     };
+    if cut.is_some() {
+        limits.iter_mut().filter(|l| l.verdict == Verdict::Passes).for_each(|l| l.verdict = Verdict::NotDecided);
+    }
     Rating { class, verdict, because, limits }
 }
 
@@ -204,10 +222,12 @@ pub struct ForPurpose {
     pub needs: String,
     /// Where the needs are published.
     pub source: &'static str,
+    /// Bytes of one request of the recording, on which the rate depends.
+    pub request: Option<u64>,
     pub verdict: Verdict,
     pub because: String,
     pub limits: Vec<Limit>,
-    /// Bytes of buffer without which something would have been lost.
+    /// Bytes of buffer without which something would have been lost, in whole sectors; none where the card does not keep up.
     pub buffer: Option<u64>,
     /// Losses with this buffer.
     pub drops: Option<Drops>,
@@ -227,13 +247,15 @@ pub fn purpose(p: &Purpose, m: &Measured, seen: &Seen, buffer: Option<u64>) -> F
         limits.push(limit("1 GiB written sequentially", "B/s", asked, false, contiguous));
     } else {
         let what = if p.sequential_write > 0.0 { "all streams and their tables" } else { "sequential reads" };
-        let times: Vec<f64> = recorded.map_or(vec![], |r| r.rates.iter().map(|x| 1.0 / x).collect());
+        let times: Vec<f64> = recorded.filter(|r| r.busy > 0.0).map_or(vec![], |r| r.rates.iter().map(|x| 1.0 / x).collect());
         limits.push(limit(what, "B/s", asked, false, interval(&times, 1.0)));
     }
-    let needed = recorded.map(|r| r.buffer);
+    // No buffer is large enough for a card that is too slow.
+    let buffered = recorded.filter(|_| limits.iter().all(|l| l.verdict == Verdict::Passes));
+    let needed = buffered.map(|r| r.buffer.next_multiple_of(512));
     let has = buffer.or(p.buffer).or(needed.map(u64::next_power_of_two));
-    let drops = recorded.zip(has).map(|(r, b)| r.drops(b));
-    let mut r = together(p.name.clone(), limits, seen);
+    let drops = buffered.zip(has).map(|(r, b)| r.drops(b));
+    let mut r = together(p.name.clone(), limits, failed(m).or_else(|| too_short(m, recorded)), seen);
     if let (Verdict::Passes, Some(d)) = (r.verdict, drops) {
         if d.seen > 0 {
             (r.verdict, r.because) = (Verdict::Fails, format!("a buffer of {} overflowed {} times", Bytes(d.buffer), d.seen));
@@ -247,11 +269,27 @@ pub fn purpose(p: &Purpose, m: &Measured, seen: &Seen, buffer: Option<u64>) -> F
         title: p.title,
         needs: p.needs(),
         source: p.source,
+        request: recorded.map(|r| r.piece),
         verdict: r.verdict,
         because: r.because,
         limits: r.limits,
         buffer: needed,
         drops,
+    }
+}
+
+/// Why what was measured of a purpose is too little for a pass.
+fn too_short(m: &Measured, recorded: Option<&Recording>) -> Option<String> {
+    match (m.cut, recorded) {
+        (Some(Cut::Interrupted), _) => Some("interrupted before its end".into()),
+        (_, Some(r)) if r.seconds < LEAST_S && r.bytes < LEAST_BYTES => Some(format!(
+            "only {} s of it were measured, {}; to pass takes {LEAST_S} s or {} (more --time, more --writes)",
+            three(r.seconds),
+            Bytes(r.bytes),
+            Bytes(LEAST_BYTES)
+        )),
+        (Some(Cut::Budget), None) => Some("the bytes that may be written were used up before its end (more --writes)".into()),
+        _ => None,
     }
 }
 

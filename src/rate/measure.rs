@@ -2,17 +2,18 @@
 //!
 //! Sources: SD Physical Layer Simplified Specification 9.10, 4.13.1 (Speed Class), 4.13 (UHS, Video), 4.16 (application classes).
 
-pub use super::measured::{Contiguous, FatCycles, Measured, Part, Random, Stretch, Unit};
-use super::record::{Plan, record};
+pub use super::measured::{Contiguous, Cut, FatCycles, Measured, Part, Random, Stretch, Unit};
+use super::record::record;
+use super::task::{CYCLES, shapes};
+pub use super::task::{Tables, Task, least_unit, most_written};
 use crate::device::{Access, Device, DeviceError, Fill, Op, Result};
-use crate::host::class::{Class, FAT_PIECE, Family};
+use crate::host::class::{FAT_PIECE, Family};
 use crate::units::{GIB, KIB, MIB, Nanos};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
-use serde::Serialize;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Bytes of a random access.
 pub const SMALL: u64 = 4 * KIB;
@@ -24,8 +25,6 @@ pub const SEQUENTIAL: u64 = GIB;
 pub const RANDOM_S: f64 = 600.0;
 /// Random reads of one recording unit (Pr).
 const READS: usize = 256;
-/// FAT cycles of the whole procedure, and of a quick one.
-const CYCLES: [usize; 2] = [512, 128];
 /// AUs in which moving is measured.
 const MOVED: usize = 8;
 /// The slowest units are measured again: one slow time may be the host's.
@@ -33,78 +32,16 @@ const AGAIN: usize = 3;
 /// A random test is cut into so many parts, by which its interval is judged.
 const PARTS: f64 = 40.0;
 
-/// Where the tables of a card formatted by the SD rules lie, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Tables {
-    pub fat: u64,
-    /// The second copy, or the bitmap of exFAT.
-    pub copy: u64,
-    pub directory: u64,
-    /// Where data begin.
-    pub data: u64,
-}
-
-/// What to do, in which bounds.
-pub struct Task<'a> {
-    pub region: Range<u64>,
-    /// The whole procedure.
-    pub whole: bool,
-    /// On the device's own clock.
-    pub deadline: Nanos,
-    pub seed: u64,
-    pub stop: &'a AtomicBool,
-    pub capacity: u64,
-    /// The AU that the card declares.
-    pub au: Option<u64>,
-    /// Commands in flight for A2.
-    pub depth: u32,
-    pub classes: &'a [Class],
-    pub tables: Tables,
-    /// What is recorded for a purpose.
-    pub recording: Option<Plan>,
-    /// The purpose asks for random accesses, or reads.
-    pub random: bool,
-    pub write: bool,
-}
-
-/// Bytes that the whole procedure writes at the most, and what of it lies outside any window.
-pub fn most_written(task: &Task) -> u64 {
-    let room = task.region.end - task.region.start;
-    let each: u64 = shapes(task).iter().map(|_| room + room / 8).sum();
-    let fat = (CYCLES[0] as u64) * (4 * 512 * KIB + 3 * FAT_PIECE);
-    let application = applications(task) * (2 * room + WINDOW + SEQUENTIAL + 64 * GIB);
-    let quick = 32 * GIB;
-    let recording = task.recording.as_ref().map_or(0, |p| (p.bytes_per_second * p.seconds * 1.2) as u64 + GIB);
-    if task.whole { each + fat + application + recording } else { quick }
-}
-
-fn applications(task: &Task) -> u64 {
-    task.classes.iter().filter(|c| c.family() == Family::Application).count() as u64 + u64::from(task.random)
-}
-
-/// Recording units and units of the classes, each pair once.
-fn shapes(task: &Task) -> Vec<(u64, u64)> {
-    let sequential = task.classes.iter().filter(|c| c.family() != Family::Application);
-    let all: BTreeSet<(u64, u64)> =
-        sequential.map(|c| (c.recording_unit(task.capacity), c.measured_unit(task.capacity, task.au))).collect();
-    all.into_iter().collect()
-}
-
-/// Bytes of the smallest unit that is written as a whole; the region has to hold one behind the file system's tables.
-pub fn least_unit(task: &Task) -> u64 {
-    shapes(task).iter().map(|s| s.1).min().unwrap_or(FAT_PIECE)
-}
-
 /// Runs the steps. What fails ends it early, with what was measured.
 pub fn measure(device: &mut dyn Device, task: &Task, tell: &mut dyn FnMut(&str, f64)) -> Measured {
     let rng = Pcg64Mcg::new(u128::from(task.seed) << 1 | 1);
-    let mut m = Rating { device, task, rng, out: Measured::default(), until: task.deadline, seed: task.seed };
-    if let Err(e) = m.all(tell) {
-        m.out.ended = match e {
-            DeviceError::Late if task.stop.load(Ordering::Relaxed) => Some("interrupted".into()),
-            DeviceError::Late => None,
-            e => Some(e.to_string()),
-        };
+    let now = device.now();
+    let mut m =
+        Rating { device, task, rng, out: Measured::default(), until: task.deadline, seed: task.seed, tell, under: ("", 0.0, 0.0, now) };
+    match m.all() {
+        Ok(()) | Err(DeviceError::Late) if task.stop.load(Ordering::Relaxed) => m.ends(Cut::Interrupted, "interrupted".into()),
+        Ok(()) | Err(DeviceError::Late) => {}
+        Err(e) => m.ends(Cut::Failed, e.to_string()),
     }
     m.out
 }
@@ -117,6 +54,9 @@ struct Rating<'a> {
     /// The end of the step under way.
     until: Nanos,
     seed: u64,
+    tell: &'a mut dyn FnMut(&str, f64),
+    /// The step under way: its name, the share of all that was done before, its own share, and when it began.
+    under: (&'static str, f64, f64, Nanos),
 }
 
 enum Step {
@@ -128,8 +68,8 @@ enum Step {
 }
 
 impl Rating<'_> {
-    fn all(&mut self, tell: &mut dyn FnMut(&str, f64)) -> Result<()> {
-        let mut steps: Vec<(Step, f64, &str)> = vec![];
+    fn all(&mut self) -> Result<()> {
+        let mut steps: Vec<(Step, f64, &'static str)> = vec![];
         if self.task.write {
             steps.extend(shapes(self.task).into_iter().map(|(ru, unit)| (Step::Units(ru, unit), 2.0, "sequential writes")));
             if !steps.is_empty() {
@@ -152,19 +92,24 @@ impl Rating<'_> {
         let mut left: f64 = steps.iter().map(|s| s.1).sum();
         let whole = left;
         for (step, weight, name) in steps {
-            tell(name, 1.0 - left / whole);
             let now = self.device.now();
+            self.under = (name, 1.0 - left / whole, weight / whole, now);
+            self.tick(0.0);
             self.until = if self.task.whole { self.task.deadline } else { now + share(self.task.deadline, now, weight / left) };
             left -= weight;
             // A step that ran out of its time gives way to the next one.
             match self.step(&step) {
                 Err(DeviceError::Late) if !self.task.stop.load(Ordering::Relaxed) && self.device.now() < self.task.deadline => {}
                 // What is left may be reads.
-                Err(DeviceError::Budget(what)) => self.out.ended = Some(format!("the budget of writes is used up: {what}")),
+                Err(DeviceError::Budget(what)) => self.ends(Cut::Budget, format!("the budget of writes is used up: {what}")),
                 done => done?,
             }
         }
         Ok(())
+    }
+
+    fn ends(&mut self, cut: Cut, why: String) {
+        (self.out.cut, self.out.ended) = (Some(cut), Some(why));
     }
 
     fn step(&mut self, step: &Step) -> Result<()> {
@@ -176,9 +121,12 @@ impl Rating<'_> {
             Step::Recording => {
                 let Some(plan) = &self.task.recording else { return Ok(()) };
                 let area = self.data();
-                let (stop, until) = (self.task.stop, self.until);
-                let late = move |now: Nanos| stop.load(Ordering::Relaxed) || now >= until;
-                let done = record(self.device, plan, &area, self.task.tables, !self.task.whole, self.seed, &late);
+                let (stop, until, (name, from, of, began), tell) = (self.task.stop, self.until, self.under, &mut *self.tell);
+                let mut late = |now: Nanos, share: f64| {
+                    tell(name, from + of * share.max(part_of(began, now, until)));
+                    stop.load(Ordering::Relaxed) || now >= until
+                };
+                let done = record(self.device, plan, &area, self.task.tables, !self.task.whole, self.seed, &mut late);
                 let (recording, ended) = done;
                 self.out.recording = Some(recording);
                 ended
@@ -197,7 +145,14 @@ impl Rating<'_> {
         ((u128::from(self.rng.next_u64()) * u128::from(n.max(1))) >> 64) as u64
     }
 
-    fn late(&self) -> Result<()> {
+    /// Says how far it is.
+    fn tick(&mut self, share: f64) {
+        let (name, from, of, began) = self.under;
+        (self.tell)(name, from + of * share.max(part_of(began, self.device.now(), self.until)));
+    }
+
+    fn late(&mut self) -> Result<()> {
+        self.tick(0.0);
         let over = self.task.stop.load(Ordering::Relaxed) || self.device.now() >= self.until;
         if over { Err(DeviceError::Late) } else { Ok(()) }
     }
@@ -422,6 +377,7 @@ impl Rating<'_> {
         let mut parts: Vec<Part> = vec![];
         let mut now = Part { requests: 0, seconds: 0.0 };
         while self.device.now() < began + time {
+            self.tick(0.0);
             if self.task.stop.load(Ordering::Relaxed) {
                 return Err(DeviceError::Late);
             }
@@ -483,6 +439,11 @@ impl Rating<'_> {
         }
         Ok(())
     }
+}
+
+/// How much of the time from one point to another is over.
+fn part_of(from: Nanos, now: Nanos, to: Nanos) -> f64 {
+    if to > from && now > from { ((now - from).secs() / (to - from).secs()).min(1.0) } else { 0.0 }
 }
 
 /// A share of the time from now to then.

@@ -77,6 +77,16 @@ pub struct Contiguous {
     pub len: u64,
 }
 
+/// What ended a measurement before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The bytes that may be written were used up.
+    Budget,
+    /// The card, or what keeps its old content.
+    Failed,
+    Interrupted,
+}
+
 /// Everything measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Measured {
@@ -87,4 +97,6 @@ pub struct Measured {
     pub recording: Option<Recording>,
     /// Ctrl-C, out of budget, or the card failed.
     pub ended: Option<String>,
+    #[serde(skip)]
+    pub cut: Option<Cut>,
 }

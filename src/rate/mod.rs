@@ -6,6 +6,7 @@ pub mod judge;
 pub mod measure;
 pub mod measured;
 pub mod record;
+mod task;
 
 use serde::Serialize;
 

@@ -44,6 +44,8 @@ impl Plan {
 /// What a recording was like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Recording {
+    /// Bytes of one request.
+    pub piece: u64,
     pub bytes: u64,
     /// Seconds of the recording that these bytes are.
     pub seconds: f64,
@@ -114,7 +116,8 @@ impl Queue {
     }
 }
 
-/// Records. `hurried`: without pauses, so that a short time shows much of it. Returns what ended it early, too.
+/// Records. `hurried`: without pauses, so that a short time shows much of it. `late` is asked with the share that is recorded. Returns
+/// what ended it early, too.
 pub fn record(
     device: &mut dyn Device,
     plan: &Plan,
@@ -122,9 +125,9 @@ pub fn record(
     tables: Tables,
     hurried: bool,
     seed: u64,
-    late: &dyn Fn(Nanos) -> bool,
+    late: &mut dyn FnMut(Nanos, f64) -> bool,
 ) -> (Recording, Result<()>) {
-    let mut out = Recording { hurried, ..Recording::default() };
+    let mut out = Recording { piece: plan.piece, hurried, ..Recording::default() };
     let mut queue = Queue { rate: plan.bytes_per_second, done: 0.0, written: 0.0, worst: 0.0, episode: 0.0, backlogs: vec![] };
     let streams = u64::from(plan.streams.max(1));
     // Each stream has an area of its own, on boundaries that suit cards.
@@ -138,7 +141,7 @@ pub fn record(
         let began = device.now();
         let (mut n, mut updated) = (0u64, 0.0);
         let total = (plan.bytes_per_second * plan.seconds) as u64;
-        while n * plan.piece < total && !late(device.now()) {
+        while n * plan.piece < total && !late(device.now(), (n * plan.piece) as f64 / total as f64) {
             let at = area.start + n % streams * each + n / streams * plan.piece % each;
             if at + plan.piece > area.end {
                 break;

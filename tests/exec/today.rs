@@ -118,10 +118,34 @@ fn ratings_and_uflip_of_what_fails() {
         let all = texts(&run(&[command, &deaf, "--time", "20s", "--quiet"]));
         assert!(all.contains("read-only") && !all.contains("passes"), "{command}: {all}");
     }
+    // Fast until it failed is not enough for anything.
+    let out = run(&["rate", &failing(300, "echo ! EIO; continue"), "--for", "logger:100kB/s", "--json", "-", "--quiet"]);
+    let all = texts(&out);
+    assert_eq!(out.status.code(), Some(3), "{all}");
+    let saved: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(saved["for"]["verdict"], "not_decided", "{all}");
+    assert!(saved["for"]["because"].as_str().unwrap().contains("ended early: write of"), "{all}");
     let out = run(&["uflip", &small, "--time", "10s", "--quiet"]);
     assert!(out.status.code() == Some(1) && texts(&out).contains("needs at least 8 MiB"), "{}", texts(&out));
     let out = run(&["rate", &small, "--time", "10s", "--quiet", "--class", "V30"]);
     assert!(out.status.code() == Some(3) && !texts(&out).contains("V30 passes"), "{}", texts(&out));
+}
+
+/// What is saved of an interrupted run says so, and has the exit code of the process.
+#[test]
+fn an_interrupted_run_passes_nothing() {
+    let interrupts = failing(300, "[ $n = 301 ] && kill -INT $PPID");
+    for words in [&["rate", "--for", "logger:100kB/s"][..], &["rate", "--class", "C2"], &["check"]] {
+        let out = run(&[&words[..1], &[&interrupts], &words[1..], &["--json", "-", "--quiet"]].concat());
+        let all = texts(&out);
+        let saved: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{words:?}: {e}: {all}"));
+        assert_eq!(out.status.code(), Some(130), "{words:?}: {all}");
+        assert_eq!(saved["exit_code"], 130, "{words:?}: {all}");
+        if words.contains(&"--for") {
+            assert_eq!(saved["for"]["verdict"], "not_decided", "{all}");
+            assert!(saved["warnings"].to_string().contains("ended early: interrupted"), "{all}");
+        }
+    }
 }
 
 /// Little time is used for what was asked for, not for resting before it.

@@ -104,6 +104,15 @@ fn a_logger_is_asked_for_a_day() {
     }
     let full = good(&["bench", "sim:amazon-c10-4gb", "--record", "512", "--no-read", "-q", "--log", "202kB", "--file", "5MB"], dir.path());
     assert!(full.contains("undecided, because the card takes no more than 204 kB/s"), "{full}");
+    // More than the card takes is a clear no, for scripts too.
+    let (out, text) = bench(
+        &["bench", "sim:amazon-c10-4gb", "--record", "512", "--no-read", "-q", "--log", "300kB,20kB", "--file", "5MB", "--json", "a.json"],
+        dir.path(),
+    );
+    assert!(out.status.code() == Some(8) && text.contains("too slow: no buffer is large enough, because the card takes no more"), "{text}");
+    let saved: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(dir.path().join("a.json")).unwrap()).unwrap();
+    let verdicts: Vec<_> = saved["benches"][0]["buffers"].as_array().unwrap().iter().map(|b| b["verdict"].as_str().unwrap()).collect();
+    assert_eq!(verdicts, ["too_slow", "enough"]);
     let (out, text) = bench(&["bench", "sim:null", "--log", "20"], dir.path());
     assert!(!out.status.success() && text.contains("20kB"), "{text}");
 }

@@ -136,8 +136,10 @@ pub(super) fn purpose(s: &Seen, p: &Purpose) -> Answer {
     // What comes in while the card does something else.
     let buffer = Bytes(((wait / 1e3 * p.sequential_write) as u64).next_multiple_of(1024));
     let window = Bytes(m.window[1] - m.window[0]);
+    // A logger writes less at once.
+    let appended = if p.writes == Writes::Appended { " in large requests (`nandscope rate --for` writes smaller ones)" } else { "" };
     let text = format!(
-        "{}: {asks}; the longest write took {} ms, which a buffer of {buffer} bridges. Measured within {window}: a longer recording may be slower once a write cache is full",
+        "{}{appended}: {asks}; the longest write took {} ms, which a buffer of {buffer} bridges. Measured within {window}: a longer recording may be slower once a write cache is full",
         of(Verdict::Pass),
         three(wait)
     );

@@ -77,6 +77,15 @@ fn file_size(a: &BenchArgs, case: Case, directory: bool) -> u64 {
     a.file.map_or(usual, |f| f.0).max(case.record)
 }
 
+/// # Errors
+/// The card is smaller than the file.
+fn fits(file: u64, size: u64, what: &str) -> anyhow::Result<()> {
+    if file < size {
+        return Ok(());
+    }
+    Err(crate::cli::misuse(format!("a file of {} does not fit on {what}, which has {}; give a smaller --file", mb(file), mb(size))))
+}
+
 /// What a run would write, and the consent it needs.
 ///
 /// # Errors
@@ -88,6 +97,7 @@ pub fn would(a: &BenchArgs, target: &str, case: Case) -> anyhow::Result<()> {
         "; needs --write".to_string()
     } else {
         let opened = device::open(target, &OpenOptions::default())?;
+        fits(file_size(a, case, directory), opened.geometry().size, target)?;
         let simulated = opened.id().kind == crate::host::facts::TargetKind::Simulated;
         if simulated { String::new() } else { format!("; needs --write {}", opened.id().consent_option()) }
     };
@@ -217,6 +227,7 @@ impl Job<'_> {
         self.b.state = a.state.unwrap_or(opened.state());
         let size = opened.geometry().size;
         self.b.capacity = Some(size);
+        fits(plan.file, size, target)?;
         let consent = a.writing.named.check(opened.id())?;
         let (range, found) = if simulated { (0..size.min(1 << 40), None) } else { volume_on(&mut opened, target)? };
         self.b.notes.extend(found);
@@ -280,6 +291,7 @@ impl Job<'_> {
             );
         }
         let layout = cluster.map_or_else(|| Ok(Layout::of(capacity)), |c| Layout::with_clusters(capacity, c))?;
+        fits(self.plan.file, capacity.saturating_sub(layout.data), "the card behind its file tables")?;
         let poll = if self.a.busy.is_some() { machine.poll } else { Nanos(0) };
         let mut traced = Traced::new(guard, poll).of_calls(self.plan.record);
         let mut file = Library::on(&mut traced, machine, layout);

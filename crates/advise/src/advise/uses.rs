@@ -266,7 +266,8 @@ mod tests {
 
     #[test]
     fn a_card_that_failed_is_good_for_nothing_yet() {
-        let mut r = report(vec![Finding::decided(Quantity::OpenAusRandom, 20.0, 0.95), Finding::decided(Quantity::OpenAusLinear, 20.0, 0.95)]);
+        let mut r =
+            report(vec![Finding::decided(Quantity::OpenAusRandom, 20.0, 0.95), Finding::decided(Quantity::OpenAusLinear, 20.0, 0.95)]);
         assert_eq!(verdict(&r, "root filesystem"), Verdict::Good);
         r.warnings.push("write-unit failed: write of 4096 bytes at 0 failed".into());
         assert!(uses(&r).iter().all(|u| u.verdict == Verdict::NotMeasured && (u.name != "root filesystem" || u.why.contains("failed"))));

@@ -334,8 +334,10 @@ impl Talk {
     }
 
     fn lost<T>(&self, at: u64, len: usize) -> Result<T> {
-        let why =
-            format!("{} cannot hand over the {len} bytes at {at}, so they could not be put back; probe and run write there with --no-undo", self.target);
+        let why = format!(
+            "{} cannot hand over the {len} bytes at {at}, so they could not be put back; probe and run write there with --no-undo",
+            self.target
+        );
         Err(DeviceError::Unsupported(why))
     }
 

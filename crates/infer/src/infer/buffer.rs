@@ -7,6 +7,17 @@ use crate::samples::records::{Call, Pass};
 use crate::units::Nanos;
 use serde::Serialize;
 
+/// What became of the question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The buffer is large enough.
+    Enough,
+    /// The calls take less than comes in: no buffer is.
+    TooSlow,
+    Undecided,
+}
+
 /// "To log at `rate` with less than one loss in `gb` GB you need `bytes` of buffer."
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
@@ -16,6 +27,7 @@ pub struct Answer {
     pub sample: u64,
     /// GB (10^9) with less than one loss, at 95 %.
     pub gb: f64,
+    pub verdict: Verdict,
     /// Bytes; none where the calls cannot carry the rate, or are too few for the question.
     pub bytes: Option<u64>,
     /// Why there is none, or what the answer rests on.
@@ -36,7 +48,7 @@ impl Answer {
 
     /// No answer, and why.
     pub fn undecided(rate: f64, sample: u64, gb: f64, because: String) -> Answer {
-        Answer { rate, sample, gb, bytes: None, because, replayed: None, halves: None, wants: None }
+        Answer { rate, sample, gb, verdict: Verdict::Undecided, bytes: None, because, replayed: None, halves: None, wants: None }
     }
 }
 
@@ -201,10 +213,12 @@ pub fn answer_for(pass: &Pass, rate: f64, gb: f64, sample: u64) -> Answer {
     let most = pass.bytes() as f64 * 1e9 / pass.total.0.max(1) as f64;
     if rate >= 0.98 * most {
         let why = format!("the card takes no more than {} kB/s in records of {record} B, stalls included", crate::units::three(most / 1e3));
-        return none(match rate < most {
-            true => format!("{why}: what a stall leaves waiting goes down too slowly to be measured; log less, or write larger records"),
-            false => format!("{why}: no buffer is large enough; log less, or write larger records"),
-        });
+        return match rate < most {
+            true => {
+                none(format!("{why}: what a stall leaves waiting goes down too slowly to be measured; log less, or write larger records"))
+            }
+            false => Answer { verdict: Verdict::TooSlow, ..none(format!("{why}; log less, or write larger records")) },
+        };
     }
     if pass.unordered {
         // While the longest call runs, so much arrives; calls that follow each other are not known to.
@@ -244,7 +258,7 @@ pub fn answer_for(pass: &Pass, rate: f64, gb: f64, sample: u64) -> Answer {
         let first = peaks(each(&calls[..middle], (0, 0)), record, stream).into_iter().max().unwrap_or(record);
         (first, replay(each(&calls[middle..], (0, 0)), record, rate, sample, first))
     });
-    Answer { rate, sample, gb, bytes: Some(bytes), because, replayed, halves, wants: None }
+    Answer { rate, sample, gb, verdict: Verdict::Enough, bytes: Some(bytes), because, replayed, halves, wants: None }
 }
 
 #[cfg(test)]

@@ -197,6 +197,9 @@ impl Analysis for SlcCache {
         };
         let chunk = cell.bytes("chunk") as f64;
         let first = times(run, cell, 0, SEQUENTIAL);
+        if first.is_empty() {
+            return vec![Finding::undecided(Quantity::SlcCache, "no write was timed (more --time and --writes would decide)")];
+        }
         let Some(l) = levels(run, cell) else {
             let why = format!(
                 "no slower writes over {} of sequential writes after a rest of {} s: there is no such cache, or a larger one (more --time \

@@ -31,6 +31,9 @@ impl Analysis for WriteCache {
         let (times, chunk) = (times(run, cell), cell.bytes("chunk"));
         let written = times.len() as u64 * chunk;
         let filled = |f: Finding| Finding { interval: Some([0.0, written as f64]), ..f };
+        if times.is_empty() {
+            return vec![filled(Finding::undecided(Q, "no write was timed (more --time and --writes would decide)"))];
+        }
         let speed = |t: &[f64]| rate(chunk as f64 / (median(t) / 1e6));
         let Some(i) = step(&times) else {
             let why = format!(

@@ -1,7 +1,7 @@
 //! Stalls and buffers in words.
 
 use super::us;
-use crate::infer::buffer::{Answer, gigabytes, long};
+use crate::infer::buffer::{Answer, Verdict, gigabytes, long};
 use crate::infer::stalls::{LIMITS, Origin, Period, Stalls, far_apart};
 use crate::samples::records::Pass;
 use crate::units::{Bytes, Nanos, three};
@@ -114,7 +114,10 @@ fn rhythm(out: &mut String, s: &Stalls, p: &Pass, (in_bytes, in_time): (Option<P
 pub fn answer_text(a: &Answer) -> String {
     let head =
         format!("to log {} kB/s with less than one loss in {} of logging ({})", three(a.rate / 1e3), long(a.seconds()), gigabytes(a.gb));
-    let Some(bytes) = a.bytes else { return format!("{head}: undecided, because {}", a.because) };
+    let Some(bytes) = a.bytes else {
+        let no = if a.verdict == Verdict::TooSlow { "too slow: no buffer is large enough" } else { "undecided" };
+        return format!("{head}: {no}, because {}", a.because);
+    };
     let samples = if a.sample == 1 { "bytes come one by one".to_string() } else { format!("samples of {} B", a.sample) };
     let less = if a.sample == 1 { "one byte less".to_string() } else { "room for one sample less".into() };
     let replayed = a.replayed.map_or(String::new(), |[with, n]| {
