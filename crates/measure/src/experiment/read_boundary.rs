@@ -17,7 +17,7 @@ mod place;
 
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
-use crate::finding::{Finding, Findings, Quantity};
+use crate::finding::{Findings, Quantity};
 use crate::infer::beliefs::{Case, SURE};
 use crate::infer::lattice;
 use crate::infer::read_boundary::{
@@ -178,7 +178,7 @@ impl Experiment for ReadBoundary {
 
     /// Rows that count from where writes found erase blocks to begin.
     fn later(&self, run: &Run, _others: &[Run], known: &Findings) -> Vec<Cell> {
-        let sure = |q: Quantity| known.get(q).filter(|f| f.confidence >= SURE && f.interval.is_none()).and_then(Finding::number);
+        let sure = |q: Quantity| known.get(q).filter(|f| f.confidence >= SURE && f.interval.is_none()).and_then(|f| f.number());
         let Some(begin) = sure(Quantity::EraseBlockOffset).zip(sure(Quantity::EraseBlock)) else { return vec![] };
         let view = View::of(run);
         let cells = grid::cells(&view, run, (begin.0 as u64, begin.1 as u64));
