@@ -96,7 +96,7 @@ fn card(a: &QuirkArgs, reports: &[Report]) -> anyhow::Result<(Kind, Cid, Option<
         let (layout, why) = likely(&bytes, Date::today());
         let mmc = a.mmc || layout == CidLayout::Mmc;
         if let (false, Some(why)) = (a.mmc, why) {
-            tell!("{why}{}", if mmc { "" } else { ": if it is one, --mmc reads it so" });
+            tell!("nandscope: {why}{}", if mmc { "" } else { ": if it is one, --mmc reads it so" });
         }
         return Ok(match mmc {
             true => (Kind::Mmc, Cid::mmc(&bytes, Some(4), None, Date::today()), None),

@@ -347,7 +347,7 @@ impl Reader {
                     t.notes.push(format!(
                         "{name}:{}: the row of {} takes {} ms, more than a hundred times the others, and was left out: a stall, or a wrong unit?",
                         row.line,
-                        row.align,
+                        crate::units::Bytes(row.align),
                         crate::units::three(row.pre.max(row.on).max(row.post) / 1e3)
                     ));
                 }

@@ -132,6 +132,7 @@ impl Builder {
             && d.ssr.is_none()
             && d.ext_csd.is_none()
             && let (layout, Some(why)) = likely(cid, today)
+            && (layout == CidLayout::Sd) == sd
         {
             d.notes.push(if layout == CidLayout::Sd { format!("{why}: if it is one, --bus mmc reads it so") } else { why });
         }

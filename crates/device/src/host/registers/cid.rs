@@ -94,7 +94,7 @@ pub fn likely(register: &[u8; 16], today: Date) -> (CidLayout, Option<String>) {
             let why = format!("read as the CID of an MMC or eMMC: as that of an SD card its date would be {}, which cannot be", sd.date);
             (CidLayout::Mmc, Some(why))
         }
-        _ if cbx == 1 => (CidLayout::Sd, Some(format!("OEM id {} has the shape of an eMMC's", sd.oem()))),
+        (one, other) if one == other && cbx == 1 => (CidLayout::Sd, Some(format!("OEM id {} has the shape of an eMMC's", sd.oem()))),
         _ => (CidLayout::Sd, None),
     }
 }
