@@ -25,7 +25,10 @@ fn values(f: &[Finding]) -> Vec<Option<f64>> {
 #[test]
 fn runs_of_two_cards_are_none_of_one() {
     let run = |step: u64, more: bool| -> String {
-        let row = |a: u64| format!("align {a} pre 700µs on {}µs post 700µs diff {}µs\n", if a % step == 0 { 1000 } else { 700 }, if a % step == 0 { 300 } else { 0 });
+        let row = |a: u64| {
+            let more = if a.is_multiple_of(step) { 300 } else { 0 };
+            format!("align {a} pre 700µs on {}µs post 700µs diff {more}µs\n", 700 + more)
+        };
         (11..=30).rev().flat_map(|k| [Some(1u64 << k), more.then_some(3 << (k - 2))]).flatten().map(row).collect()
     };
     for (a, b) in [(run(4 * MIB, false), run(12 * MIB, true)), (run(4 * MIB, false), run(8 * MIB, false))] {
