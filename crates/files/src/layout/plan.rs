@@ -448,7 +448,8 @@ mod tests {
     /// A card that takes no scattered write without a merge still has an erase block open for writes in order.
     #[test]
     fn one_open_block_is_not_none() {
-        let mut f = findings(4194304.0, 0.9, None, Some(0.0));
+        let mut f = findings(4194304.0, 0.9, None, None);
+        f.0.push(Finding::decided(Quantity::OpenAusRandom, 0.0, 0.99));
         f.0.push(Finding::decided(Quantity::OpenAusLinear, 1.0, 0.99));
         f.0.push(Finding::decided(Quantity::WriteUnit, 49152.0, 0.99));
         for profile in ["root-ext4", "root-f2fs", "root-btrfs"] {
