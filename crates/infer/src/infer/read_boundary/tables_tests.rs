@@ -39,6 +39,10 @@ fn runs_of_two_cards_are_none_of_one() {
     }
     let one = infer(&read(&[("t", run(4 * MIB, false).repeat(2))]).unwrap());
     assert_eq!(one[0].number(), Some((4 * MIB) as f64), "{one:?}");
+    // Four runs of one card, none of them a copy, and an odd one.
+    let of_one: String = (0..4).map(|n| run(4 * MIB, false).replace("700µs", &format!("{}µs", 690 + n))).collect();
+    let odd = infer(&read(&[("t", of_one + &run(8 * MIB, false))]).unwrap());
+    assert_eq!(odd[0].number(), Some((4 * MIB) as f64), "{odd:?}");
 }
 
 #[test]

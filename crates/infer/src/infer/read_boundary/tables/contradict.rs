@@ -26,6 +26,11 @@ pub(super) fn found(tables: &Tables) -> Option<String> {
         Some((tables.at(t.place), block.number().filter(|_| block.confidence >= SURE)?))
     };
     let said: Vec<(String, f64)> = runs.iter().filter_map(said).collect();
+    // One odd run among several of one card is noise.
+    let alike = |size: f64| said.iter().filter(|s| s.1 == size).count();
+    if said.len() >= 4 && said.iter().any(|s| 4 * alike(s.1) >= 3 * said.len()) {
+        return None;
+    }
     let (first, size) = said.first()?;
     let (second, other) = said.iter().find(|s| s.1 != *size)?;
     Some(format!(
