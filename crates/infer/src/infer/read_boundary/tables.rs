@@ -38,7 +38,9 @@ pub fn infer(tables: &Tables) -> Vec<Finding> {
     for g in all.iter().filter(|g| g.rows.len() * 3 >= most * 2) {
         let mut found = judge(g);
         if let Some(why) = against.as_ref().filter(|_| !g.write) {
-            found.iter_mut().for_each(|f| *f = Finding { from: std::mem::take(&mut f.from), ..Finding::undecided(f.quantity, why.clone()) });
+            found
+                .iter_mut()
+                .for_each(|f| *f = Finding { from: std::mem::take(&mut f.from), ..Finding::undecided(f.quantity, why.clone()) });
         }
         out.extend(found);
     }
