@@ -293,14 +293,6 @@ pub fn state(volume: &mut dyn Volume) -> Result<Option<State>> {
     Ok(best)
 }
 
-/// The plan of an ageing that is there.
-///
-/// # Errors
-/// The volume failed, or what is there says nothing of what was done.
-pub fn planned(volume: &mut dyn Volume) -> Result<Option<Plan>> {
-    Ok(state(volume)?.map(|s| s.plan))
-}
-
 fn save(volume: &mut dyn Volume, state: &State) -> Result<()> {
     let text = serde_json::to_vec(state).unwrap_or_default();
     let (f, _) = volume.create(STATE[(state.passes % 2) as usize])?;

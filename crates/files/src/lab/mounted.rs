@@ -34,10 +34,10 @@ pub fn run(volume: &mut Directory, blank: Option<&Blank>, lab: &mut Lab, stop: &
     let mut away: Option<Away> = None;
     let mut workload = settings.workload.clone();
     // An ageing of hours that was there before is not this run's to remove.
-    let before = age::planned(volume)?;
+    let before = age::state(volume)?;
     let asked = |wanted: &[State]| settings.states.iter().any(|s| wanted.contains(s));
-    if let Some(plan) = &before {
-        let another = !plan.alike(&settings.plan) && asked(&[State::Fragmented, State::Defragmented]);
+    if let Some(there) = &before {
+        let another = !there.plan.alike(&settings.plan) && asked(&[State::Fragmented, State::Defragmented]);
         if another || asked(&[State::Blank]) {
             let why = format!(
                 "{DIRECTORY} holds an ageing{}; remove that first (nandscope age DIR --remove)",

@@ -143,8 +143,8 @@ impl Analysis for ReadBoundary {
 
     fn figures(&self, run: &Case) -> Vec<Figure> {
         let mut by_block: BTreeMap<u64, Vec<(f64, f64, f64, f64)>> = BTreeMap::new();
-        let ways = Ways::of(run);
-        for c in run.cells.iter().filter(|c| kind(c) == Kind::Row && tells(c, counted_from(run))) {
+        let (ways, counted) = (Ways::of(run), counted_from(run));
+        for c in run.cells.iter().filter(|c| kind(c) == Kind::Row && tells(c, counted)) {
             let e = ways.row(c);
             if e.n > 0 {
                 let point = (c.bytes("align") as f64, e.value, e.value - 2.0 * e.error, e.value + 2.0 * e.error);
