@@ -213,13 +213,11 @@ fn planned(plan: &Plan, sys: &Sys, state: &Path) -> ExitCode {
                     absent = true;
                     break 'what why;
                 }
-                let written = match (plan.consent_of(c, serial.as_deref()), target.starts_with('/')) {
-                    (Some(id), true) => format!("written with consent {id}; put back at the end of each step"),
-                    (None, true) => "read only: the plan names no consent".into(),
+                let written = match plan.consent_of(c, serial.as_deref()) {
                     _ if c.write == Some(false) => "read only".into(),
                     _ if device::is_simulated(target).unwrap_or(false) => "simulated, written".into(),
-                    (Some(id), false) => format!("written with consent {id}; put back at the end of each step"),
-                    _ => "read only: the plan names no consent".into(),
+                    None => "read only: the plan names no consent".into(),
+                    Some(id) => format!("written with consent {id}; put back at the end of each step"),
                 };
                 format!("{target}: {steps}; {written}")
             }

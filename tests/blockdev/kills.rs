@@ -233,7 +233,8 @@ fn on_large_sectors() {
     proofs(&b);
 }
 
-/// In a mounted directory: killed by the signal nobody can catch, then again; every file is as it was written.
+/// In a mounted directory: killed by the signal nobody can catch, then again; every file is as it was written, also after a
+/// measurement of the aged state, which removes an ageing of its own alone.
 fn ext4_ages_on() {
     if !have("mkfs.ext4", "ageing ext4") {
         return;
@@ -256,7 +257,10 @@ fn ext4_ages_on() {
         let _ = child.kill();
         let _ = child.wait();
     }
-    for args in [&age[..], &["age", at, "--verify", "-q"], &["age", at, "--remove", "-q"]] {
+    let verify = ["age", at, "--verify", "-q"];
+    let measure = ["--states", "fragmented", "--sizes", "512,4KiB", "--folder", "2", "--repeats", "3"];
+    let frag = [&["frag"], &age[1..], &measure].concat();
+    for args in [&age[..], &verify, &frag, &verify, &["age", at, "--remove", "-q"]] {
         let out = run(args).output().unwrap();
         assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
     }

@@ -55,7 +55,8 @@ fn unfold(all: Vec<Line>, raws: &[&str]) -> Vec<Line> {
     for line in all {
         let begins = line.text.starts_with(['#', '$']) || is_row(&line.text);
         let follows = !begins && last > 0 && last + 1 == line.number && (wide(&raws[last - 1]) == edge || raws[last - 1].len() == edge);
-        match out.last_mut().filter(|o| follows && o.text.starts_with('#')) {
+        // Behind the root prompt a command is put together where it is read.
+        match out.last_mut().filter(|o| follows && o.text.starts_with('#') && super::command::command(&o.text).is_none()) {
             Some(comment) => {
                 let blank = raws[last - 1].ends_with(' ') || raws[line.number - 1].starts_with(' ');
                 comment.text.push_str(if blank { " " } else { "" });

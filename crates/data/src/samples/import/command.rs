@@ -17,6 +17,8 @@ pub struct Context {
     pub kind: Option<Kind>,
     /// AUs written in turn.
     pub n: Option<u32>,
+    /// `n` is what flashbench takes where it is told none.
+    pub default_n: bool,
     pub random: Option<bool>,
     /// An alignment test that writes.
     pub write: bool,
@@ -32,6 +34,88 @@ pub struct Context {
 const DEFAULT_N: u32 = 2;
 const DEFAULT_ERASE: u64 = 4 << 20;
 const DEFAULT_BLOCK: u64 = 16 << 10;
+
+/// What mail programs and word processors make of a dash, or of two.
+const DASHES: [char; 3] = ['-', '\u{2013}', '\u{2014}'];
+
+/// Long options of flashbench, and of this program's, that take no value, then those that do.
+const PLAIN: [&str; 17] = [
+    "align",
+    "align-write",
+    "write-align",
+    "scatter",
+    "interval",
+    "find-fat",
+    "open-au",
+    "access-kinds",
+    "random",
+    "verbose",
+    "help",
+    "overwrite-start",
+    "plain",
+    "no-undo",
+    "dry-run",
+    "quiet",
+    "write",
+];
+const VALUED: [&str; 17] = [
+    "scatter-order",
+    "scatter-span",
+    "fat-nr",
+    "open-au-nr",
+    "interval-order",
+    "out",
+    "offset",
+    "count",
+    "blocksize",
+    "erasesize",
+    "consent",
+    "spacing",
+    "threes",
+    "program",
+    "set",
+    "seed",
+    "region",
+];
+
+/// A long option, whole or cut short as getopt takes it; an error where it is none or might be two. `None` for single letters.
+fn option(word: &str) -> Option<Result<&'static str, ()>> {
+    let bare = word.trim_start_matches(DASHES);
+    let all = || PLAIN.into_iter().chain(VALUED);
+    let exact = all().find(|o| *o == bare);
+    let mut alike = all().filter(|o| o.starts_with(bare));
+    let found = exact.or_else(|| alike.next().filter(|_| alike.next().is_none()));
+    // One dash of any kind before more than a few letters was two once: "–random".
+    let two = word.starts_with("--") && bare.len() > 1;
+    match found {
+        Some(o) if two || word.starts_with(DASHES) && bare.len() > 3 => Some(Ok(o)),
+        _ => (two && bare.starts_with(|c: char| c.is_ascii_alphabetic())).then_some(Err(())),
+    }
+}
+
+/// Whether a word is a long option, written out.
+pub fn is_option(word: &str) -> bool {
+    word.strip_prefix("--").is_some_and(|w| PLAIN.contains(&w) || VALUED.contains(&w))
+}
+
+/// Whether a command goes on below: within brackets, or behind an option that wants a value.
+pub fn is_open(text: &str) -> bool {
+    let depth = |open: &str, close: &str| text.matches(open).count() > text.matches(close).count();
+    depth("$[", "]") || depth("$((", "))") || text.ends_with('=')
+}
+
+/// Whether a line is what a mail broke off a command: it begins with an option.
+pub fn is_rest(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let name = first.split('=').next().unwrap_or_default();
+    let short = || {
+        let mut letters = name.chars();
+        letters.next().is_some_and(|c| DASHES.contains(&c)) && letters.clone().count() <= 3 && letters.all(|c| "aAfOr0Fbceosipv".contains(c))
+            && name.len() > 1
+    };
+    matches!(option(name), Some(Ok(_))) || short() && words.next().is_none_or(|w| w.starts_with(|c: char| c.is_ascii_digit() || "-$/".contains(c)))
+}
 
 /// A line that starts flashbench, behind whatever prompt. A line that begins with '#' counts only when the command follows
 /// at once: the root prompt of a bare shell looks like a comment.
@@ -55,7 +139,7 @@ pub fn command(text: &str) -> Option<Context> {
     }
     let loops = shell_loop(&words[..at]);
     let mut c = Context { disk: words[at + 1..].iter().find_map(|w| super::card::disk(w)), ..Context::default() };
-    let (mut open, mut fat, mut align, mut program, mut n) = (false, false, false, false, None);
+    let (mut open, mut fat, mut align, mut program, mut unknown, mut n) = (false, false, false, false, false, None);
     let mut args = words[at + 1..].iter();
     while let Some(word) = args.next() {
         if matches!(word.as_str(), ";" | "&&" | "done" | "|" | "tee") || word.starts_with('>') {
@@ -67,27 +151,29 @@ pub fn command(text: &str) -> Option<Context> {
         };
         // Single letters may be run together, the last one with its value: "-Or", "-0 6", "-b512".
         let mut letters: Vec<String> = vec![];
-        if name.starts_with("--") {
-            letters.push(name);
-        } else if let Some(short) = name.strip_prefix('-').or(name.strip_prefix('\u{2013}')) {
-            for (i, ch) in short.char_indices() {
-                letters.push(format!("-{ch}"));
-                let rest = &short[i + ch.len_utf8()..];
-                if "0Fbceos".contains(ch) && rest.starts_with(|c: char| c.is_ascii_digit() || c == '$') {
-                    value = Some(rest.to_string());
-                    break;
+        match option(&name) {
+            Some(Ok(long)) => letters.push(format!("--{long}")),
+            Some(Err(())) => unknown = true,
+            None => {
+                for (i, ch) in name.char_indices().skip(1).take_while(|_| name.starts_with(DASHES)) {
+                    letters.push(format!("-{ch}"));
+                    let rest = &name[i + ch.len_utf8()..];
+                    if "0Fbceos".contains(ch) && rest.starts_with(|c: char| c.is_ascii_digit() || c == '$') {
+                        value = Some(rest.to_string());
+                        break;
+                    }
                 }
             }
         }
         for name in letters {
             let mut take =
-                || value.take().or_else(|| args.clone().next().filter(|a| !a.starts_with('-')).and_then(|_| args.next().cloned()));
+                || value.take().or_else(|| args.clone().next().filter(|a| !a.starts_with(DASHES)).and_then(|_| args.next().cloned()));
             match name.as_str() {
                 "-a" | "--align" => align = true,
                 "-A" | "--align-write" | "--write-align" => (align, c.write) = (true, true),
                 "-O" | "--open-au" => open = true,
                 "-f" | "--find-fat" => fat = true,
-                "-p" => program = true,
+                "-p" | "--access-kinds" => program = true,
                 "-r" | "--random" => c.random = Some(true),
                 "-0" | "--open-au-nr" => {
                     let v = take().unwrap_or_default();
@@ -101,14 +187,17 @@ pub fn command(text: &str) -> Option<Context> {
                 }
                 "-e" | "--erasesize" => c.erase_size = take().and_then(|v| arithmetic(&v)),
                 "-b" | "--blocksize" => c.block_size = take().and_then(|v| arithmetic(&v)),
-                "-c" | "--count" | "-F" | "--fat-nr" | "-o" | "--out" | "--offset" => drop(take()),
+                "-c" | "--count" | "-F" | "--fat-nr" | "-o" | "--out" => drop(take()),
+                long if VALUED.iter().any(|v| long.strip_prefix("--") == Some(v)) => drop(take()),
                 _ => {}
             }
         }
     }
     c.block_size.get_or_insert(DEFAULT_BLOCK);
-    if open {
+    // What a part of a word stood for is not known: it may have been the order, or how many AUs.
+    if open && !unknown {
         c.n = n.unwrap_or(Some(DEFAULT_N));
+        c.default_n = n.is_none();
     }
     if open || fat {
         c.random.get_or_insert(false);
@@ -142,15 +231,22 @@ pub fn heading(text: &str) -> Option<Context> {
     let mut c = Context { random, ..Context::default() };
     let au = |w: &str| matches!(w, "au" | "aus" | "nr" | "segments" | "n") || (w == "eraseblocks");
     let number = |w: &str| w.parse::<u32>().ok().filter(|n| (1..=512).contains(n));
+    // "AU = 4 MiB" is a size and no count.
+    let unit = |i: usize| words.get(i).is_some_and(|w| matches!(*w, "b" | "kb" | "kib" | "k" | "mb" | "mib" | "m" | "byte" | "bytes"));
     for (i, w) in words.iter().enumerate() {
-        let joined = w.strip_prefix("au").or(w.strip_prefix("nr")).and_then(number);
-        let next = au(w).then(|| words.get(i + 1).and_then(|w| number(w))).flatten();
+        let joined = w.strip_prefix("au").or(w.strip_prefix("nr")).and_then(number).filter(|_| !unit(i + 1));
+        let next = au(w).then(|| words.get(i + 1).and_then(|w| number(w))).flatten().filter(|_| !unit(i + 2));
         let before = matches!(*w, "aus" | "au" | "segments").then(|| {
             let skip = usize::from(i > 0 && words[i - 1] == "open");
             words.get(i.checked_sub(1 + skip)?).and_then(|w| number(w))
         });
+        // "1 open", "3 erase blocks open".
+        let opened = (*w == "open" && words.len() <= 6).then(|| {
+            let skip = if i > 2 && matches!(words[i - 2..i], ["erase", "block" | "blocks"]) { 2 } else { 0 };
+            words.get(i.checked_sub(1 + skip)?).and_then(|w| number(w))
+        });
         if c.n.is_none() {
-            c.n = joined.or(next).or(before.flatten());
+            c.n = joined.or(next).or(before.flatten()).or(opened.flatten());
         }
     }
     let fat = has("fat") && (has("find") || has("zone") || has("area"));
@@ -221,11 +317,8 @@ fn split(text: &str) -> Vec<String> {
                 word.push(c);
                 flush(&mut word);
             }
-            c if c.is_whitespace() => {
-                if depth == 0 {
-                    flush(&mut word);
-                }
-            }
+            c if c.is_whitespace() && depth > 0 => word.push(' '),
+            c if c.is_whitespace() => flush(&mut word),
             c => word.push(c),
         }
     }
@@ -247,26 +340,38 @@ fn arithmetic(word: &str) -> Option<u64> {
     (512..=1 << 40).contains(&product).then_some(product)
 }
 
-/// "for n in 1 2 3; do", "for n in {1..7}; do", "for n in $(seq 1 7); do": the variable and its values.
+/// "for n in 1 2 3; do", "for n in {1..7}; do", "for n in $(seq 1 7); do", "for ((n=1; n<=7; n++)); do": the variable and its values.
 fn shell_loop(words: &[String]) -> Option<(String, Vec<u32>)> {
+    /// More than anybody tries.
+    const MOST: u32 = 512;
     let at = words.iter().position(|w| w == "for" || w.ends_with("$for") || w.ends_with("#for"))?;
     let var = words.get(at + 1)?.clone();
+    if let Some(c) = var.strip_prefix("((") {
+        let (begin, rest) = c.split_once(';')?;
+        let (name, first) = begin.split_once('=')?;
+        let (_, last) = rest.split_once('<')?;
+        let past = u32::from(!last.starts_with('='));
+        let last = last.trim_start_matches('=').split(';').next()?.trim().parse::<u32>().ok()?.checked_sub(past).filter(|&b| b <= MOST)?;
+        return rest.contains("++").then_some((name.trim().to_string(), (first.trim().parse().ok()?..=last).collect()));
+    }
     if words.get(at + 2)? != "in" {
         return None;
     }
-    let mut values = vec![];
-    for w in words[at + 3..].iter().take_while(|w| !matches!(w.as_str(), ";" | "do")) {
-        let range = w.trim_matches(['{', '}', '$', '(', ')']);
-        if let Some((a, b)) = range.split_once("..") {
-            values.extend(a.parse::<u32>().ok()?..=b.parse::<u32>().ok().filter(|&b| b <= 512)?);
-        } else if let Some(seq) = range.strip_prefix("seq") {
-            // Blanks inside the brackets were dropped: only "seq 1 N" and "seq N" up to 9 can be read back.
-            let digits: Vec<u32> = seq.chars().filter_map(|c| c.to_digit(10)).collect();
-            match digits[..] {
-                [b] => values.extend(1..=b),
-                [a, b] if a < b => values.extend(a..=b),
+    let mut values: Vec<u32> = vec![];
+    let list: Vec<&str> = words[at + 3..].iter().take_while(|w| !matches!(w.as_str(), ";" | "do")).flat_map(|w| w.split(' ')).collect();
+    let mut list = list.iter().map(|w| w.trim_matches(['{', '}', '$', '(', ')']));
+    while let Some(w) = list.next() {
+        if w == "seq" {
+            let given: Vec<u32> = list.by_ref().map(|w| w.parse().ok()).collect::<Option<_>>()?;
+            let (first, step, last) = match given[..] {
+                [b] => (1, 1, b),
+                [a, b] => (a, 1, b),
+                [a, s, b] => (a, s, b),
                 _ => return None,
-            }
+            };
+            values.extend((first..=Some(last).filter(|&b| b <= MOST)?).step_by(Some(step as usize).filter(|&s| s > 0)?));
+        } else if let Some((a, b)) = w.split_once("..") {
+            values.extend(a.parse::<u32>().ok()?..=b.parse::<u32>().ok().filter(|&b| b <= MOST)?);
         } else {
             values.push(w.parse().ok()?);
         }
@@ -297,6 +402,26 @@ mod tests {
         assert_eq!(command("$ flashbench /dev/sdb -f -r").unwrap().kind, Some(Kind::Fat));
         let c = command("$ for i in 1 2 3; do ./flashbench -O --open-au-nr=$i /dev/sdb; done").unwrap();
         assert_eq!((c.n, c.queue), (None, vec![1, 2, 3]));
+        for (head, n) in [
+            ("for i in $(seq 1 12); do", 12),
+            ("for i in `seq 8`; do", 8),
+            ("for i in $(seq 2 3 14); do", 5),
+            ("for ((i=1; i<=6; i++)); do", 6),
+            ("for ((i = 0; i < 6; i++)); do", 6),
+        ] {
+            let c = command(&format!("$ {head} ./flashbench -O --open-au-nr=$i /dev/sdb; done")).unwrap();
+            assert_eq!((c.n, c.queue.len()), (None, n), "{head}: {:?}", c.queue);
+        }
+        // As getopt takes them, and as mail programs write them.
+        for text in ["--open-au --rand --open-au-n=3", "\u{2013}open-au \u{2014}random \u{2013}open-au-nr=3", "-O -r -0 3", "-Or -03"] {
+            let c = command(&format!("flashbench {text} /dev/sdb")).unwrap();
+            assert_eq!((c.kind, c.n, c.random), (Some(Kind::Open), Some(3), Some(true)), "{text}");
+        }
+        for text in ["-O --open-a", "-O --ope /dev/sdb", "--open-au --nr=3", "--open-au --open-au-n"] {
+            assert_eq!(command(&format!("flashbench {text}")).unwrap().n, None, "{text}");
+        }
+        assert!(["--random", "-0 3 /dev/sdb", "\u{2013}random", "-b 512"].into_iter().all(is_rest));
+        assert!(["-", "--", "- 3 AUs", "---------", "-fast card", "--- a/x", "-49389n"].into_iter().all(|t| !is_rest(t)));
         assert_eq!(command("# command: flashbench -O --open-au-nr=9"), None);
         for card in ["'exec:./card block 3'", "\"exec:python3 'my card.py'\"", "exec:true", "serial:/dev/ttyACM0@9600", "sim:x"] {
             let c = command(&format!("# flashbench -O --open-au-nr=3 --erasesize=1048576 {card}")).unwrap();
@@ -313,7 +438,12 @@ mod tests {
         assert_eq!(of("5 open AUs, random"), Some((Some(Kind::Open), Some(5), Some(true))));
         assert_eq!(of("======= find FAT: 1 ======="), Some((Some(Kind::Fat), None, None)));
         assert_eq!(of("======= Align test: 3 ======="), Some((Some(Kind::Align), None, None)));
-        assert_eq!(of("==== 1 ===="), None);
+        assert_eq!(of("random, 1 open"), Some((Some(Kind::Open), Some(1), Some(true))));
+        assert_eq!(of("3 erase blocks open"), Some((Some(Kind::Open), Some(3), None)));
+        assert_eq!(of("(AU 4 MiB, 1 open)"), Some((Some(Kind::Open), Some(1), None)));
+        for text in ["==== 1 ====", "AU = 4 MiB", "AU: 4 MB", "writing with 4 MiB AUs"] {
+            assert_eq!(of(text), None, "{text}");
+        }
         assert_eq!(of("10+0 records in"), None);
         assert_eq!(of("Linear read speed (dd, 4M block)"), None);
     }

@@ -1,15 +1,19 @@
 //! Walks the lines of one file and gathers rows into tests.
 
+mod labels;
 mod rows;
+mod unread;
 mod wrapped;
 
 use super::card::{self, Card, Identity};
 use super::clean::Line;
-use super::command::{Context, Kind, command, heading, setting};
+use super::command::{Context, Kind, command, heading, is_open, is_rest, setting};
 use super::named::{host, named};
+use super::prefix::is_row;
 use super::{BenchTest, Declared, IntervalTest, Place, ScatterTest, Tables};
 use super::{align, other, sdfat};
 use rows::records_by_figures;
+use wrapped::broken_word;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Current {
@@ -37,6 +41,12 @@ struct Reader {
     sdfat: sdfat::State,
     /// Blocks of rows under the loop in the context: their index in `tables.open`.
     looped: Vec<usize>,
+    /// Headings since the last command, their figures taken out.
+    labels: Vec<String>,
+    /// Numbers of AUs in the head of a table with one column for each, and its tests in `tables.open`.
+    columns: (Vec<u32>, Vec<usize>),
+    /// Commands of which no row was read, with the first line below that might be one.
+    unread: unread::Unread,
     damaged: usize,
     nameless: usize,
     /// The beginning of a row that a mail or a terminal may have wrapped.
@@ -71,6 +81,9 @@ pub fn read(file: usize, name: &str, lines: &[Line]) -> (Vec<Card>, Identity) {
         fresh: true,
         sdfat: sdfat::State::default(),
         looped: vec![],
+        labels: vec![],
+        columns: Default::default(),
+        unread: Default::default(),
         damaged: 0,
         nameless: 0,
         wrapped: None,
@@ -97,19 +110,34 @@ pub fn read(file: usize, name: &str, lines: &[Line]) -> (Vec<Card>, Identity) {
 }
 
 impl Reader {
-    /// A command that names no device may go on in the next line: "./flashbench -O -0 8  -b 512" above "/dev/block/mmcblk0p9".
+    /// A command may go on in the next line: where it names no device ("./flashbench -O -0 8  -b 512" above "/dev/block/mmcblk0p9"), or
+    /// where a mail or a terminal broke it.
     fn unwrapped(&mut self, line: &Line, above: Option<&str>) {
         if line.text.is_empty() {
             return;
         }
         if let Some(head) = self.held.take() {
-            let joined = Line { number: head.number, text: format!("{} {}", head.text, line.text) };
-            if !line.text.contains("flashbench") && command(&joined.text).is_some_and(|c| c.disk.is_some()) {
-                return self.line(&joined, above);
+            let another = line.text.contains("flashbench");
+            let with = |between: &str| Line { number: head.number, text: format!("{}{between}{}", head.text, line.text) };
+            let names = |l: &Line| command(&l.text).is_some_and(|c| c.disk.is_some());
+            if !another && (is_rest(&line.text) || is_open(&head.text)) && !is_row(&line.text) {
+                // There may be more of it.
+                self.held = Some(with(if head.text.ends_with('=') { "" } else { " " }));
+                return;
+            }
+            if !another && !names(&head) && names(&with(" ")) {
+                return self.line(&with(" "), above);
+            }
+            if let Some(whole) = (!another).then(|| broken_word(&head, line)).flatten() {
+                self.held = Some(whole);
+                return;
             }
             self.line(&head, None);
         }
-        if line.text.contains("flashbench -") && !line.text.contains("/dev/") && !super::card::names_own(&line.text) {
+        if line.text.contains("flashbench -") || line.text.contains("flashbench /dev/") {
+            if super::card::names_own(&line.text) {
+                return self.line(line, above);
+            }
             self.held = Some(line.clone());
             return;
         }
@@ -135,11 +163,11 @@ impl Reader {
         if let Some(cid) = (!row).then(|| card::cid(text)).flatten() {
             self.speaks_of(Identity { cid: Some(cid), ..Identity::default() });
         }
-        if text.starts_with('#') {
-            // A comment, unless it is the root prompt.
+        if text.starts_with('#') && !(text.starts_with("##") && heading(text).is_some()) {
+            // A comment, unless it is the root prompt, or a heading in a page's own marks.
             self.own = text.starts_with("# nandscope ") || self.own && !text.contains("/flashbench");
             match command(text) {
-                Some(c) => self.announce(c),
+                Some(c) => self.announce(c, line.number),
                 None => {
                     self.tables.ignored_lines += 1;
                     self.set(text);
@@ -180,7 +208,7 @@ impl Reader {
         } else if self.goes_on(line) {
         } else if let Some(c) = command(text) {
             self.own = false;
-            self.announce(c);
+            self.announce(c, line.number);
         } else if let Some(size) = other::device_size(text) {
             self.sized(place, text, size);
         } else if let Some((key, value)) = other::declared(text, above).or_else(|| other::ext_csd_field(text)) {
@@ -189,11 +217,13 @@ impl Reader {
             let said = sdfat::line(&mut self.sdfat, place, text, &text.to_ascii_lowercase());
             let bench = !said.is_empty();
             said.into_iter().for_each(|s| self.bench(place, s));
+            self.unread.line(text);
             match heading(text).filter(|_| !bench) {
+                Some(c) if self.heads_columns(text, c.random) => {}
                 // A heading may name the card as well: "The Sandisk one has 20 AUs."
                 Some(c) => {
                     self.names(text);
-                    self.announce_heading(c);
+                    self.announce_heading(c, text);
                 }
                 None if !bench => {
                     self.tables.ignored_lines += 1;
@@ -263,6 +293,7 @@ impl Reader {
             return;
         }
         self.close_loop();
+        self.labels_below();
         self.setting = None;
         if new.path.is_none()
             && new.label.is_none()
@@ -277,6 +308,7 @@ impl Reader {
         self.current = Current::None;
         self.fresh = true;
         self.context = Context::default();
+        self.columns = Default::default();
     }
 
     fn has_tests(&self) -> bool {
@@ -301,8 +333,11 @@ impl Reader {
         self.tables.device_sizes.push((place, size));
     }
 
-    fn announce(&mut self, c: Context) {
+    fn announce(&mut self, c: Context, line: usize) {
         self.close_loop();
+        self.labels_below();
+        self.columns.0.clear();
+        self.unread.command(line, c.kind.is_some_and(|k| k != Kind::Program));
         if c.disk.is_some() {
             self.speaks_of(Identity { path: c.disk.clone(), ..Identity::default() });
         }
@@ -311,9 +346,13 @@ impl Reader {
     }
 
     /// A heading adds to what the command said; "Linear access" alone opens a section whose N is still to come.
-    fn announce_heading(&mut self, c: Context) {
+    fn announce_heading(&mut self, c: Context, text: &str) {
         self.close_loop();
+        self.columns.0.clear();
+        self.labels.push(text.chars().filter(|c| !c.is_ascii_digit()).collect());
         let old = std::mem::take(&mut self.context);
+        // A sentence below a command does not change what it was told; a few words are the heading of one table.
+        let told = self.fresh && old.n.is_some() && !old.default_n && card::first_words(text, 5).len() > 4;
         self.context = Context {
             random: c.random.or(old.random),
             erase_size: old.erase_size,
@@ -321,7 +360,8 @@ impl Reader {
             kind: c.kind,
             disk: old.disk,
             write: old.write && c.kind == Some(Kind::Align),
-            n: c.n,
+            n: if told { old.n } else { c.n },
+            default_n: false,
             queue: vec![],
         };
         self.fresh = true;
@@ -332,6 +372,8 @@ impl Reader {
             self.alone(&head);
         }
         self.close_loop();
+        self.labels_below();
+        self.unread.command(0, false);
         self.parts.push(Card { identity: self.identity, tables: self.tables });
         for t in self.parts.iter_mut().map(|p| &mut p.tables) {
             t.bench.retain(|t| !t.passes.is_empty());
@@ -378,6 +420,7 @@ impl Reader {
             if self.damaged > 0 {
                 t.notes.push(format!("{name}: {} rows are cut short and were left out", self.damaged));
             }
+            t.notes.extend(self.unread.notes(name));
             if self.nameless > 0 {
                 t.notes.push(format!("{name}: {} open-AU tables without a word on how many AUs were written", self.nameless));
             }

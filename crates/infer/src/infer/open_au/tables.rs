@@ -10,6 +10,7 @@
 mod closings;
 mod cut;
 mod limit;
+mod repeats;
 
 use crate::finding::{CONTRADICTED, Finding, Quantity};
 use crate::infer::stats::{ln_sum_exp, median, quantile};
@@ -33,7 +34,7 @@ pub fn infer(tables: &Tables) -> Vec<Finding> {
 fn order(tables: &Tables, random: bool, closings: &mut Closings) -> Vec<Finding> {
     let q = if random { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
     let order = if random { "random" } else { "linear" };
-    if let Some(why) = impossible(tables, random) {
+    if let Some(why) = impossible(tables, random).or_else(|| repeats::differ(tables, random)) {
         return vec![Finding::undecided(q, why)];
     }
     let all = series(tables, random);
@@ -62,7 +63,8 @@ fn order(tables: &Tables, random: bool, closings: &mut Closings) -> Vec<Finding>
     let sum = ln_sum_exp(&ln);
     let p: Vec<f64> = ln.iter().map(|l| (l - sum).exp()).collect();
     let merges = alone(&all, random);
-    let free = random && merges > 0.5 && order_is_free(&all, &series(tables, false));
+    let too_fast = || all.iter().filter(|s| s.counts()[0] == 1).all(|s| copied(s) < MERGED);
+    let free = random && merges > 0.5 && (too_fast() || order_is_free(&all, &series(tables, false)));
     let mut f = decide(q, order, &all, &p, if free { 0.0 } else { merges });
     if free {
         f.confidence = f.confidence.min(CONTRADICTED);
@@ -120,6 +122,15 @@ fn order_is_free(random: &[Series], sequential: &[Series]) -> bool {
     };
     let ratios: Vec<f64> = random.iter().filter_map(beside).flatten().collect();
     !ratios.is_empty() && median(&ratios) < LN_2 && alone(sequential, false) < 0.5
+}
+
+/// Share of an AU that a merge copies at least: what takes less is a unit that is programmed at one go, as large as it may be.
+const MERGED: f64 = 0.25;
+
+/// Share of an AU that could be written at the best rate of any table in the time of one small write with one AU.
+fn copied(s: &Series) -> f64 {
+    let times: Vec<f64> = s.at(1).iter().map(|x| x.1.exp()).collect();
+    median(&times) / 1e3 * fastest(s) / s.au as f64
 }
 
 /// Probability that even one AU pays for every write, from the tables of one AU.

@@ -165,9 +165,11 @@ fn judge(g: &Group) -> Vec<Finding> {
     out.into_iter().map(from).collect()
 }
 
-/// How likely a regular boundary of this size is an erase block and not planes or a stripe: as in the live test.
-fn is_erase_block(size: u64) -> f64 {
+/// How likely a regular boundary of this size is an erase block and not planes or a stripe: as in the live test. Beyond 7 GiB no card has
+/// had erase blocks below 1 MiB; there the end of the device raises such rows.
+fn is_erase_block(size: u64, top: u64) -> f64 {
     match size {
+        s if s < MIB && top >= LARGE_CARD => 0.6,
         s if s >= MIB => 0.98,
         s if s >= 512 * KIB => 0.93,
         s if s >= 256 * KIB => 0.8,
@@ -180,7 +182,8 @@ fn is_erase_block(size: u64) -> f64 {
 /// before the end, the row shows (7 - c) / c of the step. A first block that is treated differently lowers the row as well.
 ///
 /// `part`: how much of the step the row of `size` shows.
-fn twice_as_large(part: f64, size: u64, top: u64, device: Option<u64>) -> f64 {
+/// `scatter`: of one row, as a share of the step.
+fn twice_as_large(part: f64, scatter: f64, size: u64, top: u64, device: Option<u64>) -> f64 {
     let normal = |x: f64, m: f64, s: f64| (-0.5 * ((x - m) / s).powi(2)).exp() / s / 2.507;
     let ratio = |c: u64| (PLACES - c) as f64 / c as f64;
     let (prior, ratios) = match device {
@@ -189,7 +192,7 @@ fn twice_as_large(part: f64, size: u64, top: u64, device: Option<u64>) -> f64 {
         // The end is unknown: an odd multiple about one time in three, on a card that may be of the larger kind.
         None => (0.08, vec![ratio(4), ratio(5), ratio(6)]),
     };
-    let same = 0.8 * normal(part, 1.0, 0.12) + 0.1 * normal(part, 0.78, 0.08) + 0.1;
+    let same = 0.8 * normal(part, 1.0, (1.5 * scatter).clamp(0.04, 0.12)) + 0.1 * normal(part, 0.78, 0.08) + 0.1;
     let other = prior * ratios.iter().map(|&r| normal(part, r, 0.08)).sum::<f64>() / ratios.len() as f64;
     other / (same + other)
 }
@@ -235,7 +238,7 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
         let why = format!("the log has no rows between {} and {to}: the erase block may be any size from {from} to {to}", Bytes(below));
         return Finding::undecided(q, why).evidence(text);
     }
-    let mut trust = ahead * is_erase_block(size) * strength(height(d, fits, size), d);
+    let mut trust = ahead * is_erase_block(size, top) * strength(height(d, fits, size), d);
     let mut caveats = vec![];
     // Powers of two only: a third of the places of a row are multiples of 3 x 2^n.
     let only_two = g.rows.iter().all(|r| r.align.is_power_of_two());
@@ -255,7 +258,7 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
         used.iter().filter(|r| r.align > size && r.align <= 8 * size && r.align.is_multiple_of(size)).map(|r| r.diff).collect();
     let full = h.min(median(&near)) - l;
     let part = if low.is_empty() || near.is_empty() || full <= 0.0 { 1.0 } else { (own - l) / full };
-    let twice = if g.own { 0.0 } else { twice_as_large(part, size, top, g.size) };
+    let twice = if g.own { 0.0 } else { twice_as_large(part, residual(d, fits) / full.max(1e-9), size, top, g.size) };
     trust *= 1.0 - twice;
     if twice > 0.1 {
         caveats.push(format!("the row of {} itself is lower ({} µs): the block may be twice as large", Bytes(size), three(own)));
@@ -280,7 +283,7 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
                 let (a, b) = (size.min(other), size.max(other));
                 format!("the step lies at {} or at {}: the rows between do not decide", Bytes(a), Bytes(b))
             }
-            _ if ahead * is_erase_block(size) >= 0.5 => {
+            _ if ahead * is_erase_block(size, 0) >= 0.5 => {
                 "the largest regular boundary may be planes, a stripe or the end of the device".into()
             }
             _ => flat(g, d, fits),
@@ -454,6 +457,7 @@ fn caveats(g: &Group, d: &Design) -> Vec<String> {
             "the largest rows differ from the next: some of their {what}s wrap over the end of the device; they were left out"
         ));
     }
+    out.extend(g.odd.iter().cloned());
     if g.repeat.is_finite() && g.repeat > 0.05 * d.base {
         out.push(format!("runs differ by ± {} µs in the same row", three(g.repeat)));
     }

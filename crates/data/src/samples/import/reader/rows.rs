@@ -38,10 +38,14 @@ impl Reader {
         let new = self.current != kind || self.fresh || (now > 0 && again);
         self.current = kind;
         self.fresh = false;
+        self.unread.row();
         new
     }
 
     pub(super) fn rates(&mut self, place: Place, row: RatesRow) {
+        if !self.columns.0.is_empty() {
+            return self.row_of_columns(place, &row);
+        }
         let kind = match self.context.kind {
             _ if row.rates.len() == 1 => Kind::Open,
             Some(k @ (Kind::Fat | Kind::Program)) => k,

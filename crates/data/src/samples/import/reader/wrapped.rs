@@ -2,6 +2,7 @@
 //! one way only. What stays broken is left out and counted.
 
 use super::super::clean::Line;
+use super::super::command::is_option;
 use super::super::{Place, align, other};
 use super::Reader;
 use crate::flashbench::format::parse_size;
@@ -46,6 +47,13 @@ impl Reader {
         self.row = Some(Line { number: line.number, text });
         true
     }
+}
+
+/// A command and a line below it whose first word goes on with its last one: "--ra" above "ndom /dev/sdb".
+pub(super) fn broken_word(head: &Line, line: &Line) -> Option<Line> {
+    let last = head.text.rsplit(' ').next()?;
+    let first = line.text.split([' ', '=']).next()?;
+    is_option(&format!("{last}{first}")).then(|| Line { number: head.number, text: format!("{}{}", head.text, line.text) })
 }
 
 /// Two lines as one row, perhaps still the beginning of one; none where they are none, or would be two different ones.

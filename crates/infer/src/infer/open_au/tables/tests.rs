@@ -115,7 +115,10 @@ fn random_order_that_costs_nothing_shows_no_merges() {
     };
     let f = told(&random(40.0), true);
     assert!(f.number() != Some(0.0) && f.confidence <= CONTRADICTED, "{f:?}");
-    for (f, ms) in [(told(&random(40.0), false), 40.0), (told(&random(400.0), true), 400.0)] {
+    // 40 ms are too short to copy a quarter of an AU of 4 MiB at the best rate, whatever sequential order shows.
+    let f = told(&random(40.0), false);
+    assert!(f.number() != Some(0.0) && f.confidence <= CONTRADICTED, "{f:?}");
+    for (f, ms) in [(told(&random(80.0), false), 80.0), (told(&random(400.0), true), 400.0)] {
         assert!(f.number() == Some(0.0) && f.confidence > 0.7, "{ms}: {f:?}");
     }
 }
@@ -169,4 +172,16 @@ fn slow_eight_and_fast_twenty_are_not_one_card() {
     let f = infer(&read(&[("t", text(4, 1.0) + &text(8, 20.0) + &text(20, 1.0))]).unwrap());
     assert!(f[0].value.is_none() && f[0].at_least.is_none(), "{f:?}");
     assert!(f[0].reason.as_ref().unwrap().contains("contradict"), "{f:?}");
+}
+
+/// Two tables of one number that differ tenfold are of two cards, or of one that was busy; a third one decides.
+#[test]
+fn repeats_that_differ_contradict() {
+    let busy = |times: f64| text(1, false, |_, s| times * plain(s));
+    let told = |more: &str| infer(&read(&[("t", text(6, false, |n, s| plain(s) + if n > 3 { 300.0 } else { 0.0 }) + more)]).unwrap()).swap_remove(0);
+    assert_eq!(told("").number(), Some(3.0));
+    assert_eq!(told(&busy(1.5)).number(), Some(3.0));
+    let f = told(&busy(10.0));
+    assert!(f.number().is_none() && f.reason.as_ref().unwrap().contains("one AU at t:") && f.reason.unwrap().contains("10"), "{:?}", f.evidence);
+    assert_eq!(told(&(busy(10.0) + &busy(1.1))).number(), Some(3.0));
 }
