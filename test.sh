@@ -16,17 +16,18 @@ case "${1-}" in
   ;;
 esac
 mkdir -p target
-if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+# The programs that tests talk to.
+install() {
   packages="fio flashbench f3 dosfstools exfatprogs e2fsprogs fdisk libnbd-bin qemu-utils fuse3 mtools parted f2fs-tools btrfs-progs xfsprogs chromium postgresql g++"
   # Slurm, for a sweep as a job array.
   [ -z "$all" ] || packages="$packages munge slurmctld slurmd slurm-client libxml2-utils"
   dpkg -s $packages >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq $packages; } >target/apt.log 2>&1 ||
     echo "some Debian packages could not be installed (target/apt.log); their tests say what they leave out"
-fi
+}
 NANDSCOPE_SKIPPED=$PWD/target/skipped.txt
 export NANDSCOPE_SKIPPED
 : >"$NANDSCOPE_SKIPPED"
-# What other tests need, made while the first ones are compiled.
+# What other tests need.
 prepare() {
   # What reads our tables, runs our sweeps and builds the Python package, in a place of its own.
   if [ ! -e target/venv/ready ]; then
@@ -42,14 +43,23 @@ prepare() {
   tests/vm/setup.sh >target/vm-setup.log 2>&1
 }
 trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
-preparing=
-if [ -n "$all" ]; then
-  prepare &
-  preparing=$!
+# While the tests are compiled; that itself needs a C compiler.
+before() {
+  [ -n "$installed" ] || install
+  [ -z "$all" ] || prepare
+}
+installed=1
+if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+  installed=
+  command -v cc >/dev/null || { install && installed=1; }
 fi
+before &
+preparing=$!
 # The `mod` lines of experiments come out of a build script, which `cargo fmt` does not follow.
 cargo fmt --all --check -- crates/measure/src/experiment/*.rs crates/infer/src/infer/*.rs
 cargo test --workspace --quiet --no-run
+prepared=0
+wait "$preparing" || prepared=$?
 status=0
 vm=
 # Starts these tests, which print to that file, and waits until they are compiled. $! is their process.
@@ -58,8 +68,6 @@ background() {
   until [ -s "$2" ] || ! kill -0 $! 2>/dev/null; do sleep 0.2; done
 }
 if [ -n "$all" ]; then
-  prepared=0
-  wait "$preparing" || prepared=$?
   [ ! -e target/venv/ready ] || PATH=$PWD/target/venv/bin:$PATH
   # The guest mostly waits, so it runs beside the other tests.
   if [ "$prepared" = 0 ]; then
@@ -111,10 +119,6 @@ if [ -n "$all" ]; then
     echo "skipped: a build with Rust $least: rustup toolchain install $least" | tee -a "$NANDSCOPE_SKIPPED"
   fi
 fi
-wait "$longest" || status=$?
-cat target/long.log
-wait "$beside" || status=$?
-cat target/waiting.log
 if [ -n "$all" ]; then
   # Every parser of what comes from outside, coverage-guided, 5 s each. libFuzzer is C++.
   if command -v c++ >/dev/null; then
@@ -126,6 +130,10 @@ if [ -n "$all" ]; then
     echo "skipped: fuzzing: there is no C++ compiler for libFuzzer" | tee -a "$NANDSCOPE_SKIPPED"
   fi
 fi
+wait "$longest" || status=$?
+cat target/long.log
+wait "$beside" || status=$?
+cat target/waiting.log
 if [ -n "$vm" ]; then
   wait "$vm" || status=$?
   echo "the MMC tests in the virtual machine:"

@@ -8,7 +8,7 @@ use nandscope::device::{Access, Device, DeviceError, Fill, Geometry, Op, SimDevi
 use nandscope::experiment;
 use nandscope::experiment::run::{self, Limits};
 use nandscope::experiment::{Setup, by_name};
-use nandscope::finding::{Finding, Findings, Quantity};
+use nandscope::finding::{Finding, Findings, Quantity, STOPPED};
 use nandscope::infer::beliefs::Beliefs;
 use nandscope::infer::capacity::stretch;
 use nandscope::infer::pipeline;
@@ -379,6 +379,67 @@ fn a_larger_ring_shows_once_others_wrote() {
         let [low, high] = f.interval.unwrap_or_else(|| panic!("{name}: {f:?}"));
         assert!(f.value.is_none() && low <= flash as f64 && flash as f64 <= high && high < size as f64, "{name}: {f:?}, really {flash}");
         assert!(f.confidence >= 0.75, "{name}: {f:?}");
+    }
+}
+
+/// At its end a card may answer every write and store none.
+struct Stops {
+    card: SimDevice,
+    takes: u64,
+}
+
+impl Device for Stops {
+    fn geometry(&self) -> &Geometry {
+        self.card.geometry()
+    }
+
+    fn access(&mut self, a: Access) -> Result<Timed, DeviceError> {
+        const QUICK: Nanos = Nanos(300_000);
+        if matches!(a.op, Op::Write(_)) {
+            if self.takes < a.len {
+                let start = self.card.now();
+                self.card.idle(QUICK);
+                return Ok(Timed { start, took: QUICK });
+            }
+            self.takes -= a.len;
+        }
+        self.card.access(a)
+    }
+
+    fn now(&self) -> Nanos {
+        self.card.now()
+    }
+
+    fn idle(&mut self, d: Nanos) {
+        self.card.idle(d)
+    }
+
+    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        self.card.load(at, into)
+    }
+
+    fn store(&mut self, at: u64, from: &[u8]) -> Result<(), DeviceError> {
+        self.card.store(at, from)
+    }
+}
+
+/// It is told by writing a place anew at the end of a probe; what its quick writes looked like is not told.
+#[test]
+fn a_card_that_takes_no_more_writes_is_named() {
+    for (name, takes) in [("modern-a1-32gb", 6 * MIB), ("flashbench-readme", 6 * MIB), ("toshiba-emmc", 12 * MIB)] {
+        let model = card(name, 0, Beyond::Wrap);
+        let stop = AtomicBool::new(false);
+        let region = 0..model.card.capacity;
+        let time = Nanos::from_secs_f64(60.0);
+        let plan = Plan { experiments: experiment::probing(), region, time, writes: 1 << 30, seed: 1, stop: &stop };
+        let mut device = Stops { card: SimDevice::new(&model, 2).with_stamps(), takes };
+        let findings = probe(&mut device, &plan, &mut |_| {}).1;
+        let why = findings.get(Quantity::Capacity).and_then(|f| f.reason.clone()).unwrap_or_default();
+        assert!(why.contains(STOPPED), "{name}: {why}");
+        for q in [Quantity::OpenAusLinear, Quantity::Mapping, Quantity::WriteUnit] {
+            let f = findings.get(q).unwrap();
+            assert!(f.value.is_none() && f.at_least.is_none(), "{name}: {f:?}");
+        }
     }
 }
 

@@ -241,6 +241,8 @@ pub const NOT_TESTED: &str = "not tested";
 pub const NO_SIGN: &str = "no sign";
 /// And of one where places were lost, in no way that says where the flash ends.
 pub const LOSES: &str = "the card does not keep what is written";
+/// What follows it where the card kept all that was written first, and nothing of what was written last.
+pub const STOPPED: &str = "it takes no more writes";
 /// Stands in a reason for the target and its options, which whoever prints it knows.
 pub const TARGET: &str = "TARGET";
 

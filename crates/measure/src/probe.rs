@@ -307,7 +307,9 @@ impl<'a> Going<'a> {
             }
             self.runs[i] = run;
             if since > 0 {
-                self.go_on(exp, i, self.device.now() + LOOK, tell);
+                // A few of them may write, and each may take a merge.
+                let merge = writes(&self.runs).map(|s| s.took.0).max().unwrap_or(0);
+                self.go_on(exp, i, self.device.now() + LOOK + Nanos(4 * merge), tell);
             }
         }
     }

@@ -29,6 +29,7 @@ pub const UNREAD: u8 = 7;
 pub const READS: u8 = 8;
 pub const AT_ONCE: u8 = 9;
 pub const MISSED: u8 = 10;
+pub const STALE: u8 = 11;
 
 /// Places over the region, and bytes of each.
 pub const PLACES: u64 = 24;
@@ -40,6 +41,8 @@ pub const FEW: usize = PLACES as usize / 3;
 pub const ENOUGH: Nanos = Nanos(400_000_000);
 /// Key of cells that read a place once more, when other experiments wrote elsewhere.
 pub const LATER: &str = "later";
+/// Key of the cell that writes places anew when all is done, and reads them.
+pub const ANEW: &str = "anew";
 /// Setting of a run: bytes at different addresses that they wrote.
 pub const SINCE: &str = "written_since";
 /// Single sectors that look for the stretch elsewhere; more where it would become longer than is written.

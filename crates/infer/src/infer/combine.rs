@@ -4,7 +4,7 @@ use super::confidence::said;
 use super::pipeline::by_name;
 use super::steps::alignments;
 use super::write_unit::TOGETHER;
-use crate::finding::{BY_PAGE, CONTRADICTED, Finding, Findings, Quantity, SAID, Unit};
+use crate::finding::{BY_PAGE, CONTRADICTED, Finding, Findings, Quantity, SAID, STOPPED, Unit};
 use crate::units::{Bytes, MIB};
 
 /// One finding a quantity, in the order of `Quantity::ALL`.
@@ -28,7 +28,20 @@ pub fn combine(all: &[Finding]) -> Findings {
     off_grid(&mut out);
     planes_beyond_units(&mut out);
     planes_or_block(&mut out);
+    no_more_writes(&mut out);
     Findings(out)
+}
+
+/// Times of writes that a card answers and does not store say nothing of it, and since when it does so is not known.
+fn no_more_writes(all: &mut [Finding]) {
+    let stopped = |f: &Finding| f.quantity == Quantity::Capacity && f.reason.as_ref().is_some_and(|why| why.contains(STOPPED));
+    if !all.iter().any(stopped) {
+        return;
+    }
+    let by_writes = |f: &&mut Finding| f.from.iter().any(|from| from != READS) && f.quantity != Quantity::Capacity;
+    for f in all.iter_mut().filter(by_writes).filter(|f| f.value.is_some() || f.at_least.is_some()) {
+        *f = f.clone().withdrawn("the card takes no more writes, and since when is not known");
+    }
 }
 
 /// The experiments whose erase block streams of writes may contradict.

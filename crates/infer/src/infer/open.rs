@@ -38,7 +38,7 @@ impl Visits {
         clean >= Visits::CLEAN_ROUNDS && clean * self.n as usize >= 6
     }
 
-    fn sum(&self) -> (u32, u32) {
+    pub(super) fn sum(&self) -> (u32, u32) {
         self.rounds.iter().fold((0, 0), |a, r| (a.0 + r.0, a.1 + r.1))
     }
 }

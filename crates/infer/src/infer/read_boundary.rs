@@ -209,6 +209,9 @@ const NAND_PAGE: u64 = 16 * KIB;
 /// The largest page of one plane. Data sheets have 16 KiB at most; four times as much leaves room for chips to come.
 const LARGEST_PAGE: u64 = 64 * KIB;
 
+/// Microseconds that flash needs for another page at most: 200 for one of four bits a cell, and its transfer.
+const LONGEST_PAGE: f64 = 300.0;
+
 /// Page and access unit; `bounded`: the erase block is known to be larger.
 fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::Step], bounded: bool) {
     let say = |q: Quantity, s: &steps::Step, exclude: f64| {
@@ -259,6 +262,11 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
             *f = f.clone().withdrawn(format!("a step at {} is too large for a page", Bytes(s.size)));
         }
     }
+    // A reader that reads ahead fetches a whole piece beyond its end, and that takes longer than the flash needs for a page.
+    let fetched = |s: &steps::Step| s.size > NAND_PAGE && s.height > LONGEST_PAGE && Ways::of(run).reads_ahead();
+    if let (Some(f), Some(s)) = (out.last_mut(), lower.first().filter(|s| fetched(s))) {
+        *f = f.clone().withdrawn(format!("a step of {:.0} µs at {} may be a piece that is read ahead", s.height, Bytes(s.size)));
+    }
     // Planes are read together in whole pages: what no page divides is another kind of boundary.
     let whole = |s: &&&steps::Step| lower.first().is_none_or(|page| s.size.is_multiple_of(page.size));
     // Nor do pages of several bits a cell all take as long: rows that meet other kinds differ by that much.
@@ -275,6 +283,9 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
         f.or_block = or_block(s.size) && (lower.len() == 1 || s.size > TOGETHER * lower[0].size);
         if lower.len() == 1 && f.value.is_some() {
             f.caveats.push("only one small boundary shows; planes read together at no extra cost would not".into());
+        }
+        if fetched(s) {
+            f = f.withdrawn(format!("a step of {:.0} µs at {} may be a piece that is read ahead", s.height, Bytes(s.size)));
         }
         // Where polls round the times, rows below may cost as much, and the fit placed the step by chance.
         if lower.len() == 1 && view.hidden_below(s) > ALIKE {

@@ -22,12 +22,12 @@ use super::{About, Bench, Experiment, Setup};
 use crate::device::fill::read_stamp;
 use crate::device::ranges::RangeSet;
 use crate::device::{Access, Device, DeviceError, Fill, Op, Timed};
-use crate::finding::{Findings, Quantity};
+use crate::finding::{BY_PAGE, Findings, Quantity};
 use crate::infer::beliefs::Case;
 use crate::infer::capacity::*;
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, MIB, Nanos};
-use looks::{look, look_at_multiples, look_at_pairs, look_elsewhere, look_for, once_more};
+use looks::{look, look_at_multiples, look_at_pairs, look_elsewhere, look_for, once_more, written_anew};
 use std::ops::Range;
 
 pub struct Capacity {
@@ -109,7 +109,7 @@ impl Experiment for Capacity {
             elsewhere(run).is_some() && run.of(cell.id).count() < most
         } else if has("pairs") {
             irregular(run).is_none() && !pairs(run).is_empty()
-        } else if has("at") || has("multiples") || has(LATER) {
+        } else if has("at") || has("multiples") || has(LATER) || has(ANEW) {
             run.of(cell.id).next().is_none()
         } else if has("rest") {
             !looked(run, &rest(run))
@@ -122,7 +122,9 @@ impl Experiment for Capacity {
         // Other stamps in each run on a device: what an earlier one left on a card that keeps nothing now is not taken for this one's.
         let seed = b.below(u64::MAX) ^ b.now().0;
         let has = |key: &str| cell.set.contains_key(key);
-        let done = if has(LATER) {
+        let done = if has(ANEW) {
+            written_anew(b, seed)
+        } else if has(LATER) {
             once_more(b, cell.bytes(LATER))
         } else if has("at") {
             let step = cell.set.get("step").copied().unwrap_or(0) as u64;
@@ -200,7 +202,8 @@ impl Experiment for Capacity {
     }
 
     /// The places that were kept and that no other run wrote over.
-    fn later(&self, run: &Run, others: &[Run], _known: &Findings) -> Vec<Cell> {
+    /// Where no write was slow, nothing else shows that the card still takes them: a card at its end may answer and store nothing.
+    fn later(&self, run: &Run, others: &[Run], known: &Findings) -> Vec<Cell> {
         // What a trial wrote before it failed is not known.
         if others.iter().any(|r| !r.faults.is_empty()) {
             return vec![];
@@ -210,8 +213,11 @@ impl Experiment for Capacity {
             over.insert(s.at..s.at + s.len);
         }
         let ours = |at: &u64| over.missing(*at..at + PLACE).first() == Some(&(*at..at + PLACE));
-        let kept = places_kept(run).into_iter().filter(ours);
-        kept.map(|at| Cell::new(format!("once more at {}", Bytes(at)), &[(LATER, at as i64)])).collect()
+        let kept: Vec<u64> = places_kept(run).into_iter().filter(ours).collect();
+        let by_page = known.get(Quantity::Mapping).is_some_and(|f| f.number() == Some(BY_PAGE));
+        let anew = over.iter().next().is_some() && !kept.is_empty() && (by_page || known.0.iter().any(|f| f.never_slow));
+        let once_more = kept.iter().map(|&at| Cell::new(format!("once more at {}", Bytes(at)), &[(LATER, at as i64)]));
+        once_more.chain(anew.then(|| Cell::new("written anew", &[(ANEW, 1)]))).collect()
     }
 }
 

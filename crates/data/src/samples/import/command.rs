@@ -111,10 +111,13 @@ pub fn is_rest(text: &str) -> bool {
     let name = first.split('=').next().unwrap_or_default();
     let short = || {
         let mut letters = name.chars();
-        letters.next().is_some_and(|c| DASHES.contains(&c)) && letters.clone().count() <= 3 && letters.all(|c| "aAfOr0Fbceosipv".contains(c))
+        letters.next().is_some_and(|c| DASHES.contains(&c))
+            && letters.clone().count() <= 3
+            && letters.all(|c| "aAfOr0Fbceosipv".contains(c))
             && name.len() > 1
     };
-    matches!(option(name), Some(Ok(_))) || short() && words.next().is_none_or(|w| w.starts_with(|c: char| c.is_ascii_digit() || "-$/".contains(c)))
+    matches!(option(name), Some(Ok(_)))
+        || short() && words.next().is_none_or(|w| w.starts_with(|c: char| c.is_ascii_digit() || "-$/".contains(c)))
 }
 
 /// A line that starts flashbench, behind whatever prompt. A line that begins with '#' counts only when the command follows

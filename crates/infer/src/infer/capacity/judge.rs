@@ -1,7 +1,7 @@
 //! What the places of a run say of the size.
 
 use super::*;
-use crate::finding::{LOSES, NO_SIGN, NOT_TESTED, Quantity, TARGET};
+use crate::finding::{LOSES, NO_SIGN, NOT_TESTED, Quantity, STOPPED, TARGET};
 use crate::samples::Ended;
 use crate::units::{Bytes, GIB, about, gcd, three};
 
@@ -45,6 +45,10 @@ pub(super) fn judge(run: &Run) -> Finding {
     if (if hardly { 0 } else { kept }) + count(LOST) + count(ANOTHER) + failing == 0 {
         let why = if keeps_nothing(run) { "this target keeps no content".to_string() } else { not_tested(run) };
         return Finding::undecided(Q, why);
+    }
+    if let Some(old) = run.samples.iter().find(|s| s.role == STALE) {
+        let text = format!("what was written last, at byte {}, did not come back; what was written there first did", old.at);
+        return Finding::undecided(Q, format!("{LOSES}: {STOPPED}")).evidence(text);
     }
     let number = |key: &str| run.setting(key).unwrap_or(0);
     let (offset, size, end) = (number("offset"), number("size"), number("end"));

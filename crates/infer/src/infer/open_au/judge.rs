@@ -178,6 +178,14 @@ impl<'a> Seen<'a> {
             );
             return Some(vec![Finding::undecided(self.q, why)]);
         }
+        if let Some((quiet, at)) = self.silent_below(line) {
+            let why = format!(
+                "writes before {} are never slow, while those beyond are: AUs there need no room in the table, and {quiet} of those that were \
+                 interleaved lie there",
+                Bytes(at)
+            );
+            return Some(vec![Finding::undecided(self.q, why)]);
+        }
         let buffer = pays_every(run, line, median(&self.over())).filter(|_| self.k == 1)?;
         Some(self.rewritten(format!("one AU alone stalls after every {}: it is rewritten when a buffer is full", Bytes(buffer))))
     }
@@ -199,6 +207,25 @@ impl<'a> Seen<'a> {
         let slow = visits.iter().filter(|v| v.1).count() as f64 / before as f64;
         // e^-12 is the chance that none of those behind was slow.
         ((visits.len() - before) as f64 * -(1.0 - slow).max(0.05).ln() > 12.0).then(|| self.slots.at(edge + 1))
+    }
+
+    /// How many AUs at the front are never slow, though with more of them than fit those beyond are, and where these begin: a FAT zone, or a part
+    /// that is mapped by page. A table that evicts what came last leaves all but two of those that fit alone; fewer are none of its.
+    fn silent_below(&self, line: f64) -> Option<(usize, u64)> {
+        let run = self.run;
+        let cells = run.cells.iter().filter(|c| c.get("random") == self.random as i64 && c.get("n") > self.k as i64);
+        let visits = cells.flat_map(|c| run.of(c.id)).filter(|s| s.role > 0);
+        let visits: Vec<(u32, u64, bool)> = visits.map(|s| (s.cell, slot_of(&self.slots, s), s.took.micros() > line)).collect();
+        let edge = visits.iter().filter(|v| v.2).map(|v| v.1).min()?;
+        let mut quiet: Vec<(u32, u64)> = visits.iter().map(|v| (v.0, v.1)).filter(|v| v.1 < edge).collect();
+        let before = quiet.len() as f64;
+        quiet.sort_unstable();
+        quiet.dedup();
+        // Other AUs in each cell.
+        let most = quiet.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len).max()?;
+        let slow = visits.iter().filter(|v| v.2).count() as f64 / (visits.len() as f64 - before);
+        let chance = before * -(1.0 - slow).max(0.05).ln() > 12.0;
+        (chance && most + 1 < self.k as usize).then(|| (most, self.slots.at(edge)))
     }
 
     /// One AU alone was slow in the end, `end` microseconds a write: a cache was full.

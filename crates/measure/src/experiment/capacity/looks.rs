@@ -89,6 +89,21 @@ pub(super) fn once_more(b: &mut Bench, at: u64) -> Result<(), DeviceError> {
     told(b, at, PLACE, role)
 }
 
+/// Places that are written anew: the later ones leave less room in a buffer for the first.
+const ANEW_PLACES: usize = 3;
+
+/// Writes some places that were kept once more, and reads what they hold then.
+pub(super) fn written_anew(b: &mut Bench, seed: u64) -> Result<(), DeviceError> {
+    let places: Vec<u64> = places_kept(b.run).into_iter().take(ANEW_PLACES).collect();
+    for &at in &places {
+        b.write_of(STAMP, Fill::Stamp(seed), at, PLACE)?;
+    }
+    for &at in &places {
+        told(b, at, PLACE, |bytes: &[u8]| if read_stamp(bytes) == Some((at, seed)) { KEPT } else { STALE })?;
+    }
+    Ok(())
+}
+
 /// Reads a place: the roles are of one that shows its own stamp, and of one that shows none of this run. Where it shows that of
 /// another place, that is read, too, and returned.
 pub(super) fn look(b: &mut Bench, seed: u64, at: u64, len: u64, [own, none]: [u8; 2]) -> Result<Option<u64>, DeviceError> {

@@ -39,7 +39,9 @@ impl Unread {
 
     pub fn notes(&self, name: &str) -> Vec<String> {
         let one = |(line, first): &(usize, String)| {
-            format!("{name}:{line}: no row below this command could be read; the first line with figures is \"{first}\" (flashbench prints \"4MiB    8.79M/s\")")
+            format!(
+                "{name}:{line}: no row below this command could be read; the first line with figures is \"{first}\" (flashbench prints \"4MiB    8.79M/s\")"
+            )
         };
         let mut out: Vec<String> = self.found.iter().take(MOST).map(one).collect();
         if let Some(more) = self.found.len().checked_sub(MOST).filter(|&m| m > 0) {

@@ -2,7 +2,7 @@
 
 use super::no_limit::FEW_WRITES;
 use super::*;
-use crate::finding::SAID;
+use crate::finding::{CONTRADICTED, SAID};
 use crate::infer::write_unit::SMALLEST_BLOCK;
 use crate::units::GIB;
 use std::ops::RangeInclusive;
@@ -41,6 +41,9 @@ const OFTEN: u32 = 5;
 /// How sure what settled can be where a search to the end found no fewer AUs at rest once more of them had been slow: a table that evicts at random
 /// looks so, and a full cache does.
 const STAYED_SLOW: f64 = 0.65;
+
+/// So many times as many evictions as are usual leave no doubt.
+const SURELY_TOO_MANY: f64 = 1.5;
 
 /// How sure a number can be that rests on something that was not looked at: a cache that may have been full, the end of a merge that goes on.
 const GUESSED: f64 = 0.88;
@@ -92,19 +95,37 @@ impl Seen<'_> {
             ));
         }
         let found = self.count(&over, &weights);
-        let Some(share) = self.settled_at_a_cost() else { return found };
         let k = f64::from(self.k);
+        if self.rests_late() {
+            let why = "any AU may be evicted, and until all of so many have come in writes are slow now and then, as with too many";
+            return found.into_iter().map(|f| self.as_bound(f, k, CONTRADICTED, why)).collect();
+        }
+        let Some(share) = self.settled_at_a_cost() else { return found };
         let why = format!(
             "{k} settled, but {:.0} % of these writes took a little longer than with fewer: merges of AUs that hold little cost next to nothing",
             100.0 * share
         );
-        let less = |mut f: Finding| {
-            if f.quantity == self.q && f.number() == Some(k) {
-                f.becomes(Finding::at_least(self.q, k - 1.0, f.confidence, why.clone()));
-            }
-            f
-        };
-        found.into_iter().map(less).collect()
+        found.into_iter().map(|f| self.as_bound(f, k - 1.0, 1.0, &why)).collect()
+    }
+
+    /// The count as a bound, `at_most` as sure; other findings as they are.
+    fn as_bound(&self, mut f: Finding, least: f64, at_most: f64, why: &str) -> Finding {
+        if f.quantity == self.q && f.number() == Some(f64::from(self.k)) {
+            f.becomes(Finding::at_least(self.q, least, f.confidence.min(at_most), why));
+        }
+        f
+    }
+
+    /// Where sequential order shows a table that evicts at random: were writes with more AUs slow no more often than they are with as many as stay
+    /// open, until all of these have come in? That takes n (1 + 1/2 + ... + 1/n) evictions, as any collection by chance.
+    fn rests_late(&self) -> bool {
+        if !self.random || self.k < 2 || !Belief::of(self.run, false).is_some_and(|b| at_random(&b)) {
+            return false;
+        }
+        let more: Vec<&Visits> = self.belief.last.iter().filter(|v| v.n > self.k).collect();
+        let slow = |n: u32| more.iter().filter(|v| v.n == n).map(|v| f64::from(v.sum().1 + v.before.1)).sum::<f64>();
+        let usual = |n: u32| f64::from(n) * (1..=n).map(|i| 1.0 / f64::from(i)).sum::<f64>();
+        more.iter().all(|v| slow(v.n) < SURELY_TOO_MANY * usual(v.n))
     }
 
     /// Do few writes fill an erase block, or, where it is not known, may they fill the smallest, and take as long as merging it does?

@@ -13,9 +13,8 @@ const MOST: usize = 32;
 pub(super) fn differ(tables: &Tables, random: bool) -> Option<String> {
     let all: Vec<&OpenTest> = tables.open.iter().filter(|t| t.n.is_some() && t.random.unwrap_or(false) == random).collect();
     all.iter().enumerate().find_map(|(i, first)| {
-        let like = |t: &&&OpenTest| {
-            (t.n, t.place.file, t.erase_size, &t.setting) == (first.n, first.place.file, first.erase_size, &first.setting)
-        };
+        let like =
+            |t: &&&OpenTest| (t.n, t.place.file, t.erase_size, &t.setting) == (first.n, first.place.file, first.erase_size, &first.setting);
         if all[..i].iter().any(|t| like(&t)) {
             return None;
         }

@@ -178,10 +178,16 @@ fn slow_eight_and_fast_twenty_are_not_one_card() {
 #[test]
 fn repeats_that_differ_contradict() {
     let busy = |times: f64| text(1, false, |_, s| times * plain(s));
-    let told = |more: &str| infer(&read(&[("t", text(6, false, |n, s| plain(s) + if n > 3 { 300.0 } else { 0.0 }) + more)]).unwrap()).swap_remove(0);
+    let told = |more: &str| {
+        infer(&read(&[("t", text(6, false, |n, s| plain(s) + if n > 3 { 300.0 } else { 0.0 }) + more)]).unwrap()).swap_remove(0)
+    };
     assert_eq!(told("").number(), Some(3.0));
     assert_eq!(told(&busy(1.5)).number(), Some(3.0));
     let f = told(&busy(10.0));
-    assert!(f.number().is_none() && f.reason.as_ref().unwrap().contains("one AU at t:") && f.reason.unwrap().contains("10"), "{:?}", f.evidence);
+    assert!(
+        f.number().is_none() && f.reason.as_ref().unwrap().contains("one AU at t:") && f.reason.unwrap().contains("10"),
+        "{:?}",
+        f.evidence
+    );
     assert_eq!(told(&(busy(10.0) + &busy(1.1))).number(), Some(3.0));
 }
