@@ -59,12 +59,13 @@ pub fn line(state: &mut State, place: Place, text: &str, low: &str) -> Vec<Said>
         *state = State { table: Some(low.contains("write")), ..State::default() };
         return vec![Said::Heading];
     }
-    if low.starts_with("speed,max,min,avg") || low.starts_with("kb/sec,usec") {
+    let headed = |first: &str, next: &str| low.strip_prefix(first).is_some_and(|r| r.starts_with([',', ';']) && r[1..].starts_with(next));
+    if headed("speed", "max") || headed("kb/sec", "usec") {
         state.table.get_or_insert(true);
         return vec![Said::Heading];
     }
     if let Some(write) = state.table.filter(|_| low.starts_with(|c: char| c.is_ascii_digit())) {
-        let parts: Vec<f64> = text.split(',').map_while(|p| p.trim().parse().ok()).filter(|x: &f64| x.is_finite() && *x >= 0.0).collect();
+        let parts = cells_of(text);
         if let [speed, max, min, avg] = parts[..] {
             return vec![Said::Pass(BenchPass { line: number, write, speed, max, min, avg })];
         }
@@ -93,6 +94,19 @@ pub fn line(state: &mut State, place: Place, text: &str, low: &str) -> Vec<Said>
     let (both, both_low) = (format!("{tail} {text}"), format!("{} {low}", tail.to_ascii_lowercase()));
     let said = statements(state, number, &both, &both_low);
     if said.is_empty() && state.tail.is_empty() && may_speak(low) { statements(state, number, text, low) } else { said }
+}
+
+/// "412.35,48216,1220,1239"; where the decimal point is a comma a spreadsheet parts by semicolons, and a program by commas as ever.
+fn cells_of(text: &str) -> Vec<f64> {
+    let point = |p: &str| p.trim().replace(',', ".");
+    let cells: Vec<String> = match text.split(',').collect::<Vec<_>>()[..] {
+        _ if text.contains(';') => text.split(';').map(point).collect(),
+        [whole, part, ref rest @ ..] if rest.len() == 3 && part.len() == 2 => {
+            [format!("{whole}.{part}")].into_iter().chain(rest.iter().map(|r| point(r))).collect()
+        }
+        ref all => all.iter().map(|p| p.trim().to_string()).collect(),
+    };
+    cells.iter().map_while(|c| c.parse().ok()).filter(|x: &f64| x.is_finite() && *x >= 0.0).collect()
 }
 
 /// A cheap look for any word that a statement holds.
@@ -362,6 +376,15 @@ mod tests {
         assert!(p[0].write && p[0].max == 214_340.0 && !p[1].write && p[1].speed == 1102.95);
         let p = passes("Write 261.27 KB/sec\nMaximum latency: 81304 usec, Minimum Latency: 84 usec, Avg Latency: 378 usec");
         assert_eq!((p[0].write, p[0].speed, p[0].max, p[0].min, p[0].avg), (true, 261.27, 81_304.0, 84.0, 378.0));
+        // Where the decimal point is a comma.
+        for row in [
+            "speed,max,min,avg\n412.35,48216,1220,1239",
+            "speed;max;min;avg\n412,35;48216;1220;1239",
+            "speed,max,min,avg\n412,35,48216,1220,1239",
+        ] {
+            let p = passes(row);
+            assert_eq!((p[0].speed, p[0].max, p[0].min, p[0].avg), (412.35, 48_216.0, 1220.0, 1239.0), "{row}");
+        }
         assert!(passes("1,2,3,4").is_empty());
         assert_eq!(said("BUF_SIZE = 512 bytes"), [Said::Size(Some(512))]);
         assert_eq!(said("File size 5MB"), [Said::FileMb(5.0)]);
