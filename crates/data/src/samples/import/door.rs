@@ -41,6 +41,9 @@ pub fn open(file: usize, name: &str, bytes: &[u8]) -> Result<File, ImportError> 
         return Err(ImportError::Packed(name.into(), kind, with));
     }
     let bytes = &*given::plain(bytes);
+    if bytes.trim_ascii_start().starts_with(b"{\\rtf") {
+        return Err(ImportError::Rtf(name.into()));
+    }
     let text = String::from_utf8_lossy(bytes);
     if text.trim().is_empty() {
         return Err(ImportError::Empty(name.into()));
@@ -131,6 +134,7 @@ mod tests {
             ("{\"schema\": \"nandscope-rep", "ends too early"),
             ("{\"x\": 1}", "has no schema"),
             (&fio[..120], "ends too early"),
+            ("{\\rtf1\\ansi\nalign 4194304\\par\n}", "it is RTF, as word processors save it; save it as plain text"),
             ("", "nothing to read in 'f': it is empty"),
             (" \n", "it is empty"),
             ("hello\n", "nothing to read in 'f'"),

@@ -249,6 +249,8 @@ pub enum ImportError {
     /// Its kind, and what unpacks it.
     #[error("nothing to read in '{0}': it is compressed ({1}); unpack it first, with {2}")]
     Packed(String, &'static str, &'static str),
+    #[error("nothing to read in '{0}': it is RTF, as word processors save it; save it as plain text")]
+    Rtf(String),
     /// Rows of a wiki, whose figures somebody else concluded.
     #[error("{0} is a wiki table of cards, which somebody else concluded; compare it, or add it to a survey")]
     Wiki(String),
@@ -272,6 +274,7 @@ impl ImportError {
             ImportError::Nothing(_)
                 | ImportError::Empty(_)
                 | ImportError::Packed(..)
+                | ImportError::Rtf(_)
                 | ImportError::Board(..)
                 | ImportError::Prose(..)
                 | ImportError::Wiki(_)
