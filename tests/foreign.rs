@@ -133,6 +133,134 @@ fn contradictions_are_said() {
     assert!(why.contains("does not say of what"), "{why}");
 }
 
+/// What a card lost once stays said, whatever a later run found; the least that came back is the figure.
+#[test]
+fn of_several_runs_the_worst_counts() {
+    let good = sample("f3.txt");
+    let bad = good.replace("Data LOST: 0.00 Byte (0 sectors)", "Data LOST: 1.00 GB (2097152 sectors)").replace("62301184", "60204032");
+    let h2testw = (sample("h2testw.txt"), sample("h2testw-german.txt"));
+    for (one, two, says) in [
+        (&bad, &good, "did not come back"),
+        (&good, &bad, "did not come back"),
+        (&h2testw.0, &h2testw.1, "counterfeit"),
+        (&h2testw.1, &h2testw.0, "counterfeit"),
+    ] {
+        let b = read("x", &format!("{one}{two}")).unwrap();
+        assert!(b.flags.len() == 1 && b.flags[0].contains(says), "{:?}", b.flags);
+        assert_eq!(b.metrics.iter().find(|m| m.name == "sequential write").unwrap().passes.len(), 2);
+    }
+    for both in [format!("{bad}{good}"), format!("{good}{bad}")] {
+        assert_eq!(value(&read("x", &both).unwrap(), "data read back right", ""), 60_204_032.0 / 2048.0);
+    }
+    // Two cards: which of them it was.
+    let b = read("x", &format!("SanDisk 8GB card:\n{bad}\nKingston 16GB card:\n{good}")).unwrap();
+    assert!(b.flags.len() == 1 && b.flags[0].ends_with("did not come back (SanDisk 8GB card)"), "{:?}", b.flags);
+    assert_eq!(value(&b, "data read back right", "f3read, Kingston 16GB card"), 62_301_184.0 / 2048.0);
+}
+
+/// Repeats on one thing are passes; the same on two disks, drives, files, cards or jobs is never averaged.
+#[test]
+fn different_things_are_kept_apart() {
+    let dd = |of: &str, s: u32| {
+        format!(
+            "$ dd if=/dev/zero of={of} bs=1M count=100 oflag=direct\n100+0 records in\n100+0 records out\n104857600 bytes (105 MB, 100 MiB) copied, {s}.0 s, 1 MB/s\n"
+        )
+    };
+    let hdparm = |of: &str, mb: u32| format!("{of}:\n Timing buffered disk reads: {mb} MB in  3.00 seconds\n\n");
+    let crystal =
+        |of: &str, mb: u32| sample("crystaldiskmark-8.txt").replace("94.512", &format!("{mb}.000")).replace("[E:", &format!("[{of}:"));
+    let under = |title: &str, file: &str, from: &str, to: &str| {
+        let changed = sample(file).replace(from, to);
+        assert!(changed != sample(file));
+        format!("{title}\n{changed}\n")
+    };
+    let iozone = |title: &str, kb: &str| under(title, "iozone.txt", " 1210 ", kb);
+    let h2testw = |title: &str, rate: &str| under(title, "h2testw-german.txt", "9,85", rate);
+    let fio = |of: &str, k: u32| {
+        format!(
+            "$ fio --name=w --filename={of} --rw=randwrite --bs=4k\nw: (g=0): rw=randwrite, bs=(R) 4096B-4096B, (W) 4096B-4096B, ioengine=psync, iodepth=1\nfio-3.33\n\
+             w: (groupid=0, jobs=1): err= 0: pid=1\n  write: IOPS={k}, BW={k}kB/s ({k}kB/s)(96.7MiB/60001msec)\nDisk stats (read/write):\n"
+        )
+    };
+    let json = |of: &str, n: u32| {
+        format!(
+            r#"{{"fio version":"fio-3.33","jobs":[{{"jobname":"w","error":0,"job options":{{"rw":"randwrite","bs":"4k","filename":"{of}"}},"write":{{"iops":{n},"bw_bytes":{}}}}}]}}"#,
+            n * 4096
+        )
+    };
+    let (a, b) = ("/dev/sda", "/dev/mmcblk0");
+    for (same, other, name) in [
+        ([dd(a, 10), dd(a, 20)], dd(b, 40), "sequential write"),
+        ([hdparm(a, 30), hdparm(a, 60)], hdparm(b, 90), "sequential read"),
+        ([crystal("E", 50), crystal("E", 60)], crystal("F", 90), "sequential read"),
+        (
+            [iozone("Card A (SanDisk)", " 1000 "), iozone("Card A (SanDisk)", " 2000 ")],
+            iozone("Card B (Samsung)", " 4000 "),
+            "sequential write",
+        ),
+        ([h2testw("SanDisk:", "5,00"), h2testw("Run 2:", "6,00")], h2testw("Kingston:", "9,00"), "sequential write"),
+        ([fio(a, 100), fio(a, 200)], fio(b, 400), "random write"),
+        ([json(a, 100), json(a, 200)], json(b, 400), "random write"),
+    ] {
+        let one = read("x", &same[0]).unwrap();
+        let base = &one.metrics.iter().find(|m| m.name == name).unwrap().conditions;
+        let values = |text: &str| {
+            let b = read("x", text).unwrap();
+            b.metrics.into_iter().filter(|m| m.name == name && m.conditions.starts_with(base)).collect::<Vec<_>>()
+        };
+        let together = values(&same.concat());
+        assert!(together.len() == 1 && together[0].passes.len() == 2, "{together:?}");
+        let apart = values(&[&same.concat(), &other].map(String::as_str).concat());
+        assert_eq!(apart.iter().map(|m| m.passes.len()).collect::<Vec<_>>(), [2, 0], "{apart:?}");
+        assert!(apart[0].conditions != apart[1].conditions && apart[0].conditions.starts_with(&together[0].conditions), "{apart:?}");
+        assert_eq!(apart[0].value, together[0].value);
+    }
+    // Two orders of one name are two jobs.
+    let two = format!("{}{}", fio(a, 100), fio(a, 200).replace("rw=randwrite", "rw=write"));
+    let b = read("x", &two).unwrap();
+    assert_eq!((value(&b, "random write", "4 KiB, depth 1"), value(&b, "sequential write", "4 KiB, depth 1")), (100.0, 200.0));
+}
+
+/// Behind what a mail or a logger puts in front of each line, every program is read as it is without.
+#[test]
+fn what_stands_in_front_of_lines_comes_off() {
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let text = sample(&name);
+        let plain = read(&name, &text).unwrap();
+        for front in ["> ", "> > ", "Feb  3 10:00:01 pi bench[222]: ", "[12:01:33] "] {
+            let behind: String = text.lines().map(|l| format!("{front}{l}\n")).collect();
+            let b = read(&name, &behind).unwrap_or_else(|e| panic!("{name}, {front}: {e}"));
+            assert_eq!((b.tool, b.metrics, b.flags), (plain.tool, plain.metrics.clone(), plain.flags.clone()), "{name}, {front}");
+        }
+    }
+}
+
+/// One file with what several programs printed: all figures of each.
+#[test]
+fn several_programs_in_one_file() {
+    let files = ["dd.txt", "hdparm.txt", "f3.txt", "iozone.txt", "fio.txt", "h2testw-german.txt", "crystaldiskmark-8.txt"];
+    let all = read("x", &files.map(sample).join("\n")).unwrap();
+    let mut count = 0;
+    for file in files {
+        let b = read(file, &sample(file)).unwrap();
+        count += b.metrics.len();
+        let missing = b.metrics.iter().find(|m| !all.metrics.contains(m));
+        assert!(missing.is_none(), "{file}: {missing:?}\n{all:#?}");
+        assert!(all.version.as_deref().is_some_and(|v| v.contains(b.version.as_deref().unwrap_or(b.tool))), "{:?}", all.version);
+    }
+    assert_eq!((all.tool, all.metrics.len()), ("several programs", count));
+    let json = read("x", &format!("{}\n{}", sample("dd.txt"), sample("fio.json"))).unwrap();
+    assert_eq!(json.metrics.len(), ["dd.txt", "fio.json"].map(|f| read(f, &sample(f)).unwrap().metrics.len()).iter().sum::<usize>());
+    // What cannot be read of one of them is said.
+    let cut = read("x", &format!("{}\nCrystalDiskMark 8.0.4\n", sample("hdparm.txt"))).unwrap();
+    assert!(
+        cut.tool == "hdparm" && cut.notes.iter().any(|n| n.starts_with("left out: CrystalDiskMark printed no figures")),
+        "{:?}",
+        cut.notes
+    );
+}
+
 /// A cut file gives what it holds or says that it is cut; never a figure that the whole one has not.
 #[test]
 fn cut_files_make_nothing_up() {
@@ -259,6 +387,10 @@ fn all_commands_read_them() {
     let lost = sample("f3.txt").replace("Data LOST: 0.00 Byte (0 sectors)", "Data LOST: 1.00 GB (2097152 sectors)");
     std::fs::write(dir.path().join("lost.txt"), lost).unwrap();
     let (text, why, code) = run(&["infer", dir.path().join("lost.txt").to_str().unwrap()]);
+    assert!(code == 7 && text.contains("did not come back"), "{text}{why}");
+    std::fs::write(dir.path().join("twice.txt"), std::fs::read_to_string(dir.path().join("lost.txt")).unwrap() + &sample("f3.txt"))
+        .unwrap();
+    let (text, why, code) = run(&["infer", dir.path().join("twice.txt").to_str().unwrap()]);
     assert!(code == 7 && text.contains("did not come back"), "{text}{why}");
     // What came back as other data is the sign of a wraparound, by whichever program.
     let wrapped = sample("f3.txt").replace("Overwritten: 0.00 Byte (0 sectors)", "Overwritten: 1.00 GB (2097152 sectors)");

@@ -15,6 +15,15 @@ const RAW: &str = "---- raw ----";
 
 /// All lines of a file that hold something and are not a header, continued lines joined.
 pub fn lines(bytes: &[u8]) -> Vec<Line> {
+    cleaned(bytes, false)
+}
+
+/// The same with the header, in which the command may stand.
+pub fn lines_and_header(bytes: &[u8]) -> Vec<Line> {
+    cleaned(bytes, true)
+}
+
+fn cleaned(bytes: &[u8], header: bool) -> Vec<Line> {
     let text = unescape(&decode(bytes));
     let mut all: Vec<Line> = vec![];
     let mut goes_on = false;
@@ -34,7 +43,8 @@ pub fn lines(bytes: &[u8]) -> Vec<Line> {
         }
         goes_on = all.last().is_some_and(|l| l.text.ends_with('\\'));
     }
-    let start = all.iter().position(|l| l.text.starts_with('#') && l.text.contains(RAW)).map_or(0, |i| i + 1);
+    let raw = all.iter().position(|l| l.text.starts_with('#') && l.text.contains(RAW)).filter(|_| !header);
+    let start = raw.map_or(0, |i| i + 1);
     let mut log = all.split_off(start);
     prefix::take_off(&mut log);
     unfold(log, &raws)

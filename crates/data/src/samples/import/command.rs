@@ -296,7 +296,7 @@ pub fn setting(text: &str) -> Option<String> {
 }
 
 /// Words of a shell line; "$[4 * 1024 * 1024]" and "$((4 * 1024))" are one word, quotes are dropped.
-fn split(text: &str) -> Vec<String> {
+pub fn split(text: &str) -> Vec<String> {
     let mut out: Vec<String> = vec![];
     let (mut word, mut depth) = (String::new(), 0i32);
     let mut flush = |word: &mut String| {

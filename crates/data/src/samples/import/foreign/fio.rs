@@ -5,18 +5,37 @@ use crate::samples::metric::Metric;
 use crate::units::Bytes;
 use serde_json::Value;
 
+/// The results that a text holds one after the other, whatever a shell says before them and between.
 pub fn read(text: &str) -> Result<Benchmark, String> {
-    // A second document may follow (several runs appended); the first one counts.
-    let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-    let v = documents
-        .next()
-        .ok_or("no JSON")?
-        .map_err(|e| if e.is_eof() { format!("it ends too early ({e}), as if cut off") } else { e.to_string() })?;
-    let mut b = Benchmark { tool: "fio", version: v["fio version"].as_str().map(str::to_string), ..Benchmark::default() };
-    // What a shell says afterwards is none.
-    if matches!(documents.next(), Some(Ok(Value::Object(_)))) {
-        b.notes.push("the file holds more than one result; the first was read".into());
+    let mut b = Benchmark { tool: "fio", ..Benchmark::default() };
+    let (mut rest, mut results) = (text, 0);
+    while let Some((_, from)) = rest.find('{').map(|at| rest.split_at(at)) {
+        let mut documents = serde_json::Deserializer::from_str(from).into_iter::<Value>();
+        let why = match documents.next() {
+            Some(Ok(v)) => run(&v, &mut b).err().map(str::to_string),
+            Some(Err(e)) if e.is_eof() => Some(format!("it ends too early ({e}), as if cut off")),
+            Some(Err(e)) => Some(e.to_string()),
+            None => Some("no JSON".into()),
+        };
+        match why {
+            Some(why) if results == 0 => return Err(why),
+            Some(why) => {
+                b.notes.push(format!("what follows result {results} of fio was left out: {why}"));
+                break;
+            }
+            None => results += 1,
+        }
+        rest = &from[documents.byte_offset()..];
     }
+    if b.metrics.is_empty() {
+        return Err("fio did no reads or writes, or all jobs failed".into());
+    }
+    Ok(b)
+}
+
+/// One result.
+fn run(v: &Value, b: &mut Benchmark) -> Result<(), &'static str> {
+    b.version = b.version.take().or(v["fio version"].as_str().map(str::to_string));
     let jobs = v["jobs"].as_array().ok_or("it has no jobs")?;
     for job in jobs {
         let option = |k: &str| job["job options"][k].as_str().or(v["global options"][k].as_str());
@@ -25,6 +44,7 @@ pub fn read(text: &str) -> Result<Benchmark, String> {
             b.notes.push(format!("job {name} ended with error {e}; its figures were left out"));
             continue;
         }
+        b.of([None, option("filename").or(option("directory")).map(str::to_string), Some(format!("job {name}"))]);
         let pattern = option("rw").or(option("readwrite")).unwrap_or("");
         for op in ["read", "write"] {
             let r = &job[op];
@@ -79,10 +99,7 @@ pub fn read(text: &str) -> Result<Benchmark, String> {
             }
         }
     }
-    if b.metrics.is_empty() {
-        return Err("fio did no reads or writes, or all jobs failed".into());
-    }
-    Ok(b)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,16 +1,8 @@
 //! What fio prints for people, and its logs of latencies.
 
-use super::Benchmark;
+use super::{Benchmark, a_second, is_mixed, jobs_text, runs, words_of};
 use crate::samples::metric::{Metric, Over};
 use crate::units::Bytes;
-
-pub fn is_text(text: &str) -> bool {
-    text.lines().any(|l| {
-        let l = l.trim_start();
-        (l.starts_with("read: IOPS=") || l.starts_with("write: IOPS="))
-            || ((l.starts_with("read :") || l.starts_with("write:")) && l.contains("iops="))
-    })
-}
 
 /// What follows a key up to a comma, a bracket or a blank.
 fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
@@ -70,28 +62,70 @@ fn announced(line: &str) -> Option<Job> {
     Some(Job {
         name: line.split_once(": (g=").map_or("", |x| x.0).into(),
         order: if rw.contains("rand") { "random" } else { "sequential" },
-        mixed: super::is_mixed(rw),
+        mixed: is_mixed(rw),
         depth: Some(depth.into()),
         read: of("(R) ").or(both),
         write: of("(W) ").or(both),
     })
 }
 
-pub fn text(all: &str) -> Result<Benchmark, String> {
+/// The words of a command that starts fio.
+fn started(line: &str) -> Option<Vec<String>> {
+    words_of(line, "fio").filter(|w| w.iter().any(|w| w.starts_with("--")))
+}
+
+/// The file, device or directory that a command names for a job, or for all of them.
+fn target(words: &[String], job: &str) -> Option<String> {
+    let (mut now, mut all, mut own) = (None, None, None);
+    for (i, word) in words.iter().enumerate() {
+        let Some((key, value)) = word.split_once('=').or_else(|| Some((word.as_str(), words.get(i + 1)?.as_str()))) else { continue };
+        match key {
+            "--name" => now = Some(value),
+            "--filename" | "--directory" if now.is_none() || now == Some("global") => all = Some(value),
+            "--filename" | "--directory" if now == Some(job) => own = Some(value),
+            _ => {}
+        }
+    }
+    own.or(all).map(str::to_string)
+}
+
+/// "mmcblk0: ios=12/24700, merge=0/0": the disk that fio counted.
+fn disk(line: &str) -> Option<String> {
+    line.split_once(": ios=").map(|x| x.0.to_string())
+}
+
+/// What fio prints for people, where the text holds some.
+pub fn read(lines: &[&str]) -> Option<Result<Benchmark, String>> {
+    let lines: Vec<&str> = lines.iter().map(|l| l.trim()).collect();
+    lines.iter().any(|l| is_rate(l)).then_some(())?;
     let mut b = Benchmark { tool: "fio", ..Benchmark::default() };
-    // fio announces all its jobs first; one that is alone needs no name.
-    let announced: Vec<Job> = all.lines().map(str::trim).filter_map(announced).collect();
+    b.version = lines.iter().find(|l| l.starts_with("fio-")).map(|l| l.to_string());
+    let begins = |l: &str| l.starts_with("fio-") || announced(l).is_some() || started(l).is_some();
+    for lines in runs(&lines, begins, is_rate) {
+        run(lines, &mut b);
+    }
+    Some(if b.metrics.is_empty() { Err("fio printed no figures that can be read".into()) } else { Ok(b) })
+}
+
+/// One run: fio announces all its jobs first, then come the results, each below a line with the number of its group.
+fn run(lines: &[&str], b: &mut Benchmark) {
+    // One that is alone needs no name.
+    let announced: Vec<Job> = lines.iter().filter_map(|l| announced(l)).collect();
     let alone = || if let [only] = &announced[..] { only.clone() } else { Job::default() };
-    b.version = all.lines().map(str::trim).find(|l| l.starts_with("fio-")).map(Into::into);
-    // Then the results, each below a line with the number of its group.
-    let lines: Vec<&str> = all.lines().map(str::trim).collect();
+    let command = lines.iter().find_map(|l| started(l)).unwrap_or_default();
+    let counted = lines.iter().find_map(|l| disk(l));
+    let origin = |name: &str| {
+        let job = (!name.is_empty()).then(|| format!("job {name}"));
+        [None, target(&command, name).or_else(|| counted.clone()), job]
+    };
     let heads: Vec<(usize, &str, &str)> = lines
         .iter()
         .enumerate()
         .filter_map(|(i, l)| Some((i, l.split_once(": (groupid=").map_or("", |x| x.0), after(l, "(groupid=")?)))
         .collect();
     let first = heads.first().map_or(lines.len(), |h| h.0);
-    result(&mut b, &lines[..first], &alone(), "");
+    b.of(origin(&alone().name));
+    result(b, &lines[..first], &alone(), "");
     for (n, &(from, name, group)) in heads.iter().enumerate() {
         let lines = &lines[from..heads.get(n + 1).map_or(lines.len(), |h| h.0)];
         let mut of_name = announced.iter().filter(|j| j.name == name);
@@ -101,12 +135,17 @@ pub fn text(all: &str) -> Result<Benchmark, String> {
         };
         // Without group_reporting each job of several has a result of its own.
         let jobs = match heads.iter().filter(|h| (h.1, h.2) == (name, group)).count() as u32 {
-            1 => super::jobs_text(after(lines[0], "jobs=").and_then(|n| n.parse().ok()), true),
-            several => super::jobs_text(Some(several), false),
+            1 => jobs_text(after(lines[0], "jobs=").and_then(|n| n.parse().ok()), true),
+            several => jobs_text(Some(several), false),
         };
-        result(&mut b, lines, &job, &jobs);
+        b.of(origin(name));
+        result(b, lines, &job, &jobs);
     }
-    if b.metrics.is_empty() { Err("fio printed no figures that can be read".into()) } else { Ok(b) }
+}
+
+/// "read: IOPS=855, BW=...", and "read : io=..., bw=..., iops=855" of fio 2.
+fn is_rate(line: &str) -> bool {
+    operation(line).is_some() && (line.contains("IOPS=") || line.contains("iops="))
 }
 
 /// What a line of rates is of.
@@ -137,7 +176,7 @@ fn result(b: &mut Benchmark, lines: &[&str], job: &Job, jobs: &str) {
             let conditions = format!("{shown}, depth {depth}{jobs}, fio as text");
             let what = format!("{} {op}{mixed}", job.order).trim().to_string();
             b.metrics.extend(kb.map(|k| Metric::new(&what, conditions.clone(), "kB/s", &[k])));
-            b.metrics.push(Metric::new(&super::a_second(&what), conditions.clone(), "IOPS", &[iops]));
+            b.metrics.push(Metric::new(&a_second(&what), conditions.clone(), "IOPS", &[iops]));
             now = Some((what, conditions));
         } else if let Some((what, conditions)) = &now {
             if line.starts_with("lat (") && line.contains("min=") {

@@ -1,6 +1,6 @@
 //! iozone's table.
 
-use super::Benchmark;
+use super::{Benchmark, runs, words_of};
 use crate::samples::metric::Metric;
 use crate::units::Bytes;
 
@@ -35,17 +35,39 @@ fn words(line: &str) -> Vec<(usize, String)> {
     out
 }
 
-pub fn read(text: &str) -> Result<Benchmark, String> {
+/// Its tables, where the text holds some.
+pub fn read(lines: &[&str]) -> Option<Result<Benchmark, String>> {
+    lines.iter().any(|l| l.contains("reclen") && l.contains("rewrite")).then_some(())?;
     let mut b = Benchmark { tool: "iozone", ..Benchmark::default() };
-    let direct = if text.contains("O_DIRECT feature enabled") || text.contains(" -I ") { ", direct" } else { ", through the page cache" };
-    if let Some(v) = text.lines().find(|l| l.contains("Version $Revision:")) {
+    if let Some(v) = lines.iter().find(|l| l.contains("Version $Revision:")) {
         b.version = v.split_once("Version").map(|x| format!("iozone {}", x.1.replace("$Revision:", "").replace('$', "").trim()));
     }
-    if text.contains("Output is in ops/sec") || text.contains("microseconds/op") {
-        return Err("iozone printed operations or times instead of kBytes/sec; run it without -N and -O".into());
+    let mut refused = None;
+    let begins = |l: &str| l.contains("Performance Test of File I/O") || words_of(l, "iozone").is_some_and(|w| w.len() > 1);
+    for lines in runs(lines, begins, |l| l.contains("reclen")) {
+        refused = run(lines, &mut b).err().or(refused);
     }
+    Some(if b.metrics.is_empty() { Err(refused.unwrap_or("iozone's table has no rows that can be read").into()) } else { Ok(b) })
+}
+
+/// The file that a command was pointed at: "-f FILE", "-f/mnt/FILE".
+fn target(line: &str) -> Option<String> {
+    let words = words_of(line, "iozone")?;
+    let at = words.iter().position(|w| w.starts_with("-f"))?;
+    let joined = &words[at][2..];
+    if joined.is_empty() { words.get(at + 1).cloned() } else { Some(joined.to_string()) }
+}
+
+/// One run, of any number of rows.
+fn run(lines: &[&str], b: &mut Benchmark) -> Result<(), &'static str> {
+    let says = |what: &str| lines.iter().any(|l| l.contains(what));
+    if says("Output is in ops/sec") || says("microseconds/op") {
+        return Err("iozone printed operations or times instead of kBytes/sec; run it without -N and -O");
+    }
+    b.of([None, lines.iter().find_map(|l| target(l)), None]);
+    let direct = if says("O_DIRECT feature enabled") || says(" -I ") { ", direct" } else { ", through the page cache" };
     let mut columns: Vec<(usize, &'static str)> = vec![];
-    for line in text.lines() {
+    for line in lines {
         let w = words(line);
         if w.iter().any(|x| x.1 == "reclen") {
             let skip = w.iter().position(|x| x.1 == "reclen").unwrap_or(0) + 1;
@@ -78,10 +100,7 @@ pub fn read(text: &str) -> Result<Benchmark, String> {
             }
         }
     }
-    if b.metrics.is_empty() {
-        return Err("iozone's table has no rows that can be read".into());
-    }
-    Ok(b)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,39 +1,29 @@
-//! What tests print for people, a figure a line: agnostics (the Raspberry Pi card test), h2testw, CrystalDiskMark, PiBenchmarks, and tables that
-//! scripts make of fio and iozone.
+//! What tests print for people, a figure a line: agnostics (the Raspberry Pi card test), PiBenchmarks, and tables that scripts make of fio
+//! and iozone.
 
 use super::Benchmark;
 use crate::samples::metric::Metric;
-use crate::units::{Bytes, KIB, MIB, three};
+use crate::units::{Bytes, KIB};
 
-/// One of these, where the text is one.
-pub fn read(text: &str) -> Option<Result<Benchmark, String>> {
-    let low = text.to_lowercase();
-    if text.lines().any(|l| agnostics_row(l).is_some_and(|r| r.0 != "prepare-file")) {
-        return Some(Ok(agnostics(text)));
+/// agnostics or PiBenchmarks, where the lines hold their rows.
+pub fn read(lines: &[&str]) -> Option<Result<Benchmark, String>> {
+    if lines.iter().any(|l| agnostics_row(l).is_some_and(|r| r.0 != "prepare-file")) {
+        return Some(Ok(agnostics(lines)));
     }
-    let h2testw_rate = |l: &str| {
-        ["writing speed:", "schreibrate:", "reading speed:", "leserate:"].iter().any(|r| l.trim().starts_with(r)) && l.contains("mbyte/s")
-    };
-    if low.contains("h2testw") || (low.contains("mbyte/s") && low.contains("sectors)")) || low.lines().any(h2testw_rate) {
-        return Some(h2testw(text));
-    }
-    if low.contains("crystaldiskmark") {
-        return Some(crystal(text));
-    }
-    if low.contains("fio disk speed tests") {
+    (lines.iter().filter(|l| pi_row(l).is_some()).count() >= 3).then(|| Ok(pi_benchmarks(lines)))
+}
+
+/// A table of fio or iozone, whose cells stand between bars.
+pub fn table(text: &str) -> Option<Result<Benchmark, String>> {
+    if text.to_lowercase().contains("fio disk speed tests") {
         return Some(fio_table(text));
     }
-    if text.lines().any(|l| l.contains("Block Size (KB)") && l.contains("Sequential Read (MB/s)")) {
-        return Some(iozone_table(text));
-    }
-    if text.lines().filter(|l| pi_row(l).is_some()).count() >= 3 {
-        return Some(Ok(pi_benchmarks(text)));
-    }
-    None
+    let head = |l: &str| l.contains("Block Size (KB)") && l.contains("Sequential Read (MB/s)");
+    text.lines().any(head).then(|| iozone_table(text))
 }
 
 /// "1,457" and "30.8"; a comma before exactly two digits at the end is a decimal one.
-fn number(word: &str) -> Option<f64> {
+pub fn number(word: &str) -> Option<f64> {
     let decimal = word.rsplit_once(',').is_some_and(|(_, d)| d.len() <= 2 && !word.contains('.'));
     let plain = if decimal { word.replace(',', ".") } else { word.replace(',', "") };
     plain.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0)
@@ -47,10 +37,10 @@ fn agnostics_row(line: &str) -> Option<(&str, [u32; 4])> {
     Some((name, all.try_into().ok()?))
 }
 
-fn agnostics(text: &str) -> Benchmark {
+fn agnostics(lines: &[&str]) -> Benchmark {
     let mut b = Benchmark { tool: "agnostics", ..Benchmark::default() };
     let mut all: Vec<(&str, bool, Vec<f64>, Vec<f64>)> = vec![];
-    for line in text.lines() {
+    for line in lines {
         if let Some((name, [read, reads, write, writes])) = agnostics_row(line) {
             let is_write = write > 0;
             let (rate, iops) = if is_write { (write, writes) } else { (read, reads) };
@@ -100,111 +90,6 @@ fn agnostics_verdict(line: &str) -> Option<(&str, f64)> {
     Some((what, rest.split_whitespace().next()?.parse().ok()?))
 }
 
-/// In English and in German. MByte and GByte are of 1024.
-fn h2testw(text: &str) -> Result<Benchmark, String> {
-    let mut b = Benchmark { tool: "h2testw", ..Benchmark::default() };
-    let sectors = |l: &str| -> Option<u64> {
-        let inside = l.split_once('(')?.1;
-        let at = inside.find("sect").or_else(|| inside.find("sekt"))?;
-        inside[..at].split([' ', ',']).rfind(|w| !w.is_empty())?.parse::<u64>().ok()?.checked_mul(512)
-    };
-    let (mut ok, mut lost, mut over) = (None, None, None);
-    for printed in text.lines().map(str::trim) {
-        let low = printed.to_lowercase();
-        let line = low.as_str();
-        let rate = |l: &str| {
-            let v = l.split_once(':')?.1.split_whitespace().next()?;
-            number(v).map(|v| v * MIB as f64 / 1e3).filter(|v| *v > 0.0)
-        };
-        if line.starts_with("h2testw") {
-            b.version = Some(printed.into());
-        } else if line.starts_with("writing speed") || line.starts_with("schreibrate") {
-            b.metrics.extend(rate(line).map(|r| Metric::new("sequential write", "1 GiB files, h2testw", "kB/s", &[r])));
-        } else if line.starts_with("reading speed") || line.starts_with("leserate") {
-            b.metrics.extend(rate(line).map(|r| Metric::new("sequential read", "1 GiB files, h2testw", "kB/s", &[r])));
-        } else if line.contains("data lost") || line.contains("daten verloren") {
-            lost = sectors(line);
-        } else if line.contains("overwritten") || line.contains("überschrieben") {
-            over = sectors(line.trim_start_matches("details:"));
-        } else if line.contains("byte ok") {
-            ok = sectors(line);
-        } else if line.starts_with("warning: only")
-            || line.starts_with("warnung: nur")
-            || line.starts_with("test finished without")
-            || line.starts_with("test fehlerfrei")
-        {
-            b.notes.push(printed.into());
-        }
-    }
-    b.metrics.extend(ok.map(|x| Metric::new("data read back right", "h2testw", "MiB", &[x as f64 / MIB as f64])));
-    if let Some(l) = lost.filter(|l| *l > 0) {
-        b.flags.push(super::lost(&Bytes(l).to_string(), over.filter(|o| *o > 0).map(|o| Bytes(o).to_string())));
-    }
-    if b.metrics.is_empty() { Err("h2testw printed no result; was it cut off?".into()) } else { Ok(b) }
-}
-
-/// Versions 3 to 8. Its MB/s are of 1000000 bytes.
-fn crystal(text: &str) -> Result<Benchmark, String> {
-    let mut b = Benchmark { tool: "CrystalDiskMark", ..Benchmark::default() };
-    let (mut section, mut mixed) = ("", 0);
-    for line in text.lines().map(str::trim) {
-        if line.starts_with("CrystalDiskMark") && b.version.is_none() {
-            b.version = Some(line.split("(C)").next().unwrap_or(line).trim().into());
-        }
-        section = match line {
-            "[Read]" => "read",
-            "[Write]" => "write",
-            "[Mix]" => "mixed",
-            _ => section,
-        };
-        if let Some(test) = line.strip_prefix("Test :").or_else(|| line.strip_prefix("Test:")) {
-            b.notes.push(format!("test: {}", test.trim()));
-        }
-        let Some((label, figures)) = line.rsplit_once(" : ").or_else(|| line.rsplit_once("):")) else { continue };
-        let Some(rate) = figures.split_once("MB/s").and_then(|f| number(f.0.trim())).filter(|r| *r > 0.0) else { continue };
-        let low = label.to_lowercase();
-        let order = match () {
-            () if low.starts_with("seq") => "sequential",
-            () if low.starts_with("r") => "random",
-            () => continue,
-        };
-        let op = ["read", "write", "mix"].into_iter().find(|w| low.contains(&format!(" {w}"))).unwrap_or(section);
-        if !["read", "write"].contains(&op) {
-            mixed += 1;
-            continue;
-        }
-        let after = |key: &str| {
-            let rest = low.split_once(key)?.1.trim_start_matches(['=', ' ']);
-            rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
-        };
-        // Its KB are of 1024, whatever the version calls them.
-        let sized = |unit: &str, factor: u64| {
-            let head = low.split('(').next()?.split_once(unit)?.0;
-            head.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()?.checked_mul(factor)
-        };
-        let block = ["kib", "kb", "mib", "mb"].iter().find_map(|u| sized(u, if u.starts_with('k') { KIB } else { MIB }));
-        let depth = after("(qd").or(after("(q")).unwrap_or(1);
-        let threads = after("t=").filter(|t| *t > 1).map_or(String::new(), |t| format!(", {t} threads"));
-        let shown = block.map_or("block not stated".into(), |s| Bytes(s).to_string());
-        let conditions = format!("{shown}, depth {depth}{threads}, CrystalDiskMark");
-        b.metrics.push(Metric::new(&format!("{order} {op}"), conditions.clone(), "MB/s", &[rate]));
-        let iops = figures.split_once('[').and_then(|f| number(f.1.split_once("IOPS")?.0.trim())).filter(|i| *i > 0.0);
-        if let Some(iops) = iops {
-            if let Some(s) = block.filter(|s| (rate * 1e6 / iops / *s as f64 - 1.0).abs() > 0.05 + 0.1 / iops) {
-                b.flags.push(format!("{label}: {} MB/s at {} IOPS are not {} each", three(rate), three(iops), Bytes(s)));
-            }
-            b.metrics.push(Metric::new(&format!("{order} {op}s a second"), conditions.clone(), "IOPS", &[iops]));
-        }
-        // From version 7 on the mean time stands there, too.
-        let mean = figures.split_once('<').and_then(|f| number(f.1.split_once("us>")?.0.trim())).filter(|us| *us > 0.0);
-        b.metrics.extend(mean.map(|us| Metric::new(&format!("{order} {op}, average time"), conditions, "µs", &[us])));
-    }
-    if mixed > 0 {
-        b.notes.push(format!("{mixed} figures of reads and writes together were left out"));
-    }
-    if b.metrics.is_empty() { Err("CrystalDiskMark printed no figures; was it cut off?".into()) } else { Ok(b) }
-}
-
 /// Tool, test, value and unit of a row of PiBenchmarks.
 fn pi_row(line: &str) -> Option<(&str, String, f64, String)> {
     let mut w = line.split_whitespace();
@@ -215,9 +100,9 @@ fn pi_row(line: &str) -> Option<(&str, String, f64, String)> {
     (at > 0).then(|| (tool, rest[..at].join(" ").to_lowercase(), number(rest[at]).unwrap_or(0.0), unit.to_string()))
 }
 
-fn pi_benchmarks(text: &str) -> Benchmark {
+fn pi_benchmarks(lines: &[&str]) -> Benchmark {
     let mut b = Benchmark { tool: "PiBenchmarks", ..Benchmark::default() };
-    for (tool, test, value, unit) in text.lines().filter_map(pi_row) {
+    for (tool, test, value, unit) in lines.iter().filter_map(|l| pi_row(l)) {
         let write = test.contains("write");
         let op = if write { "write" } else { "read" };
         let (metric, conditions, unit, value) = match (tool, unit.as_str()) {
@@ -238,7 +123,7 @@ fn pi_benchmarks(text: &str) -> Benchmark {
 
 /// Cells of a row parted by bars.
 fn cells(line: &str) -> Vec<&str> {
-    line.trim().trim_matches('|').split('|').map(str::trim).collect()
+    line.trim().trim_start_matches(['>', ' ']).trim_matches('|').split('|').map(str::trim).collect()
 }
 
 /// A table of fio's rates that a script prints; its MB/s are 1000 KiB/s.

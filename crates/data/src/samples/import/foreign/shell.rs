@@ -1,32 +1,25 @@
 //! `dd` and `hdparm`, as a shell prints them: of GNU, busybox and BSD.
 
-use super::Benchmark;
-use crate::samples::import::clean;
+use super::{Benchmark, words_of};
 use crate::samples::metric::Metric;
 use crate::units::Bytes;
 
-/// One of these, or both, where the text is one.
-pub fn read(text: &str) -> Option<Result<Benchmark, String>> {
-    let lines = clean::lines(text.as_bytes());
-    let texts: Vec<&str> = lines.iter().map(|l| l.text.trim()).collect();
-    let timings = texts.iter().any(|l| hdparm_row(l).is_some());
-    let copies = texts.iter().any(|l| copied(l).is_some());
-    let records = texts.iter().any(|l| records_in(l).is_some());
-    if !timings && !copies && !records {
-        return None;
-    }
-    let mut b = Benchmark { tool: if timings { "hdparm" } else { "dd" }, ..Benchmark::default() };
-    hdparm(&texts, &mut b);
-    dd(&texts, overwritten(text), &mut b);
-    if b.metrics.is_empty() {
-        let why = if timings {
-            "hdparm printed no rate of the device: times of its cache say nothing of a card"
-        } else {
-            "dd printed no rate; was it cut off?"
-        };
-        return Some(Err(why.into()));
-    }
-    Some(Ok(b))
+/// What hdparm printed, where the lines hold some of it.
+pub fn hdparm(lines: &[&str]) -> Option<Result<Benchmark, String>> {
+    lines.iter().any(|l| hdparm_row(l).is_some()).then_some(())?;
+    let mut b = Benchmark { tool: "hdparm", ..Benchmark::default() };
+    timings(lines, &mut b);
+    let why = "hdparm printed no rate of the device: times of its cache say nothing of a card";
+    Some(if b.metrics.is_empty() { Err(why.into()) } else { Ok(b) })
+}
+
+/// What dd printed, where the lines hold some of it. `overwritten` as in [`overwritten`].
+pub fn dd(lines: &[&str], overwritten: bool) -> Option<Result<Benchmark, String>> {
+    let copies = lines.iter().any(|l| copied(l).is_some());
+    (copies || lines.iter().any(|l| records_in(l).is_some())).then_some(())?;
+    let mut b = Benchmark { tool: "dd", ..Benchmark::default() };
+    copies_of(lines, overwritten, &mut b);
+    Some(if b.metrics.is_empty() { Err("dd printed no rate; was it cut off?".into()) } else { Ok(b) })
 }
 
 /// "20.5", or "20,5" as some languages have it.
@@ -36,7 +29,7 @@ fn number(word: &str) -> Option<f64> {
 
 /// What was timed, MiB and seconds of "Timing buffered disk reads:  62 MB in  3.06 seconds =  20.26 MB/sec", and its rate in kB/s, if that is there.
 fn hdparm_row(line: &str) -> Option<(&str, f64, f64, Option<f64>)> {
-    let (what, rest) = line.strip_prefix("Timing ")?.split_once(':')?;
+    let (what, rest) = line.trim().strip_prefix("Timing ")?.split_once(':')?;
     let w: Vec<&str> = rest.split_whitespace().collect();
     let [mb, "MB", "in", seconds, "seconds", ref said @ ..] = w[..] else { return None };
     let printed = match said {
@@ -47,8 +40,17 @@ fn hdparm_row(line: &str) -> Option<(&str, f64, f64, Option<f64>)> {
     Some((what, number(mb)?, number(seconds)?, printed))
 }
 
-fn hdparm(lines: &[&str], b: &mut Benchmark) {
-    for (what, mb, seconds, printed) in lines.iter().filter_map(|l| hdparm_row(l)) {
+/// "/dev/mmcblk0:", above what was timed on it.
+fn device(line: &str) -> Option<&str> {
+    line.trim().strip_suffix(':').filter(|d| d.starts_with("/dev/") && !d.contains(char::is_whitespace))
+}
+
+fn timings(lines: &[&str], b: &mut Benchmark) {
+    for line in lines {
+        if let Some(d) = device(line) {
+            b.of([None, Some(d.into()), None]);
+        }
+        let Some((what, mb, seconds, printed)) = hdparm_row(line) else { continue };
         let how = match what {
             "buffered disk reads" => "hdparm, through the page cache",
             "O_DIRECT disk reads" => "hdparm, direct",
@@ -115,23 +117,24 @@ fn copied(line: &str) -> Option<Copied> {
 }
 
 /// Whether a line was written over by the next one, as progress is: a carriage return stands between them.
-fn overwritten(text: &str) -> bool {
+pub fn overwritten(text: &str) -> bool {
     text.split('\n').any(|l| l.trim_end_matches('\r').split('\r').count() > 1 && l.split('\r').any(|p| copied(p.trim()).is_some()))
 }
 
 /// What a command line of dd says of it.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Asked {
     write: Option<bool>,
     block: Option<u64>,
     cached: Option<bool>,
+    /// The device or file that was read or written.
+    target: Option<String>,
 }
 
 /// "sudo dd if=/dev/zero of=/dev/sdb bs=1M count=1024 oflag=direct".
 fn asked(line: &str) -> Option<Asked> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let at = words.iter().position(|w| *w == "dd" || w.ends_with("/dd"))?;
-    let of = |key: &str| words[at..].iter().find_map(|w| w.strip_prefix(key));
+    let words = words_of(line, "dd")?;
+    let of = |key: &str| words.iter().find_map(|w| w.strip_prefix(key));
     let (from, to) = (of("if="), of("of="));
     from.or(to)?;
     let nothing = |p: &str| ["/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"].contains(&p);
@@ -143,7 +146,8 @@ fn asked(line: &str) -> Option<Asked> {
     let flags = [of("oflag="), of("iflag="), of("conv=")].into_iter().flatten().flat_map(|f| f.split(','));
     let direct = flags.clone().any(|f| f == "direct");
     let synced = flags.clone().any(|f| ["sync", "dsync", "fsync", "fdatasync"].contains(&f));
-    Some(Asked { write, block: of("bs=").and_then(size), cached: Some(!(direct || write == Some(true) && synced)) })
+    let target = if write == Some(false) { from } else { to }.map(str::to_string);
+    Some(Asked { write, block: of("bs=").and_then(size), cached: Some(!(direct || write == Some(true) && synced)), target })
 }
 
 /// "4k", "1M" of 1024, "1kB", "1MB" of 1000.
@@ -181,36 +185,36 @@ impl Bare {
     }
 }
 
-fn dd(lines: &[&str], overwritten: bool, b: &mut Benchmark) {
-    let (mut said, mut records) = (None, None);
+fn copies_of(lines: &[&str], overwritten: bool, b: &mut Benchmark) {
+    let mut said: Option<Asked> = None;
+    let mut read = None;
     let mut bare = Bare::default();
     let mut silent = false;
-    let mut one = |c: Copied, said: Option<Asked>, records, b: &mut Benchmark| {
-        let asked = said.unwrap_or_default();
-        push(c, asked, records, b);
+    let mut one = |c: Copied, said: &mut Option<Asked>, records, b: &mut Benchmark| {
+        let asked = said.take().unwrap_or_default();
         silent |= asked.write.is_none();
+        push(c, asked, records, b);
     };
     for line in lines {
         if let Some(a) = asked(line) {
             if let Some(c) = bare.last.filter(|c| !c.whole && !bare.grows) {
-                one(c, said, None, b);
+                one(c, &mut said, None, b);
             }
-            (said, records, bare) = (Some(a), None, Bare::default());
+            (said, read, bare) = (Some(a), None, Bare::default());
         } else if let Some(r) = records_in(line) {
-            (records, bare) = (Some(r), Bare::default());
+            (read, bare) = (Some(r), Bare::default());
         } else if let Some(c) = copied(line) {
-            if records.is_none() {
+            if read.is_none() {
                 if let Some(ended) = bare.take(c) {
-                    one(ended, said, None, b);
+                    one(ended, &mut said.clone(), None, b);
                 }
                 continue;
             }
-            one(c, said, records, b);
-            (said, records) = (None, None);
+            one(c, &mut said, read.take(), b);
         }
     }
     if let Some(c) = bare.last {
-        one(c, said, None, b);
+        one(c, &mut said, None, b);
         if bare.grows || c.whole && overwritten {
             b.notes.push("the last dd is cut off: its rate is that of the last line of its progress".into());
         } else if c.whole {
@@ -237,6 +241,7 @@ fn push(Copied { bytes, seconds, printed, .. }: Copied, asked: Asked, records: O
         None => "",
     };
     let rate = bytes as f64 / seconds;
+    b.of([None, asked.target, None]);
     if edited(printed, rate) {
         b.flags.push(format!("dd: {bytes} bytes in {seconds} s are {:.0} kB/s, but it says {:.0}", rate / 1e3, printed / 1e3));
     }
@@ -246,6 +251,13 @@ fn push(Copied { bytes, seconds, printed, .. }: Copied, asked: Asked, records: O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::samples::import::clean;
+
+    fn read(text: &str) -> Option<Result<Benchmark, String>> {
+        let lines = clean::lines(text.as_bytes());
+        let lines: Vec<&str> = lines.iter().map(|l| l.text.as_str()).collect();
+        hdparm(&lines).or_else(|| dd(&lines, overwritten(text)))
+    }
 
     fn figures(text: &str) -> Vec<(String, String, f64)> {
         read(text).unwrap().unwrap().metrics.into_iter().map(|m| (m.name, m.conditions, (m.value * 10.0).round() / 10.0)).collect()
