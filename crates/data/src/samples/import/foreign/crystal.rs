@@ -37,9 +37,26 @@ fn drive(line: &str) -> Option<String> {
     letter.ends_with(':').then(|| format!("{letter}{size}"))
 }
 
+/// A rate, printed with three decimals. What stands behind a comma may be these, or thousands: IOPS and the block decide, where they are there.
+fn rate(printed: &str, each: Option<(f64, u64)>, rounded: bool) -> Option<f64> {
+    let word: String = printed.chars().filter(|c| !c.is_whitespace()).collect();
+    let digits = |w: &str| !w.is_empty() && w.bytes().all(|b| b.is_ascii_digit());
+    let three = word.split_once(',').is_some_and(|(a, b)| digits(a) && digits(b) && b.len() == 3);
+    let large = number(&word)?;
+    let decimals = three
+        && match each {
+            // Between a rate and a thousand times it lies, by ratio, thirty times it.
+            Some((iops, block)) => iops * block as f64 / 1e6 < large / 1e3f64.sqrt(),
+            None => !rounded,
+        };
+    Some(if decimals { large / 1e3 } else { large }).filter(|r| *r > 0.0)
+}
+
 /// One run; `mixed` counts figures of reads and writes together.
 fn run(lines: &[&str], b: &mut Benchmark, mixed: &mut usize) {
     b.of([None, lines.iter().find_map(|l| drive(l)), None]);
+    // Where it prints rates without decimals, their commas part thousands.
+    let rounded = lines.iter().filter_map(|l| figures(l)?.1.split_once("MB/s")).any(|f| f.0.trim().bytes().all(|b| b.is_ascii_digit()));
     let mut section = "";
     for line in lines.iter().map(|l| l.trim()) {
         if line.starts_with("CrystalDiskMark") && b.version.is_none() {
@@ -81,7 +98,7 @@ fn run(lines: &[&str], b: &mut Benchmark, mixed: &mut usize) {
         let shown = block.map_or("block not stated".into(), |s| Bytes(s).to_string());
         let conditions = format!("{shown}, depth {depth}{threads}, CrystalDiskMark");
         let iops = figures.split_once('[').and_then(|f| number(f.1.split_once("IOPS")?.0.trim())).filter(|i| *i > 0.0);
-        let Some(rate) = number(printed.trim()) else { continue };
+        let Some(rate) = rate(printed, iops.zip(block), rounded) else { continue };
         b.metrics.push(Metric::new(&format!("{order} {op}"), conditions.clone(), "MB/s", &[rate]));
         if let Some(iops) = iops {
             if let Some(s) = block.filter(|s| (rate * 1e6 / iops / *s as f64 - 1.0).abs() > 0.05 + 0.1 / iops) {
@@ -92,5 +109,32 @@ fn run(lines: &[&str], b: &mut Benchmark, mixed: &mut usize) {
         // From version 7 on the mean time stands there, too.
         let mean = figures.split_once('<').and_then(|f| number(f.1.split_once("us>")?.0.trim())).filter(|us| *us > 0.0);
         b.metrics.extend(mean.map(|us| Metric::new(&format!("{order} {op}, average time"), conditions, "µs", &[us])));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three decimals behind a comma, and thousands before one.
+    #[test]
+    fn commas_in_rates() {
+        for (printed, each, rounded, want) in [
+            ("95,103", None, false, 95.103),
+            (" 3,544 ", Some((865.2, 4096)), false, 3.544),
+            ("3,544", Some((865_234.0, 4096)), false, 3544.0),
+            ("1,457", None, true, 1457.0),
+            ("1,234.567", None, false, 1234.567),
+            ("1.234,567", None, false, 1234.567),
+            ("1 234,567", None, false, 1234.567),
+            ("94.210", None, false, 94.21),
+            ("0,011", Some((2.7, 4096)), false, 0.011),
+        ] {
+            assert_eq!(rate(printed, each, rounded), Some(want), "{printed}");
+        }
+        let text = "CrystalDiskMark 5.2.1\n   Sequential Read (Q= 32,T= 1) :    95,103 MB/s\n  Random Read 4KiB (Q= 32,T= 1) :     9,712 MB/s [  2.371,1 IOPS]";
+        let b = read(&text.lines().collect::<Vec<_>>()).unwrap().unwrap();
+        assert_eq!(b.metrics.iter().map(|m| m.value).collect::<Vec<_>>(), [95.103, 9.712, 2371.1]);
+        assert!(b.flags.is_empty(), "{:?}", b.flags);
     }
 }

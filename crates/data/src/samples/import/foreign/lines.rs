@@ -22,10 +22,11 @@ pub fn table(text: &str) -> Option<Result<Benchmark, String>> {
     text.lines().any(head).then(|| iozone_table(text))
 }
 
-/// "1,457" and "30.8"; a comma before exactly two digits at the end is a decimal one.
+/// "1,457", "30.8", "1,234.5" and "1.234,5": of two kinds of separators the last is the decimal one; so is a comma before at most two digits.
 pub fn number(word: &str) -> Option<f64> {
-    let decimal = word.rsplit_once(',').is_some_and(|(_, d)| d.len() <= 2 && !word.contains('.'));
-    let plain = if decimal { word.replace(',', ".") } else { word.replace(',', "") };
+    let comma = word.rfind(',').filter(|&at| word.rfind('.').is_none_or(|point| point < at));
+    let decimal = comma.is_some_and(|at| word.contains('.') || word.len() - at <= 3);
+    let plain = if decimal { word.replace('.', "").replace(',', ".") } else { word.replace(',', "") };
     plain.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0)
 }
 
