@@ -15,8 +15,10 @@ pub fn hdparm(lines: &[&str]) -> Option<Result<Benchmark, String>> {
 
 /// What dd printed, where the lines hold some of it. `overwritten` as in [`overwritten`].
 pub fn dd(lines: &[&str], overwritten: bool) -> Option<Result<Benchmark, String>> {
-    let copies = lines.iter().any(|l| copied(l).is_some());
-    (copies || lines.iter().any(|l| records_in(l).is_some())).then_some(())?;
+    let counted = |l: &&str| records(l).is_some();
+    // In every language records were read, and written.
+    let both = lines.windows(2).any(|w| w.iter().all(counted)) || lines.iter().any(|l| l.ends_with(" records in") && counted(l));
+    (both || lines.iter().any(|l| copied(l).is_some())).then_some(())?;
     let mut b = Benchmark { tool: "dd", ..Benchmark::default() };
     copies_of(lines, overwritten, &mut b);
     Some(if b.metrics.is_empty() { Err("dd printed no rate; was it cut off?".into()) } else { Ok(b) })
@@ -72,15 +74,21 @@ fn edited(printed: f64, rate: f64) -> bool {
     !(0.93..1.07).contains(&(printed / rate))
 }
 
-/// Full and partial records of "1024+0 records in".
-fn records_in(line: &str) -> Option<(u64, u64)> {
-    let (full, partial) = line.strip_suffix(" records in")?.split_once('+')?;
-    Some((full.parse().ok()?, partial.parse().ok()?))
+/// Full and partial records of "1024+0 records in", "1024+0 Datensätze ein".
+fn records(line: &str) -> Option<(u64, u64)> {
+    let digit = |c: char| c.is_ascii_digit();
+    let (before, after) = line.split_once('+').filter(|_| line.len() <= 100)?;
+    let (said, full) = before.split_at(before.trim_end_matches(digit).len());
+    let (partial, rest) = after.split_at(after.len() - after.trim_start_matches(digit).len());
+    let words = rest.chars().any(char::is_alphabetic) && !said.contains(digit) && !rest.contains(|c: char| digit(c) || c == '=');
+    words.then_some((full.parse().ok()?, partial.parse().ok()?))
 }
 
 /// What a line of dd says.
 #[derive(Clone, Copy, Debug)]
-struct Copied {
+struct Copied<'a> {
+    /// What a script calls it: "bs=4k: 104857600 bytes ...".
+    name: Option<&'a str>,
     bytes: u64,
     seconds: f64,
     /// The rate as printed, in bytes a second.
@@ -89,31 +97,54 @@ struct Copied {
     whole: bool,
 }
 
-/// "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 52.3 s, 20.5 MB/s" and "1073741824 bytes transferred in 52.3 secs (20530436 bytes/sec)".
-fn copied(line: &str) -> Option<Copied> {
-    let (bytes, rest) = line.split_once(" bytes ")?;
-    let bytes: u64 = bytes.parse().ok()?;
-    if let Some(rest) = rest.strip_prefix("transferred in ") {
+/// "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 52.3 s, 20.5 MB/s", in any language, and "1073741824 bytes transferred in 52.3 secs
+/// (20530436 bytes/sec)".
+fn copied(line: &str) -> Option<Copied<'_>> {
+    let name = line.split_once(": ").filter(|x| x.1.starts_with(|c: char| c.is_ascii_digit())).map(|x| x.0.trim());
+    let count = |text: &str| text.split('(').next()?.split(|c: char| !c.is_ascii_digit()).rfind(|w| !w.is_empty())?.parse::<u64>().ok();
+    if let Some((bytes, rest)) = line.split_once(" bytes transferred in ") {
         let (seconds, rest) = rest.split_once(" secs (")?;
         let (seconds, printed) = (number(seconds)?, number(rest.split_whitespace().next()?)?);
-        return Some(Copied { bytes, seconds, printed, whole: false });
+        return Some(Copied { name, bytes: count(bytes)?, seconds, printed, whole: false });
     }
-    let mut parts = rest.split_once("copied, ")?.1.split(", ");
-    let said = parts.next()?.trim_end_matches("econds").trim_end_matches('s').trim();
+    let wide = (!line.is_ascii()).then(|| line.replace(['，', '、'], ", ").replace('（', " (").replace('）', ") "));
+    let line = wide.as_deref().unwrap_or(line);
+    let english = line.split_once("copied, ").filter(|x| x.0.contains(" bytes "));
+    let (front, time, rate) = match english {
+        Some((front, tail)) => {
+            let mut parts = tail.split(", ");
+            (front, parts.next()?, parts.next()?)
+        }
+        None => {
+            let (rest, rate) = line.rsplit_once(", ")?;
+            let (front, time) = rest.rsplit_once(", ")?;
+            (front, time, rate)
+        }
+    };
+    let said = time.trim().trim_end_matches(|c: char| c.is_alphabetic() || c == '.').trim_end();
     let (seconds, whole) = (number(said)?, said.bytes().all(|b| b.is_ascii_digit()));
-    let rate = parts.next()?;
-    let at = rate.find(|c: char| c.is_ascii_alphabetic())?;
-    // GNU's "kB" and "MB" are of 1000, busybox's of 1024: within the rounding of what is printed either is right.
-    let factor = match rate[at..].trim() {
-        "B/s" | "bytes/s" => 1.0,
-        "kB/s" | "KB/s" => 1e3,
-        "MB/s" => 1e6,
-        "GB/s" => 1e9,
-        "KiB/s" => 1024.0,
-        "MiB/s" => 1_048_576.0,
+    let printed = bytes_a_second(rate.trim())?;
+    let bytes = count(front)?;
+    // Words that nobody knows are of dd where the figures fit together.
+    let fits = english.is_some() || time.trim() != said && bytes >= 512 && !edited(printed, bytes as f64 / seconds);
+    fits.then_some(Copied { name, bytes, seconds, printed, whole })
+}
+
+/// "20.5 MB/s", "9,4 МБ/с", "10,6 Mo/s". GNU's "kB" and "MB" are of 1000, busybox's of 1024: within the rounding of what is printed either
+/// is right.
+fn bytes_a_second(text: &str) -> Option<f64> {
+    let at = text.find(char::is_alphabetic)?;
+    let (size, time) = text[at..].split_once('/')?;
+    let (size, binary) = size.split_once('i').map_or((size, false), |(prefix, _)| (prefix, true));
+    let power = match size.chars().next()? {
+        'B' | 'b' | 'o' | 'Б' | 'б' => 0,
+        'k' | 'K' | 'к' | 'К' => 1,
+        'M' | 'М' => 2,
+        'G' | 'Г' => 3,
         _ => return None,
     };
-    Some(Copied { bytes, seconds, printed: number(rate[..at].trim())? * factor, whole })
+    let sound = size.chars().count() <= 6 && time.starts_with(char::is_alphabetic);
+    sound.then_some(number(text[..at].trim())? * if binary { 1024f64 } else { 1e3 }.powi(power))
 }
 
 /// Whether a line was written over by the next one, as progress is: a carriage return stands between them.
@@ -129,6 +160,8 @@ struct Asked {
     cached: Option<bool>,
     /// The device or file that was read or written.
     target: Option<String>,
+    /// It stands in a loop: several copies follow.
+    again: bool,
 }
 
 /// "sudo dd if=/dev/zero of=/dev/sdb bs=1M count=1024 oflag=direct".
@@ -144,10 +177,13 @@ fn asked(line: &str) -> Option<Asked> {
         _ => None,
     };
     let flags = [of("oflag="), of("iflag="), of("conv=")].into_iter().flatten().flat_map(|f| f.split(','));
-    let direct = flags.clone().any(|f| f == "direct");
+    // macOS has a raw device beside each that is cached.
+    let raw = [from, to].into_iter().flatten().any(|p| p.starts_with("/dev/rdisk"));
+    let direct = raw || flags.clone().any(|f| f == "direct");
     let synced = flags.clone().any(|f| ["sync", "dsync", "fsync", "fdatasync"].contains(&f));
     let target = if write == Some(false) { from } else { to }.map(str::to_string);
-    Some(Asked { write, block: of("bs=").and_then(size), cached: Some(!(direct || write == Some(true) && synced)), target })
+    let again = line.split_whitespace().any(|w| w == "do" || w == "done") || words.iter().any(|w| w.contains('$'));
+    Some(Asked { write, block: of("bs=").and_then(size), cached: Some(!(direct || write == Some(true) && synced)), target, again })
 }
 
 /// "4k", "1M" of 1024, "1kB", "1MB" of 1000.
@@ -168,17 +204,17 @@ fn size(word: &str) -> Option<u64> {
 
 /// Lines of one dd without its records: its progress, or its last line alone, as `tail -1` leaves it.
 #[derive(Default)]
-struct Bare {
-    last: Option<Copied>,
+struct Bare<'a> {
+    last: Option<Copied<'a>>,
     /// The last line goes on where the one before it was.
     grows: bool,
 }
 
-impl Bare {
+impl<'a> Bare<'a> {
     /// Takes a line; gives the one before, where that was the end of another copy.
-    fn take(&mut self, c: Copied) -> Option<Copied> {
+    fn take(&mut self, c: Copied<'a>) -> Option<Copied<'a>> {
         let before = self.last.replace(c);
-        let grows = before.is_some_and(|b| b.bytes < c.bytes && b.seconds < c.seconds);
+        let grows = before.is_some_and(|b| b.bytes < c.bytes && b.seconds < c.seconds && b.name == c.name);
         // Progress, and then the end.
         self.grows = grows && (c.whole || before.is_some_and(|b| !b.whole));
         before.filter(|b| !grows && !b.whole)
@@ -187,22 +223,26 @@ impl Bare {
 
 fn copies_of(lines: &[&str], overwritten: bool, b: &mut Benchmark) {
     let mut said: Option<Asked> = None;
-    let mut read = None;
+    let (mut read, mut counts) = (None, false);
     let mut bare = Bare::default();
     let mut silent = false;
     let mut one = |c: Copied, said: &mut Option<Asked>, records, b: &mut Benchmark| {
-        let asked = said.take().unwrap_or_default();
+        // A loop is asked once for all its copies.
+        let asked = if said.as_ref().is_some_and(|s| s.again) { said.clone() } else { said.take() }.unwrap_or_default();
         silent |= asked.write.is_none();
         push(c, asked, records, b);
     };
     for line in lines {
+        let above = std::mem::replace(&mut counts, records(line).is_some());
         if let Some(a) = asked(line) {
             if let Some(c) = bare.last.filter(|c| !c.whole && !bare.grows) {
                 one(c, &mut said, None, b);
             }
             (said, read, bare) = (Some(a), None, Bare::default());
-        } else if let Some(r) = records_in(line) {
-            (read, bare) = (Some(r), Bare::default());
+        } else if let Some(r) = records(line) {
+            // Below the records that were read stand those that were written.
+            read = read.filter(|_| above).or(Some(r));
+            bare = Bare::default();
         } else if let Some(c) = copied(line) {
             if read.is_none() {
                 if let Some(ended) = bare.take(c) {
@@ -227,21 +267,22 @@ fn copies_of(lines: &[&str], overwritten: bool, b: &mut Benchmark) {
     }
 }
 
-fn push(Copied { bytes, seconds, printed, .. }: Copied, asked: Asked, records: Option<(u64, u64)>, b: &mut Benchmark) {
+fn push(Copied { name, bytes, seconds, printed, .. }: Copied, asked: Asked, records: Option<(u64, u64)>, b: &mut Benchmark) {
     let what = match asked.write {
         Some(true) => "sequential write",
         Some(false) => "sequential read",
         None => "sequential, read or written",
     };
     let whole = records.filter(|r| r.0 > 0 && r.1 == 0 && bytes.is_multiple_of(r.0)).map(|r| bytes / r.0);
-    let block = asked.block.or(whole).map_or("block not stated".into(), |s| Bytes(s).to_string());
+    let called = || name?.split_whitespace().find_map(|w| size(w.strip_prefix("bs=")?));
+    let block = asked.block.or(whole).or_else(called).map_or("block not stated".into(), |s| Bytes(s).to_string());
     let cache = match asked.cached {
         Some(true) => ", through the page cache",
         Some(false) => ", to the device",
         None => "",
     };
     let rate = bytes as f64 / seconds;
-    b.of([None, asked.target, None]);
+    b.of([None, asked.target, name.map(str::to_string)]);
     if edited(printed, rate) {
         b.flags.push(format!("dd: {bytes} bytes in {seconds} s are {:.0} kB/s, but it says {:.0}", rate / 1e3, printed / 1e3));
     }
@@ -278,6 +319,60 @@ mod tests {
         let busybox = "# dd if=/dev/mmcblk0 of=/dev/null bs=1M count=100\n100+0 records in\n100+0 records out\n\
             104857600 bytes (100.0MB) copied, 5.123000 seconds, 19.5MB/s\n";
         assert_eq!(figures(busybox), [("sequential read".into(), "1 MiB, dd, through the page cache".into(), 20468.0)]);
+    }
+
+    #[test]
+    fn dd_in_other_languages() {
+        let command = "$ dd if=/dev/zero of=/dev/sdb bs=4M count=10 oflag=direct\n";
+        for said in [
+            "10+0 Datensätze ein\n10+0 Datensätze aus\n41943040 Bytes (42 MB, 40 MiB) kopiert, 4,44168 s, 9,4 MB/s",
+            "10+0 enregistrements lus\n10+0 enregistrements écrits\n41943040 octets (42 MB, 40 MiB) copiés, 4,44168 s, 9,4 MB/s",
+            "10+0 записей получено\n10+0 записей отправлено\nскопировано 41943040 байт (42 MB), 4,44168 c, 9,4 MB/c",
+            "10+0 записей получено\n10+0 записей отправлено\n41943040 байт (42 MB, 40 MiB) скопирован, 4,44168 s, 9,4 МБ/с",
+            "记录了10+0 的读入\n记录了10+0 的写出\n41943040字节（42 MB，40 MiB）已复制，4.44168 s，9.4 MB/s",
+            "10+0 レコード入力\n10+0 レコード出力\n41943040 バイト (42 MB, 40 MiB) コピーされました、 4.44168 秒、 9.4 MB/秒",
+        ] {
+            assert_eq!(
+                figures(&format!("{command}{said}\n")),
+                [("sequential write".into(), "4 MiB, dd, to the device".into(), 9443.1)],
+                "{said}"
+            );
+            assert_eq!(figures(said), [("sequential, read or written".into(), "4 MiB, dd".into(), 9443.1)], "{said}");
+        }
+        // Words that are none of dd's count only where the figures fit together.
+        for prose in [
+            "it wrote 41943040 in all, 4 s, 90 MB/s",
+            "2 cards, 5 s, 3 MB/s",
+            "1+1 makes two",
+            "we saw 41943040, 4.44168, 9.4 MB/s",
+            "1 + 1 of them, 5 s, 3 m/s",
+        ] {
+            assert!(read(prose).is_none(), "{prose}");
+        }
+    }
+
+    #[test]
+    fn one_command_of_many_copies() {
+        let copy = |n: u64, s: &str| format!("1000+0 records in\n1000+0 records out\n{} bytes copied, {s} s, 1 MB/s\n", n * 1000);
+        let text = format!(
+            "$ for bs in 512 4k; do dd if=/dev/zero of=/dev/sdb bs=$bs count=1000 oflag=direct; done\n{}{}",
+            copy(512, "0.512"),
+            copy(4096, "4.096")
+        );
+        let direct = |block: &str| ("sequential write".to_string(), format!("{block}, dd, to the device"), 1000.0);
+        assert_eq!(figures(&text), [direct("512 B"), direct("4 KiB")]);
+        // The next copy of a command without a loop is of another one.
+        let names: Vec<String> = figures(&text.replace("for bs in 512 4k; do ", "").replace("; done", "").replace("$bs", "4k"))
+            .into_iter()
+            .map(|f| f.0)
+            .collect();
+        assert_eq!(names, ["sequential write", "sequential, read or written"]);
+        let raw = "$ sudo dd if=/dev/zero of=/dev/rdisk2 bs=1m count=2\n2097152 bytes transferred in 2.0 secs (1048576 bytes/sec)\n";
+        assert_eq!(figures(raw)[0].1, "1 MiB, dd, to the device");
+        assert_eq!(figures(&raw.replace("rdisk", "disk"))[0].1, "1 MiB, dd, through the page cache");
+        let named = "bs=4k: 4096000 bytes (4.1 MB) copied, 3.4 s, 1.2 MB/s\nbs=64k: 65536000 bytes (66 MB) copied, 7.4 s, 8.9 MB/s\n";
+        let blocks: Vec<String> = figures(named).into_iter().map(|f| f.1).collect();
+        assert_eq!(blocks, ["4 KiB, dd", "64 KiB, dd"]);
     }
 
     #[test]
