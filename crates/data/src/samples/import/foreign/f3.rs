@@ -42,10 +42,10 @@ fn row(line: &str) -> Option<(String, &str)> {
     Some((key.trim().trim_matches('*').to_lowercase(), rest.trim()))
 }
 
-/// "29.71 GB" in f3's units (1024), as bytes.
+/// "29.71 GB", or "29,71 GB" as some languages have it, in f3's units (1024), as bytes.
 fn size_of(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace();
-    let value: f64 = words.next()?.parse().ok()?;
+    let value: f64 = words.next()?.replace(',', ".").parse().ok()?;
     let unit = words.next()?.trim_end_matches("/s");
     let power = ["Byte", "KB", "MB", "GB", "TB", "PB"].iter().position(|u| unit.starts_with(u))?;
     Some(value * 1024f64.powi(power as i32))
