@@ -1,7 +1,7 @@
 //! What f3probe, f3write and f3read print.
 
 use super::{Benchmark, lost, runs, words_of};
-use crate::samples::metric::{Metric, Over};
+use crate::samples::metric::Metric;
 use crate::units::about;
 
 /// The output of one of its programs, where the text holds some.
@@ -87,15 +87,14 @@ fn run(lines: &[&str], b: &mut Benchmark) {
         }
     }
     b.capacity = b.capacity.or(announced.map(|a| a as u64));
-    // Of several runs the worst counts.
-    let least = |name: &str, how: &str, x: f64| Metric::new(name, how, "MiB", &[x / 1048576.0]).over(Over::Shortest);
-    b.metrics.extend(usable.map(|u| least("usable size", "f3probe", u)));
+    let size = |name: &str, how: &str, x: f64| Metric::new(name, how, "MiB", &[x / 1048576.0]);
+    b.metrics.extend(usable.map(|u| size("usable size", "f3probe", u)));
     if let (Some(u), Some(a)) = (usable, announced)
         && u < a
     {
         b.flags.push(format!("counterfeit or damaged: {} of {} announced are usable", about(u as u64), about(a as u64)));
     }
-    b.metrics.extend(ok.map(|x| least("data read back right", "f3read", x)));
+    b.metrics.extend(ok.map(|x| size("data read back right", "f3read", x)));
     if let Some(l) = gone.filter(|l| *l > 0.0) {
         b.flags.push(lost(&about(l as u64), over.filter(|o| *o > 0.0).map(|o| about(o as u64))));
     }

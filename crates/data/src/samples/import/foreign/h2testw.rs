@@ -2,7 +2,7 @@
 
 use super::lines::number;
 use super::{Benchmark, lost, runs};
-use crate::samples::metric::{Metric, Over};
+use crate::samples::metric::Metric;
 use crate::units::{Bytes, MIB};
 
 /// Its output, where the text holds some.
@@ -61,9 +61,7 @@ fn run(lines: &[&str], b: &mut Benchmark) {
             b.notes.push(printed.into());
         }
     }
-    // Of several runs the worst counts.
-    let right = ok.map(|x| Metric::new("data read back right", "h2testw", "MiB", &[x as f64 / MIB as f64]).over(Over::Shortest));
-    b.metrics.extend(right);
+    b.metrics.extend(ok.map(|x| Metric::new("data read back right", "h2testw", "MiB", &[x as f64 / MIB as f64])));
     if let Some(l) = gone.filter(|l| *l > 0) {
         b.flags.push(lost(&Bytes(l).to_string(), over.filter(|o| *o > 0).map(|o| Bytes(o).to_string())));
     }

@@ -154,6 +154,11 @@ fn passes(all: &mut Vec<Metric>) {
             }
             Entry::Occupied(o) => {
                 let old = &mut out[*o.get()];
+                // Of what a card holds, or gave back, the least counts.
+                if old.unit == "MiB" {
+                    old.value = old.value.min(m.value);
+                    continue;
+                }
                 let both = [values(old), values(&m)].concat();
                 *old = Metric::new(&m.name, m.conditions, &m.unit, &both).over(old.over);
             }
