@@ -129,7 +129,7 @@ struct ProveArgs {
 struct CheckArgs {
     /// A report that --json wrote
     report: PathBuf,
-    /// Where partitions start, in bytes from the beginning of the disk
+    /// Where a partition starts, from the beginning of the disk: bytes, 4MiB, or sectors as 2048s; may be given more than once
     #[arg(long, value_name = "SIZE", required = true)]
     start: Vec<Bytes>,
     #[command(flatten)]
@@ -237,7 +237,14 @@ fn print_audit(target: &str, a: &Audit, notes: &[String]) {
                 true => say!("  {}: {} of {} {} do not begin on one", c.place, c.off, c.count, c.name),
                 false => {
                     let verb = if c.name.ends_with('s') { "lie" } else { "lies" };
-                    say!("  {}: {} {verb} in {} erase blocks and would fit {}", c.place, c.name, c.count, c.count - c.off);
+                    say!(
+                        "  {}: {} {verb} in {} {}s and would fit {}",
+                        c.place,
+                        c.name,
+                        c.count,
+                        a.grid.source.unit_name(),
+                        c.count - c.off
+                    );
                 }
             }
         }

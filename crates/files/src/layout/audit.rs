@@ -101,8 +101,10 @@ pub fn audit(disk: Disk, grid: Grid, p: &Penalties) -> Audit {
             && end <= pair[1].start
             && a.grid.block(end - 1) == a.grid.block(pair[1].start)
         {
-            let what = format!("partition {m} ends and partition {n} begins in the same erase block");
-            a.faults.push(fault("table", what, Weight::Harmless, "one erase block is shared; it matters only for data at that edge", None));
+            let name = a.grid.source.unit_name();
+            let what = format!("partition {m} ends and partition {n} begins in the same {name}");
+            let cost = format!("one {name} is shared; it matters only for data at that edge");
+            a.faults.push(fault("table", what, Weight::Harmless, cost, None));
         }
     }
     if a.factory == Factory::Lost {
@@ -150,6 +152,8 @@ fn touched(start: u64, unit: u64, grain: u64, first: u64) -> (f64, f64) {
 
 fn one(a: &mut Audit, part: &Part, place: &str, p: &Penalties) {
     let grid = a.grid;
+    let name = grid.source.unit_name();
+    let one = if name.starts_with('a') { "an" } else { "a" };
     if part.beyond {
         let cost = "the card is smaller than its table says; do not write to it before that is mended";
         a.faults.push(fault(place, "it reaches beyond the end of the target".into(), Weight::Costs, cost, None));
@@ -157,7 +161,7 @@ fn one(a: &mut Audit, part: &Part, place: &str, p: &Penalties) {
     let Some(v) = &part.volume else {
         // A filesystem made here counts from the start of its partition: nothing it aligns would be aligned.
         if !grid.on(part.start) {
-            let what = format!("it begins at {}, inside an erase block, and holds nothing known yet", Bytes(part.start));
+            let what = format!("it begins at {}, inside {one} {name}, and holds nothing known yet", Bytes(part.start));
             // Whatever the erase block is, clusters and pages of 4 KiB do not lie at odd sectors.
             let weight = if part.start.is_multiple_of(4096) { Weight::Unknown } else { Weight::Costs };
             let text = "begin it on a boundary before a filesystem is made; `nandscope layout plan` prints the commands";
@@ -173,9 +177,9 @@ fn one(a: &mut Audit, part: &Part, place: &str, p: &Penalties) {
     let word = unit_word(v);
     clusters(a, v, place, word, p);
     if !grid.on(v.data) && !matches!(v.what.as_str(), "swap" | "btrfs") && !v.what.starts_with("ext") {
-        let what = format!("the data area begins at {}, inside an erase block", Bytes(v.data));
+        let what = format!("the data area begins at {}, inside {one} {name}", Bytes(v.data));
         let into = (v.data + grid.unit - grid.first) % grid.unit;
-        let share = format!("only the first {} of it share an erase block with what lies in front", crate::units::about(grid.unit - into));
+        let share = format!("only the first {} of it share {one} {name} with what lies in front", crate::units::about(grid.unit - into));
         let weight = if matches!(grid.source, Source::Convention) { Weight::Unknown } else { Weight::Harmless };
         a.faults.push(fault(place, what, weight, share, None));
     }

@@ -93,7 +93,7 @@ pub fn draw(disk: &Disk, grid: &Grid) -> Vec<String> {
         last_shown = Some(b);
         before = Some(line);
         if out.len() >= MOST {
-            out.push(format!("{:>12}  ... and so on, {} erase blocks in all", "", last_block - first_block + 1));
+            out.push(format!("{:>12}  ... and so on, {} {}s in all", "", last_block - first_block + 1, grid.source.unit_name()));
             break;
         }
     }

@@ -30,6 +30,17 @@ pub struct Grid {
     pub source: Source,
 }
 
+impl Source {
+    /// What lies between two boundaries.
+    pub fn unit_name(self) -> &'static str {
+        match self {
+            Source::Found { .. } | Source::Given => "erase block",
+            Source::Declared => "allocation unit",
+            Source::Convention => "boundary unit",
+        }
+    }
+}
+
 impl fmt::Display for Grid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = if self.first > 0 { format!(" from {} on", Bytes(self.first)) } else { String::new() };
