@@ -115,13 +115,18 @@ pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
         opened.read_only()
     };
     stop::keeps(&guard);
+    // What writes is left out where nothing may be written.
+    let run: Vec<_> = experiments.iter().filter(|e| write || cost(e, plan::RUNS).1 == 0).collect();
+    let count = match experiments.len() {
+        n if n > run.len() => format!("{} of {n} experiments (the others write: --write)", run.len()),
+        n => format!("{n} experiments"),
+    };
     if !a.quiet || dry {
-        let all = experiments.iter().map(|e| cost(e, plan::RUNS)).fold((0, 0), |s, c| (s.0 + c.0, s.1 + c.1));
+        let all = run.iter().map(|e| cost(e, plan::RUNS)).fold((0, 0), |s, c| (s.0 + c.0, s.1 + c.1));
         let can = if write { format!("writes {} of {}", about(writes.min(all.1)), about(all.1)) } else { "writes nothing".into() };
         tell!(
-            "{}: {} experiments, {} accesses; at most {time} of the device's time; {can}, only in bytes {} to {}",
+            "{}: {count}, {} accesses; at most {time} of the device's time; {can}, only in bytes {} to {}",
             a.target,
-            experiments.len(),
             all.0,
             region.start,
             region.end
@@ -134,7 +139,7 @@ pub fn run(a: UflipArgs) -> anyhow::Result<ExitCode> {
         signatures.iter().for_each(|s| tell!("the target holds: {s}"));
     }
     if dry {
-        for e in &experiments {
+        for e in run {
             let (n, bytes) = cost(e, plan::RUNS);
             say!("{:<8} {:<13} {:>2} values, {n} accesses, writes {}", e.code, e.vary.name(), e.values.len(), about(bytes));
         }
