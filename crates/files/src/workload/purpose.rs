@@ -155,13 +155,15 @@ impl FromStr for Purpose {
     /// `boot`, `camera`, `logger:200kB/s` ...
     fn from_str(s: &str) -> Result<Purpose, String> {
         let name = s.trim().to_ascii_lowercase();
+        // What follows the colon is printed as it was given: kB/s, Mbit/s.
+        let as_given = |kind: &str| format!("{kind}:{}", s.trim().get(kind.len() + 1..).unwrap_or_default());
         if let Some(given) = name.strip_prefix("logger:") {
             let wrong = || format!("'{s}': write a rate such as logger:200kB/s");
             let bytes = parse_rate(given).map_err(|_| wrong())?;
             if !(LEAST..=GIB as f64).contains(&(bytes.0 as f64)) {
                 return Err(format!("{}, of 1kB/s to 1GB/s", wrong()));
             }
-            return Ok(Purpose { name, ..logger(bytes.0 as f64) });
+            return Ok(Purpose { name: as_given("logger"), ..logger(bytes.0 as f64) });
         }
         if let Some((kind @ ("dashcam" | "action-camera" | "camera" | "video-4k" | "ip-camera"), given)) = name.split_once(':') {
             let wrong = || format!("'{s}': write streams and a bit rate such as {kind}:4x20Mbit/s");
@@ -171,7 +173,7 @@ impl FromStr for Purpose {
             let total = each * f64::from(streams);
             let p = purpose(kind).ok_or_else(wrong)?;
             return Ok(Purpose {
-                name: name.clone(),
+                name: as_given(kind),
                 streams,
                 sequential_write: total,
                 random: None,
