@@ -9,14 +9,13 @@ use std::fmt::Write;
 const HEAD: &str = "\
 # Cards
 
-Made by `cargo run -p nandscope-sim --example card_tables > docs/cards.md`; a test fails when it is behind. Each card with its
-truth, where its figures come from (letters: METHODS.md), and its published tables beside those of the simulated card, measured
-in the way the tables were made. Cells read *published / simulated*. What is called *fitted* was chosen so that the tables agree;
+The @ simulated cards of the program: what each is, where each figure comes from (letters: METHODS.md), and its published tables
+beside those of the simulated card, measured in the way the tables were made. Cells read *published / simulated*. What is called *fitted* was chosen so that the tables agree;
 what is called *typical* or *assumed* is published nowhere.
 ";
 
 pub fn page() -> String {
-    let mut t = HEAD.to_string();
+    let mut t = HEAD.replace('@', &cards::ALL.len().to_string());
     t.push_str("\n| card | what it is |\n|---|---|\n");
     let models: Vec<Model> = cards::ALL.iter().map(|(name, text)| Model::parse(text, name).unwrap_or_else(|e| panic!("{e}"))).collect();
     for m in &models {
@@ -36,6 +35,7 @@ pub fn page() -> String {
             t.push_str("\nIts records and rates, published beside simulated: [records.md](records.md).\n");
         }
     }
+    t.push_str("\nMade by `cargo run -p nandscope-sim --example card_tables > docs/cards.md`; a test fails when it is behind.\n");
     t
 }
 
@@ -120,7 +120,8 @@ fn open(t: &mut String, name: &str) {
     for (_, source, n, rates) in OPEN.iter().filter(|t| t.0 == name) {
         let least = rates.last().map_or(MIB, |r| r.0);
         let rows = Bench::new(name).open_au(*n, 4 * MIB, least, false);
-        let _ = writeln!(t, "\n{n} AUs interleaved, linear, MB/s ({}):\n\n| block | rate | ms a block |\n|---|---|---|", published(source));
+        let _ =
+            writeln!(t, "\n{n} AUs interleaved, sequential, MB/s ({}):\n\n| block | rate | ms a block |\n|---|---|---|", published(source));
         for p in rates.iter() {
             let Some(f) = rows.iter().find(|f| f.0 == p.0) else { continue };
             let _ = writeln!(t, "| {} | {} / {:.3} | {:.2} / {:.2} |", show_size(p.0), p.1, rate(f), ms(p), f.1);
