@@ -142,11 +142,11 @@ fn words_and_experiments_are_those_of_the_program() {
     );
     for e in nandscope::experiment::all() {
         let about = e.about();
-        let answers: Vec<&str> = about.answers.iter().map(|q| q.title()).collect();
+        let answers: Vec<String> = about.answers.iter().map(|q| q.title().replace(" <", " below")).collect();
         let writes = if about.writes { "writes; what was there is put back" } else { "reads only" };
         page += &format!("\n## {}\n\n*{}* ({writes})\n\n{}.\n", about.name, about.question, capital(about.method.trim_end_matches('.')));
         if !answers.is_empty() {
-            page += &format!("\nAnswers: {}.\n", answers.join(", "));
+            page += &format!("\nAnswers: {}.\n", answers.join("; "));
         }
     }
     holds("docs/experiments.md", &page);
