@@ -155,7 +155,7 @@ pub(super) fn judge(run: &Run) -> Finding {
     });
     let more = if past < written { format!(", or of more than {} for what lies past the flash", about(past)) } else { String::new() };
     f.evidence(text).caveat(format!("a cache of more than {}{more} would hide lost writes", about(written))).caveat(format!(
-        "addresses that repeat only behind the first {} would not show; `nandscope check` looks for them",
+        "addresses that repeat only beyond the first {} would not show; `nandscope check` looks for them",
         stretch(run).map_or(String::new(), |(from, len)| Bytes(from + len).to_string())
     ))
 }
