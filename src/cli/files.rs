@@ -208,7 +208,13 @@ impl Medium {
     /// There is no FAT volume, with what to do.
     pub fn must_be_formatted(&self, name: &str) -> anyhow::Result<()> {
         if !self.formatted {
-            let kind = if self.simulated { "a simulated card is blank each time; use `nandscope frag`" } else { "format it first" };
+            let kind = match self.simulated {
+                true if name.starts_with("exec:") => {
+                    "format it first; the program must keep its content (content=yes) from one start to the next"
+                }
+                true => "a simulated card is blank each time; use `nandscope frag`",
+                false => "format it first",
+            };
             bail!("{name} holds no FAT volume; {kind}");
         }
         Ok(())
