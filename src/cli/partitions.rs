@@ -29,7 +29,7 @@ use std::sync::atomic::Ordering;
 #[derive(Args)]
 #[command(mut_arg("time", |a| a.help("Time for each partition [default: 60s on a device, 30m of virtual time on a simulated card]")))]
 pub struct PartitionsArgs {
-    /// A whole disk, an image with a partition table, or a simulated card
+    /// A whole disk, an image with a partition table, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     target: String,
     /// A stretch to treat as a partition, instead of the table; may be given several times
@@ -42,7 +42,7 @@ pub struct PartitionsArgs {
     /// Most bytes to write to each partition
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     writes: Bytes,
-    /// What the card went through before, for the report: fresh, erased, filled, aged
+    /// What the card went through before; only noted in the result: fresh, erased, filled, aged [default: unknown; of a simulated card its model's]
     #[arg(long, value_name = "STATE")]
     state: Option<CardState>,
     #[command(flatten)]
@@ -290,7 +290,11 @@ fn text(target: &str, parts: &[Part], notes: &[String]) -> String {
     for p in parts {
         p.notes.iter().for_each(|n| out += &format!("{}: {n}\n", p.name));
         for f in p.findings.0.iter().filter(|f| f.value.is_none()) {
-            out += &format!("{}: {} undecided, because {}\n", p.name, f.quantity.title(), f.reason.as_deref().unwrap_or("no reason given"));
+            let verdict = if f.at_least.is_some() { "is a lower bound only," } else { "undecided," };
+            // There is no --region here: a partition is one.
+            let why = f.reason.as_deref().unwrap_or("no reason given").split(": --region").next().unwrap_or_default();
+            let why = why.replace("the region", "this partition");
+            out += &format!("{}: {} {verdict} because {why}\n", p.name, f.quantity.title());
         }
     }
     if parts.len() > 1 && notes.is_empty() {
