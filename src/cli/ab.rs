@@ -73,7 +73,7 @@ pub struct AbArgs {
     measuring: Measuring,
     #[command(flatten)]
     part: Part,
-    /// What the card went through before, for the report: fresh, erased, filled, aged
+    /// What the card went through before; only noted in the result: fresh, erased, filled, aged [default: unknown; of a simulated card its model's]
     #[arg(long, value_name = "STATE")]
     state: Option<CardState>,
     #[command(flatten)]

@@ -107,7 +107,7 @@ impl Dry {
 /// A result as JSON, for commands that print something else without it.
 #[derive(Args, Debug)]
 pub struct Json {
-    /// Write the result as JSON to a file, or to standard output instead of the text
+    /// Write JSON to file F (--json=F), or to standard output where F is missing or '-'
     #[arg(long = "json", value_name = "F", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
     to: Option<PathBuf>,
 }
@@ -133,7 +133,7 @@ impl Json {
 pub enum Samples {
     /// All: findings can be inferred again
     All,
-    /// None: for sharing, in a fiftieth of the size
+    /// None: for sharing, in a report of a few kB
     None,
 }
 
@@ -187,7 +187,7 @@ impl Part {
 /// Where a result goes for programs, and in which form.
 #[derive(Args, Debug)]
 pub struct Output {
-    /// Write the result as JSON to a file, or to standard output with '-'
+    /// Write JSON to file F, or to standard output where F is missing or '-'
     #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
     /// Write the result for another program instead of the text

@@ -82,7 +82,7 @@ pub struct BenchArgs {
     /// Write one self-contained web page to a file, or to standard output with '-'
     #[arg(long, value_name = "F")]
     html: Option<PathBuf>,
-    /// What the card went through before, for the report: fresh, erased, filled, aged
+    /// What the card went through before; only noted in the result: fresh, erased, filled, aged [default: unknown; of a simulated card its model's]
     #[arg(long, value_name = "STATE")]
     state: Option<CardState>,
     /// Price of the card with its currency ("5.75 USD"), in the order of the targets, for speed per price
@@ -101,8 +101,8 @@ pub struct BenchArgs {
 }
 
 const AFTER: &str = "\
-A record that does not fill a sector waits in a buffer; one in every few then pays for a sector, and some pay for work the card \
-puts off: pages much larger than a sector, of which the rest is dead until erased; blocks that are collected and rewritten (an \
+A record that does not fill a sector waits in a buffer; one in every few then writes a sector and is slower, and some wait for \
+work that the card put off: pages much larger than a sector, of which the rest is dead until erased; blocks that are collected and rewritten (an \
 erase block of 256 KiB takes up to 0.2 s); data that never change, moved so that all blocks wear alike (static wear levelling). \
 Cards of three bits a cell (TLC) are made for long writes in one piece: a cell holds one of eight levels of charge, which lie \
 fewer than 100 electrons apart, takes long to write, and wears out after few erasures.

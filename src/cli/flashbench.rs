@@ -64,7 +64,7 @@ pub struct FlashbenchArgs {
     /// Number of sizes for --interval, 512 << i
     #[arg(long, value_name = "N", default_value = "12", value_parser = number)]
     interval_order: u64,
-    /// Linear and random writes of zeros, ones and random data, and reads, inside one AU
+    /// Sequential and random writes of zeros, ones and random data, and reads, inside one AU
     #[arg(short = 'p', long)]
     access_kinds: bool,
     /// Write the result to FILE instead of standard output

@@ -56,7 +56,7 @@ pub struct FormatArgs {
     /// Erase everything first
     #[arg(long, value_enum)]
     erase: Option<HowArg>,
-    /// Only say what would be written
+    /// Print what would be written and where, and end; needs no --consent
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

@@ -33,8 +33,8 @@ pub struct InferArgs {
     files: Vec<PathBuf>,
     #[command(flatten)]
     out: Output,
-    /// For lines of firmware/: size the buffer of a logger for this rate, such as 20kB (a second); may be given more than once
-    /// [default: half of what the card takes]
+    /// For lines of firmware/: size the buffer of a logger for this rate, such as 20kB/s; may be given more than once [default: half
+    /// of the rate of the log's writes]
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = parse_rate)]
     log: Vec<Bytes>,
     /// Of a report: evidence, reasons and plots, too

@@ -32,7 +32,8 @@ The report is what `nandscope probe --json` wrote. Where the card has a health b
 pub struct LifeArgs {
     /// A report that `probe --json` wrote
     report: PathBuf,
-    /// What writes to the card: a use (boot, camera, video-4k, dashcam, ip-camera, logger:RATE), or a trace of its requests with times
+    /// What writes to the card: a use (boot, camera, video-4k, action-camera, dashcam, ip-camera, 3d-printer, logger, with streams and a rate as
+    /// dashcam:4x20Mbit/s, or logger:200kB/s), or a trace of its requests with times
     #[arg(long, value_name = "TRACE|PURPOSE")]
     workload: Option<String>,
     /// Bytes written a day, or least and most as 1GB-5GB, instead of what the workload says

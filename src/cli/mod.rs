@@ -101,12 +101,12 @@ struct Cli {
 const AFTER: &str = "\
 A TARGET is a block device (/dev/mmcblk0, /dev/sda1), an image file, a simulated card (sim:NAME, sim:random?seed=7, or a model \
 file PATH.toml, with settings as sim:NAME?seed=7&host=HOST), a program that behaves like a card (exec:COMMAND, quoted), or a board \
-that speaks its protocol (serial:/dev/ttyACM0). Every command takes all these forms where it takes a target.
+that speaks its protocol (serial:/dev/ttyACM0). Most commands take all these forms; COMMAND --help says which.
 
 Nothing is written to a device without --consent ID, which `nandscope list` prints; commands that can do their work by reading alone \
 want --write as well.
 
-Sizes are 4MiB, 512KiB (1024) or 4MB (1000); times 60s, 5m, 1h30m; rates 20kB/s.
+Sizes are 4MiB, 512KiB (1024), 4MB (1000) or 63s (sectors of 512 B); times 60s, 5m, 1h30m; rates 20kB/s.
 
 Exit codes: 0 verdicts given, 1 error, 2 usage, 3 nothing could be decided, 4 refused for safety, 5 the layout costs something, \
 6 counterfeit, 7 failing or not storing, 8 slower than its class or the rate asked for, 130 interrupted (Ctrl-C) before any of 5 to 8 was found.";

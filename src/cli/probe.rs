@@ -27,8 +27,12 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
+const PROBE_TIME: &str = "Time for the measurement and for putting back; the capacity test may take 60 s more. Where 5m or more is given, a card \
+    not found to be block-mapped is measured further [default: 60s on a device, 30m of virtual time on a simulated card]";
+
 #[derive(Args)]
 #[command(mut_arg("target", |a| a.required(true)))]
+#[command(mut_arg("time", |a| a.help(PROBE_TIME)))]
 pub struct ProbeArgs {
     #[command(flatten)]
     common: Common,
@@ -47,7 +51,7 @@ pub struct RunArgs {
 }
 
 #[derive(Args)]
-#[command(mut_arg("time", |a| a.help("Time for the measurement [default: 60s on a device, 30m of virtual time on a simulated card]")))]
+#[command(mut_arg("time", |a| a.help("Time for the measurement and for putting back [default: 60s on a device, 30m of virtual time on a simulated card]")))]
 struct Common {
     /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
@@ -64,7 +68,7 @@ struct Common {
     /// Erase or fill the whole region first: reads of flash that was never written say little
     #[arg(long, value_enum, value_name = "HOW")]
     prepare: Option<HowArg>,
-    /// What the card went through before, for the report: fresh, erased, filled, aged
+    /// What the card went through before, for the report and its warnings: fresh, erased, filled, aged [default: unknown; of a simulated card its model's]
     #[arg(long, value_name = "STATE", conflicts_with = "prepare")]
     state: Option<CardState>,
     #[command(flatten)]
@@ -77,7 +81,8 @@ struct Common {
     /// Print evidence, full reasons and plots, too
     #[arg(long)]
     details: bool,
-    /// Print the value of one quantity alone, such as erase_block, in bytes, ms or a count; exit code 3 where it is undecided
+    /// Print the value of one quantity alone, such as erase_block: in bytes, in the unit that ends its key (ms, us, s, mb_s, iops), as a
+    /// ratio or a count, choices as numbers (FORMATS.md); exit code 3 where it is undecided
     #[arg(long, value_name = "QUANTITY", value_parser = quantity, conflicts_with = "details")]
     only: Option<Quantity>,
     /// No progress, no plan; print the table of findings alone

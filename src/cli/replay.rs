@@ -32,7 +32,7 @@ pub struct ReplayArgs {
     /// /dev/..., an image file, sim:NAME, a card model PATH.toml, "exec:COMMAND ARGS" or serial:PORT
     #[arg(value_parser = super::target)]
     target: String,
-    /// Write one line for each request to this file: when it began, what it took, op, place and length; '-': standard output
+    /// Write one line for each request to this file: start and duration in ns, op, first byte, length in bytes; '-': standard output
     #[arg(long, value_name = "MEASURED.tsv")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -58,7 +58,7 @@ pub struct ReplayArgs {
     /// Seed of the bytes that are written
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write a summary as JSON to a file, or to standard output with '-'
+    /// Write a summary as JSON to file F, or to standard output where F is missing or '-'
     #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// No progress and no plan

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct ReportArgs {
-    /// What --json of `probe`, `frag`, `bench` or `infer` wrote; for --format also of `check`, `ab`, `compare`, `life`, `layout`, `replay`
+    /// What --json of `probe`, `run`, `frag`, `bench` or `infer` wrote; for --format any result with findings, metrics or verdicts that --json wrote
     report: PathBuf,
     /// Put the fragmentation that `frag --json` measured on this card into the page, too
     #[arg(long, value_name = "F", requires = "html")]

@@ -65,10 +65,10 @@ pub struct SimArgs {
     /// Seed of everything that is left to chance [default: that of the card's name, else 1]
     #[arg(long)]
     seed: Option<u64>,
-    /// Write one line for each request to this file: when it began, what it took, op, place and length
+    /// Write one line for each request to this file: start and duration in ns, op, first byte, length in bytes
     #[arg(long, value_name = "F")]
     latencies: Option<PathBuf>,
-    /// Write the result as JSON to a file, or to standard output with '-'
+    /// Write JSON to file F, or to standard output where F is missing or '-'
     #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// No progress

@@ -25,7 +25,7 @@ use std::time::SystemTime;
 
 #[derive(Args)]
 pub struct SurveyArgs {
-    /// Directory of the survey [default: $XDG_DATA_HOME/nandscope/survey]
+    /// Directory of the survey [default: $XDG_DATA_HOME/nandscope/survey, else ~/.local/share/nandscope/survey]
     #[arg(long, value_name = "DIR", global = true, conflicts_with = "db")]
     dir: Option<PathBuf>,
     /// PostgreSQL server of a shared survey: postgres://user@host/database
@@ -37,7 +37,7 @@ pub struct SurveyArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Add results: reports, bench results, busy traces, logs of flashbench, SdFat bench, fio, f3, iozone, wiki tables
+    /// Add results: reports, bench results, busy traces, logs that `infer` reads (flashbench, SdFat bench, fio, f3 ...), wiki tables
     Add(AddArgs),
     /// List all cards
     List(ListArgs),
@@ -59,11 +59,13 @@ enum Command {
 
 #[derive(Args)]
 struct AddArgs {
+    /// What --json wrote, or logs of other tools
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Name of the card, where the file does not hold it
     #[arg(long)]
     name: Option<String>,
+    /// Maker of the card
     #[arg(long)]
     maker: Option<String>,
     /// Part number
@@ -84,6 +86,7 @@ struct AddArgs {
     /// Where it was published
     #[arg(long)]
     url: Option<String>,
+    /// A note to keep with the card
     #[arg(long)]
     note: Option<String>,
     /// Keep serial numbers; they are left out otherwise
@@ -130,6 +133,7 @@ struct ListArgs {
 
 #[derive(Args)]
 struct SearchArgs {
+    /// Words, or a quantity with =, <, <=, > or >= and a value
     #[arg(required = true, value_name = "CONDITION")]
     conditions: Vec<String>,
     #[command(flatten)]
@@ -189,12 +193,15 @@ enum Format {
     Csv,
     /// A line a value, with its unit: for statistics
     Long,
+    /// One JSON object a card
     Jsonl,
+    /// The wiki table of the Linaro survey
     Wiki,
 }
 
 #[derive(Args)]
 struct ExportArgs {
+    /// Form of the table
     #[arg(long, value_enum, default_value = "csv")]
     format: Format,
     /// File to write instead of standard output
@@ -220,7 +227,7 @@ struct SiteArgs {
     /// Keep the serial numbers of entries that were added with them
     #[arg(long)]
     with_serial: bool,
-    /// Which samples the pages hold; with all of them a page has its plots, and half a megabyte
+    /// Which samples the pages hold; with all of them a page has its plots, and some 0.6 MB
     #[arg(long, value_name = "WHICH", value_enum, default_value = "none")]
     samples: Samples,
     #[command(flatten)]

@@ -59,7 +59,7 @@ struct MergeArgs {
     /// File to write [default: merged.jsonl in the directory]
     #[arg(long, short, value_name = "F")]
     output: Option<PathBuf>,
-    /// Write the counts as JSON to a file, or to standard output with '-'
+    /// Write the counts as JSON to file F, or to standard output where F is missing or '-'
     #[arg(long, value_name = "F", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// Print nothing

@@ -22,7 +22,7 @@ pub struct UndoArgs {
     /// Only list the journals
     #[arg(long)]
     pub list: bool,
-    /// Say what would be put back, or given up, and end
+    /// Print what would be put back, or given up, and end
     #[arg(long, conflicts_with = "list")]
     pub dry_run: bool,
     /// Where the target is now, if it has another name than before
@@ -37,7 +37,7 @@ pub struct UndoArgs {
     /// Names the card whose content is given up: its serial number, or its size in bytes where it has none
     #[arg(long, value_name = "ID", requires = "discard")]
     pub consent: Option<String>,
-    /// Directory of the journals [default: $XDG_STATE_HOME/nandscope]
+    /// Directory of the journals [default: $XDG_STATE_HOME/nandscope, else ~/.local/state/nandscope]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     #[command(flatten)]
