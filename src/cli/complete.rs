@@ -93,7 +93,7 @@ const EXAMPLES: [(&str, &[&str]); 34] = [
         ],
     ),
     ("run", &["nandscope run list", "nandscope run capacity /dev/mmcblk0 --write --consent ID"]),
-    ("bench", &["nandscope bench /mnt/card --write --log 20kB", "nandscope bench sim:wintec-1gb --record 512"]),
+    ("bench", &["nandscope bench /mnt/card --write --log 20kB/s", "nandscope bench sim:wintec-1gb --record 512"]),
     ("infer", &["nandscope infer card.json", "nandscope infer flashbench.log", "fio ... --output-format=json | nandscope infer -"]),
     ("report", &["nandscope report card.json", "nandscope report card.json --html card.html"]),
     ("layout", &["nandscope layout audit /dev/mmcblk0 --report card.json", "nandscope layout plan /dev/mmcblk0 --for root-ext4"]),

@@ -147,7 +147,7 @@ pub fn buffers(b: &Bench) -> Vec<String> {
     let mut out = vec![];
     if let Some(short) = short.filter(|_| most > 0.0) {
         let wanted = 3.0 * DAY * rate;
-        let run = b.again(&format!("--no-read --log {} --loss-time 24h --for {}", spelled(rate), hours(wanted / most)));
+        let run = b.again(&format!("--no-read --log {}/s --loss-time 24h --for {}", spelled(rate), hours(wanted / most)));
         out.push(format!(
             "this run carries no more than one loss in {} of logging; one in a day takes {} of writing{}",
             long(short),
@@ -159,7 +159,7 @@ pub fn buffers(b: &Bench) -> Vec<String> {
         out.push(answer_text(a));
         if let Some(run) = a.wants.filter(|_| a.bytes.is_none()).and_then(|w| {
             let gb = (a.gb * 1e6).ceil() / 1e6;
-            b.again(&format!("--no-read --log {} --loss-gb {gb} --for {}", spelled(a.rate), hours(w)))
+            b.again(&format!("--no-read --log {}/s --loss-gb {gb} --for {}", spelled(a.rate), hours(w)))
         }) {
             out.push(format!("what decides it: {run}"));
         }
