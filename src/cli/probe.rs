@@ -81,8 +81,8 @@ struct Common {
     /// Print evidence, full reasons and plots, too
     #[arg(long)]
     details: bool,
-    /// Print the value of one quantity alone, such as erase_block: in bytes, in the unit that ends its key (ms, us, s, mb_s, iops), as a
-    /// ratio or a count, choices as numbers (FORMATS.md); exit code 3 where it is undecided
+    /// Print the value of one quantity alone, such as erase_block: in bytes or bytes a second, in the unit that ends its key (ms, us, s, mb_s,
+    /// iops), as a ratio or a count, choices as numbers (FORMATS.md); exit code 3 where it is undecided
     #[arg(long, value_name = "QUANTITY", value_parser = quantity, conflicts_with = "details")]
     only: Option<Quantity>,
     /// No progress, no plan; print the table of findings alone
