@@ -61,7 +61,7 @@ impl Noise {
     }
 }
 
-fn ln_choose(n: usize, k: usize) -> f64 {
+pub fn ln_choose(n: usize, k: usize) -> f64 {
     ln_gamma(n as f64 + 1.0) - ln_gamma(k as f64 + 1.0) - ln_gamma((n - k) as f64 + 1.0)
 }
 

@@ -5,7 +5,9 @@ mod no_limit;
 
 use super::*;
 use crate::finding::Number;
+use crate::infer::replacement::ln_choose;
 use crate::samples::Ended;
+use std::collections::BTreeMap;
 
 /// What the visits in one order show.
 struct Seen<'a> {
@@ -28,6 +30,9 @@ struct Seen<'a> {
     k: u32,
     top: f64,
 }
+
+/// ln of the ways to choose the AUs that were never slow, of all cells, from which on it is no chance that they lie at the front.
+const BY_PLACE: f64 = 5.0;
 
 /// µs to copy so many bytes, at 100 MB/s at best.
 fn copied_in(bytes: u64) -> f64 {
@@ -210,21 +215,36 @@ impl<'a> Seen<'a> {
     }
 
     /// How many AUs at the front are never slow, though with more of them than fit those beyond are, and where these begin: a FAT zone, or a part
-    /// that is mapped by page. A table that evicts what came last leaves all but two of those that fit alone; fewer are none of its.
+    /// that is mapped by page. A table that evicts what came last leaves all but two of those that fit alone; fewer are none of its. Where any AU
+    /// may be evicted, those that never were lie at the front by chance once in as many times as there are ways to choose them.
     fn silent_below(&self, line: f64) -> Option<(usize, u64)> {
         let run = self.run;
         let cells = run.cells.iter().filter(|c| c.get("random") == self.random as i64 && c.get("n") > self.k as i64);
-        let visits = cells.flat_map(|c| run.of(c.id)).filter(|s| s.role > 0);
-        let visits: Vec<(u32, u64, bool)> = visits.map(|s| (s.cell, slot_of(&self.slots, s), s.took.micros() > line)).collect();
-        let edge = visits.iter().filter(|v| v.2).map(|v| v.1).min()?;
-        let mut quiet: Vec<(u32, u64)> = visits.iter().map(|v| (v.0, v.1)).filter(|v| v.1 < edge).collect();
-        let before = quiet.len() as f64;
-        quiet.sort_unstable();
-        quiet.dedup();
-        // Other AUs in each cell.
-        let most = quiet.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len).max()?;
-        let slow = visits.iter().filter(|v| v.2).count() as f64 / (visits.len() as f64 - before);
-        let chance = before * -(1.0 - slow).max(0.05).ln() > 12.0;
+        let (mut by_place, mut visits, mut slow, mut before) = (0.0, 0.0, 0.0, 0.0);
+        let (mut most, mut edge) = (0, u64::MAX);
+        for cell in cells {
+            // By AU: visits, and slow ones.
+            let mut aus: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+            for s in run.of(cell.id).filter(|s| s.role > 0) {
+                let (all, late) = aus.entry(slot_of(&self.slots, s)).or_default();
+                *all += 1.0;
+                *late += f64::from(s.took.micros() > line);
+            }
+            let quiet = aus.values().take_while(|v| v.1 == 0.0).count();
+            if quiet == aus.len() {
+                continue;
+            }
+            if aus.values().skip(quiet).any(|v| v.1 == 0.0) {
+                return None;
+            }
+            by_place += ln_choose(aus.len(), quiet);
+            before += aus.values().take(quiet).map(|v| v.0).sum::<f64>();
+            visits += aus.values().skip(quiet).map(|v| v.0).sum::<f64>();
+            slow += aus.values().map(|v| v.1).sum::<f64>();
+            (most, edge) = (most.max(quiet), edge.min(aus.keys().nth(quiet).copied().unwrap_or(edge)));
+        }
+        let by_chance = before * -(1.0 - slow / visits).max(0.05).ln();
+        let chance = by_place > BY_PLACE && by_chance > 12.0;
         (chance && most + 1 < self.k as usize).then(|| (most, self.slots.at(edge)))
     }
 
