@@ -72,10 +72,47 @@ fn run_for(
         classes,
         tables: Tables { fat: 4 * MIB - 64 * KIB, copy: 4 * MIB - 32 * KIB, directory: 4 * MIB, data: 8 * MIB },
         recording: purpose.and_then(|p| Plan::of(p, 3600.0)),
-        random: false,
+        random: purpose.is_some_and(|p| p.random.is_some()),
         write: true,
     };
     measure(&mut guard, &task, tell)
+}
+
+/// Behind a reader of a microcontroller: what it cannot carry is no failure of the card, but a card that is slower still fails.
+#[test]
+fn a_slow_reader_is_not_the_cards_fault() {
+    let behind = |program_us: f64| {
+        let mut m = card(program_us, false);
+        m.host = Model::parse(nandscope_sim::cards::text("wintec-1gb").unwrap(), "x").unwrap().host;
+        m
+    };
+    let a1 = [Class::by_name("A1").unwrap(), Class::by_name("C10").unwrap()];
+    let [boot, camera]: [Purpose; 2] = ["boot", "dashcam"].map(|p| p.parse().unwrap());
+    let m = run(&behind(500.0), 1, &a1, 60.0);
+    assert_eq!([verdict(&a1[0], &m), verdict(&a1[1], &m)], [Verdict::NotDecided; 2]);
+    for purpose in [&boot, &camera] {
+        let found = answer(purpose, &run_for(&behind(500.0), 1, &[], 60.0, Some(purpose), &mut |_, _| ()));
+        assert_eq!(found.verdict, Verdict::NotDecided, "{found:?}");
+        assert!(found.limits.iter().any(|l| l.because.as_ref().is_some_and(|b| b.contains("the reader may be"))), "{found:?}");
+    }
+    let m = run(&behind(200_000.0), 1, &a1[..1], 60.0);
+    assert_eq!(verdict(&a1[0], &m), Verdict::Fails);
+    // Behind a fast reader a card that is too slow is so.
+    let m = run(&card(5000.0, false), 1, &a1[..1], 60.0);
+    assert_eq!(verdict(&a1[0], &m), Verdict::Fails);
+}
+
+/// What A2 asks holds with the card's queue, and whether that was in use no host knows.
+#[test]
+fn a2_fails_by_what_a_queue_does_not_change() {
+    let a2 = [Class::by_name("A2").unwrap()];
+    let mut m = run(&card(500.0, false), 1, &a2, 60.0);
+    let plain = m.random[0].clone();
+    m.random.push(nandscope::rate::measure::Random { depth: 32, ..plain });
+    let found = judge::class(&a2[0], &m, &Seen { capacity: 8 * GIB, ..Seen::default() });
+    assert_eq!(found.verdict, Verdict::NotDecided, "{found:?}");
+    m.random[0].reads.iter_mut().for_each(|p| p.seconds *= 100.0);
+    assert_eq!(verdict(&a2[0], &m), Verdict::Fails);
 }
 
 fn pw(m: &Measured) -> f64 {

@@ -1,9 +1,9 @@
 //! From times to verdicts. Pure.
 
-use super::measure::{Cut, Measured, Part, Random, SMALL, Stretch};
+use super::measure::{Cut, LONG, Measured, Part, Random, SMALL, Stretch};
 use super::record::{Drops, Recording};
 use super::{Limit, Rating, Verdict};
-use crate::host::class::{Class, FASTER, FAT_CYCLE_LONGEST_MS, FAT_CYCLE_MEAN_MS, FAT_CYCLES, Family, fat_read_ms};
+use crate::host::class::{self, Class, FASTER, FAT_CYCLE_LONGEST_MS, FAT_CYCLE_MEAN_MS, FAT_CYCLES, Family, fat_read_ms};
 use crate::units::{Bytes, MIB, rate, three};
 use crate::workload::purpose::Purpose;
 use nandscope_stats::mean_within;
@@ -66,6 +66,44 @@ fn unless(mut l: Limit, excused: bool, why: &str) -> Limit {
         (l.verdict, l.because) = (Verdict::NotDecided, Some(why.to_string()));
     }
     l
+}
+
+const READER: &str = "reads are no faster than the limit, so the reader may be the limit";
+const USB: &str = "through a USB reader, which adds its own time to every command";
+
+/// The way to the card, as far as it explains a failure.
+struct Way {
+    /// Rate of long reads, bytes a second.
+    reads: Option<[f64; 2]>,
+    /// A USB reader adds its time to every command.
+    usb: bool,
+    /// So few reads a second that a USB reader may hold up writes, too.
+    few: bool,
+}
+
+impl Way {
+    fn of(m: &Measured, seen: &Seen, few: bool) -> Way {
+        Way { reads: interval(&m.long_reads, LONG as f64).map(|f| f.1), usb: seen.usb, few }
+    }
+
+    /// A limit of long requests, whose rate in bytes a second is known.
+    fn long(&self, l: Limit) -> Limit {
+        let slow = self.reads.is_some() && class::slow_reader(l.interval, self.reads, l.asks);
+        unless(l, slow, READER)
+    }
+
+    /// A limit of random accesses on a card that is to carry `rate` in long ones.
+    fn random(&self, l: Limit, writes: bool, rate: f64) -> Limit {
+        let bytes = l.interval.map(|i| i.map(|n| n * SMALL as f64));
+        let card = class::card_is_slow(bytes, self.reads, l.asks * SMALL as f64);
+        let slow = self.reads.is_some() && class::slow_reader(None, self.reads, rate) && !card;
+        unless(unless(l, slow, READER), if writes { self.few } else { self.usb }, USB)
+    }
+}
+
+/// Are random reads so slow that a reader may hold up writes, too?
+fn few(reads: Found, rate: f64) -> bool {
+    reads.is_some_and(|x| x.1[1] * SMALL as f64 <= rate / 4.0)
 }
 
 /// The rate of the slowest unit (Pw), with the noise of its writes.
@@ -145,12 +183,11 @@ pub fn class(c: &Class, m: &Measured, seen: &Seen) -> Rating {
                     let card = slowest(s).zip(read).is_some_and(|(w, r)| FASTER * w.1[1] < r.1[1]);
                     let reach = read.is_some_and(|r| r.1[1] >= FASTER * c.sequential_write);
                     let slow = !reach && !card;
-                    let reader = "reads are no faster than the limit, so the reader may be the limit";
-                    let mut all = vec![unless(sequential(s, c.sequential_write), slow, reader)];
+                    let mut all = vec![unless(sequential(s, c.sequential_write), slow, READER)];
                     if c.moving > 0.0 {
-                        all.push(unless(moving(s, c.moving), slow, reader));
+                        all.push(unless(moving(s, c.moving), slow, READER));
                     }
-                    all.push(unless(limit("random reads of recording units (Pr)", "B/s", c.sequential_write, false, read), !reach, reader));
+                    all.push(unless(limit("random reads of recording units (Pr)", "B/s", c.sequential_write, false, read), !reach, READER));
                     all.extend(
                         tables(m, seen.capacity).into_iter().map(|l| unless(l, seen.usb, "through a USB reader, which adds its own time")),
                     );
@@ -170,21 +207,25 @@ fn application(c: &Class, m: &Measured, seen: &Seen) -> Vec<Limit> {
     let of = |f: &dyn Fn(&Random) -> Found| r.and_then(f);
     let contiguous = interval(&m.contiguous.seconds, m.contiguous.len as f64);
     let depth = "A2 is measured with the card's command queue, which was not in use here";
+    let maybe = "A2 is measured with the card's command queue; whether it was in use here is not known";
     let read = limit("random reads of 4 KiB", "IOPS", reads, false, of(&|r| iops(&r.reads, false)));
     let write = limit("random writes of 4 KiB", "IOPS", writes, false, of(&|r| iops(&r.writes, !seen.whole)));
-    let bus = of(&|r| iops(&r.reads, false)).is_some_and(|x| x.1[1] * SMALL as f64 <= c.sequential_write / 4.0) && contiguous.is_none();
+    let rate = c.sequential_write;
+    let way = Way::of(m, seen, contiguous.is_none() && few(of(&|r| iops(&r.reads, false)), rate));
     let excused = c.queued && queued.is_none();
-    let usb = "through a USB reader, which adds its own time to every command";
+    let queue = |l: Limit| unless(l, c.queued, if excused { depth } else { maybe });
+    let long = limit("1 GiB written sequentially", "B/s", rate, false, contiguous);
     let mut all = vec![
-        unless(unless(write, excused, depth), bus, usb),
-        unless(unless(read, excused, depth), seen.usb, usb),
-        unless(limit("1 GiB written sequentially", "B/s", c.sequential_write, false, contiguous), excused && contiguous.is_none(), depth),
+        way.random(queue(write), true, rate),
+        way.random(queue(read), false, rate),
+        way.long(unless(long, excused && contiguous.is_none(), depth)),
     ];
     // A card of class A2 must also pass A1 with queue and cache off.
     if let (true, Ok(Class { random: Some([reads, writes]), .. })) = (queued.is_some(), Class::by_name("A1")) {
         let of = |f: &dyn Fn(&Random) -> Found| plain.and_then(f);
-        all.push(limit("random writes without a queue (A1)", "IOPS", writes, false, of(&|r| iops(&r.writes, !seen.whole))));
-        all.push(unless(limit("random reads without a queue (A1)", "IOPS", reads, false, of(&|r| iops(&r.reads, false))), seen.usb, usb));
+        let write = limit("random writes without a queue (A1)", "IOPS", writes, false, of(&|r| iops(&r.writes, !seen.whole)));
+        let read = limit("random reads without a queue (A1)", "IOPS", reads, false, of(&|r| iops(&r.reads, false)));
+        all.extend([way.random(write, true, rate), way.random(read, false, rate)]);
     }
     all
 }
@@ -241,14 +282,17 @@ pub fn purpose(p: &Purpose, m: &Measured, seen: &Seen, buffer: Option<u64>) -> F
     let scattered = p.random.is_some();
     if let Some([reads, writes]) = p.random {
         let plain = m.random.iter().find(|r| r.depth <= 1);
-        limits.push(limit("random writes of 4 KiB", "IOPS", writes, false, plain.and_then(|r| iops(&r.writes, !seen.whole))));
-        limits.push(limit("random reads of 4 KiB", "IOPS", reads, false, plain.and_then(|r| iops(&r.reads, false))));
+        let read = plain.and_then(|r| iops(&r.reads, false));
         let contiguous = interval(&m.contiguous.seconds, m.contiguous.len as f64);
-        limits.push(limit("1 GiB written sequentially", "B/s", asked, false, contiguous));
+        let way = Way::of(m, seen, contiguous.is_none() && few(read, asked));
+        let write = limit("random writes of 4 KiB", "IOPS", writes, false, plain.and_then(|r| iops(&r.writes, !seen.whole)));
+        limits.push(way.random(write, true, asked));
+        limits.push(way.random(limit("random reads of 4 KiB", "IOPS", reads, false, read), false, asked));
+        limits.push(way.long(limit("1 GiB written sequentially", "B/s", asked, false, contiguous)));
     } else {
         let what = if p.sequential_write > 0.0 { "all streams and their tables" } else { "sequential reads" };
         let times: Vec<f64> = recorded.filter(|r| r.busy > 0.0).map_or(vec![], |r| r.rates.iter().map(|x| 1.0 / x).collect());
-        limits.push(limit(what, "B/s", asked, false, interval(&times, 1.0)));
+        limits.push(Way::of(m, seen, false).long(limit(what, "B/s", asked, false, interval(&times, 1.0))));
     }
     // No buffer is large enough for a card that is too slow.
     let buffered = recorded.filter(|_| limits.iter().all(|l| l.verdict == Verdict::Passes));

@@ -23,6 +23,9 @@ pub const WINDOW: u64 = 256 * MIB;
 pub const SEQUENTIAL: u64 = GIB;
 /// Seconds of random writes, and of random reads.
 pub const RANDOM_S: f64 = 600.0;
+/// Bytes of a read that shows what the reader carries, and how many there are.
+pub const LONG: u64 = 512 * KIB;
+const LONG_READS: u64 = 8;
 /// Random reads of one recording unit (Pr).
 const READS: usize = 256;
 /// AUs in which moving is measured.
@@ -89,6 +92,9 @@ impl Rating<'_> {
         if let Some(p) = self.task.recording.as_ref().filter(|p| self.task.write || p.reads) {
             steps.push((Step::Recording, 4.0, if p.reads { "reading" } else { "recording" }));
         }
+        if application(false) || self.task.random || self.task.recording.is_some() {
+            self.long_reads()?;
+        }
         let mut left: f64 = steps.iter().map(|s| s.1).sum();
         let whole = left;
         for (step, weight, name) in steps {
@@ -104,6 +110,22 @@ impl Rating<'_> {
                 Err(DeviceError::Budget(what)) => self.ends(Cut::Budget, format!("the budget of writes is used up: {what}")),
                 done => done?,
             }
+        }
+        Ok(())
+    }
+
+    /// Reads at places that are spread evenly, so that no random number is drawn for them.
+    fn long_reads(&mut self) -> Result<()> {
+        let (area, until) = (self.data(), self.part(0.1));
+        let step = (area.end - area.start) / LONG_READS / LONG * LONG;
+        for i in 0..if step > 0 { LONG_READS } else { 0 } {
+            // Fewer than four give no interval.
+            if i >= 4 && self.device.now() >= until {
+                break;
+            }
+            let took = self.read(area.start + i * step, LONG)?;
+            self.out.long_reads.push(took);
+            self.late()?;
         }
         Ok(())
     }

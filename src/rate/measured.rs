@@ -90,6 +90,8 @@ pub enum Cut {
 /// Everything measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Measured {
+    /// Seconds of reads of 512 KiB each, spread over the region: what the reader carries.
+    pub long_reads: Vec<f64>,
     pub stretches: Vec<Stretch>,
     pub fat: FatCycles,
     pub random: Vec<Random>,

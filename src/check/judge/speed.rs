@@ -3,8 +3,8 @@
 use super::super::measure::{Measured, Rate};
 use super::super::{Answer, Question, Verdict};
 use super::{Seen, real_size};
+use crate::host::class;
 pub use crate::host::class::Class;
-use crate::host::class::FASTER;
 use crate::units::{Bytes, rate, three};
 use crate::workload::purpose::{Purpose, Writes};
 
@@ -19,18 +19,8 @@ fn against(rate: Option<&Rate>, least: f64) -> Verdict {
 
 /// May the reader be what keeps writes below this limit?
 fn slow_reader(write: Option<&Rate>, read: Option<&Rate>, least: f64) -> bool {
-    let could = |rate: f64| read.is_some_and(|r| r.high >= FASTER * rate);
-    !could(least) && !write.is_some_and(|w| could(w.high)) && !card_is_slow(write, read, least)
-}
-
-/// A write goes out over the reader in at most so many times as long as a read of the same size comes in.
-const READER: f64 = 2.0;
-
-/// Is the card itself slower than this limit, whatever of the time the reader may have taken?
-fn card_is_slow(write: Option<&Rate>, read: Option<&Rate>, least: f64) -> bool {
-    let (Some(w), Some(r)) = (write, read) else { return false };
-    let card = 1.0 / w.high - READER / r.low;
-    card > 0.0 && 1.0 / card < least
+    let bounds = |r: Option<&Rate>| r.map(|r| [r.low, r.high]);
+    class::slow_reader(bounds(write), bounds(read), least)
 }
 
 pub(super) fn speed(s: &Seen) -> Answer {

@@ -24,6 +24,22 @@ pub struct Class {
 /// Reads so many times as fast as a rate show that the reader could carry that rate.
 pub const FASTER: f64 = 1.25;
 
+/// A write goes out over the reader in at most so many times as long as a read of the same size comes in.
+const READER: f64 = 2.0;
+
+/// May the reader be what keeps writes below this limit? Bounds of writes and of reads in bytes a second.
+pub fn slow_reader(write: Option<[f64; 2]>, read: Option<[f64; 2]>, least: f64) -> bool {
+    let could = |rate: f64| read.is_some_and(|r| r[1] >= FASTER * rate);
+    !could(least) && !write.is_some_and(|w| could(w[1])) && !card_is_slow(write, read, least)
+}
+
+/// Is the card itself slower than this limit, whatever of the time the reader may have taken?
+pub fn card_is_slow(write: Option<[f64; 2]>, read: Option<[f64; 2]>, least: f64) -> bool {
+    let (Some(w), Some(r)) = (write, read) else { return false };
+    let card = 1.0 / w[1] - READER / r[0];
+    card > 0.0 && 1.0 / card < least
+}
+
 /// One FAT cycle (FAT, its copy or the bitmap, the directory entry), mean of eight in a row, in ms (TFW(ave)).
 pub const FAT_CYCLE_MEAN_MS: f64 = 100.0;
 /// The longest FAT cycle, in ms (TFW(max)).
