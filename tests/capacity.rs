@@ -68,6 +68,14 @@ fn a_card_is_what_it_says_as_far_as_it_was_tried() {
 
 /// What other experiments write over between the time's end and the going on is not lost: the search that was cut anywhere ends as one that
 /// was not, on a card that is what it says; and a counterfeit is never taken for one. What it wrote then is on the card, byte for byte.
+/// A region past the flash of a card that wraps round keeps what is written to it, and says nothing of what lies in front of it.
+#[test]
+fn a_region_shows_no_more_than_its_own_length() {
+    let model = Model::parse(cards::text("fake-wrap-32gb").unwrap(), "x").unwrap();
+    let far = found(SimDevice::new(&model, 1).with_stamps(), Some(20480 * MIB..21504 * MIB), 60.0);
+    assert!(far.value.is_none() && far.at_least.is_none_or(|a| a.0 <= (1024 * MIB) as f64), "{far:?}");
+}
+
 #[test]
 fn what_others_wrote_over_is_not_lost() {
     let (mut cut, mut compared, mut whole) = (0, 0, 0);
