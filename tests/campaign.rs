@@ -334,6 +334,18 @@ fn a_plan_that_changed_does_not_keep_old_results() {
     let (out, ..) = nandscope(dir, &["survey", "--dir", "fakes.campaign/survey", "compare", "--by", "lot"]);
     let line = out.lines().find(|l| l.starts_with("counterfeit")).unwrap();
     assert!(line.contains("1 of 2"), "{out}");
+    // So is a card that fails: it takes no more writes after a while.
+    let (model, ..) = nandscope(dir, &["cards", "show", "modern-a1-32gb"]);
+    let model = model.split("# The truth").next().unwrap().to_string();
+    fs::write(dir.join("ro.toml"), model + "\n[[fault]]\nkind = \"read-only\"\nafter_bytes = \"20 MiB\"\n").unwrap();
+    fs::write(dir.join("failing.toml"), "[[card]]\nname = 'a'\ntarget = 'ro.toml'\nlot = 'L'\n").unwrap();
+    let (out, err, code) = nandscope(dir, &["campaign", "failing.toml", "-q"]);
+    assert!(code == 7 && out.contains("check says failing"), "{out}{err}");
+    let survey = |args: &[&str]| nandscope(dir, &[&["survey", "--dir", "failing.campaign/survey"], args].concat()).0;
+    let out = survey(&["compare", "--by", "lot"]);
+    assert!(out.lines().any(|l| l.starts_with("failing") && l.contains("1 of 1")), "{out}");
+    assert!(survey(&["list"]).contains("FAILING") && survey(&["search", "failing=yes"]).contains("1 card"));
+    assert!(fs::read_to_string(dir.join("failing.campaign/lots.html")).unwrap().contains("failing"));
     // What went wrong stands in the table, with the place of the rest.
     fs::write(
         dir.join("bad.toml"),

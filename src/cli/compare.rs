@@ -139,7 +139,7 @@ pub fn finish(
         let value = serde_json::json!({
             "schema": "nandscope-compare/1",
             "tool": Tool::this(),
-            "cards": all.iter().enumerate().map(|(i, s)| serde_json::json!({ "label": s.label, "name": s.name, "identity": s.identity, "counterfeit": s.counterfeit, "host": s.host, "simulated": s.simulated, "class": if second.is_empty() { 0 } else { 1 + usize::from(i >= first.len()) } })).collect::<Vec<_>>(),
+            "cards": all.iter().enumerate().map(|(i, s)| serde_json::json!({ "label": s.label, "name": s.name, "identity": s.identity, "counterfeit": s.counterfeit, "failing": s.failing, "host": s.host, "simulated": s.simulated, "class": if second.is_empty() { 0 } else { 1 + usize::from(i >= first.len()) } })).collect::<Vec<_>>(),
             "pairs": pairs.iter().map(|p| serde_json::json!({ "a": base.label, "b": p.label, "headline": p.headline, "rewrites": p.rewrites, "findings": p.findings, "figures": p.metrics, "samples": p.samples })).collect::<Vec<_>>(),
             "lots": lots,
             "not_compared": apart,
@@ -188,7 +188,7 @@ pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], 
         let cards = if class.len() == 1 { "card" } else { "cards" };
         let column = if narrow { 0 } else { 6 };
         let _ = writeln!(o, "{title:<column$} {} {cards}: {}", class.len(), list.join(", "));
-        for (s, c) in class.iter().filter_map(|s| Some((s, s.counterfeit.as_ref()?))) {
+        for (s, c) in class.iter().filter_map(|s| Some((s, trouble(s)?))) {
             let _ = writeln!(o, "       {} {}", s.label, capitals(c));
         }
     }
@@ -273,7 +273,7 @@ fn lots_line(row: &[String; 7], widths: &[usize; 7]) -> String {
 /// The comparison as a page.
 fn page(all: &[&Subject], classes: &str, pairs: &[Pair], references: &[String]) -> String {
     let base = all[0];
-    let fake = |s: &Subject| s.counterfeit.as_ref().map_or(String::new(), |c| format!(" ({c})"));
+    let fake = |s: &Subject| trouble(s).map_or(String::new(), |c| format!(" ({c})"));
     let cards: Vec<String> = all.iter().map(|s| format!("{}: {}{}", s.label, s.name, fake(s))).collect();
     let row = |d: &Difference, b: &str| [d.what.clone(), d.a.clone(), d.b.clone(), verdict(d, b, true)];
     let sections: Vec<compared::Pair> = pairs
@@ -321,6 +321,11 @@ impl Pair {
 }
 
 /// With its first word in capitals: what is said above everything else.
+/// Counterfeit or failing, in words.
+fn trouble(s: &Subject) -> Option<&String> {
+    s.counterfeit.as_ref().or(s.failing.as_ref())
+}
+
 fn capitals(line: &str) -> String {
     let at = line.find(':').unwrap_or(line.len());
     line[..at].to_uppercase() + &line[at..]
@@ -356,7 +361,7 @@ fn text(all: &[&Subject], pairs: &[Pair], references: &[String]) -> String {
             s.name,
             s.identity.as_ref().filter(|i| !i.contains(&s.name)).map(|i| format!(" ({i})")).unwrap_or_default()
         );
-        if let Some(c) = &s.counterfeit {
+        if let Some(c) = trouble(s) {
             let _ = writeln!(o, "   {}", capitals(c));
         }
         s.left_out.iter().for_each(|f| {

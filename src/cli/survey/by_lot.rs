@@ -44,16 +44,21 @@ pub(super) fn by_lot(s: &mut Survey, conditions: &[String], html: Option<&Path>,
         bail!("no card has a lot; `survey add --lot NAME` gives it one");
     }
     let of = |lot: &str| rows.iter().filter(move |r| r.lot == lot).collect::<Vec<&Row>>();
-    let count = |lot: &str, what: Option<bool>| of(lot).iter().filter(|r| r.counterfeit == what).count();
     let mut table: Vec<(String, Vec<String>)> = vec![
         ("lot".into(), lots.iter().map(|l| l.to_string()).collect()),
         ("cards".into(), lots.iter().map(|l| of(l).len().to_string()).collect()),
     ];
-    let counterfeit = |lot: &&str| match (count(lot, Some(true)), count(lot, Some(false))) {
-        (0, 0) => "not tested".into(),
-        (fakes, genuine) => format!("{fakes} of {}", fakes + genuine),
+    let counted = |lot: &&str, is: &dyn Fn(&Row) -> Option<bool>| {
+        let known: Vec<bool> = of(lot).into_iter().filter_map(is).collect();
+        match known.len() {
+            0 => "not tested".to_string(),
+            n => format!("{} of {n}", known.iter().filter(|yes| **yes).count()),
+        }
     };
-    table.push(("counterfeit".into(), lots.iter().map(counterfeit).collect()));
+    table.push(("counterfeit".into(), lots.iter().map(|l| counted(l, &|r| r.counterfeit)).collect()));
+    if rows.iter().any(|r| r.failing.is_some() && !r.lot.is_empty()) {
+        table.push(("failing".into(), lots.iter().map(|l| counted(l, &|r| r.failing)).collect()));
+    }
 
     let mut figures: BTreeMap<Order, Vec<Vec<Value>>> = BTreeMap::new();
     for r in &rows {

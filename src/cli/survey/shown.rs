@@ -55,7 +55,7 @@ fn as_json(r: &Row, block: Option<u64>) -> serde_json::Value {
         "capacity": r.capacity, "format": r.format, "lot": r.lot, "price": r.price, "host": r.host, "erase_block": r.erase_block,
         "erase_block_bytes": block,
         "open_aus_linear": r.open_linear, "open_aus_random": r.open_random, "summary": r.summary, "flags": r.flags,
-        "counterfeit": r.counterfeit, "real_capacity": r.real })
+        "counterfeit": r.counterfeit, "failing": r.failing, "real_capacity": r.real })
 }
 
 /// Columns of a list; the second, the name, takes the room that the others leave.
@@ -96,6 +96,7 @@ fn line(r: &Row) -> [String; 8] {
     let fake = r.counterfeit == Some(true);
     let note = match (fake, r.flags > 0, r.bare) {
         (true, _, _) => r.real.map_or("COUNTERFEIT".into(), |real| format!("COUNTERFEIT: {}", sold(real))),
+        _ if r.failing == Some(true) => "FAILING".into(),
         (_, true, _) => "flagged".into(),
         (_, _, true) => "no figures".into(),
         _ => String::new(),
@@ -232,6 +233,8 @@ pub(super) fn show(r: &Record, to: &Written) -> anyhow::Result<ExitCode> {
     let (c, s) = (&r.card, &r.source);
     if let Some(c) = r.counterfeit() {
         writeln!(out, "{}: {}\n", c.word().to_uppercase(), c.sizes())?;
+    } else if r.failing() == Some(true) {
+        writeln!(out, "FAILING\n")?;
     }
     writeln!(out, "{}  {}", r.id, c.name)?;
     let pairs = [

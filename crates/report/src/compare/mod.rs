@@ -30,6 +30,8 @@ pub struct Subject {
     pub name: String,
     /// Where it holds less than it reports: that, in words.
     pub counterfeit: Option<String>,
+    /// Where it fails, or loses what is written: that, in words.
+    pub failing: Option<String>,
     /// Part number and identity numbers; equal for cards that are sold as the same.
     pub identity: Option<String>,
     pub findings: Findings,

@@ -320,6 +320,10 @@ pub const MIGRATIONS: &[&str] = &[
         WHERE real_capacity IS NOT NULL AND capacity IS NOT NULL;
      UPDATE cards SET mtime = 0 WHERE path IS NOT NULL;
      DELETE FROM meta WHERE key IN ('files', 'reference');",
+    // Whether a card fails; rows made from files are made anew.
+    "ALTER TABLE cards ADD COLUMN failing BIGINT;
+     UPDATE cards SET mtime = 0 WHERE path IS NOT NULL;
+     DELETE FROM meta WHERE key IN ('files', 'reference');",
 ];
 
 /// What the table `meta` holds: the version of the tables, and what the index was made from.

@@ -206,7 +206,9 @@ pub fn insert(db: &mut Db, r: &Record, file: Option<(&str, Stamp)>, json: Option
     summary.extend(r.metrics.iter().take(6).map(|m| format!("{}, {}: {} {}", m.name, m.conditions, crate::units::three(m.value), m.unit)));
     let s = &r.source;
     let counterfeit = r.counterfeit();
-    let words: Vec<&str> = [Some(c.name.as_str()), counterfeit.map(|c| c.word()), Some(&r.id), Some(&s.format), Some(&s.file)]
+    let failing = r.failing();
+    let fails = (failing == Some(true)).then_some("failing");
+    let words: Vec<&str> = [Some(c.name.as_str()), counterfeit.map(|c| c.word()), fails, Some(&r.id), Some(&s.format), Some(&s.file)]
         .into_iter()
         .chain([&c.maker, &c.ids, &c.part, &c.kind, &c.price, &c.lot, &s.host, &s.citation, &s.tool, &s.url].map(Option::as_deref))
         .flatten()
@@ -251,11 +253,12 @@ pub fn insert(db: &mut Db, r: &Record, file: Option<(&str, Stamp)>, json: Option
         r.shared_file().into(),
         r.real_capacity().map(|b| b as i64).into(),
         r.genuine().map(|g| i64::from(!g)).into(),
+        failing.map(i64::from).into(),
     ];
     let made = db.execute(
         "INSERT INTO cards (id, name, maker, ids, part, kind, capacity, price, lot, format, file, host, citation, added, flags, words, summary, json, path, mtime, size,
-            erase_block, open_linear, open_random, host_class, tool, seed, measured, simulated, undecided, file_shared, real_capacity, counterfeit)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33) ON CONFLICT (id) DO NOTHING",
+            erase_block, open_linear, open_random, host_class, tool, seed, measured, simulated, undecided, file_shared, real_capacity, counterfeit, failing)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34) ON CONFLICT (id) DO NOTHING",
         &values,
     )?;
     if made == 0 {

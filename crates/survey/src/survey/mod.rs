@@ -95,6 +95,8 @@ pub struct Row {
     pub real: Option<u64>,
     /// It holds less than it reports; none where nobody tested it.
     pub counterfeit: Option<bool>,
+    /// It fails or does not store what is written; none where nobody tested it.
+    pub failing: Option<bool>,
     pub format: String,
     /// Erase block, open AUs linear and random, as text; empty where unknown.
     pub erase_block: String,
@@ -292,7 +294,7 @@ impl Survey {
             let rows = s.db.words(&format!(
                 "SELECT id, name, COALESCE(maker, ''), COALESCE(kind, ''), capacity, format, {summary}, flags,
                     COALESCE(erase_block, ''), COALESCE(open_linear, ''), COALESCE(open_random, ''), COALESCE(lot, ''),
-                    COALESCE(host_class, ''), CASE WHEN summary = '' THEN 1 ELSE 0 END, real_capacity, counterfeit, COALESCE(price, '')
+                    COALESCE(host_class, ''), CASE WHEN summary = '' THEN 1 ELSE 0 END, real_capacity, counterfeit, COALESCE(price, ''), failing
                  FROM cards WHERE {sql} ORDER BY {order}{limit}"
             ));
             let rows: Vec<Row> = s.db.query(&rows, &values)?.into_iter().map(row).collect();
@@ -483,6 +485,7 @@ fn row(r: Vec<Val>) -> Row {
         host: r[12].text(),
         bare: r[13].int() == Some(1),
         price: r[16].text(),
+        failing: r[17].int().map(|c| c == 1),
     }
 }
 

@@ -61,19 +61,19 @@ pub fn parse(word: &str) -> Result<Condition, String> {
         let sql = format!("id IN (SELECT f.id FROM facts f WHERE f.key = ? AND f.value {op} ?)");
         return Ok(Condition { sql, values, figure: Some(figure) });
     }
-    if key == "counterfeit" {
+    if key == "counterfeit" || key == "failing" {
         let wanted = match wanted.to_lowercase().as_str() {
             "yes" | "true" | "1" => Some(1),
             "no" | "false" | "0" => Some(0),
             "unknown" => None,
-            _ => return Err(format!("'{word}': counterfeit is yes, no or unknown")),
+            _ => return Err(format!("'{word}': {key} is yes, no or unknown")),
         };
         return match (op, wanted) {
-            ("=", Some(n)) => Ok(Condition::new("counterfeit = ?", vec![Val::Int(n)])),
-            ("!=", Some(n)) => Ok(Condition::new("COALESCE(counterfeit, -1) != ?", vec![Val::Int(n)])),
-            ("=", None) => Ok(Condition::new("counterfeit IS NULL", vec![])),
-            ("!=", None) => Ok(Condition::new("counterfeit IS NOT NULL", vec![])),
-            _ => Err(format!("'{word}': counterfeit is yes, no or unknown; use = or !=")),
+            ("=", Some(n)) => Ok(Condition::new(format!("{key} = ?"), vec![Val::Int(n)])),
+            ("!=", Some(n)) => Ok(Condition::new(format!("COALESCE({key}, -1) != ?"), vec![Val::Int(n)])),
+            ("=", None) => Ok(Condition::new(format!("{key} IS NULL"), vec![])),
+            ("!=", None) => Ok(Condition::new(format!("{key} IS NOT NULL"), vec![])),
+            _ => Err(format!("'{word}': {key} is yes, no or unknown; use = or !=")),
         };
     }
     if key == "published" {
@@ -97,12 +97,16 @@ pub fn parse(word: &str) -> Result<Condition, String> {
         let names: Vec<&str> = Quantity::ALL.iter().map(|q| q.key()).filter(|k| *k != "capacity").collect();
         let meant = nearest(
             &key,
-            names.iter().chain(&TEXTS).chain(&["capacity", "flags", "price", "counterfeit", "published", "real_capacity"]).copied(),
+            names
+                .iter()
+                .chain(&TEXTS)
+                .chain(&["capacity", "flags", "price", "counterfeit", "failing", "published", "real_capacity"])
+                .copied(),
         );
         return Err(match meant {
             Some(m) => format!("'{word}': there is no '{key}'; did you mean {m}?"),
             None => format!(
-                "'{word}': there is no '{key}'; there are {}, capacity (declared), real_capacity, counterfeit, published, price, flags and what a \
+                "'{word}': there is no '{key}'; there are {}, capacity (declared), real_capacity, counterfeit, failing, published, price, flags and what a \
                  card was measured for (erase_block, open_aus_linear ...; the first line of `nandscope survey export` names all)",
                 TEXTS.join(", ")
             ),

@@ -8,7 +8,7 @@ use crate::report::inferred::Inferred;
 use crate::report::{Report, SCHEMA as REPORT, scrub};
 use crate::samples::import::{self, File, ImportError, given};
 use crate::samples::metric::{Metric, Over};
-use crate::saved::counterfeit::{Counterfeit, genuine};
+use crate::saved::counterfeit::{Counterfeit, genuine, loses};
 use crate::saved::privacy;
 use crate::units::MIB;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,9 @@ const CHECK: &str = "nandscope-check/1";
 
 /// Name and version of the format of an entry.
 pub const SCHEMA: &str = "nandscope-survey/1";
+
+/// Format of an entry that `nandscope check` wrote.
+pub(super) const OF_CHECK: &str = "nandscope check";
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -308,6 +311,7 @@ impl Record {
             (None, None) => None,
         };
         Subject {
+            failing: self.failing().unwrap_or(false).then(|| format!("failing: {}", self.why_failing())),
             counterfeit: self.counterfeit().map(|c| format!("{}: {}", c.word(), c.sizes())),
             label: label.into(),
             name: self.card.name.clone(),
@@ -342,6 +346,20 @@ impl Record {
             Some(_) => Some(false),
             None => self.reports().and_then(|r| genuine(&self.findings, r)).or(whole.then_some(true)),
         }
+    }
+
+    /// Whether the card fails or loses what is written: by what a check said, or by the findings of a report.
+    pub fn failing(&self) -> Option<bool> {
+        match self.original["outcome"].as_str().filter(|_| self.source.format == OF_CHECK) {
+            Some("failing") => Some(true),
+            Some("not_known" | "gone") | None => loses(&self.findings).map(|_| true),
+            Some(_) => Some(false),
+        }
+    }
+
+    fn why_failing(&self) -> String {
+        let check = self.source.format == OF_CHECK && !self.notes.is_empty();
+        if check { self.notes.join("; ") } else { loses(&self.findings).unwrap_or_default().into() }
     }
 
     /// Bytes that are there: what a counterfeit holds, or all that a tested card reports.

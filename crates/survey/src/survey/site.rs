@@ -96,7 +96,7 @@ fn index(rows: &[(Row, String)], charts: &[Chart], today: &[Figure]) -> String {
                         (cell("Lot", &r.lot)) (cell("Price", &r.price)) (cell("Maker", &r.maker))
                         td.size { (r.capacity.map_or("-".into(), as_sold)) @if let Some(real) = r.real.filter(|_| r.counterfeit == Some(true)) { br; span.poor { "counterfeit: holds " (as_sold(real)) } } }
                         (cell("Erase block", &r.erase_block)) (cell("Open, sequential", &r.open_linear)) (cell("Open, random", &r.open_random))
-                        td data-head="From" { (r.format) @if r.flags > 0 { " " span.care { "flagged" } } }
+                        td data-head="From" { (r.format) @if r.flags > 0 { " " span.care { "flagged" } } @if r.failing == Some(true) { " " span.poor { "failing" } } }
                     } } }
                 }
             }
@@ -140,7 +140,11 @@ fn drawn(c: &Chart, id: &str) -> Markup {
 }
 
 fn words(r: &Row, file: &str) -> String {
-    let real = if r.counterfeit == Some(true) { "counterfeit" } else { "" };
+    let real = match (r.counterfeit, r.failing) {
+        (Some(true), _) => "counterfeit",
+        (_, Some(true)) => "failing",
+        _ => "",
+    };
     format!("{} {} {} {} {} {} {} {} {file} {real}", r.name, r.lot, r.maker, r.kind, r.id, r.format, r.erase_block, r.summary)
         .to_lowercase()
 }
@@ -202,7 +206,7 @@ fn source(r: &Record, facts: &[(&str, String)]) -> Markup {
 /// Lots side by side on one sheet: `table` has the names of the lots in its first line.
 pub fn lots(table: &[(String, Vec<String>)], notes: &[String]) -> String {
     let Some(((_, names), lines)) = table.split_first().map(|(h, l)| (h.clone(), l)) else { return String::new() };
-    let fake = |line: &str, cell: &str| line == "counterfeit" && !cell.starts_with("0 of") && cell != "not tested";
+    let fake = |line: &str, cell: &str| matches!(line, "counterfeit" | "failing") && !cell.starts_with("0 of") && cell != "not tested";
     let body = markup! {
         header { p.tool { "nandscope survey" } h1 { "Lots side by side" } }
         main {

@@ -1,7 +1,7 @@
 //! The formats that an entry can be made of.
 
 use super::figures::{bench_metrics, report_metrics};
-use super::record::{Card, Record, Source};
+use super::record::{Card, OF_CHECK, Record, Source};
 use super::{hosts, wiki};
 use crate::finding::Findings;
 use crate::host::declared::{Declared, Kind};
@@ -89,7 +89,7 @@ impl Record {
         Ok(Record {
             card: Card { name: text("model").unwrap_or_else(|| target.clone()), capacity: Some(size), ..Card::default() },
             source: Source {
-                format: "nandscope check".into(),
+                format: OF_CHECK.into(),
                 simulated: target.starts_with("sim:") || target.ends_with(".toml"),
                 tool: v["tool"]["version"].as_str().map(|version| format!("nandscope {version}")),
                 ..Source::default()
