@@ -161,6 +161,16 @@ fn a_journal_that_holds_nothing_stops_nobody() {
     assert!(journal.exists());
 }
 
+/// The disk of the running system is no card.
+#[test]
+fn a_benchmark_spares_the_disk_of_the_system() {
+    let bed = Bed::new();
+    for dry in [&["--dry-run"][..], &[]] {
+        let (code, out, err) = bed.run(&[&["bench", "/usr", "--write"], dry].concat());
+        assert!(code == Some(4) && err.contains("--system-disk") && !out.contains("would"), "{dry:?}: {out}{err}");
+    }
+}
+
 /// Whatever reads the messages goes away, and the run goes on to its end.
 #[test]
 fn nobody_who_reads_is_no_end() {

@@ -90,6 +90,9 @@ pub struct BenchArgs {
     price: Vec<Price>,
     #[command(flatten)]
     writing: Writing,
+    /// Allow a directory on the disk of the running system
+    #[arg(long)]
+    system_disk: bool,
     #[command(flatten)]
     out: Output,
     /// Print the figures in SdFat's form of 2012, too

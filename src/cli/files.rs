@@ -141,24 +141,20 @@ impl Target {
         Ok(())
     }
 
+    /// A directory that may be written, as far as that is known before it is opened; anything else asks when it is.
+    pub fn writable(&self) -> anyhow::Result<()> {
+        if self.simulated() || !Path::new(&self.target).is_dir() {
+            return Ok(());
+        }
+        writable(&self.target, self.system_disk, "fill")
+    }
+
     /// Opens the target; for writing where `budget` bytes may be written.
     pub fn open(&self, budget: Option<u64>) -> anyhow::Result<Place> {
         let path = Path::new(&self.target);
         if !self.simulated() && path.is_dir() {
-            if budget.is_some()
-                && !self.system_disk
-                && let Some(at) = system_mount(&Sys::default(), path)
-            {
-                let why = format!(
-                    "{} lies on the disk of the running system ({}), which this would fill; mount the card and name its directory, \
-                     or say --system-disk",
-                    self.target,
-                    at.display()
-                );
-                return Err(DeviceError::Refused(why).into());
-            }
             if budget.is_some() {
-                super::undo::none_waits_below(path)?;
+                self.writable()?;
             }
             let d = Directory::open(path)?;
             if budget.is_some() {
@@ -201,6 +197,21 @@ impl Target {
             Place::Medium(m) => Box::new(m.mount(&self.target)?),
         })
     }
+}
+
+/// # Errors
+/// `Refused` where the directory lies on the disk of the running system and nobody allowed that, or old content waits to be put back.
+pub fn writable(directory: &str, system_disk: bool, would: &str) -> anyhow::Result<()> {
+    let path = Path::new(directory);
+    if let Some(at) = system_mount(&Sys::default(), path).filter(|_| !system_disk) {
+        let why = format!(
+            "{directory} lies on the disk of the running system ({}), which this would {would}; mount the card and name its directory, \
+             or say --system-disk",
+            at.display()
+        );
+        return Err(DeviceError::Refused(why).into());
+    }
+    super::undo::none_waits_below(path)
 }
 
 impl Medium {

@@ -54,6 +54,9 @@ fn again(a: &BenchArgs, target: &str, case: Case) -> String {
     if let Some(id) = &a.writing.named.consent {
         out += &format!(" --consent {}", word(id));
     }
+    if a.system_disk {
+        out += " --system-disk";
+    }
     out += &format!(" --record {}", case.record);
     if let Some(c) = case.cluster {
         out += &format!(" --cluster {c}");
@@ -94,6 +97,7 @@ pub fn would(a: &BenchArgs, target: &str, case: Case) -> anyhow::Result<()> {
     let directory = !device::is_simulated(target)? && Path::new(target).is_dir();
     let (passes, file) = (a.passes.unwrap_or(1), mb(file_size(a, case, directory)));
     let needs = if directory {
+        crate::cli::files::writable(target, a.system_disk, "write to")?;
         "; needs --write".to_string()
     } else {
         let opened = device::open(target, &OpenOptions::default())?;
@@ -191,7 +195,7 @@ impl Job<'_> {
         if cluster.is_some() {
             return Err(crate::cli::misuse("--cluster formats, which is done to simulated cards only"));
         }
-        crate::cli::undo::none_waits_below(Path::new(target))?;
+        crate::cli::files::writable(target, self.a.system_disk, "write to")?;
         let mut volume = Directory::open(Path::new(target)).map_err(WorkloadError::from)?;
         let device = volume.mount().map(|m| m.dev);
         self.b.host = format!("by the kernel's {}, {}", volume.filesystem(), HostFacts::of_device(device).line());
