@@ -171,6 +171,26 @@ fn a_benchmark_spares_the_disk_of_the_system() {
     }
 }
 
+/// What a killed probe has saved says that it is not finished, and what it had measured.
+#[test]
+fn the_report_of_a_killed_probe_is_unfinished() {
+    let bed = Bed::new();
+    let (size, report) = (SIZE.to_string(), bed.dir.path().join("r.json"));
+    let words = ["probe", bed.name(), "--write", "--consent", &size, "--time", "10m", "-q", "--json", "r.json"];
+    let mut child = bed.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !report.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    if child.wait().unwrap().code().is_some() {
+        eprintln!("the probe was never killed");
+        return;
+    }
+    let (code, out, err) = bed.run(&["report", "r.json"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("unfinished") && !out.contains("it needs writes") && !out.contains("0 reads"), "{out}{err}");
+}
+
 /// Whatever reads the messages goes away, and the run goes on to its end.
 #[test]
 fn nobody_who_reads_is_no_end() {

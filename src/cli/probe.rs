@@ -331,7 +331,8 @@ fn measure(
             // A killed program leaves the runs it had finished.
             if let Some(path) = &save {
                 let kept = if a.samples == Samples::All { runs.to_vec() } else { vec![] };
-                let part = Report { runs: kept, findings: findings.clone(), ..report.clone() };
+                let mut part = Report { runs: kept, findings: findings.clone(), cost: Cost::of_runs(runs), ..report.clone() };
+                part.warnings.insert(0, "unfinished: the program ended before the probe did; this is what was measured until then".into());
                 let _ = part.save(path);
             }
         }

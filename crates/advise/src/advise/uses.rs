@@ -45,7 +45,7 @@ pub struct Use {
 
 pub fn uses(r: &Report) -> Vec<Use> {
     let accesses = r.accesses();
-    let mut all = vec![root(r), logger(r, accesses), camera(accesses), swap(r), boot(accesses)];
+    let mut all = vec![root(r), logger(r, accesses), camera(r, accesses), swap(r), boot(accesses)];
     // One experiment alone says nothing of the rest of the card, not even that its flash is there.
     if experiments(r) < 2 {
         for u in all.iter_mut().filter(|u| u.verdict == Verdict::Good && BY_ACCESSES.contains(&u.name)) {
@@ -107,7 +107,7 @@ fn missing(r: &Report, name: &'static str, q: Quantity, needs: &str) -> Use {
     let why = match r.findings.get(q) {
         Some(Finding { value: None, at_least: None, reason: Some(reason), .. }) => format!("undecided, because {reason}"),
         Some(f) => format!("only {:.0} % sure, too little for a verdict", percent(f.confidence)),
-        None => format!("no run measured it; {needs}"),
+        None => format!("no run measured it{}", also(r, needs)),
     };
     Use { name, verdict: Verdict::NotMeasured, why, rests_on: q.title().into() }
 }
@@ -116,6 +116,11 @@ fn missing(r: &Report, name: &'static str, q: Quantity, needs: &str) -> Use {
 fn left_out(name: &'static str, rests_on: &str) -> Use {
     let why = "this report was saved without the times of single accesses".into();
     Use { name, verdict: Verdict::NotMeasured, why, rests_on: rests_on.into() }
+}
+
+/// What writes would show was not left out for want of them where they were allowed.
+fn also(r: &Report, needs: &str) -> String {
+    if r.settings.write && needs == WRITES { String::new() } else { format!("; {needs}") }
 }
 
 const WRITES: &str = "it needs writes (--write --consent ID)";
@@ -181,12 +186,12 @@ fn logger(r: &Report, accesses: Option<Accesses>) -> Use {
     Use { name, verdict, why, rests_on }
 }
 
-fn camera(accesses: Option<Accesses>) -> Use {
+fn camera(r: &Report, accesses: Option<Accesses>) -> Use {
     let name = "camera or video";
     let rests_on = "write-unit, its largest writes";
     let Some(accesses) = accesses else { return left_out(name, rests_on) };
     let Some(w) = accesses.sequential.filter(|w| w.bytes >= 64 << 10) else {
-        let why = format!("no run wrote large pieces sequentially; {WRITES}");
+        let why = format!("no run wrote large pieces sequentially{}", also(r, WRITES));
         return Use { name, verdict: Verdict::NotMeasured, why, rests_on: rests_on.into() };
     };
     let rate = w.bytes_per_second / 1e6;

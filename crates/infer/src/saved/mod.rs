@@ -4,7 +4,7 @@ pub mod accesses;
 pub mod counterfeit;
 pub mod privacy;
 
-use crate::device::{CardState, Counters, TargetId};
+use crate::device::{CardState, Counters, Op, TargetId};
 use crate::finding::{Finding, Findings, Quantity};
 use crate::host::facts::HostFacts;
 use crate::infer::pipeline;
@@ -63,6 +63,27 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// What the accesses of these runs took, as far as a run that was not ended knows it.
+    pub fn of_runs(runs: &[Run]) -> Cost {
+        let mut c = Cost::default();
+        let all = || runs.iter().flat_map(|r| &r.samples);
+        for s in all() {
+            let (count, bytes) = match s.op {
+                Op::Read => (&mut c.reads, Some(&mut c.bytes_read)),
+                Op::Write(_) => (&mut c.writes, Some(&mut c.bytes_written)),
+                Op::Discard => (&mut c.discards, None),
+                Op::Flush => continue,
+            };
+            *count += 1;
+            if let Some(bytes) = bytes {
+                *bytes += s.len;
+            }
+        }
+        let (from, to) = (all().map(|s| s.start).min(), all().map(|s| s.start + s.took).max());
+        c.seconds = to.zip(from).map_or(0.0, |(to, from)| ((to - from).secs() * 1e3).round() / 1e3);
+        c
+    }
+
     pub fn of(c: Counters, seconds: f64) -> Cost {
         Cost {
             reads: c.reads,
