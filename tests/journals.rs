@@ -161,6 +161,26 @@ fn a_journal_that_holds_nothing_stops_nobody() {
     assert!(journal.exists());
 }
 
+/// A dry run refuses what the run would refuse.
+#[test]
+fn a_dry_run_refuses_what_the_run_refuses() {
+    let bed = Bed::new();
+    let journal = bed.killed();
+    let (path, other) = (journal.to_str().unwrap(), bed.dir.path().join("other.img"));
+    fs::write(&other, bed.content()).unwrap();
+    fs::File::options().write(true).open(&other).unwrap().write_all_at(&[7; 4096], 0).unwrap();
+    for dry in [&["--dry-run"][..], &[]] {
+        let (code, out, err) = bed.run(&[&["undo", path, "--target", other.to_str().unwrap()], dry].concat());
+        assert!(code == Some(4) && err.contains("has been changed since that run") && !out.contains("would"), "{dry:?}: {out}{err}");
+    }
+    let (code, out, err) = bed.run(&["undo", path, "--dry-run"]);
+    assert!(code == Some(0) && out.contains("would write, and read back:") && journal.exists(), "{out}{err}");
+    for dry in [&["--dry-run"][..], &[]] {
+        let (code, out, err) = bed.run(&[&["age", "/usr"], dry].concat());
+        assert!(code == Some(4) && err.contains("--system-disk") && !out.contains("would"), "{dry:?}: {out}{err}");
+    }
+}
+
 /// The disk of the running system is no card.
 #[test]
 fn a_benchmark_spares_the_disk_of_the_system() {

@@ -192,6 +192,7 @@ pub fn run(a: FragArgs) -> anyhow::Result<ExitCode> {
         au: MIB,
         plan,
     };
+    a.target.writable()?;
     match a.target.open(Some(u64::MAX).filter(|_| !a.dry.dry_run))? {
         Place::Directory(d) => mounted(&a, settings, d, &profiles),
         Place::Medium(m) => in_process(&a, settings, m, &profiles),

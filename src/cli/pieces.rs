@@ -102,6 +102,7 @@ const AGE: &str = "nandscope-age/1";
 
 /// Defragments a FAT volume in-process, where a cut at any moment loses no file; or a mounted filesystem.
 pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
+    a.target.writable()?;
     let m = match a.target.open(Some(u64::MAX).filter(|_| !a.dry.dry_run))? {
         Place::Medium(m) => m,
         Place::Directory(d) => return defrag_mounted(&a, d),
@@ -192,6 +193,9 @@ pub struct AgeArgs {
 /// Ages a volume with files.
 pub fn age(a: AgeArgs) -> anyhow::Result<ExitCode> {
     let plan = a.plan.plan()?;
+    if !a.verify {
+        a.target.writable()?;
+    }
     let place = a.target.open(if a.verify || a.dry.dry_run { None } else { Some(u64::MAX) })?;
     if a.dry.dry_run {
         return would_age(&a, &plan, place);

@@ -3,7 +3,7 @@
 use super::args::Written;
 use super::told;
 use crate::device::undo::{Saved, State, clear, clear_empty, default_dir, give_up, pending, waiting_on};
-use crate::device::{DeviceError, Discarded, RecoverOptions, Recovered, discard, recover};
+use crate::device::{DeviceError, Discarded, RecoverOptions, Recovered, discard, recover, would_recover};
 use crate::host::safety::numbers;
 use crate::host::sysfs::Sys;
 use crate::shell::word;
@@ -81,7 +81,7 @@ pub fn run(args: UndoArgs) -> anyhow::Result<ExitCode> {
         };
         let done = match (args.list, args.discard) {
             (true, _) => show(path, &mut say),
-            _ if args.dry_run => would(path, args.discard, &mut say),
+            _ if args.dry_run => would(path, (!args.discard).then_some(&options), &mut say),
             // Any other empty file is no journal.
             _ if args.journal.is_none() && clear_empty(path).unwrap_or(false) => Ok(cleared(path, &mut say)),
             (_, true) => give(path, args.consent.as_deref(), &mut say),
@@ -144,11 +144,21 @@ fn show(path: &Path, say: Say) -> anyhow::Result<Outcome> {
 }
 
 /// What would be done with a journal.
-fn would(path: &Path, discard: bool, say: Say) -> anyhow::Result<Outcome> {
+fn would(path: &Path, put_back: Option<&RecoverOptions>, say: Say) -> anyhow::Result<Outcome> {
     let kept = show(path, say)?;
-    let (what, saved) = (if discard { "would give up what these held" } else { "would write, and read back" }, Saved::open(path)?);
+    let ranges = Saved::open(path)?.ranges();
+    // A journal that holds nothing is deleted, wherever its target is.
+    let what = match put_back {
+        Some(options) => {
+            if !ranges.is_empty() {
+                would_recover(path, options).with_context(|| "it would not be undone".to_string())?;
+            }
+            "would write, and read back"
+        }
+        None => "would give up what these held",
+    };
     say(format!("{what}:"));
-    listed(&saved.ranges(), say);
+    listed(&ranges, say);
     say("nothing was written; without --dry-run it is".into());
     Ok(kept)
 }

@@ -35,7 +35,7 @@ pub use guard::{Counters, Guard, Limits};
 pub use open::{OpenOptions, Opened, is_simulated, open, open_model, read_table_again};
 pub use program::is_name as is_program;
 pub use realtime::{Realtime, realtime};
-pub use recover::{Discarded, RecoverOptions, Recovered, discard, recover};
+pub use recover::{Discarded, RecoverOptions, Recovered, discard, recover, would_recover};
 pub use sim::{Machine, SimDevice, errno, request};
 pub use state::CardState;
 pub use target::{SimCard, Target, missing, model_text, nearest, target_name, with_content};

@@ -2,7 +2,7 @@
 
 use super::open::block_id;
 use super::undo::{PutBack, Restored, Saved, State};
-use super::{Consent, DeviceError, Limits, OpenOptions, Result, open};
+use super::{Consent, DeviceError, Limits, OpenOptions, Opened, Result, open};
 use crate::host::facts::TargetKind;
 use std::path::Path;
 
@@ -71,11 +71,32 @@ pub fn discard(journal: &Path, consent: Option<&str>) -> Result<Discarded> {
 /// `Refused` where the target is another one, is in use, or the run is still going; `Journal` where the journal is unreadable.
 pub fn recover(journal: &Path, options: &RecoverOptions) -> Result<Recovered> {
     let saved = Saved::open(journal)?;
+    let (target, opened) = target_of(journal, &saved, options)?;
+    let consent = Consent::renewed(opened.id());
+    let put_back = opened.writing(&consent, &Limits::default())?.undo(&saved)?;
+    let state = saved.state;
+    let deleted = !state.lacks() && put_back.lost.is_empty();
+    if deleted {
+        saved.delete()?;
+    }
+    Ok(Recovered { target, restored: put_back.restored, put_back, state, deleted })
+}
+
+/// Where [`recover`] would write; nothing is written.
+///
+/// # Errors
+/// Those of `recover` before it writes.
+pub fn would_recover(journal: &Path, options: &RecoverOptions) -> Result<String> {
+    Ok(target_of(journal, &Saved::open(journal)?, options)?.0)
+}
+
+/// The target of a journal, opened and held against it.
+fn target_of(journal: &Path, saved: &Saved, options: &RecoverOptions) -> Result<(String, Opened)> {
     if !saved.lock() {
         return Err(DeviceError::Refused(format!("{} belongs to a run that is still going; wait for its end", journal.display())));
     }
     let want = &saved.header.id;
-    let target = options.target.clone().unwrap_or_else(|| whereabouts(&saved, &options.open));
+    let target = options.target.clone().unwrap_or_else(|| whereabouts(saved, &options.open));
     let mut opened = open(&target, &options.open)?;
     let mut named = opened.id().clone();
     if options.target.is_some() && named.serial.is_none() {
@@ -93,14 +114,7 @@ pub fn recover(journal: &Path, options: &RecoverOptions) -> Result<Recovered> {
             "{target} has been changed since that run, or is another card of the same size; if neither matters: --force"
         )));
     }
-    let consent = Consent::renewed(opened.id());
-    let put_back = opened.writing(&consent, &Limits::default())?.undo(&saved)?;
-    let state = saved.state;
-    let deleted = !state.lacks() && put_back.lost.is_empty();
-    if deleted {
-        saved.delete()?;
-    }
-    Ok(Recovered { target, restored: put_back.restored, put_back, state, deleted })
+    Ok((target, opened))
 }
 
 /// Where the target of a journal is now: a disk with a serial number may have come back under another name.
