@@ -471,3 +471,16 @@ fn two_checks_write_different_stamps() {
     }
     assert_ne!(numbers[0], numbers[1]);
 }
+
+#[test]
+fn a_card_that_takes_no_more_writes_is_called_so() {
+    let read_only = |after: &str| {
+        let text = cards::text("modern-a1-32gb").unwrap();
+        Model::parse(&format!("{text}\n[[fault]]\nkind = \"read-only\"\n{after}\n"), "x").unwrap()
+    };
+    let errors = |c: &Checked| c.answers.iter().find(|a| a.question == Question::Errors).unwrap().because.clone();
+    let c = check(&read_only("after_bytes = \"20 MiB\""), 1, true, &[]);
+    assert!(c.outcome == Outcome::Failing && errors(&c).starts_with("it takes no more writes: the last"), "{:?}", c.answers);
+    let c = check(&read_only("after_commands = 1"), 1, true, &[]);
+    assert!(c.outcome == Outcome::Failing && errors(&c).starts_with("it takes no writes: all"), "{:?}", c.answers);
+}

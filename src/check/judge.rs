@@ -288,6 +288,15 @@ fn accesses(s: &Seen) -> Answer {
             },
         );
     }
+    if m.takes_no_writes() {
+        let (which, more) = if m.writes == m.refused { ("all", "") } else { ("the last", " more") };
+        let text = format!(
+            "it takes no{more} writes: {which} {} of {} failed, and none of {} reads: the end of its life, or write-protected",
+            m.refused, m.writes, m.reads
+        );
+        return Answer::new(q, Verdict::Fail, text)
+            .todo("copy off what is on it, and look at its lock switch; if it still takes no writes in another reader, replace it");
+    }
     let first = m.unreadable.first().or(m.unwritable.first()).copied().unwrap_or(0);
     let text = format!(
         "{} of {} reads and {} of {} writes failed, the first at {}",

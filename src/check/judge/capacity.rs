@@ -22,7 +22,8 @@ enum Short {
 
 fn short(s: &Seen) -> Option<Short> {
     let m = s.measured;
-    let found = Counterfeit::of(s.findings, s.size).map(Short::Found);
+    // Writes that fail everywhere show no border.
+    let found = Counterfeit::of(s.findings, s.size).filter(|c| !(c.failing && m.takes_no_writes())).map(Short::Found);
     let unreadable = || m.unreadable_end().map(Short::Unreadable);
     let repeats = || m.repeats_after().map(Short::Repeats);
     found.or_else(unreadable).or_else(repeats).or_else(|| m.later.end().map(Short::Hidden))
@@ -153,6 +154,7 @@ pub(super) fn capacity(s: &Seen) -> Answer {
             };
             Answer::new(q, Verdict::Pass, format!("{} ({:.0} %){seen}{miss}{cache}", as_sold(s.size), percent(*confidence)))
         }
+        _ if s.measured.takes_no_writes() => Answer::new(q, Verdict::NotKnown, "only writes show what a card keeps, and it takes none"),
         Some(f) => {
             let why = f.reason.as_deref().unwrap_or("the test gave no answer");
             let open = s.measured.unreadable.is_empty() && s.broken.is_none() && !why.starts_with(NO_SIGN);

@@ -51,6 +51,7 @@ impl Check<'_> {
             self.out.writes += 1;
             let failed = match self.device.access(Access { op: Op::Write(Fill::Stamp(number)), at, len }) {
                 Ok(t) => {
+                    self.out.refused = 0;
                     took.push(t.took);
                     if self.wrote.is_none_or(|(place, _)| at.abs_diff(place) > CLOSE) {
                         self.apart = self.apart.max(t.took);
@@ -66,6 +67,7 @@ impl Check<'_> {
                 }
                 Err(e @ DeviceError::Io { .. }) => {
                     self.out.unwritable.push(at);
+                    self.out.refused += 1;
                     Some(e)
                 }
                 Err(DeviceError::Budget(_)) => break,

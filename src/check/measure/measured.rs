@@ -73,6 +73,9 @@ impl Fates {
     }
 }
 
+/// So many writes that fail one after the other, while all reads succeed, are no bad places.
+const REFUSED: u64 = 8;
+
 /// Everything measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Measured {
@@ -89,6 +92,8 @@ pub struct Measured {
     pub highest_read: u64,
     /// Places that could not be written, ascending.
     pub unwritable: Vec<u64>,
+    /// Writes that failed one after the other, up to the last one.
+    pub refused: u64,
     pub reads: u64,
     pub writes: u64,
     /// Places all over the card that were read, and where the last one lies.
@@ -157,6 +162,11 @@ impl Measured {
         let apart = self.repeats.iter().map(|(at, place)| at.abs_diff(*place)).fold(0, gcd);
         (apart > 0).then_some(apart)
     }
+    /// All reads succeed, and from some write on none does.
+    pub fn takes_no_writes(&self) -> bool {
+        self.refused >= REFUSED && self.refused == self.unwritable.len() as u64 && self.unreadable.is_empty()
+    }
+
 
     /// Where the flash ends that can be read: several places cannot, nothing behind the first of them can, and all before it can.
     pub fn unreadable_end(&self) -> Option<u64> {
