@@ -472,6 +472,16 @@ fn two_checks_write_different_stamps() {
     assert_ne!(numbers[0], numbers[1]);
 }
 
+/// A card that shows what was written beside its place fails; it is no card of a few KiB.
+#[test]
+fn content_beside_its_place_is_no_size() {
+    let mut m = model("modern-a1-32gb");
+    m.card.keeps = Keeps::Shifted;
+    let c = check(&m, 1, true, &[]);
+    assert_eq!(c.outcome, Outcome::Failing, "{:?}", c.answers);
+    assert_eq!(verdict(&c, Question::Capacity), Verdict::NotKnown, "{:?}", c.answers);
+}
+
 #[test]
 fn a_card_that_takes_no_more_writes_is_called_so() {
     let read_only = |after: &str| {

@@ -1,7 +1,7 @@
 //! What was measured, as it is judged and saved.
 
 use super::{GROUP, SMALL};
-use crate::units::{Nanos, gcd};
+use crate::units::{MIB, Nanos, gcd};
 use nandscope_stats::mean_within;
 use serde::Serialize;
 
@@ -144,7 +144,7 @@ impl Later {
     /// the distance after which addresses repeat.
     pub fn end(&self) -> Option<u64> {
         if self.shown.len() > 1 {
-            return Some(self.shown.iter().map(|(a, b)| a.abs_diff(*b)).fold(0, gcd));
+            return period(&self.shown);
         }
         self.border().map(|b| b.0)
     }
@@ -156,17 +156,21 @@ impl Later {
     }
 }
 
+/// After how many bytes addresses repeat that show others. No flash is smaller than 1 MiB: what is less apart is shown at a wrong place.
+fn period(pairs: &[(u64, u64)]) -> Option<u64> {
+    Some(pairs.iter().map(|(at, place)| at.abs_diff(*place)).fold(0, gcd)).filter(|apart| *apart >= MIB)
+}
+
 impl Measured {
-    /// The distance after which addresses repeat, where some show what was written elsewhere.
-    pub fn repeats_after(&self) -> Option<u64> {
-        let apart = self.repeats.iter().map(|(at, place)| at.abs_diff(*place)).fold(0, gcd);
-        (apart > 0).then_some(apart)
-    }
     /// All reads succeed, and from some write on none does.
     pub fn takes_no_writes(&self) -> bool {
         self.refused >= REFUSED && self.refused == self.unwritable.len() as u64 && self.unreadable.is_empty()
     }
 
+    /// The distance after which addresses repeat, where some show what was written elsewhere.
+    pub fn repeats_after(&self) -> Option<u64> {
+        period(&self.repeats)
+    }
 
     /// Where the flash ends that can be read: several places cannot, nothing behind the first of them can, and all before it can.
     pub fn unreadable_end(&self) -> Option<u64> {

@@ -70,6 +70,11 @@ pub(super) fn judge(run: &Run) -> Finding {
         // Places far apart may lie whole periods apart; the stretch shows at the first one.
         let end = period(run).map(|w| (w, inside(run, w)));
         let real = end.map_or(real, |e| e.0);
+        // No flash is that small: what is written is shown elsewhere, by this much beside its place.
+        if real < MIB {
+            let why = format!("{LOSES}: what is written to one address is shown at another, {} away", Bytes(real));
+            return Finding::undecided(Q, why).evidence(text);
+        }
         if end.is_none_or(|e| e.1.is_some()) {
             // Addresses repeat, and the first round was not tried to its end.
             let why = format!("a counterfeit, of {} or a part of it: the search for where it wraps around was cut short", Bytes(real));
