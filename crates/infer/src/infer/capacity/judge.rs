@@ -145,9 +145,11 @@ pub(super) fn judge(run: &Run) -> Finding {
         true => Finding::decided(Q, (offset + size) as f64, 0.95),
         false => {
             let end = match (&run.ended, tried) {
-                (_, false) => "the region ends there",
-                (Ended::Interrupted, true) => "it was interrupted there",
-                (_, true) => "the time allowed ended there",
+                (Ended::Failed(why), _) => format!("it ended early: {why}"),
+                (_, false) => "the region ends there".into(),
+                (Ended::Interrupted, true) => "it was interrupted there".into(),
+                (Ended::Budget(what), true) if what != "time" => "the writes allowed were used up there".into(),
+                (_, true) => "the time allowed ended there".into(),
             };
             let why = format!("{NO_SIGN} of less than the {reports} it reports; {} places checked; {end}", kept + looks);
             // What lies in front of the region was not tried: addresses may repeat there.
