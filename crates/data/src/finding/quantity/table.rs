@@ -38,8 +38,8 @@ quantities! {
     WriteUnit => Row {
         key: "write_unit", title: "write unit",
         unit: Unit::Bytes,
-        what: "The card programs flash in units of this size; a smaller write costs as much time as a whole unit.",
-        means: &[(Always, "A program that writes less than {} at a time takes the time of {} each time.")],
+        what: "The card programs flash in units of this size; a smaller write in random order costs the time of a whole unit, unless the card coalesces it with others.",
+        means: &[(Always, "Writes of less than {} in random order take the time of {} each; those in sequence a card may coalesce.")],
     },
     /// AUs that can be written in turn, each in linear order, without paying for closing one each time.
     OpenAusLinear => Row {
