@@ -287,12 +287,19 @@ fn kind(pass: &Pass, slow: &[Slow], usual: f64) -> (Origin, Kind) {
     let by_amount = || period(&[few.iter().map(written).collect()], grain).map(|p| (Origin::Written, p));
     let in_bytes = by_place.or_else(|| if rounds.len() > 1 { by_amount() } else { None });
     let lengths = lengths(slow);
+    // Long stalls keep a distance that is mostly their own length, however they come.
+    let between = few.iter().scan(0, |own, c| {
+        let at = c.at - *own;
+        *own += c.took;
+        Some(at as f64)
+    });
     let found = Kind {
         count: slow.len() as u64,
         median: lengths.get(lengths.len() / 2).copied().unwrap_or(0.0),
         longest: lengths.last().copied().unwrap_or(0.0),
         in_bytes: in_bytes.map(|p| p.1),
-        in_time: period(&[few.iter().map(|c| c.at as f64).collect()], 1e3 * usual),
+        in_time: period(&[few.iter().map(|c| c.at as f64).collect()], 1e3 * usual)
+            .filter(|_| period(&[between.collect()], 1e3 * usual).is_some()),
     };
     (in_bytes.map_or(if known { Origin::Card } else { Origin::File }, |p| p.0), found)
 }
@@ -471,6 +478,16 @@ mod tests {
         );
         let s = stalls(&p);
         assert!(s.count > 10 && s.in_bytes.is_none() && s.in_time.is_none(), "{s:?}");
+        // So are long ones, though nearly all the time between them is their own.
+        let long = |ns: u64| {
+            let mut x = 1u64;
+            (0..4000).map(move |_| {
+                x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                if x >> 33 < (1 << 31) / 200 { ns } else { 400_000 }
+            })
+        };
+        let s = stalls(&pass(4096, long(3_000_000_000)));
+        assert!(s.count > 5 && s.in_time.is_none(), "{s:?}");
     }
 
     #[test]

@@ -87,7 +87,12 @@ fn worst(b: &Bench) -> Option<String> {
     } else {
         String::new()
     };
-    Some(format!("longest write {}{more}; the SD standard allows a card to be busy for 250 ms (SDXC: 500 ms)", p.longest))
+    let verdict = match beyond / 1e3 {
+        ms if ms > 500.0 => ": EXCEEDED",
+        ms if ms > 250.0 => ": EXCEEDED unless it is SDXC",
+        _ => "",
+    };
+    Some(format!("longest write {}{more}; the SD standard allows a card to be busy for 250 ms (SDXC: 500 ms){verdict}", p.longest))
 }
 
 pub fn text(b: &Bench, style: Style) -> String {
