@@ -219,6 +219,11 @@ impl Medium {
     /// There is no FAT volume, with what to do.
     pub fn must_be_formatted(&self, name: &str) -> anyhow::Result<()> {
         if !self.formatted {
+            let other = crate::layout::disk::read(&mut self.device.clone()).map_or(vec![], |d| d.parts);
+            let other: Vec<&str> = other.iter().filter_map(|p| Some(p.volume.as_ref()?.what.as_str())).collect();
+            if !other.is_empty() {
+                bail!("{name} holds no FAT volume, but {}; mount that and name its directory", other.join(", "));
+            }
             let kind = match self.simulated {
                 true if name.starts_with("exec:") => {
                     "format it first; the program must keep its content (content=yes) from one start to the next"
