@@ -4,7 +4,7 @@ use super::args::{Chance, Dry, Json, Named, Output};
 use super::back::Back;
 use super::progress::Progress;
 use super::stop;
-use super::{FAULTY, UNDECIDED, evidence, misuse};
+use super::{COUNTERFEIT, FAULTY, UNDECIDED, evidence, misuse};
 use crate::advise::driver::driver;
 use crate::device::{self, Guard, Limits, OpenOptions};
 use crate::host::declared;
@@ -124,7 +124,7 @@ struct ProveArgs {
 
 /// Check where partitions start against a report
 ///
-/// Exit codes: 0 it is a boundary of the erase block, 5 it is none, 3 the report does not say.
+/// Exit codes: 0 it is a boundary of the erase block, 5 it is none, 3 the report does not say, 6 the card holds less than it reports.
 #[derive(Args)]
 struct CheckArgs {
     /// A report that --json wrote
@@ -440,9 +440,12 @@ fn check_starts(a: CheckArgs) -> anyhow::Result<ExitCode> {
         }
         if let Some(c) = Counterfeit::of(&e.findings, size) {
             holds = c.holds;
-            for over in all.iter_mut().filter(|s| s.start >= holds) {
-                over.answer = Answer::Wrong;
-                over.because = vec![format!("this card is a {}: it {}; what is written beyond that is lost", c.word(), c.sizes())];
+            let fake = format!("this card is a {}: it {}; what is written beyond that is lost", c.word(), c.sizes());
+            for s in &mut all {
+                if s.start >= holds {
+                    (s.answer, s.because) = (Answer::Wrong, vec![]);
+                }
+                s.because.push(fake.clone());
             }
         }
     }
@@ -458,6 +461,7 @@ fn check_starts(a: CheckArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(match () {
+        () if holds < u64::MAX => ExitCode::from(COUNTERFEIT),
         () if all.iter().any(|c| c.answer == Answer::Wrong) => ExitCode::from(FAULTY),
         () if all.iter().any(|c| c.answer == Answer::Undecided) => ExitCode::from(UNDECIDED),
         () => ExitCode::SUCCESS,
