@@ -104,8 +104,19 @@ fn target_of(journal: &Path, saved: &Saved, options: &RecoverOptions) -> Result<
     }
     if !named.same_target(want) {
         let serial = want.serial.as_deref().unwrap_or("none");
+        let attach = options.target.is_some() && named.kind == TargetKind::Image && want.kind != TargetKind::Image;
+        let todo = match options.target {
+            None => "say where it is now with --target".to_string(),
+            Some(_) if attach => {
+                format!(
+                    "a device over this file is made by: losetup --find --show {}; name that with --target",
+                    crate::shell::word(&target)
+                )
+            }
+            Some(_) => "name the target that it is of".to_string(),
+        };
         return Err(DeviceError::Refused(format!(
-            "the journal is of {} ({} bytes, serial number {serial}) and {target} is another one; say where it is now with --target",
+            "the journal is of {} ({} bytes, serial number {serial}) and {target} is another one; {todo}",
             want.path, want.size
         )));
     }
