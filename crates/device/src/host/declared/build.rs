@@ -302,7 +302,11 @@ impl Declared {
                     erase::sd(b, usable, self.capacity.or(self.device_size), csd_unit)
                 });
                 self.declared_au = match (&self.ssr, &self.preferred_erase_size) {
-                    (Some(ssr), _) => ssr.au.bytes.map(|bytes| DeclaredAu { bytes, source: format!("SSR AU_SIZE code {}", ssr.au.code) }),
+                    (Some(ssr), _) => ssr
+                        .au
+                        .bytes
+                        .filter(|_| !ssr.is_blank())
+                        .map(|bytes| DeclaredAu { bytes, source: format!("SSR AU_SIZE code {}", ssr.au.code) }),
                     (None, Some(PreferredErase { bytes, is_kernel_guess: Some(false), .. })) => {
                         Some(DeclaredAu { bytes: *bytes, source: "preferred_erase_size, which is not the kernel's guess here".into() })
                     }

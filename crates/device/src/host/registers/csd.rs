@@ -4,6 +4,7 @@
 //! JESD84-B51 7.3 for MMC and eMMC, which differs in the erase fields and has SPEC_VERS 125:122.
 
 use super::{Checksum, checksum, field, flag, hex};
+use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// Which layout was read.
@@ -183,6 +184,19 @@ impl Csd {
         let mut found: Vec<String> = self.irregular.iter().map(|t| format!("CSD: {t}")).collect();
         if self.raw.bytes().all(|b| b == b'0') || self.raw.bytes().all(|b| b == b'f') {
             return vec!["CSD is all zeros or all ones: not a register a card sends".into()];
+        }
+        // What each structure is for begins where the one before it ends.
+        let least = match self.layout {
+            CsdLayout::SdV2 => 2_000_000_000,
+            CsdLayout::SdV3 => 2 << 40,
+            _ => 0,
+        };
+        if let Some(bytes) = self.capacity.filter(|b| *b < least) {
+            found.push(format!(
+                "CSD: its structure is that of {}, and {} is too little for that: copied wrongly, or no register of a card",
+                self.family().split(' ').next().unwrap_or_default(),
+                Bytes(bytes)
+            ));
         }
         if self.permanent_write_protect {
             found.push("CSD: PERM_WRITE_PROTECT is set: the card is read-only for good".into());

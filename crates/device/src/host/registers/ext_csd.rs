@@ -3,7 +3,7 @@
 //! Layout: JESD84-B51 7.4; the number in brackets after each field below is its byte. Multi-byte fields are little-endian.
 //! The register may be known only in part (a pasted excerpt), so every field is optional.
 
-use crate::units::{KIB, MIB, SECTOR};
+use crate::units::{Bytes, KIB, MIB, SECTOR};
 use serde::{Deserialize, Serialize};
 
 /// The bytes of an EXT_CSD with what is not known left out.
@@ -315,6 +315,21 @@ impl ExtCsd {
         }
         if bytes.byte(224) == Some(0) {
             found.push("EXT_CSD: HC_ERASE_GRP_SIZE is 0: no high-capacity erase group, the CSD's applies".into());
+            if self.erase_timeout_ms.is_some() {
+                found.push("EXT_CSD: ERASE_TIMEOUT_MULT is of a high-capacity erase group, and there is none".into());
+            }
+        }
+        if bytes.get(212, 4) == Some(0) {
+            found.push("EXT_CSD: SEC_COUNT is 0: the capacity is that of the CSD, which is so up to 2 GiB only".into());
+        }
+        if let (Some(area), Some(group)) = (self.user_area, self.erase_group)
+            && area < group
+        {
+            found.push(format!(
+                "EXT_CSD: a user area of {} is smaller than one erase group of {}: not so on a device",
+                Bytes(area),
+                Bytes(group)
+            ));
         }
         for (name, at) in [("NATIVE_SECTOR_SIZE", 63), ("DATA_SECTOR_SIZE", 61)] {
             if let Some(code @ 2..) = bytes.byte(at) {
