@@ -131,7 +131,14 @@ fn chart(lab: &Lab, what: What, width: usize) -> String {
             let head = if i == 0 { Bytes(size).to_string() } else { String::new() };
             let drawn = bar((r.per_minute.log10() - a) / (b - a), room);
             let spread = (r.interval[1] - r.interval[0]) / 2.0 / r.per_minute;
-            let spread = if spread >= 0.005 { format!(" ± {:.0} %", 100.0 * spread) } else { String::new() };
+            let spread = match spread {
+                // Such an interval lies to one side: below nothing there is no rate.
+                s if s > 1.0 || r.interval[1] > 2.0 * r.per_minute => {
+                    format!(" ({} to {})", three(r.interval[0]), three(r.interval[1]))
+                }
+                s if s >= 0.005 => format!(" ± {:.0} %", 100.0 * s),
+                _ => String::new(),
+            };
             let _ = writeln!(o, "{head:>8}  {:<13}{drawn:<room$} {}{spread}", r.state.name(), three(r.per_minute));
         }
     }
