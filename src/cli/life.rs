@@ -186,6 +186,9 @@ fn traced(path: &Path) -> anyhow::Result<(Workload, Vec<Io>)> {
     Ok((Workload { name: name.to_string(), per_day: [per_day; 2], source, writes: how }, trace.ios))
 }
 
+/// Years beyond which nobody has seen what flash does.
+const LONGEST: f64 = 100.0;
+
 /// `3.1 years (0.9 to 12); 2.9 TB written (0.8 TB to 9.1 TB)`; `only` says what holds for that.
 fn years(w: &When, only: &str) -> String {
     let size = |b: f64| match b {
@@ -198,7 +201,15 @@ fn years(w: &When, only: &str) -> String {
     match w.years {
         Some(years) => {
             let (unit, times) = if years[1] < 0.5 { ("days", 365.25) } else { ("years", 1.0) };
-            let [low, middle, high] = years.map(|y| three(y * times));
+            let shown = |y: f64| match y * times {
+                _ if y > LONGEST => format!("more than {LONGEST:.0}"),
+                t if t < 0.005 => "less than 0.01".into(),
+                t => three(t),
+            };
+            if years[0] > LONGEST {
+                return format!("more than {LONGEST:.0} years; {written}");
+            }
+            let [low, middle, high] = years.map(shown);
             format!("{middle} {unit} ({low} to {high}); {written}")
         }
         None => written,

@@ -376,16 +376,26 @@ fn life(f: &mut Facts, v: &Value) {
     for key in ["first_error", "death"] {
         let w = &v[key];
         for (part, unit, factor) in [("years", "s", YEAR), ("bytes", "B", 1.0), ("cycles", "", 1.0)] {
-            let at = |i: usize| w[part][i].as_f64().map(|x| x * factor);
+            // An estimate has no more digits than these.
+            let at = |i: usize| w[part][i].as_f64().map(|x| format!("{:.2e}", x * factor).parse().unwrap_or(x * factor));
             let Some(middle) = at(1) else { continue };
-            let name = if part == "years" { format!("until_{key}") } else { format!("until_{key}_{part}") };
-            let shown = w[part][1].as_f64().unwrap_or(f64::NAN);
+            let name = match part {
+                "years" => format!("until_{key}"),
+                "bytes" => format!("written_until_{key}"),
+                _ => format!("until_{key}_{part}"),
+            };
+            let shown = match part {
+                "years" if middle > 100.0 * YEAR => "more than 100 years".into(),
+                "years" => format!("{} years", three(middle / YEAR)),
+                "bytes" => format!("{} GB written", three(middle / 1e9)),
+                _ => format!("{middle} {part}"),
+            };
             f.all.push(Fact {
                 conditions: if part == "cycles" { String::new() } else { workload.into() },
                 value: Some(middle),
                 unit: base(0.0, unit).1,
                 interval: at(0).zip(at(2)).map(|(a, b)| [a, b]),
-                text: format!("{} {part}: half of such cards last longer; the interval holds 80 % of them", three(shown)),
+                text: format!("{shown}: half of such cards last longer; the interval holds 80 % of them"),
                 help: "How long a card lasts, estimated from cards that were worn out".into(),
                 ..empty(0, "estimate", &name)
             });
