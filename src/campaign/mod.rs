@@ -161,6 +161,12 @@ impl Plan {
             if c.target.is_none() == c.serial.is_none() {
                 return Err(format!("card '{}' has either `target` or `serial`", c.key()));
             }
+            if c.name.as_deref().is_some_and(|n| n.trim().is_empty()) {
+                return Err(format!(
+                    "card '{}': `name` is empty; leave it out, or give it one",
+                    c.target.as_deref().or(c.serial.as_deref()).unwrap_or("")
+                ));
+            }
             if !places.insert(place(c.key())) {
                 return Err(format!("two cards are called '{}'; give each a `name`", c.key()));
             }
@@ -188,6 +194,9 @@ impl Plan {
         plan.lease()?;
         if plan.workers == Some(0) {
             return Err("`workers` is 1 or more".into());
+        }
+        if plan.name.as_deref().is_some_and(|n| n.trim().is_empty()) {
+            return Err("`name` is empty; leave it out, or give it one".into());
         }
         if plan.server().is_some() && plan.name.is_none() {
             return Err("a campaign on a server has a `name`: hosts with the same name share its cards".into());
@@ -257,6 +266,7 @@ mod tests {
         let card = "[[card]]\ntarget = 'sim:toshiba-emmc'\n";
         for (text, says) in [
             ("", "at least one [[card]]"),
+            ("[[card]]\nname = ''\ntarget = 'sim:null'\n", "`name` is empty"),
             ("[[card]]\nname = 'x'\n", "either `target` or `serial`"),
             ("[[card]]\ntarget = '/dev/sda'\nserial = '1'\n", "either `target` or `serial`"),
             (&format!("{card}{card}"), "two cards are called 'sim:toshiba-emmc'"),

@@ -30,14 +30,20 @@ pub fn junit(f: &Facts) -> String {
     let stamp = format!("{}T{:02}:{:02}:{:02}", date_text(when), when / 3600 % 24, when / 60 % 60, when % 60);
     for (i, c) in f.cards.iter().enumerate() {
         let count = |v: Verdict| of(i).filter(|x| x.verdict == v).count();
+        // A step of a campaign has a time of its own; of everything else none was kept.
+        let took = |x: &Fact| {
+            let same = |y: &&Fact| y.name == x.name && y.conditions == x.conditions && y.unit == "seconds";
+            if x.name.starts_with("step_") && x.unit.is_empty() { of(i).find(same).and_then(|y| y.value).unwrap_or(0.0) } else { 0.0 }
+        };
         let _ = writeln!(
             out,
             "  <testsuite name=\"{}\" package=\"nandscope\" id=\"{i}\" timestamp=\"{stamp}\" hostname=\"localhost\" tests=\"{}\" \
-             failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"0\">",
+             failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"{}\">",
             escaped(&format!("nandscope {}: {}", f.command(), c.id)),
             of(i).count(),
             count(Verdict::Fail),
-            count(Verdict::Skip)
+            count(Verdict::Skip),
+            of(i).fold(0.0, |all, x| all + took(x))
         );
         out += "    <properties>\n";
         let when = f.when.map(|w| w.to_string());
@@ -48,7 +54,7 @@ pub fn junit(f: &Facts) -> String {
             }
         }
         out += "    </properties>\n";
-        of(i).for_each(|x| case(&mut out, f.command(), x));
+        of(i).for_each(|x| case(&mut out, f.command(), x, took(x)));
         let passed = of(i).filter(|x| !matches!(x.verdict, Verdict::Fail | Verdict::Skip) && !x.text.is_empty());
         let said: Vec<String> = passed.map(|x| format!("{}: {}", escaped(&x.title()), escaped(&x.text))).collect();
         let _ = writeln!(out, "    <system-out>{}</system-out>\n    <system-err/>\n  </testsuite>", said.join("\n"));
@@ -56,8 +62,9 @@ pub fn junit(f: &Facts) -> String {
     out + "</testsuites>\n"
 }
 
-fn case(out: &mut String, command: &str, x: &Fact) {
-    let _ = write!(out, "    <testcase classname=\"nandscope.{command}.{}\" name=\"{}\" time=\"0\"", x.group, escaped(&x.title()));
+fn case(out: &mut String, command: &str, x: &Fact, took: f64) {
+    let title = escaped(&x.title());
+    let _ = write!(out, "    <testcase classname=\"nandscope.{command}.{}\" name=\"{title}\" time=\"{took}\"", x.group);
     let text = escaped(&x.text);
     let _ = match x.verdict {
         Verdict::Fail => writeln!(out, ">\n      <failure type=\"{}\" message=\"{text}\"/>\n    </testcase>", x.group),
