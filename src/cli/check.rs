@@ -118,6 +118,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         return Err(super::misuse(format!("{} cannot be taken out; leave --reinsert away", a.target)));
     }
     let target = if simulated { device::with_content(&a.target) } else { a.target.clone() };
+    let classes = Class::once(&a.class);
     let stop = stop::on_signals(stop::Second::Ends)?;
     let mut opened = device::open(&target, &OpenOptions::default())?;
     let dry = a.allowed.writing.dry.dry_run;
@@ -193,7 +194,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         declared: declared.as_ref(),
         no_health: no_health.as_deref(),
         disk: disk.as_ref(),
-        classes: &a.class,
+        classes: &classes,
         purpose: a.purpose.as_ref(),
         noticed: &noticed,
         with_writes: &with_writes,
@@ -208,7 +209,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     };
     let answers = if interrupted { judge::of_interrupted(answers, &measured) } else { answers };
     let gone = back.gone();
-    let class = a.class.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(" and ");
+    let class = classes.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(" and ");
     let class = Some((Question::Speed, class)).filter(|c| !c.1.is_empty());
     let asked: Vec<(Question, String)> = class.into_iter().chain(a.purpose.iter().map(|p| (Question::Purpose, p.title.into()))).collect();
     let answers = gone.map(|why| judge::of_gone(answers.clone(), why)).unwrap_or(answers);
@@ -219,7 +220,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         Some((path, before)) if gone.is_none() => {
             let reading = declared.as_ref().and_then(|d| d.health_block.as_ref()).map(Reading::from);
             let written = facts.disk.as_deref().filter(|_| !simulated).and_then(Written::now);
-            let classes: Vec<String> = a.class.iter().map(|c| c.name.clone()).collect();
+            let classes: Vec<String> = classes.iter().map(|c| c.name.clone()).collect();
             let now = Record::of(history::now(), outcome, &answers, &measured).with(reading, written, &noticed);
             let purpose = a.purpose.as_ref().map(|p| format!("{}, {}", p.name, p.needs()));
             remember(&path, before.as_ref(), now.against(purpose.as_deref(), &classes), size)?

@@ -148,7 +148,7 @@ pub fn run(a: RateArgs) -> anyhow::Result<ExitCode> {
     let usual = || USUAL.iter().filter_map(|n| Class::by_name(n).ok()).collect::<Vec<_>>();
     let asked = !a.class.is_empty() || !of_card.is_empty();
     let classes: Vec<Class> = match () {
-        () if !a.class.is_empty() => a.class.clone(),
+        () if !a.class.is_empty() => Class::once(&a.class),
         () if a.purpose.is_some() => vec![],
         () if !of_card.is_empty() => of_card,
         () => usual(),

@@ -90,6 +90,12 @@ impl Class {
         Ok(Class { queued: name == "A2", name, sequential_write: megabytes * 1e6, moving, random })
     }
 
+    /// Each of these once, in their order.
+    pub fn once(all: &[Class]) -> Vec<Class> {
+        let again = |i: usize| all[..i].contains(&all[i]);
+        (0..all.len()).filter(|i| !again(*i)).map(|i| all[i].clone()).collect()
+    }
+
     /// What a card declares in its SD status, the most demanding first for sequential writes and the application class beside it.
     pub fn declared(d: &Declared) -> Vec<Class> {
         let Some(ssr) = d.ssr.as_ref().filter(|s| !s.is_blank()) else { return vec![] };
