@@ -26,6 +26,9 @@ pub(super) fn usage(e: &clap::Error, words: &[std::ffi::OsString]) -> String {
     if missing == ["--write"] && words.iter().any(|w| w.to_string_lossy().starts_with("--consent")) {
         return "nandscope: --consent names what --write may write: add --write, or leave --consent out\n".into();
     }
+    if let (ErrorKind::InvalidUtf8, Some(w)) = (e.kind(), words.iter().find(|w| w.to_str().is_none())) {
+        return format!("nandscope: {w:?} is not UTF-8, and names are taken as that; give the file another name, or a link to it\n");
+    }
     let text = plain(&e.to_string());
     // A command without its own commands gets its help.
     if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
