@@ -182,8 +182,7 @@ fn is_erase_block(size: u64, top: u64) -> f64 {
 /// before the end, the row shows (7 - c) / c of the step. A first block that is treated differently lowers the row as well.
 ///
 /// `part`: how much of the step the row of `size` shows.
-/// `scatter`: of one row, as a share of the step.
-fn twice_as_large(part: f64, scatter: f64, size: u64, top: u64, device: Option<u64>) -> f64 {
+fn twice_as_large(part: f64, size: u64, top: u64, device: Option<u64>) -> f64 {
     let normal = |x: f64, m: f64, s: f64| (-0.5 * ((x - m) / s).powi(2)).exp() / s / 2.507;
     let ratio = |c: u64| (PLACES - c) as f64 / c as f64;
     let (prior, ratios) = match device {
@@ -192,7 +191,7 @@ fn twice_as_large(part: f64, scatter: f64, size: u64, top: u64, device: Option<u
         // The end is unknown: an odd multiple about one time in three, on a card that may be of the larger kind.
         None => (0.08, vec![ratio(4), ratio(5), ratio(6)]),
     };
-    let same = 0.8 * normal(part, 1.0, (1.5 * scatter).clamp(0.04, 0.12)) + 0.1 * normal(part, 0.78, 0.08) + 0.1;
+    let same = 0.8 * normal(part, 1.0, 0.12) + 0.1 * normal(part, 0.78, 0.08) + 0.1;
     let other = prior * ratios.iter().map(|&r| normal(part, r, 0.08)).sum::<f64>() / ratios.len() as f64;
     other / (same + other)
 }
@@ -258,7 +257,7 @@ fn erase_block(g: &Group, d: &Design, fits: &[Fit], p: &[(u64, f64)]) -> Finding
         used.iter().filter(|r| r.align > size && r.align <= 8 * size && r.align.is_multiple_of(size)).map(|r| r.diff).collect();
     let full = h.min(median(&near)) - l;
     let part = if low.is_empty() || near.is_empty() || full <= 0.0 { 1.0 } else { (own - l) / full };
-    let twice = if g.own { 0.0 } else { twice_as_large(part, residual(d, fits) / full.max(1e-9), size, top, g.size) };
+    let twice = if g.own { 0.0 } else { twice_as_large(part, size, top, g.size) };
     trust *= 1.0 - twice;
     if twice > 0.1 {
         caveats.push(format!("the row of {} itself is lower ({} µs): the block may be twice as large", Bytes(size), three(own)));

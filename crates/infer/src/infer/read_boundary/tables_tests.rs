@@ -102,8 +102,8 @@ fn a_row_halfway_leaves_two_sizes() {
         }
     });
     assert!(f[0].confidence < 0.8, "{f:?}");
-    let known = twice_as_large(0.75, 0.08, 4 * MIB, 1 << 30, Some(3_965_190_144));
-    assert!(known == 0.0 && twice_as_large(0.75, 0.08, 4 * MIB, 1 << 30, Some(3_980_394_496)) > 0.1);
+    let known = twice_as_large(0.75, 4 * MIB, 1 << 30, Some(3_965_190_144));
+    assert!(known == 0.0 && twice_as_large(0.75, 4 * MIB, 1 << 30, Some(3_980_394_496)) > 0.1);
 }
 
 #[test]
