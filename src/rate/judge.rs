@@ -86,17 +86,21 @@ impl Way {
         Way { reads: interval(&m.long_reads, LONG as f64).map(|f| f.1), usb: seen.usb, few }
     }
 
+    /// Can it not carry this rate, and may the card be fast enough behind another?
+    fn slow(&self, found: Option<[f64; 2]>, least: f64, rate: f64) -> bool {
+        self.reads.is_some() && class::slow_reader(None, self.reads, rate) && !class::card_is_slow(found, self.reads, least)
+    }
+
     /// A limit of long requests, whose rate in bytes a second is known.
     fn long(&self, l: Limit) -> Limit {
-        let slow = self.reads.is_some() && class::slow_reader(l.interval, self.reads, l.asks);
+        let slow = self.slow(l.interval, l.asks, l.asks);
         unless(l, slow, READER)
     }
 
     /// A limit of random accesses on a card that is to carry `rate` in long ones.
     fn random(&self, l: Limit, writes: bool, rate: f64) -> Limit {
         let bytes = l.interval.map(|i| i.map(|n| n * SMALL as f64));
-        let card = class::card_is_slow(bytes, self.reads, l.asks * SMALL as f64);
-        let slow = self.reads.is_some() && class::slow_reader(None, self.reads, rate) && !card;
+        let slow = self.slow(bytes, l.asks * SMALL as f64, rate);
         unless(unless(l, slow, READER), if writes { self.few } else { self.usb }, USB)
     }
 }

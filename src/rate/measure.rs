@@ -125,7 +125,9 @@ impl Rating<'_> {
             }
             let took = self.read(area.start + i * step, LONG)?;
             self.out.long_reads.push(took);
-            self.late()?;
+            if self.task.stop.load(Ordering::Relaxed) || self.device.now() >= self.until {
+                return Err(DeviceError::Late);
+            }
         }
         Ok(())
     }

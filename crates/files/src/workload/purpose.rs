@@ -241,6 +241,7 @@ mod tests {
         }
         let p: Purpose = "dashcam:4x20Mbit/s".parse().unwrap();
         assert_eq!((p.streams, p.sequential_write), (4, 1e7));
+        assert_eq!(p.name, "dashcam:4x20Mbit/s", "the unit as it was given");
         for wrong in
             ["dashcam:", "dashcam:0x1Mbit/s", "dashcam:99x1Mbit/s", "camera:4x", "camera:nanMbit/s", "boot:4x1MB/s", "dashcam:4x20"]
         {
