@@ -456,7 +456,6 @@ fn caveats(g: &Group, d: &Design) -> Vec<String> {
             "the largest rows differ from the next: some of their {what}s wrap over the end of the device; they were left out"
         ));
     }
-    out.extend(g.odd.iter().cloned());
     if g.repeat.is_finite() && g.repeat > 0.05 * d.base {
         out.push(format!("runs differ by ± {} µs in the same row", three(g.repeat)));
     }

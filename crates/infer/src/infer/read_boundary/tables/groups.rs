@@ -3,7 +3,6 @@
 use super::PLACES;
 use crate::infer::stats::{mad, median};
 use crate::samples::import::{AlignTest, Tables};
-use crate::units::{Bytes, three};
 
 /// 2^9 to 2^50 and three quarters of each: a table with more rows is none of flashbench's.
 const MOST_ROWS: usize = 84;
@@ -28,8 +27,6 @@ pub(super) struct Group {
     pub(super) repeat: f64,
     /// Rows of writes instead of reads.
     pub(super) write: bool,
-    /// Cells that were replaced, in words.
-    pub(super) odd: Vec<String>,
     /// Rows of this program, whose places never wrap over the end.
     pub(super) own: bool,
 }
@@ -95,50 +92,6 @@ pub(super) fn alone(tables: &Tables, t: &AlignTest) -> Group {
     group(tables, &t.rows.iter().map(|r| r.align).collect::<Vec<_>>(), &[t])
 }
 
-/// Rows this near are beside one another: two on each side.
-const BESIDE: usize = 2;
-/// A cell stands out by so many times what such cells scatter, and by this share of a read.
-const STANDS_OUT: (f64, f64) = (6.0, 0.04);
-
-/// Reads before and after a boundary lie within blocks and take the same in each row, but for a drift. Where one of the two stands out and the
-/// other does not, a stall or a slip of a hand made it: the row is compared with what its neighbours have there.
-fn odd_cells(rows: &mut [Row]) -> Vec<String> {
-    if rows.len() < 8 {
-        return vec![];
-    }
-    let off = |of: fn(&Row) -> f64| -> Vec<f64> {
-        let beside = |i: usize| {
-            let near = (i.saturating_sub(BESIDE)..rows.len().min(i + BESIDE + 1)).filter(|&j| j != i);
-            median(&near.map(|j| of(&rows[j])).collect::<Vec<_>>())
-        };
-        (0..rows.len()).map(|i| of(&rows[i]) - beside(i)).collect()
-    };
-    let (pre, post) = (off(|r| r.pre), off(|r| r.post));
-    let base = median(&rows.iter().map(|r| r.pre).collect::<Vec<_>>());
-    let line = |off: &[f64]| (STANDS_OUT.0 * mad(off)).max(STANDS_OUT.1 * base);
-    let (most_pre, most_post) = (line(&pre), line(&post));
-    let one = |i: usize| match (pre[i].abs() > most_pre, post[i].abs() > most_post) {
-        (true, false) => Some((i, "before", pre[i])),
-        (false, true) => Some((i, "after", post[i])),
-        _ => None,
-    };
-    // The largest rows wrap over the end, and the reads of the smallest ones lie next to one another.
-    let odd: Vec<(usize, &str, f64)> = (BESIDE..rows.len() - BESIDE).filter_map(one).collect();
-    // Many of them are no slips.
-    if odd.len() > 2 {
-        return vec![];
-    }
-    let said = odd.iter().map(|&(i, what, by)| {
-        rows[i].diff += by / 2.0;
-        let (at, more) = (Bytes(rows[i].align), if by > 0.0 { "more" } else { "less" });
-        format!(
-            "in the row of {at} the access {what} the boundary takes {} µs {more} than in the rows beside it, and counts as those",
-            three(by.abs())
-        )
-    });
-    said.collect()
-}
-
 fn group(tables: &Tables, key: &[u64], tests: &[&AlignTest]) -> Group {
     let tests = &calm(tests)[..];
     let mut scatter = vec![];
@@ -150,8 +103,7 @@ fn group(tables: &Tables, key: &[u64], tests: &[&AlignTest]) -> Group {
         }
         Row { align, diff: of(|r| r.diff), pre: of(|r| r.pre), on: of(|r| r.on), post: of(|r| r.post) }
     });
-    let mut rows: Vec<Row> = rows.collect();
-    let odd = odd_cells(&mut rows);
+    let rows: Vec<Row> = rows.collect();
     let mut sizes: Vec<Option<u64>> = tests.iter().map(|t| t.device_size).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -165,7 +117,6 @@ fn group(tables: &Tables, key: &[u64], tests: &[&AlignTest]) -> Group {
         size,
         place: tables.at(tests[0].place),
         repeat: median(&scatter),
-        odd,
         write: tests[0].write,
         own: tests.iter().all(|t| t.own),
     }
