@@ -52,10 +52,10 @@ fn check_on(device: &mut SimDevice, seed: u64, seconds: f64, window: u64, reinse
     Checked { outcome: Outcome::of(&answers), answers, seconds: (device.now() - began).secs(), size: sizes, sure }
 }
 
-/// Three of each kind, or 320.
+/// Three of each kind, or 500.
 fn cards() -> u64 {
     let asked = std::env::var("NANDSCOPE_CARDS").ok().and_then(|n| n.parse().ok());
-    asked.unwrap_or_else(|| if skip::short("all but 42 random cards of 320") { 42 } else { 320 })
+    asked.unwrap_or_else(|| if skip::short("all but 42 random cards of 500") { 42 } else { 500 })
 }
 
 /// The first seed of a family; NANDSCOPE_SEEDS=300000 draws other cards.
