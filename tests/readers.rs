@@ -84,7 +84,7 @@ fn a_report_from_standard_input_and_starts_beyond_its_card() {
         assert_eq!(from_file.1.replace(named, "FILE").len(), piped.1.replace("standard input", "FILE").len(), "{words:?}");
     }
     let lost = of(&["layout", "check", "--start", "8GiB", named], &file);
-    assert!(lost.0 == Some(5) && lost.1.starts_with("8 GiB: beyond what the card holds"), "{lost:?}");
+    assert!(lost.0 == Some(6) && lost.1.starts_with("8 GiB: beyond what the card holds"), "{lost:?}");
     let beyond = of(&["layout", "check", "--start", "32GiB", named], &file);
     assert!(beyond.0 == Some(2) && beyond.2.contains("lies beyond the end of the card"), "{beyond:?}");
     std::fs::write(&file, "").unwrap();

@@ -38,7 +38,7 @@ fn an_image_that_format_made_can_be_timed() {
 #[test]
 fn the_page_cache_is_no_card() {
     let dir = tempfile::tempdir().unwrap();
-    let run = ["bench", ".", "--write", "--record", "512", "--file", "10kB", "--log", "20kB", "-q"];
+    let run = ["bench", ".", "--write", "--system-disk", "--record", "512", "--file", "10kB", "--log", "20kB", "-q"];
     let text = good(&run, dir.path());
     assert!(text.contains("synced after each") && !text.contains("page cache took"), "{text}");
     assert!(text.contains("Linux ") && text.contains("reads ahead"), "{text}");
