@@ -116,10 +116,12 @@ impl Seen<'_> {
         f
     }
 
-    /// Where sequential order shows a table that evicts at random: were writes with more AUs slow no more often than they are with as many as stay
+    /// Where what was seen fits a table that evicts at random: were writes with more AUs slow no more often than they are with as many as stay
     /// open, until all of these have come in? That takes n (1 + 1/2 + ... + 1/n) evictions, as any collection by chance.
     fn rests_late(&self) -> bool {
-        if !self.random || self.k < 2 || !Belief::of(self.run, false).is_some_and(|b| at_random(&b)) {
+        // A queue that foretells the visits needs no chance.
+        let queued = self.belief.foretold();
+        if !self.random || self.k < 2 || queued || !Belief::of(self.run, false).is_some_and(|b| at_random(&b)) {
             return false;
         }
         let more: Vec<&Visits> = self.belief.last.iter().filter(|v| v.n > self.k).collect();
