@@ -309,29 +309,19 @@ fn places_that_take_merges_are_few() {
     }
 }
 
-/// Some counterfeits keep the last writes past their flash in a part of what they have: the stretch near the front never displaces those.
-struct Ring {
+/// A simulated card whose accesses go through something first.
+struct Through<F> {
     card: SimDevice,
-    flash: u64,
-    holds: u64,
-    kept: std::collections::VecDeque<(u64, u64)>,
+    access: F,
 }
 
-impl Device for Ring {
+impl<F: FnMut(&mut SimDevice, Access) -> Result<Timed, DeviceError> + Send> Device for Through<F> {
     fn geometry(&self) -> &Geometry {
         self.card.geometry()
     }
 
     fn access(&mut self, a: Access) -> Result<Timed, DeviceError> {
-        if matches!(a.op, Op::Write(_)) && a.at >= self.flash {
-            self.kept.retain(|k| k.0 != a.at);
-            self.kept.push_back((a.at, a.len));
-            while self.kept.iter().map(|k| k.1).sum::<u64>() > self.holds {
-                let (at, len) = self.kept.pop_front().unwrap();
-                self.card.store(at, &vec![0xff; len as usize])?;
-            }
-        }
-        self.card.access(a)
+        (self.access)(&mut self.card, a)
     }
 
     fn now(&self) -> Nanos {
@@ -351,13 +341,47 @@ impl Device for Ring {
     }
 }
 
+/// Some counterfeits keep the last writes past their flash in a part of what they have: the stretch near the front never displaces those.
+fn ring(card: SimDevice, flash: u64, holds: u64) -> impl Device {
+    let mut kept = std::collections::VecDeque::<(u64, u64)>::new();
+    let access = move |card: &mut SimDevice, a: Access| {
+        if matches!(a.op, Op::Write(_)) && a.at >= flash {
+            kept.retain(|k| k.0 != a.at);
+            kept.push_back((a.at, a.len));
+            while kept.iter().map(|k| k.1).sum::<u64>() > holds {
+                let (at, len) = kept.pop_front().unwrap();
+                card.store(at, &vec![0xff; len as usize])?;
+            }
+        }
+        card.access(a)
+    };
+    Through { card, access }
+}
+
+/// At its end a card may answer every write and store none.
+fn stops(card: SimDevice, mut takes: u64) -> impl Device {
+    const QUICK: Nanos = Nanos(300_000);
+    let access = move |card: &mut SimDevice, a: Access| {
+        if matches!(a.op, Op::Write(_)) {
+            if takes < a.len {
+                let start = card.now();
+                card.idle(QUICK);
+                return Ok(Timed { start, took: QUICK });
+            }
+            takes -= a.len;
+        }
+        card.access(a)
+    };
+    Through { card, access }
+}
+
 #[test]
 fn a_ring_for_what_lies_past_the_flash_hides_nothing() {
     for (name, part, holds) in [("olpc-c-8gb", 0.3, 1 << 20), ("fake-drop-64gb", 0.12, 1 << 20), ("toshiba-emmc", 0.7, 256 << 10)] {
         let model = card(name, 0, Beyond::Wrap);
         let size = model.card.capacity;
         let flash = (size as f64 * part) as u64 / MIB * MIB;
-        let mut device = Ring { card: SimDevice::new(&model, 2).with_stamps(), flash, holds, kept: Default::default() };
+        let mut device = ring(SimDevice::new(&model, 2).with_stamps(), flash, holds);
         let stop = AtomicBool::new(false);
         let experiments = vec![by_name("capacity").unwrap()];
         let plan = Plan { experiments, region: 0..size, time: Nanos::from_secs_f64(300.0), writes: 1 << 30, seed: 1, stop: &stop };
@@ -383,51 +407,10 @@ fn a_larger_ring_shows_once_others_wrote() {
         let honest = probed(&mut SimDevice::new(&model, 2).with_stamps());
         assert_eq!(honest.number(), Some(size as f64), "{name}: {honest:?}");
         let flash = (size as f64 * part) as u64 / MIB * MIB;
-        let f = probed(&mut Ring { card: SimDevice::new(&model, 2).with_stamps(), flash, holds, kept: Default::default() });
+        let f = probed(&mut ring(SimDevice::new(&model, 2).with_stamps(), flash, holds));
         let [low, high] = f.interval.unwrap_or_else(|| panic!("{name}: {f:?}"));
         assert!(f.value.is_none() && low <= flash as f64 && flash as f64 <= high && high < size as f64, "{name}: {f:?}, really {flash}");
         assert!(f.confidence >= 0.75, "{name}: {f:?}");
-    }
-}
-
-/// At its end a card may answer every write and store none.
-struct Stops {
-    card: SimDevice,
-    takes: u64,
-}
-
-impl Device for Stops {
-    fn geometry(&self) -> &Geometry {
-        self.card.geometry()
-    }
-
-    fn access(&mut self, a: Access) -> Result<Timed, DeviceError> {
-        const QUICK: Nanos = Nanos(300_000);
-        if matches!(a.op, Op::Write(_)) {
-            if self.takes < a.len {
-                let start = self.card.now();
-                self.card.idle(QUICK);
-                return Ok(Timed { start, took: QUICK });
-            }
-            self.takes -= a.len;
-        }
-        self.card.access(a)
-    }
-
-    fn now(&self) -> Nanos {
-        self.card.now()
-    }
-
-    fn idle(&mut self, d: Nanos) {
-        self.card.idle(d)
-    }
-
-    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.card.load(at, into)
-    }
-
-    fn store(&mut self, at: u64, from: &[u8]) -> Result<(), DeviceError> {
-        self.card.store(at, from)
     }
 }
 
@@ -440,7 +423,7 @@ fn a_card_that_takes_no_more_writes_is_named() {
         let region = 0..model.card.capacity;
         let time = Nanos::from_secs_f64(60.0);
         let plan = Plan { experiments: experiment::probing(), region, time, writes: 1 << 30, seed: 1, stop: &stop };
-        let mut device = Stops { card: SimDevice::new(&model, 2).with_stamps(), takes };
+        let mut device = stops(SimDevice::new(&model, 2).with_stamps(), takes);
         let findings = probe(&mut device, &plan, &mut |_| {}).1;
         let why = findings.get(Quantity::Capacity).and_then(|f| f.reason.clone()).unwrap_or_default();
         assert!(why.contains(STOPPED), "{name}: {why}");

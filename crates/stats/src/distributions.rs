@@ -19,10 +19,15 @@ pub fn ln_gamma(x: f64) -> f64 {
     0.5 * (2.0 * std::f64::consts::PI).ln() + (x + 0.5) * t.ln() - t + a.ln()
 }
 
+/// ln of the ways to choose `k` of `n`.
+pub fn ln_choose(n: f64, k: f64) -> f64 {
+    ln_gamma(n + 1.0) - ln_gamma(k + 1.0) - ln_gamma(n - k + 1.0)
+}
+
 /// ln of the beta-binomial probability of k successes in n, with a Beta(a, b) prior on the rate.
 pub fn ln_beta_binomial(k: f64, n: f64, a: f64, b: f64) -> f64 {
     let ln_beta = |x: f64, y: f64| ln_gamma(x) + ln_gamma(y) - ln_gamma(x + y);
-    ln_gamma(n + 1.0) - ln_gamma(k + 1.0) - ln_gamma(n - k + 1.0) + ln_beta(k + a, n - k + b) - ln_beta(a, b)
+    ln_choose(n, k) + ln_beta(k + a, n - k + b) - ln_beta(a, b)
 }
 
 /// ln(sum(exp(x))) without overflow.

@@ -269,7 +269,9 @@ impl Opened {
         let card = SimDevice::new(model, seed);
         let card = if content { card.with_content() } else { card };
         let size = card.geometry().size;
-        let id = TargetId { path, kind: TargetKind::Simulated, serial: None, model: Some(one_line(&model.about)), size, offset: 0 };
+        // A text of a file must not steer the terminal.
+        let about = model.about.replace(char::is_control, " ");
+        let id = TargetId { path, kind: TargetKind::Simulated, serial: None, model: Some(about), size, offset: 0 };
         let facts = HostFacts { kind: TargetKind::Simulated, model: id.model.clone(), direct: true, ..HostFacts::default() };
         let place = Place::Sim { model: Box::new(model.clone()), seed, content };
         Opened { guard: Guard::read_only(Box::new(card), id), facts, place, options: options.clone() }
@@ -308,11 +310,6 @@ impl Opened {
         let id = image_id(&path, device.geometry().size);
         Ok(Opened { guard: Guard::read_only(Box::new(device), id), facts, place: Place::Image(path), options: options.clone() })
     }
-}
-
-/// A text of a file, in one line that steers no terminal.
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn signatures_of(place: &Place, guard: &mut Guard) -> Result<Vec<Signature>> {

@@ -228,6 +228,11 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
         let text = format!("crossing a multiple of {} costs a read of {} {:.0} µs more", Bytes(s.size), Bytes(view.block), s.height);
         f.evidence(format!("{text} ({:.0} sigma)", s.z))
     };
+    // A reader that reads ahead fetches a whole piece beyond its end, and that takes longer than the flash needs for a page.
+    let fetched = |s: &steps::Step| {
+        let ahead = s.size > NAND_PAGE && s.height > LONGEST_PAGE && Ways::of(run).reads_ahead();
+        ahead.then(|| format!("a step of {:.0} µs at {} may be a piece that is read ahead", s.height, Bytes(s.size)))
+    };
     // On a card of the standard capacity a step may as well be an erase block.
     let or_block = |size: u64| !bounded && view.size <= LARGEST_SMALL && size >= SMALLEST_OF_SMALL;
     if let Some(s) = lower.first() {
@@ -256,16 +261,10 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
             }
             f
         });
-        if s.size > LARGEST_PAGE
-            && let Some(f) = out.last_mut()
-        {
-            *f = f.clone().withdrawn(format!("a step at {} is too large for a page", Bytes(s.size)));
+        let too_large = (s.size > LARGEST_PAGE).then(|| format!("a step at {} is too large for a page", Bytes(s.size)));
+        if let (Some(why), Some(f)) = (fetched(s).or(too_large), out.last_mut()) {
+            *f = f.clone().withdrawn(why);
         }
-    }
-    // A reader that reads ahead fetches a whole piece beyond its end, and that takes longer than the flash needs for a page.
-    let fetched = |s: &steps::Step| s.size > NAND_PAGE && s.height > LONGEST_PAGE && Ways::of(run).reads_ahead();
-    if let (Some(f), Some(s)) = (out.last_mut(), lower.first().filter(|s| fetched(s))) {
-        *f = f.clone().withdrawn(format!("a step of {:.0} µs at {} may be a piece that is read ahead", s.height, Bytes(s.size)));
     }
     // Planes are read together in whole pages: what no page divides is another kind of boundary.
     let whole = |s: &&&steps::Step| lower.first().is_none_or(|page| s.size.is_multiple_of(page.size));
@@ -284,8 +283,8 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
         if lower.len() == 1 && f.value.is_some() {
             f.caveats.push("only one small boundary shows; planes read together at no extra cost would not".into());
         }
-        if fetched(s) {
-            f = f.withdrawn(format!("a step of {:.0} µs at {} may be a piece that is read ahead", s.height, Bytes(s.size)));
+        if let Some(why) = fetched(s) {
+            f = f.withdrawn(why);
         }
         // Where polls round the times, rows below may cost as much, and the fit placed the step by chance.
         if lower.len() == 1 && view.hidden_below(s) > ALIKE {

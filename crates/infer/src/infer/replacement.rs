@@ -4,7 +4,7 @@
 mod queue;
 mod random;
 
-use super::stats::ln_gamma;
+use super::stats::ln_choose;
 use queue::{Queues, numbered};
 use random::{Steps, Tables};
 use std::cell::Cell;
@@ -59,10 +59,6 @@ impl Noise {
             (false, false) => 1.0 - self.stalls,
         }
     }
-}
-
-pub fn ln_choose(n: usize, k: usize) -> f64 {
-    ln_gamma(n as f64 + 1.0) - ln_gamma(k as f64 + 1.0) - ln_gamma((n - k) as f64 + 1.0)
 }
 
 /// Below this many nats from the best, counts further on are not tried.
@@ -129,7 +125,7 @@ pub fn ln_by_no_rule(trials: &[Trial]) -> f64 {
 
 /// ln P(this order) of `slow` of `n` visits where any number is as likely, and any order.
 pub fn ln_any_order(n: usize, slow: usize) -> f64 {
-    -(n as f64 + 1.0).ln() - ln_choose(n, slow)
+    -(n as f64 + 1.0).ln() - ln_choose(n as f64, slow as f64)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! row of small writes A shows as the same high cost for every write, whatever its size, B as a high cost at regular places.
 //! Pages that are collected and programmed look like B, but no page takes five milliseconds to program.
 
-use super::stats::{bootstrap_median, mad, median, quantile};
+use super::stats::{bootstrap_median, ln_choose, mad, median, quantile};
 use crate::finding::{Finding, Quantity};
 use crate::units::{Bytes, KIB, MIB, SECTOR, rate, three};
 
@@ -112,11 +112,6 @@ fn lattice(looks: &[Look], border: f64) -> Option<Lattice> {
         of: n,
         rivals: by_size.into_iter().skip(1).take(3).filter(|r| r.1 > 0.005).collect(),
     })
-}
-
-pub(super) fn ln_choose(n: f64, k: f64) -> f64 {
-    use super::stats::ln_gamma;
-    ln_gamma(n + 1.0) - ln_gamma(k + 1.0) - ln_gamma(n - k + 1.0)
 }
 
 /// Whether the slow ones of these looks are those that reach a multiple of `size`, whatever the fast ones cost.

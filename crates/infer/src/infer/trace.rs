@@ -5,8 +5,8 @@
 //! grid of a buffer may then slip between two lines, at a price. Single blocks between longer transactions are sectors of a FAT or a
 //! directory: they are no part of the row, and neither is the line after them, which a buffer that was turned out delays.
 
-use super::rewrite::{CHIP_BLOCKS, PROGRAM_MS, at_the_end_of_what, class, expected, ln_choose, split};
-use super::stats::{bootstrap_median, median, quantile};
+use super::rewrite::{CHIP_BLOCKS, PROGRAM_MS, at_the_end_of_what, class, expected, split};
+use super::stats::{bootstrap_median, ln_choose, median, quantile};
 use crate::finding::{Finding, Quantity};
 use crate::samples::busy::{Trace, Transaction};
 use crate::units::{Bytes, SECTOR, polls, three};

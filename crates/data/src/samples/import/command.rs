@@ -190,7 +190,7 @@ pub fn command(text: &str) -> Option<Context> {
                 }
                 "-e" | "--erasesize" => c.erase_size = take().and_then(|v| arithmetic(&v)),
                 "-b" | "--blocksize" => c.block_size = take().and_then(|v| arithmetic(&v)),
-                "-c" | "--count" | "-F" | "--fat-nr" | "-o" | "--out" => drop(take()),
+                "-c" | "-F" | "-o" => drop(take()),
                 long if VALUED.iter().any(|v| long.strip_prefix("--") == Some(v)) => drop(take()),
                 _ => {}
             }

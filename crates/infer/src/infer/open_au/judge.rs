@@ -5,7 +5,7 @@ mod no_limit;
 
 use super::*;
 use crate::finding::Number;
-use crate::infer::replacement::ln_choose;
+use crate::infer::stats::ln_choose;
 use crate::samples::Ended;
 use std::collections::BTreeMap;
 
@@ -33,6 +33,11 @@ struct Seen<'a> {
 
 /// ln of the ways to choose the AUs that were never slow, of all cells, from which on it is no chance that they lie at the front.
 const BY_PLACE: f64 = 5.0;
+
+/// Is it no chance (e^-12) that none of so many visits was slow, where of others this share was?
+fn no_chance(visits: f64, slow: f64) -> bool {
+    visits * -(1.0 - slow).max(0.05).ln() > 12.0
+}
 
 /// µs to copy so many bytes, at 100 MB/s at best.
 fn copied_in(bytes: u64) -> f64 {
@@ -210,8 +215,7 @@ impl<'a> Seen<'a> {
         let edge = visits.iter().filter(|v| v.1).map(|v| v.0).max()?;
         let before = visits.iter().filter(|v| v.0 <= edge).count();
         let slow = visits.iter().filter(|v| v.1).count() as f64 / before as f64;
-        // e^-12 is the chance that none of those behind was slow.
-        ((visits.len() - before) as f64 * -(1.0 - slow).max(0.05).ln() > 12.0).then(|| self.slots.at(edge + 1))
+        no_chance((visits.len() - before) as f64, slow).then(|| self.slots.at(edge + 1))
     }
 
     /// How many AUs at the front are never slow, though with more of them than fit those beyond are, and where these begin: a FAT zone, or a part
@@ -237,15 +241,14 @@ impl<'a> Seen<'a> {
             if aus.values().skip(quiet).any(|v| v.1 == 0.0) {
                 return None;
             }
-            by_place += ln_choose(aus.len(), quiet);
+            by_place += ln_choose(aus.len() as f64, quiet as f64);
             before += aus.values().take(quiet).map(|v| v.0).sum::<f64>();
             visits += aus.values().skip(quiet).map(|v| v.0).sum::<f64>();
             slow += aus.values().map(|v| v.1).sum::<f64>();
             (most, edge) = (most.max(quiet), edge.min(aus.keys().nth(quiet).copied().unwrap_or(edge)));
         }
-        let by_chance = before * -(1.0 - slow / visits).max(0.05).ln();
-        let chance = by_place > BY_PLACE && by_chance > 12.0;
-        (chance && most + 1 < self.k as usize).then(|| (most, self.slots.at(edge)))
+        let told = by_place > BY_PLACE && no_chance(before, slow / visits);
+        (told && most + 1 < self.k as usize).then(|| (most, self.slots.at(edge)))
     }
 
     /// One AU alone was slow in the end, `end` microseconds a write: a cache was full.

@@ -14,13 +14,14 @@ mod repeats;
 
 use crate::finding::{CONTRADICTED, Finding, Quantity};
 use crate::infer::stats::{ln_sum_exp, median, quantile};
+use crate::infer::tables::KEPT_APART;
 use crate::samples::import::Tables;
 use crate::units::{Bytes, three};
 use std::f64::consts::LN_2;
 
 use closings::Closings;
 use cut::Cut;
-use limit::{DRIFT, MOST, SMALLEST, Series, Weighed, ln_pays, series, slope};
+use limit::{DRIFT, MOST, SMALLEST, Series, Weighed, in_order, ln_pays, series, slope};
 
 /// Both orders, and the cost of closing an AU from whatever exceeds the limits.
 pub fn infer(tables: &Tables) -> Vec<Finding> {
@@ -80,8 +81,7 @@ fn order(tables: &Tables, random: bool, closings: &mut Closings) -> Vec<Finding>
     } else if let Some((k, n)) = against {
         let side = if n as f64 > k { "fast" } else { "slow" };
         let why = format!(
-            "the tables contradict each other: {n} AUs are {side}, the others say {k}; two cards, or a card that was busy. A line \
-             'card 1' or 'card 2' above the tables keeps two cards apart"
+            "the tables contradict each other: {n} AUs are {side}, the others say {k}; two cards, or a card that was busy. {KEPT_APART}"
         );
         f = Finding { evidence: f.evidence, ..Finding::undecided(q, why) };
     }
@@ -98,9 +98,9 @@ const JUMP: f64 = 100.0;
 
 /// Rates that no card has: the first such pair of rows.
 fn impossible(tables: &Tables, random: bool) -> Option<String> {
-    let all = tables.open.iter().filter(|t| t.n.is_some() && t.random.unwrap_or(false) == random);
-    let (t, a, b) =
-        all.flat_map(|t| t.rows.windows(2).map(move |w| (t, w[0], w[1]))).find(|(_, a, b)| b.size < a.size && b.rate > JUMP * a.rate)?;
+    let (t, a, b) = in_order(tables, random)
+        .flat_map(|t| t.rows.windows(2).map(move |w| (t, w[0], w[1])))
+        .find(|(_, a, b)| b.size < a.size && b.rate > JUMP * a.rate)?;
     let rate = crate::flashbench::format::rate;
     Some(format!(
         "the rates jump from {} at {} to {} at {} ({}, line {}), which no card's do: is a unit wrong (K/s, M/s)?",

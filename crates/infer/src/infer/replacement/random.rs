@@ -1,7 +1,8 @@
 //! Any open AU is thrown out. This is followed exactly: AUs that are visited in an order drawn anew each round are alike, so how many of
 //! them are closed, and how many of those have their visit still to come, is all there is to know.
 
-use super::{Noise, Trial, ln_choose};
+use super::{Noise, Trial};
+use crate::infer::stats::ln_choose;
 use foldhash::{HashMap, HashMapExt};
 use std::collections::BTreeSet;
 
@@ -70,11 +71,12 @@ impl Table {
     /// Only `kept` AUs stay in the test, whichever.
     fn keep(&mut self, kept: usize) {
         if kept < self.n {
-            let all = ln_choose(self.n, kept);
+            let choose = |n: usize, k: usize| ln_choose(n as f64, k as f64);
+            let all = choose(self.n, kept);
             let mut next = vec![];
             for s in &self.states {
                 for closed in (s.closed + kept).saturating_sub(self.n)..=s.closed.min(kept) {
-                    let ln = ln_choose(s.closed, closed) + ln_choose(self.n - s.closed, kept - closed) - all;
+                    let ln = choose(s.closed, closed) + choose(self.n - s.closed, kept - closed) - all;
                     next.push(State { closed, due: closed, p: s.p * ln.exp() });
                 }
             }

@@ -66,9 +66,14 @@ impl Series {
     }
 }
 
+/// The tables in this order that say how many AUs were written.
+pub(super) fn in_order(tables: &Tables, random: bool) -> impl Iterator<Item = &OpenTest> {
+    tables.open.iter().filter(move |t| t.n.is_some() && t.random.unwrap_or(false) == random)
+}
+
 pub(super) fn series(tables: &Tables, random: bool) -> Vec<Series> {
     let mut groups: BTreeMap<(usize, u64), Vec<&OpenTest>> = BTreeMap::new();
-    for t in tables.open.iter().filter(|t| t.n.is_some() && t.random.unwrap_or(false) == random) {
+    for t in in_order(tables, random) {
         // The first row is one whole AU.
         let au = t.erase_size.or(t.rows.first().map(|r| r.size)).unwrap_or(0);
         groups.entry((t.place.file, au)).or_default().push(t);

@@ -2,8 +2,10 @@
 
 use std::f64::consts::LN_2;
 
+use super::limit::in_order;
 use crate::infer::stats::median;
-use crate::samples::import::{OpenTest, Tables};
+use crate::infer::tables::KEPT_APART;
+use crate::samples::import::{OpenTest, Rate, Tables};
 use crate::units::three;
 
 /// Nobody repeats a table more often.
@@ -11,7 +13,7 @@ const MOST: usize = 32;
 
 /// What the first number says whose tables have no majority within a factor of two of one another.
 pub(super) fn differ(tables: &Tables, random: bool) -> Option<String> {
-    let all: Vec<&OpenTest> = tables.open.iter().filter(|t| t.n.is_some() && t.random.unwrap_or(false) == random).collect();
+    let all: Vec<&OpenTest> = in_order(tables, random).collect();
     all.iter().enumerate().find_map(|(i, first)| {
         let like =
             |t: &&&OpenTest| (t.n, t.place.file, t.erase_size, &t.setting) == (first.n, first.place.file, first.erase_size, &first.setting);
@@ -25,8 +27,7 @@ pub(super) fn differ(tables: &Tables, random: bool) -> Option<String> {
         }
         let other = runs.iter().max_by(|a, b| apart(first, a).total_cmp(&apart(first, b)))?;
         Some(format!(
-            "the tables contradict each other: those of {} at {} and line {} differ {} times; two cards, or a card that was busy. A line \
-             'card 1' or 'card 2' above the tables keeps two cards apart",
+            "the tables contradict each other: those of {} at {} and line {} differ {} times; two cards, or a card that was busy. {KEPT_APART}",
             super::aus(first.n?),
             tables.at(first.place),
             other.place.line,
@@ -37,9 +38,7 @@ pub(super) fn differ(tables: &Tables, random: bool) -> Option<String> {
 
 /// ln of how many times the rows of two tables differ, at most sizes; 0 without sizes in common.
 fn apart(a: &OpenTest, b: &OpenTest) -> f64 {
-    let of = |r: &crate::samples::import::Rate| {
-        b.rows.iter().find(|o| o.size == r.size).map(|o| (o.rate / r.rate).ln().abs()).filter(|x| x.is_finite())
-    };
+    let of = |r: &Rate| b.rows.iter().find(|o| o.size == r.size).map(|o| (o.rate / r.rate).ln().abs()).filter(|x| x.is_finite());
     let all: Vec<f64> = a.rows.iter().filter_map(of).collect();
     if all.is_empty() { 0.0 } else { median(&all) }
 }

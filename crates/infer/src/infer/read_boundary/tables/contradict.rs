@@ -4,6 +4,7 @@
 use super::groups::alone;
 use super::{LARGEST, judge};
 use crate::finding::{Finding, Quantity};
+use crate::infer::tables::KEPT_APART;
 use crate::samples::import::{AlignTest, Tables};
 use crate::units::Bytes;
 
@@ -34,8 +35,7 @@ pub(super) fn found(tables: &Tables) -> Option<String> {
     let (first, size) = said.first()?;
     let (second, other) = said.iter().find(|s| s.1 != *size)?;
     Some(format!(
-        "the tables contradict each other: {first} shows steps of {}, {second} steps of {}; two cards? A line 'card 1' or 'card 2' above the \
-         tables keeps two cards apart",
+        "the tables contradict each other: {first} shows steps of {}, {second} steps of {}; two cards? {KEPT_APART}",
         Bytes(*size as u64),
         Bytes(*other as u64)
     ))
