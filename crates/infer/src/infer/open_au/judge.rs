@@ -1,5 +1,6 @@
 //! What the visits of AUs say: a limit, none, a cache that was full, or nothing.
 
+mod doubts;
 mod limit;
 mod no_limit;
 
