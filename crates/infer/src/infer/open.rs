@@ -3,8 +3,9 @@
 //! Whatever the card throws out when its table is full, a full round over N > K AUs must find at least N - K of them
 //! closed (pigeonhole), so slow visits keep coming; with N <= K there are none, but for the odd stall.
 
-use super::replacement::{Noise, Trial, ln_any_order, ln_by_no_rule, ln_queues, ln_random};
+use super::replacement::{ByCount, Noise, Trial, ln_any_order, ln_by_no_rule, ln_queues, ln_random, quiet_ends, without};
 use super::stats::{ln_beta_binomial, ln_sum_exp, median};
+use std::ops::Range;
 
 /// One trial: N AUs visited in turn; the opening round is left out.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,9 @@ pub struct Visits {
 
 /// ln of the chance that a count which settled was too many after all: two AUs of the test are one, or a cache hid it.
 const PROVED: f64 = -7.0;
+
+/// ln of the share of cards of which AUs of a search lie in a part without merges. Assumed.
+const FREE: f64 = -6.0;
 
 /// A policy this many nats better than none needs no other beside it.
 const UNRIVALLED: f64 = 10.0;
@@ -130,6 +134,8 @@ pub struct ByPolicy {
     /// The chance that a known policy rules, and of these one that foretells each visit.
     pub rules: f64,
     pub foretells: f64,
+    /// Streams at one end that need no room in the table, where that is likelier than that all do.
+    pub free: Option<Range<u64>>,
 }
 
 /// Posterior over the limit K in 0..=most. `trials` are the last of each count, `history` are all of a run, in their order. What is
@@ -149,16 +155,48 @@ pub fn by_policy(trials: &[Visits], history: &[Trial], often: Slow, most: u32, r
     let mut ln: Vec<f64> = by_counts.iter().map(|l| l + in_order).collect();
     let noise = Noise { stalls: (0.3 + stalls.0 as f64) / (12.0 + stalls.1 as f64), missed: 0.03 };
     let counts = proved(&trials).max(1 - random as u32) as usize..=most as usize;
-    let queues = ln_queues(history, counts.clone(), random, noise);
+    let queues = ln_queues(history, counts.clone(), &(0..0), random, noise);
     let sum = |by: &[(usize, f64)]| ln_sum_exp(&by.iter().map(|a| a.1).collect::<Vec<_>>());
-    let (no_policy, foretold) = (ln_sum_exp(&ln), sum(&queues));
-    let foretells = foretold > no_policy + UNRIVALLED;
-    let random = if random || foretells { vec![] } else { ln_random(history, counts, noise) };
-    for (k, policy) in queues.iter().chain(&random) {
+    let no_policy = ln_sum_exp(&ln);
+    let unrivalled = sum(&queues) > no_policy + UNRIVALLED;
+    let by_chance = if random || unrivalled { vec![] } else { ln_random(history, counts, noise) };
+    let free = free_ends(history, most as usize, random, noise, !unrivalled);
+    let foretold = ln_sum_exp(&std::iter::once(&queues).chain(free.iter().map(|f| &f.queues)).map(|by| sum(by)).collect::<Vec<_>>());
+    let by_free = free.iter().flat_map(|f| f.queues.iter().chain(&f.by_chance));
+    for (k, policy) in queues.iter().chain(&by_chance).chain(by_free) {
         ln[*k] = ln_sum_exp(&[ln[*k], *policy]);
     }
     let all = ln_sum_exp(&ln);
-    ByPolicy { p: normal(&ln), rules: 1.0 - (no_policy - all).exp(), foretells: (foretold - all).exp() }
+    let likeliest = free.into_iter().map(|f| (ln_sum_exp(&[sum(&f.queues), sum(&f.by_chance)]), f.ends)).max_by(|a, b| a.0.total_cmp(&b.0));
+    let free = likeliest.filter(|(ln, _)| (ln - all).exp() > 0.5).map(|f| f.1);
+    ByPolicy { p: normal(&ln), rules: 1.0 - (no_policy - all).exp(), foretells: (foretold - all).exp(), free }
+}
+
+/// ln P(visits) by policies, if the streams at one end need no room in the table.
+struct Free {
+    ends: Range<u64>,
+    queues: ByCount,
+    by_chance: ByCount,
+}
+
+/// By each end that was never slow; `chance`: by random replacement, too.
+fn free_ends(history: &[Trial], most: usize, random: bool, noise: Noise, chance: bool) -> Vec<Free> {
+    let of = |ends: Range<u64>| {
+        let (others, seen) = without(history, &ends);
+        let counts = others.iter().map(settles).max().unwrap_or(0).max(1)..=most;
+        let weighed = |by: ByCount, more: f64| by.into_iter().map(|(k, ln)| (k, ln + FREE + more)).collect();
+        let queues = weighed(ln_queues(history, counts.clone(), &ends, random, noise), 0.0);
+        let by_chance = if random || !chance { vec![] } else { weighed(ln_random(&others, counts, noise), noise.ln_open(seen)) };
+        Free { ends, queues, by_chance }
+    };
+    quiet_ends(history).into_iter().map(of).collect()
+}
+
+/// The AUs of a trial, where its last rounds prove that all are open; else 0.
+fn settles(t: &Trial) -> usize {
+    let n = t.set.len();
+    let fast = t.visits.iter().rev().filter(|v| v.tells()).take_while(|v| !v.slow).count();
+    if fast >= (Visits::CLEAN_ROUNDS * n).max(6) { n } else { 0 }
 }
 
 fn normal(ln: &[f64]) -> Vec<(u32, f64)> {

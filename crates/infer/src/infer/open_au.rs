@@ -15,7 +15,7 @@ use super::pipeline::Analysis;
 use super::slots::{MOST, Slots};
 use crate::finding::{Finding, Quantity};
 use crate::infer::open::{ByPolicy, Slow, Visits, by_policy, line, proved};
-use crate::infer::replacement::{Trial, Visit};
+use crate::infer::replacement::{Trial, Visit, quiet_ends};
 use crate::infer::stats::{bootstrap_median, median, quantile};
 use crate::samples::{Cell, Run, Sample};
 use crate::units::{Bytes, KIB, MIB, three};
@@ -43,7 +43,8 @@ impl<const RANDOM: bool> Analysis for OpenAu<RANDOM> {
         }
         let says = |said: &[Finding]| said.iter().find(|f| f.quantity == q).and_then(|f| f.number().or(f.at_least.map(|b| b.0)));
         let wide = Slots::of(earlier.0).is_some_and(|s| later.0.believed.erase_block().is_none_or(|e| s.spacing >= e));
-        let before = says(earlier.1).unwrap_or(0.0).max(f64::from(rested(earlier.0, RANDOM)));
+        let quiet = slow_line(earlier.0).map_or(0, |line| quiet(earlier.0, &history(earlier.0, line), RANDOM));
+        let before = (says(earlier.1).unwrap_or(0.0) - f64::from(quiet)).max(f64::from(rested(earlier.0, RANDOM)));
         !wide || says(later.1).unwrap_or(f64::from(rested(later.0, RANDOM))) >= before
     }
 
@@ -279,9 +280,23 @@ fn most(run: &Case) -> i64 {
     run.cells.iter().filter(|c| c.get("random") != HELD).map(|c| c.get("n")).max().unwrap_or(1)
 }
 
-/// The most AUs in this order whose rounds came to rest: so many stayed open, whatever came later. 0 where nothing slow was seen.
+/// The most AUs in this order whose rounds came to rest: so many stayed open, whatever came later. Those at either end that were never slow may
+/// have needed no room, and do not count. 0 where nothing slow was seen.
 pub fn rested(run: &Case, random: bool) -> u32 {
-    slow_line(run).map_or(0, |line| proved(&last_trials(run, &history(run, line), random)))
+    let Some(line) = slow_line(run) else { return 0 };
+    let history = history(run, line);
+    proved(&last_trials(run, &history, random)).saturating_sub(quiet(run, &history, random))
+}
+
+/// AUs at either end that may need no room in the table, of those that were tried in this order.
+fn quiet(run: &Case, history: &[(u32, Trial)], random: bool) -> u32 {
+    let ours = |cell: u32| run.cell(cell).is_some_and(|c| c.get("random") == random as i64);
+    let of_this: Vec<Trial> = history.iter().filter(|h| ours(h.0)).map(|h| h.1.clone()).collect();
+    let ends = quiet_ends(&of_this);
+    let mut streams: Vec<u64> = of_this.iter().flat_map(|t| &t.set).copied().filter(|s| ends.iter().any(|e| e.contains(s))).collect();
+    streams.sort_unstable();
+    streams.dedup();
+    streams.len() as u32
 }
 
 /// Slow visits of how many to one AU alone in random order, long enough to fill its log again and again: that is merged however few AUs are

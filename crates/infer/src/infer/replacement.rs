@@ -8,7 +8,7 @@ use super::stats::ln_choose;
 use queue::{Queues, numbered};
 use random::{Steps, Tables};
 use std::cell::Cell;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 /// One visit: a write to the AU in which one of the streams of the test is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +50,12 @@ pub struct Noise {
 }
 
 impl Noise {
+    /// ln P of so many visits to AUs that are open, and so many slow ones of them.
+    pub fn ln_open(self, (visits, slow): (usize, usize)) -> f64 {
+        let ln = |slow: bool| self.of(false, slow).ln();
+        (visits - slow) as f64 * ln(false) + slow as f64 * ln(true)
+    }
+
     /// P(what was seen) of a visit to a closed AU, or an open one.
     fn of(self, closed: bool, slow: bool) -> f64 {
         match (closed, slow) {
@@ -73,8 +79,9 @@ const ABOUT: f64 = 3.0;
 /// ln P(visits) by count of AUs that stay open.
 pub type ByCount = Vec<(usize, f64)>;
 
-/// By all queues that foretell nearly every visit. `random_order`: visits lie in random order inside each AU.
-pub fn ln_queues(trials: &[Trial], counts: RangeInclusive<usize>, random_order: bool, noise: Noise) -> ByCount {
+/// By all queues that foretell nearly every visit. `random_order`: visits lie in random order inside each AU. Streams in `free` need no room in
+/// the table.
+pub fn ln_queues(trials: &[Trial], counts: RangeInclusive<usize>, free: &Range<u64>, random_order: bool, noise: Noise) -> ByCount {
     let tell: Vec<bool> = trials.iter().flat_map(|t| &t.visits).filter(|v| v.tells()).map(|v| v.slow).collect();
     let slow = tell.iter().filter(|&&slow| slow).count();
     let most_belied = 2.0 + (BELIED * slow as f64 + noise.stalls * tell.len() as f64).min(0.5 * slow as f64);
@@ -83,7 +90,7 @@ pub fn ln_queues(trials: &[Trial], counts: RangeInclusive<usize>, random_order: 
     let mut all = vec![];
     // Only in random order does the card know of AUs that count for nothing, and throw them out unseen.
     for rule in 0..if random_order { 6 } else { 2 } {
-        let of = |k| Some((k, queues.ln(rule, k, noise, most_belied)? - (rule as f64 + 1.0).ln()));
+        let of = |k| Some((k, queues.ln(rule, k, free, noise, most_belied)? - (rule as f64 + 1.0).ln()));
         all.extend(counts.clone().filter_map(of));
     }
     QUEUES.set(queues);
@@ -94,6 +101,37 @@ thread_local! {
     /// Of the search that is going on.
     static QUEUES: Cell<Queues> = Cell::default();
     static TABLES: Cell<Tables> = Cell::default();
+}
+
+/// Streams before the first that ever was slow, and behind the last, where that is hardly chance: they may need no room in the table, as in a FAT zone,
+/// or in a part that is mapped by page.
+pub fn quiet_ends(trials: &[Trial]) -> Vec<Range<u64>> {
+    let told = |t: &Trial| t.visits.iter().filter(|v| v.tells()).copied().collect::<Vec<Visit>>();
+    let with_slow: Vec<Vec<Visit>> = trials.iter().map(told).filter(|t| t.iter().any(|v| v.slow)).collect();
+    let slow = || with_slow.iter().flatten().filter(|v| v.slow).map(|v| v.stream);
+    let (Some(first), Some(last)) = (slow().min(), slow().max()) else { return vec![] };
+    // -ln of the chance that none of its visits was slow, if they are so as often as the others of a trial.
+    let chance = |ends: &Range<u64>, t: &Vec<Visit>| {
+        let quiet = t.iter().filter(|v| ends.contains(&v.stream)).count() as f64;
+        let slow = t.iter().filter(|v| v.slow).count() as f64;
+        -quiet * (1.0 - slow / (t.len() as f64 - quiet)).max(0.05).ln()
+    };
+    let told = |ends: &Range<u64>| with_slow.iter().map(|t| chance(ends, t)).sum::<f64>() > QUIET;
+    [0..first, last + 1..u64::MAX].into_iter().filter(told).collect()
+}
+
+/// -ln of the chance from which on AUs that were not slow are looked at.
+const QUIET: f64 = 1.0;
+
+/// The trials without streams in `free`; of these, the visits that tell, and slow ones.
+pub fn without(trials: &[Trial], free: &Range<u64>) -> (Vec<Trial>, (usize, usize)) {
+    let gone = trials.iter().flat_map(|t| &t.visits).filter(|v| free.contains(&v.stream) && v.tells());
+    let seen = gone.fold((0, 0), |a, v| (a.0 + 1, a.1 + v.slow as usize));
+    let rest = |t: &Trial| Trial {
+        set: t.set.iter().copied().filter(|s| !free.contains(s)).collect(),
+        visits: t.visits.iter().copied().filter(|v| !free.contains(&v.stream)).collect(),
+    };
+    (trials.iter().map(rest).collect(), seen)
 }
 
 /// By random replacement. In random order an AU may be taken for a linear one after it was closed: that is not followed here.
@@ -191,11 +229,32 @@ mod tests {
         let counts: Vec<usize> = (1..=16).chain([18, 22, 17, 16]).collect();
         for (policy, seed) in [Policy::Lru, Policy::Fifo, Policy::Random].into_iter().zip(1..) {
             let t = played(policy, 16, &counts, 6, 40, seed);
-            let mut ln = ln_queues(&t, 10..=23, false, NOISE);
+            let mut ln = ln_queues(&t, 10..=23, &(0..0), false, NOISE);
             ln.extend(ln_random(&t, 10..=23, NOISE));
             let best = ln.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
             assert!(best.0 == 16 || policy == Policy::Random && best.0.abs_diff(16) <= 1, "{policy:?}: {ln:?}");
             assert!(best.1 > ln_by_no_rule(&t), "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn aus_at_one_end_that_need_no_room_are_not_counted() {
+        for (policy, seed) in [Policy::Lru, Policy::Fifo].into_iter().zip(7..) {
+            // Streams 0 and 1 are never slow, and leave a table of five to the others.
+            let mut trials = played(policy, 5, &[1, 2, 3, 4, 5, 8, 6, 5, 6], 6, 1000, seed);
+            for t in &mut trials {
+                t.set = [0, 1].into_iter().chain(t.set.iter().map(|s| s + 2)).collect();
+                t.visits.iter_mut().for_each(|v| (v.stream, v.au) = (v.stream + 2, v.au + 2000));
+                let [one, other] = [0, 1].map(|stream| Visit { stream, au: stream * 1000, slow: false, ..t.visits[t.visits.len() - 1] });
+                t.visits.extend([one, other, other, one]);
+            }
+            let ends = quiet_ends(&trials);
+            assert_eq!(ends, [0..2], "{policy:?}");
+            let best = |free: &Range<u64>| ln_queues(&trials, 1..=9, free, false, NOISE).into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+            let (k, ln) = best(&ends[0]).unwrap();
+            assert!(k == 5 && best(&(0..0)).is_none_or(|b| b.1 < ln - 10.0), "{policy:?}: {k} {ln} {:?}", best(&(0..0)));
+            let (others, seen) = without(&trials, &ends[0]);
+            assert!(seen.0 > 20 && seen.1 == 0 && quiet_ends(&others).is_empty());
         }
     }
 
@@ -233,7 +292,7 @@ mod tests {
         for k in [5, 9, 20] {
             let counts: Vec<usize> = (1..=k).chain([k + 1, k + 2, k, k + 1]).collect();
             let t = played_in_halves(k, &counts, k as u128);
-            let ln = ln_queues(&t, 1..=k + 4, true, NOISE);
+            let ln = ln_queues(&t, 1..=k + 4, &(0..0), true, NOISE);
             let best = ln.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_else(|| panic!("{k}: none fits"));
             assert_eq!(best.0, k, "{ln:?}");
         }

@@ -72,8 +72,12 @@ impl<'a> Seen<'a> {
         let tried = run.cells.iter().filter(|c| c.get("random") == random as i64 && run.of(c.id).next().is_some());
         let largest = tried.map(|c| c.get("n")).max().ok_or("the run ended before this order was tried")?;
         let most = most(run).max(largest) as u32;
-        let none_slow =
-            || Belief { by: ByPolicy { p: vec![(most, 0.97)], rules: 0.0, foretells: 0.0 }, proved: 0, last: vec![], taken_back: false };
+        let none_slow = || Belief {
+            by: ByPolicy { p: vec![(most, 0.97)], rules: 0.0, foretells: 0.0, free: None },
+            proved: 0,
+            last: vec![],
+            taken_back: false,
+        };
         let belief = Belief::of(run, random).unwrap_or_else(none_slow);
         let (k, top) = belief.by.p.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0));
         let moves = moves(run).filter(|_| k > 1);
@@ -182,14 +186,14 @@ impl<'a> Seen<'a> {
             ));
             return Some(found.into_iter().map(|f| self.once(f, n)).collect());
         }
-        if let Some(at) = self.silent_above(line).filter(|_| !self.belief.foretold()) {
+        if let Some(at) = self.silent_above(line).filter(|_| !self.belief.foretold() || self.belief.by.free.is_some()) {
             let why = format!(
                 "writes past {} are never slow, while those before are: another kind of memory, or none (the capacity test would decide)",
                 Bytes(at)
             );
             return Some(vec![Finding::undecided(self.q, why)]);
         }
-        if let Some((quiet, at)) = self.silent_below(line) {
+        if let Some((quiet, at)) = self.silent_below(line).filter(|_| self.belief.by.free.is_none()) {
             let why = format!(
                 "writes before {} are never slow, while those beyond are: AUs there need no room in the table, and {quiet} of those that were \
                  interleaved lie there",

@@ -2,6 +2,7 @@
 
 use super::{Noise, Trial, Visit};
 use foldhash::{HashMap, HashMapExt};
+use std::ops::Range;
 
 /// A table whose head goes, as far as it was followed.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +16,8 @@ pub struct Queue {
     pub halves: bool,
     /// What was seen is believed, with `halves`: where a visit was slow and not foretold so, the table was not as supposed.
     pub believes: bool,
+    /// Streams whose AUs need no room in the table, and are never slow.
+    pub free: Range<u64>,
     aus: Vec<Place>,
     counted: usize,
     /// Visits that tell: fast and slow ones to AUs that were open, and to others.
@@ -66,6 +69,10 @@ impl Queue {
     fn follow(&mut self, (v, au, left): &Step) {
         let now = self.steps;
         self.steps += 1;
+        if self.free.contains(&v.stream) {
+            self.seen[0][v.slow as usize] += v.tells() as usize;
+            return;
+        }
         if let Some(p) = left.map(|left| &mut self.aus[left]) {
             self.counted -= p.counts as usize;
             (p.open, p.counts) = (false, false);
@@ -100,7 +107,7 @@ impl Queue {
 #[derive(Default)]
 pub struct Queues {
     steps: (Vec<Step>, usize),
-    by_rule: HashMap<(usize, usize), Queue>,
+    by_rule: HashMap<(usize, usize, Range<u64>), Queue>,
 }
 
 impl Queues {
@@ -113,9 +120,9 @@ impl Queues {
     }
 
     /// By a queue of `k` AUs that goes by the `rule` of this number: LRU where it is even, FIFO where odd; from 2 on it takes an AU that
-    /// is opened for one in linear order, and from 4 on it believes what was seen. As [`Queue::foretells`].
-    pub fn ln(&mut self, rule: usize, k: usize, noise: Noise, most: f64) -> Option<f64> {
-        let queue = || Queue { k, to_back: rule & 1 == 0, halves: rule >= 2, believes: rule >= 4, ..Queue::default() };
-        self.by_rule.entry((rule, k)).or_insert_with(queue).foretells(&self.steps, noise, most)
+    /// is opened for one in linear order, and from 4 on it believes what was seen. Streams in `free` need no room. As [`Queue::foretells`].
+    pub fn ln(&mut self, rule: usize, k: usize, free: &Range<u64>, noise: Noise, most: f64) -> Option<f64> {
+        let queue = || Queue { k, to_back: rule & 1 == 0, halves: rule >= 2, believes: rule >= 4, free: free.clone(), ..Queue::default() };
+        self.by_rule.entry((rule, k, free.clone())).or_insert_with(queue).foretells(&self.steps, noise, most)
     }
 }

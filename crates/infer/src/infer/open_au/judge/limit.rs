@@ -296,6 +296,13 @@ impl Seen<'_> {
         if grid.unit.is_none() {
             f = f.caveat(format!("erase block not known: AUs were taken {} apart", Bytes(self.slots.spacing)));
         }
+        if let Some(free) = &self.belief.by.free {
+            let (side, edge) = if free.start == 0 { ("before", free.end) } else { ("beyond", free.start) };
+            f = f.caveat(format!(
+                "writes {side} {} are never slow, however many AUs are interleaved: AUs there need no room in the table, and are not counted",
+                Bytes(self.slots.at(edge))
+            ));
+        }
         let seen = self.stalls();
         if seen.0 > 0 {
             let longest = quantile(&references(run, self.line.unwrap_or(f64::INFINITY)), 1.0);
