@@ -154,27 +154,35 @@ pub fn parse_size(s: &str) -> Option<Printed> {
     None
 }
 
-/// A rate at the start of `s`, in bytes a second: "14M/s", "2.584G/", "1e+03K/"; "MB/s" is accepted too.
+/// A rate at the start of `s`, in bytes a second: "14M/s", "2.584G/", "1e+03K/"; also as other programs write it: "MB/s", "MiB/s",
+/// "MBps", "MB/sec". Bits ("Mb/s") are none.
 pub fn parse_rate(s: &str) -> Option<Printed> {
     let n = number(s)?;
     let rest = &s[n.len..];
     let gap = (rest.starts_with(' ') && !rest.starts_with("  ")) as usize;
     let unit = &rest[gap..];
-    let factor = match unit.chars().next()? {
-        'B' => 1.0,
-        'K' | 'k' => 1e3,
-        'M' => 1e6,
-        'G' => 1e9,
+    let (thousand, binary) = match unit.chars().next()? {
+        'B' => (1.0, 1.0),
+        'K' | 'k' => (1e3, 1024.0),
+        'M' => (1e6, 1_048_576.0),
+        'G' => (1e9, 1_073_741_824.0),
         // In small letters only where the whole unit stands there: "4m" is anything.
-        'm' if unit[1..].starts_with(['/', 'B']) => 1e6,
-        'g' if unit[1..].starts_with(['/', 'B']) => 1e9,
+        'm' if unit[1..].starts_with(['/', 'B']) => (1e6, 1e6),
+        'g' if unit[1..].starts_with(['/', 'B']) => (1e9, 1e9),
         _ => return None,
     };
-    let b = (factor > 1.0 && unit[1..].starts_with("B/")) as usize;
+    let ends = ["/sec", "/s", "ps"];
+    let bounded = |u: &str, e: &str| u.starts_with(e) && (e == "/s" || !u[e.len()..].starts_with(char::is_alphanumeric));
+    let (factor, b) = match () {
+        _ if binary > thousand && ["iB/", "iBps"].iter().any(|w| unit[1..].starts_with(w)) => (binary, 2),
+        _ => (thousand, (thousand > 1.0 && ["B/", "Bps"].iter().any(|w| unit[1..].starts_with(w))) as usize),
+    };
     let after = &unit[1 + b..];
-    match () {
+    // "Mps" is none: only behind a byte.
+    let end = ends.iter().find(|e| bounded(after, e) && (**e != "ps" || b > 0));
+    match end {
         _ if n.value < 0.0 => None,
-        _ if after.starts_with("/s") => Some(n.times(factor, gap + b + 3, false)),
+        Some(end) => Some(n.times(factor, gap + b + 1 + end.len(), false)),
         _ if after.starts_with('/') => Some(n.times(factor, gap + b + 2, true)),
         // The field was full before the slash.
         _ if gap == 0 && b == 0 && n.len + 1 >= FIELD && !after.starts_with(char::is_alphanumeric) => Some(n.times(factor, 1, true)),

@@ -13,9 +13,6 @@ use super::{access_kinds, fat_zone, interval, open_au, read_boundary, scatter, w
 use crate::finding::{Finding, Findings, Quantity};
 use crate::samples::import::Tables;
 
-/// The way out where tables seem to be of two cards.
-pub(super) const KEPT_APART: &str = "A line 'card 1' or 'card 2' above the tables keeps two cards apart";
-
 /// Findings from the tables of one card, runs and files pooled, with what their scores come to.
 pub fn infer(tables: &Tables) -> Findings {
     Maps::shipped().told(Source::Table, combine(&apart(tables)))

@@ -21,7 +21,41 @@ pub struct Identity {
     pub cid: Option<String>,
     /// As running text names it: "2GB SanDisk class 2".
     pub named: Option<Named>,
+    /// As the kernel's log has it.
+    pub kernel: Option<Kernel>,
 }
+
+/// "mmcblk0: mmc0:b368 SU08G 7.40 GiB": what the kernel says when a card appears.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    /// "mmc0:b368": cards choose it themselves, most of them always the same one.
+    address: String,
+    /// "SU08G 7.40 GiB".
+    product: String,
+}
+
+impl Kernel {
+    /// The disk and its card.
+    pub fn line(text: &str) -> Option<(String, Kernel)> {
+        let mut words = text.split_whitespace().skip_while(|w| !w.starts_with("mmcblk"));
+        let disk = words.next()?.strip_suffix(':')?;
+        let address = words.next()?;
+        let (host, id) = address.split_once(':')?;
+        let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+        let found = digits(disk.strip_prefix("mmcblk")?) && digits(host.strip_prefix("mmc")?);
+        if !found || id.len() != 4 || !id.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return None;
+        }
+        // The name may have blanks, or be missing; the boot partitions of eMMC say "partition 1" instead.
+        let rest: Vec<&str> = words.take_while(|w| !w.starts_with('(')).collect();
+        let [.., size, "GiB" | "MiB" | "TiB"] = rest[..] else { return None };
+        size.parse::<f64>().ok()?;
+        Some((disk.to_string(), Kernel { address: address.to_string(), product: rest.join(" ") }))
+    }
+}
+
+/// The way out where tables seem to be of two cards.
+pub const KEPT_APART: &str = "A line 'card 1' or 'card 2' above the tables keeps two cards apart";
 
 /// Makers whose cards fill the lists, as they are written there.
 const MAKERS: [&str; 30] = [
@@ -66,7 +100,8 @@ impl Identity {
     /// Certainly not the same card: something hard is known of both and differs.
     pub fn conflicts(&self, o: &Identity) -> bool {
         let registers = self.native() && o.native() && differ(&self.cid, &o.cid);
-        differ(&self.label, &o.label) || differ(&self.size, &o.size) || registers
+        let product = |i: &Identity| i.kernel.as_ref().map(|k| k.product.clone());
+        differ(&self.label, &o.label) || differ(&self.size, &o.size) || registers || differ(&product(self), &product(o))
     }
 
     /// A card on a USB reader has no CID to be read: one in such a log is of another card.
@@ -99,7 +134,7 @@ impl Identity {
 
     /// Perhaps another card.
     pub fn hints(&self, o: &Identity) -> bool {
-        differ(&self.maker, &o.maker) || differ(&self.path, &o.path) || self.named_otherwise(o)
+        differ(&self.maker, &o.maker) || differ(&self.path, &o.path) || differ(&self.kernel, &o.kernel) || self.named_otherwise(o)
     }
 
     /// Takes over what is known of the same card.
@@ -119,11 +154,12 @@ impl Identity {
         self.size = self.size.or(o.size);
         self.cid = self.cid.take().or(o.cid);
         self.named = self.named.take().or(o.named);
+        self.kernel = self.kernel.take().or(o.kernel);
     }
 
     /// Whether anything but the place it was plugged in, or its maker, is known of it.
     pub fn is_certain(&self) -> bool {
-        self.label.is_some() || self.size.is_some() || self.cid.is_some() || self.named.is_some()
+        self.label.is_some() || self.size.is_some() || self.cid.is_some() || self.named.is_some() || self.kernel.is_some()
     }
 
     /// For people.
@@ -132,7 +168,8 @@ impl Identity {
         // The name says what the maker's word would.
         let maker = self.maker.filter(|_| self.named.is_none()).map(str::to_string);
         let named = self.named.as_ref().map(|n| n.name.clone());
-        let parts: Vec<String> = [self.label.clone(), named, maker, self.path.clone(), size].into_iter().flatten().collect();
+        let kernel = self.kernel.as_ref().map(|k| format!("{} at {}", k.product, k.address));
+        let parts: Vec<String> = [self.label.clone(), named, maker, self.path.clone(), kernel, size].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 }
@@ -339,6 +376,14 @@ mod tests {
             assert_eq!(disk(p).as_deref(), Some(want), "{p}");
         }
         assert_eq!(path("of=/dev/null"), None);
+        for (text, want) in [
+            ("[ 3.2] mmcblk0: mmc0:b368 SU08G 7.40 GiB", Some("SU08G 7.40 GiB")),
+            ("mmcblk1: mmc1:0001 M MC 3.64 GiB (ro)", Some("M MC 3.64 GiB")),
+            ("mmcblk1boot0: mmc1:0001 MMC04G partition 1 2.00 MiB", None),
+            ("mmcblk0: p1 p2", None),
+        ] {
+            assert_eq!(Kernel::line(text).map(|k| k.1.product).as_deref(), want, "{text}");
+        }
         assert_eq!(cid("man:0x82 cid:824a544e43617264204000081100e200 csd:40").as_deref(), Some("824a544e43617264204000081100e200"));
     }
 }

@@ -1,17 +1,24 @@
 //! From pasted bytes to lines: what terminals, mails and web pages wrap around a log is taken off.
 
 use super::given;
+use super::html;
 use super::prefix::{self, is_row, is_time, untagged};
 
 /// One line of a file, numbered from 1, without quoting, escapes, entities and odd blanks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     pub number: usize,
+    /// How deep a mail quotes it.
+    pub depth: usize,
     pub text: String,
 }
 
 /// The line after which a stored log begins; what stands above it is about the log, not of it.
 const RAW: &str = "---- raw ----";
+
+/// The line that stands for a key pressed to end a command, whatever else its line held.
+pub const STOPPED: &str = "^C";
+const ETX: char = '\u{3}';
 
 /// All lines of a file that hold something and are not a header, continued lines joined.
 pub fn lines(bytes: &[u8]) -> Vec<Line> {
@@ -28,8 +35,10 @@ fn cleaned(bytes: &[u8], header: bool) -> Vec<Line> {
     let mut all: Vec<Line> = vec![];
     let mut goes_on = false;
     let raws: Vec<&str> = text.split('\n').collect();
-    for (i, raw) in raws.iter().enumerate() {
-        let text = if raw.trim().is_empty() { String::new() } else { entities(unquote(raw)) };
+    for (number, raw) in html::lines(&raws) {
+        let stopped = raw.contains(ETX);
+        let raw = if stopped { raw.replace(ETX, " ").into() } else { raw };
+        let text = if raw.trim().is_empty() { String::new() } else { entities(unquote(&raw)) };
         // A shell line that ends in a backslash goes on below.
         match all.last_mut().filter(|_| goes_on) {
             Some(last) => {
@@ -38,8 +47,11 @@ fn cleaned(bytes: &[u8], header: bool) -> Vec<Line> {
                 last.text.push(' ');
                 last.text.push_str(text.trim_start());
             }
-            None if text.is_empty() => continue,
-            None => all.push(Line { number: i + 1, text }),
+            None if text.is_empty() => {}
+            None => all.push(Line { number, depth: depth(&raw), text }),
+        }
+        if stopped {
+            all.push(Line { number, depth: depth(&raw), text: STOPPED.into() });
         }
         goes_on = all.last().is_some_and(|l| l.text.ends_with('\\'));
     }
@@ -130,6 +142,10 @@ fn unescape(text: &str) -> String {
                 chars.next();
                 escape(&mut chars, false);
             }
+            '^' if chars.peek() == Some(&'C') => {
+                chars.next();
+                out.push(ETX);
+            }
             '^' if chars.peek().is_some_and(|c| c.is_ascii_uppercase() || matches!(c, '@' | '\\' | '?')) => {
                 chars.next();
                 out.push(' ');
@@ -177,6 +193,15 @@ fn escape(chars: &mut std::iter::Peekable<std::str::Chars>, csi: bool) {
         }
         _ => {}
     }
+}
+
+/// The marks of quotation in front of a line, in the source of a page as well.
+fn depth(line: &str) -> usize {
+    let (mut rest, mut marks) = (line.trim_start(), 0);
+    while let Some(r) = rest.strip_prefix('>').or_else(|| rest.strip_prefix("&gt;")) {
+        (rest, marks) = (r.trim_start(), marks + 1);
+    }
+    marks
 }
 
 /// Takes off mail quoting ("> > ", "Arnd> "), the time stamps of chats and loggers, forum tags and the bars of a table.
@@ -310,7 +335,8 @@ mod tests {
     #[test]
     fn wrapping_comes_off() {
         assert_eq!(clean("> > 4MiB 14M/s\r\n\u{1b}[32m2MiB\u{1b}[0m 18M/s\r\n"), ["4MiB 14M/s", "2MiB 18M/s"]);
-        assert_eq!(clean("^[[A^[[D^[[A128KiB  12.3M/s\n^C"), ["128KiB  12.3M/s"]);
+        assert_eq!(clean("^[[A^[[D^[[A128KiB  12.3M/s\n^C"), ["128KiB  12.3M/s", "^C"]);
+        assert_eq!(clean("1MiB 3M/s 4^C$ ls"), ["1MiB 3M/s 4 $ ls", "^C"]);
         assert_eq!(clean("<pre>pre 735&micro;s on 1&#181;s</pre>\n&gt; 4MiB"), ["pre 735µs on 1µs", "4MiB"]);
         assert_eq!(clean("flashbench -O \\\n\t--open-au-nr=3 /dev/x\nnext"), ["flashbench -O --open-au-nr=3 /dev/x", "next"]);
         assert_eq!(clean("a\u{a0}b"), ["a b"]);

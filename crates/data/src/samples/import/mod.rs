@@ -11,6 +11,7 @@ mod command;
 mod door;
 pub mod foreign;
 pub mod given;
+mod html;
 mod named;
 mod other;
 mod prefix;
@@ -18,7 +19,7 @@ mod quotes;
 mod reader;
 mod sdfat;
 
-pub use card::{Card, Identity};
+pub use card::{Card, Identity, KEPT_APART};
 pub use door::{File, Text, open};
 pub use named::Named;
 use serde::{Deserialize, Serialize};

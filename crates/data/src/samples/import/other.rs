@@ -18,11 +18,15 @@ pub fn only_rates(line: usize, text: &str) -> Option<RatesRow> {
 /// A size, the rates behind it, and what follows them.
 fn columns(text: &str) -> Option<(f64, Vec<f64>, &str)> {
     let size = parse_size(text)?;
+    // "4MiB: 9.5M/s", "4MiB,9.5M/s".
     let mut rest = text[size.len..].trim_start();
+    rest = rest.strip_prefix([':', '=', ',', ';']).map_or(rest, str::trim_start);
     let mut rates = vec![];
     while let Some(r) = parse_rate(rest) {
         rates.push(r.value);
         rest = rest[r.len..].trim_start();
+        let more = rest.strip_prefix([',', ';']).map(str::trim_start).filter(|m| parse_rate(m).is_some());
+        rest = more.unwrap_or(rest);
     }
     Some((size.value, rates, rest))
 }
@@ -130,7 +134,20 @@ mod tests {
         assert_eq!((r.size, r.rates), (2 << 20, vec![2.584e9, 906e6, 2.77e9]));
         assert_eq!(rates(1, "4MiB 14M/s").unwrap().rates, [14e6]);
         assert_eq!(rates(1, "256KiB  912K/s   <- slow").unwrap().rates, [912e3]);
-        for bad in ["256KiB  91", "10+0 records in", "41943040 bytes (42 MB) copied, 3.7 s, 11.2 MB/s", "4MiB", "4MiB 0B/s", "M/s 4MiB"] {
+        for text in ["4MiB: 9.5MB/s", "4MiB = 9.5 MBps", "4 MiB,9.5 MB/sec", "4MiB ; 9.5M/s"] {
+            assert_eq!(rates(1, text).unwrap().rates, [9.5e6], "{text}");
+        }
+        assert_eq!(rates(1, "4MiB: 9.5 MiB/s, 8 MiBps").unwrap().rates, [9.5, 8.0].map(|r| r * 1_048_576.0));
+        for bad in [
+            "256KiB  91",
+            "10+0 records in",
+            "41943040 bytes (42 MB) copied, 3.7 s, 11.2 MB/s",
+            "4MiB",
+            "4MiB 0B/s",
+            "M/s 4MiB",
+            "4MiB: 9.5Mb/s",
+            "4MiB 9.5Mbps",
+        ] {
             assert!(rates(1, bad).is_none(), "{bad}");
         }
         for (text, broken) in [

@@ -1,18 +1,18 @@
 //! Walks the lines of one file and gathers rows into tests.
 
+mod cards;
+mod end;
 mod labels;
 mod rows;
 mod unread;
 mod wrapped;
 
-use super::card::{self, Card, Identity};
-use super::clean::Line;
+use super::card::{self, Card, Identity, Kernel};
+use super::clean::{Line, STOPPED};
 use super::command::{Context, Kind, command, heading, is_open, is_rest, setting};
-use super::named::{host, named};
 use super::prefix::is_row;
 use super::{BenchTest, Declared, IntervalTest, Place, ScatterTest, Tables};
 use super::{align, other, sdfat};
-use rows::records_by_figures;
 use wrapped::broken_word;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ struct Reader {
     parts: Vec<Card>,
     /// Sizes of disks by name: `fdisk -l` lists them all.
     sizes: Vec<(String, u64)>,
+    /// Cards by disk, as the kernel's log has them.
+    kernel: Vec<(String, Kernel)>,
     context: Context,
     current: Current,
     /// A command or heading came since the last row.
@@ -41,6 +43,8 @@ struct Reader {
     sdfat: sdfat::State,
     /// Blocks of rows under the loop in the context: their index in `tables.open`.
     looped: Vec<usize>,
+    /// The command was ended before its time, and no row came since.
+    stopped: bool,
     /// Headings since the last command, their figures taken out.
     labels: Vec<String>,
     /// Numbers of AUs in the head of a table with one column for each, and its tests in `tables.open`.
@@ -76,11 +80,13 @@ pub fn read(file: usize, name: &str, lines: &[Line]) -> (Vec<Card>, Identity) {
         identity: Identity::default(),
         parts: vec![],
         sizes: vec![],
+        kernel: vec![],
         context: Context::default(),
         current: Current::None,
         fresh: true,
         sdfat: sdfat::State::default(),
         looped: vec![],
+        stopped: false,
         labels: vec![],
         columns: Default::default(),
         unread: Default::default(),
@@ -106,7 +112,7 @@ pub fn read(file: usize, name: &str, lines: &[Line]) -> (Vec<Card>, Identity) {
     if let Some(head) = r.held.take() {
         r.line(&head, None);
     }
-    r.end(name)
+    r.end(name, lines)
 }
 
 impl Reader {
@@ -118,7 +124,8 @@ impl Reader {
         }
         if let Some(head) = self.held.take() {
             let another = line.text.contains("flashbench");
-            let with = |between: &str| Line { number: head.number, text: format!("{}{between}{}", head.text, line.text) };
+            let with =
+                |between: &str| Line { number: head.number, depth: head.depth, text: format!("{}{between}{}", head.text, line.text) };
             let names = |l: &Line| command(&l.text).is_some_and(|c| c.disk.is_some());
             if !another && (is_rest(&line.text) || is_open(&head.text)) && !is_row(&line.text) {
                 // There may be more of it.
@@ -152,6 +159,10 @@ impl Reader {
         if let Some(head) = self.wrapped.take()
             && self.rejoined(head, line)
         {
+            return;
+        }
+        if text == STOPPED {
+            self.stopped = true;
             return;
         }
         let place = Place { file: self.file, line: line.number };
@@ -211,6 +222,9 @@ impl Reader {
             self.announce(c, line.number);
         } else if let Some(size) = other::device_size(text) {
             self.sized(place, text, size);
+        } else if let Some((disk, card)) = Kernel::line(text) {
+            self.tables.ignored_lines += 1;
+            self.appears(disk, card);
         } else if let Some((key, value)) = other::declared(text, above).or_else(|| other::ext_csd_field(text)) {
             self.tables.declared.push(Declared { place, key, value });
         } else {
@@ -235,102 +249,10 @@ impl Reader {
         }
     }
 
-    /// A card or a machine that a line of prose names.
-    fn names(&mut self, text: &str) {
-        let card = named(text);
-        let maker = card::maker(text);
-        if let Some(h) = host(text) {
-            // The first word on it holds, until a short line names another.
-            if self.bench.host.is_none() || text.split_whitespace().count() <= 8 {
-                self.bench(Place { file: self.file, line: 0 }, sdfat::Said::Host(h));
-            }
-        }
-        if card.is_none() && text.len() > 200 && self.spoken.named.is_none() {
-            // Whole paragraphs: only to say what a text without any figures is about.
-            let found = text.split(". ").find_map(|s| Some((named(s)?, card::maker(s))));
-            if let Some((named, maker)) = found {
-                self.spoken = Identity { maker, named: Some(named), ..Identity::default() };
-            }
-        }
-        if card.is_some() || maker.is_some() {
-            return self.speaks_of(Identity { maker, named: card, ..Identity::default() });
-        }
-        let device = (text.contains("evice") || text.contains("DEVICE")).then(|| card::path(text)).flatten();
-        if device.is_some() {
-            self.speaks_of(Identity { path: device, ..Identity::default() });
-        }
-    }
-
     fn set(&mut self, text: &str) {
         if let Some(s) = setting(text) {
             self.setting = Some(s);
         }
-    }
-
-    /// The lines that follow are of this card. Where that contradicts what is known, or may do so, a new part begins.
-    fn speaks_of(&mut self, mut new: Identity) {
-        if new.maker.is_some() || new.named.is_some() {
-            self.spoken = Identity { path: None, ..new.clone() };
-        }
-        if let Some(p) = &new.path {
-            new.size = new.size.or(self.sizes.iter().rfind(|s| s.0 == *p).map(|s| s.1));
-        }
-        let tested = self.has_tests();
-        if tested && new.label.is_some() && self.identity.label.is_none() {
-            self.identity.label = Some("the first card".into());
-        }
-        let conflict = new.conflicts(&self.identity);
-        // A name that comes after the tables of a card without one is of what follows, or of nothing.
-        let nameless = self.identity.maker.is_none() && self.identity.named.is_none();
-        let late = nameless && (new.maker.is_some() || new.named.is_some());
-        if !tested || !(conflict || late || new.hints(&self.identity)) {
-            // Before the first test the latest word counts.
-            let mut old = std::mem::replace(&mut self.identity, new);
-            if conflict {
-                (old.size, old.cid, old.label) = (None, None, None);
-            }
-            self.identity.learn(&old);
-            return;
-        }
-        self.close_loop();
-        self.labels_below();
-        self.setting = None;
-        if new.path.is_none()
-            && new.label.is_none()
-            && new.cid.is_none()
-            && self.identity.path.as_ref().is_none_or(|p| !p.starts_with("sim:"))
-        {
-            // The reader stays where it is when cards are swapped.
-            new.path = self.identity.path.clone();
-        }
-        let tables = std::mem::take(&mut self.tables);
-        self.parts.push(Card { identity: std::mem::replace(&mut self.identity, new), tables });
-        self.current = Current::None;
-        self.fresh = true;
-        self.context = Context::default();
-        self.columns = Default::default();
-    }
-
-    fn has_tests(&self) -> bool {
-        let t = &self.tables;
-        [t.align.len(), t.open.len(), t.fat.len(), t.program.len(), t.interval.len(), t.scatter.len()].iter().any(|&n| n > 0)
-            || t.bench.iter().any(|b| !b.passes.is_empty())
-    }
-
-    /// A disk's size: another size of the disk that was tested is another card.
-    fn sized(&mut self, place: Place, text: &str, size: u64) {
-        if let Some(path) = card::path(text) {
-            self.sizes.retain(|s| s.0 != path);
-            self.sizes.push((path.clone(), size));
-            // Machines have dozens of disks.
-            if self.sizes.len() > 256 {
-                self.sizes.remove(0);
-            }
-            if self.identity.path.as_ref().is_none_or(|p| *p == path) {
-                self.speaks_of(Identity { size: Some(size), path: Some(path), ..Identity::default() });
-            }
-        }
-        self.tables.device_sizes.push((place, size));
     }
 
     fn announce(&mut self, c: Context, line: usize) {
@@ -365,67 +287,6 @@ impl Reader {
             queue: vec![],
         };
         self.fresh = true;
-    }
-
-    fn end(mut self, name: &str) -> (Vec<Card>, Identity) {
-        if let Some(head) = self.wrapped.take() {
-            self.alone(&head);
-        }
-        self.close_loop();
-        self.labels_below();
-        self.unread.command(0, false);
-        self.parts.push(Card { identity: self.identity, tables: self.tables });
-        for t in self.parts.iter_mut().map(|p| &mut p.tables) {
-            t.bench.retain(|t| !t.passes.is_empty());
-            // A scatter plot has at least 2^8 points; fewer such lines are something else.
-            t.scatter.retain(|t| t.points.len() >= 64);
-            // Sorted the other way, it is the same table.
-            t.align.iter_mut().for_each(|t| nandscope_stats::descending(&mut t.rows, |r| r.align as f64));
-            t.open.iter_mut().for_each(|t| nandscope_stats::descending(&mut t.rows, |r| r.size as f64));
-            t.fat.iter_mut().for_each(|t| nandscope_stats::descending(&mut t.rows, |r| r.size as f64));
-            t.program.iter_mut().for_each(|t| nandscope_stats::descending(&mut t.rows, |r| r.size as f64));
-            for a in &mut t.align {
-                if let Some(row) = align::outlier(&a.rows).map(|i| a.rows.remove(i)) {
-                    t.notes.push(format!(
-                        "{name}:{}: the row of {} takes {} ms, more than a hundred times the others, and was left out: a stall, or a wrong unit?",
-                        row.line,
-                        crate::units::Bytes(row.align),
-                        crate::units::three(row.pre.max(row.on).max(row.post) / 1e3)
-                    ));
-                }
-            }
-            for b in &mut t.bench {
-                t.notes.extend(records_by_figures(b, &self.records).map(|note| format!("{name}: {note}")));
-            }
-        }
-        // Before parts are joined: a quotation under another card's name is of neither.
-        super::quotes::drop_repeats(self.parts.iter_mut().map(|p| &mut p.tables));
-        // What prose at the end names has no tables.
-        self.parts.retain(|p| !p.tables.is_empty());
-        let mut cards = card::join_parts(self.parts);
-        cards.retain(|c| !c.tables.is_empty());
-        for c in &mut cards {
-            // Of all the disks a log lists only the one that was tested counts, where that is known.
-            if let Some(size) = c.identity.size.filter(|s| c.tables.device_sizes.iter().any(|d| d.1 == *s)) {
-                c.tables.device_sizes.retain(|d| d.1 == size);
-            }
-            let mut sizes: Vec<u64> = c.tables.device_sizes.iter().map(|s| s.1).collect();
-            sizes.sort_unstable();
-            sizes.dedup();
-            if let [only] = sizes[..] {
-                c.tables.align.iter_mut().for_each(|t| t.device_size = Some(only));
-            }
-        }
-        if let Some(t) = cards.first_mut().map(|c| &mut c.tables) {
-            if self.damaged > 0 {
-                t.notes.push(format!("{name}: {} rows are cut short and were left out", self.damaged));
-            }
-            t.notes.extend(self.unread.notes(name));
-            if self.nameless > 0 {
-                t.notes.push(format!("{name}: {} open-AU tables without a word on how many AUs were written", self.nameless));
-            }
-        }
-        (cards, self.spoken)
     }
 }
 
@@ -462,6 +323,11 @@ mod tests {
         let t = of(&format!("{head}4MiB 9M/s\n2MiB 9M/s"));
         assert_eq!(t.open[0].n, None);
         assert!(t.notes[0].contains("how many AUs"));
+        // Ended by hand, it went through the first of its values; what comes without a command after that is of nothing.
+        let t = of(&format!("{head}4MiB 9M/s\n2MiB 9M/s\n4MiB 8M/s\n^C\n{head}4MiB 7M/s\n2MiB 7M/s\n^C\n"));
+        assert_eq!(t.open.iter().map(|o| o.n).collect::<Vec<_>>(), [Some(1), Some(2), Some(1)]);
+        let t = of(&format!("{head}^C\n4MiB 9M/s\n2MiB 9M/s"));
+        assert_eq!(t.open[0].n, None);
     }
 
     #[test]

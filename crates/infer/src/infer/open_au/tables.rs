@@ -14,7 +14,7 @@ mod repeats;
 
 use crate::finding::{CONTRADICTED, Finding, Quantity};
 use crate::infer::stats::{ln_sum_exp, median, quantile};
-use crate::infer::tables::KEPT_APART;
+use crate::samples::import::KEPT_APART;
 use crate::samples::import::Tables;
 use crate::units::{Bytes, three};
 use std::f64::consts::LN_2;

@@ -61,6 +61,10 @@ fn design(g: &Group) -> Design {
     if all <= LARGEST && !sizes.contains(&all) && !sizes.is_empty() {
         sizes.push(all);
     }
+    // Among rows of 3 * 2^n alone a step and a third of it look the same.
+    if groups::only_threes(rows.iter().map(|r| &r.align)) {
+        sizes.extend(sizes.clone().iter().filter(|&&s| s != all && s.is_multiple_of(3)).map(|s| s / 3).filter(|&s| s != all));
+    }
     let feels = rows.iter().map(|r| sizes.iter().map(|&s| r.align.is_multiple_of(s) as u8 as f64).collect()).collect();
     let base: Vec<f64> = rows.iter().map(|r| r.on - r.diff).collect();
     let threes = rows.iter().map(|r| !r.align.is_power_of_two()).collect();

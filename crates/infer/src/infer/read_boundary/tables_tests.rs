@@ -45,6 +45,26 @@ fn runs_of_two_cards_are_none_of_one() {
     assert_eq!(odd[0].number(), Some((4 * MIB) as f64), "{odd:?}");
 }
 
+/// Rows of 3 * 2^n in a run of their own, whichever comes first: with the ordinary run beside them they are one table; alone they
+/// do not tell a step from a third of it.
+#[test]
+fn rows_of_three_beside_an_ordinary_run() {
+    for step in [4 * MIB, 12 * MIB] {
+        let row = |a: u64| {
+            let more = if a.is_multiple_of(step) { 300 } else { 0 };
+            format!("align {a} pre 700µs on {}µs post 700µs diff {more}µs\n", 700 + more)
+        };
+        let twos: String = (11..=30).rev().map(|k| row(1 << k)).collect();
+        let threes: String = (10..=28).rev().map(|k| row(3 << k)).collect();
+        for text in [format!("{twos}{threes}"), format!("{threes}$ flashbench -a /dev/x\n{twos}")] {
+            let f = infer(&read(&[("t", text)]).unwrap());
+            assert_eq!(values(&f)[0], Some(step as f64), "{f:?}");
+        }
+        let alone = infer(&read(&[("t", threes)]).unwrap());
+        assert!(alone[0].value.is_none() || alone[0].confidence < 0.8, "{alone:?}");
+    }
+}
+
 #[test]
 fn two_steps_and_their_absence() {
     let f = log(|a| {

@@ -38,6 +38,7 @@ impl Reader {
         let new = self.current != kind || self.fresh || (now > 0 && again);
         self.current = kind;
         self.fresh = false;
+        self.stopped = false;
         self.unread.row();
         new
     }
@@ -103,9 +104,10 @@ impl Reader {
         }
     }
 
-    /// Names the blocks of a shell loop, if there are as many as the loop had values.
+    /// Names the blocks of a shell loop: if there are as many as the loop had values, or fewer where it was ended by hand.
     pub(super) fn close_loop(&mut self) {
-        if self.looped.len() == self.context.queue.len() {
+        let fewer = self.stopped && self.looped.len() < self.context.queue.len();
+        if fewer || self.looped.len() == self.context.queue.len() {
             for (&i, &n) in self.looped.iter().zip(&self.context.queue) {
                 self.tables.open[i].n = Some(n);
             }
@@ -113,6 +115,7 @@ impl Reader {
             self.nameless += self.looped.len();
         }
         self.looped.clear();
+        self.stopped = false;
     }
 
     pub(super) fn bench(&mut self, place: Place, said: sdfat::Said) {

@@ -11,7 +11,7 @@ impl Reader {
     /// Goes on with the beginning of a row; false where this line is none of it.
     pub(super) fn rejoined(&mut self, head: Line, line: &Line) -> bool {
         if let Some(text) = rejoin(&head.text, &line.text) {
-            self.line(&Line { number: head.number, text }, None);
+            self.line(&Line { number: head.number, depth: head.depth, text }, None);
             if let Some(row) = self.row.as_mut().filter(|r| r.number == head.number) {
                 row.number = line.number;
             }
@@ -21,7 +21,7 @@ impl Reader {
         let text = format!("{} {}", head.text, line.text);
         // Into three lines.
         if columns && text.len() < 200 {
-            self.wrapped = Some(Line { number: head.number, text });
+            self.wrapped = Some(Line { number: head.number, depth: head.depth, text });
             return true;
         }
         self.alone(&head);
@@ -44,7 +44,7 @@ impl Reader {
         let Some(text) = rejoin(&above.text, &line.text) else { return false };
         let Some(joined) = other::only_rates(row.line, &text) else { return false };
         row.rates = joined.rates;
-        self.row = Some(Line { number: line.number, text });
+        self.row = Some(Line { number: line.number, depth: line.depth, text });
         true
     }
 }
@@ -53,7 +53,11 @@ impl Reader {
 pub(super) fn broken_word(head: &Line, line: &Line) -> Option<Line> {
     let last = head.text.rsplit(' ').next()?;
     let first = line.text.split([' ', '=']).next()?;
-    is_option(&format!("{last}{first}")).then(|| Line { number: head.number, text: format!("{}{}", head.text, line.text) })
+    is_option(&format!("{last}{first}")).then(|| Line {
+        number: head.number,
+        depth: head.depth,
+        text: format!("{}{}", head.text, line.text),
+    })
 }
 
 /// Two lines as one row, perhaps still the beginning of one; none where they are none, or would be two different ones.

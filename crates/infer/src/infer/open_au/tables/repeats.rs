@@ -4,7 +4,7 @@ use std::f64::consts::LN_2;
 
 use super::limit::in_order;
 use crate::infer::stats::median;
-use crate::infer::tables::KEPT_APART;
+use crate::samples::import::KEPT_APART;
 use crate::samples::import::{OpenTest, Rate, Tables};
 use crate::units::three;
 

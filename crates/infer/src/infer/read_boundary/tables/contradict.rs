@@ -1,10 +1,10 @@
 //! Runs that cannot be of one card: each shows an erase block, and they are of different sizes. Which rows a run has does not matter:
 //! pooled with others of the same rows it would be half of a median, beside longer runs it would be left out.
 
-use super::groups::alone;
+use super::groups::{alone, only_threes};
 use super::{LARGEST, judge};
 use crate::finding::{Finding, Quantity};
-use crate::infer::tables::KEPT_APART;
+use crate::samples::import::KEPT_APART;
 use crate::samples::import::{AlignTest, Tables};
 use crate::units::Bytes;
 
@@ -17,7 +17,9 @@ const MOST_RUNS: usize = 32;
 
 /// What the first two such runs say.
 pub(super) fn found(tables: &Tables) -> Option<String> {
-    let whole = |t: &&AlignTest| !t.write && t.rows.len() >= LEAST_ROWS && t.rows.iter().any(|r| r.align < LARGEST);
+    // Rows of 3 * 2^n alone do not show a third of a step.
+    let alone_shows = |t: &AlignTest| !only_threes(t.rows.iter().map(|r| &r.align));
+    let whole = |t: &&AlignTest| !t.write && t.rows.len() >= LEAST_ROWS && t.rows.iter().any(|r| r.align < LARGEST) && alone_shows(t);
     let runs: Vec<&AlignTest> = tables.align.iter().filter(whole).take(MOST_RUNS).collect();
     if runs.len() < 2 {
         return None;

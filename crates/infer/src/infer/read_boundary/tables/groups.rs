@@ -65,7 +65,25 @@ pub(super) fn groups(tables: &Tables) -> Vec<Group> {
             None => merged.push((key, tests)),
         }
     }
+    beside(&mut merged);
     merged.into_iter().map(|(key, tests)| group(tables, &key.1, &tests)).collect()
+}
+
+/// Whether no row of a run is a power of two: such a run was taken to go between those of an ordinary one.
+pub(super) fn only_threes<'a>(mut aligns: impl Iterator<Item = &'a u64>) -> bool {
+    aligns.all(|a| !a.is_power_of_two())
+}
+
+/// Rows of 3 * 2^n that were taken by themselves go into those of 2^n beside them, as this program prints them.
+fn beside(merged: &mut Vec<(Key, Vec<&AlignTest>)>) {
+    let Some(at) = merged.iter().position(|m| only_threes(m.0.1.iter())) else { return };
+    let ordinary = |m: &(Key, Vec<&AlignTest>)| m.0.0 == merged[at].0.0 && m.0.1.iter().all(|a| a.is_power_of_two());
+    let Some(into) = merged.iter().position(ordinary) else { return };
+    let (key, tests) = merged.remove(at);
+    let whole = &mut merged[into - usize::from(into > at)];
+    whole.0.1.extend(key.1);
+    whole.0.1.sort_unstable_by_key(|&a| std::cmp::Reverse(a));
+    whole.1.extend(tests);
 }
 
 /// How much neighbouring rows of one run differ, in µs: steps are few, so most of it is noise.
@@ -103,7 +121,8 @@ fn group(tables: &Tables, key: &[u64], tests: &[&AlignTest]) -> Group {
         }
         Row { align, diff: of(|r| r.diff), pre: of(|r| r.pre), on: of(|r| r.on), post: of(|r| r.post) }
     });
-    let rows: Vec<Row> = rows.collect();
+    // The runs with this row may all be too rough.
+    let rows: Vec<Row> = rows.filter(|r| !r.diff.is_nan()).collect();
     let mut sizes: Vec<Option<u64>> = tests.iter().map(|t| t.device_size).collect();
     sizes.sort_unstable();
     sizes.dedup();
