@@ -95,6 +95,17 @@ fn a_program_that_fails_is_one_clear_error_and_leaves_nothing_behind() {
         assert!(!out.status.success(), "{then}: {err}");
         assert!(err.lines().filter(|l| l.starts_with("nandscope: ")).count() == 1 && err.contains(says), "{then}: {err}");
         assert!(!err.contains("panicked"), "{err}");
+        if i > 0 && good > 0 {
+            // What is still there and says nonsense did not go away.
+            let out = Command::new(nandscope()).args(["check", &shell("timeout=1", good, then, &pid)]).output().unwrap();
+            let text = String::from_utf8_lossy(&out.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+            let garbled = ["it answers", "its clock goes back", "goes on with"].contains(&says);
+            assert_eq!(
+                (out.status.code(), text.contains("NOT OF THE PROTOCOL"), text.contains("WENT AWAY")),
+                (Some(1), garbled, !garbled),
+                "{then}: {text}"
+            );
+        }
         let id = std::fs::read_to_string(&pid).unwrap();
         assert!(!Path::new("/proc").join(id.trim()).exists(), "{then}: the program is still there");
     }

@@ -71,12 +71,11 @@ pub fn answers(s: &Seen) -> Vec<Answer> {
     first.into_iter().chain(purpose).chain([health(s), troubles(s), partitions(s)]).collect()
 }
 
-/// The same of a target that went away: that its reads and writes succeed is not so.
-pub fn of_gone(answers: Vec<Answer>, why: &str) -> Vec<Answer> {
+/// The same of a target that went away, or whose answers are none: that its reads and writes succeed is not so.
+pub fn of_gone(answers: Vec<Answer>, why: &str, garbled: bool) -> Vec<Answer> {
+    let what = if garbled { "its last answer is none" } else { "it went away in the middle" };
     let errors = |a: Answer| match (a.question, a.verdict) {
-        (Question::Errors, Verdict::Pass) => {
-            Answer::new(a.question, Verdict::NotKnown, format!("it went away in the middle: {why}; before: {}", a.because))
-        }
+        (Question::Errors, Verdict::Pass) => Answer::new(a.question, Verdict::NotKnown, format!("{what}: {why}; before: {}", a.because)),
         _ => a,
     };
     answers.into_iter().map(errors).collect()

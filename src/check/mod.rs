@@ -108,6 +108,8 @@ pub enum Outcome {
     NotKnown,
     /// It went away in the middle.
     Gone,
+    /// It gave an answer that is none of its protocol.
+    Garbled,
 }
 
 impl Outcome {
@@ -142,7 +144,7 @@ impl Outcome {
             Outcome::Counterfeit => 6,
             Outcome::Failing => 7,
             Outcome::BelowClass => 8,
-            Outcome::Gone => 1,
+            Outcome::Gone | Outcome::Garbled => 1,
         }
     }
 }

@@ -18,6 +18,7 @@ pub struct Back {
     done: Result<Option<PutBack>, DeviceError>,
     /// Why the target is of no use any more, if so.
     gone: Option<String>,
+    garbled: bool,
     unreadable: Vec<Range<u64>>,
     /// What could not be kept was not overwritten, and the run is cut there.
     unkept: Option<DeviceError>,
@@ -36,8 +37,9 @@ impl Back {
         let (journal, id, unkept) = (guard.journal(), guard.id().clone(), guard.unkept());
         let done = guard.try_restore();
         let failures = guard.failures();
-        let (gone, unreadable) = (failures.gone().map(Into::into), failures.unreadable().iter().collect());
-        Back { journal, id, done, unkept, gone, unreadable }
+        let (gone, garbled) = (failures.gone().map(Into::into), failures.garbled());
+        let unreadable = failures.unreadable().iter().collect();
+        Back { journal, id, done, unkept, gone, garbled, unreadable }
     }
 
     /// The journal could not be written: what was measured until then says nothing of the card.
@@ -61,6 +63,11 @@ impl Back {
     /// Why the target is of no use any more, if so.
     pub fn gone(&self) -> Option<&str> {
         self.gone.as_deref()
+    }
+
+    /// Whether it is of no use because what it said is no answer.
+    pub fn garbled(&self) -> bool {
+        self.garbled
     }
 
     /// Places that could not be read while the target was there, in words.

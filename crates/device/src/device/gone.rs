@@ -21,6 +21,7 @@ impl DeviceError {
 #[derive(Clone, Debug, Default)]
 pub struct Failures {
     gone: Option<String>,
+    garbled: bool,
     unreadable: RangeSet,
 }
 
@@ -30,6 +31,11 @@ impl Failures {
         self.gone.as_deref()
     }
 
+    /// Whether it is of no use because it says what is no answer, and not because it left.
+    pub fn garbled(&self) -> bool {
+        self.garbled
+    }
+
     /// Where reads failed while the target was there.
     pub fn unreadable(&self) -> &RangeSet {
         &self.unreadable
@@ -37,7 +43,7 @@ impl Failures {
 
     /// It was taken out and is in again.
     pub(super) fn is_back(&mut self) {
-        self.gone = None;
+        (self.gone, self.garbled) = (None, false);
     }
 
     /// Everything that comes back from the target passes here: an error of one that went away is named so, whatever the kernel calls it.
@@ -54,9 +60,11 @@ impl Failures {
         };
         let gone = match e {
             DeviceError::Gone { .. } => e,
-            e => DeviceError::Gone { target: path.into(), why: format!("it has gone: {e}; try another reader or port") },
+            e => DeviceError::Gone { target: path.into(), why: format!("it has gone: {e}; try another reader or port"), garbled: false },
         };
-        self.gone.get_or_insert(gone.to_string());
+        if self.gone.is_none() {
+            (self.gone, self.garbled) = (Some(gone.to_string()), matches!(gone, DeviceError::Gone { garbled: true, .. }));
+        }
         Err(gone)
     }
 }

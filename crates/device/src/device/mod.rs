@@ -162,7 +162,12 @@ pub enum DeviceError {
     /// The target is of no use any more: a program or a board that ended, hung or talks nonsense, a card that was taken out. The text says
     /// why. Nothing that is asked of it after this can be answered.
     #[error("{target}: {why}")]
-    Gone { target: String, why: String },
+    Gone {
+        target: String,
+        why: String,
+        /// It is still there: what it said last is no answer.
+        garbled: bool,
+    },
     /// Refused for safety; the text names what is in the way and what to do.
     #[error("{0}")]
     Refused(String),

@@ -35,8 +35,8 @@ struct Talk {
     geometry: Geometry,
     /// End of the last access, on the device's clock.
     now: u64,
-    /// Why it is of no use any more.
-    dead: Option<String>,
+    /// Why it is of no use any more, and whether what it said is the reason.
+    dead: Option<(String, bool)>,
     /// Requests that were not sent yet.
     out: String,
     /// Sectors that hold bytes no pattern makes: the seed that stands for them, and the bytes.
@@ -154,13 +154,22 @@ fn greet(line: &mut Line) -> std::result::Result<String, String> {
 
 impl Talk {
     fn fail<T>(&mut self, why: String) -> Result<T> {
-        let why = self.dead.get_or_insert(why).clone();
-        Err(DeviceError::Gone { target: self.target.clone(), why })
+        self.ends(why, false)
+    }
+
+    /// What it said is no answer.
+    fn garbled<T>(&mut self, why: String) -> Result<T> {
+        self.ends(why, true)
+    }
+
+    fn ends<T>(&mut self, why: String, garbled: bool) -> Result<T> {
+        let (why, garbled) = self.dead.get_or_insert((why, garbled)).clone();
+        Err(DeviceError::Gone { target: self.target.clone(), why, garbled })
     }
 
     fn alive(&mut self) -> Result<()> {
         match self.dead.clone() {
-            Some(why) => self.fail(why),
+            Some((why, garbled)) => self.ends(why, garbled),
             None => Ok(()),
         }
     }
@@ -187,7 +196,7 @@ impl Talk {
             Ok(line) => line,
             Err(why) => return self.fail(why),
         };
-        let Ok(text) = std::str::from_utf8(line) else { return self.fail("it answers with bytes that are no text".into()) };
+        let Ok(text) = std::str::from_utf8(line) else { return self.garbled("it answers with bytes that are no text".into()) };
         if let Some(why) = text.strip_prefix('!') {
             let why = why.trim();
             if why.starts_with("unsupported") {
@@ -205,13 +214,13 @@ impl Talk {
         let times = number().zip(number()).filter(|(s, t)| s.checked_add(*t).is_some_and(|e| e < u64::MAX / 4));
         let Some((start, took)) = times else {
             let shown: String = text.chars().take(60).collect();
-            return self.fail(format!("it answers {shown:?} to a {}; an answer is START_NS TOOK_NS (docs/exec.md)", a.op.name()));
+            return self.garbled(format!("it answers {shown:?} to a {}; an answer is START_NS TOOK_NS (docs/exec.md)", a.op.name()));
         };
         let rest = fields.next().unwrap_or("");
         let may_go_on = self.hello.content && a.op == Op::Read;
         if !may_go_on && !rest.trim().is_empty() {
             let shown: String = rest.chars().take(60).collect();
-            return self.fail(format!(
+            return self.garbled(format!(
                 "its answer to a {} goes on with {shown:?}; only reads of a device with content=yes do (docs/exec.md)",
                 a.op.name()
             ));
@@ -222,7 +231,7 @@ impl Talk {
         }
         if start < self.now {
             let now = self.now;
-            return self.fail(format!("its clock goes back: a {} begins at {start} ns, the one before ended at {now} ns", a.op.name()));
+            return self.garbled(format!("its clock goes back: a {} begins at {start} ns, the one before ended at {now} ns", a.op.name()));
         }
         self.now = start + took;
         Ok(Timed { start: Nanos(start), took: Nanos(took) })
@@ -298,7 +307,8 @@ impl Talk {
             let whole = |n: &usize| *n > 0 && n.is_multiple_of(SECTOR as usize) && done + n <= into.len();
             let Some((n, fill)) = piece.filter(|(n, _)| whole(n)) else {
                 let shown: String = text.chars().take(60).collect();
-                return self.fail(format!("it says {shown:?} of {} bytes read; content is LEN FILL pairs that fill the read, or ?", a.len));
+                return self
+                    .garbled(format!("it says {shown:?} of {} bytes read; content is LEN FILL pairs that fill the read, or ?", a.len));
             };
             let part = &mut into[done..done + n];
             let here = at + done as u64;
@@ -309,7 +319,7 @@ impl Talk {
                 (_, Some(Op::Write(fill)), Some(place)) if place.is_multiple_of(SECTOR) => self.put_down(place, fill, part)?,
                 _ => {
                     let shown: String = fill.chars().take(40).collect();
-                    return self.fail(format!(
+                    return self.garbled(format!(
                         "it names the content {shown:?}; a fill is zeros, ones, byte:N, random:SEED, stamp:SEED, any of them with @AT, or ?"
                     ));
                 }

@@ -31,7 +31,7 @@ pub const BEGIN: &str = "nandscope-device ";
 const LARGEST: u64 = 128 << 40;
 const LARGEST_SECTOR: u64 = 64 << 10;
 /// More than this is never sent ahead.
-pub const MOST_AHEAD: usize = 64;
+const MOST_AHEAD: u64 = 64;
 
 impl Hello {
     /// Reads the first line.
@@ -73,15 +73,19 @@ impl Hello {
                 "no" => Ok(false),
                 _ => Err(format!("its first line says {word:?}; write {key}=yes or {key}=no")),
             };
+            let within = |least: u64, most: u64| match number()? {
+                n if (least..=most).contains(&n) => Ok(n),
+                _ => Err(format!("its first line says {word:?}; {key} is a number from {least} to {most} (docs/exec.md)")),
+            };
             match key {
                 "size" => hello.size = number()?,
                 "sector" => hello.sector = number()?,
                 "content" => hello.content = yes()?,
                 "write_cache" => hello.write_cache = yes()?,
                 "real" => hello.real = Some(yes()?),
-                "ahead" => hello.ahead = (number()? as usize).clamp(1, MOST_AHEAD),
-                "max_request" => hello.max_request = Some(number()?).filter(|m| *m > 0),
-                "timeout" => hello.timeout = Some(number()?.clamp(1, 3600)),
+                "ahead" => hello.ahead = within(1, MOST_AHEAD)? as usize,
+                "max_request" => hello.max_request = Some(within(SECTOR, LARGEST)?),
+                "timeout" => hello.timeout = Some(within(1, 3600)?),
                 // A later version may say more of itself.
                 _ => {}
             }
@@ -136,7 +140,7 @@ mod tests {
 
     #[test]
     fn first_lines_are_read() {
-        let h = Hello::parse("nandscope-device 1 size=1048576 sector=4096 content=yes ahead=200 real=yes colour=red name=A card = mine")
+        let h = Hello::parse("nandscope-device 1 size=1048576 sector=4096 content=yes ahead=64 real=yes colour=red name=A card = mine")
             .unwrap();
         assert_eq!((h.size, h.sector, h.content, h.ahead, h.real), (MIB, 4096, true, 64, Some(true)));
         assert_eq!(h.name.as_deref(), Some("A card = mine"));
@@ -151,6 +155,9 @@ mod tests {
             ("nandscope-device 1 size=18446744073709551104", "at most 140737488355328"),
             ("nandscope-device 1 size=-1", "whole number"),
             ("nandscope-device 1 size=1048576 content=maybe", "content=yes or content=no"),
+            ("nandscope-device 1 size=1048576 ahead=65", "ahead is a number from 1 to 64"),
+            ("nandscope-device 1 size=1048576 max_request=0", "max_request is a number from 512"),
+            ("nandscope-device 1 size=1048576 timeout=0", "timeout is a number from 1 to 3600"),
             ("nandscope-device 1 size=1048576 quick", "KEY=VALUE"),
             ("nandscope-device 1", "size=0"),
         ] {
