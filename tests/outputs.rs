@@ -310,6 +310,11 @@ fn tables_fit_a_narrow_screen() {
     let [a, b] = ["toshiba-emmc", "sandisk-emmc"].map(card);
     for words in [
         &["cards"][..],
+        &["check", "sim:toshiba-emmc", "--quick"],
+        &["probe", "sim:toshiba-emmc", "--read-only"],
+        &["rate", "sim:toshiba-emmc", "-q"],
+        &["report", &a],
+        &["sim", "page-mapped", "--pattern", "random-write-4k"],
         &["compare", &a, "--against", &b],
         &["compare", &a, &b],
         &["survey", "compare", "ref-greiman-wintec-1gb", "--against", "ref-greiman-sandisk-c2-2gb"],

@@ -21,7 +21,7 @@ use crate::host::served;
 use crate::host::wear::{Reading, Wear, Written};
 use crate::layout::disk;
 use crate::report;
-use crate::report::terminal::lines;
+use crate::report::terminal::{NARROW, lines};
 use crate::saved::Tool;
 use crate::saved::counterfeit::name_target;
 use crate::shell::word;
@@ -212,9 +212,12 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
     let class = classes.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(" and ");
     let class = Some((Question::Speed, class)).filter(|c| !c.1.is_empty());
     let asked: Vec<(Question, String)> = class.into_iter().chain(a.purpose.iter().map(|p| (Question::Purpose, p.title.into()))).collect();
-    let answers = gone.map(|why| judge::of_gone(answers.clone(), why)).unwrap_or(answers);
-    let outcome =
-        if gone.is_some() { Outcome::Gone } else { Outcome::of(&answers).asked(&answers, &asked.iter().map(|a| a.0).collect::<Vec<_>>()) };
+    let answers = gone.map(|why| judge::of_gone(answers.clone(), why, back.garbled())).unwrap_or(answers);
+    let outcome = match gone {
+        Some(_) if back.garbled() => Outcome::Garbled,
+        Some(_) => Outcome::Gone,
+        None => Outcome::of(&answers).asked(&answers, &asked.iter().map(|a| a.0).collect::<Vec<_>>()),
+    };
     let (changes, wear) = match history {
         // What a card that went away did not answer is no change of it.
         Some((path, before)) if gone.is_none() => {
@@ -399,6 +402,7 @@ fn headline(o: &Output) -> (String, &'static str) {
             (format!("Nothing failed; {whole}."), "33")
         }
         Outcome::Gone => ("This card WENT AWAY during the check.".to_string(), "31;1"),
+        Outcome::Garbled => ("This card gave an answer that is NOT OF THE PROTOCOL (docs/exec.md).".to_string(), "31;1"),
     }
 }
 
@@ -409,14 +413,21 @@ fn text(o: &Output, colour: bool, width: usize) -> String {
     let name = o.model.map_or(String::new(), |m| format!(" {m}"));
     let mut out = format!("{}{name}, {}\n{}\n\n", o.target, crate::units::as_sold(o.size), paint(code, &headline));
     const INDENT: usize = 30;
+    // On a narrow screen what was asked has a line of its own.
+    let narrow = width < NARROW;
     for answer in o.answers {
-        let word = format!("{:<11}", answer.verdict.word());
+        let word = format!("{:<1$}", answer.verdict.word(), if narrow { 0 } else { 11 });
         let word = match answer.verdict {
             Verdict::Pass => paint("32", &word),
             Verdict::Fail => paint("31;1", &word),
             Verdict::NotKnown => paint("33", &word),
         };
         let because = if answer.verdict == Verdict::NotKnown { format!("because {}", answer.because) } else { answer.because.clone() };
+        if narrow {
+            out += &format!("{}: {word}\n", answer.question.title());
+            lines(&because, width.saturating_sub(2)).iter().for_each(|l| out += &format!("  {l}\n"));
+            continue;
+        }
         let mut rest = lines(&because, width.saturating_sub(INDENT)).into_iter();
         out += &format!("{:<19}{word}{}\n", answer.question.title(), rest.next().unwrap_or_default());
         rest.for_each(|l| out += &format!("{:INDENT$}{l}\n", ""));

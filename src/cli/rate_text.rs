@@ -3,7 +3,7 @@
 use super::rate::Rated;
 use crate::rate::judge::{ForPurpose, shown};
 use crate::rate::{Limit, State, Verdict};
-use crate::report::terminal::{lines, size};
+use crate::report::terminal::{NARROW, lines, size};
 use crate::units::{Bytes, three};
 
 /// One screen.
@@ -49,7 +49,7 @@ pub(super) fn text(r: &Rated, colour: bool, width: usize) -> String {
         let mut rest = lines(&why, width.saturating_sub(24)).into_iter();
         out += &format!("{}\n", rest.next().unwrap_or_default());
         rest.for_each(|l| out += &format!("     {l}\n"));
-        c.limits.iter().for_each(|l| out += &limit(l));
+        c.limits.iter().for_each(|l| out += &limit(l, width));
     }
     let titles = [
         (State::NotMet, "Conditions of the procedures that were not met"),
@@ -83,7 +83,7 @@ fn wrapped(text: &str, indent: usize, width: usize) -> String {
     out
 }
 
-fn limit(l: &Limit) -> String {
+fn limit(l: &Limit, width: usize) -> String {
     let (asks, sign) = (shown(l, l.asks), if l.at_most { "at most" } else { "at least" });
     let found = match (l.measured, l.interval, l.margin) {
         (Some(v), Some([lo, hi]), Some(margin)) => {
@@ -93,10 +93,16 @@ fn limit(l: &Limit) -> String {
         }
         _ => "not measured".into(),
     };
-    let because = match (&l.because, l.measured) {
-        (Some(b), Some(_)) if l.verdict != Verdict::Passes => format!("\n       {b}"),
-        _ => String::new(),
-    };
+    let because = l.because.as_deref().filter(|_| l.measured.is_some() && l.verdict != Verdict::Passes);
+    if width < NARROW {
+        let head = wrapped(&format!("{}: {} {sign} {asks}", l.what, l.verdict.word()), 5, width);
+        return head
+            + &std::iter::once(found.as_str())
+                .chain(because)
+                .map(|t| format!("     {}", wrapped(t, 7, width - 5).trim_start()))
+                .collect::<String>();
+    }
+    let because = because.map_or(String::new(), |b| format!("\n       {b}"));
     format!("     {:<41} {:<12} {sign} {asks}\n       {found}{because}\n", l.what, l.verdict.word())
 }
 
@@ -111,7 +117,7 @@ fn purpose(p: &ForPurpose, quick: bool, paint: &dyn Fn(Verdict, &str) -> String,
     if let Some(b) = p.request {
         out += &wrapped(&format!("measured with requests of {}", Bytes(b)), 5, width);
     }
-    p.limits.iter().for_each(|l| out += &limit(l));
+    p.limits.iter().for_each(|l| out += &limit(l, width));
     if let Some(b) = p.buffer {
         out += &wrapped(&format!("buffer needed: {} in what was recorded", size(b)), 5, width);
     }

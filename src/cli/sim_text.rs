@@ -3,7 +3,7 @@
 use super::sim::Report;
 use crate::infer::figure::{Figure, Series};
 use crate::report::plot::braille;
-use crate::report::terminal::lines;
+use crate::report::terminal::{lines, size};
 use crate::units::{Bytes, Nanos, three};
 use nandscope_sim::Latencies;
 use nandscope_sim::run::{Outcome, Stretch};
@@ -18,19 +18,20 @@ const HEIGHT: usize = 6;
 pub fn text(r: &Report, width: usize) -> String {
     let mut t = String::new();
     let o = &r.outcome;
-    let _ = writeln!(t, "{} ({}), {}", r.card, r.about, Bytes(r.capacity));
+    let _ = writeln!(t, "{} ({}), {}", r.card, r.about, size(r.capacity));
     let part = if r.region == [0, r.capacity] { String::new() } else { format!(", bytes {} to {}", r.region[0], r.region[1]) };
     let queue = if r.queue > 1 { format!(", {} under way", r.queue) } else { String::new() };
     let _ = writeln!(t, "{}{part}{queue}, seed {}\n", r.input, r.seed);
-    let _ = writeln!(
-        t,
-        "{:<12}{:>9}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}",
-        "latency", "requests", "least", "mean", "50 %", "90 %", "99 %", "99.9 %", "longest"
-    );
+    let narrow = width < WIDE;
+    if !narrow {
+        let _ = write!(t, "{:<12}{:>9}", "latency", "requests");
+        SHARES.iter().for_each(|s| t.push_str(&format!("{s:>8}")));
+        t.push('\n');
+    }
     let rows = [("reads", Some(&o.reads)), ("writes", Some(&o.writes)), ("other", Some(&o.others)), ("as recorded", r.recorded.as_ref())];
     for (name, l) in rows {
         if let Some(l) = l.filter(|l| l.count > 0) {
-            let _ = writeln!(t, "{}", latency(name, l));
+            let _ = writeln!(t, "{}", if narrow { latency_lines(name, l, width) } else { latency(name, l) });
         }
     }
     t.push('\n');
@@ -50,12 +51,23 @@ pub fn text(r: &Report, width: usize) -> String {
     t
 }
 
+/// Columns of the table of latencies.
+const WIDE: usize = 77;
+const SHARES: [&str; 7] = ["least", "mean", "50 %", "90 %", "99 %", "99.9 %", "longest"];
+
+fn shares(l: &Latencies) -> [String; 7] {
+    [l.least, l.mean.round() as u64, l.p50, l.p90, l.p99, l.p999, l.most].map(|ns| Nanos(ns).to_string())
+}
+
 fn latency(name: &str, l: &Latencies) -> String {
-    let mut row = format!("{name:<12}{:>9}", l.count);
-    for ns in [l.least, l.mean.round() as u64, l.p50, l.p90, l.p99, l.p999, l.most] {
-        let _ = write!(row, "{:>8}", Nanos(ns).to_string());
-    }
-    row
+    shares(l).iter().fold(format!("{name:<12}{:>9}", l.count), |row, s| row + &format!("{s:>8}"))
+}
+
+/// The same where a row has no room.
+fn latency_lines(name: &str, l: &Latencies, width: usize) -> String {
+    let all: Vec<String> = SHARES.iter().zip(shares(l)).map(|(what, ns)| format!("{what} {ns}")).collect();
+    let text = lines(&all.join(", "), width.saturating_sub(2)).join("\n  ");
+    format!("latency of {} {name}\n  {text}", l.count)
 }
 
 /// One line a figure; what is all zero is left out.
@@ -213,15 +225,19 @@ fn timeline(t: &mut String, o: &Outcome, width: usize) {
             });
         }
     }
-    let _ = writeln!(t, "\n{:>12}{:>12}{:>14}{:>12}{:>12}", "from", "requests", "requests/s", "rate", "longest");
+    // The rate in requests goes first where there is no room: it follows from the others.
+    let each = width >= 62;
+    let head = if each { format!("{:>14}", "requests/s") } else { String::new() };
+    let least = if each { 12 } else { 10 };
+    let _ = writeln!(t, "\n{:>least$}{:>least$}{head}{:>least$}{:>least$}", "from", "requests", "rate", "longest");
     for r in rows(o, ROWS, 1) {
         let longest = if r.sum.requests == 0 { "-".to_string() } else { Nanos(r.sum.worst).to_string() };
         let _ = writeln!(
             t,
-            "{:>12}{:>12}{:>14}{:>12}{:>12}",
+            "{:>least$}{:>least$}{}{:>least$}{:>least$}",
             Nanos(r.from).to_string(),
             r.sum.requests,
-            three(r.sum.requests as f64 / r.seconds),
+            if each { format!("{:>14}", three(r.sum.requests as f64 / r.seconds)) } else { String::new() },
             crate::units::rate(r.sum.bytes as f64 / r.seconds),
             longest
         );

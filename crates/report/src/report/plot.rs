@@ -40,7 +40,7 @@ pub fn braille(f: &Figure, width: usize, height: usize) -> Vec<String> {
         let bit = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]][py % 4][px % 2];
         dots[py / 4 * columns + (px / 2).min(columns - 1)] |= bit;
     }
-    let mut lines = vec![f.title.clone()];
+    let mut lines = super::terminal::lines(&f.title, width);
     for row in 0..height {
         let tag = match row {
             0 => label(y1),

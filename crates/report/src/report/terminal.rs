@@ -92,7 +92,13 @@ fn good_for(out: &mut String, r: &Report, d: Dress) {
     if d.explain {
         let _ = writeln!(out, "{}", d.bold("Good for"));
         for u in &all {
-            wrapped(out, &format!("  {:<23}{:<14}", u.name, u.verdict.word()), &format!("{} [{}]", u.why, u.rests_on), d.width);
+            let gap = if d.width < NARROW { ":" } else { "" };
+            wrapped(
+                out,
+                &format!("  {:<23}{:<14}", u.name, format!("{}{gap}", u.verdict.word())),
+                &format!("{} [{}]", u.why, u.rests_on),
+                d.width,
+            );
         }
         out.push('\n');
         return;
@@ -227,7 +233,7 @@ fn in_order(findings: &Findings) -> (Vec<&Finding>, Option<String>) {
 fn table(out: &mut String, findings: &Findings, d: Dress) {
     let (all, old) = in_order(findings);
     for f in all {
-        let title = format!("{:<22}", f.quantity.title());
+        let title = format!("{:<TITLE$}", f.quantity.title());
         let line = match (f.number(), f.at_least) {
             _ if f.instead().is_some() => {
                 let mut text = String::new();
@@ -236,24 +242,29 @@ fn table(out: &mut String, findings: &Findings, d: Dress) {
             }
             (Some(v), _) => {
                 let shown = f.quantity.show(v);
-                let mut line = format!("{title}{shown:<14}{:>3.0} %  {:<8}", percent(f.confidence), grade(f.confidence));
+                let sure = format!("{shown:<14}{:>3.0} %  {:<8}", percent(f.confidence), grade(f.confidence));
+                let mut line = beside(&title, &sure, d);
+                let gap = if d.width < NARROW { "\n  " } else { "" };
                 if let Some([lo, hi]) = f.interval {
-                    line += &f.quantity.range(lo, hi);
+                    line += &format!("{gap}{}", f.quantity.range(lo, hi));
                 } else if let Some(rival) = f.rivals.first().filter(|x| x.probability >= 0.005) {
-                    let _ = write!(line, "else {} ({:.0} %)", f.quantity.show(rival.value.0), (rival.probability * 100.0).max(1.0));
+                    let _ = write!(line, "{gap}else {} ({:.0} %)", f.quantity.show(rival.value.0), (rival.probability * 100.0).max(1.0));
                 }
                 if d.colour { line.replacen(&shown, &d.bold(&shown), 1) } else { line }
             }
             (None, Some(bound)) => {
                 let bound = format!("at least {}", f.quantity.show(bound.0));
-                format!("{title}{bound:<14}{:>3.0} %  {}", percent(f.confidence), grade(f.confidence))
+                beside(&title, &format!("{bound:<14}{:>3.0} %  {}", percent(f.confidence), grade(f.confidence)), d)
             }
             (None, None) => {
                 let reason = f.reason.as_deref().unwrap_or("no reason given");
                 let mut text = String::new();
                 match d.details {
                     true => wrapped(&mut text, &format!("{title}undecided, because "), reason, d.width),
-                    false => text = format!("{title}undecided: {}", first_clause(reason, d.width.saturating_sub(33))),
+                    false => {
+                        let room = if d.width < NARROW { d.width - 13 } else { d.width.saturating_sub(33) };
+                        text = beside(&title, &format!("undecided: {}", first_clause(reason, room)), d);
+                    }
                 }
                 text.trim_end().to_string()
             }
@@ -309,13 +320,32 @@ fn plots(r: &Report, width: usize) -> Vec<Vec<String>> {
     out
 }
 
+/// Columns of a screen below which a table has no room beside the names of its rows.
+pub const NARROW: usize = 60;
+/// Columns of these names.
+const TITLE: usize = 22;
+
+/// A name and what stands beside it, in lines of their own on a narrow screen.
+fn beside(title: &str, line: &str, d: Dress) -> String {
+    if d.width < NARROW { format!("{}\n  {line}", title.trim_end()) } else { format!("{title:<TITLE$}{line}") }
+}
+
 pub(super) fn wrapped(out: &mut String, lead: &str, text: &str, width: usize) {
     let indent = lead.chars().count();
     let width = width.max(40);
-    let mut all = lines_after(text, width.saturating_sub(indent), width.saturating_sub(indent.min(22))).into_iter();
+    if width < NARROW && indent >= TITLE {
+        let (title, rest) = lead.split_at(lead.char_indices().nth(TITLE).map_or(lead.len(), |c| c.0));
+        let _ = writeln!(out, "{}", title.trim_end());
+        let inner = 2 + title.len() - title.trim_start().len();
+        for l in lines(&format!("{rest} {text}"), width - inner) {
+            let _ = writeln!(out, "{:inner$}{l}", "");
+        }
+        return;
+    }
+    let mut all = lines_after(text, width.saturating_sub(indent), width.saturating_sub(indent.min(TITLE))).into_iter();
     let _ = writeln!(out, "{lead}{}", all.next().unwrap_or_default());
     all.for_each(|l| {
-        let _ = writeln!(out, "{}{l}", " ".repeat(indent.min(22)));
+        let _ = writeln!(out, "{}{l}", " ".repeat(indent.min(TITLE)));
     });
 }
 
