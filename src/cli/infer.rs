@@ -252,7 +252,10 @@ pub fn output(report: &Report, out: &Output, samples: Samples, print: Print) -> 
 /// A value as scripts want it, in the unit of JSON; why there is none goes to standard error.
 fn only(report: &Report, q: Quantity) -> String {
     match report.findings.get(q) {
-        Some(f) if f.number().is_some() => return format!("{}\n", f.number().unwrap_or_default()),
+        Some(f) if f.number().is_some() => {
+            let value = f.number().unwrap_or_default();
+            return if q.is_choice() { format!("{}\n", q.show(value)) } else { format!("{value}\n") };
+        }
         Some(f) if f.at_least.is_some() => {
             tell!("nandscope: {}: at least {}", q.title(), q.show(f.at_least.map_or(0.0, |b| b.0)));
         }

@@ -1,5 +1,7 @@
 //! `nandscope probe` and `nandscope run`: says what will be touched, measures, says what was found and what was written.
 
+mod plan;
+
 use super::args::{Allowed, Measuring, Output, Part, Samples, Undoing};
 use super::back::Back;
 use super::erase::{HowArg, erase_all};
@@ -11,6 +13,7 @@ use crate::device::{self, CardState, Device, DeviceError, Limits, OpenOptions, u
 use crate::experiment::{self, Experiment};
 use crate::finding::{Findings, Quantity};
 use crate::host::declared::{Declared, Kind};
+use crate::host::facts::TargetKind;
 use crate::host::live;
 use crate::infer::beliefs::Beliefs;
 use crate::probe::{Event, Plan, about_as_long, is_cut, own_time, resume};
@@ -21,6 +24,7 @@ use crate::saved::counterfeit::Counterfeit;
 use crate::units::{Bytes, GIB, Nanos, about};
 use anyhow::bail;
 use clap::Args;
+use plan::{Needs, plan};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -82,7 +86,7 @@ struct Common {
     #[arg(long)]
     details: bool,
     /// Print the value of one quantity alone, such as erase_block: in bytes or bytes a second, in the unit that ends its key (ms, us, s, mb_s,
-    /// iops), as a ratio or a count, choices as numbers (FORMATS.md); exit code 3 where it is undecided
+    /// iops), as a ratio or a count, a choice in its words; exit code 3 where it is undecided
     #[arg(long, value_name = "QUANTITY", value_parser = quantity, conflicts_with = "details")]
     only: Option<Quantity>,
     /// No progress, no plan; print the table of findings alone
@@ -261,6 +265,9 @@ fn measure(
             (undo, simulated),
             experiments.len(),
         );
+        if facts.kind == TargetKind::Image {
+            tell!("nandscope: an image file is as fast as the disk it lies on: what is found here is of that disk, not of a card");
+        }
         // Measured with what is allowed unless more or less is asked for.
         if write && asked.is_none() && a.measuring.time.is_none() && a.writes.is_none() {
             (if simulated { Needs::HALF_AN_HOUR } else { Needs::A_MINUTE }).say();
@@ -408,7 +415,8 @@ fn measure(
     output(&report, &a.out, a.samples, print)?;
     let whole = back.tell()?;
     if let Some(why) = failed {
-        bail!("the card failed: {why}. {}; the findings so far stand", super::way_out(&why));
+        tell!("nandscope: the card failed: {why}. {}; the findings so far stand", super::way_out(&why));
+        return Ok(ExitCode::from(FAILING));
     }
     if interrupted {
         tell!("nandscope: interrupted; the report holds what was measured until then");
@@ -445,7 +453,12 @@ fn measure(
 pub(super) fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry) -> Result<Range<u64>, DeviceError> {
     let (start, end) = asked.map_or((0, g.size), |(s, e)| (s, e.unwrap_or(g.size)));
     let wrong = if end > g.size {
-        format!("the region ends at {}, beyond the target ({})", Bytes(end), about(g.size))
+        // In bytes where three digits show no difference.
+        let [ends, size] = match [end, g.size].map(about) {
+            [a, b] if a == b => [end, g.size].map(|n| format!("{n} B")),
+            both => both,
+        };
+        format!("the region ends at {ends}, beyond the target ({size})")
     } else if start >= end {
         format!("the region ends ({}) before it begins ({})", Bytes(end), Bytes(start))
     } else if let Some(at) = [start, end].into_iter().find(|at| !at.is_multiple_of(g.sector)) {
@@ -454,53 +467,4 @@ pub(super) fn region_of(asked: Option<(u64, Option<u64>)>, g: &device::Geometry)
         return Ok(start..end);
     };
     Err(DeviceError::OutOfBounds(wrong))
-}
-
-/// What probes took of simulated cards: MiB written and seconds of their time, of half of the cards and of nine of ten at the most.
-struct Needs {
-    half: (u64, f64),
-    nine: (u64, f64),
-}
-
-impl Needs {
-    /// Of 348 cards, 120 random, 120 unusual and 108 of the second family, seeds from 5601 on (`fit_confidence probe`, `score`).
-    const HALF_AN_HOUR: Needs = Needs { half: (162, 186.0), nine: (3672, 848.0) };
-    /// Of 174 of them, within a minute and one GiB, and the time that the capacity test may take beside it.
-    const A_MINUTE: Needs = Needs { half: (74, 62.0), nine: (472, 94.0) };
-
-    fn say(&self) {
-        let [(bytes, spent), (more, longer)] = [self.half, self.nine].map(|(mib, s)| (about(mib << 20), Nanos::from_secs_f64(s)));
-        tell!("half of the simulated cards needed {bytes} and {spent} or less, nine of ten {more} and {longer}");
-    }
-}
-
-/// The first lines: what will be touched (U46).
-#[allow(clippy::too_many_arguments)]
-fn plan(
-    target: &str,
-    writes: Option<Bytes>,
-    region: &Range<u64>,
-    signatures: &[String],
-    (time, own): (Nanos, Option<Nanos>),
-    (undo, simulated): (bool, bool),
-    count: usize,
-) {
-    let what = if count == 1 { "1 experiment".to_string() } else { format!("{count} experiments") };
-    let place = format!("bytes {} to {}", region.start, region.end);
-    let own = own.map_or(String::new(), |t| format!(", + up to {:.0} s for the capacity test", t.secs()));
-    tell!("{target}: {what}, at most {time}{own}");
-    if let Some(writes) = writes {
-        let drive = writes.0 as f64 / (region.end - region.start).max(1) as f64;
-        tell!("will write at most {} ({drive:.3} times the region), only in {place}", writes);
-        if undo {
-            tell!("the old content is kept in a journal and put back at the end, within that time");
-        } else if !simulated {
-            tell!("the old content is NOT put back");
-        }
-        for s in signatures {
-            tell!("the target holds: {s}");
-        }
-    } else {
-        tell!("will write nothing; reads {place}");
-    }
 }

@@ -85,6 +85,11 @@ impl Quantity {
         self.row().unit == Unit::BytesPerSecond
     }
 
+    /// One of a few words.
+    pub fn is_choice(self) -> bool {
+        self.row().unit == Unit::Code
+    }
+
     /// A value of this quantity as people write it.
     pub fn show(self, v: f64) -> String {
         let row = self.row();

@@ -12,13 +12,19 @@ pub mod ways;
 
 pub use advice::{advice, distrust};
 
+use crate::host::facts::TargetKind;
 use crate::saved::Report;
 use crate::saved::counterfeit::genuine;
 
 /// What to do about the findings of a report, on a card of its size.
 pub fn advise(r: &Report) -> Vec<String> {
     let first = distrust(&r.findings, r.reports());
-    first.into_iter().chain(advice(&r.findings)).chain(ways::ways(r)).collect()
+    // No more time and no write makes a card of an image.
+    let more = match r.target.kind {
+        TargetKind::Image => vec!["probe the card itself: nandscope list shows its name".into()],
+        _ => ways::ways(r),
+    };
+    first.into_iter().chain(advice(&r.findings)).chain(more).collect()
 }
 
 /// Advice and the fields that follow from the findings; to be called where those have changed.
