@@ -48,9 +48,9 @@ fn with_names(mut c: clap::Command, shell: clap_complete::Shell) -> clap::Comman
 
 #[derive(Args)]
 pub struct ManArgs {
-    /// A command; the program itself where none is given
-    command: Option<String>,
-    /// Write the page of the program and one a command into a directory
+    /// A command, as probe or cards show; the program itself where none is given
+    command: Vec<String>,
+    /// Write the page of the program and one for each command, also within commands, into a directory
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     dir: Option<PathBuf>,
 }
@@ -132,13 +132,31 @@ const EXAMPLES: [(&str, &[&str]); 34] = [
     ("man", &["nandscope man probe | man -l -", "nandscope man --dir /usr/local/share/man/man1"]),
 ];
 
-/// One page: of the program with a line a command, or of one command with its options.
-fn page(whole: &clap::Command, of: Option<&clap::Command>) -> std::io::Result<Vec<u8>> {
+/// Help is on every page, and what a command starts itself is nobody's.
+fn shown(c: &&clap::Command) -> bool {
+    c.get_name() != "help" && !c.is_hide_set()
+}
+
+/// Commands within a command, and in those, each with its words: "cards", "cards show".
+fn below<'a>(c: &'a clap::Command, words: &str) -> Vec<(String, &'a clap::Command)> {
+    let own = c.get_subcommands().filter(shown);
+    own.flat_map(|c| {
+        let words = format!("{words} {}", c.get_name()).trim_start().to_string();
+        let inside = below(c, &words);
+        std::iter::once((words, c)).chain(inside)
+    })
+    .collect()
+}
+
+/// The name of a page: nandscope-cards-show.
+fn page_name(words: &str) -> String {
+    format!("nandscope {words}").trim_end().replace(' ', "-")
+}
+
+/// One page: of the program or of a command, with a line for each command within it.
+fn page(words: &str, command: &clap::Command) -> std::io::Result<Vec<u8>> {
     let mut text = vec![];
-    let name = of.map_or("nandscope".to_string(), |c| format!("nandscope-{}", c.get_name()));
-    // Commands within a command have their options on its page.
-    let command = of.unwrap_or(whole).clone();
-    let man = clap_mangen::Man::new(command.clone().bin_name(name.replacen('-', " ", 1)).display_name(name))
+    let man = clap_mangen::Man::new(command.clone().bin_name(format!("nandscope {words}").trim_end()).display_name(page_name(words)))
         .section("1")
         .source(concat!("nandscope ", env!("CARGO_PKG_VERSION")))
         .manual("nandscope");
@@ -149,35 +167,28 @@ fn page(whole: &clap::Command, of: Option<&clap::Command>) -> std::io::Result<Ve
     if command.get_arguments().any(|a| !a.is_hide_set()) {
         man.render_options_section(&mut text)?;
     }
-    if command.has_subcommands() {
+    let inside: Vec<&clap::Command> = command.get_subcommands().filter(shown).collect();
+    if !inside.is_empty() {
         writeln!(text, ".SH COMMANDS")?;
-        for sub in command.get_subcommands().filter(|c| c.get_name() != "help") {
+        for sub in &inside {
             let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
             writeln!(text, ".TP\n.B {}\n{}", sub.get_name(), about)?;
         }
-        for sub in command.get_subcommands().filter(|c| of.is_some() && c.get_name() != "help") {
-            writeln!(text, ".SH \"{}\"", sub.get_name().to_uppercase())?;
-            clap_mangen::Man::new(sub.clone()).render_options_section(&mut text)?;
-        }
     }
     text.write_all(ENDS.as_bytes())?;
-    let examples = EXAMPLES.iter().filter(|e| of.map_or(e.0 == "check", |c| c.get_name() == e.0));
-    for line in examples.flat_map(|e| e.1.iter().enumerate()) {
-        let head = if line.0 == 0 { ".SH EXAMPLES\n" } else { "" };
-        writeln!(text, "{head}.TP\n{}", line.1.replace('-', "\\-"))?;
+    let first = words.split(' ').next().filter(|w| !w.is_empty()).unwrap_or("check");
+    let all: Vec<&str> = EXAMPLES.iter().filter(|e| e.0 == first).flat_map(|e| e.1.iter().copied()).collect();
+    let own: Vec<&str> = all.iter().copied().filter(|line| line.contains(&format!("nandscope {words}"))).collect();
+    // Of a command within another without one of its own, those of the other.
+    for (i, line) in (if own.is_empty() { all } else { own }).iter().enumerate() {
+        let head = if i == 0 { ".SH EXAMPLES\n" } else { "" };
+        writeln!(text, "{head}.TP\n{}", line.replace('-', "\\-"))?;
     }
-    match of {
-        Some(_) => writeln!(text, ".SH \"SEE ALSO\"\n.BR nandscope (1)")?,
-        None => {
-            let names: Vec<String> = whole
-                .get_subcommands()
-                .map(|c| c.get_name())
-                .filter(|n| *n != "help")
-                .map(|n| format!(".BR nandscope\\-{n} (1)"))
-                .collect();
-            writeln!(text, ".SH \"SEE ALSO\"\n{}", names.join(",\n"))?;
-        }
-    }
+    let above = words.rsplit_once(' ').map_or("", |w| w.0);
+    let also = (!words.is_empty()).then(|| page_name(above)).into_iter();
+    let also = also.chain(inside.iter().map(|c| page_name(format!("{words} {}", c.get_name()).trim_start())));
+    let also: Vec<String> = also.map(|n| format!(".BR {} (1)", n.replace('-', "\\-"))).collect();
+    writeln!(text, ".SH \"SEE ALSO\"\n{}", also.join(",\n"))?;
     Ok(text)
 }
 
@@ -185,24 +196,21 @@ fn page(whole: &clap::Command, of: Option<&clap::Command>) -> std::io::Result<Ve
 /// There is no such command; nothing can be written.
 pub fn man(a: &ManArgs) -> anyhow::Result<ExitCode> {
     let whole = Cli::command();
-    let all: Vec<&clap::Command> = whole.get_subcommands().filter(|c| c.get_name() != "help").collect();
+    let all: Vec<(String, &clap::Command)> = std::iter::once((String::new(), &whole)).chain(below(&whole, "")).collect();
     if let Some(dir) = &a.dir {
         std::fs::create_dir_all(dir).with_context(|| format!("cannot make the directory {}", dir.display()))?;
-        std::fs::write(dir.join("nandscope.1"), page(&whole, None)?)?;
-        for c in &all {
-            std::fs::write(dir.join(format!("nandscope-{}.1", c.get_name())), page(&whole, Some(c))?)?;
+        for (words, c) in &all {
+            std::fs::write(dir.join(format!("{}.1", page_name(words))), page(words, c)?)?;
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let of = match &a.command {
-        None => None,
-        Some(name) => Some(*all.iter().find(|c| c.get_name() == name).ok_or_else(|| {
-            let near = nearest(name, all.iter().map(|c| c.get_name()))
-                .map_or("; 'nandscope -h' lists them".into(), |n| format!("; did you mean {n}?"));
-            super::misuse(format!("there is no command '{name}'{near}"))
-        })?),
-    };
-    super::stdout().write_all(&page(&whole, of)?)?;
+    let name = a.command.join(" ");
+    let of = all.iter().find(|c| c.0 == name).ok_or_else(|| {
+        let near = nearest(&name, all[1..].iter().map(|c| c.0.as_str()))
+            .map_or("; 'nandscope -h' lists them".into(), |n| format!("; did you mean {n}?"));
+        super::misuse(format!("there is no command '{name}'{near}"))
+    })?;
+    super::stdout().write_all(&page(&of.0, of.1)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
