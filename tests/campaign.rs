@@ -295,6 +295,15 @@ fn plans_and_mistakes() {
     fs::write(dir.join("used.toml"), "steps = ['check']\n[[card]]\ntarget = 'used.img'\n[[card]]\ntarget = 'sim:usb-stick'\n").unwrap();
     let (out, err, code) = nandscope(dir, &["campaign", "used.toml", "-q"]);
     assert!(code == 1 && out.contains("in use") && out.contains("1 of 2 cards are done"), "{out}{err}");
+    // A path in a plan begins where the plan is, wherever the command is given.
+    fs::create_dir_all(dir.join("sub/cards")).unwrap();
+    fs::copy("cards/usb-stick.toml", dir.join("sub/cards/mine.toml")).unwrap();
+    fs::write(dir.join("sub/p.toml"), "steps = ['check']\noptions.check = ['--quick']\n[[card]]\ntarget = 'cards/mine.toml'\n").unwrap();
+    for at in ["sub/p.toml".to_string(), dir.join("sub/p.toml").display().to_string()] {
+        let (out, err, code) = nandscope(dir, &["campaign", &at, "-q"]);
+        assert!(code == 0 && out.contains("1 of 1 cards are done"), "{out}{err}");
+        fs::remove_dir_all(dir.join("sub/p.campaign")).unwrap();
+    }
     let (_, err, code) = nandscope(dir, &["campaign", "nowhere.toml"]);
     assert!(code == 1 && err.contains("cannot read nowhere.toml"), "{err}");
 }

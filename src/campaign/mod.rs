@@ -75,6 +75,9 @@ pub struct Card {
     /// Its name in tables and in the state directory; the serial number or the target where it has none.
     pub name: Option<String>,
     pub target: Option<String>,
+    /// The target as it is opened: a path in a plan begins where the plan is.
+    #[serde(skip)]
+    pub place: Option<String>,
     /// In whichever reader of whichever host it is.
     pub serial: Option<String>,
     pub lot: Option<String>,
@@ -124,6 +127,13 @@ pub struct Plan {
     /// Further words for the command of a step, as rate = ["--class", "C10"].
     pub options: BTreeMap<Step, Vec<String>>,
     pub card: Vec<Card>,
+}
+
+/// A target that is a path, and no absolute one, from the directory of the plan on.
+fn beside(dir: &Path, target: &str) -> String {
+    let path = if target.contains('/') || target.contains(".toml") { Path::new(target).is_relative() } else { dir.join(target).is_file() };
+    let other = ["sim:", "exec:", "serial:"].iter().any(|o| target.starts_with(o));
+    if path && !other { dir.join(target).display().to_string() } else { target.into() }
 }
 
 /// What a plan does not say for all cards: writing, and where results go.
@@ -183,6 +193,9 @@ impl Plan {
             if let Some(w) = words.iter().find(|w| OF_THE_CAMPAIGN.contains(&bare(w).as_str())) {
                 return Err(format!("options.{}: {w} is said for each card (`write`, `consent`), or is of the campaign", step.name()));
             }
+        }
+        for c in &mut plan.card {
+            c.place = c.target.as_deref().map(|t| beside(dir, t));
         }
         if let Some(file) = plan.consent.file.clone() {
             let path = dir.join(&file);

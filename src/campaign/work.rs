@@ -71,12 +71,12 @@ pub struct Host<'a> {
 
 /// The target of a card on this host, and its serial number.
 pub fn find(card: &Card, sys: &Sys) -> Option<(String, Option<String>)> {
-    match (&card.target, &card.serial) {
+    match (&card.place, &card.serial) {
         (Some(t), _) => {
             let serial =
                 std::fs::canonicalize(t).ok().and_then(|p| crate::host::safety::device_number(&p)).and_then(|d| sys.node(d).ok()?.serial());
             // What is no path is a simulated card or a program.
-            (!t.starts_with('/') || Path::new(t).exists()).then(|| (t.clone(), serial))
+            (!t.starts_with('/') || Path::new(t.split('?').next().unwrap_or(t)).exists()).then(|| (t.clone(), serial))
         }
         (None, Some(s)) => {
             let found = list(sys).into_iter().find(|l| l.disk.is_none() && l.serial.as_ref() == Some(s));

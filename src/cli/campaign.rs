@@ -113,7 +113,7 @@ fn campaign(path: &Path, state: Option<PathBuf>, dry: bool, out: &Output, quiet:
         return Ok(planned(&plan, &sys, &state));
     }
     // Before the first of a hundred cards is begun. Nothing is opened: a step that a killed campaign left may still use an image.
-    if let Some(why) = plan.card.iter().filter_map(|c| c.target.as_deref()).find_map(|t| Target::of(t).err()) {
+    if let Some(why) = plan.card.iter().filter_map(|c| c.place.as_deref()).find_map(|t| Target::of(t).err()) {
         return Err(super::misuse(format!("{name}: {why}")));
     }
     let dir = Dir::open(&state)?;
