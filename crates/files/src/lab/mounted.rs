@@ -12,10 +12,12 @@ use super::fragment;
 use super::offload::{Away, Card, same};
 use crate::volume::{Directory, Result, Volume, VolumeError};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// Where the files of the user go while the card is blank, and what allows it.
 pub struct Blank {
@@ -127,7 +129,7 @@ pub fn run(volume: &mut Directory, blank: Option<&Blank>, lab: &mut Lab, stop: &
 /// # Errors
 /// Nothing was changed, or the text says where the files are.
 pub fn defragment(volume: &mut Directory, blank: Option<&Blank>, tell: Tell) -> Result<String> {
-    if let Some(done) = e4defrag(volume, volume.root()) {
+    if let Some(done) = e4defrag(volume, volume.root(), tell) {
         return done;
     }
     let Some(b) = blank else {
@@ -144,19 +146,50 @@ pub fn defragment(volume: &mut Directory, blank: Option<&Blank>, tell: Tell) -> 
 }
 
 /// Runs `e4defrag` on ext4; none where it is another filesystem or the program is not there.
-fn e4defrag(volume: &Directory, what: &Path) -> Option<Result<String>> {
+fn e4defrag(volume: &Directory, what: &Path, tell: Tell) -> Option<Result<String>> {
     if volume.filesystem() != "ext4" {
         return None;
     }
     let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
-    let out = Command::new("e4defrag").arg(what).env("PATH", path).output().ok()?;
+    let mut command = Command::new("e4defrag");
+    let mut child = command.arg(what).env("PATH", path).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;
+    let (out, mut err) = (child.stdout.take()?, child.stderr.take()?);
+    let said = std::thread::spawn(move || {
+        let mut text = String::new();
+        let _ = err.read_to_string(&mut text);
+        text
+    });
+    let (send, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        BufReader::new(out).split(b'\n').map_while(io::Result::ok).all(|l| send.send(String::from_utf8_lossy(&l).into_owned()).is_ok())
+    });
     // It fails where one of many files fails, such as one without extents; those stay as they are.
-    let failed = String::from_utf8_lossy(&out.stdout).lines().filter(|l| l.contains("[ NG ]")).count();
-    Some(match (out.status.success(), failed) {
+    let (mut failed, mut share) = (0, 0.0);
+    loop {
+        tell("defragmenting", share);
+        match lines.recv_timeout(Duration::from_millis(500)) {
+            Ok(line) => {
+                failed += usize::from(line.contains("[ NG ]"));
+                share = file_of(&line).unwrap_or(share);
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    let (status, said) = (child.wait().ok()?, said.join().unwrap_or_default());
+    Some(match (status.success(), failed) {
         (true, 0) => Ok("defragmented by e4defrag".into()),
-        (_, 0) => Err(VolumeError::Unsupported(format!("e4defrag: {}", String::from_utf8_lossy(&out.stderr).trim()))),
+        (_, 0) => Err(VolumeError::Unsupported(format!("e4defrag: {}", said.trim()))),
         (_, n) => Ok(format!("defragmented by e4defrag, which left {n} files as they were")),
     })
+}
+
+/// The share that is done where it says "[3/40]/mnt/file: 100%".
+fn file_of(line: &str) -> Option<f64> {
+    let (_, rest) = line.rsplit_once("\u{1b}[K").unwrap_or(("", line));
+    let (n, of) = rest.trim_start().strip_prefix('[')?.split_once(']')?.0.split_once('/')?;
+    let (n, of) = (n.trim().parse::<f64>().ok()?, of.trim().parse::<f64>().ok()?);
+    (n <= of).then_some(n / of)
 }
 
 fn failed(op: &'static str, path: &Path, e: io::Error) -> VolumeError {
@@ -166,7 +199,7 @@ fn failed(op: &'static str, path: &Path, e: io::Error) -> VolumeError {
 /// Puts the files of the ageing in one piece each, as far as the filesystem allows. Says how.
 fn defragment_aged(volume: &mut Directory) -> Result<String> {
     let dir = volume.root().join(DIRECTORY);
-    if let Some(Ok(done)) = e4defrag(volume, &dir) {
+    if let Some(Ok(done)) = e4defrag(volume, &dir, &mut |_, _| {}) {
         return Ok(done);
     }
     let spare = tempdir()?;
@@ -224,6 +257,13 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_e4defrag_says_is_a_share() {
+        assert_eq!(file_of("\u{1b}[79;0H\u{1b}[K[3/40]/mnt/a b:\t100%\t[ OK ]"), Some(0.075));
+        assert_eq!(file_of("[1/2]\"/mnt/x\""), Some(0.5));
+        assert_eq!(file_of("\tSuccess:\t\t\t[ 1/2 ]"), None);
+    }
 
     #[test]
     fn files_go_off_and_come_back() {
