@@ -261,6 +261,21 @@ fn fault_9_failed_accesses_are_no_measurements() {
     assert!(matches!(e, Failure::Device(DeviceError::Io { .. })), "{e}");
     let mut d = Plain { fail_from: 0, ..plain(1 << 30) };
     assert!(align(1024).run(&mut d, &mut Watch { stop: &mut || false, done: &mut |_, _| {} }).is_err());
+    // A row that was cut ends its line all the same.
+    let job = Job::find_fat(&aus(4 * MIB, MIB, 6), &plain(1 << 30).geometry, 1).unwrap();
+    let cut = |after: usize| {
+        let (mut out, mut asked) = (vec![], 0);
+        let mut stop = || {
+            asked += 1;
+            asked > after
+        };
+        let done = job.run(&mut plain(1 << 30), &mut out, &mut Watch { stop: &mut stop, done: &mut |_, _| {} });
+        assert!(matches!(done, Err(Failure::Interrupted)), "{after}");
+        String::from_utf8(out).unwrap()
+    };
+    let all: Vec<String> = (0..30).map(cut).collect();
+    assert!(all.iter().all(|t| t.is_empty() || t.ends_with('\n')), "{all:?}");
+    assert!(all.iter().any(|t| t.lines().last().is_some_and(|l| l.split_whitespace().count() == 3)), "{all:?}");
     // One bad place is left out and named.
     let text = cards::text("fake-error-16gb").unwrap();
     let mut d = SimDevice::new(&Model::parse(text, "fake").unwrap(), 1);

@@ -184,10 +184,36 @@ impl Job {
                     }
                 };
                 let how = Running { seed: *seed, stop: watch.stop, done: &mut done };
-                pattern.run(set, &room, device, out, how)?;
+                let mut lines = Lines { out, open: false };
+                let done = pattern.run(set, &room, device, &mut lines, how);
+                // A row that was cut ends all the same: what is said next stands in a line of its own.
+                if done.is_err() && lines.open {
+                    let _ = lines.out.write_all(b"\n").and_then(|()| lines.out.flush());
+                }
+                done?;
                 Ok(spread(&times).into_iter().collect())
             }
         }
+    }
+}
+
+/// Knows whether the last line was ended.
+struct Lines<'a> {
+    out: &'a mut dyn Write,
+    open: bool,
+}
+
+impl Write for Lines<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let n = self.out.write(bytes)?;
+        if let Some(last) = bytes[..n].last() {
+            self.open = *last != b'\n';
+        }
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
     }
 }
 
