@@ -320,12 +320,12 @@ impl Pair {
     }
 }
 
-/// With its first word in capitals: what is said above everything else.
 /// Counterfeit or failing, in words.
 fn trouble(s: &Subject) -> Option<&String> {
     s.counterfeit.as_ref().or(s.failing.as_ref())
 }
 
+/// With its first word in capitals: what is said above everything else.
 fn capitals(line: &str) -> String {
     let at = line.find(':').unwrap_or(line.len());
     line[..at].to_uppercase() + &line[at..]

@@ -5,7 +5,7 @@
 #![deny(unsafe_code)]
 
 use nandscope_data::{finding, samples};
-use nandscope_device::{device, units};
+use nandscope_device::{device, shell, units};
 use nandscope_infer::saved;
 
 pub mod twin;

@@ -104,7 +104,7 @@ fn line(r: &Row) -> [String; 8] {
     let open = [&r.open_linear, &r.open_random].map(|t| if t.is_empty() { "-" } else { t.as_str() }).join("/");
     [
         r.id.clone(),
-        r.name.replace(char::is_control, " "),
+        crate::shell::one_line(&r.name),
         r.lot.clone(),
         r.price.clone(),
         r.capacity.map_or(String::new(), sold),

@@ -104,8 +104,7 @@ impl Twin {
             notes.push((k.into(), "as the target reports".into()));
         }
         let mut out = String::new();
-        let clean = |s: &str| s.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
-        let _ = writeln!(out, "# A twin of {}: a card model fitted to {} accesses of it.", clean(&self.of), self.accesses);
+        let _ = writeln!(out, "# A twin of {}: a card model fitted to {} accesses of it.", crate::shell::one_line(&self.of), self.accesses);
         let _ = writeln!(
             out,
             "# {:.1} % of the variance of the times explained, {:.0} % of the accesses within 10 %; {} structures compared, seed {}.",
