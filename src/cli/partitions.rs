@@ -15,8 +15,8 @@ use crate::finding::{Finding, Findings, Quantity, percent};
 use crate::host::facts::TargetKind;
 use crate::host::partitions::table;
 use crate::probe::{Event, Plan, probe};
-use crate::report::Cost;
 use crate::report::terminal::ending;
+use crate::report::{Cost, Report};
 use crate::samples::{Ended, Run};
 use crate::saved::Tool;
 use crate::units::{Bytes, three};
@@ -134,11 +134,13 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
         };
         let began = guard.now();
         let label = part.name.clone();
-        let (runs, findings) = probe(&mut guard, &plan, &mut |e| match e {
+        let (mut runs, _) = probe(&mut guard, &plan, &mut |e| match e {
             Event::Begin { name, .. } => bar.begin(i, all, &format!("{label} {name}")),
             Event::Progress(p) => bar.tick(p.spent),
             Event::Done(..) => {}
         });
+        runs.iter_mut().for_each(Run::of_part);
+        let findings = Report::infer(&runs);
         let back = Back::of(&mut guard);
         part.notes.extend(back.warnings());
         part.notes.extend(back.unreadable());
@@ -292,9 +294,7 @@ fn text(target: &str, parts: &[Part], notes: &[String]) -> String {
         p.notes.iter().for_each(|n| out += &format!("{}: {n}\n", p.name));
         for f in p.findings.0.iter().filter(|f| f.value.is_none()) {
             let verdict = if f.at_least.is_some() { "is a lower bound only," } else { "undecided," };
-            // There is no --region here: a partition is one.
-            let why = f.reason.as_deref().unwrap_or("no reason given").split(": --region").next().unwrap_or_default();
-            let why = why.replace("the region", "this partition");
+            let why = f.reason.as_deref().unwrap_or("no reason given");
             out += &format!("{}: {} {verdict} because {why}\n", p.name, f.quantity.title());
         }
     }

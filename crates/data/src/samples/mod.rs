@@ -105,6 +105,9 @@ pub struct Run {
     indexed: usize,
 }
 
+/// The setting of a run in one partition of several.
+const PART: &str = "part";
+
 impl Run {
     pub fn new(experiment: &str) -> Run {
         Run {
@@ -118,6 +121,20 @@ impl Run {
             by_cell: vec![],
             indexed: 0,
         }
+    }
+
+    /// Notes that the region is a partition, which no option makes larger; what is concluded then says so.
+    pub fn of_part(&mut self) {
+        self.setting.insert(PART.into(), 1);
+    }
+
+    pub fn is_part(&self) -> bool {
+        self.setting.contains_key(PART)
+    }
+
+    /// What reasons call the bytes that a run was given.
+    pub fn stretch(&self) -> &'static str {
+        if self.is_part() { "this partition" } else { "the region" }
     }
 
     pub fn extend(&mut self, samples: impl IntoIterator<Item = Sample>) {

@@ -34,7 +34,7 @@ impl Analysis for AccessKinds {
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let q = Quantity::ContentGain;
         if run.cells.is_empty() {
-            return vec![Finding::undecided(q, "the region is too small")];
+            return vec![Finding::undecided(q, format!("{} is too small", run.stretch()))];
         }
         // ln of the time against the four contents of the same size, order and round.
         let mut each: [Vec<f64>; 4] = Default::default();

@@ -64,7 +64,7 @@ impl Analysis for Discard {
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let (cost, content) = (Quantity::DiscardMs, Quantity::DiscardReads);
         let Some(first) = run.cells.first() else {
-            return vec![Finding::undecided(cost, "the region or --writes is too small for a discard")];
+            return vec![Finding::undecided(cost, format!("{} or --writes is too small for a discard", run.stretch()))];
         };
         if run.samples.iter().any(|s| s.role == FAILED) {
             return vec![Finding::undecided(cost, "this target takes no discard (a reader may not pass it on)")];

@@ -90,7 +90,8 @@ fn unasked(run: &Case) -> String {
     let set = |k: &str| run.setting(k).unwrap_or(0);
     match run.believed.whole(Quantity::OpenAusRandom) {
         _ if set("offset") > 0 => "a zone lies at the start of the whole disk, and this is a partition: name the disk".into(),
-        _ if set("start") > 0 => "the start of the card is not in the region: --region 0.. includes it".into(),
+        _ if set("start") > 0 && run.is_part() => format!("the start of the card is not in {}", run.stretch()),
+        _ if set("start") > 0 => format!("the start of the card is not in {}: --region 0.. includes it", run.stretch()),
         _ if set("end") < 4 * LOOK => format!("it needs a region of {} or more", Bytes(4 * LOOK)),
         _ if !run.samples.is_empty() => "the run ended before the middle of the card was tried".into(),
         Some(n) if n > 0 => "random writes are as fast as sequential ones here, so a zone would not show".into(),

@@ -121,7 +121,9 @@ impl Analysis for Flush {
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let (cost, size, waits) = (Quantity::FlushMs, Quantity::VolatileCache, Quantity::FlushWaits);
-        let Some(cell) = run.cells.first() else { return vec![Finding::undecided(cost, "the region or --writes is too small for bursts")] };
+        let Some(cell) = run.cells.first() else {
+            return vec![Finding::undecided(cost, format!("{} or --writes is too small for bursts", run.stretch()))];
+        };
         let (empty, single) = (micros(run, cell, EMPTY), micros(run, cell, AFTER_SINGLE));
         let mut out = vec![];
         let ms = |t: &[f64]| median(t) / 1e3;

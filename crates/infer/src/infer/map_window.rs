@@ -204,7 +204,7 @@ impl Analysis for MapWindow {
     fn infer(&self, run: &Case) -> Vec<Finding> {
         const Q: Quantity = Quantity::MapWindowRead;
         if run.cells.is_empty() {
-            return vec![Finding::undecided(Q, "the region is too small to leave a window")];
+            return vec![Finding::undecided(Q, format!("{} is too small to leave a window", run.stretch()))];
         }
         let Some(p) = pairs(run) else {
             let why = "reads far from the last one cost no more than reads near it: the whole map is at hand, or fetching it takes too little time to be seen";

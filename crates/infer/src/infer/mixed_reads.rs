@@ -80,7 +80,7 @@ impl Analysis for MixedReads {
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let (q, until) = (Quantity::ReadAfterWriteUs, Quantity::ReadSettlesMs);
         let [rested, burst] = &run.cells[..] else {
-            return vec![Finding::undecided(q, "the region or --writes is too small for bursts and reads")];
+            return vec![Finding::undecided(q, format!("{} or --writes is too small for bursts and reads", run.stretch()))];
         };
         let (base, all) = (usual(run, rested), after(run, burst));
         if base.len() < 64 || all.len() < FEWEST {

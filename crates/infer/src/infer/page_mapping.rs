@@ -202,7 +202,7 @@ impl Analysis for PageMapping {
         let Some(cell) = run.cells.last() else {
             return vec![Finding::undecided(
                 Q,
-                "the region, or what may be written, is too small to scatter writes over many erase blocks",
+                format!("{}, or what may be written, is too small to scatter writes over many erase blocks", run.stretch()),
             )];
         };
         let blank = cell.get("known_empty") == 0 && empty(run, cell);

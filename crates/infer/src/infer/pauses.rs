@@ -83,7 +83,7 @@ impl Analysis for Pauses {
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let (q, pause) = (Quantity::PauseGain, Quantity::PauseMs);
         if run.cells.is_empty() {
-            return vec![Finding::undecided(q, "the region or --writes is too small for bursts")];
+            return vec![Finding::undecided(q, format!("{} or --writes is too small for bursts", run.stretch()))];
         }
         let all = by_rest(run);
         let (Some(none), Some(long)) = (all.first().filter(|r| r.0 == 0.0), all.last().filter(|_| all.len() >= RESTS)) else {

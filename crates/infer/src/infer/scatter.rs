@@ -30,7 +30,7 @@ impl Analysis for Scatter {
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let q = Quantity::OddRegions;
         let Some(cell) = run.cells.first() else {
-            return vec![Finding::undecided(q, "the region is too small for places that lie apart")];
+            return vec![Finding::undecided(q, format!("{} is too small for places that lie apart", run.stretch()))];
         };
         let passes = run.trials(cell.id).len() as u32;
         if passes < 2 {

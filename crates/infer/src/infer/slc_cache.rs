@@ -193,7 +193,7 @@ impl Analysis for SlcCache {
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
         let Some(cell) = run.cells.first() else {
-            return vec![Finding::undecided(Quantity::SlcCache, "the region is too small to fill a cache")];
+            return vec![Finding::undecided(Quantity::SlcCache, format!("{} is too small to fill a cache", run.stretch()))];
         };
         let chunk = cell.bytes("chunk") as f64;
         let first = times(run, cell, 0, SEQUENTIAL);

@@ -67,7 +67,8 @@ impl Analysis for SlcFill {
         let text = format!("the cache took {}", text.collect::<Vec<_>>().join(", "));
         let [(_, full), .., (0, empty)] = all[..] else {
             return vec![
-                Finding::undecided(q, "the run ended before the region was empty (more --time and --writes would decide)").evidence(text),
+                Finding::undecided(q, format!("the run ended before {} was empty (more --time and --writes would decide)", run.stretch()))
+                    .evidence(text),
             ];
         };
         let known = cell.bytes("size") as f64;

@@ -184,7 +184,7 @@ impl Analysis for SteadyState {
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
         const Q: Quantity = Quantity::RandomWriteSteadyIops;
-        let Some(cell) = run.cells.first() else { return vec![Finding::undecided(Q, "the region is too small")] };
+        let Some(cell) = run.cells.first() else { return vec![Finding::undecided(Q, format!("{} is too small", run.stretch()))] };
         let mut all = rounds(run, cell);
         let (round, region) = (cell.bytes("round") as f64, cell.bytes("window") as f64);
         // What the time cut is no whole round.

@@ -90,7 +90,9 @@ impl Analysis for Throttling {
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
         const Q: Quantity = Quantity::ThrottledAfterS;
-        let Some(cell) = run.cells.first() else { return vec![Finding::undecided(Q, "the region is too small for two reads")] };
+        let Some(cell) = run.cells.first() else {
+            return vec![Finding::undecided(Q, format!("{} is too small for two reads", run.stretch()))];
+        };
         let all = rounds(run, cell, LOAD);
         let size = cell.bytes("size") as f64;
         let seconds: Vec<f64> = {

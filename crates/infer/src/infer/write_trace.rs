@@ -34,7 +34,7 @@ impl Analysis for WriteTrace {
     fn infer(&self, run: &Case) -> Vec<Finding> {
         if run.cells.is_empty() {
             let q = [Quantity::RewritePolicy, Quantity::WriteBuffer, Quantity::RewriteMs, Quantity::ChipClass];
-            return q.map(|q| Finding::undecided(q, "the region is smaller than 16 MiB")).to_vec();
+            return q.map(|q| Finding::undecided(q, format!("{} is smaller than 16 MiB", run.stretch()))).to_vec();
         }
         let rows = rows(run);
         let Some(first) = rows.first() else { return infer(&[], None, None, None, "") };

@@ -32,7 +32,7 @@ pub(super) fn judge(run: &Run) -> Finding {
     const Q: Quantity = Quantity::Capacity;
     let count = |role: u8| run.samples.iter().filter(|s| s.role == role).count();
     if run.cells.is_empty() {
-        return Finding::undecided(Q, "the region is too small for the search");
+        return Finding::undecided(Q, format!("{} is too small for the search", run.stretch()));
     }
     if run.cells[0].set.contains_key("reads") {
         return judge_reads(run);
@@ -146,7 +146,7 @@ pub(super) fn judge(run: &Run) -> Finding {
         false => {
             let end = match (&run.ended, tried) {
                 (Ended::Failed(why), _) => format!("it ended early: {why}"),
-                (_, false) => "the region ends there".into(),
+                (_, false) => format!("{} ends there", run.stretch()),
                 (Ended::Interrupted, true) => "it was interrupted there".into(),
                 (Ended::Budget(what), true) if what != "time" => "the writes allowed were used up there".into(),
                 (_, true) => "the time allowed ended there".into(),
@@ -185,7 +185,7 @@ fn not_tested(run: &Run) -> String {
         let took: Vec<f64> = run.samples.iter().filter(|s| s.role == role && s.len == len).map(|s| s.took.secs()).collect();
         (!took.is_empty()).then(|| took.iter().sum::<f64>() / took.len() as f64)
     };
-    let Some(cell) = run.cells.first() else { return "not tested: the region is too small".into() };
+    let Some(cell) = run.cells.first() else { return format!("not tested: {} is too small", run.stretch()) };
     let chunks = (cell.bytes("stretch") / CHUNK).max(1) as f64;
     // Written, and put back; a look costs about as much as the shortest write of the run.
     let wrote = mean(STAMP, PLACE).or(mean(STAMP, CHUNK)).map(|place| {

@@ -59,15 +59,15 @@ pub fn judge(run: &Case, random: bool) -> Vec<Finding> {
 
 impl<'a> Seen<'a> {
     /// The error says why nothing can be told, where too little was measured.
-    fn of(run: &'a Case<'a>, q: Quantity) -> Result<Seen<'a>, &'static str> {
+    fn of(run: &'a Case<'a>, q: Quantity) -> Result<Seen<'a>, String> {
         let random = q == Quantity::OpenAusRandom;
-        let slots = Slots::of(run).ok_or("the region has no room for two AUs")?;
+        let slots = Slots::of(run).ok_or_else(|| format!("{} has no room for two AUs", run.stretch()))?;
         let fast = fast(run);
         if fast.len() < 3 {
-            return Err("the run ended before one AU was measured");
+            return Err("the run ended before one AU was measured".into());
         }
         if median(&fast) <= 0.0 {
-            return Err("writes take no time");
+            return Err("writes take no time".into());
         }
         let tried = run.cells.iter().filter(|c| c.get("random") == random as i64 && run.of(c.id).next().is_some());
         let largest = tried.map(|c| c.get("n")).max().ok_or("the run ended before this order was tried")?;

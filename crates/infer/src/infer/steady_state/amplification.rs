@@ -114,7 +114,7 @@ pub(super) fn judged(run: &Run) -> Vec<Finding> {
     }
     let set = |key: &str| run.setting.get(key).copied().unwrap_or(0);
     if set("end") - set("start") < set("size") / 100 * 98 {
-        return both("the region is a part of the card: how much data the rest holds is not known");
+        return both(&format!("{} is a part of the card: how much data the rest holds is not known", run.stretch()));
     }
     if !run.samples.iter().any(|s| s.role == DISCARD) {
         return both(

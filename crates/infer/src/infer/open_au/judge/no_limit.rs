@@ -134,7 +134,7 @@ impl Seen<'_> {
         }
         let trust = top * self.sure(k);
         let why = if self.slots.count as i64 <= largest {
-            format!("no cost up to {k} AUs; the region has room for no more")
+            format!("no cost up to {k} AUs; {} has room for no more", self.run.stretch())
         } else if largest < MOST {
             format!("no cost up to {k} AUs; the run ended there")
         } else {
