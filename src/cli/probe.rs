@@ -358,7 +358,7 @@ fn measure(
         }
     }
     // Where nothing may be written, reads that fail all beyond one place still say what is there.
-    if !write && guard.failures().unreadable().iter().next().is_some() {
+    if !write && guard.failures().gone().is_none() && guard.failures().unreadable().iter().next().is_some() {
         let geometry = guard.geometry().clone();
         let setup = experiment::Setup { geometry: &geometry, region: plan.region.clone(), believed: &Beliefs::default(), writes: 0 };
         let run = experiment::readable(&mut guard, &setup);

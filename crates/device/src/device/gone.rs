@@ -1,7 +1,7 @@
 //! What the errors of a target say of it: places of it fail, or it has gone. Decided here for all that goes through a guard.
 
 use super::ranges::RangeSet;
-use super::{Access, Device, DeviceError, Geometry, Result, Timed};
+use super::{Access, Device, DeviceError, Geometry, Op, Result, Timed};
 use crate::units::Nanos;
 use rustix::io::Errno;
 
@@ -17,12 +17,20 @@ impl DeviceError {
     }
 }
 
+/// Places read again after an error: where all of them fail, too, it is no place that fails.
+const PLACES: usize = 3;
+
+/// Before each of them: a reader may reset itself after an error.
+const PAUSE: Nanos = Nanos(500_000_000);
+
 /// What failed so far.
 #[derive(Clone, Debug, Default)]
 pub struct Failures {
     gone: Option<String>,
     garbled: bool,
     unreadable: RangeSet,
+    /// Places that were read well, the latest last.
+    well: Vec<u64>,
 }
 
 impl Failures {
@@ -46,10 +54,34 @@ impl Failures {
         (self.gone, self.garbled) = (None, false);
     }
 
+    /// This was read.
+    pub(super) fn read_well(&mut self, at: u64) {
+        if self.well.last() != Some(&at) {
+            self.well.retain(|w| *w != at);
+            self.well.push(at);
+            let old = self.well.len().saturating_sub(PLACES);
+            self.well.drain(..old);
+        }
+    }
+
+    /// A card that has hung, or a reader that lost it, is still there for the kernel, and fails everywhere: does it no longer read what it
+    /// read before?
+    pub(super) fn hangs(&self, target: &mut dyn Device) -> bool {
+        let len = target.geometry().sector;
+        self.well.len() == PLACES
+            && self.well.iter().all(|&at| {
+                target.idle(PAUSE);
+                matches!(target.access(Access { op: Op::Read, at, len }), Err(DeviceError::Io { .. }))
+            })
+    }
+
     /// Everything that comes back from the target passes here: an error of one that went away is named so, whatever the kernel calls it.
-    pub(super) fn weigh<T>(&mut self, done: Result<T>, target: &dyn Device, path: &str) -> Result<T> {
-        let e = match done {
-            Err(e) if e.is_gone() || matches!(e, DeviceError::Io { .. }) && !target.is_there() => e,
+    pub(super) fn weigh<T>(&mut self, done: Result<T>, target: &mut dyn Device, path: &str) -> Result<T> {
+        let (e, why) = match done {
+            Err(e) if e.is_gone() || matches!(e, DeviceError::Io { .. }) && (self.gone.is_some() || !target.is_there()) => {
+                (e, "it has gone")
+            }
+            Err(e) if matches!(e, DeviceError::Io { .. }) && self.hangs(target) => (e, "it no longer answers, nor where it did before"),
             Err(e) => {
                 if let DeviceError::Io { op: "read", at, len, .. } = &e {
                     self.unreadable.insert(*at..at.saturating_add(*len));
@@ -60,7 +92,7 @@ impl Failures {
         };
         let gone = match e {
             DeviceError::Gone { .. } => e,
-            e => DeviceError::Gone { target: path.into(), why: format!("it has gone: {e}; try another reader or port"), garbled: false },
+            e => DeviceError::Gone { target: path.into(), why: format!("{why}: {e}; try another reader or port"), garbled: false },
         };
         if self.gone.is_none() {
             (self.gone, self.garbled) = (Some(gone.to_string()), matches!(gone, DeviceError::Gone { garbled: true, .. }));

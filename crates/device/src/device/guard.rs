@@ -125,7 +125,7 @@ impl Guard {
     }
 
     fn weigh<T>(&mut self, done: Result<T>) -> Result<T> {
-        self.failures.weigh(done, &*self.inner, &self.id.path)
+        self.failures.weigh(done, &mut *self.inner, &self.id.path)
     }
 
     /// How the target is opened anew after it was taken out.
@@ -269,7 +269,11 @@ impl Guard {
         self.changes(&[a]);
         self.spend(a);
         let done = self.inner.access(a);
-        self.done(done)
+        let done = self.done(done);
+        if a.op == Op::Read && done.is_ok() {
+            self.failures.read_well(a.at);
+        }
+        done
     }
 
     fn done(&mut self, done: Result<Timed>) -> Result<Timed> {

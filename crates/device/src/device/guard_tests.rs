@@ -3,6 +3,8 @@ use super::super::fake::Fake;
 use super::*;
 use crate::host::facts::TargetKind;
 use proptest::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const SIZE: u64 = 64 * 1024;
 
@@ -84,6 +86,47 @@ fn a_target_that_went_away_is_no_bad_sector() {
     }
     assert!(g.failures().gone().is_some_and(|why| why.starts_with("fake: it has gone: read of 512 bytes at 0 failed")));
     assert!(g.failures().unreadable().iter().next().is_none());
+}
+
+#[test]
+fn a_target_that_hangs_is_no_bad_sector() {
+    let read = |at| Access { op: Op::Read, at, len: 512 };
+    let hung = Arc::new(AtomicBool::new(false));
+    let mut g = Guard::read_only(Box::new(Hangs(Fake::new(SIZE), hung.clone())), id());
+    for at in [0, 512, 1024, 4096] {
+        g.access(read(at)).unwrap();
+    }
+    hung.store(true, Ordering::Relaxed);
+    let e = g.access(read(8192)).unwrap_err();
+    assert!(e.is_gone() && e.to_string().contains("no longer answers"), "{e}");
+    assert!(g.failures().unreadable().iter().next().is_none());
+}
+
+/// Still there for the kernel, but all that is asked fails.
+struct Hangs(Fake, Arc<AtomicBool>);
+
+impl Device for Hangs {
+    fn geometry(&self) -> &Geometry {
+        self.0.geometry()
+    }
+    fn access(&mut self, a: Access) -> Result<Timed> {
+        if self.1.load(Ordering::Relaxed) {
+            return Err(DeviceError::Io { op: a.op.name(), at: a.at, len: a.len, source: std::io::Error::other("hangs") });
+        }
+        self.0.access(a)
+    }
+    fn now(&self) -> Nanos {
+        self.0.now()
+    }
+    fn idle(&mut self, d: Nanos) {
+        self.0.idle(d);
+    }
+    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.0.load(at, into)
+    }
+    fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
+        self.0.store(at, from)
+    }
 }
 
 #[test]
