@@ -122,7 +122,12 @@ impl Tries {
         act: &mut dyn FnMut(Range<usize>) -> Result<()>,
     ) -> Result<()> {
         let mut from = 0;
-        match act(0..len) {
+        // An error of the bus is over when it is tried again; one of the flash is not.
+        let mut twice = |r: Range<usize>| match act(r.clone()) {
+            Err(e) if !e.is_gone() && r.len() <= step => act(r),
+            done => done,
+        };
+        match twice(0..len) {
             Ok(()) => {
                 self.success();
                 return Ok(());
@@ -136,7 +141,7 @@ impl Tries {
         }
         while from < len {
             let end = (from + step).min(len);
-            match act(from..end) {
+            match twice(from..end) {
                 Ok(()) => self.success(),
                 Err(e) => {
                     let why = self.failure(e)?;
