@@ -2,6 +2,7 @@
 
 use crate::device::undo::{PutBack, give_up};
 use crate::device::{DeviceError, Guard, TargetId};
+use crate::saved::READS_FAILED;
 use anyhow::{Context, bail};
 use std::io::IsTerminal;
 use std::ops::Range;
@@ -76,7 +77,7 @@ impl Back {
         let n = self.unreadable.len();
         let places = if n == 1 { "1 place".into() } else { format!("{n} places") };
         Some(format!(
-            "reads failed at {places}, the first at byte {}, and what needs them was left out; try another reader, and if it stays so copy off what can be read and replace the card",
+            "{READS_FAILED}{places}, the first at byte {}, and what needs them was left out; try another reader, and if it stays so copy off what can be read and replace the card",
             first.start
         ))
     }

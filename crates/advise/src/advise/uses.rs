@@ -2,9 +2,9 @@
 
 use crate::finding::{BY_PAGE, Finding, Quantity, percent};
 use crate::samples::Ended;
-use crate::saved::Report;
 use crate::saved::accesses::Accesses;
 use crate::saved::counterfeit::loses;
+use crate::saved::{READS_FAILED, Report};
 use crate::units::{Bytes, three};
 use std::collections::BTreeSet;
 
@@ -57,6 +57,12 @@ pub fn uses(r: &Report) -> Vec<Use> {
     if let Some(why) = failed(r) {
         for u in all.iter_mut().filter(|u| [Verdict::Good, Verdict::WithCare].contains(&u.verdict)) {
             (u.verdict, u.why) = (Verdict::NotMeasured, format!("the card failed while it was measured ({why})"));
+        }
+    }
+    // What cannot be read back is lost, whatever it was written for.
+    if accesses.is_some_and(|a| a.failed > 0) || r.warnings.iter().any(|w| w.starts_with(READS_FAILED)) {
+        for u in all.iter_mut().filter(|u| [Verdict::Good, Verdict::WithCare].contains(&u.verdict)) {
+            (u.verdict, u.why) = (Verdict::Poor, "reads failed; a card that fails loses what it is given".into());
         }
     }
     if let Some(why) = loses(&r.findings) {
@@ -276,6 +282,20 @@ mod tests {
         assert_eq!(verdict(&r, "root filesystem"), Verdict::Good);
         r.warnings.push("write-unit failed: write of 4096 bytes at 0 failed".into());
         assert!(uses(&r).iter().all(|u| u.verdict == Verdict::NotMeasured && (u.name != "root filesystem" || u.why.contains("failed"))));
+    }
+
+    #[test]
+    fn a_card_with_failed_reads_is_good_for_nothing() {
+        let mut r =
+            report(vec![Finding::decided(Quantity::OpenAusRandom, 20.0, 0.95), Finding::decided(Quantity::OpenAusLinear, 20.0, 0.95)]);
+        r.accesses = Some(Accesses { failed: 3, small_reads: 100, small_read_us: 300.0, ..Accesses::default() });
+        assert!(uses(&r).iter().all(|u| ![Verdict::Good, Verdict::WithCare].contains(&u.verdict)));
+        assert_eq!(verdict(&r, "data logger"), Verdict::Poor);
+        // Where a report keeps nothing else of it: a place that was to be saved.
+        r.accesses = Some(Accesses { small_reads: 100, small_read_us: 300.0, ..Accesses::default() });
+        assert_eq!(verdict(&r, "data logger"), Verdict::Good);
+        r.warnings.push(format!("{READS_FAILED}1 place, the first at byte 0"));
+        assert_eq!(verdict(&r, "data logger"), Verdict::Poor);
     }
 
     #[test]

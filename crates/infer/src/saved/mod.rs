@@ -19,6 +19,9 @@ use std::path::Path;
 /// Name and version of the report format; a reader refuses what it does not know.
 pub const SCHEMA: &str = "nandscope-report/1";
 
+/// So a warning begins that names places which could not be read.
+pub const READS_FAILED: &str = "reads failed at ";
+
 /// The program that made a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
