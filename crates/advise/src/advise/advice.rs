@@ -72,6 +72,7 @@ pub fn advice(f: &Findings) -> Vec<String> {
         Some(0.0) if value(Quantity::OpenAusLinear) != Some(0.0) => {
             out.push(format!("avoid random writes: even inside one erase block each is slow{cost}; prefer log-structured filesystems"));
         }
+        Some(1.0) => out.push("random writes are cheap inside 1 erase block at a time".into()),
         Some(n) if n > 0.0 => out.push(format!("random writes are cheap inside {n:.0} erase blocks at a time")),
         _ => {}
     }
