@@ -20,7 +20,7 @@ impl DeviceError {
 /// Places read again after an error: where all of them fail, too, it is no place that fails.
 const PLACES: usize = 3;
 
-/// Before each of them: a reader may reset itself after an error.
+/// Between them: a reader may reset itself after an error.
 const PAUSE: Nanos = Nanos(500_000_000);
 
 /// What failed so far.
@@ -65,14 +65,17 @@ impl Failures {
     }
 
     /// A card that has hung, or a reader that lost it, is still there for the kernel, and fails everywhere: does it no longer read what it
-    /// read before?
+    /// read before, nor, where that was nothing, its start, its middle or its end?
     pub(super) fn hangs(&self, target: &mut dyn Device) -> bool {
-        let len = target.geometry().sector;
-        self.well.len() == PLACES
-            && self.well.iter().all(|&at| {
+        let Geometry { size, sector: len, .. } = *target.geometry();
+        let others = [0, size / 2 / len * len, size.saturating_sub(len)];
+        let places: Vec<u64> = self.well.iter().copied().chain(others).take(PLACES).collect();
+        places.into_iter().enumerate().all(|(i, at)| {
+            if i > 0 {
                 target.idle(PAUSE);
-                matches!(target.access(Access { op: Op::Read, at, len }), Err(DeviceError::Io { .. }))
-            })
+            }
+            matches!(target.access(Access { op: Op::Read, at, len }), Err(DeviceError::Io { .. }))
+        })
     }
 
     /// Everything that comes back from the target passes here: an error of one that went away is named so, whatever the kernel calls it.
@@ -81,7 +84,7 @@ impl Failures {
             Err(e) if e.is_gone() || matches!(e, DeviceError::Io { .. }) && (self.gone.is_some() || !target.is_there()) => {
                 (e, "it has gone")
             }
-            Err(e) if matches!(e, DeviceError::Io { .. }) && self.hangs(target) => (e, "it no longer answers, nor where it did before"),
+            Err(e) if matches!(e, DeviceError::Io { .. }) && self.hangs(target) => (e, "it does not answer, here or elsewhere"),
             Err(e) => {
                 if let DeviceError::Io { op: "read", at, len, .. } = &e {
                     self.unreadable.insert(*at..at.saturating_add(*len));

@@ -91,15 +91,18 @@ fn a_target_that_went_away_is_no_bad_sector() {
 #[test]
 fn a_target_that_hangs_is_no_bad_sector() {
     let read = |at| Access { op: Op::Read, at, len: 512 };
-    let hung = Arc::new(AtomicBool::new(false));
-    let mut g = Guard::read_only(Box::new(Hangs(Fake::new(SIZE), hung.clone())), id());
-    for at in [0, 512, 1024, 4096] {
-        g.access(read(at)).unwrap();
+    // At once, or after it was read.
+    for places in [vec![], vec![512], vec![0, 512, 1024, 4096]] {
+        let hung = Arc::new(AtomicBool::new(false));
+        let mut g = Guard::read_only(Box::new(Hangs(Fake::new(SIZE), hung.clone())), id());
+        for at in places {
+            g.access(read(at)).unwrap();
+        }
+        hung.store(true, Ordering::Relaxed);
+        let e = g.access(read(8192)).unwrap_err();
+        assert!(e.is_gone() && e.to_string().contains("does not answer"), "{e}");
+        assert!(g.failures().unreadable().iter().next().is_none());
     }
-    hung.store(true, Ordering::Relaxed);
-    let e = g.access(read(8192)).unwrap_err();
-    assert!(e.is_gone() && e.to_string().contains("no longer answers"), "{e}");
-    assert!(g.failures().unreadable().iter().next().is_none());
 }
 
 /// Still there for the kernel, but all that is asked fails.
