@@ -22,7 +22,7 @@ use crate::infer::beliefs::{Case, SURE};
 use crate::infer::lattice;
 use crate::infer::read_boundary::{
     BACK, BEGINS, CLEAR, CONTROL, FAR, Kind, LEAST_PLAIN, ON, OTHER_LENGTHS, POST, PRE, PREDICTED, View, Ways, answers_at_ticks,
-    confirm_estimate, confirmed, keeps_last, kind, off_multiples, place as begin, tells,
+    confirm_estimate, confirmed, keeps_last, kind, off_multiples, part_instead, place as begin, tells,
 };
 use crate::infer::stats::{mad, median};
 use crate::infer::steps::alignments;
@@ -222,14 +222,18 @@ impl Experiment for ReadBoundary {
             Some(Kind::Confirm) => {
                 let good = run.cells.last().is_some_and(|c| confirmed(run, c) > 0.5);
                 let swept = run.cells.iter().any(|c| kind(c) == Kind::Sweep);
-                match () {
+                let tried = |period: u64| run.cells.iter().any(|c| kind(c) == Kind::Confirm && c.bytes("period") == period);
+                let instead = run.cells.last().and_then(|c| Some((part_instead(run, c)?, c.bytes("phase")))).filter(|p| !tried(p.0));
+                match instead {
                     _ if good => {
                         let last = run.cells.last();
                         let places = last.filter(|_| !Ways::of(run).reads_ahead()).map(|c| place::cells(run, c)).unwrap_or_default();
                         last.map(pieces::cell).into_iter().chain(places).collect()
                     }
-                    _ if swept => vec![],
-                    _ => sweep_cell(&view, run, 0).into_iter().collect(),
+                    // Every second boundary stood out of the rows, or every third.
+                    Some((period, phase)) => vec![confirm_cell(&view, run, period, phase % period.max(1))],
+                    None if swept => vec![],
+                    None => sweep_cell(&view, run, 0).into_iter().collect(),
                 }
             }
             Some(Kind::Pairs | Kind::Place) => vec![],

@@ -7,6 +7,14 @@ use super::*;
 use crate::infer::stats::{low_difference, quantile, t3_kernel};
 use std::cell::{OnceCell, RefCell, RefMut};
 
+/// What a longer read adds, in ns a KiB, from the shortest and the longest ones of the rows.
+pub fn ns_per_kib(run: &Run) -> Option<f64> {
+    let lengths = || run.cells.iter().filter(|c| kind(c) == Kind::Row && run.of(c.id).next().is_some()).map(|c| c.bytes("block"));
+    let (short, long) = (lengths().min()?, lengths().max()?);
+    let ways = Ways::of(run);
+    (short < long).then(|| (ways.base_time(long) - ways.base_time(short)).max(0.0) * 1e3 * KIB as f64 / (long - short) as f64)
+}
+
 /// Microseconds of the reads of one trial, by role.
 pub(super) fn of_trial(trial: &[&Sample], role: u8) -> Option<f64> {
     trial.iter().find(|s| s.role == role).map(|s| s.took.micros())
@@ -239,18 +247,55 @@ fn later_feel(run: &Run) -> bool {
     first.value > CLEAR * first.error && [second, third].iter().all(|e| e.value > ALIKE_LATER * first.value)
 }
 
+/// Parts of a distance at which controls are read on purpose.
+const PARTS: [u64; 4] = [2, 3, 4, 5];
+
 /// Predicted places and their controls, in microseconds, pair by pair.
 struct Pairs {
     predicted: Vec<f64>,
     control: Vec<f64>,
+    /// The part of the distance, one half to one fifth, at which each control lies; 0 for another place.
+    part: Vec<u64>,
 }
+
+/// Controls that lie at one part of the distance, from which on they say something.
+const THERE: usize = 3;
 
 impl Pairs {
     fn of(run: &Run, cell: &Cell) -> Pairs {
+        let (period, phase, step) = (cell.bytes("period").max(1), cell.bytes("phase"), cell.bytes("step").max(1));
+        let part = |t: &[&Sample]| {
+            let control = t.iter().find(|s| s.role == CONTROL)?;
+            let off = (control.at + control.len / 2 + period - phase % period) % period;
+            PARTS.into_iter().find(|n| (period / step).is_multiple_of(*n) && period / n == off)
+        };
         let trials = run.trials(cell.id);
-        let both = trials.iter().filter_map(|t| Some((of_trial(t, PREDICTED)?, of_trial(t, CONTROL)?)));
-        let (predicted, control) = both.unzip();
-        Pairs { predicted, control }
+        let all = trials.iter().filter_map(|t| Some(((of_trial(t, PREDICTED)?, of_trial(t, CONTROL)?), part(t).unwrap_or(0))));
+        let ((predicted, control), part) = all.unzip();
+        Pairs { predicted, control, part }
+    }
+
+    /// ln of the odds that the distance is a part of this one: the controls that lie there cost as much as what was predicted, `value` more
+    /// than the others. Four parts are asked; the likeliest.
+    fn at_a_part(&self, value: f64, paired: bool) -> (u64, f64) {
+        let scale = (mad(&self.control).min(mad(&self.predicted)) * 1.3).max(0.004 * median(&self.control)).max(1e-3);
+        let odds = |n: u64| {
+            let split = |here: bool, of: &[f64]| -> Vec<f64> {
+                of.iter().zip(&self.part).filter(|(_, part)| (**part == n) == here).map(|(x, _)| *x).collect()
+            };
+            let (there, others) = (split(true, &self.control), split(false, &self.control));
+            if there.len() < THERE || others.len() < THERE {
+                return f64::NEG_INFINITY;
+            }
+            if paired {
+                let nothing = |d: &f64| (t3_kernel(d / scale) / t3_kernel((d - value) / scale)).ln();
+                return split(true, &self.differences()).iter().map(nothing).sum();
+            }
+            let density = density_of(&others);
+            there.iter().map(|&x| (density(x - value) / density(x)).ln()).sum()
+        };
+        let all = PARTS.map(|n| (n, odds(n) - (PARTS.len() as f64).ln()));
+        all.into_iter().fold((1, f64::NEG_INFINITY), |best, part| if part.1 > best.1 { part } else { best })
     }
 
     fn differences(&self) -> Vec<f64> {
@@ -291,9 +336,20 @@ pub fn confirmed(run: &Run, cell: &Cell) -> f64 {
     let z = e.value / e.error.max(0.01 * median(&p.control));
     // Every predicted place must be high and every other one low, not only the medians: against the rival that a share of
     // the places differs by nothing, because only every other one is a boundary or because there are more of them.
-    let rival =
-        if e == p.paired() { p.mixed() } else { like(&p.predicted, &p.control, e.value).max(like(&p.control, &p.predicted, -e.value)) };
+    let paired = e == p.paired();
+    let rival = if paired { p.mixed() } else { like(&p.predicted, &p.control, e.value).max(like(&p.control, &p.predicted, -e.value)) };
+    let rival = rival.max(p.at_a_part(e.value, paired).1);
     strength(z) / (1.0 + rival.exp())
+}
+
+/// The part of a distance that was not confirmed at which controls cost as much as what was predicted: the boundaries may be that far apart.
+pub fn part_instead(run: &Run, cell: &Cell) -> Option<u64> {
+    let p = Pairs::of(run, cell);
+    let e = p.estimate();
+    let (part, odds) = p.at_a_part(e.value, e == p.paired());
+    // Where the part is no whole number of steps, no control lay at it.
+    let whole = (cell.bytes("period") / cell.bytes("step").max(1)).is_multiple_of(part);
+    (e.value > 0.0 && odds > 0.0 && whole).then(|| cell.bytes("period") / part)
 }
 
 /// ln likelihood that a share `none` of the differences is nothing and the rest is one shift.
@@ -305,8 +361,7 @@ fn mixed(d: &[f64], none: f64, scale: f64) -> f64 {
 /// ln of the odds that a half or a quarter of `x` is distributed as `other` is, rather than all of it shifted by about `shift`.
 /// The distribution of `other` is taken as it is, each read widened by the spread of the fast ones.
 fn like(x: &[f64], other: &[f64], shift: f64) -> f64 {
-    let width = (quantile(other, 0.4) - quantile(other, 0.1)).max(0.004 * median(other)).max(1e-3);
-    let density = |x: f64| other.iter().map(|o| t3_kernel((x - o) / width)).sum::<f64>() / other.len() as f64;
+    let density = density_of(other);
     let alike: Vec<f64> = x.iter().map(|&x| density(x)).collect();
     let best = |none: f64| {
         let shifts = [0.6, 0.8, 1.0, 1.25, 1.6, 2.2].map(|f| f * shift);
@@ -314,6 +369,12 @@ fn like(x: &[f64], other: &[f64], shift: f64) -> f64 {
         ln.into_iter().fold(f64::NEG_INFINITY, f64::max)
     };
     best(0.5).max(best(0.25)) - best(0.0)
+}
+
+/// The distribution of these reads, each widened by the spread of the fast ones.
+fn density_of(of: &[f64]) -> impl Fn(f64) -> f64 {
+    let width = (quantile(of, 0.4) - quantile(of, 0.1)).max(0.004 * median(of)).max(1e-3);
+    move |x: f64| of.iter().map(|o| t3_kernel((x - o) / width)).sum::<f64>() / of.len() as f64
 }
 
 #[cfg(test)]
@@ -335,9 +396,25 @@ mod tests {
         let places = |seed: u64, high: &dyn Fn(usize) -> bool| -> Vec<f64> {
             busy(60, seed).iter().enumerate().map(|(i, x)| 200.0 + (x - 400.0) / 5.0 + if high(i) { 80.0 } else { 0.0 }).collect()
         };
-        let odds = |high: &dyn Fn(usize) -> bool| Pairs { predicted: places(4, &|_| true), control: places(5, high) }.mixed();
+        let odds =
+            |high: &dyn Fn(usize) -> bool| Pairs { predicted: places(4, &|_| true), control: places(5, high), part: vec![0; 60] }.mixed();
         assert!(odds(&|i| i % 2 == 0) > 3.0 && odds(&|i| i % 4 == 0) > 3.0, "{}", odds(&|i| i % 2 == 0));
         assert!(odds(&|_| false) < -3.0, "{}", odds(&|_| false));
+    }
+
+    /// Twenty pairs on a busy host, predicted at twice the distance: a third of the controls lie at the half.
+    #[test]
+    fn controls_at_the_half_speak_against_the_distance() {
+        let odds = |high: f64, paired: bool| {
+            let part: Vec<u64> = (0..20).map(|i| [2, 3, 4, 5, 2, 0][i % 6]).collect();
+            let places = |seed: u64| busy(20, seed).into_iter().map(|x| 400.0 + (x - 400.0) / 4.0).collect::<Vec<f64>>();
+            let predicted = places(7).iter().map(|x| x + 60.0).collect();
+            let control = places(8).iter().zip(&part).map(|(x, part)| if *part == 2 { x + high } else { *x }).collect();
+            Pairs { predicted, control, part }.at_a_part(60.0, paired).1
+        };
+        for paired in [false, true] {
+            assert!(odds(60.0, paired) > 2.0 && odds(0.0, paired) < -1.0, "{paired}: {} {}", odds(60.0, paired), odds(0.0, paired));
+        }
     }
 
     #[test]
