@@ -7,6 +7,10 @@ use std::ops::Range;
 /// Between the end of the last access before a boundary and the end of the one that crossed or reached it.
 pub type Between = (u64, u64);
 
+/// Of two slow writes beside one boundary, of which one took so many times as long as the other, the other may be a pause of the host, or the
+/// first one is: nothing says where between them the boundary lies.
+const FAR_LESS: f64 = 2.0;
+
 /// What is known of the row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edges {
@@ -34,8 +38,8 @@ impl Edges {
         spacing > 0 && size.is_multiple_of(spacing) && self.seen.iter().all(|s| near(s.1.0) || near(s.1.1))
     }
 
-    /// From the slow places of a walk over `window` in steps of `step`.
-    pub fn walked(hits: &[Between], window: Range<u64>, step: u64) -> Option<Edges> {
+    /// From the slow places of a walk over `window` in steps of `step`, and how long each took.
+    pub fn walked(hits: &[Between], took: &[f64], window: Range<u64>, step: u64) -> Option<Edges> {
         let at: Vec<u64> = hits.iter().map(|h| h.1).collect();
         let walk = lattice::fit(&at, window.clone(), step)?;
         let place = |h: &Between| ((h.1 + walk.period - walk.phase) as f64 / walk.period as f64).round() as i64;
@@ -43,7 +47,18 @@ impl Edges {
             let r = (h.1 % walk.period + walk.period - walk.phase) % walk.period;
             r.min(walk.period - r)
         };
-        let on: Vec<(i64, Between)> = hits.iter().filter(|h| off(h) <= step).map(|h| (place(h), *h)).collect();
+        let mut on: Vec<(i64, Between)> = vec![];
+        let mut cost = 0.0;
+        for (hit, took) in hits.iter().zip(took).filter(|(h, _)| off(h) <= step) {
+            let here = on.last_mut().filter(|last| last.0 == place(hit));
+            match here.filter(|_| took.max(cost) > FAR_LESS * took.min(cost)) {
+                Some((_, near)) => (*near, cost) = ((near.0.min(hit.0), near.1.max(hit.1)), took.max(cost)),
+                None => {
+                    on.push((place(hit), *hit));
+                    cost = *took;
+                }
+            }
+        }
         let (first, anchor) = *on.first()?;
         let slack = 2.0 * step as f64;
         let period = [walk.period as f64 - slack, walk.period as f64 + slack];
@@ -175,7 +190,7 @@ mod tests {
         for (phase, period) in [(0u64, 4128u64 << 10), (96 << 10, 5 << 20), (63 * 512, 12 << 20), (1 << 20, 4 << 20)] {
             let step = 256u64 << 10;
             let hits: Vec<Between> = (10..15).map(|k| seen(phase, period, k, step)).collect();
-            let mut e = Edges::walked(&hits, hits[0].0..hits[4].1, step).unwrap();
+            let mut e = Edges::walked(&hits, &[9.0; 5], hits[0].0..hits[4].1, step).unwrap();
             for step in [65536, 65536, 65536, 65536, 16384, 512, 512] {
                 let Some(k) = e.farthest(20.0 * step as f64, &(0..4 << 30)).or(e.farthest(1e6, &(0..4 << 30))) else { panic!("{e:?}") };
                 let [lo, hi] = e.expect(k);
@@ -190,9 +205,26 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_beside_a_boundary_does_not_move_the_row() {
+        let (period, step) = (4u64 << 20, 64u64 << 10);
+        // A merge shows two writes later at the latest; a pause in front of the twentieth boundary.
+        let hit = |at: u64| (at - 2 * step, at + step / 4);
+        let mut hits: Vec<Between> = (4..100).map(|k| hit(k * period)).collect();
+        let mut took = vec![60.0; 97];
+        hits.insert(20, hit(24 * period - step));
+        took[20] = 6.0;
+        let mut e = Edges::walked(&hits, &took, hits[0].0..hits[96].1, step).unwrap();
+        for k in [240, 250, 260] {
+            let at = (4 + k) * period;
+            assert!(e.look(k as i64, Some((at - step / 4, at))), "{k} {e:?}");
+        }
+        assert_eq!(e.size(16 << 10), (period, true), "{e:?}");
+    }
+
+    #[test]
     fn what_contradicts_the_row_is_missed() {
         let hits: Vec<Between> = (0..5).map(|k| seen(0, 4 << 20, k, 65536)).collect();
-        let mut e = Edges::walked(&hits, 0..20 << 20, 65536).unwrap();
+        let mut e = Edges::walked(&hits, &[9.0; 5], 0..20 << 20, 65536).unwrap();
         let before = e.clone();
         assert!(!e.look(20, Some((81 << 20, (81 << 20) + 512))) && !e.look(23, None));
         assert_eq!((e.missed.len(), e.period), (2, before.period));

@@ -4,6 +4,7 @@ use super::WALK;
 use crate::finding::Quantity;
 use crate::infer::beliefs::Case;
 use crate::infer::edges::{Between, Edges};
+use crate::infer::lattice;
 use crate::infer::stats::{mad, median};
 use crate::samples::{Cell, Sample};
 use crate::units::{KIB, MIB, Nanos};
@@ -79,7 +80,10 @@ const APART: f64 = 0.2;
 /// µs that a walk in order pays about as often as erase blocks come, where little in it took as long as a merge: a card that fills
 /// AUs in order may have none left to close, and pay for no more than erasing one.
 pub fn steady(run: &Case, cell: &Cell) -> Option<f64> {
-    if cell.bytes("stride") > cell.bytes("chunk") || cell.get("again") == 1 {
+    let (stride, chunk) = (cell.bytes("stride"), cell.bytes("chunk"));
+    // Steps no longer than a unit leave no unit out, and are in order for the card.
+    let in_order = stride <= chunk || run.believed.write_unit().is_none_or(|u| u >= stride);
+    if !in_order || cell.get("again") == 1 {
         return None;
     }
     let (line, trials) = (Line::new(run, cell), run.trials(cell.id));
@@ -98,18 +102,42 @@ pub fn steady(run: &Case, cell: &Cell) -> Option<f64> {
     dear.sort_unstable_by_key(|d| d.0.at);
     // The write that fills an AU may pay, and the next one for the AU that it opens.
     dear.dedup_by(|next, before| next.0.at <= before.0.at + before.0.len);
-    let gaps: Vec<f64> = dear.windows(2).map(|w| (w[1].0.at - w[0].0.at) as f64).collect();
-    let typical = median(&gaps);
-    // One that fell on the first write of a leg is missed.
-    let off = |g: &f64| (g / typical - (g / typical).round().max(1.0)).abs();
-    let even = gaps.len() >= REGULAR && gaps.iter().all(|g| off(g) < APART) && gaps.iter().sum::<f64>() < 1.5 * typical * gaps.len() as f64;
     let merges = dear.iter().filter(|d| line.slow(d.0.len, d.0.took)).count();
-    (even && 2 * merges <= dear.len()).then(|| median(&dear.iter().map(|d| d.1).collect::<Vec<f64>>()))
+    if 2 * merges > dear.len() {
+        return None;
+    }
+    let usual = |of: &[(&Sample, f64)]| median(&of.iter().map(|d| d.1).collect::<Vec<f64>>());
+    let row = |of: &[&Sample]| {
+        let gaps: Vec<f64> = of.windows(2).map(|w| (w[1].at - w[0].at) as f64).collect();
+        let typical = median(&gaps);
+        // One that fell on the first write of a leg is missed.
+        let off = |g: &f64| (g / typical - (g / typical).round().max(1.0)).abs();
+        gaps.len() >= REGULAR && gaps.iter().all(|g| off(g) < APART) && gaps.iter().sum::<f64>() < 1.5 * typical * gaps.len() as f64
+    };
+    let all: Vec<&Sample> = dear.iter().map(|d| d.0).collect();
+    if row(&all) {
+        return Some(usual(&dear));
+    }
+    // An erase costs the same each time, a pause of the host does not; so many at one distance are no chance.
+    let mut by_cost = dear.clone();
+    by_cost.sort_unstable_by(|a, b| a.1.total_cmp(&b.1));
+    let alike = |i: usize| &by_cost[i..i + by_cost[i..].partition_point(|d| d.1 < SAME_COST * by_cost[i].1)];
+    let alike = (0..by_cost.len()).map(alike).max_by_key(|of| of.len())?;
+    let mut at: Vec<u64> = alike.iter().map(|d| d.0.at).collect();
+    at.sort_unstable();
+    let fits = |l: lattice::Lattice| l.on > 2 * REGULAR && l.score() > CLEAR;
+    lattice::fit(&at, *at.first()?..at.last()? + 1, stride.max(chunk)).is_some_and(fits).then(|| usual(alike))
 }
+
+/// Erases differ by less.
+const SAME_COST: f64 = 1.15;
+
+/// The score of a row in which such writes are, with a few between.
+const CLEAR: f64 = 0.85;
 
 /// The slow places of a walk as a row of boundaries.
 pub fn edges_of(run: &Case, cell: &Cell) -> Option<Edges> {
-    let mut hits: Vec<Between> = vec![];
+    let (mut hits, mut took): (Vec<Between>, Vec<f64>) = (vec![], vec![]);
     // With gaps the second write into an AU may be the one that pays: it makes it one in random order.
     let mut before: Option<u64> = None;
     let mut earlier: Option<u64> = None;
@@ -120,6 +148,7 @@ pub fn edges_of(run: &Case, cell: &Cell) -> Option<Edges> {
             let from = if skip(cell) == 0 { earlier } else { before };
             if let Some(from) = from.filter(|_| i >= skip(cell) && line.slow(s.len, s.took)) {
                 hits.push((from, s.at + s.len));
+                took.push(s.took.micros());
             }
             (earlier, before) = (before, Some(s.at + s.len));
         }
@@ -127,7 +156,7 @@ pub fn edges_of(run: &Case, cell: &Cell) -> Option<Edges> {
     let (start, end) = (run.of(cell.id).map(|s| s.at).min()?, before?);
     let steps = if skip(cell) == 0 { 2 } else { 1 };
     let widest = hits.iter().map(|h| (h.1 - h.0) / steps).max()?;
-    Edges::walked(&hits, start..end, widest.max(cell.bytes("stride")))
+    Edges::walked(&hits, &took, start..end, widest.max(cell.bytes("stride")))
 }
 
 /// The unit that sizes are multiples of.
