@@ -396,6 +396,27 @@ fn merges_of_flash_without_data_are_a_bound() {
     }
 }
 
+/// The same on a card that looks at its flash before it knows that it holds nothing: merges in random order copy what was written, and take far more
+/// than the others, of which none takes as long as programming an erase block.
+#[test]
+fn merges_that_copy_only_what_was_written_are_a_bound() {
+    let model = |state: &str| {
+        let text = format!(
+            "name = \"new\"\nabout = \"copies what was written\"\n[host]\ncommand = \"60 us\"\nrate = \"40 MB/s\"\njitter = \"10 us\"\n\
+             [card]\ncapacity = \"8 GiB\"\ncommand = \"200 us\"\nstate = \"{state}\"\n\
+             [nand]\npage = \"8 KiB\"\naccess_unit = \"16 KiB\"\nwrite_unit = \"16 KiB\"\nerase_block = \"6 MiB\"\nsense = \"90 us\"\nlookup = \"100 us\"\n\
+             program = \"1 ms\"\ncommit = \"300 us\"\ncopy = \"1 ms\"\nerase = \"3 ms\"\n\
+             [ftl]\nkind = \"block-map\"\nopen_linear = 4\nopen_random = 4\nclose = \"20 ms\"\ncopies = \"held\""
+        );
+        Model::parse(&text, "new").unwrap()
+    };
+    let cost =
+        |state: &str| common::probe_within(&model(state), 1, true, 8 << 30, 60.0).findings.get(Quantity::CloseCostMs).unwrap().clone();
+    let (full, empty) = (cost("written"), cost("empty"));
+    assert!(full.number().is_some_and(|ms| ms > 300.0), "{full:?}");
+    assert!(empty.value.is_none() && empty.at_least.is_some_and(|b| b.0 < 60.0), "{empty:?}");
+}
+
 /// With little time open AUs are told as a bound, and nobody says that reads cost the same everywhere who has not seen it (Q9).
 #[test]
 fn a_run_that_is_cut_gives_a_bound() {

@@ -1,6 +1,6 @@
 //! The way from runs to findings: an analysis for each experiment, and one finding a quantity in the end.
 
-use super::beliefs::{Beliefs, Case, Fastest, fastest, write_ns_per_kib};
+use super::beliefs::{Beliefs, Case, Fastest, SURE, fastest, write_ns_per_kib};
 use super::combine::combine;
 use super::confidence::{Maps, Source};
 use super::figure::Figure;
@@ -8,7 +8,7 @@ use super::slots::Slots;
 use super::{all, open_au, read_boundary};
 use crate::finding::{CONTRADICTED, Finding, Findings, Quantity};
 use crate::samples::{Ended, FORM, Run};
-use crate::units::Bytes;
+use crate::units::{Bytes, KIB};
 use std::collections::BTreeMap;
 
 /// Which fit saw the scores of an experiment.
@@ -122,10 +122,22 @@ struct Told {
     empty: Option<f64>,
     /// Bytes of a piece of the map, as a run of read-boundary shows it.
     pieces: Option<u64>,
+    /// ns that a longer read adds for each KiB.
+    reads: Option<f64>,
     /// Of a search for open AUs: where it wrote.
     slots: Option<Slots>,
     /// An earlier run of its experiment stands, as what was written in between spoilt what this one looked for.
     spoilt: bool,
+}
+
+/// The fastest writes of all these runs, by their length.
+fn fastest_of(told: &[Told]) -> Fastest {
+    let mut all = Fastest::new();
+    for (len, f) in told.iter().flat_map(|t| &t.fastest) {
+        let sum = all.entry(*len).or_insert((0, u64::MAX));
+        *sum = (sum.0 + f.0, sum.1.min(f.1));
+    }
+    all
 }
 
 impl Inference {
@@ -166,25 +178,40 @@ impl Inference {
         if let Some(faster) = self.told.iter().find_map(|t| t.empty) {
             all.0.iter_mut().for_each(|f| open_au::of_empty(f, faster));
         }
+        if let Some([sequential, random]) = self.merged_little(&all) {
+            all.0.iter_mut().for_each(|f| open_au::of_little(f, sequential, random));
+        }
         all
     }
 
     /// What is believed of the card by the first `n` of these runs, which were told of before.
     pub fn believed(&self, runs: &[Run], n: usize) -> Beliefs {
         let told = &self.told[..n];
-        let mut all = Fastest::new();
-        for t in told {
-            for (len, f) in &t.fastest {
-                let sum = all.entry(*len).or_insert((0, u64::MAX));
-                *sum = (sum.0 + f.0, sum.1.min(f.1));
-            }
-        }
+        let all = fastest_of(told);
         let rested = told.iter().map(|t| t.rested).max().filter(|&n| n > 0);
         let mut believed = Beliefs::of(&self.conclude(runs, n));
         (believed.write_ns_per_kib, believed.rested) = (write_ns_per_kib(&all), rested);
         believed.fastest = all;
         believed.pieces = told.iter().filter_map(|t| t.pieces).next_back();
         believed
+    }
+
+    /// What a merge costs in ms in sequential and in random order, where the second is more than it can be on flash that is full: both copy an
+    /// erase block of which little was written, unless that little is all it holds.
+    fn merged_little(&self, all: &Findings) -> Option<[f64; 2]> {
+        let of = |name: &str| {
+            let mut all = self.told.iter().filter(|t| !t.spoilt).flat_map(|t| &t.findings);
+            all.rfind(|f| f.quantity == Quantity::CloseCostMs && f.value.is_some() && f.from.iter().any(|n| n == name))
+        };
+        let (sequential, random) = (of("open-au-linear")?, of("open-au-random")?.number()?);
+        // Its upper end is what one of an AU would take that nothing was written to; without, how full they were is not known.
+        let most = sequential.interval?[1];
+        // What programming an erase block takes: a write, less what a read takes, which crosses the same bus.
+        let reads = self.told.iter().find_map(|t| t.reads);
+        let programs = write_ns_per_kib(&fastest_of(&self.told)).zip(reads).map(|(write, read)| (write as f64 - read) / KIB as f64);
+        let whole = all.value(Quantity::EraseBlock, SURE).zip(programs).map_or(0.0, |(block, ns)| block * ns / 1e6);
+        let least = if whole > open_au::FASTER * most { open_au::MORE } else { open_au::FAR_MORE };
+        (random > least * most).then_some([sequential.number()?, random])
     }
 
     fn analysis(&self, run: &Run) -> Option<&'static dyn Analysis> {
@@ -204,8 +231,9 @@ impl Inference {
         let slots = if run.experiment.starts_with("open-au-") { Slots::of(&case) } else { None };
         let empty = if run.experiment == "open-au-linear" { open_au::empty_beside(&case) } else { None };
         let pieces = if run.experiment == "read-boundary" { read_boundary::in_pieces(run) } else { None };
+        let reads = if run.experiment == "read-boundary" { read_boundary::ns_per_kib(run) } else { None };
         let (cells, samples, ended) = (run.cells.len(), run.samples.len(), run.ended.clone());
-        Told { cells, samples, ended, believed, findings, fastest: quick, rested, empty, pieces, slots, spoilt: false }
+        Told { cells, samples, ended, believed, findings, fastest: quick, rested, empty, pieces, reads, slots, spoilt: false }
     }
 
     /// Does an earlier run stand against this one, which looked for the same?

@@ -19,9 +19,6 @@ const CHEAP: &str = "slow writes come with many AUs, but cost less than copying 
 /// Bytes of an erase block that is not known, on a card of `LARGE` and more: half a MiB at least on any of these.
 const LEAST_BLOCK: u64 = 512 * KIB;
 const LARGE: i64 = GIB as i64;
-/// Copying is so many times as fast as writes through the host at most: no command for each, more planes at once.
-const FASTER: f64 = 4.0;
-
 /// So many slow writes are dear at least, and one in so many of them: more than stalls are.
 const DEAR: usize = 3;
 const DEAR_IN: usize = 4;
