@@ -337,6 +337,7 @@ fn judge(run: &Case) -> Vec<Finding> {
     let q = Quantity::EraseBlock;
     let Some(cell) = run.cells.iter().rev().find(|c| c.bytes("walk") > 0) else {
         let why = match run.believed.number(Quantity::CloseCostMs) {
+            Some(_) if !run.samples.is_empty() => "the run ended before a walk began",
             Some(_) => "reads name it; nothing was asked",
             None => run.believed.unmerged(),
         };

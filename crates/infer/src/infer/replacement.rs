@@ -249,7 +249,7 @@ mod tests {
                 t.visits.extend([one, other, other, one]);
             }
             let ends = quiet_ends(&trials);
-            assert_eq!(ends, [0..2], "{policy:?}");
+            assert!(ends.len() == 1 && ends[0] == (0..2), "{policy:?}: {ends:?}");
             let best = |free: &Range<u64>| ln_queues(&trials, 1..=9, free, false, NOISE).into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
             let (k, ln) = best(&ends[0]).unwrap();
             assert!(k == 5 && best(&(0..0)).is_none_or(|b| b.1 < ln - 10.0), "{policy:?}: {k} {ln} {:?}", best(&(0..0)));

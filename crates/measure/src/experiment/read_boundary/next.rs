@@ -76,6 +76,9 @@ pub fn verify_cells(run: &Case) -> Vec<Cell> {
         .collect()
 }
 
+/// Shorter periods than a 32nd that no other part is a multiple of.
+const PRIMES: [u64; 7] = [37, 41, 43, 47, 53, 59, 61];
+
 /// Places at the first fraction of each shorter period; none when they were looked at already.
 pub fn part_cells(run: &Case, l: &lattice::Lattice) -> Vec<Cell> {
     let Some(sweep) = run.cells.iter().rev().find(|c| kind(c) == Kind::Sweep) else { return vec![] };
@@ -89,6 +92,7 @@ pub fn part_cells(run: &Case, l: &lattice::Lattice) -> Vec<Cell> {
     // The sweep's own grain may be wrong: it need not divide a shorter period.
     let sector = run.setting("sector").unwrap_or(512).max(512);
     (2..=32)
+        .chain(PRIMES)
         .filter(|d| l.period.is_multiple_of(d * sector) && l.period / d >= 8 * step)
         .filter(|d| base + l.period / d + step + sweep.bytes("block") <= end)
         .map(|d| {
