@@ -41,7 +41,7 @@ enum Command {
     Add(AddArgs),
     /// List all cards
     List(ListArgs),
-    /// Cards that meet all conditions: words, or erase_block=4MiB, open_aus_linear>=5, maker=sandisk, capacity>8GB
+    /// Cards that meet all conditions: words, or erase_block=4MiB, open_aus_linear>=5, maker=sandisk, capacity>8GB; `lot=A or lot=B`: one of these
     Search(SearchArgs),
     /// Everything about one card
     Show(ShowArgs),
@@ -104,9 +104,13 @@ struct Whose {
 
 impl Whose {
     /// The conditions with that of the option.
-    fn with(&self, conditions: &[String]) -> Vec<String> {
+    ///
+    /// # Errors
+    /// An `or` that would join one of ours.
+    fn with(&self, conditions: &[String]) -> anyhow::Result<Vec<String>> {
+        crate::survey::alternatives(conditions).map_err(super::misuse)?;
         let own = self.no_published.then(|| "published=no".to_string());
-        conditions.iter().cloned().chain(own).collect()
+        Ok(conditions.iter().cloned().chain(own).collect())
     }
 }
 
@@ -298,7 +302,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
         }
         Command::Chart(a) => draw(&mut s, &a),
         Command::Export(a) => {
-            let (mut rows, _) = s.list(&a.whose.with(&a.conditions), None, false)?;
+            let (mut rows, _) = s.list(&a.whose.with(&a.conditions)?, None, false)?;
             if !a.with_serial {
                 // An entry without a name is called after its path.
                 rows.iter_mut().for_each(|r| r.name = privacy::mask(&r.name, &[]));
@@ -316,7 +320,7 @@ pub fn run(a: SurveyArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Site(a) => {
-            let conditions = a.whose.with(&a.conditions);
+            let conditions = a.whose.with(&a.conditions)?;
             let what = site::What { conditions: &conditions, with_serial: a.with_serial, samples: a.samples == Samples::All };
             let n = site::write(&mut s, &a.out, &what, &mut |id, e| tell!("nandscope: skipped {id}: {e}"))?;
             say!("{n} cards in {}", a.out.join("index.html").display());

@@ -83,6 +83,14 @@ fn lists_tables_and_sites_of_lots() {
     assert!(own.ends_with("4 cards\n") && !own.contains("ref-"), "{own}");
     assert_eq!(lab.survey(&["search", "published=no"]).1, own);
     assert_eq!(lab.survey(&["search", "published=maybe"]).0, 2);
+    for either in [&["lot=A or lot=B"][..], &["lot=A", "or", "lot=B"], &["lot=A", "or", "counterfeit=yes"]] {
+        assert_eq!(lab.survey(&[&["search", "--no-published"], either].concat()).1, own, "{either:?}");
+    }
+    assert!(lab.survey(&["search", "lot=A", "or", "lot=B", "counterfeit=yes"]).1.ends_with("2 cards\n"), "binds the two beside it");
+    for whose in [&["search", "lot=A", "or"][..], &["search", "lot=A", "or", "--no-published"], &["chart", "lot=A", "or"]] {
+        let (code, _, err) = lab.survey(whose);
+        assert!(code == 2 && err.contains("stands between two conditions"), "{whose:?}: {err}");
+    }
 
     let (_, long, _) = lab.survey(&["export", "--format", "long", "--no-published"]);
     let rows: Vec<Vec<String>> = long.lines().map(cells).collect();

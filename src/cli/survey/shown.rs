@@ -6,7 +6,7 @@ use super::{ChartArgs, Part};
 use crate::samples::metric::Metric;
 use crate::survey::record::Record;
 use crate::survey::{Row, Survey, chart};
-use crate::units::{date_text, three};
+use crate::units::{as_sold, date_text, three};
 use anyhow::bail;
 use std::io::Write;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ const PAGE: usize = 50;
 
 pub(super) fn list(s: &mut Survey, conditions: &[String], part: &Part) -> anyhow::Result<ExitCode> {
     let most = part.limit.or((!part.all && !part.json.asked()).then_some(PAGE));
-    let conditions = part.whose.with(conditions);
+    let conditions = part.whose.with(conditions)?;
     // One's own cards, then those that come with the program.
     let mut of = |whose: &str, most: Option<usize>| s.list(&[&conditions[..], &[whose.to_string()]].concat(), most, part.json.asked());
     let (own, own_count) = of("published=no", most)?;
@@ -89,7 +89,7 @@ fn rows(all: &[Row], width: usize) -> String {
 
 /// A size as on the box: `32.0 GB`.
 fn sold(bytes: u64) -> String {
-    crate::units::as_sold(bytes).split(" (").next().unwrap_or_default().to_string()
+    as_sold(bytes).split(" (").next().unwrap_or_default().to_string()
 }
 
 fn line(r: &Row) -> [String; 8] {
@@ -141,7 +141,7 @@ pub(super) fn draw(s: &mut Survey, a: &ChartArgs) -> anyhow::Result<ExitCode> {
     }
     let first = || keys.iter().find(|k| k.0.contains("write")).or(keys.first()).map(|k| k.0.clone());
     let Some(key) = a.figure.clone().or_else(first) else { bail!("no rate is known of three cards or more") };
-    let charts = chart::charts(s, &key, &a.whose.with(&a.conditions), a.host.as_deref())?;
+    let charts = chart::charts(s, &key, &a.whose.with(&a.conditions)?, a.host.as_deref())?;
     let drawn = charts.iter().filter(|c| !c.points.is_empty()).count();
     if let (Some(to), Some(c)) = (&a.svg, charts.first().filter(|c| !c.points.is_empty())) {
         let text = crate::report::svg::file(&c.figure());
@@ -192,7 +192,7 @@ fn one_host(out: &mut impl Write, c: &chart::Chart) -> std::io::Result<()> {
         };
         writeln!(out, "\n{:<54}{:>10}  {:>12}", "CARD", "SIZE", "RATE")?;
         for p in &all {
-            let size = if p.capacity > 0 { crate::report::terminal::size(p.capacity) } else { "-".into() };
+            let size = if p.capacity > 0 { sold(p.capacity) } else { "-".into() };
             writeln!(out, "{:<54}{size:>10}  {:>12}", named(p), format!("{} {}", three(p.value), c.unit))?;
         }
         let priced: Vec<_> = all.iter().filter_map(|p| Some((p, p.price.as_ref()?, chart::Chart::per_price(p)?))).collect();
@@ -242,7 +242,7 @@ pub(super) fn show(r: &Record, to: &Written) -> anyhow::Result<ExitCode> {
         ("part number", c.part.clone()),
         ("identity", c.ids.clone()),
         ("kind", c.kind.clone()),
-        ("size", c.capacity.map(crate::report::terminal::size)),
+        ("size", c.capacity.map(as_sold)),
         ("made", c.made.clone()),
         ("price", c.price.clone()),
         ("lot", c.lot.clone()),

@@ -23,7 +23,7 @@ use crate::advise::price;
 use crate::finding::Quantity;
 use crate::samples::import::given;
 use db::{Db, DbError, Val};
-pub use query::of_benchmark;
+pub use query::{alternatives, of_benchmark};
 use record::{Record, Told};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -309,8 +309,14 @@ impl Survey {
         })
     }
 
-    /// Conditions that name what some entry has.
+    /// Conditions that name what some entry has; those that `or` joins as one.
     fn conditions(&mut self, words: &[String]) -> Result<Vec<query::Condition>> {
+        let typed = query::alternatives(words).map_err(SurveyError::Query)?;
+        let of = |words: &Vec<String>| Ok(query::any(self.each(words)?));
+        Ok(typed.iter().map(of).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+
+    fn each(&mut self, words: &[String]) -> Result<Vec<query::Condition>> {
         let mut all: Vec<query::Condition> =
             words.iter().map(|w| query::parse(w)).collect::<std::result::Result<_, _>>().map_err(SurveyError::Query)?;
         for (c, word) in all.iter_mut().zip(words) {

@@ -135,9 +135,56 @@ pub fn parse(word: &str) -> Result<Condition, String> {
     }
 }
 
+/// Conditions as they were typed, each with those that `or` joins to it. An `or` binds the two that it stands between, whether they came
+/// as one argument or as several.
+///
+/// # Errors
+/// An `or` that stands between nothing.
+pub fn alternatives(words: &[String]) -> Result<Vec<Vec<String>>, String> {
+    let or = |w: &str| w.eq_ignore_ascii_case("or");
+    let mut all: Vec<Vec<String>> = vec![];
+    let mut open = false;
+    for typed in words {
+        let words: Vec<&str> = typed.split_whitespace().collect();
+        let parts: Vec<String> = if words.iter().any(|w| or(w)) {
+            let mut parts = vec![];
+            for part in words.split_inclusive(|w| or(w)) {
+                let (part, last) = if part.last().is_some_and(|w| or(w)) { (&part[..part.len() - 1], true) } else { (part, false) };
+                parts.extend((!part.is_empty()).then(|| part.join(" ")));
+                parts.extend(last.then(|| "or".to_string()));
+            }
+            parts
+        } else {
+            vec![typed.clone()]
+        };
+        for part in parts {
+            match (or(&part), all.last_mut()) {
+                (true, Some(_)) if !open => open = true,
+                (true, _) => return Err("'or' stands between two conditions, as in lot=A or lot=B".into()),
+                (false, Some(before)) if open => {
+                    before.push(part);
+                    open = false;
+                }
+                (false, _) => all.push(vec![part]),
+            }
+        }
+    }
+    if open { Err("'or' stands between two conditions, as in lot=A or lot=B".into()) } else { Ok(all) }
+}
+
+/// One of several.
+pub fn any(mut conditions: Vec<Condition>) -> Option<Condition> {
+    if conditions.len() < 2 {
+        return conditions.pop();
+    }
+    let sql = conditions.iter().map(|c| format!("({})", c.sql)).collect::<Vec<_>>().join(" OR ");
+    Some(Condition::new(format!("({sql})"), conditions.into_iter().flat_map(|c| c.values).collect()))
+}
+
 /// Whether a condition is about a figure of a benchmark, which is of the host as well as of the card.
 pub fn of_benchmark(word: &str) -> bool {
-    parse(word).is_ok_and(|c| c.figure.is_some_and(|f| !f.starts_with("price")))
+    let figure = |w: &String| parse(w).is_ok_and(|c| c.figure.is_some_and(|f| !f.starts_with("price")));
+    alternatives(&[word.to_string()]).is_ok_and(|all| all.iter().flatten().any(figure))
 }
 
 /// All conditions at once, with $1, $2, ... for the values, which begin after `used` others.
@@ -170,6 +217,23 @@ mod tests {
         assert!(sql.starts_with("HAS(words, $1) > 0 AND id IN") && sql.contains("f.key = $4 AND f.value >= $5)"), "{sql}");
         assert_eq!(values[..3], ["sandisk".into(), "erase_block".into(), Val::Real(4_194_304.0)]);
         assert!(parse("erase_block=4MiB").unwrap().sql.contains("bound = 0"));
+    }
+
+    #[test]
+    fn either_of_two() {
+        let typed = |w: &[&str]| alternatives(&w.iter().map(|w| w.to_string()).collect::<Vec<_>>());
+        let wanted = vec![vec!["sandisk".to_string()], vec!["lot=A".into(), "lot=B".into(), "price<3EUR".into()], vec!["flags=0".into()]];
+        assert_eq!(typed(&["sandisk", "lot=A", "or", "lot=B", "OR", "price<3EUR", "flags=0"]).unwrap(), wanted);
+        assert_eq!(typed(&["sandisk", "lot=A or lot=B or price<3EUR", "flags=0"]).unwrap(), wanted);
+        assert_eq!(typed(&["name=SanDisk  Ultra"]).unwrap(), [["name=SanDisk  Ultra"]], "kept as typed");
+        for bad in [&["or"][..], &["or", "lot=A"], &["lot=A", "or"], &["lot=A", "or", "or", "lot=B"], &["lot=A or"]] {
+            assert!(typed(bad).unwrap_err().contains("between two"), "{bad:?}");
+        }
+        let both = any(vec![parse("lot=A").unwrap(), parse("flags>0").unwrap()]).unwrap();
+        let (sql, values) = all(&[parse("sandisk").unwrap(), both], 0);
+        assert!(sql.starts_with("HAS(words, $1) > 0 AND ((HAS(") && sql.ends_with("OR (flags > $3))"), "{sql}");
+        assert_eq!(values.len(), 3);
+        assert!(of_benchmark("lot=A or record-write-100-b-records>3") && !of_benchmark("lot=A or lot=B"));
     }
 
     #[test]
