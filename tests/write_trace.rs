@@ -186,6 +186,27 @@ fn the_firmware_example_is_understood() {
     assert_eq!((value(&all, Quantity::WriteBuffer), value(&all, Quantity::ChipClass)), (Some(4096.0), Some(2.0)), "{all:#?}");
 }
 
+/// A firmware may try both ways by turns, a few transactions each, with blocks of the FAT between: all of them count.
+#[test]
+fn ways_that_alternate_are_compared() {
+    let line = |body: String| format!("ns:{body}*{:02x}\n", body.bytes().fold(0, |x, b| x ^ b));
+    let mut text = line("1 host=uno poll_ns=4000 clock_us=4".into());
+    for round in 0..10 {
+        for (way, polls) in [("none", 30), ("acmd23", 20)] {
+            text += &line(format!("m {way}"));
+            text += &line("b 128 400".into());
+            for i in 0..5 {
+                text += &line(format!("b {} {polls} {polls} {polls} {} s300", 8192 + 4 * (round * 5 + i), polls + i));
+            }
+        }
+    }
+    let log = firmware::parse(&text);
+    assert_eq!(log.busy.iter().map(|(way, t)| (way.as_str(), t.transactions.len())).collect::<Vec<_>>(), [("none", 60), ("acmd23", 60)]);
+    let all = nandscope::infer::micro::findings(&log);
+    let gain = all.get(Quantity::PreEraseGain).unwrap();
+    assert!((gain.number().unwrap() - 422.0 / 382.0).abs() < 0.01 && gain.evidence[0].starts_with("4 blocks: 422 polls"), "{gain:?}");
+}
+
 fn lines(n: u64, line: impl Fn(u64) -> String) -> Vec<String> {
     (0..n).map(line).collect()
 }

@@ -148,13 +148,13 @@ pub fn parse(text: &str) -> Log {
                 true
             }),
             Some((&"b", rest)) => transaction(rest).is_some_and(|t| {
-                if log.busy.last().is_none_or(|b| b.0 != mode) {
+                // A firmware may try both ways by turns.
+                let here = log.busy.iter().position(|b| b.0 == mode).unwrap_or_else(|| {
                     log.busy.push((mode.clone(), Trace { poll_ns: log.poll_ns, ..Trace::default() }));
-                }
-                log.busy.last_mut().is_some_and(|b| {
-                    b.1.transactions.push(t);
-                    true
-                })
+                    log.busy.len() - 1
+                });
+                log.busy[here].1.transactions.push(t);
+                true
             }),
             Some((&"m", [how])) => {
                 mode = how.to_string();

@@ -23,14 +23,22 @@ pub fn findings(log: &Log) -> Findings {
 
 /// Busy polls a transaction of the same size with and without an announcement.
 fn gain(log: &Log, mode: &str, q: Quantity) -> Option<Finding> {
-    let with = log.busy.iter().find(|b| b.0 == mode)?;
-    let blocks = with.1.transactions.first()?.data.len();
-    let sums = |t: &Trace| -> Vec<f64> {
+    let of = |mode: &str| log.busy.iter().find(|b| b.0 == mode).map(|b| &b.1);
+    let (with, none) = (of(mode)?, of("none"));
+    let sums = |t: &Trace, blocks: usize| -> Vec<f64> {
         let all = t.transactions.iter().filter(|t| t.data.len() == blocks);
         all.map(|t| t.data.iter().chain(&t.stop).sum::<u64>() as f64).collect()
     };
-    let none = log.busy.iter().find(|b| b.0 == "none").map(|b| sums(&b.1)).unwrap_or_default();
-    let with = sums(&with.1);
+    let both = |blocks: usize| (none.map_or(vec![], |t| sums(t, blocks)), sums(with, blocks));
+    // The size that both have most of: a block of the FAT may come first.
+    let mut sizes: Vec<usize> = with.transactions.iter().map(|t| t.data.len()).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let blocks = sizes.into_iter().max_by_key(|&n| {
+        let (none, with) = both(n);
+        (none.len().min(with.len()), with.len())
+    })?;
+    let (none, with) = both(blocks);
     if none.len() < 16 || with.len() < 16 {
         return Some(Finding::undecided(
             q,
