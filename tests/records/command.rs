@@ -199,7 +199,16 @@ fn advice_names_what_was_measured() {
         let run = ["bench", card, "--record", "512", "--cluster", "512,16KiB", "--no-read", "-q", "--file", "300kB"];
         let text = good(&run, dir.path());
         assert!(text.contains("Format with clusters of 16 KiB") || text.contains("cluster makes no difference"), "{text}");
+        let rows: Vec<&str> = text.lines().filter(|l| l.trim_start().starts_with("512 ")).collect();
+        assert!(matches!(rows[..], [a, b] if a.contains(" 512 B ") && b.contains(" 16 KiB ")), "each row names its cluster: {text}");
     }
+    let run = ["bench", "sim:wintec-1gb", "--record", "512", "--sync", "end,1", "--no-read", "-q", "--file", "100kB"];
+    let text = good(&run, dir.path());
+    let rows: Vec<&str> = text.lines().filter(|l| l.trim_start().starts_with("512 ")).collect();
+    assert!(matches!(rows[..], [a, b] if a.contains("at the end") && b.contains("after each")), "each row names its sync: {text}");
+    let run = ["bench", "sim:wintec-1gb", "--chunks", "512,4KiB", "--sync", "end,1", "--no-read", "-q", "--file", "100kB"];
+    let text = good(&run, dir.path());
+    assert_eq!(text.matches("  chunk ").count(), 2, "a table for each: {text}");
     let text = good(&["bench", "sim:null", "--record", "512", "--no-read", "-q", "--file", "10kB"], dir.path());
     assert!(text.contains("--chunks sweep") && text.contains("--sync end,1"), "where nothing was varied, the command that does: {text}");
 }

@@ -95,21 +95,23 @@ fn pictures(dir: &PathBuf, all: &[Bench], trace: &Trace) -> anyhow::Result<()> {
 /// Share of the best rate that is enough.
 const ENOUGH: f64 = 0.9;
 
-/// Rate against the size of a call for each target and host, and the smallest that is enough (C22, C23).
+/// Rate against the size of a call for each target, host and way to sync, and the smallest that is enough (C22, C23).
 fn chunk_table(all: &[Bench]) -> String {
     let speed = |b: &Bench, write: bool| b.passes.iter().find(|p| p.write == write).map(|p| p.speed());
     let cell = |x: Option<f64>| x.map_or("-".into(), |x| rate(x * 1e3));
     let mut out = String::new();
-    let mut seen: Vec<(&str, &str)> = vec![];
+    let mut seen: Vec<[&str; 3]> = vec![];
+    let of = |b: &Bench| [b.target.clone(), b.host.clone(), b.sync.clone()];
     for b in all {
-        if seen.contains(&(&b.target, &b.host)) {
+        if seen.contains(&[&b.target, &b.host, &b.sync]) {
             continue;
         }
-        seen.push((&b.target, &b.host));
-        let same: Vec<&Bench> = all.iter().filter(|o| o.target == b.target && o.host == b.host).collect();
+        seen.push([&b.target, &b.host, &b.sync]);
+        let same: Vec<&Bench> = all.iter().filter(|o| of(o) == of(b)).collect();
         let mut rows = vec![["chunk", "write", "read"].map(str::to_string)];
         rows.extend(same.iter().map(|b| [Bytes(b.record).to_string(), cell(speed(b, true)), cell(speed(b, false))]));
-        out += &format!("{}, {}\n", b.target, b.host);
+        let sync = if all.iter().any(|o| o.sync != b.sync) { format!(", {}", b.sync) } else { String::new() };
+        out += &format!("{}, {}{sync}\n", b.target, b.host);
         form::aligned(&rows, 0).lines().for_each(|l| out += &format!("  {l}\n"));
         let best = same.iter().filter_map(|b| speed(b, true)).fold(0.0, f64::max);
         let mut by_size: Vec<&&Bench> = same.iter().filter(|b| speed(b, true).is_some_and(|s| s >= ENOUGH * best)).collect();

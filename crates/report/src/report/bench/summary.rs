@@ -3,6 +3,7 @@
 use super::Bench;
 use crate::advise::price::Price;
 use crate::samples::records::Pass;
+use crate::units::Bytes;
 use std::fmt::Write;
 
 /// Several targets beside each other, with ratios to the first (G4, G6), writes and reads apart; and speed per price where prices are given (G13).
@@ -13,21 +14,45 @@ pub fn summary(all: &[Bench]) -> String {
         if !all.iter().any(|b| of(b).is_some()) {
             continue;
         }
-        let mut rows = vec![["target", "record", &format!("{word} KB/s"), "x", "max us", "min us", "avg us"].map(str::to_string)];
+        let mut rows =
+            vec![["target", "record", "cluster", "sync", &format!("{word} KB/s"), "x", "max us", "min us", "avg us"].map(str::to_string)];
         for b in all {
             let first = all.iter().find(|f| f.record == b.record).and_then(of);
             let (Some((speed, (max, min), mean)), Some(first)) = (of(b), first) else { continue };
             let figures = [format!("{:.2}", speed / first.0), format!("{max:.0}"), format!("{min:.0}"), format!("{mean:.0}")];
             let [x, max, min, mean] = figures;
-            rows.push([b.target.clone(), b.record.to_string(), format!("{speed:.2}"), x, max, min, mean]);
+            let cluster = b.cluster.map_or("-".into(), |c| Bytes(c).to_string());
+            rows.push([
+                b.target.clone(),
+                b.record.to_string(),
+                cluster,
+                b.sync.trim_start_matches("synced ").to_string(),
+                format!("{speed:.2}"),
+                x,
+                max,
+                min,
+                mean,
+            ]);
         }
         if !out.is_empty() {
             out.push('\n');
         }
-        // Where all are of one target, it is named above.
-        let alone = all.iter().all(|b| b.target == all[0].target);
-        let figures: Vec<[String; 6]> = rows.iter().map(|[_, rest @ ..]| rest.clone()).collect();
-        out += &if alone { aligned(&figures, 0) } else { aligned(&rows, 1) };
+        // Where all are of one target, it is named above; clusters and syncs stand here where one target has several.
+        let varies = |of: &dyn Fn(&Bench) -> String| all.iter().any(|b| all.iter().any(|o| o.target == b.target && of(o) != of(b)));
+        let shown = [
+            all.iter().any(|b| b.target != all[0].target),
+            true,
+            varies(&|b| format!("{:?}", b.cluster)),
+            varies(&|b| b.sync.clone()),
+            true,
+            true,
+            true,
+            true,
+            true,
+        ];
+        let kept: Vec<Vec<String>> =
+            rows.iter().map(|r| r.iter().zip(shown).filter(|(_, s)| *s).map(|(c, _)| c.clone()).collect()).collect();
+        out += &aligned(&kept, usize::from(shown[0]));
     }
     if all.iter().flat_map(|b| &b.passes).any(Pass::left_out) {
         let _ = writeln!(
@@ -39,10 +64,13 @@ pub fn summary(all: &[Bench]) -> String {
 }
 
 /// Rows as columns, the first `left` of them by their left edge, two blanks between.
-pub fn aligned<const N: usize>(rows: &[[String; N]], left: usize) -> String {
-    let wide: Vec<usize> = (0..N).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
+pub fn aligned<R: AsRef<[String]>>(rows: &[R], left: usize) -> String {
+    let columns = rows.iter().map(|r| r.as_ref().len()).max().unwrap_or(0);
+    let width = |i: usize| rows.iter().filter_map(|r| r.as_ref().get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
+    let wide: Vec<usize> = (0..columns).map(width).collect();
     let mut out = String::new();
     for row in rows {
+        let row = row.as_ref();
         let cells = row.iter().zip(&wide).enumerate().map(|(i, (c, w))| if i < left { format!("{c:<w$}") } else { format!("{c:>w$}") });
         let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
     }
