@@ -251,10 +251,11 @@ pub fn lots_text(first: &[Subject], second: &[Subject], lots: &[compare::Lots], 
 fn lots_row(l: &compare::Lots, none: bool) -> [String; 7] {
     let cell = |v: &[f64]| {
         let [mid, low, high] = compare::spread(v);
-        match (l.quantity, low == high) {
-            (_, true) => l.show(mid),
-            (Some(q), false) => format!("{} ({} to {})", q.show(mid), q.show(low), q.show(high)),
-            (None, false) => format!("{} ({}-{}) {}", three(mid), three(low), three(high), l.unit),
+        // A range whose ends read alike says no more than the median.
+        match l.quantity {
+            _ if l.show(low) == l.show(high) => l.show(mid),
+            Some(q) => format!("{} ({} to {})", q.show(mid), q.show(low), q.show(high)),
+            None => format!("{} ({}-{}) {}", three(mid), three(low), three(high), l.unit),
         }
     };
     let verdict = if none { String::new() } else { l.verdict() };

@@ -195,7 +195,11 @@ pub fn metrics(a: &Subject, b: &Subject) -> Vec<Difference> {
             _ if x.passes.is_empty() && y.passes.is_empty() => (Outcome::Unclear, Some(plain), Some("one figure each: no interval".into())),
             _ => (Outcome::Unclear, Some(plain), Some("an interval needs three passes each".into())),
         };
-        let words = ratio.map(|r| faster(if x.more_is_better() { r[0] } else { 1.0 / r[0] }));
+        let words = ratio.map(|r| {
+            let r = if x.more_is_better() { r[0] } else { 1.0 / r[0] };
+            // A difference that is shown is none that "as fast" would describe, however small.
+            if outcome == Outcome::Differs { slightly(r) } else { faster(r) }
+        });
         out.push(Difference {
             what: format!("{}, {}", x.name, x.conditions),
             a: shown(x),
@@ -255,6 +259,15 @@ pub fn faster(ratio: f64) -> String {
         r if (0.97..=1.03).contains(&r) => "as fast".into(),
         r if r > 1.0 => format!("{}x faster", short(r)),
         r => format!("{}x slower", short(1.0 / r)),
+    }
+}
+
+/// The same where a difference is certain: "2.3 % faster" rather than "as fast".
+fn slightly(ratio: f64) -> String {
+    match (faster(ratio).as_str(), ratio) {
+        ("as fast", r) if r >= 1.0 => format!("{:.1} % faster", 100.0 * (r - 1.0)),
+        ("as fast", r) => format!("{:.1} % slower", 100.0 * (1.0 / r - 1.0)),
+        (words, _) => words.to_string(),
     }
 }
 
@@ -359,5 +372,7 @@ mod tests {
     #[test]
     fn words() {
         assert_eq!((faster(1.6).as_str(), faster(0.5).as_str(), faster(1.01).as_str()), ("1.6x faster", "2.0x slower", "as fast"));
+        let small = [1.023, 0.98, 1.6].map(slightly);
+        assert_eq!(small, ["2.3 % faster", "2.0 % slower", "1.6x faster"]);
     }
 }
