@@ -46,6 +46,8 @@ fn fault_1_nothing_wraps_over_the_end() {
     let mut d = plain(64 * MIB);
     let e = Job::open_au(&aus(4 * MIB, 16 * KIB, 2), d.geometry(), 1).unwrap_err();
     assert!(matches!(&e, Failure::Device(DeviceError::Refused(t)) if t.contains("needs 68 MiB") && t.contains("--spacing=11 fits")), "{e}");
+    let e = Job::open_au(&aus(4 * MIB, 16 * KIB, 2), plain(40 * MIB).geometry(), 1).unwrap_err();
+    assert!(matches!(&e, Failure::Device(DeviceError::Refused(t)) if t.contains(", 1 AU fits")), "{e}");
     assert!(Job::find_fat(&Aus { count: 17, start: 0, ..aus(4 * MIB, 16 * KIB, 17) }, d.geometry(), 1).is_err());
     let reads = Scatter { order: 13, span: 1, block: 16 * KIB, passes: 1, seed: 1 };
     assert!(matches!(reads.cost(d.geometry()), Err(Failure::Device(DeviceError::Refused(t))) if t.contains("--scatter-order=12 fits")));

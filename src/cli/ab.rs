@@ -233,7 +233,9 @@ pub fn run(a: AbArgs) -> anyhow::Result<ExitCode> {
     match &run.ended {
         Ended::Failed(why) => bail!("the target failed: {why}. {}", super::way_out(why)),
         Ended::Interrupted if stop.load(Ordering::Relaxed) => tell!("nandscope: interrupted after {} pairs", times.len()),
-        Ended::Budget(what) => tell!("nandscope: out of {what} after {} of {} pairs", times.len(), a.pairs),
+        Ended::Budget(what) => {
+            tell!("nandscope: out of {} after {} of {} pairs", crate::report::terminal::out_of(what), times.len(), a.pairs);
+        }
         _ => {}
     }
     Ok(match effect {

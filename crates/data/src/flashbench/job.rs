@@ -74,7 +74,7 @@ impl Aus {
         }
         let fits = |n: u64| Aus { count: n, ..*self }.end(self.spacing).is_some_and(|e| e <= g.size);
         if let Some(n) = (1..self.count.min(100_000)).rev().find(|&n| fits(n)) {
-            hints.push(format!("{n} AUs fit"));
+            hints.push(if n == 1 { "1 AU fits".into() } else { format!("{n} AUs fit") });
         }
         if hints.is_empty() {
             hints.push("take a smaller --erasesize or --offset".into());

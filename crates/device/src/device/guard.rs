@@ -6,7 +6,7 @@ use super::gone::{Absent, Failures};
 use super::ranges::RangeSet;
 use super::undo::{Journal, Restored, Saved};
 use super::{Access, Busy, Device, DeviceError, Geometry, Op, Result, Timed};
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, about};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -229,7 +229,7 @@ impl Guard {
         }
         if matches!(a.op, Op::Write(_)) && a.len > (right.budget - right.spent).saturating_sub(ahead) {
             let text =
-                format!("{} of {} are written and the next write has {}", Bytes(right.spent + ahead), Bytes(right.budget), Bytes(a.len));
+                format!("{} of {} are written and the next write has {}", about(right.spent + ahead), Bytes(right.budget), Bytes(a.len));
             return Err(DeviceError::Budget(text));
         }
         Ok(())

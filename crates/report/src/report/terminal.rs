@@ -371,11 +371,16 @@ fn lines_after(text: &str, first: usize, width: usize) -> Vec<String> {
     all
 }
 
+/// What a run had too little of: time, or bytes that it may write.
+pub fn out_of(what: &str) -> String {
+    if what == "time" { what.to_string() } else { format!("writes ({what})") }
+}
+
 /// How a run ended, where that is worth a word.
 pub fn ending(name: &str, ended: &Ended) -> Option<String> {
     match ended {
         Ended::Complete => None,
-        Ended::Budget(what) => Some(format!("{name} stopped early: out of {what}")),
+        Ended::Budget(what) => Some(format!("{name} stopped early: out of {}", out_of(what))),
         Ended::Interrupted => Some(format!("{name} was interrupted")),
         Ended::Failed(why) => Some(format!("{name} failed: {why}")),
     }

@@ -71,7 +71,12 @@ pub(super) fn stall_text(out: &mut String, s: &Stalls, p: &Pass) {
 
 fn rhythm(out: &mut String, s: &Stalls, p: &Pass, (in_bytes, in_time): (Option<Period>, Option<Period>), indent: &str) {
     let show = |x: f64| three(x * 100.0);
-    let part = |some: &str, all: &str, x: f64| if x >= 1.0 { all.to_string() } else { format!("{} % {some}", show(x)) };
+    // What is printed as all of them is all of them.
+    let part = |some: &str, all: &str, x: f64| match show(x) {
+        _ if x >= 1.0 => all.to_string(),
+        near if near.parse().is_ok_and(|n: f64| n >= 100.0) => all.to_string(),
+        less => format!("{less} % {some}"),
+    };
     // Places are known by the record; sectors are what a card has.
     let whole = |x: f64| Bytes((x / 512.0).round() as u64 * 512);
     if let Some(b) = in_bytes {
@@ -120,11 +125,10 @@ pub fn answer_text(a: &Answer) -> String {
     };
     let samples = if a.sample == 1 { "bytes come one by one".to_string() } else { format!("samples of {} B", a.sample) };
     let less = if a.sample == 1 { "one byte less".to_string() } else { "room for one sample less".into() };
-    let replayed = a.replayed.map_or(String::new(), |[with, n]| {
-        let losses = |n: u64| if n == 1 { "1 loss".to_string() } else { format!("{n} losses") };
-        format!("; replayed: {}, with {less}: {}", losses(with), losses(n))
-    });
+    let losses = |n: u64| if n == 1 { "1 loss".to_string() } else { format!("{n} losses") };
+    let replayed = a.replayed.map_or(String::new(), |[with, n]| format!("; replayed: {}, with {less}: {}", losses(with), losses(n)));
+    let times = |n: u64| if n == 1 { "once".to_string() } else { format!("{n} times") };
     let halves =
-        a.halves.map_or(String::new(), |(b, lost)| format!("; {b} B from the first half of the calls loses {lost} times in the second"));
+        a.halves.map_or(String::new(), |(b, lost)| format!("; {b} B from the first half of the calls loses {} in the second", times(lost)));
     format!("{head} you need {bytes} B of buffer ({samples}): {}{replayed}{halves}", a.because)
 }
