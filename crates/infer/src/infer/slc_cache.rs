@@ -10,7 +10,7 @@ use super::write_cache::step_after;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mean, median, quantile};
 use crate::samples::{Cell, Run, Sample};
-use crate::units::{Bytes, MIB, Nanos};
+use crate::units::{Bytes, MIB, Nanos, about};
 
 /// Judges runs of `slc-cache`.
 pub struct SlcCache;
@@ -204,7 +204,7 @@ impl Analysis for SlcCache {
             let why = format!(
                 "no slower writes over {} of sequential writes after a rest of {} s: there is no such cache, or a larger one (more --time \
                  and --writes would decide)",
-                Bytes((first.len() as f64 * chunk) as u64),
+                about((first.len() as f64 * chunk) as u64),
                 cell.get("rest_ms") / 1000
             );
             return vec![Finding::undecided(Quantity::SlcCache, why)];

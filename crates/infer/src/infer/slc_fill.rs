@@ -56,7 +56,7 @@ impl Analysis for SlcFill {
         let Some(cell) = run.cells.first() else {
             return vec![Finding::undecided(
                 q,
-                "the size of the SLC cache, its rates and how rest empties it are not known (slc-cache tells)",
+                "the size of the SLC cache, its rates and how rest empties it are not known; the experiment slc-cache measures them",
             )];
         };
         if run.samples.iter().any(|s| s.role == FAILED) {

@@ -12,7 +12,7 @@ use super::pipeline::{Analysis, Fit};
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mean, quantile};
 use crate::samples::{Cell, Run};
-use crate::units::{Bytes, KIB, MIB};
+use crate::units::{Bytes, KIB, MIB, about};
 
 /// Judges runs of `steady-state`.
 pub struct SteadyState;
@@ -193,8 +193,8 @@ impl Analysis for SteadyState {
         if run.trials(cell.id).last().is_some_and(|t| !whole(t)) {
             all.pop();
         }
-        let written = Bytes((all.len() as f64 * round) as u64);
-        let text = format!("random writes of {} a second, in rounds of {}: {}", Bytes(cell.bytes("size")), Bytes(round as u64), told(&all));
+        let written = about((all.len() as f64 * round) as u64);
+        let text = format!("random writes of {} a second, in rounds of {}: {}", Bytes(cell.bytes("size")), about(round as u64), told(&all));
         let mut out = vec![];
         out.extend(begins::judged(run, cell, &text));
         out.push(match steady(&all, round, region) {
@@ -213,8 +213,8 @@ impl Analysis for SteadyState {
             None => {
                 let fell = onset(&all).is_some();
                 let rest = if fell { "the rate still changes" } else { "the rate has not fallen yet: the spare flash may not be used up" };
-                let why =
-                    format!("not steady after {} rounds, {written} in all; {rest} (more --time and --writes would decide)", all.len());
+                let rounds = if all.len() == 1 { "1 round".to_string() } else { format!("{} rounds", all.len()) };
+                let why = format!("not steady after {rounds}, {written} in all; {rest} (more --time and --writes would decide)");
                 Finding::undecided(Q, why).evidence(text)
             }
         });

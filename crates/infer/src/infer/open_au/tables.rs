@@ -34,7 +34,7 @@ pub fn infer(tables: &Tables) -> Vec<Finding> {
 
 fn order(tables: &Tables, random: bool, closings: &mut Closings) -> Vec<Finding> {
     let q = if random { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
-    let order = if random { "random" } else { "linear" };
+    let order = if random { "random" } else { "sequential" };
     if let Some(why) = impossible(tables, random).or_else(|| repeats::differ(tables, random)) {
         return vec![Finding::undecided(q, why)];
     }
@@ -44,7 +44,9 @@ fn order(tables: &Tables, random: bool, closings: &mut Closings) -> Vec<Finding>
         let here = tables.open.iter().filter(|t| t.random.unwrap_or(false) == random).count();
         let nameless = tables.open.iter().filter(|t| t.n.is_none()).count();
         let why = match () {
-            _ if here > nameless => format!("no {order} table has two rows of a quarter AU or less"),
+            _ if here > nameless => format!(
+                "no {order} table has two rows of a quarter AU or less, where a merge shows; flashbench -O with a smaller --blocksize prints them"
+            ),
             _ if nameless > 0 && !random => "the tables do not say how many AUs were written".into(),
             _ => return vec![],
         };

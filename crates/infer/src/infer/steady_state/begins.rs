@@ -60,7 +60,8 @@ pub(super) fn judged(run: &Run, cell: &Cell, text: &str) -> Option<Finding> {
         "after {} a write took {:.2} ms longer on average than a usual one, before it {:.2} ms",
         Bytes(bytes(at) as u64),
         mean(&excess[at..]) / 1e3,
-        mean(&excess[..at]) / 1e3
+        // No "-0.00".
+        (mean(&excess[..at]) / 10.0).round() / 100.0 + 0.0
     ));
     let f = f.caveat("what was written before this run took part of it");
     Some(Finding { interval: Some([bytes(low.saturating_sub(1)), bytes(high + 1)]), ..f })

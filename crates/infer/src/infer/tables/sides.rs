@@ -14,7 +14,7 @@ const ALL: f64 = 0.02;
 /// Two tables of the same test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sides {
-    /// "one AU, linear".
+    /// "one AU, sequential".
     pub test: String,
     /// What was changed before each; `None` where nothing is said.
     pub settings: [Option<String>; 2],
@@ -67,7 +67,7 @@ fn compare(tables: &Tables, a: &OpenTest, b: &OpenTest) -> Option<Sides> {
             format!("a difference at {}; none at the other sizes", each.join(", "))
         };
     }
-    let order = if b.random == Some(true) { "random" } else { "linear" };
+    let order = if b.random == Some(true) { "random" } else { "sequential" };
     let aus = b.n.map_or(String::new(), |n| if n == 1 { "one AU".into() } else { format!("{n} AUs") });
     Some(Sides {
         test: format!("{aus}, {order}"),
