@@ -8,7 +8,7 @@ use crate::life::{Amplification, Card, Life, When, Workload, life};
 use crate::report::any::Saved;
 use crate::report::terminal::lines as wrap;
 use crate::twin::wear;
-use crate::units::{Bytes, KIB, three};
+use crate::units::{Bytes, KIB, about, three};
 use crate::workload::purpose::{Purpose, Writes, understood};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -178,10 +178,10 @@ fn traced(path: &Path) -> anyhow::Result<(Workload, Vec<Io>)> {
     let per_day = written as f64 / seconds * 86_400.0;
     let source = format!(
         "{} in {} s of the trace, as if it went on so all day; {:.0} % of its writes go on where another ended, {} each on average",
-        Bytes(written),
+        about(written),
         three(seconds),
         100.0 * share,
-        Bytes(mean as u64)
+        about(mean as u64)
     );
     Ok((Workload { name: name.to_string(), per_day: [per_day; 2], source, writes: how }, trace.ios))
 }

@@ -19,7 +19,7 @@ use crate::report::terminal::ending;
 use crate::report::{Cost, Report};
 use crate::samples::{Ended, Run};
 use crate::saved::Tool;
-use crate::units::{Bytes, three};
+use crate::units::{Bytes, about, three};
 use anyhow::bail;
 use clap::Args;
 use std::ops::Range;
@@ -167,7 +167,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
     });
     if !a.out.write(&value)? {
         put!("{}", text(&a.target, &parts, &notes));
-        say!("\n{} written, {} read; {} s of the device's time", Bytes(cost.1), Bytes(cost.0), three(cost.2));
+        say!("\n{} written, {} read; {} s of the device's time", about(cost.1), about(cost.0), three(cost.2));
     }
     let whole = lost.map_or(Ok(true), Back::tell)?;
     if let Some(why) = parts.iter().flat_map(|p| &p.runs).find_map(|r| if let Ended::Failed(w) = &r.ended { Some(w.clone()) } else { None })

@@ -129,7 +129,7 @@ pub fn defrag(a: DefragArgs) -> anyhow::Result<ExitCode> {
         d.files,
         d.fragmented_before,
         d.fragmented_after,
-        Bytes(d.bytes_moved)
+        about(d.bytes_moved)
     );
     if d.directories_before > 0 {
         say!("directories in more than one piece: {} before, {} after", d.directories_before, d.directories_after);

@@ -144,7 +144,7 @@ pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
     if writes > budget {
         let why = format!(
             "{name} writes {}, {} are allowed; allow more with --writes, or take fewer with --requests",
-            Bytes(writes),
+            about(writes),
             Bytes(budget)
         );
         return Err(DeviceError::Refused(why).into());
@@ -160,7 +160,7 @@ pub fn run(a: ReplayArgs) -> anyhow::Result<ExitCode> {
     };
     stop::keeps(&guard);
     if !a.quiet || dry {
-        let what = if writing { format!("will write {}, only in", Bytes(writes)) } else { "will write nothing; reads".into() };
+        let what = if writing { format!("will write {}, only in", about(writes)) } else { "will write nothing; reads".into() };
         tell!("{}: {} requests of {name}; {what} bytes {} to {}", a.target, all.len(), region.start, region.end);
         if undo {
             tell!("the old content is kept in a journal and put back at the end");

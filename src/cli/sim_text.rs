@@ -85,10 +85,10 @@ fn figures(r: &Report) -> Vec<(&'static str, String)> {
         ),
     ];
     if o.bytes_read > 0 {
-        all.push(("read", Bytes(o.bytes_read).to_string()));
+        all.push(("read", size(o.bytes_read)));
     }
     if o.bytes_written > 0 {
-        all.push(("written", format!("{}, {} drive writes", Bytes(o.bytes_written), significant(o.drive_writes))));
+        all.push(("written", format!("{}, {} drive writes", size(o.bytes_written), significant(o.drive_writes))));
         all.push(("write amplification", three(o.write_amplification)));
     }
     all.push((

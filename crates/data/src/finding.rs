@@ -123,6 +123,8 @@ impl Quantity {
             format!("{lo} to {hi}{name}")
         };
         match self.row().unit {
+            // In GiB as the value is, unless that would hide how far the ends are apart.
+            Unit::Bytes if lo >= GIB as f64 && three(lo / GIB as f64) != three(hi / GIB as f64) => one(GIB as f64, " GiB"),
             Unit::Bytes if hi >= 4.0 * MIB as f64 => one(MIB as f64, " MiB"),
             Unit::Bytes if hi >= 4.0 * KIB as f64 => one(KIB as f64, " KiB"),
             Unit::Bytes => one(1.0, " B"),

@@ -50,3 +50,18 @@ fn values_as_people_write_them() {
         assert_eq!(q.show(v), shown, "{q}");
     }
 }
+
+/// An interval is in the unit of the value beside it.
+#[test]
+fn intervals_have_the_unit_of_their_value() {
+    let [mib, gib] = [f64::from(1 << 20), f64::from(1 << 30)];
+    for (lo, hi, shown) in [
+        (8.0 * 1024.0, 12.0 * 1024.0, "8.00 to 12.0 KiB"),
+        (518.0 * mib, 526.0 * mib, "518 to 526 MiB"),
+        (0.9 * gib, 1.1 * gib, "922 to 1126 MiB"),
+        (1579.0 * mib, 2233.0 * mib, "1.54 to 2.18 GiB"),
+        (2047.7 * mib, 2048.3 * mib, "2047.7 to 2048.3 MiB"),
+    ] {
+        assert_eq!(Quantity::MapWindowRead.range(lo, hi), shown);
+    }
+}
