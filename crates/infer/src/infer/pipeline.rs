@@ -210,8 +210,7 @@ impl Inference {
         let reads = self.told.iter().find_map(|t| t.reads);
         let programs = write_ns_per_kib(&fastest_of(&self.told)).zip(reads).map(|(write, read)| (write as f64 - read) / KIB as f64);
         let whole = all.value(Quantity::EraseBlock, SURE).zip(programs).map_or(0.0, |(block, ns)| block * ns / 1e6);
-        let least = if whole > open_au::FASTER * most { open_au::MORE } else { open_au::FAR_MORE };
-        (random > least * most).then_some([sequential.number()?, random])
+        (whole > open_au::FASTER * most && random > open_au::MORE * most).then_some([sequential.number()?, random])
     }
 
     fn analysis(&self, run: &Run) -> Option<&'static dyn Analysis> {

@@ -8,6 +8,7 @@ use super::stats::ln_choose;
 use queue::{Queues, numbered};
 use random::{Steps, Tables};
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::ops::{Range, RangeInclusive};
 
 /// One visit: a write to the AU in which one of the streams of the test is.
@@ -104,7 +105,8 @@ thread_local! {
 }
 
 /// Streams before the first that ever was slow, and behind the last, where that is hardly chance: they may need no room in the table, as in a FAT zone,
-/// or in a part that is mapped by page.
+/// or in a part that is mapped by page. Opening one of them was never slow, and most others were: AUs that a card holds on to, because they were written
+/// again and again, had to be opened.
 pub fn quiet_ends(trials: &[Trial]) -> Vec<Range<u64>> {
     let told = |t: &Trial| t.visits.iter().filter(|v| v.tells()).copied().collect::<Vec<Visit>>();
     let with_slow: Vec<Vec<Visit>> = trials.iter().map(told).filter(|t| t.iter().any(|v| v.slow)).collect();
@@ -117,7 +119,13 @@ pub fn quiet_ends(trials: &[Trial]) -> Vec<Range<u64>> {
         -quiet * (1.0 - slow / (t.len() as f64 - quiet)).max(0.05).ln()
     };
     let told = |ends: &Range<u64>| with_slow.iter().map(|t| chance(ends, t)).sum::<f64>() > QUIET;
-    [0..first, last + 1..u64::MAX].into_iter().filter(told).collect()
+    let mut known = HashSet::new();
+    let opened: Vec<Visit> = trials.iter().flat_map(|t| &t.visits).copied().filter(|v| known.insert(v.stream)).collect();
+    let for_nothing = |ends: &Range<u64>| {
+        let (theirs, others): (Vec<&Visit>, Vec<&Visit>) = opened.iter().partition(|v| ends.contains(&v.stream));
+        theirs.iter().all(|v| !v.slow) && 2 * others.iter().filter(|v| v.slow).count() >= others.len()
+    };
+    [0..first, last + 1..u64::MAX].into_iter().filter(|ends| told(ends) && for_nothing(ends)).collect()
 }
 
 /// -ln of the chance from which on AUs that were not slow are looked at.

@@ -83,22 +83,18 @@ pub fn of_empty(f: &mut Finding, faster: f64) {
     }
 }
 
-/// So many times as long takes a merge in random order, which copies and erases twice at the most, than one in sequential order of an AU that
-/// nothing was written to.
-pub const FAR_MORE: f64 = 2.0;
-
 /// More than the few units that a search wrote to an AU can add to a merge that copies all of it.
 pub const MORE: f64 = 1.5;
 
 /// Copying is so many times as fast as writes through the host at most: no command for each, more planes at once.
 pub const FASTER: f64 = 4.0;
 
-/// A merge that took `random` ms in random order and `sequential` ms in sequential order, far less: it copied what the search had written,
-/// so the flash held little else.
+/// A merge that took `random` ms in random order and `sequential` ms in sequential order, less than programming an erase block can take: it copied
+/// what the search had written, so the flash held little else, or it never copies more.
 pub fn of_little(f: &mut Finding, sequential: f64, random: f64) {
     if let (Quantity::CloseCostMs, Some(cost)) = (f.quantity, f.number()) {
         let why = format!(
-            "merges took {} ms in sequential order and {} ms in random order, which copies the whole erase block: the flash held little data; \
+            "merges took {} ms in sequential order and {} ms in random order, which copies the whole erase block: the flash held little data, or no more is copied in order; \
              where it holds more, one takes longer (--prepare random writes the whole region first)",
             three(sequential),
             three(random)
