@@ -368,6 +368,12 @@ fn disk_is_full(why: &str) -> bool {
     why.contains("(os error 28)")
 }
 
+/// Says that the card failed in the middle, and what to do: failing, or an error where it is the disk below an image that has no room.
+fn card_failed(why: &str) -> ExitCode {
+    tell!("nandscope: the card failed: {why}. {}; the findings so far stand", way_out(why));
+    if disk_is_full(why) { ExitCode::FAILURE } else { ExitCode::from(FAILING) }
+}
+
 /// What to do about an access that failed.
 fn way_out(why: &str) -> &'static str {
     if disk_is_full(why) { "The disk that holds it is full: make room there, or take another one" } else { "Try another reader or port" }

@@ -172,8 +172,7 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
     let whole = lost.map_or(Ok(true), Back::tell)?;
     if let Some(why) = parts.iter().flat_map(|p| &p.runs).find_map(|r| if let Ended::Failed(w) = &r.ended { Some(w.clone()) } else { None })
     {
-        tell!("nandscope: the card failed: {why}. {}; the findings so far stand", super::way_out(&why));
-        return Ok(ExitCode::from(FAILING));
+        return Ok(super::card_failed(&why));
     }
     let every = Findings(parts.iter().flat_map(|p| p.findings.0.iter().cloned()).collect());
     Ok(match whole {

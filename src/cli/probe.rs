@@ -415,8 +415,7 @@ fn measure(
     output(&report, &a.out, a.samples, print)?;
     let whole = back.tell()?;
     if let Some(why) = failed {
-        tell!("nandscope: the card failed: {why}. {}; the findings so far stand", super::way_out(&why));
-        return Ok(ExitCode::from(FAILING));
+        return Ok(super::card_failed(&why));
     }
     if interrupted {
         tell!("nandscope: interrupted; the report holds what was measured until then");
