@@ -17,7 +17,7 @@ impl DeviceError {
     }
 }
 
-/// Places read again after an error: where all of them fail, too, it is no place that fails.
+/// Places that were read well, and are read again after an error: where all of them and others fail, too, it is no place that fails.
 const PLACES: usize = 3;
 
 /// Between them: a reader may reset itself after an error.
@@ -29,7 +29,7 @@ pub struct Failures {
     gone: Option<String>,
     garbled: bool,
     unreadable: RangeSet,
-    /// Places that were read well, the latest last.
+    /// Those places, the latest last.
     well: Vec<u64>,
 }
 
@@ -65,17 +65,26 @@ impl Failures {
     }
 
     /// A card that has hung, or a reader that lost it, is still there for the kernel, and fails everywhere: does it no longer read what it
-    /// read before, nor, where that was nothing, its start, its middle or its end?
-    pub(super) fn hangs(&self, target: &mut dyn Device) -> bool {
+    /// read before, nor its start, its middle or its end?
+    pub(super) fn hangs(&mut self, target: &mut dyn Device) -> bool {
         let Geometry { size, sector: len, .. } = *target.geometry();
         let others = [0, size / 2 / len * len, size.saturating_sub(len)];
-        let places: Vec<u64> = self.well.iter().copied().chain(others).take(PLACES).collect();
-        places.into_iter().enumerate().all(|(i, at)| {
+        let places: Vec<u64> = self.well.iter().rev().copied().chain(others).collect();
+        for (i, at) in places.into_iter().enumerate() {
             if i > 0 {
                 target.idle(PAUSE);
             }
-            matches!(target.access(Access { op: Op::Read, at, len }), Err(DeviceError::Io { .. }))
-        })
+            match target.access(Access { op: Op::Read, at, len }) {
+                Err(DeviceError::Io { .. }) => {}
+                Err(_) => return false,
+                // Read first after the next error.
+                Ok(_) => {
+                    self.read_well(at);
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     /// Everything that comes back from the target passes here: an error of one that went away is named so, whatever the kernel calls it.
