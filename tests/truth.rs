@@ -368,20 +368,23 @@ fn evidence_of_no_open_au_says_what_it_is_held_against() {
     }
 }
 
+/// A card whose merges copy what the flash holds; `unwritten`: how it reads where it holds nothing.
+fn copies_what_it_holds(state: &str, unwritten: &str) -> Model {
+    let text = format!(
+        "name = \"new\"\nabout = \"copies what was written\"\n[host]\ncommand = \"60 us\"\nrate = \"40 MB/s\"\njitter = \"10 us\"\n\
+         [card]\ncapacity = \"8 GiB\"\ncommand = \"200 us\"\nstate = \"{state}\"\n\
+         [nand]\npage = \"8 KiB\"\naccess_unit = \"16 KiB\"\nwrite_unit = \"16 KiB\"\nerase_block = \"6 MiB\"\nsense = \"90 us\"\nlookup = \"100 us\"\n\
+         {unwritten}program = \"1 ms\"\ncommit = \"300 us\"\ncopy = \"1 ms\"\nerase = \"3 ms\"\n\
+         [ftl]\nkind = \"block-map\"\nopen_linear = 4\nopen_random = 4\nclose = \"20 ms\"\ncopies = \"held\""
+    );
+    Model::parse(&text, "new").unwrap()
+}
+
 /// A card that was never written copies next to nothing in a merge: what that takes is a bound, and no zone is read from it. Filled, it is told. Without
 /// the time for merges of a known kind, too.
 #[test]
 fn merges_of_flash_without_data_are_a_bound() {
-    let model = |state: &str| {
-        let text = format!(
-            "name = \"new\"\nabout = \"copies what was written\"\n[host]\ncommand = \"60 us\"\nrate = \"40 MB/s\"\njitter = \"10 us\"\n\
-             [card]\ncapacity = \"8 GiB\"\ncommand = \"200 us\"\nstate = \"{state}\"\n\
-             [nand]\npage = \"8 KiB\"\naccess_unit = \"16 KiB\"\nwrite_unit = \"16 KiB\"\nerase_block = \"6 MiB\"\nsense = \"90 us\"\nlookup = \"100 us\"\n\
-             unwritten = \"flat\"\nunwritten_read = \"40 us\"\nprogram = \"1 ms\"\ncommit = \"300 us\"\ncopy = \"1 ms\"\nerase = \"3 ms\"\n\
-             [ftl]\nkind = \"block-map\"\nopen_linear = 4\nopen_random = 4\nclose = \"20 ms\"\ncopies = \"held\""
-        );
-        Model::parse(&text, "new").unwrap()
-    };
+    let model = |state: &str| copies_what_it_holds(state, "unwritten = \"flat\"\nunwritten_read = \"40 us\"\n");
     let cost = |state: &str, seconds: f64| {
         let findings = common::probe_within(&model(state), 1, true, 8 << 30, seconds).findings;
         assert_eq!(findings.value(Quantity::FatZone, 0.5).filter(|_| state == "empty"), None);
@@ -400,16 +403,7 @@ fn merges_of_flash_without_data_are_a_bound() {
 /// than the others, of which none takes as long as programming an erase block.
 #[test]
 fn merges_that_copy_only_what_was_written_are_a_bound() {
-    let model = |state: &str| {
-        let text = format!(
-            "name = \"new\"\nabout = \"copies what was written\"\n[host]\ncommand = \"60 us\"\nrate = \"40 MB/s\"\njitter = \"10 us\"\n\
-             [card]\ncapacity = \"8 GiB\"\ncommand = \"200 us\"\nstate = \"{state}\"\n\
-             [nand]\npage = \"8 KiB\"\naccess_unit = \"16 KiB\"\nwrite_unit = \"16 KiB\"\nerase_block = \"6 MiB\"\nsense = \"90 us\"\nlookup = \"100 us\"\n\
-             program = \"1 ms\"\ncommit = \"300 us\"\ncopy = \"1 ms\"\nerase = \"3 ms\"\n\
-             [ftl]\nkind = \"block-map\"\nopen_linear = 4\nopen_random = 4\nclose = \"20 ms\"\ncopies = \"held\""
-        );
-        Model::parse(&text, "new").unwrap()
-    };
+    let model = |state: &str| copies_what_it_holds(state, "");
     let cost =
         |state: &str| common::probe_within(&model(state), 1, true, 8 << 30, 60.0).findings.get(Quantity::CloseCostMs).unwrap().clone();
     let (full, empty) = (cost("written"), cost("empty"));

@@ -2,6 +2,7 @@
 
 use super::{Access, Device, DeviceError, Fill, Geometry, Op, Result, Timed};
 use crate::units::Nanos;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub struct Fake {
@@ -19,6 +20,8 @@ pub struct Fake {
     pub lies: bool,
     /// It was taken out.
     pub out: bool,
+    /// It is there, and fails everywhere.
+    pub hung: Arc<AtomicBool>,
     now: u64,
 }
 
@@ -36,12 +39,14 @@ impl Fake {
             deaf: false,
             lies: false,
             out: false,
+            hung: Arc::default(),
             now: 0,
         }
     }
 
     fn touch(&self, op: &'static str, at: u64, len: u64) -> Result<std::ops::Range<usize>> {
-        if self.out || at + len > self.ends || self.bad.is_some_and(|b| (at..at + len).contains(&b)) {
+        let hung = self.hung.load(Ordering::Relaxed);
+        if self.out || hung || at + len > self.ends || self.bad.is_some_and(|b| (at..at + len).contains(&b)) {
             return Err(DeviceError::Io { op, at, len, source: std::io::Error::other("bad sector") });
         }
         let at = at % self.wraps;

@@ -3,8 +3,7 @@ use super::super::fake::Fake;
 use super::*;
 use crate::host::facts::TargetKind;
 use proptest::prelude::*;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 const SIZE: u64 = 64 * 1024;
 
@@ -93,8 +92,9 @@ fn a_target_that_hangs_is_no_bad_sector() {
     let read = |at| Access { op: Op::Read, at, len: 512 };
     // At once, or after it was read.
     for places in [vec![], vec![512], vec![0, 512, 1024, 4096]] {
-        let hung = Arc::new(AtomicBool::new(false));
-        let mut g = Guard::read_only(Box::new(Hangs(Fake::new(SIZE), hung.clone())), id());
+        let fake = Fake::new(SIZE);
+        let hung = fake.hung.clone();
+        let mut g = Guard::read_only(Box::new(fake), id());
         for at in places {
             g.access(read(at)).unwrap();
         }
@@ -102,33 +102,6 @@ fn a_target_that_hangs_is_no_bad_sector() {
         let e = g.access(read(8192)).unwrap_err();
         assert!(e.is_gone() && e.to_string().contains("does not answer"), "{e}");
         assert!(g.failures().unreadable().iter().next().is_none());
-    }
-}
-
-/// Still there for the kernel, but all that is asked fails.
-struct Hangs(Fake, Arc<AtomicBool>);
-
-impl Device for Hangs {
-    fn geometry(&self) -> &Geometry {
-        self.0.geometry()
-    }
-    fn access(&mut self, a: Access) -> Result<Timed> {
-        if self.1.load(Ordering::Relaxed) {
-            return Err(DeviceError::Io { op: a.op.name(), at: a.at, len: a.len, source: std::io::Error::other("hangs") });
-        }
-        self.0.access(a)
-    }
-    fn now(&self) -> Nanos {
-        self.0.now()
-    }
-    fn idle(&mut self, d: Nanos) {
-        self.0.idle(d);
-    }
-    fn load(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
-        self.0.load(at, into)
-    }
-    fn store(&mut self, at: u64, from: &[u8]) -> Result<()> {
-        self.0.store(at, from)
     }
 }
 

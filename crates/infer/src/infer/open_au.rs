@@ -43,8 +43,8 @@ impl<const RANDOM: bool> Analysis for OpenAu<RANDOM> {
         }
         let says = |said: &[Finding]| said.iter().find(|f| f.quantity == q).and_then(|f| f.number().or(f.at_least.map(|b| b.0)));
         let wide = Slots::of(earlier.0).is_some_and(|s| later.0.believed.erase_block().is_none_or(|e| s.spacing >= e));
-        let quiet = slow_line(earlier.0).map_or(0, |line| quiet(earlier.0, &history(earlier.0, line), RANDOM));
-        let before = (says(earlier.1).unwrap_or(0.0) - f64::from(quiet)).max(f64::from(rested(earlier.0, RANDOM)));
+        let (settled, quiet) = settled(earlier.0, RANDOM);
+        let before = says(earlier.1).unwrap_or(0.0).max(f64::from(settled)) - f64::from(quiet);
         !wide || says(later.1).unwrap_or(f64::from(rested(later.0, RANDOM))) >= before
     }
 
@@ -283,9 +283,15 @@ fn most(run: &Case) -> i64 {
 /// The most AUs in this order whose rounds came to rest: so many stayed open, whatever came later. Those at either end that were never slow may
 /// have needed no room, and do not count. 0 where nothing slow was seen.
 pub fn rested(run: &Case, random: bool) -> u32 {
-    let Some(line) = slow_line(run) else { return 0 };
+    let (settled, quiet) = settled(run, random);
+    settled.saturating_sub(quiet)
+}
+
+/// The most AUs in this order whose rounds came to rest, and how many may have needed no room.
+fn settled(run: &Case, random: bool) -> (u32, u32) {
+    let Some(line) = slow_line(run) else { return (0, 0) };
     let history = history(run, line);
-    proved(&last_trials(run, &history, random)).saturating_sub(quiet(run, &history, random))
+    (proved(&last_trials(run, &history, random)), quiet(run, &history, random))
 }
 
 /// AUs at either end that may need no room in the table, of those that were tried in this order.
