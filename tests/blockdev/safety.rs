@@ -113,9 +113,21 @@ fn second_open_is_refused() {
     let l = Loop::over(&file, &[]);
     let first = opened(&l.0).unwrap();
     assert!(refusal(opened(&l.0)).contains("in use by another program"));
-    drop(first);
+    // One that goes within the second is waited for: a process that was killed is still closing its files.
+    let late = |held: nandscope::device::Opened| {
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            drop(held);
+        })
+    };
+    let gone = late(first);
+    drop(opened(&l.0).unwrap());
+    gone.join().unwrap();
     let image = file.to_str().unwrap().to_string();
     drop(l);
+    let gone = late(opened(&image).unwrap());
+    drop(writable(&image, &Limits::default()).unwrap());
+    gone.join().unwrap();
     let writer = writable(&image, &Limits::default()).unwrap();
     assert!(refusal(opened(&image)).contains("another nandscope"));
     drop(writer);

@@ -1,7 +1,7 @@
 //! Image files: opened past the page cache where their filesystem allows that, and locked against other runs.
 
 use super::block::{FileDevice, Kind};
-use super::open::{SMALLEST_IMAGE, cannot};
+use super::open::{SMALLEST_IMAGE, cannot, patiently};
 use super::{DeviceError, Geometry, Result};
 use crate::host::facts::{HostFacts, TargetKind};
 use crate::units::SECTOR;
@@ -50,7 +50,7 @@ pub(super) fn open_image(path: &Path, write: bool) -> Result<(FileDevice, HostFa
 /// Locks an image file against other runs of this program: alone where it is written.
 pub(super) fn claim(file: &OwnedFd, name: &str, write: bool) -> Result<()> {
     let how = if write { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
-    match flock(file, how) {
+    match patiently(Errno::WOULDBLOCK, || flock(file, how)) {
         Err(Errno::WOULDBLOCK) => Err(DeviceError::Refused(format!("{name} is in use by another nandscope; wait for its end"))),
         _ => Ok(()),
     }

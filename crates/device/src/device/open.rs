@@ -22,6 +22,10 @@ use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a target that something else has is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How to open.
 #[derive(Clone, Debug, Default)]
@@ -362,6 +366,18 @@ pub(super) fn image_id(path: &Path, size: u64) -> TargetId {
     TargetId { path: path.display().to_string(), kind: TargetKind::Image, serial: None, model: None, size, offset: 0 }
 }
 
+/// Tries again, for a second at most, while something else has the target. Two holders are gone in a moment: a process that was
+/// killed closes its files one after another, and a child holds those of its parent until it executes its program.
+pub(crate) fn patiently<T>(busy: Errno, mut one: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    let began = Instant::now();
+    loop {
+        match one() {
+            Err(e) if e == busy && began.elapsed() < PATIENCE => std::thread::sleep(PATIENCE / 50),
+            other => return other,
+        }
+    }
+}
+
 fn open_block(node: &BlockNode, path: &Path, options: &OpenOptions, write: bool) -> Result<(FileDevice, HostFacts)> {
     let name = path.display().to_string();
     if let Some(first) = options.sys.uses(node).into_iter().min_by_key(|u| !matches!(u, InUse::System { .. })) {
@@ -372,7 +388,7 @@ fn open_block(node: &BlockNode, path: &Path, options: &OpenOptions, write: bool)
     }
     let access = if write { OFlags::RDWR } else { OFlags::RDONLY };
     let flags = access | OFlags::DIRECT | OFlags::EXCL | OFlags::CLOEXEC;
-    let file = match open_file(path, flags, Mode::empty()) {
+    let file = match patiently(Errno::BUSY, || open_file(path, flags, Mode::empty())) {
         Err(Errno::BUSY) => {
             let why = "is in use by another program or by the kernel (a mount in another namespace, a second nandscope); stop that first";
             return Err(DeviceError::Refused(format!("{name} {why}")));

@@ -1,6 +1,8 @@
 //! A journal read back: whole, torn or damaged.
 
 use super::*;
+use crate::device::open::patiently;
+use rustix::io::Errno;
 
 /// A journal read from disk.
 pub struct Saved {
@@ -82,7 +84,7 @@ impl Saved {
 
     /// Takes the lock of the journal; false where the run that writes it, or another undo, holds it.
     pub fn lock(&self) -> bool {
-        flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        patiently(Errno::WOULDBLOCK, || flock(&self.file, FlockOperation::NonBlockingLockExclusive)).is_ok()
     }
 
     /// Compares the fingerprint with a target, leaving out what the journal holds: that may have been overwritten. True
