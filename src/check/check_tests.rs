@@ -14,21 +14,21 @@ use nandscope_sim::model::{Beyond, Keeps};
 use nandscope_sim::{Model, cards, random};
 use std::sync::atomic::AtomicBool;
 
-fn model(name: &str) -> Model {
+pub(super) fn model(name: &str) -> Model {
     Model::parse(cards::text(name).unwrap(), name).unwrap()
 }
 
-struct Checked {
-    answers: Vec<Answer>,
-    outcome: Outcome,
-    measured: Measured,
+pub(super) struct Checked {
+    pub answers: Vec<Answer>,
+    pub outcome: Outcome,
+    pub measured: Measured,
 }
 
-fn check(m: &Model, seed: u64, write: bool, classes: &[Class]) -> Checked {
+pub(super) fn check(m: &Model, seed: u64, write: bool, classes: &[Class]) -> Checked {
     check_for(m, seed, write, classes, None)
 }
 
-fn check_for(m: &Model, seed: u64, write: bool, classes: &[Class], purpose: Option<&Purpose>) -> Checked {
+pub(super) fn check_for(m: &Model, seed: u64, write: bool, classes: &[Class], purpose: Option<&Purpose>) -> Checked {
     check_device(&mut SimDevice::new(m, seed).with_content(), seed, classes, purpose, write)
 }
 
@@ -40,13 +40,13 @@ fn check_device(device: &mut dyn Device, seed: u64, classes: &[Class], purpose: 
 }
 
 /// All of a device, within so many seconds.
-fn examined(device: &mut dyn Device, seed: u64, seconds: f64, write: bool, put_back: bool) -> Examined {
+pub(super) fn examined(device: &mut dyn Device, seed: u64, seconds: f64, write: bool, put_back: bool) -> Examined {
     let (stop, region, time) = (AtomicBool::new(false), 0..device.geometry().size, Nanos::from_secs_f64(seconds));
     let order = Order { region, write, time, put_back, seed, stop: &stop, window: WINDOW, reinsert: None };
     examine(device, &order, &mut |_| {}).unwrap()
 }
 
-fn verdict(c: &Checked, q: Question) -> Verdict {
+pub(super) fn verdict(c: &Checked, q: Question) -> Verdict {
     c.answers.iter().find(|a| a.question == q).unwrap().verdict
 }
 
@@ -319,56 +319,6 @@ fn a_capacity_is_not_passed_on_places_read_at_once_where_writes_are_lost() {
     assert_eq!(capacity(&examined), Verdict::NotKnown);
     examined.measured.fates.zeros = 0;
     assert_eq!(capacity(&examined), Verdict::Pass);
-}
-
-/// Both sides of what a use asks for, on cards whose rates are known.
-#[test]
-fn a_use_is_judged_by_what_it_needs() {
-    let of = |card: &str, purpose: &str, write: bool| {
-        let p: Purpose = purpose.parse().unwrap();
-        let c = check_for(&model(card), 1, write, &[], Some(&p));
-        let a = c.answers.iter().find(|a| a.question == Question::Purpose).unwrap().clone();
-        assert!(a.because.contains(p.source), "the need is named: {a:?}");
-        (a.verdict, c.outcome, a)
-    };
-    for purpose in ["boot", "camera", "dashcam", "ip-camera", "logger:1MB/s"] {
-        let (v, outcome, a) = of("modern-a1-32gb", purpose, true);
-        assert_eq!((v, outcome), (Verdict::Pass, Outcome::Fine), "{purpose}: {a:?}");
-    }
-    // It writes 17.9 MB/s, and 30 are asked for; an old card writes at random at a few IOPS.
-    for (card, purpose) in [("modern-a1-32gb", "video-4k"), ("toshiba-emmc", "boot")] {
-        let (v, outcome, a) = of(card, purpose, true);
-        assert_eq!((v, outcome.exit_code()), (Verdict::Fail, 8), "{card}, {purpose}: {a:?}");
-        assert!(a.todo.is_some());
-    }
-    assert_eq!(of("toshiba-emmc", "dashcam", true).0, Verdict::Pass);
-    // Without writes nothing is known of writes, and a card behind a slow reader is not accused.
-    let (v, outcome, a) = of("modern-a1-32gb", "camera", false);
-    assert_eq!((v, outcome), (Verdict::NotKnown, Outcome::NotKnown), "{a:?}");
-    let mut m = model("modern-a1-32gb");
-    m.host.rate = 1 << 20;
-    let p: Purpose = "camera".parse().unwrap();
-    assert_eq!(verdict(&check_for(&m, 1, true, &[], Some(&p)), Question::Purpose), Verdict::NotKnown);
-    // One whose reads show that the reader is faster is too slow, though they do not reach the limit.
-    let c = check(&model("olpc-a-4gb"), 1, true, &[Class::by_name("V30").unwrap()]);
-    assert_eq!((verdict(&c, Question::Speed), c.outcome), (Verdict::Fail, Outcome::BelowClass), "{:?}", c.answers);
-    // Nor is one fast enough for a higher class that is too slow for a lower one.
-    for class in ["C10", "V30", "V60", "V90"] {
-        let c = check(&model("flashbench-readme"), 1, true, &[Class::by_name(class).unwrap()]);
-        assert_eq!(verdict(&c, Question::Speed), Verdict::Fail, "{class}: {:?}", c.answers);
-    }
-    // What was asked for and is not known is not fine; what decides it is another command than this one.
-    for (classes, purpose) in [("A2", None), ("V30", None), ("C10", Some("dashcam:4x20Mbit/s"))] {
-        let (class, p) = (Class::by_name(classes).unwrap(), purpose.map(|p| p.parse::<Purpose>().unwrap()));
-        let c = check_for(&model("wintec-1gb"), 1, true, &[class], p.as_ref());
-        let q = if p.is_some() { Question::Purpose } else { Question::Speed };
-        assert_eq!((verdict(&c, q), c.outcome), (Verdict::NotKnown, Outcome::Fine), "{:?}", c.answers);
-        assert_eq!(c.outcome.asked(&c.answers, &[q]), Outcome::NotKnown);
-        let todo = c.answers.iter().find(|a| a.question == q).and_then(|a| a.todo.clone()).unwrap_or_default();
-        assert!(todo.contains("--time 15m") || todo.contains("nandscope rate") || todo.contains("faster reader"), "{todo}");
-    }
-    // Where no use is named none is judged.
-    assert!(check(&model("modern-a1-32gb"), 1, false, &[]).answers.iter().all(|a| a.question != Question::Purpose));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::units::{Bytes, as_sold};
 use crate::workload::purpose::Purpose;
 use capacity::{bounds, capacity};
 pub use capacity::{holds, real_size, word};
-pub use speed::Class;
+pub use speed::{Class, Wait, long_wait};
 use speed::{purpose, speed};
 
 /// All that is known when a card is judged.

@@ -151,3 +151,5 @@ impl Outcome {
 
 #[cfg(test)]
 mod check_tests;
+#[cfg(test)]
+mod speed_tests;

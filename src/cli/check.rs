@@ -7,7 +7,7 @@ use super::progress::Progress;
 use super::{stop, undo};
 use crate::check::examine::{Examined, Order, Step, examine};
 use crate::check::history::{self, Record};
-use crate::check::judge::{self, Class, Seen};
+use crate::check::judge::{self, Class, Seen, Wait};
 use crate::check::measure::{self, Measured};
 use crate::check::watch::Watch;
 use crate::check::{Answer, Outcome, Question, SCHEMA, Verdict};
@@ -25,7 +25,7 @@ use crate::report::terminal::{NARROW, lines};
 use crate::saved::Tool;
 use crate::saved::counterfeit::name_target;
 use crate::shell::word;
-use crate::units::{Bytes, GIB, MIB, Nanos, about};
+use crate::units::{Bytes, GIB, MIB, Nanos, about, three};
 use crate::workload::purpose::Purpose;
 use anyhow::Context;
 use clap::Args;
@@ -94,6 +94,9 @@ struct Output<'a> {
     #[serde(skip)]
     asked: &'a [(Question, String)],
     answers: &'a [Answer],
+    /// The longest write, where the SD standard allows less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    long_write: Option<Wait>,
     changes: &'a [String],
     measured: &'a Measured,
     findings: &'a Findings,
@@ -200,11 +203,12 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         with_writes: &with_writes,
     };
     let answers = judge::answers(&seen);
-    let answers = match facts.kind {
-        TargetKind::Image => judge::of_image(answers),
+    let wait = judge::long_wait(&seen);
+    let (answers, long_write) = match facts.kind {
+        TargetKind::Image => (judge::of_image(answers), None),
         _ => match facts.disk.as_deref().and_then(served::image) {
-            Some(file) => judge::of_loop(answers, &file),
-            None => answers,
+            Some(file) => (judge::of_loop(answers, &file), None),
+            None => (answers, wait),
         },
     };
     let answers = if interrupted { judge::of_interrupted(answers, &measured) } else { answers };
@@ -247,6 +251,7 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         word: judge::word(&seen),
         asked: &asked,
         answers: &answers,
+        long_write,
         changes: &changes,
         measured: &measured,
         findings: &findings,
@@ -381,8 +386,12 @@ fn headline(o: &Output) -> (String, &'static str) {
     let names = |of: &dyn Fn(Question) -> bool| o.asked.iter().filter(|a| of(a.0)).map(|a| a.1.as_str()).collect::<Vec<_>>().join(" and ");
     let is = |q: Question, v: Verdict| o.answers.iter().any(|a| a.question == q && a.verdict == v);
     match o.outcome {
-        Outcome::Fine if o.asked.is_empty() => ("This card is fine.".to_string(), "32"),
-        Outcome::Fine => (format!("This card is fine, also for {}.", names(&|_| true)), "32"),
+        Outcome::Fine => {
+            let also = if o.asked.is_empty() { String::new() } else { format!(", also for {}", names(&|_| true)) };
+            // A recorder without a buffer for that long loses data on a card that otherwise passes.
+            let but = o.long_write.map_or(String::new(), |w| format!("; a write can take {} ms", three(w.ms)));
+            (format!("This card is fine{also}{but}."), "32")
+        }
         Outcome::Counterfeit => {
             let real = o.holds.as_ref().map_or(String::new(), |r| format!(", holds {r}"));
             (format!("{}: this card reports {}{real}.", o.word.to_uppercase(), crate::units::as_sold(o.size)), "31;1")

@@ -5,8 +5,10 @@ use super::super::{Answer, Question, Verdict};
 use super::{Seen, real_size};
 use crate::host::class;
 pub use crate::host::class::Class;
-use crate::units::{Bytes, rate, three};
+use crate::host::declared::Kind;
+use crate::units::{Bytes, GIB, rate, three};
 use crate::workload::purpose::{Purpose, Writes};
+use serde::Serialize;
 
 /// What a limit says of a rate.
 fn against(rate: Option<&Rate>, least: f64) -> Verdict {
@@ -21,6 +23,32 @@ fn against(rate: Option<&Rate>, least: f64) -> Verdict {
 fn slow_reader(write: Option<&Rate>, read: Option<&Rate>, least: f64) -> bool {
     let bounds = |r: Option<&Rate>| r.map(|r| [r.low, r.high]);
     class::slow_reader(bounds(write), bounds(read), least)
+}
+
+/// The longest that a write kept a program waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Wait {
+    pub ms: f64,
+    /// Longest that the SD standard lets a card of this size stay busy, in ms: 250, and 500 above 32 GiB.
+    pub allowed_ms: f64,
+}
+
+/// None where no write took longer than the SD standard allows, or where it says nothing: an eMMC gives a limit of its own. A large
+/// request waits several times, so what one takes on average goes off.
+pub fn long_wait(s: &Seen) -> Option<Wait> {
+    let small = s.measured.random_write.map(|r| r.longest_ms);
+    let large = s.measured.sequential_write.map(|r| r.longest_ms - r.len as f64 / r.bytes_per_second * 1e3);
+    let ms = small.into_iter().chain(large).fold(0.0, f64::max);
+    let allowed_ms = if s.size > 32 * GIB { 500.0 } else { 250.0 };
+    let judged = s.declared.is_none_or(|d| d.kind != Kind::Mmc);
+    (judged && ms > allowed_ms).then_some(Wait { ms, allowed_ms })
+}
+
+/// What is said of it beside the rates.
+fn waiting(s: &Seen) -> String {
+    long_wait(s).map_or(String::new(), |w| {
+        format!("; the longest write took {} ms, and the SD standard allows {:.0} ms at this size", three(w.ms), w.allowed_ms)
+    })
 }
 
 pub(super) fn speed(s: &Seen) -> Answer {
@@ -43,8 +71,9 @@ pub(super) fn speed(s: &Seen) -> Answer {
     let declared = s.declared.map_or(vec![], Class::declared);
     let classes: &[Class] = if s.classes.is_empty() { &declared } else { s.classes };
     let conditions = "one request at a time, card not filled or erased first";
+    let wait = waiting(s);
     if classes.is_empty() {
-        let text = format!("the card's class is not shown here: {seen} ({conditions}). A1 asks for 10 MB/s, 500 and 1500 IOPS");
+        let text = format!("the card's class is not shown here: {seen} ({conditions}){wait}. A1 asks for 10 MB/s, 500 and 1500 IOPS");
         return Answer::new(q, Verdict::NotKnown, text).todo("name the class printed on the card: --class A1, C10, V30 ...");
     }
     let mut worst: Option<(Verdict, String, Next)> = None;
@@ -58,7 +87,7 @@ pub(super) fn speed(s: &Seen) -> Answer {
     let (verdict, text, next) = worst.unwrap_or((Verdict::NotKnown, String::new(), Next::Nothing));
     let names: Vec<&str> = s.classes.iter().map(|c| c.name.as_str()).collect();
     let with = if names.is_empty() { String::new() } else { format!(" --class {}", names.join(",")) };
-    let answer = Answer::new(q, verdict, format!("{text}: {seen} ({conditions})"));
+    let answer = Answer::new(q, verdict, format!("{text}: {seen} ({conditions}){wait}"));
     next.told(s, &with).map_or(answer.clone(), |todo| answer.todo(todo))
 }
 
