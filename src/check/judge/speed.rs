@@ -6,7 +6,7 @@ use super::{Seen, real_size};
 use crate::host::class;
 pub use crate::host::class::Class;
 use crate::host::declared::Kind;
-use crate::units::{Bytes, GIB, rate, three};
+use crate::units::{Bytes, rate, three};
 use crate::workload::purpose::{Purpose, Writes};
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ fn slow_reader(write: Option<&Rate>, read: Option<&Rate>, least: f64) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Wait {
     pub ms: f64,
-    /// Longest that the SD standard lets a card of this size stay busy, in ms: 250, and 500 above 32 GiB.
+    /// Longest that the SD standard lets a card of this size stay busy.
     pub allowed_ms: f64,
 }
 
@@ -39,16 +39,15 @@ pub fn long_wait(s: &Seen) -> Option<Wait> {
     let small = s.measured.random_write.map(|r| r.longest_ms);
     let large = s.measured.sequential_write.map(|r| r.longest_ms - r.len as f64 / r.bytes_per_second * 1e3);
     let ms = small.into_iter().chain(large).fold(0.0, f64::max);
-    let allowed_ms = if s.size > 32 * GIB { 500.0 } else { 250.0 };
+    let allowed_ms = class::busy_ms(s.size);
     let judged = s.declared.is_none_or(|d| d.kind != Kind::Mmc);
     (judged && ms > allowed_ms).then_some(Wait { ms, allowed_ms })
 }
 
 /// What is said of it beside the rates.
 fn waiting(s: &Seen) -> String {
-    long_wait(s).map_or(String::new(), |w| {
-        format!("; the longest write took {} ms, and the SD standard allows {:.0} ms at this size", three(w.ms), w.allowed_ms)
-    })
+    long_wait(s)
+        .map_or(String::new(), |w| format!("; the longest write took {} ms, and the SD standard allows {}", three(w.ms), class::BUSY))
 }
 
 pub(super) fn speed(s: &Seen) -> Answer {
