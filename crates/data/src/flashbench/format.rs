@@ -157,37 +157,34 @@ pub fn parse_size(s: &str) -> Option<Printed> {
 /// A rate at the start of `s`, in bytes a second: "14M/s", "2.584G/", "1e+03K/"; also as other programs write it: "MB/s", "MiB/s",
 /// "MBps", "MB/sec". Bits ("Mb/s") are none.
 pub fn parse_rate(s: &str) -> Option<Printed> {
-    let n = number(s)?;
+    let n = number(s).filter(|n| n.value >= 0.0)?;
     let rest = &s[n.len..];
-    let gap = (rest.starts_with(' ') && !rest.starts_with("  ")) as usize;
-    let unit = &rest[gap..];
-    let (thousand, binary) = match unit.chars().next()? {
-        'B' => (1.0, 1.0),
-        'K' | 'k' => (1e3, 1024.0),
-        'M' => (1e6, 1_048_576.0),
-        'G' => (1e9, 1_073_741_824.0),
-        // In small letters only where the whole unit stands there: "4m" is anything.
-        'm' if unit[1..].starts_with(['/', 'B']) => (1e6, 1e6),
-        'g' if unit[1..].starts_with(['/', 'B']) => (1e9, 1e9),
+    let unit = rest.strip_prefix(' ').unwrap_or(rest);
+    let gap = rest.len() - unit.len();
+    let (word, after) = unit.split_at(unit.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(unit.len()));
+    // "Mps" and "Bps" are none.
+    let (name, ps) = word.strip_suffix("ps").filter(|name| name.len() > 1).map_or((word, false), |name| (name, true));
+    let factor = match name {
+        "B" => 1.0,
+        "K" | "k" | "KB" | "kB" => 1e3,
+        "M" | "m" | "MB" | "mB" => 1e6,
+        "G" | "g" | "GB" | "gB" => 1e9,
+        "KiB" | "kiB" => 1024.0,
+        "MiB" => 1_048_576.0,
+        "GiB" => 1_073_741_824.0,
         _ => return None,
     };
-    let ends = ["/sec", "/s", "ps"];
-    let bounded = |u: &str, e: &str| u.starts_with(e) && (e == "/s" || !u[e.len()..].starts_with(char::is_alphanumeric));
-    let (factor, b) = match () {
-        _ if binary > thousand && ["iB/", "iBps"].iter().any(|w| unit[1..].starts_with(w)) => (binary, 2),
-        _ => (thousand, (thousand > 1.0 && ["B/", "Bps"].iter().any(|w| unit[1..].starts_with(w))) as usize),
+    let ends = |after: &str| !after.starts_with(char::is_alphanumeric);
+    let (more, cut) = match after {
+        _ if ps => ends(after).then_some((0, false))?,
+        _ if after.strip_prefix("/sec").is_some_and(ends) => (4, false),
+        _ if after.starts_with("/s") => (2, false),
+        _ if after.starts_with('/') => (1, true),
+        // The field was full before the slash; "4m" is anything.
+        _ if gap == 0 && ["B", "K", "k", "M", "G"].contains(&name) && n.len + 1 >= FIELD && ends(after) => (0, true),
+        _ => return None,
     };
-    let after = &unit[1 + b..];
-    // "Mps" is none: only behind a byte.
-    let end = ends.iter().find(|e| bounded(after, e) && (**e != "ps" || b > 0));
-    match end {
-        _ if n.value < 0.0 => None,
-        Some(end) => Some(n.times(factor, gap + b + 1 + end.len(), false)),
-        _ if after.starts_with('/') => Some(n.times(factor, gap + b + 2, true)),
-        // The field was full before the slash.
-        _ if gap == 0 && b == 0 && n.len + 1 >= FIELD && !after.starts_with(char::is_alphanumeric) => Some(n.times(factor, 1, true)),
-        _ => None,
-    }
+    Some(n.times(factor, gap + word.len() + more, cut))
 }
 
 struct Number {
