@@ -276,6 +276,7 @@ pub fn probe(
         let plan = Plan { experiments: all, region: region.clone(), time, writes, seed, stop: &stop };
         let (runs, findings) = measured(&mut guard, &plan, &mut |_| {});
         let cost = Cost::of(guard.counters(), (guard.now() - began).secs());
+        let unreadable = guard.failures().unreadable().iter().map(|r| [r.start, r.end]).collect();
         Ok(saved::Report {
             schema: SCHEMA.into(),
             tool: Tool { name: "nandscope".into(), version: env!("CARGO_PKG_VERSION").into() },
@@ -300,6 +301,7 @@ pub fn probe(
             findings,
             advice: vec![],
             warnings: vec![],
+            unreadable,
             cost,
             runs,
         })

@@ -2,10 +2,8 @@
 
 use crate::device::undo::{PutBack, give_up};
 use crate::device::{DeviceError, Guard, TargetId};
-use crate::saved::READS_FAILED;
 use anyhow::{Context, bail};
 use std::io::IsTerminal;
-use std::ops::Range;
 use std::path::PathBuf;
 
 /// Ranges printed that the undo could not put back.
@@ -20,7 +18,7 @@ pub struct Back {
     /// Why the target is of no use any more, if so.
     gone: Option<String>,
     garbled: bool,
-    unreadable: Vec<Range<u64>>,
+    unreadable: Vec<[u64; 2]>,
     /// What could not be kept was not overwritten, and the run is cut there.
     unkept: Option<DeviceError>,
 }
@@ -39,7 +37,7 @@ impl Back {
         let done = guard.try_restore();
         let failures = guard.failures();
         let (gone, garbled) = (failures.gone().map(Into::into), failures.garbled());
-        let unreadable = failures.unreadable().iter().collect();
+        let unreadable = failures.unreadable().iter().map(|r| [r.start, r.end]).collect();
         Back { journal, id, done, unkept, gone, garbled, unreadable }
     }
 
@@ -71,14 +69,18 @@ impl Back {
         self.garbled
     }
 
-    /// Places that could not be read while the target was there, in words.
-    pub fn unreadable(&self) -> Option<String> {
-        let first = self.unreadable.first()?;
+    /// First and last byte (exclusive) of each place that could not be read while the target was there.
+    pub fn unreadable(&self) -> &[[u64; 2]] {
+        &self.unreadable
+    }
+
+    /// The same in words; none where all was read.
+    pub fn reads_failed(&self) -> Option<String> {
+        let [first, _] = self.unreadable.first()?;
         let n = self.unreadable.len();
         let places = if n == 1 { "1 place".into() } else { format!("{n} places") };
         Some(format!(
-            "{READS_FAILED}{places}, the first at byte {}, and what needs them was left out; try another reader, and if it stays so copy off what can be read and replace the card",
-            first.start
+            "reads failed at {places}, the first at byte {first}, and what needs them was left out; try another reader, and if it stays so copy off what can be read and replace the card"
         ))
     }
 

@@ -143,8 +143,8 @@ pub fn run(a: PartitionsArgs) -> anyhow::Result<ExitCode> {
         let findings = Report::infer(&runs);
         let back = Back::of(&mut guard);
         part.notes.extend(back.warnings());
-        part.notes.extend(back.unreadable());
-        failing |= back.unreadable().is_some();
+        part.notes.extend(back.reads_failed());
+        failing |= !back.unreadable().is_empty();
         lost = (!back.whole()).then_some(back);
         let c = Cost::of(guard.counters(), (guard.now() - began).secs());
         cost = (cost.0 + c.bytes_read, cost.1 + c.bytes_written, cost.2 + c.seconds);

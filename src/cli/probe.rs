@@ -307,6 +307,7 @@ fn measure(
         findings: Findings::default(),
         advice: vec![],
         warnings: vec![],
+        unreadable: vec![],
         cost: Cost::default(),
         accesses: None,
         runs: vec![],
@@ -388,8 +389,10 @@ fn measure(
     report.findings = findings;
     report.runs = runs;
     crate::advise::conclude(&mut report);
-    let unreadable = back.unreadable().filter(|_| report.is_counterfeit().is_none());
-    report.warnings.extend(unreadable.clone());
+    report.unreadable = back.unreadable().to_vec();
+    // Past the end of the flash of a counterfeit nothing can be read; its banner says so.
+    let reads_failed = back.reads_failed().filter(|_| report.is_counterfeit().is_none());
+    report.warnings.extend(reads_failed.clone());
     if write && !simulated {
         report.name_target(&format!(" --write {}", report.target.consent_option()));
     } else {
@@ -431,7 +434,7 @@ fn measure(
         }
         None => None,
     };
-    if let Some(why) = unreadable {
+    if let Some(why) = reads_failed {
         // The table alone holds no warnings.
         if quiet {
             tell!("nandscope: {why}");

@@ -4,7 +4,7 @@ use crate::finding::{BY_PAGE, Finding, Quantity, percent};
 use crate::samples::Ended;
 use crate::saved::accesses::Accesses;
 use crate::saved::counterfeit::loses;
-use crate::saved::{READS_FAILED, Report};
+use crate::saved::Report;
 use crate::units::{Bytes, three};
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ pub fn uses(r: &Report) -> Vec<Use> {
         }
     }
     // What cannot be read back is lost, whatever it was written for.
-    if accesses.is_some_and(|a| a.failed > 0) || r.warnings.iter().any(|w| w.starts_with(READS_FAILED)) {
+    if accesses.is_some_and(|a| a.failed > 0) || !r.unreadable.is_empty() {
         for u in all.iter_mut().filter(|u| [Verdict::Good, Verdict::WithCare].contains(&u.verdict)) {
             (u.verdict, u.why) = (Verdict::Poor, "reads failed; a card that fails loses what it is given".into());
         }
@@ -294,7 +294,7 @@ mod tests {
         // Where a report keeps nothing else of it: a place that was to be saved.
         r.accesses = Some(Accesses { small_reads: 100, small_read_us: 300.0, ..Accesses::default() });
         assert_eq!(verdict(&r, "data logger"), Verdict::Good);
-        r.warnings.push(format!("{READS_FAILED}1 place, the first at byte 0"));
+        r.unreadable.push([0, 4096]);
         assert_eq!(verdict(&r, "data logger"), Verdict::Poor);
     }
 

@@ -19,9 +19,6 @@ use std::path::Path;
 /// Name and version of the report format; a reader refuses what it does not know.
 pub const SCHEMA: &str = "nandscope-report/1";
 
-/// So a warning begins that names places which could not be read.
-pub const READS_FAILED: &str = "reads failed at ";
-
 /// The program that made a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
@@ -125,6 +122,9 @@ pub struct Report {
     pub findings: Findings,
     pub advice: Vec<String>,
     pub warnings: Vec<String>,
+    /// First and last byte (exclusive) of each place of the target where reads failed while the card was there, in ascending order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<[u64; 2]>,
     pub cost: Cost,
     /// What the accesses come to, where the samples were left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -363,6 +363,7 @@ pub fn bare(findings: Vec<Finding>) -> Report {
         real_bytes: None,
         findings: Findings(findings),
         warnings: vec![],
+        unreadable: vec![],
         cost: Cost::default(),
         accesses: None,
         runs: vec![],
