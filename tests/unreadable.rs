@@ -39,7 +39,8 @@ fn places_that_cannot_be_read_are_left_out_and_named() {
             let finding = |q: &str| report["findings"].as_array().unwrap().iter().find(|f| f["quantity"] == q).unwrap()["value"].clone();
             assert_eq!(finding("erase_block"), 4.0 * f64::from(1 << 20), "{name} {more:?}: the rest is measured");
             let places = report["unreadable"].as_array().unwrap();
-            let warned = report["warnings"].as_array().unwrap().iter().filter_map(|w| w.as_str()).any(|w| w.starts_with("reads failed at "));
+            let warned =
+                report["warnings"].as_array().unwrap().iter().filter_map(|w| w.as_str()).any(|w| w.starts_with("reads failed at "));
             assert!(warned && !places.is_empty(), "{name} {more:?}: {} {}", report["warnings"], report["unreadable"]);
         }
     }

@@ -2,9 +2,9 @@
 
 use crate::finding::{BY_PAGE, Finding, Quantity, percent};
 use crate::samples::Ended;
+use crate::saved::Report;
 use crate::saved::accesses::Accesses;
 use crate::saved::counterfeit::loses;
-use crate::saved::Report;
 use crate::units::{Bytes, three};
 use std::collections::BTreeSet;
 
