@@ -172,6 +172,7 @@ fn a_dry_run_refuses_what_the_run_refuses() {
     for dry in [&["--dry-run"][..], &[]] {
         let (code, out, err) = bed.run(&[&["undo", path, "--target", other.to_str().unwrap()], dry].concat());
         assert!(code == Some(4) && err.contains("has been changed since that run") && !out.contains("would"), "{dry:?}: {out}{err}");
+        assert!(err.contains(&format!("nandscope undo --discard {path} --consent {SIZE}; if it is the same one")), "{err}");
     }
     let (code, out, err) = bed.run(&["undo", path, "--dry-run"]);
     assert!(code == Some(0) && out.contains("would write, and read back:") && journal.exists(), "{out}{err}");
@@ -179,6 +180,19 @@ fn a_dry_run_refuses_what_the_run_refuses() {
         let (code, out, err) = bed.run(&[&["age", "/usr"], dry].concat());
         assert!(code == Some(4) && err.contains("--system-disk") && !out.contains("would"), "{dry:?}: {out}{err}");
     }
+}
+
+/// A target that is gone for good: what ends its journal is said.
+#[test]
+fn the_journal_of_a_target_that_is_gone_can_be_given_up() {
+    let bed = Bed::new();
+    let journal = bed.killed();
+    fs::remove_file(&bed.image).unwrap();
+    let discard = format!("nandscope undo --discard {} --consent {SIZE}", journal.display());
+    let (code, out, err) = bed.run(&["undo"]);
+    assert!(code == Some(1) && err.contains(&discard) && journal.exists(), "{out}{err}");
+    let (code, out, err) = bed.run(&discard.split(' ').skip(1).collect::<Vec<_>>());
+    assert!(code == Some(0) && !journal.exists(), "{out}{err}");
 }
 
 /// The disk of the running system is no card.

@@ -8,7 +8,7 @@ use crate::host::safety::numbers;
 use crate::host::sysfs::Sys;
 use crate::shell::word;
 use crate::units::Bytes;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -186,7 +186,12 @@ fn undo(path: &Path, options: &RecoverOptions, say: Say) -> anyhow::Result<Outco
         return Ok(cleared(path, say));
     }
     let id = Saved::open(path).map(|s| s.header.id.clone());
-    let Recovered { target, restored, put_back, state, deleted } = recover(path, options).with_context(|| "not undone".to_string())?;
+    let recovered = match (recover(path, options), &id) {
+        // A card that is gone for good must not stand in the way of the next one in its place.
+        (Err(e @ (DeviceError::Open { .. } | DeviceError::Gone { .. })), Ok(id)) => bail!("not undone: {e}; {}", give_up(path, id)),
+        (recovered, _) => recovered.context("not undone")?,
+    };
+    let Recovered { target, restored, put_back, state, deleted } = recovered;
     let outcome = |state: &str| Outcome::of(path, &target, state, restored.bytes, restored.ranges as usize);
     say(format!("{target}: {} in {} ranges put back and verified", Bytes(restored.bytes), restored.ranges));
     if let Some(why) = restored.counterfeit() {

@@ -40,6 +40,11 @@ impl TargetId {
         format!("--consent {}", word(&self.consent_id()))
     }
 
+    /// True where another card of the same size, in the same reader, would be taken for this one.
+    pub(super) fn is_known_by_place(&self) -> bool {
+        self.serial.is_none() && matches!(self.kind, TargetKind::Disk | TargetKind::Partition)
+    }
+
     /// True where both name one target. Without a serial number the path must be the same, too.
     pub fn same_target(&self, other: &TargetId) -> bool {
         self.kind == other.kind

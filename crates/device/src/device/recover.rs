@@ -1,7 +1,7 @@
 //! Undoes an interrupted run from its journal.
 
 use super::open::block_id;
-use super::undo::{PutBack, Restored, Saved, State};
+use super::undo::{PutBack, Restored, Saved, State, discarding};
 use super::{Consent, DeviceError, Limits, OpenOptions, Opened, Result, open};
 use crate::host::facts::TargetKind;
 use std::path::Path;
@@ -122,7 +122,9 @@ fn target_of(journal: &Path, saved: &Saved, options: &RecoverOptions) -> Result<
     }
     if !options.force && !saved.matches(opened.look())? {
         return Err(DeviceError::Refused(format!(
-            "{target} has been changed since that run, or is another card of the same size; if neither matters: --force"
+            "{target} has been changed since that run, or is another card of the same size; if it is another one, connect that of the run, or give \
+             its content up: {}; if it is the same one and what changed may be overwritten: --force",
+            discarding(journal, want)
         )));
     }
     Ok((target, opened))

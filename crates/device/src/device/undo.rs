@@ -141,8 +141,12 @@ pub fn give_up(journal: &Path, id: &TargetId) -> String {
 
 /// The two commands that end a journal, to be pasted.
 fn either(journal: &Path, id: &TargetId) -> String {
-    let path = word(&journal.display().to_string());
-    format!("nandscope undo {path}; or give that content up: nandscope undo --discard {path} {}", id.consent_option())
+    format!("nandscope undo {}; or give that content up: {}", word(&journal.display().to_string()), discarding(journal, id))
+}
+
+/// The command that deletes a journal and gives up what it holds, to be pasted.
+pub(super) fn discarding(journal: &Path, id: &TargetId) -> String {
+    format!("nandscope undo --discard {} {}", word(&journal.display().to_string()), id.consent_option())
 }
 
 impl Restored {

@@ -262,6 +262,35 @@ fn a_second_run_is_refused_until_the_first_is_undone() {
     assert!(Guard::writing(Box::new(Fake::new(SIZE)), id(), &consent, &limits).is_ok());
 }
 
+/// The next card in a reader, of the same size and without serial number as well, may be another one: the refusal says so, and what to do
+/// where the first is gone.
+#[test]
+fn the_journal_of_a_card_that_is_gone_is_given_up_by_name() {
+    for (serial, may_be_another) in [(None, true), (Some("S1"), false)] {
+        let card = TargetId { path: "/dev/sdx".into(), kind: TargetKind::Disk, serial: serial.map(str::to_string), ..id() };
+        let consent = Consent::check(&card, Some(&card.consent_id())).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let limits = Limits { region: None, budget: u64::MAX, undo: Some(dir.path().to_path_buf()) };
+        let begin = || Guard::writing(Box::new(Fake::new(SIZE)), card.clone(), &consent, &limits);
+        let mut g = begin().unwrap();
+        g.access(write(4096, 8192)).unwrap();
+        let path = g.journal().unwrap();
+        drop(g);
+        let Err(DeviceError::Refused(why)) = begin() else { panic!("old content waits there") };
+        let (journal, name) = (path.display(), card.consent_id());
+        assert!(
+            why.ends_with(&format!(
+                "nandscope undo {journal}; or give that content up: nandscope undo --discard {journal} --consent {name}"
+            )),
+            "{why}"
+        );
+        assert_eq!(why.contains("another one of its size") && why.contains("with the card of that run in place"), may_be_another, "{why}");
+        // As given, it ends the matter.
+        super::super::discard(&path, Some(&name)).unwrap();
+        assert!(begin().is_ok());
+    }
+}
+
 #[test]
 fn a_run_that_wrote_nothing_leaves_no_journal() {
     let dir = tempfile::tempdir().unwrap();

@@ -31,8 +31,12 @@ pub(in super::super) fn none_waits(mut dirs: impl Iterator<Item = PathBuf>, part
     let path = dirs.find_map(|dir| waiting(&dir, parts));
     path.map_or(Ok(()), |path| {
         let id = saved::header(&path)?.id;
+        let (whose, with) = match id.is_known_by_place() {
+            true => (" (of this card or of another one of its size: it has no serial number)", "with the card of that run in place, "),
+            false => ("", ""),
+        };
         Err(DeviceError::Refused(format!(
-            "the undo journal of an earlier run on {} is still there; put the old content back first: {}",
+            "the undo journal of an earlier run on {} is still there{whose}; {with}put the old content back first: {}",
             id.path,
             either(&path, &id)
         )))
