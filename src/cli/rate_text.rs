@@ -4,7 +4,7 @@ use super::rate::Rated;
 use crate::rate::judge::{ForPurpose, shown};
 use crate::rate::{Limit, State, Verdict};
 use crate::report::terminal::{NARROW, lines, size};
-use crate::units::{Bytes, three};
+use crate::units::{Bytes, between, three};
 
 /// One screen.
 pub(super) fn text(r: &Rated, colour: bool, width: usize) -> String {
@@ -87,7 +87,8 @@ fn limit(l: &Limit, width: usize) -> String {
     let (asks, sign) = (shown(l, l.asks), if l.at_most { "at most" } else { "at least" });
     let found = match (l.measured, l.interval, l.margin) {
         (Some(v), Some([lo, hi]), Some(margin)) => {
-            let range = if hi - lo > 1e-9 * hi.abs() { format!(" ({} to {})", shown(l, lo), shown(l, hi)) } else { String::new() };
+            let [lo, hi] = [lo, hi].map(|x| shown(l, x));
+            let range = if lo == hi { String::new() } else { format!(" ({lo} to {hi})") };
             let margin = if v >= 1e12 { String::new() } else { format!(", margin {:+.0} %", 100.0 * margin) };
             format!("{}{range}{margin}", shown(l, v))
         }
@@ -127,7 +128,7 @@ fn purpose(p: &ForPurpose, quick: bool, paint: &dyn Fn(Verdict, &str) -> String,
         let range = if hi > 99.0 && lo < 1.0 {
             format!("too short for an hour to be judged{}", if quick { ": --conditions spec records one" } else { "" })
         } else {
-            format!("chance of an overflow in an hour: {} to {} % (95 %)", three(lo), three(hi))
+            format!("chance of an overflow in an hour: {} % (95 %)", between(&three(lo), &three(hi)))
         };
         let text = format!("with a buffer of {}: {} overflows in {recorded} of recording; {range}", Bytes(d.buffer), d.seen);
         out += &wrapped(&text, 5, width);

@@ -5,7 +5,7 @@ use crate::report::plot::braille;
 use crate::twin::check::{Checked, Kind};
 use crate::twin::text::time;
 use crate::twin::{Cost, Twin};
-use crate::units::Bytes;
+use crate::units::{Bytes, between};
 use nandscope_sim::model::State;
 use std::fmt::Write;
 
@@ -66,8 +66,8 @@ pub fn text(t: &Twin, width: usize, plot: bool) -> String {
     let n = &t.noise;
     let _ = writeln!(o, "  {:<wide$}  ± {}", "noise of a command", time(n.jitter_ns as f64));
     if n.tail_every > 0 {
-        let (low, high) = (time(n.tail_ns as f64), time(n.tail_cap_ns as f64));
-        let _ = writeln!(o, "  {:<wide$}  one command in {}, {low} to {high}", "late by chance", n.tail_every);
+        let late = between(&time(n.tail_ns as f64), &time(n.tail_cap_ns as f64));
+        let _ = writeln!(o, "  {:<wide$}  one command in {}, {late}", "late by chance", n.tail_every);
     }
     for &(took, every, random) in &n.stalls {
         let how = if random { "at random, on average every" } else { "every" };
@@ -112,7 +112,7 @@ pub fn text(t: &Twin, width: usize, plot: bool) -> String {
 fn cost(c: &Cost) -> String {
     let each = if c.event.by_byte() { " a byte" } else { "" };
     match c.interval_ns {
-        Some([low, high]) => format!("{}{each} ({} to {})", time(c.ns), time(low), time(high)),
+        Some([low, high]) => format!("{}{each} ({})", time(c.ns), between(&time(low), &time(high))),
         None => format!("{}{each} (assumed, or not distinguished)", time(c.ns)),
     }
 }

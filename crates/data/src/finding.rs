@@ -1,6 +1,6 @@
 //! What is said about a card: a value with its confidence, its rivals and its evidence, or "undecided, because ...".
 
-use crate::units::{Bytes, GIB, KIB, MIB, about, ends, polls, rate, three};
+use crate::units::{Bytes, GIB, KIB, MIB, about, between, ends, polls, rate, three};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
@@ -116,11 +116,11 @@ impl Quantity {
         }
     }
 
-    /// An interval, its unit once.
+    /// An interval, its unit once; one figure where both ends read alike.
     pub fn range(self, lo: f64, hi: f64) -> String {
         let one = |unit: f64, name: &str| {
             let [lo, hi] = ends(lo / unit, hi / unit);
-            format!("{lo} to {hi}{name}")
+            between(&lo, &hi) + name
         };
         match self.row().unit {
             // In GiB as the value is, unless that would hide how far the ends are apart.
@@ -129,8 +129,8 @@ impl Quantity {
             Unit::Bytes if hi >= 4.0 * KIB as f64 => one(KIB as f64, " KiB"),
             Unit::Bytes => one(1.0, " B"),
             Unit::MegabytesPerSecond if lo >= 1.0 => one(1.0, " MB/s"),
-            Unit::BytesPerSecond | Unit::MegabytesPerSecond | Unit::Polls | Unit::Code => format!("{} to {}", self.show(lo), self.show(hi)),
-            Unit::PerSecond => format!("{lo:.0} to {hi:.0} IOPS"),
+            Unit::BytesPerSecond | Unit::MegabytesPerSecond | Unit::Polls | Unit::Code => between(&self.show(lo), &self.show(hi)),
+            Unit::PerSecond => between(&format!("{lo:.0}"), &format!("{hi:.0}")) + " IOPS",
             Unit::Seconds => one(1.0, " s"),
             Unit::Milliseconds => one(1.0, " ms"),
             Unit::Microseconds => one(1.0, " µs"),

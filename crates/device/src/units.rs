@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A number of bytes. Prints as KiB to TiB when exact, parses "4MiB", "4M", "512", "1.5GiB".
+/// A number of bytes. Prints as KiB to TiB when exact ("512 MiB + 512 B" where one number would be long), parses "4MiB", "4M", "512", "1.5GiB".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
@@ -35,6 +35,8 @@ impl fmt::Display for Bytes {
             _ if b >= TIB => format!("{:.2} TiB", b as f64 / TIB as f64),
             _ if b >= GIB && b.is_multiple_of(GIB / 16) => scaled(b, GIB, "GiB"),
             _ if b >= MIB && b.is_multiple_of(MIB / 16) => scaled(b, MIB, "MiB"),
+            // A place: 524288.5 KiB are hard to read, and so are 524289 KiB.
+            _ if b >= 64 * MIB && b.is_multiple_of(KIB / 2) => format!("{} + {}", Bytes(b / MIB * MIB), Bytes(b % MIB)),
             _ if b >= KIB && b.is_multiple_of(KIB / 2) => scaled(b, KIB, "KiB"),
             _ if b >= GIB => format!("{:.2} GiB", b as f64 / GIB as f64),
             _ if b >= MIB => format!("{:.2} MiB", b as f64 / MIB as f64),
@@ -150,6 +152,11 @@ pub fn ends(lo: f64, hi: f64) -> [String; 2] {
         return short;
     }
     (1..=3).map(|d| [format!("{lo:.d$}"), format!("{hi:.d$}")]).find(|e| e[0] != e[1]).unwrap_or(short)
+}
+
+/// From one end of a range to the other; one figure where both read alike.
+pub fn between(low: &str, high: &str) -> String {
+    if low == high { low.into() } else { format!("{low} to {high}") }
 }
 
 /// Bytes a second as kB/s or MB/s (1000), three significant digits.
@@ -284,6 +291,12 @@ mod tests {
         assert_eq!(Bytes(12 << 20).to_string(), "12 MiB");
         assert_eq!(Bytes(3 << 19).to_string(), "1.5 MiB");
         assert_eq!(Bytes(513).to_string(), "513 B");
+        assert_eq!(
+            [(512 << 20) + 512, (7580 << 20) + 1536, (512 << 20) + (64 << 10), 15_641_088].map(|b| Bytes(b).to_string()),
+            ["512 MiB + 512 B", "7580 MiB + 1.5 KiB", "512.0625 MiB", "15274.5 KiB"]
+        );
+        assert_eq!(option((512 << 20) + 512), "536871424");
+        assert_eq!([between("141", "141"), between("140", "141")], ["141", "140 to 141"]);
         assert_eq!(
             [Bytes(101_376 << 30), Bytes(1536 << 30), Bytes((1 << 40) - (1 << 30))].map(|b| b.to_string()),
             ["99 TiB", "1.5 TiB", "1023 GiB"]

@@ -5,7 +5,7 @@ use crate::lab::answer::{self, Effect, Verdict, What};
 use crate::lab::class::Class;
 use crate::lab::expect::{self, Claim};
 use crate::lab::experiment::{Lab, State};
-use crate::units::{Bytes, three};
+use crate::units::{Bytes, between, three};
 
 /// Bytes of a cluster of the volume.
 pub fn cluster(lab: &Lab) -> Bytes {
@@ -106,7 +106,7 @@ pub fn read_erase_write(c: &Class) -> String {
         three(first.2),
         three(last.2)
     );
-    let rest = format!("R + E is {} to {} ms", three(r.rest[0].max(0.0)), three(r.rest[1].max(0.0)));
+    let rest = format!("R + E is {} ms", between(&three(r.rest[0].max(0.0)), &three(r.rest[1].max(0.0))));
     match r.verdict {
         Claim::Holds => format!("{head}: holds, {rest} whatever the length\n"),
         Claim::Fails if r.rest[1] * 10.0 <= last.2 => format!("{head}: does not hold, used flash is written as fast as erased\n"),

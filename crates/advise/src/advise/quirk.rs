@@ -155,7 +155,9 @@ fn cmd23(e: &Evidence) -> Judged {
             return (Support::Supported, why);
         }
         if let Some((ratio, [low, high], verdict)) = c.ratio("cmd23") {
-            let seen = format!("writes that announce their length take {ratio:.3} of the time ({low:.3} to {high:.3}), {}", data(c));
+            let [low, high] = [low, high].map(|x| format!("{x:.3}"));
+            let range = if low == high { String::new() } else { format!(" ({low} to {high})") };
+            let seen = format!("writes that announce their length take {ratio:.3} of the time{range}, {}", data(c));
             return match verdict {
                 Verdict::Slower => (Support::Supported, format!("CMD23 makes this card slower: {seen}")),
                 Verdict::Faster => (Support::NotSupported, format!("CMD23 makes this card faster: {seen}")),

@@ -10,7 +10,7 @@ use crate::chance;
 use crate::finding::Quantity;
 use crate::host::declared::Declared;
 use crate::saved::Report;
-use crate::units::{Bytes, rate, three};
+use crate::units::{Bytes, between, rate, three};
 use crate::workload::purpose::{Purpose, Writes};
 use rand_pcg::rand_core::Rng;
 use serde::Serialize;
@@ -252,7 +252,7 @@ pub fn beside(r: &Report, superblock: [f64; 2]) -> Option<String> {
         b if b < low => format!("the card erases {} to {} of them as one", three(low / b), three(high / b)),
         _ => "the counters make it smaller: several are erased one by one, or the counters count something else".to_string(),
     };
-    Some(format!("erase block: {} MiB by timing, {} to {} MiB by the card's counters: {fits}", mib(found), mib(low), mib(high)))
+    Some(format!("erase block: {} MiB by timing, {} MiB by the card's counters: {fits}", mib(found), between(&mib(low), &mib(high))))
 }
 
 /// The estimate for a card and a workload; without a workload it says cycles and bytes, and no years.
@@ -268,21 +268,12 @@ pub fn life(card: Card, workload: Option<Workload>, amplification: Amplification
             .to_string(),
         of_flash,
         format!("cycles so far: {} ({})", three(card.done), card.done_source),
-        format!(
-            "write amplification: {} ({})",
-            if amplification.low == amplification.high {
-                three(amplification.low)
-            } else {
-                format!("{} to {}", three(amplification.low), three(amplification.high))
-            },
-            amplification.source
-        ),
+        format!("write amplification: {} ({})", between(&three(amplification.low), &three(amplification.high)), amplification.source),
         "wear is spread over the whole card, as on cards that level it; what is kept in one place wears no faster".to_string(),
     ];
     if let Some(w) = &workload {
         let [low, high] = w.per_day.map(|b| format!("{} GB", three(b / 1e9)));
-        let amount = if low == high { low } else { format!("{low} to {high}") };
-        assumptions.push(format!("written a day: {amount} ({})", w.source));
+        assumptions.push(format!("written a day: {} ({})", between(&low, &high), w.source));
     }
     let death = spread(Event::Death, None).times(factor);
     let when = |event: Event, name: &'static str| {

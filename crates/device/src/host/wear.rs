@@ -4,7 +4,7 @@
 
 use super::health::HealthBlock;
 use super::sysfs::{number, text};
-use crate::units::{MIB, about, three};
+use crate::units::{MIB, about, between, three};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -85,13 +85,12 @@ impl Wear {
         let mut out = vec![];
         if let Some([low, high]) = self.superblock {
             out.push(format!(
-                "its counters make a superblock (what it erases as one) {} to {} MiB",
-                three(low / MIB as f64),
-                three(high / MIB as f64)
+                "its counters make a superblock (what it erases as one) {} MiB",
+                between(&three(low / MIB as f64), &three(high / MIB as f64))
             ));
         }
         if let (Some([low, high]), Some(host)) = (self.amplification, self.host_bytes) {
-            out.push(format!("write amplification, counted over {}: {} to {}", about(host), three(low), three(high)));
+            out.push(format!("write amplification, counted over {}: {}", about(host), between(&three(low), &three(high))));
         }
         out
     }

@@ -6,7 +6,7 @@ use super::pipeline::{Analysis, Fit};
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{bootstrap_median, median, two_kinds};
 use crate::samples::{Cell, Run};
-use crate::units::{Bytes, KIB};
+use crate::units::{Bytes, KIB, between};
 
 /// Judges runs of `mixed-reads`.
 pub struct MixedReads;
@@ -130,7 +130,8 @@ impl Analysis for MixedReads {
         // It ended between this read and the one before.
         let step = (middle + longer) / 1e3;
         let settles = Finding::decided(until, value, SCORE).evidence(text);
-        let settles = settles.evidence(format!("reads were as after a rest after {:.1} to {:.1} ms", low, high));
+        let settles =
+            settles.evidence(format!("reads were as after a rest after {} ms", between(&format!("{low:.1}"), &format!("{high:.1}"))));
         vec![f, Finding { interval: Some([(low - step).max(0.0), high + step]), ..settles }]
     }
 

@@ -6,7 +6,7 @@ use super::pipeline::Analysis;
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mad, median, quantile};
 use crate::samples::{Cell, Run};
-use crate::units::{Bytes, rate, three};
+use crate::units::{Bytes, between, rate, three};
 use std::collections::BTreeMap;
 
 /// Judges runs of `small-writes`.
@@ -117,10 +117,9 @@ fn efficient(linear: &BTreeMap<u64, Time>) -> Finding {
     let small: Vec<f64> = linear.range(..size).map(|t| t.1.ms).collect();
     if small.len() >= 2 && quantile(&small, 1.0) < 1.35 * quantile(&small, 0.0) {
         f = f.evidence(format!(
-            "below {} a write takes {} to {} ms whatever its size",
+            "below {} a write takes {} ms whatever its size",
             Bytes(size),
-            three(quantile(&small, 0.0)),
-            three(quantile(&small, 1.0))
+            between(&three(quantile(&small, 0.0)), &three(quantile(&small, 1.0)))
         ));
     }
     f

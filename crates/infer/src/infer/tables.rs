@@ -52,9 +52,9 @@ fn with_programs(tables: &Tables, random: bool) -> Tables {
     out
 }
 
-/// Smallest and largest as text: "294-324".
+/// Smallest and largest as text: "294 to 324".
 pub(super) fn span(x: impl IntoIterator<Item = f64>) -> String {
     let (lo, hi) = x.into_iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
     let show = |v: f64| crate::units::three(v).replace('-', "\u{2212}");
-    if lo.is_finite() && hi > lo { format!("{} to {}", show(lo), show(hi)) } else { show(lo) }
+    if lo.is_finite() { crate::units::between(&show(lo), &show(hi)) } else { show(lo) }
 }

@@ -16,7 +16,7 @@ use crate::infer::stalls::{Population, buffered, populations, slow, stalls as fi
 use crate::samples::busy::Trace;
 use crate::samples::records::{Pass, consistent, loop_time};
 use crate::saved::Tool;
-use crate::units::{Nanos, three};
+use crate::units::{Nanos, between, three};
 use serde_json::{Value, json};
 use stalls::stall_text;
 use std::fmt::Write;
@@ -298,7 +298,7 @@ fn pass_json(p: &Pass) -> Value {
 
 fn group(g: &Population, held: bool) -> String {
     let what = if held { " (in a buffer)" } else { "" };
-    format!("{} % in {} to {}, median {}{what}", three(g.share * 100.0), us(g.shortest), us(g.longest), us(g.median))
+    format!("{} % in {}, median {}{what}", three(g.share * 100.0), between(&us(g.shortest), &us(g.longest)), us(g.median))
 }
 
 /// Calls over their length, both on logarithmic axes.

@@ -1,6 +1,7 @@
 //! The twin as a card model with comments: what is fitted, and what is assumed.
 
 use super::result::Twin;
+use crate::units::between;
 use nandscope_sim::Event;
 use std::fmt::Write;
 
@@ -92,7 +93,7 @@ impl Twin {
         for c in &self.costs {
             let each = if c.event.by_byte() { " a byte" } else { "" };
             let note = match c.interval_ns {
-                Some([low, high]) => format!("fitted, 95 %: {} to {}{each}", time(low), time(high)),
+                Some([low, high]) => format!("fitted, 95 %: {}{each}", between(&time(low), &time(high))),
                 None => "assumed, or what is left where parts were not told apart".into(),
             };
             notes.push((key(c.event).to_string(), note));

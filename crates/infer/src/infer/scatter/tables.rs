@@ -6,7 +6,7 @@
 use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{mad, median, quantile};
 use crate::samples::import::{ScatterTest, Tables};
-use crate::units::three;
+use crate::units::{between, three};
 
 /// Positions a region must hold at least.
 const LEAST: usize = 4;
@@ -104,11 +104,10 @@ fn judge(runs: &[&Vec<(f64, f64)>]) -> Finding {
     let all: Vec<f64> = points.iter().map(|p| p.1).collect();
     let spread = quantile(&all, 0.9) / quantile(&all, 0.1).max(1e-9);
     let text = format!(
-        "{} reads over {} MiB: half of them within {} to {} ms, the longest {} ms",
+        "{} reads over {} MiB: half of them within {} ms, the longest {} ms",
         points.len(),
         three(points[points.len() - 1].0),
-        three(quantile(&all, 0.25)),
-        three(quantile(&all, 0.75)),
+        between(&three(quantile(&all, 0.25)), &three(quantile(&all, 0.75))),
         three(quantile(&all, 1.0))
     );
     let seen_again = |r: &Region| {

@@ -8,7 +8,7 @@ use crate::finding::{Finding, Quantity};
 use crate::infer::stats::{median, quantile};
 use crate::samples::import::{BenchPass, BenchTest, Place, Tables};
 use crate::samples::records::{contradiction, loop_time};
-use crate::units::{rate, three};
+use crate::units::{between, rate, three};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// A library's buffer is one sector.
@@ -159,7 +159,7 @@ fn judge(tables: &Tables, (key, tests): &(Key, Vec<&BenchTest>), write: bool) ->
     if !avg.is_finite() {
         return vec![from(f.evidence(format!("{size}, in {runs}; the times of single records were not published")))];
     }
-    f = f.evidence(format!("{size}: {} to {} µs each, {} on average, in {runs}", three(min), three(max), three(avg)));
+    f = f.evidence(format!("{size}: {} µs each, {} on average, in {runs}", between(&three(min), &three(max)), three(avg)));
     if let Some(r) = record {
         let over = median(&good.iter().map(|p| loop_time(r, p.speed, p.avg)).collect::<Vec<_>>());
         f = f.evidence(format!("the loop around a record takes {} µs", three(over)));
