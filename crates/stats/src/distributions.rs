@@ -24,6 +24,11 @@ pub fn ln_choose(n: f64, k: f64) -> f64 {
     ln_gamma(n + 1.0) - ln_gamma(k + 1.0) - ln_gamma(n - k + 1.0)
 }
 
+/// ln of the probability that just these `k` of `n` are the odd ones, where any number of them is as likely.
+pub fn ln_any_order(n: usize, k: usize) -> f64 {
+    -(n as f64 + 1.0).ln() - ln_choose(n as f64, k as f64)
+}
+
 /// ln of the beta-binomial probability of k successes in n, with a Beta(a, b) prior on the rate.
 pub fn ln_beta_binomial(k: f64, n: f64, a: f64, b: f64) -> f64 {
     let ln_beta = |x: f64, y: f64| ln_gamma(x) + ln_gamma(y) - ln_gamma(x + y);

@@ -14,8 +14,8 @@ mod robust;
 
 pub use change::{StartUp, period, start_up, two_levels};
 pub use distributions::{
-    erfc, ln_beta_binomial, ln_choose, ln_gamma, ln_sum_exp, normal, normal_density, normal_inverse, student_975, t3_density, t3_kernel,
-    two_sided,
+    erfc, ln_any_order, ln_beta_binomial, ln_choose, ln_gamma, ln_sum_exp, normal, normal_density, normal_inverse, student_975, t3_density,
+    t3_kernel, two_sided,
 };
 pub use least_squares::line;
 pub use order::{ascending, descending, sort_by, sort_by_key};

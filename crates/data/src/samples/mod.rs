@@ -163,6 +163,11 @@ impl Run {
         self.cells.get(id as usize).filter(|c| c.id == id).or_else(|| self.cells.iter().find(|c| c.id == id))
     }
 
+    /// µs of the accesses of a cell that have this role, in their order.
+    pub fn micros(&self, cell: &Cell, role: u8) -> Vec<f64> {
+        self.of(cell.id).filter(|s| s.role == role).map(|s| s.took.micros()).collect()
+    }
+
     /// Samples by trial, in the order they were taken.
     pub fn trials(&self, cell: u32) -> Vec<Vec<&Sample>> {
         let mut out: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Where AUs begin and how large they are, from a walk of small writes and looks at boundaries that it foretells.
+//! Where AUs begin and how large they are, from a walk of small writes and looks at boundaries that it predicts.
 
 mod walk;
 

@@ -52,10 +52,6 @@ const MEMORY: f64 = (4 * MIB) as f64;
 /// A cache that is emptied while it takes writes holds less than found room, by this ratio of fast writes to slow ones.
 const EMPTIES: f64 = 0.2;
 
-fn micros(run: &Run, cell: &Cell, role: u8) -> Vec<f64> {
-    run.of(cell.id).filter(|s| s.role == role).map(|s| s.took.micros()).collect()
-}
-
 /// What a burst showed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cached {
@@ -107,7 +103,7 @@ pub fn cached(times: &[f64]) -> Option<Cached> {
 
 /// The burst in its order.
 pub fn burst(run: &Run, cell: &Cell) -> Vec<f64> {
-    micros(run, cell, BURST)
+    run.micros(cell, BURST)
 }
 
 impl Analysis for Flush {
@@ -124,7 +120,7 @@ impl Analysis for Flush {
         let Some(cell) = run.cells.first() else {
             return vec![Finding::undecided(cost, format!("{} or --writes is too small for bursts", run.stretch()))];
         };
-        let (empty, single) = (micros(run, cell, EMPTY), micros(run, cell, AFTER_SINGLE));
+        let (empty, single) = (run.micros(cell, EMPTY), run.micros(cell, AFTER_SINGLE));
         let mut out = vec![];
         let ms = |t: &[f64]| median(t) / 1e3;
         out.push(match bootstrap_median(&single) {
@@ -179,7 +175,7 @@ impl Analysis for Flush {
 fn judged(run: &Run, cell: &Cell, c: Cached, chunk: f64) -> Vec<Finding> {
     let (size, waits) = (Quantity::VolatileCache, Quantity::FlushWaits);
     let saved = c.saved();
-    let nothing = median(&micros(run, cell, EMPTY));
+    let nothing = median(&run.micros(cell, EMPTY));
     let trials = run.trials(cell.id);
     let of = |t: &[&Sample], role: u8| -> Vec<f64> { t.iter().filter(|s| s.role == role).map(|s| s.took.micros()).collect() };
     let mut kept = 0;
@@ -194,7 +190,7 @@ fn judged(run: &Run, cell: &Cell, c: Cached, chunk: f64) -> Vec<Finding> {
             (whole && !again.is_empty()).then(|| Some(((*flush.first()? - nothing).max(0.0), found.min(1.0))))?
         })
         .collect();
-    let read = median(&micros(run, cell, READ));
+    let read = median(&run.micros(cell, READ));
     let bytes = Bytes((c.room as f64 * chunk) as u64);
     let (flush, room) = (median(&each.iter().map(|e| e.0).collect::<Vec<_>>()), median(&each.iter().map(|e| e.1).collect::<Vec<_>>()));
     let text = format!(

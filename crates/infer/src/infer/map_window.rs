@@ -43,10 +43,6 @@ const FITS: f64 = 4.0;
 /// Bounds that lie further apart than this factor name no window.
 const APART: f64 = 2.2;
 
-fn micros(run: &Run, cell: &Cell, role: u8) -> Vec<f64> {
-    run.of(cell.id).filter(|s| s.role == role).map(|s| s.took.micros()).collect()
-}
-
 /// What the pairs say.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pairs {
@@ -83,8 +79,8 @@ fn of_median(t: &[f64]) -> f64 {
 pub fn pairs(run: &Run) -> Option<Pairs> {
     let mut cells: Vec<&Cell> = run.cells.iter().filter(|c| c.get("kind") == PAIR).collect();
     nandscope_stats::sort_by_key(&mut cells, |c| c.bytes("apart"));
-    let first: Vec<f64> = cells.iter().flat_map(|c| micros(run, c, FIRST)).collect();
-    let second: Vec<(f64, Vec<f64>)> = cells.iter().map(|c| (c.bytes("apart") as f64, micros(run, c, SECOND))).collect();
+    let first: Vec<f64> = cells.iter().flat_map(|c| run.micros(c, FIRST)).collect();
+    let second: Vec<(f64, Vec<f64>)> = cells.iter().map(|c| (c.bytes("apart") as f64, run.micros(c, SECOND))).collect();
     let second: Vec<(f64, Vec<f64>)> = second.into_iter().filter(|s| s.1.len() >= 4).collect();
     let near = &second.first()?.1;
     let (hit, miss) = (median(near), median(&first));
@@ -104,7 +100,7 @@ pub fn pairs(run: &Run) -> Option<Pairs> {
 /// written takes longer to read than what never was, and windows hold more or less of it. Tails count as two misses and a half at most.
 fn windows(run: &Run, p: Pairs) -> Vec<Point> {
     let one = |c: &Cell| {
-        let (t, near) = (micros(run, c, JUDGED), micros(run, c, NEAR));
+        let (t, near) = (run.micros(c, JUDGED), run.micros(c, NEAR));
         let hit = |i: usize| near.get(i).copied().unwrap_or(p.hit);
         // Of a pair that was cut the first is left over.
         let n = if near.is_empty() { t.len() } else { near.len() };
@@ -179,7 +175,7 @@ fn miss(run: &Run, p: Pairs) -> Finding {
     const Q: Quantity = Quantity::MapMissUs;
     let cost = p.cost();
     let pairs = run.cells.iter().filter(|c| c.get("kind") == PAIR);
-    let all: Vec<f64> = pairs.flat_map(|c| [FIRST, SECOND].map(|r| micros(run, c, r))).flatten().collect();
+    let all: Vec<f64> = pairs.flat_map(|c| [FIRST, SECOND].map(|r| run.micros(c, r))).flatten().collect();
     let frames = in_frames(&all, p.hit);
     let half = (0.1 * cost).max(2.0 * p.error).max(if frames { FRAME } else { 0.0 });
     if half > KNOWN * cost {
@@ -231,7 +227,7 @@ impl Analysis for MapWindow {
         let mut cells: Vec<&Cell> = run.cells.iter().filter(|c| c.get("kind") == WINDOW).collect();
         nandscope_stats::sort_by_key(&mut cells, |c| c.bytes("window"));
         let iops = |c: &&Cell| {
-            let t = micros(run, c, JUDGED);
+            let t = run.micros(c, JUDGED);
             (!t.is_empty()).then(|| (c.bytes("window") as f64 / MIB as f64, 1e6 * t.len() as f64 / t.iter().sum::<f64>()))
         };
         let points: Vec<(f64, f64)> = cells.iter().filter_map(iops).collect();

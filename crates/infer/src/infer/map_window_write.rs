@@ -56,10 +56,6 @@ pub(super) struct Point {
     pub error: f64,
 }
 
-fn micros(run: &Run, cell: &Cell, role: u8) -> Vec<f64> {
-    run.of(cell.id).filter(|s| s.role == role).map(|s| s.took.micros()).collect()
-}
-
 /// Mean and squared standard error of all but the longest.
 fn usual(mut t: Vec<f64>) -> Option<(f64, f64)> {
     t.sort_by(f64::total_cmp);
@@ -80,7 +76,7 @@ const CLEAR: f64 = 6.0;
 fn points(run: &Run) -> (Vec<Point>, f64) {
     let mut near = vec![];
     let mut one = |c: &Cell| {
-        let (far, there) = (usual(micros(run, c, FAR))?, usual(micros(run, c, NEAR))?);
+        let (far, there) = (usual(run.micros(c, FAR))?, usual(run.micros(c, NEAR))?);
         near.push(there.0);
         // Pairs of equal writes are not alike to less than a few µs.
         Some(Point { window: c.bytes("window") as f64, longer: far.0 - there.0, error: (far.1 + there.1 + 4.0).sqrt() })

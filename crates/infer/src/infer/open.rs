@@ -3,8 +3,8 @@
 //! Whatever the card throws out when its table is full, a full round over N > K AUs must find at least N - K of them
 //! closed (pigeonhole), so slow visits keep coming; with N <= K there are none, but for the odd stall.
 
-use super::replacement::{ByCount, Noise, Trial, ln_any_order, ln_by_no_rule, ln_queues, ln_random, quiet_ends, without};
-use super::stats::{ln_beta_binomial, ln_sum_exp, median};
+use super::replacement::{ByCount, Noise, Trial, ln_by_no_rule, ln_queues, ln_random, quiet_ends, without};
+use super::stats::{ln_any_order, ln_beta_binomial, ln_sum_exp, median};
 use std::ops::Range;
 
 /// One trial: N AUs visited in turn; the opening round is left out.

@@ -60,10 +60,6 @@ const ALL_OPEN: f64 = 4.0 * GIB as f64;
 /// Writes that are looked at together, and the least that say something.
 pub const BLOCK: usize = 512;
 
-fn micros(run: &Run, cell: &Cell, role: u8) -> Vec<f64> {
-    run.of(cell.id).filter(|s| s.role == role).map(|s| s.took.micros()).collect()
-}
-
 /// The fill, in its first trial.
 fn filled(run: &Run, cell: &Cell) -> Vec<f64> {
     run.of(cell.id).filter(|s| s.role == FILL && s.trial == 0).map(|s| s.took.micros()).collect()
@@ -129,7 +125,7 @@ struct Seen {
 
 impl Seen {
     fn of(run: &Run, cell: &Cell) -> Option<Seen> {
-        let (control, scattered) = (micros(run, cell, CONTROL), micros(run, cell, SCATTERED));
+        let (control, scattered) = (run.micros(cell, CONTROL), run.micros(cell, SCATTERED));
         let fill = filled(run, cell);
         if scattered.len() < 2 * BLOCK || control.len() < BLOCK || fill.len() < 32 {
             return None;
@@ -248,7 +244,7 @@ impl Analysis for PageMapping {
     fn figures(&self, run: &Case) -> Vec<Figure> {
         let Some(cell) = run.cells.last() else { return vec![] };
         let points = |role: u8| {
-            let t = micros(run, cell, role);
+            let t = run.micros(cell, role);
             let one = |(i, c): (usize, &[f64])| ((i * 64) as f64 * SIZE as f64 / MIB as f64, mean(c) / 1e3);
             t.chunks_exact(64).enumerate().map(one).collect::<Vec<_>>()
         };

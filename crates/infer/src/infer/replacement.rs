@@ -4,7 +4,7 @@
 mod queue;
 mod random;
 
-use super::stats::ln_choose;
+use super::stats::ln_any_order;
 use queue::{Queues, numbered};
 use random::{Steps, Tables};
 use std::cell::Cell;
@@ -167,11 +167,6 @@ pub fn ln_by_no_rule(trials: &[Trial]) -> f64 {
         ln_any_order(seen.len(), seen.iter().filter(|&&slow| slow).count())
     };
     trials.iter().map(of).sum()
-}
-
-/// ln P(this order) of `slow` of `n` visits where any number is as likely, and any order.
-pub fn ln_any_order(n: usize, slow: usize) -> f64 {
-    -(n as f64 + 1.0).ln() - ln_choose(n as f64, slow as f64)
 }
 
 #[cfg(test)]

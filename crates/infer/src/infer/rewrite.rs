@@ -4,7 +4,7 @@
 //! row of small writes A shows as the same high cost for every write, whatever its size, B as a high cost at regular places.
 //! Pages that are collected and programmed look like B, but no page takes five milliseconds to program.
 
-use super::stats::{bootstrap_median, ln_choose, mad, median, quantile};
+use super::stats::{bootstrap_median, ln_any_order, mad, median, quantile};
 use crate::finding::{Finding, Quantity};
 use crate::units::{Bytes, KIB, MIB, SECTOR, rate, three};
 
@@ -72,10 +72,8 @@ fn lattice(looks: &[Look], border: f64) -> Option<Lattice> {
     if n < 16 || slow < 3 {
         return None;
     }
-    // The probability of k particular looks being the odd ones, with a uniform prior on their rate.
-    let ln_binomial = |k: usize| -((n as f64 + 1.0).ln()) - ln_choose(n as f64, k as f64);
     // A lattice is wrong in less than half of the places, else its opposite would be the better one.
-    let ln_lattice = |off: usize| if 2 * off > n { f64::NEG_INFINITY } else { ln_binomial(off) };
+    let ln_lattice = |off: usize| if 2 * off > n { f64::NEG_INFINITY } else { ln_any_order(n, off) };
     // Half the belief is in the sizes chips come in, 2^k and 3*2^k; the rest in any whole number of sectors.
     let usual = |s: u64| (s / 512).is_power_of_two() || (s.is_multiple_of(1536) && (s / 1536).is_power_of_two());
     let any = (1..=256).map(|k| 512 * k).filter(|s| !usual(*s));
@@ -96,7 +94,7 @@ fn lattice(looks: &[Look], border: f64) -> Option<Lattice> {
             all.push((size, phase, off, ln_lattice(off) + prior + ln_size(size)));
         }
     }
-    let chance = ln_binomial(slow);
+    let chance = ln_any_order(n, slow);
     let top = all.iter().map(|a| a.3).fold(chance, f64::max);
     let total: f64 = all.iter().map(|a| (a.3 - top).exp()).sum::<f64>() + (chance - top).exp();
     let mut by_size: Vec<(u64, f64)> =

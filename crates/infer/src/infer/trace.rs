@@ -6,7 +6,7 @@
 //! directory: they are no part of the row, and neither is the line after them, which a buffer that was turned out delays.
 
 use super::rewrite::{CHIP_BLOCKS, PROGRAM_MS, at_the_end_of_what, class, expected, split};
-use super::stats::{bootstrap_median, ln_choose, median, quantile};
+use super::stats::{bootstrap_median, ln_any_order, median, quantile};
 use crate::finding::{Finding, Quantity};
 use crate::samples::busy::{Trace, Transaction};
 use crate::units::{Bytes, SECTOR, polls, three};
@@ -93,11 +93,6 @@ fn row(trace: &Trace) -> (Vec<Line>, Vec<f64>) {
     (lines, others)
 }
 
-/// ln of the probability that `k` particular ones of `n` are the odd ones, with a uniform prior on their rate.
-fn ln_binomial(n: usize, k: usize) -> f64 {
-    -((n as f64 + 1.0).ln()) - ln_choose(n as f64, k as f64)
-}
-
 /// A grid of full buffers that fits a row.
 #[derive(Clone, Debug)]
 struct Grid {
@@ -159,8 +154,8 @@ fn fit(lines: &[Line], size: u64, n: usize) -> Grid {
             (true, _) => (0.5 / (size as f64 - 1.0).max(1.0)).ln(),
             (false, _) => -(size as f64).ln(),
         };
-        let slipped = if named { 0.0 } else { ln_binomial(m, s.2) + (m as f64 + 1.0).ln() - s.2 as f64 * (size as f64).ln() };
-        ln_binomial(n, s.1) + prior + slipped
+        let slipped = if named { 0.0 } else { ln_any_order(m, s.2) + (m as f64 + 1.0).ln() - s.2 as f64 * (size as f64).ln() };
+        ln_any_order(n, s.1) + prior + slipped
     };
     // All phases count for the size; the best one is shown.
     let all: Vec<f64> = state.iter().map(score).collect();
@@ -323,8 +318,8 @@ fn of_two_kinds(lines: &[Line], to_ms: f64, unit: Unit) -> Vec<Finding> {
     let (fast, long) = (median(&fast_ones), median(&slow_ones));
     let ends = waits.iter().filter(|w| w.end).count();
     let off_end = waits.iter().filter(|w| w.slow != w.end).count();
-    let ln_end = if 2 * off_end > n || ends == n { f64::NEG_INFINITY } else { ln_binomial(n, off_end) };
-    let ln_chance = ln_binomial(n, slow);
+    let ln_end = if 2 * off_end > n || ends == n { f64::NEG_INFINITY } else { ln_any_order(n, off_end) };
+    let ln_chance = ln_any_order(n, slow);
     let all = sizes();
     let few = all.iter().filter(|s| s.1).count() as f64;
     let mut grids: Vec<Grid> = all

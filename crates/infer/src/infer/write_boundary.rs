@@ -71,10 +71,7 @@ pub enum Kind {
 
 /// What a cell is for.
 pub fn kind(c: &Cell) -> Kind {
-    match () {
-        _ if c.set.contains_key("cross") => Kind::Cross,
-        _ => Kind::Small,
-    }
+    if c.set.contains_key("cross") { Kind::Cross } else { Kind::Small }
 }
 
 /// Largest multiples across which small writes are laid.
@@ -141,15 +138,13 @@ impl Crossed {
     /// By how much an erase block must be smaller than the period, where streams stall at parts of it each time: 1 if they do not.
     fn smaller(&self) -> u64 {
         let [half, third, quarter, fifth] = self.parts.map(|(slow, n)| n >= 2 && slow == n);
-        (if third { 3 } else { 1 })
-            * (if fifth { 5 } else { 1 })
-            * if half && quarter {
-                4
-            } else if half {
-                2
-            } else {
-                1
-            }
+        let twos = match (half, quarter) {
+            (true, true) => 4,
+            (true, false) => 2,
+            (false, _) => 1,
+        };
+        let or_one = |there: bool, n: u64| if there { n } else { 1 };
+        twos * or_one(third, 3) * or_one(fifth, 5)
     }
 }
 
@@ -242,10 +237,9 @@ const UNLIKE: f64 = 0.15;
 fn judge_small(run: &Case) -> Vec<Finding> {
     let cells: Vec<&Cell> = run.cells.iter().filter(|c| kind(c) == Kind::Small).collect();
     let rows: Vec<steps::Row> = cells.iter().map(|c| steps::Row { align: c.bytes("align"), extra: small_estimate(run, c) }).collect();
-    let base: Vec<f64> =
+    let times: Vec<f64> =
         cells.iter().flat_map(|c| run.of(c.id).filter(|s| s.role != ON).map(|s| s.took.micros()).collect::<Vec<_>>()).collect();
-    // Writes that cross nothing cost the same, or what was written just before decides: small ones are gathered where they go on.
-    let times = base;
+    // Writes that cross nothing cost the same, or what was written just before decides: small ones are coalesced where they go on.
     let base = median(&times);
     let unlike = times.iter().filter(|t| (*t / base - 1.0).abs() > 0.5).count();
     if unlike as f64 > UNLIKE * times.len() as f64 {

@@ -278,7 +278,7 @@ impl Pairs {
     /// ln of the odds that the distance is a part of this one: the controls that lie there cost as much as what was predicted, `value` more
     /// than the others. Four parts are asked; the likeliest.
     fn at_a_part(&self, value: f64, paired: bool) -> (u64, f64) {
-        let scale = (mad(&self.control).min(mad(&self.predicted)) * 1.3).max(0.004 * median(&self.control)).max(1e-3);
+        let scale = self.scale();
         let odds = |n: u64| {
             let split = |here: bool, of: &[f64]| -> Vec<f64> {
                 of.iter().zip(&self.part).filter(|(_, part)| (**part == n) == here).map(|(x, _)| *x).collect()
@@ -298,6 +298,11 @@ impl Pairs {
         all.into_iter().fold((1, f64::NEG_INFINITY), |best, part| if part.1 > best.1 { part } else { best })
     }
 
+    /// The noise of a difference in microseconds, by the tighter places: where some differ, places of two kinds are mixed.
+    fn scale(&self) -> f64 {
+        (mad(&self.control).min(mad(&self.predicted)) * 1.3).max(0.004 * median(&self.control)).max(1e-3)
+    }
+
     fn differences(&self) -> Vec<f64> {
         self.predicted.iter().zip(&self.control).map(|(p, c)| p - c).collect()
     }
@@ -306,11 +311,10 @@ impl Pairs {
         location(&self.differences())
     }
 
-    /// ln of the odds that a half or a quarter of the differences is nothing, rather than all of them one shift. The noise is that of the
-    /// tighter places: where some differ, places of two kinds are mixed.
+    /// ln of the odds that a half or a quarter of the differences is nothing, rather than all of them one shift.
     fn mixed(&self) -> f64 {
         let d = self.differences();
-        let scale = (mad(&self.control).min(mad(&self.predicted)) * 1.3).max(0.004 * median(&self.control)).max(1e-3);
+        let scale = self.scale();
         let ln = |none| mixed(&d, none, scale);
         ln(0.5).max(ln(0.25)) - ln(0.0)
     }
