@@ -8,6 +8,7 @@ use super::pipeline::Analysis;
 use super::read_boundary::erase_block_prior;
 use crate::finding::{Finding, Quantity, SAID};
 use crate::infer::edges::{Between, Edges};
+use crate::infer::stats::median;
 use crate::samples::{Cell, Sample};
 use crate::units::{Bytes, MIB};
 pub use walk::*;
@@ -235,7 +236,8 @@ pub fn replay(run: &Case) -> Option<State> {
         }
         if let Some(part) = PARTS.iter().position(|&p| p == c.get("part")) {
             s.edges.visited.push(c.get("k"));
-            s.beside(part, found.is_some());
+            // Where the first write did not pay for the AU it opened, a later one may: a buffer passes on so many writes late, wherever that is.
+            s.beside(part, found.is_some() && !quiet);
             continue;
         }
         // Below one unit a card may put writes aside or combine them: then they cost little, or show no boundary.
@@ -300,14 +302,17 @@ fn each_alone(before: &[&Sample], found: Between, alike: f64, unit: u64) -> bool
 /// A look from the middle of one AU to the middle of the next, with gaps. The first two writes pay for the AU they open; of the others the
 /// slowest tells, for stalls of a host are many in so many writes.
 fn look_long(s: &mut State, k: i64, all: &[&Sample], line: &Line) {
-    // One that holds little, on a card that was never written, costs little to close; only the place makes a boundary of it.
-    let slow = |i: &usize| all[*i].took.micros() > DEARER * line.usual;
+    // One that holds little, on a card that was never written, costs little to close; only the place makes a boundary of it. Where each of
+    // these writes costs more than one in order does, that is no boundary.
+    let took: Vec<f64> = all.iter().map(|s| s.took.micros()).collect();
+    let usual = line.usual.max(median(&took));
+    let slow = |i: &usize| took[*i] > DEARER * usual;
     // The second write into an AU may be the one that pays, as in the walk.
     let between = |i: usize| (all[i - 2].at + all[i - 2].len, all[i].at + all[i].len);
     let crossed: Vec<usize> = (2..all.len()).filter(slow).collect();
+    let opened = (0..2.min(all.len())).any(|i| slow(&i));
     let Some(&most) = crossed.iter().max_by_key(|i| all[**i].took) else {
         // The AUs were open, or there is no boundary: no write was slow, or only the first.
-        let opened = (0..2.min(all.len())).any(|i| slow(&i));
         if opened {
             s.edges.missed.push(k)
         } else {
@@ -319,6 +324,10 @@ fn look_long(s: &mut State, k: i64, all: &[&Sample], line: &Line) {
         return;
     }
     (s.right, s.here) = (s.right + 1, s.here + 1);
+    // Where a buffer passes writes on late, what is slow may be the opening of the AU.
+    if !opened {
+        return;
+    }
     // Alike places at a half and at a third of the way to the next, which this look has passed.
     let at = between(most).1 as f64;
     for (part, n) in PARTS.into_iter().enumerate() {

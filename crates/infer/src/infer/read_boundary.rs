@@ -212,6 +212,9 @@ const LARGEST_PAGE: u64 = 64 * KIB;
 /// Microseconds that flash needs for another page at most: 200 for one of four bits a cell, and its transfer.
 const LONGEST_PAGE: f64 = 300.0;
 
+/// A step of more than this part of a whole read is no page: where a read takes that long, most of it goes to its command and its way to the host.
+const ANOTHER: f64 = 0.5;
+
 /// Page and access unit; `bounded`: the erase block is known to be larger.
 fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::Step], bounded: bool) {
     let say = |q: Quantity, s: &steps::Step, exclude: f64| {
@@ -230,8 +233,15 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
     };
     // A reader that reads ahead fetches a whole piece beyond its end, and that takes longer than the flash needs for a page.
     let fetched = |s: &steps::Step| {
-        let ahead = s.size > NAND_PAGE && s.height > LONGEST_PAGE && Ways::of(run).reads_ahead();
-        ahead.then(|| format!("a step of {:.0} µs at {} may be a piece that is read ahead", s.height, Bytes(s.size)))
+        let long = s.height > LONGEST_PAGE;
+        let what = if long && s.size > NAND_PAGE && Ways::of(run).reads_ahead() {
+            "may be a piece that is read ahead"
+        } else if long && s.height > ANOTHER * view.base {
+            "takes as long as another read: what the card or its reader fetches at once may be larger than a page"
+        } else {
+            return None;
+        };
+        Some(format!("a step of {:.0} µs at {} {what}", s.height, Bytes(s.size)))
     };
     // On a card of the standard capacity a step may as well be an erase block.
     let or_block = |size: u64| !bounded && view.size <= LARGEST_SMALL && size >= SMALLEST_OF_SMALL;
