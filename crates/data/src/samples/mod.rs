@@ -123,6 +123,14 @@ impl Run {
         }
     }
 
+    /// The same with these samples instead, whole trials of its own in their order.
+    pub fn with_samples(&self, samples: Vec<Sample>) -> Run {
+        let mut run = Run { samples, by_cell: vec![], indexed: 0, cells: self.cells.clone(), ..Run::new(&self.experiment) };
+        (run.ended, run.faults, run.setting, run.form) = (self.ended.clone(), self.faults.clone(), self.setting.clone(), self.form);
+        run.index();
+        run
+    }
+
     /// Notes that the region is a partition, which no option makes larger; what is concluded then says so.
     pub fn of_part(&mut self) {
         self.setting.insert(PART.into(), 1);

@@ -8,6 +8,7 @@ mod pieces;
 mod place;
 pub(super) mod tables;
 mod view;
+mod written;
 
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
@@ -48,6 +49,9 @@ const HIDDEN: f64 = 0.3;
 /// Nor where it may cost so many microseconds: 8 KiB come out of the registers in 20 us at 400 MB/s (ONFI 4).
 const PAGE_OUT: f64 = 15.0;
 
+/// The most that a multi-plane page is trusted that a part of the card shows.
+const IN_PART: f64 = 0.7;
+
 /// Smaller boundaries that cost more by so many sigma are no step yet, but the next larger one is not the smallest any more.
 const HINT: f64 = 2.0;
 
@@ -63,79 +67,20 @@ impl Analysis for ReadBoundary {
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
-        let view = View::of(run);
-        let mut out = vec![];
-        let confirm = confirming(run);
-        let flat = view.flat_reason(run);
-        // Levels below the erase block, from the rows.
-        let below = |limit: u64| -> Vec<&steps::Step> { view.fit.steps.iter().filter(|s| s.size < limit).collect() };
-        match confirm {
-            Some(c) => {
-                let period = c.bytes("period");
-                let e = confirm_estimate(run, c);
-                let lower = below(period);
-                let trust = confirmed(run, c) * view.block_prior(period, lower.first().map(|s| s.size));
-                // First reads are dear also where a card keeps its map in pieces, whose ends look like erase blocks.
-                let in_pieces = pieces::told(run, e.value);
-                let trust = match in_pieces {
-                    Some(true) => 0.0,
-                    None if Ways::of(run).reads_ahead() => trust.min(0.88),
-                    _ => trust,
-                };
-                let by = if run.cells.iter().any(|c| kind(c) == Kind::Sweep) { "sweep" } else { "rows" };
-                let text = format!(
-                    "a read of {} across a multiple of {} takes {:.0} µs longer than across other boundaries (± {:.0}), at {} places ({by})",
-                    Bytes(c.bytes("block")),
-                    Bytes(period),
-                    e.value,
-                    2.0 * e.error,
-                    e.n
-                );
-                if trust >= 0.5 {
-                    let rivals = beside(&view.fit, period, 1.0 - trust);
-                    out.push(Finding::decided(Quantity::EraseBlock, period as f64, trust).rivals(rivals).evidence(text));
-                    out.push(offset(run, c, trust));
-                    push_small(&mut out, run, &view, &lower, true);
-                } else {
-                    let size = Bytes(period);
-                    let why = match in_pieces {
-                        Some(true) => format!("the card keeps what it looked up for {size}: its map may be in pieces of that size"),
-                        _ => format!("the largest regular boundary, {size}, may be planes read together rather than an erase block"),
-                    };
-                    out.push(Finding { rivals: vec![], ..Finding::undecided(Quantity::EraseBlock, why) }.evidence(text));
-                    // Planes read together are a few pages: a boundary of megabytes is none of theirs.
-                    push_small(&mut out, run, &view, &below(if period >= MIB { period } else { u64::MAX }), period >= MIB);
+        let whole = judge(run);
+        let part = if whole.iter().all(|f| f.value.is_none()) { written::of(run) } else { None };
+        let Some(part) = part else { return whole };
+        let mut out = judge(&Case { run: &part, believed: run.believed });
+        let paged = out.iter().any(|f| f.quantity == Quantity::Page && f.value.is_some());
+        for f in out.iter_mut().filter(|f| f.value.is_some()) {
+            let share = 100 * part.samples.len() / run.samples.len().max(1);
+            f.caveats.push(format!("by {share} % of the reads, where the card was written; elsewhere it reads nothing"));
+            // With fewer reads a row, those of one that is no boundary of planes stand out by chance.
+            if f.quantity == Quantity::AccessUnit {
+                f.confidence = f.confidence.min(IN_PART);
+                if !paged {
+                    *f = f.clone().withdrawn("the written part of the card shows no page");
                 }
-            }
-            None => {
-                let reason = match view.fit.steps.last() {
-                    Some(s) if s.size < SMALL_ERASE_BLOCK => {
-                        format!("reads show no boundary above {}: this card hides the erase block from reads", Bytes(s.size))
-                    }
-                    Some(s) => format!("the step at {} was not confirmed at other places", Bytes(s.size)),
-                    None => flat.clone(),
-                };
-                out.push(Finding::undecided(Quantity::EraseBlock, reason));
-                // What is too small for an erase block of this card are planes.
-                let page = view.fit.steps.first().map(|s| s.size);
-                let may_be = |s: &&steps::Step| s.size >= SMALL_ERASE_BLOCK && view.block_prior(s.size, page) >= 0.5;
-                push_small(&mut out, run, &view, &below(view.fit.steps.iter().find(may_be).map_or(MIB, |s| s.size)), false);
-            }
-        }
-        if !out.iter().any(|f| f.quantity == Quantity::Page) {
-            let at = out.iter().find(|f| f.quantity == Quantity::EraseBlockOffset).and_then(|f| Some(f.number()? as u64));
-            let on_disk = run.setting("offset").unwrap_or(0);
-            out.push(match at.filter(|a| !(a + on_disk).is_multiple_of(4096)) {
-                Some(at) => {
-                    let why = "so pages begin off the grid on which reads crossed boundaries";
-                    Finding::undecided(Quantity::Page, format!("the first erase block begins at {}, {why}", Bytes(at)))
-                }
-                None => Finding::undecided(Quantity::Page, flat),
-            });
-        }
-        if !run.faults.is_empty() {
-            for f in &mut out {
-                f.caveats.push(format!("{} reads failed and were left out", run.faults.len()));
             }
         }
         out
@@ -160,6 +105,85 @@ impl Analysis for ReadBoundary {
             series: by_block.into_iter().flat_map(|(b, points)| Series::with_bounds(&format!("{} reads", Bytes(b)), &points)).collect(),
         }]
     }
+}
+
+fn judge(run: &Case) -> Vec<Finding> {
+    let view = View::of(run);
+    let mut out = vec![];
+    let confirm = confirming(run);
+    let flat = view.flat_reason(run);
+    // Levels below the erase block, from the rows.
+    let below = |limit: u64| -> Vec<&steps::Step> { view.fit.steps.iter().filter(|s| s.size < limit).collect() };
+    match confirm {
+        Some(c) => {
+            let period = c.bytes("period");
+            let e = confirm_estimate(run, c);
+            let lower = below(period);
+            let trust = confirmed(run, c) * view.block_prior(period, lower.first().map(|s| s.size));
+            // First reads are dear also where a card keeps its map in pieces, whose ends look like erase blocks.
+            let in_pieces = pieces::told(run, e.value);
+            let trust = match in_pieces {
+                Some(true) => 0.0,
+                None if Ways::of(run).reads_ahead() => trust.min(0.88),
+                _ => trust,
+            };
+            let by = if run.cells.iter().any(|c| kind(c) == Kind::Sweep) { "sweep" } else { "rows" };
+            let text = format!(
+                "a read of {} across a multiple of {} takes {:.0} µs longer than across other boundaries (± {:.0}), at {} places ({by})",
+                Bytes(c.bytes("block")),
+                Bytes(period),
+                e.value,
+                2.0 * e.error,
+                e.n
+            );
+            if trust >= 0.5 {
+                let rivals = beside(&view.fit, period, 1.0 - trust);
+                out.push(Finding::decided(Quantity::EraseBlock, period as f64, trust).rivals(rivals).evidence(text));
+                out.push(offset(run, c, trust));
+                push_small(&mut out, run, &view, &lower, true);
+            } else {
+                let size = Bytes(period);
+                let why = match in_pieces {
+                    Some(true) => format!("the card keeps what it looked up for {size}: its map may be in pieces of that size"),
+                    _ => format!("the largest regular boundary, {size}, may be planes read together rather than an erase block"),
+                };
+                out.push(Finding { rivals: vec![], ..Finding::undecided(Quantity::EraseBlock, why) }.evidence(text));
+                // Planes read together are a few pages: a boundary of megabytes is none of theirs.
+                push_small(&mut out, run, &view, &below(if period >= MIB { period } else { u64::MAX }), period >= MIB);
+            }
+        }
+        None => {
+            let reason = match view.fit.steps.last() {
+                Some(s) if s.size < SMALL_ERASE_BLOCK => {
+                    format!("reads show no boundary above {}: this card hides the erase block from reads", Bytes(s.size))
+                }
+                Some(s) => format!("the step at {} was not confirmed at other places", Bytes(s.size)),
+                None => flat.clone(),
+            };
+            out.push(Finding::undecided(Quantity::EraseBlock, reason));
+            // What is too small for an erase block of this card are planes.
+            let page = view.fit.steps.first().map(|s| s.size);
+            let may_be = |s: &&steps::Step| s.size >= SMALL_ERASE_BLOCK && view.block_prior(s.size, page) >= 0.5;
+            push_small(&mut out, run, &view, &below(view.fit.steps.iter().find(may_be).map_or(MIB, |s| s.size)), false);
+        }
+    }
+    if !out.iter().any(|f| f.quantity == Quantity::Page) {
+        let at = out.iter().find(|f| f.quantity == Quantity::EraseBlockOffset).and_then(|f| Some(f.number()? as u64));
+        let on_disk = run.setting("offset").unwrap_or(0);
+        out.push(match at.filter(|a| !(a + on_disk).is_multiple_of(4096)) {
+            Some(at) => {
+                let why = "so pages begin off the grid on which reads crossed boundaries";
+                Finding::undecided(Quantity::Page, format!("the first erase block begins at {}, {why}", Bytes(at)))
+            }
+            None => Finding::undecided(Quantity::Page, flat),
+        });
+    }
+    if !run.faults.is_empty() {
+        for f in &mut out {
+            f.caveats.push(format!("{} reads failed and were left out", run.faults.len()));
+        }
+    }
+    out
 }
 
 /// The cell that confirmed a period last.
