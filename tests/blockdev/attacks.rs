@@ -170,6 +170,8 @@ fn two_runs_share_no_card() {
     let id = SIZE.to_string();
     let mut first = Going(command(&state, &["probe", &l.0, "--write", "--consent", &id, "-q", "--time", "60s"]).spawn_quiet());
     until(|| !journals(&state).is_empty());
+    // Stopped, it goes on having the card for as long as all this takes.
+    rustix::process::kill_process(rustix::process::Pid::from_child(&first.0), rustix::process::Signal::STOP).unwrap();
     let r = capacity(&state, &l.0, SIZE);
     assert!(r.code == 4 && r.err.lines().count() == 1 && r.err.contains("in use by another program"), "{}", r.err);
     let r = nandscope(&state, &["undo"]);
