@@ -6,6 +6,7 @@ use super::{Seen, real_size};
 use crate::host::class;
 pub use crate::host::class::Class;
 use crate::host::declared::Kind;
+use crate::infer::stalls::{BUSY, busy_ms};
 use crate::units::{Bytes, rate, three};
 use crate::workload::purpose::{Purpose, Writes};
 use serde::Serialize;
@@ -39,15 +40,14 @@ pub fn long_wait(s: &Seen) -> Option<Wait> {
     let small = s.measured.random_write.map(|r| r.longest_ms);
     let large = s.measured.sequential_write.map(|r| r.longest_ms - r.len as f64 / r.bytes_per_second * 1e3);
     let ms = small.into_iter().chain(large).fold(0.0, f64::max);
-    let allowed_ms = class::busy_ms(s.size);
+    let allowed_ms = busy_ms(s.size);
     let judged = s.declared.is_none_or(|d| d.kind != Kind::Mmc);
     (judged && ms > allowed_ms).then_some(Wait { ms, allowed_ms })
 }
 
 /// What is said of it beside the rates.
 fn waiting(s: &Seen) -> String {
-    long_wait(s)
-        .map_or(String::new(), |w| format!("; the longest write took {} ms, and the SD standard allows {}", three(w.ms), class::BUSY))
+    long_wait(s).map_or(String::new(), |w| format!("; the longest write took {} ms, and the SD standard allows {}", three(w.ms), BUSY))
 }
 
 pub(super) fn speed(s: &Seen) -> Answer {

@@ -1,14 +1,22 @@
 //! What to do about it: one sentence each, resting on a finding that is sure enough.
 
 use crate::finding::{Findings, Quantity};
+use crate::host::declared::Kind;
+use crate::host::facts::TargetKind;
+use crate::infer::stalls::{BUSY, busy_ms};
+use crate::saved::Report;
 use crate::saved::counterfeit::{Counterfeit, loses};
 use crate::units::{Bytes, three};
+use serde_json::json;
 
 /// Below this nobody should re-partition a card.
 const SURE: f64 = 0.75;
 
 /// A gain worth a change of a driver.
 const WORTH: f64 = 1.05;
+
+/// A write that takes so many times as long as a merge is no merge.
+const MERGED: f64 = 1.5;
 
 /// First of all, where a card that says `says` bytes holds less, or loses what it is given.
 pub fn distrust(f: &Findings, says: u64) -> Option<String> {
@@ -87,4 +95,41 @@ pub fn advice(f: &Findings) -> Vec<String> {
         ));
     }
     out
+}
+
+/// Of a card on which a small write takes longer than the SD standard allows, and much longer than the merges that were found.
+pub(super) fn waits(r: &Report) -> Option<String> {
+    let ms = r.accesses()?.longest_small_write_ns?.millis();
+    let merge = r.findings.value(Quantity::CloseCostMs, SURE).unwrap_or(0.0);
+    // An eMMC gives a limit of its own, and an image is no card.
+    let other = r.target.kind == TargetKind::Image || r.declared["kind"] == json!(Kind::Mmc);
+    (!other && ms > busy_ms(r.reports()).max(MERGED * merge)).then(|| {
+        format!("give what must not wait a buffer: a write of 64 KiB or less took {} ms, and the SD standard allows {BUSY}", three(ms))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Finding;
+    use crate::saved::accesses::Accesses;
+    use crate::saved::bare;
+    use crate::units::Nanos;
+
+    #[test]
+    fn a_long_wait_is_told_where_no_merge_says_it() {
+        let of = |ms: u64, size: u64, merge: Option<f64>| {
+            let mut r = bare(merge.map(|ms| Finding::decided(Quantity::CloseCostMs, ms, 0.95)).into_iter().collect());
+            (r.target.size, r.target.offset) = (size, 0);
+            r.accesses = Some(Accesses { longest_small_write_ns: Some(Nanos(ms * 1_000_000)), ..Accesses::default() });
+            r
+        };
+        let told = |r: &Report| waits(r).is_some();
+        assert!(told(&of(400, 16 << 30, None)) && !told(&of(200, 16 << 30, None)));
+        assert!(told(&of(700, 64 << 30, None)) && !told(&of(400, 64 << 30, None)), "SDXC cards may take 500 ms");
+        assert!(told(&of(700, 16 << 30, Some(300.0))) && !told(&of(400, 16 << 30, Some(300.0))));
+        let mut emmc = of(700, 16 << 30, None);
+        emmc.declared = json!({ "kind": "mmc" });
+        assert!(!told(&emmc));
+    }
 }

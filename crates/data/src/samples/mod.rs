@@ -55,6 +55,11 @@ impl Sample {
     pub fn is_write(&self) -> bool {
         matches!(self.op, Op::Write(_))
     }
+
+    /// Is this of the same trial of the same cell?
+    pub fn same_trial(&self, other: &Sample) -> bool {
+        (self.cell, self.trial) == (other.cell, other.trial)
+    }
 }
 
 /// How a run ended.
@@ -125,8 +130,17 @@ impl Run {
 
     /// The same with these samples instead, whole trials of its own in their order.
     pub fn with_samples(&self, samples: Vec<Sample>) -> Run {
-        let mut run = Run { samples, by_cell: vec![], indexed: 0, cells: self.cells.clone(), ..Run::new(&self.experiment) };
-        (run.ended, run.faults, run.setting, run.form) = (self.ended.clone(), self.faults.clone(), self.setting.clone(), self.form);
+        let mut run = Run {
+            experiment: self.experiment.clone(),
+            cells: self.cells.clone(),
+            samples,
+            ended: self.ended.clone(),
+            faults: self.faults.clone(),
+            setting: self.setting.clone(),
+            form: self.form,
+            by_cell: vec![],
+            indexed: 0,
+        };
         run.index();
         run
     }

@@ -21,14 +21,6 @@ pub struct Class {
     pub queued: bool,
 }
 
-/// Longest time in ms that the standard lets a card of so many bytes stay busy with one write (4.6.2.2): SDXC cards twice as long as others.
-pub fn busy_ms(size: u64) -> f64 {
-    if size > 32 * GIB { 500.0 } else { 250.0 }
-}
-
-/// The same in words.
-pub const BUSY: &str = "250 ms, above 32 GiB 500 ms";
-
 /// Reads so many times as fast as a rate show that the reader could carry that rate.
 pub const FASTER: f64 = 1.25;
 

@@ -112,7 +112,7 @@ fn history(run: &Case, line: f64) -> Vec<(u32, Trial)> {
     let mut visited = 0;
     let mut aus: HashMap<u64, u64> = HashMap::new();
     let mut logs: HashMap<u64, Log> = HashMap::new();
-    for t in run.samples.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)) {
+    for t in run.samples.chunk_by(|a, b| a.same_trial(b)) {
         let (n, order) = run.cell(t[0].cell).map_or((0, 1), |c| (c.get("n") as usize, c.get("random")));
         // What is tried beside the counts, when they are known, says nothing of them.
         if [HELD, CLOSING].contains(&order) {

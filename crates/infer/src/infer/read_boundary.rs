@@ -49,7 +49,7 @@ const HIDDEN: f64 = 0.3;
 /// Nor where it may cost so many microseconds: 8 KiB come out of the registers in 20 us at 400 MB/s (ONFI 4).
 const PAGE_OUT: f64 = 15.0;
 
-/// The most that a multi-plane page is trusted that a part of the card shows.
+/// The score of a multi-plane page that a part of the card shows, at most: of 21 (tenth program, docs/confidence-programs.md) 19 were right.
 const IN_PART: f64 = 0.7;
 
 /// Smaller boundaries that cost more by so many sigma are no step yet, but the next larger one is not the smallest any more.
@@ -76,11 +76,10 @@ impl Analysis for ReadBoundary {
             let share = 100 * part.samples.len() / run.samples.len().max(1);
             f.caveats.push(format!("by {share} % of the reads, where the card was written; elsewhere it reads nothing"));
             // With fewer reads a row, those of one that is no boundary of planes stand out by chance.
-            if f.quantity == Quantity::AccessUnit {
-                f.confidence = f.confidence.min(IN_PART);
-                if !paged {
-                    *f = f.clone().withdrawn("the written part of the card shows no page");
-                }
+            match f.quantity {
+                Quantity::AccessUnit if !paged => *f = f.clone().withdrawn("the written part of the card shows no page"),
+                Quantity::AccessUnit => f.confidence = f.confidence.min(IN_PART),
+                _ => {}
             }
         }
         out
@@ -107,6 +106,7 @@ impl Analysis for ReadBoundary {
     }
 }
 
+/// What the reads of a run say, of all of them or of those in a part of the card.
 fn judge(run: &Case) -> Vec<Finding> {
     let view = View::of(run);
     let mut out = vec![];

@@ -3,6 +3,7 @@
 mod period;
 
 use crate::samples::records::Pass;
+use crate::units::GIB;
 pub use period::{Period, period};
 use serde::Serialize;
 
@@ -177,9 +178,23 @@ pub fn slow(pass: &Pass, threshold: f64) -> Vec<Slow> {
     .collect()
 }
 
+/// Longest time in ms that the standard lets a card stay busy with one write (4.6.2.2): SDSC and SDHC, and SDXC.
+pub const BUSY_MS: [f64; 2] = [250.0, 500.0];
+
+/// The same for a card of so many bytes.
+pub fn busy_ms(size: u64) -> f64 {
+    BUSY_MS[usize::from(size > 32 * GIB)]
+}
+
+/// Both in words.
+pub const BUSY: &str = "250 ms, above 32 GiB 500 ms";
+
 /// Limits of the SD specification, in ms: busy of SDSC and SDHC, busy of SDXC, an update of the FAT (speed class).
-pub const LIMITS: [(f64, &str); 3] =
-    [(250.0, "busy time of a write, SD and SDHC"), (500.0, "busy time of a write, SDXC"), (750.0, "update of the FAT, speed class cards")];
+pub const LIMITS: [(f64, &str); 3] = [
+    (BUSY_MS[0], "busy time of a write, SD and SDHC"),
+    (BUSY_MS[1], "busy time of a write, SDXC"),
+    (750.0, "update of the FAT, speed class cards"),
+];
 
 /// 95 % interval of a count (Wilson and Hilferty's approximation of the exact one).
 pub fn poisson(n: u64) -> [f64; 2] {

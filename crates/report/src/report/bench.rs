@@ -12,7 +12,7 @@ use crate::advise::price::Price;
 use crate::host::requests::path;
 use crate::infer::buffer::{Answer, long};
 use crate::infer::figure::{Figure, Series};
-use crate::infer::stalls::{Population, buffered, populations, slow, stalls as find};
+use crate::infer::stalls::{BUSY_MS, Population, buffered, populations, slow, stalls as find};
 use crate::samples::busy::Trace;
 use crate::samples::records::{Pass, consistent, loop_time};
 use crate::saved::Tool;
@@ -87,12 +87,16 @@ fn worst(b: &Bench) -> Option<String> {
     } else {
         String::new()
     };
+    let [most, sdxc] = BUSY_MS;
     let verdict = match beyond / 1e3 {
-        ms if ms > 500.0 => ": EXCEEDED",
-        ms if ms > 250.0 => ": EXCEEDED unless it is SDXC",
+        ms if ms > sdxc => ": EXCEEDED",
+        ms if ms > most => ": EXCEEDED unless it is SDXC",
         _ => "",
     };
-    Some(format!("longest write {}{more}; the SD standard allows a card to be busy for 250 ms (SDXC: 500 ms){verdict}", p.longest))
+    Some(format!(
+        "longest write {}{more}; the SD standard allows a card to be busy for {most:.0} ms (SDXC: {sdxc:.0} ms){verdict}",
+        p.longest
+    ))
 }
 
 pub fn text(b: &Bench, style: Style) -> String {

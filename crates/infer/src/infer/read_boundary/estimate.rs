@@ -54,7 +54,7 @@ impl<'a> Ways<'a> {
             let shortest = self.run.samples.iter().filter(rows).take(2000).map(|s| s.len).min().unwrap_or(0);
             let reads: Vec<&Sample> = self.run.samples.iter().filter(rows).filter(|s| s.len == shortest).take(600).collect();
             let of = |place: usize| {
-                let trials = reads.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)).filter(|t| t.len() == 3);
+                let trials = reads.chunk_by(|a, b| a.same_trial(b)).filter(|t| t.len() == 3);
                 trials.map(|t| t[place].took.micros()).collect::<Vec<f64>>()
             };
             median(&of(2)) < 0.8 * median(&of(0))
@@ -232,7 +232,7 @@ fn by_place(run: &Run, which: impl Fn(&Cell) -> bool) -> [Place; 3] {
     let rows: Vec<u32> = run.cells.iter().filter(|c| kind(c) == Kind::Row && which(c)).map(|c| c.id).collect();
     let mut places = [Place::default(), Place::default(), Place::default()];
     let reads: Vec<&Sample> = run.samples.iter().filter(|s| rows.contains(&s.cell)).take(6000).collect();
-    for t in reads.chunk_by(|a, b| (a.cell, a.trial) == (b.cell, b.trial)).filter(|t| t.len() == 3 && !apart(t)) {
+    for t in reads.chunk_by(|a, b| a.same_trial(b)).filter(|t| t.len() == 3 && !apart(t)) {
         t.iter().zip(&mut places).for_each(|(s, place)| place.add(s));
     }
     places

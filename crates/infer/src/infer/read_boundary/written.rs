@@ -27,10 +27,13 @@ pub(super) fn of(run: &Run) -> Option<Run> {
     let (from, to) = of_rows().fold((u64::MAX, 0), |(lo, hi), s| (lo.min(s.at), hi.max(s.at)));
     let block = of_rows().map(|s| s.len).min()?;
     let zone = |at: u64| (at.clamp(from, to) - from) * ZONES / (to - from + 1);
-    let same = |a: &Sample, b: &Sample| (a.cell, a.trial) == (b.cell, b.trial);
     // The first read of each trial, where it crosses nothing: what comes later may be at hand.
     let mut first: Vec<Vec<f64>> = vec![vec![]; ZONES as usize];
-    for t in run.samples.chunk_by(same).filter(|t| rows.contains(&t[0].cell) && t[0].len == block && [PRE, POST].contains(&t[0].role)) {
+    for t in run
+        .samples
+        .chunk_by(Sample::same_trial)
+        .filter(|t| rows.contains(&t[0].cell) && t[0].len == block && [PRE, POST].contains(&t[0].role))
+    {
         first[zone(t[0].at) as usize].push(t[0].took.micros());
     }
     let mut medians: Vec<f64> = first.iter().filter(|z| z.len() >= LEAST).map(|z| median(z)).collect();
@@ -54,7 +57,7 @@ pub(super) fn of(run: &Run) -> Option<Run> {
         return None;
     }
     let written = |s: &Sample| shares[zone(s.at) as usize].is_some_and(|x| x >= PURE);
-    let kept = run.samples.chunk_by(same).filter(|t| t.iter().all(written));
+    let kept = run.samples.chunk_by(Sample::same_trial).filter(|t| t.iter().all(written));
     Some(run.with_samples(kept.flatten().cloned().collect()))
 }
 

@@ -8,6 +8,7 @@ use crate::experiment;
 use crate::finding::{Finding, percent};
 use crate::host::declared::Declared;
 use crate::host::facts::TargetKind;
+use crate::infer::stalls::BUSY_MS;
 use crate::infer::stats::{bootstrap_median, median, quantile};
 use crate::report::figures::{Plot, is_bound, op_name, show, summary, x_in_bytes};
 use crate::report::terminal::{ending, size};
@@ -303,11 +304,11 @@ pub fn stalls(r: &Report, plots: &[Plot]) -> Markup {
                 (scroll("Stalls", &html! {
                     table {
                         caption { "Times of the accesses, in ms" }
-                        thead { tr { th scope="col" { "Run" } th scope="col" { "Accesses" } th scope="col" { "Median" } th scope="col" { "99 %" } th scope="col" { "Longest" } th scope="col" { "Over 250 ms" } th scope="col" { "Over 500 ms" } } }
+                        thead { tr { th scope="col" { "Run" } th scope="col" { "Accesses" } th scope="col" { "Median" } th scope="col" { "99 %" } th scope="col" { "Longest" } @for most in BUSY_MS { th scope="col" { "Over " (most) " ms" } } } }
                         tbody { @for (run, op, t) in &rows { tr {
                             th scope="row" { (run.experiment) ", " (op) "s" }
                             td { (t.len()) } td { (three(median(t))) } td { (three(quantile(t, 0.99))) } td { (three(quantile(t, 1.0))) }
-                            td { (t.iter().filter(|x| **x > 250.0).count()) } td { (t.iter().filter(|x| **x > 500.0).count()) }
+                            @for most in BUSY_MS { td { (t.iter().filter(|x| **x > most).count()) } }
                         } } }
                     }
                 }))
