@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Probed, probe_model, probe_with_step, right};
+use common::{Probed, probe_model, probe_with_step, probe_within, right};
 use nandscope::finding::Quantity;
 use nandscope_sim::{Model, cards};
 use std::sync::OnceLock;
@@ -442,4 +442,23 @@ fn a_run_that_is_cut_gives_a_bound() {
     let p = common::probe_within(&model, 1, true, 16 << 20, 1800.0);
     let f = p.findings.get(Quantity::OpenAusLinear).unwrap();
     assert!(f.number() == Some(7.0) || f.at_least.is_some_and(|b| b.0 <= 7.0), "{f:?}");
+}
+
+/// A new card: reads find nothing in it, and show no page but where the probe itself wrote, however little time it had.
+#[test]
+fn pages_of_cards_that_hold_nothing() {
+    for name in ["tlc-12mib", "toshiba-emmc", "usb-stick"] {
+        let nothing = "state = \"empty\"\n\n[nand]\nunwritten = \"flat\"\nunwritten_read = \"40 us\"";
+        let m = Model::parse(&cards::text(name).unwrap().replacen("[nand]", nothing, 1), name).unwrap();
+        for seconds in [600.0, 60.0] {
+            let read_only = probe_within(&m, 3, false, 0, seconds);
+            assert!(read_only.findings.get(Quantity::Page).is_none_or(|f| f.value.is_none()), "{name}");
+            let p = probe_within(&m, 3, true, 1 << 30, seconds);
+            for q in [Quantity::Page, Quantity::AccessUnit] {
+                let f = p.findings.get(q).unwrap();
+                assert!(right(f, &m.truth()) == Some(true) && f.confidence >= 0.8, "{name}, {seconds} s: {f:?}");
+                assert!(f.caveats.iter().any(|c| c.contains("this run had written")), "{f:?}");
+            }
+        }
+    }
 }

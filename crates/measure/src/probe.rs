@@ -291,13 +291,15 @@ impl<'a> Going<'a> {
         true
     }
 
-    /// What complete runs have to look at when all had their turn: a few reads.
+    /// What runs have to look at when all had their turn: a few reads. One that the time cut stays cut.
     fn once_more(&mut self, tell: &mut dyn FnMut(Event)) {
         if self.runs.iter().any(Going::over) {
             return;
         }
         for i in 0..self.runs.len() {
-            let Some(exp) = self.experiment_of(&self.runs[i]).filter(|_| self.runs[i].ended == Ended::Complete) else { continue };
+            let cut = is_cut(&self.runs[i]).then(|| self.runs[i].ended.clone());
+            let asked = cut.is_some() || self.runs[i].ended == Ended::Complete;
+            let Some(exp) = self.experiment_of(&self.runs[i]).filter(|_| asked) else { continue };
             let mut run = std::mem::replace(&mut self.runs[i], Run::new(exp.about().name));
             let cells = exp.later(&run, &self.runs, &self.known);
             let since = if cells.is_empty() { 0 } else { distinct(&self.runs) };
@@ -310,6 +312,9 @@ impl<'a> Going<'a> {
                 // A few of them may write, and each may take a merge.
                 let merge = writes(&self.runs).map(|s| s.took.0).max().unwrap_or(0);
                 self.go_on(exp, i, self.device.now() + LOOK + Nanos(4 * merge), tell);
+                if let Some(cut) = cut.filter(|_| self.runs[i].ended == Ended::Complete) {
+                    self.runs[i].ended = cut;
+                }
             }
         }
     }

@@ -24,6 +24,7 @@ pub use grid::*;
 pub use pieces::*;
 use std::collections::BTreeMap;
 pub use view::{View, answers_at_ticks};
+pub use written::{COMPARED, FROM, UNTIL, reads_slower};
 
 /// Judges runs of `read-boundary`.
 pub struct ReadBoundary;
@@ -67,8 +68,12 @@ impl Analysis for ReadBoundary {
     }
 
     fn infer(&self, run: &Case) -> Vec<Finding> {
-        let whole = judge(run);
-        let part = if whole.iter().all(|f| f.value.is_none()) { written::of(run) } else { None };
+        let plain = written::without(run);
+        let whole = judge(&Case { run: plain.as_ref().unwrap_or(run), believed: run.believed });
+        if let Some(anew) = written::anew(run).filter(|_| !whole.iter().any(|f| is_small(f.quantity) && f.value.is_some())) {
+            return in_written(whole, judge(&Case { run: &anew, believed: run.believed }));
+        }
+        let part = if whole.iter().all(|f| f.value.is_none()) { written::of(plain.as_ref().unwrap_or(run)) } else { None };
         let Some(part) = part else { return whole };
         let mut out = judge(&Case { run: &part, believed: run.believed });
         let paged = out.iter().any(|f| f.quantity == Quantity::Page && f.value.is_some());
@@ -87,6 +92,9 @@ impl Analysis for ReadBoundary {
 
     fn figures(&self, run: &Case) -> Vec<Figure> {
         let mut by_block: BTreeMap<u64, Vec<(f64, f64, f64, f64)>> = BTreeMap::new();
+        // What shows boundaries is drawn, where one of the two does.
+        let anew = written::anew(run);
+        let run = anew.as_ref().unwrap_or(run);
         let (ways, counted) = (Ways::of(run), counted_from(run));
         for c in run.cells.iter().filter(|c| kind(c) == Kind::Row && tells(c, counted)) {
             let e = ways.row(c);
@@ -104,6 +112,22 @@ impl Analysis for ReadBoundary {
             series: by_block.into_iter().flat_map(|(b, points)| Series::with_bounds(&format!("{} reads", Bytes(b)), &points)).collect(),
         }]
     }
+}
+
+fn is_small(q: Quantity) -> bool {
+    matches!(q, Quantity::Page | Quantity::AccessUnit)
+}
+
+/// What reads of flash that was never written say of a card, with the pages that reads show where the probe had written.
+fn in_written(whole: Vec<Finding>, anew: Vec<Finding>) -> Vec<Finding> {
+    let mut out: Vec<Finding> = whole.into_iter().filter(|f| !is_small(f.quantity)).collect();
+    out.extend(anew.into_iter().filter(|f| is_small(f.quantity)).map(|mut f| {
+        if f.value.is_some() {
+            f.caveats.push("by reads where this run had written; elsewhere the card reads nothing".into());
+        }
+        f
+    }));
+    out
 }
 
 /// What the reads of a run say, of all of them or of those in a part of the card.
@@ -216,6 +240,8 @@ fn offset(run: &Run, confirm: &Cell, trust: f64) -> Finding {
 
 /// Does no boundary show, without noise that would hide one? `None` where too little was read to say.
 pub(super) fn flat(run: &Run) -> Option<bool> {
+    let plain = written::without(run);
+    let run = plain.as_ref().unwrap_or(run);
     let view = View::of(run);
     (!view.rows.is_empty()).then_some(view.fit.steps.is_empty() && confirming(run).is_none() && view.fit.noise <= 0.1 * view.base)
 }
@@ -416,11 +442,14 @@ pub enum Kind {
     Confirm,
     Pairs,
     Place,
+    /// A row where the probe had written, or the reads that say whether that reads slower than the rest.
+    Written,
 }
 
 /// What a cell is for.
 pub fn kind(cell: &Cell) -> Kind {
     match () {
+        _ if cell.set.contains_key(UNTIL) => Kind::Written,
         _ if cell.set.contains_key("fine") => Kind::Fine,
         _ if cell.set.contains_key("pairs") => Kind::Pairs,
         _ if cell.set.contains_key("place") => Kind::Place,

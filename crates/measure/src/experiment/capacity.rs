@@ -25,7 +25,7 @@ use crate::device::{Access, Device, DeviceError, Fill, Op, Timed};
 use crate::finding::{BY_PAGE, Findings, Quantity};
 use crate::infer::beliefs::Case;
 use crate::infer::capacity::*;
-use crate::samples::{Cell, Run, Sample};
+use crate::samples::{Cell, Ended, Run, Sample};
 use crate::units::{Bytes, MIB, Nanos};
 use looks::{look, look_at_multiples, look_at_pairs, look_elsewhere, look_for, once_more, written_anew};
 use std::ops::Range;
@@ -205,7 +205,7 @@ impl Experiment for Capacity {
     /// Where no write was slow, nothing else shows that the card still takes them: a card at its end may answer and store nothing.
     fn later(&self, run: &Run, others: &[Run], known: &Findings) -> Vec<Cell> {
         // What a trial wrote before it failed is not known.
-        if others.iter().any(|r| !r.faults.is_empty()) {
+        if run.ended != Ended::Complete || others.iter().any(|r| !r.faults.is_empty()) {
             return vec![];
         }
         let mut over = RangeSet::default();

@@ -136,7 +136,7 @@ pub trait Experiment: Sync {
         false
     }
 
-    /// What of a complete run to look at once more when all had their turn, and `others` wrote, too; `known`: what all of them say.
+    /// What of a run that is complete, or that the time cut, to look at once more when all had their turn, and `others` wrote, too; `known`: what all of them say.
     fn later(&self, _run: &Run, _others: &[Run], _known: &Findings) -> Vec<Cell> {
         vec![]
     }

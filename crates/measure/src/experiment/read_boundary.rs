@@ -8,12 +8,13 @@
 //! at positions far away.
 //!
 //! What fools it: read-ahead and caches (no position is read twice, the order is random), readers that split requests
-//! (reads stay small), cards never written (flat: said), periodic stalls (medians, far positions).
+//! (reads stay small), cards never written (flat: read once more where the probe wrote), periodic stalls (medians, far positions).
 
 mod grid;
 mod next;
 mod pieces;
 mod place;
+mod written;
 
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
@@ -21,8 +22,8 @@ use crate::finding::{Findings, Quantity};
 use crate::infer::beliefs::{Case, SURE};
 use crate::infer::lattice;
 use crate::infer::read_boundary::{
-    BACK, BEGINS, CLEAR, CONTROL, FAR, Kind, LEAST_PLAIN, ON, OTHER_LENGTHS, POST, PRE, PREDICTED, View, Ways, answers_at_ticks,
-    confirm_estimate, confirmed, keeps_last, kind, off_multiples, part_instead, place as begin, tells,
+    BACK, BEGINS, CLEAR, COMPARED, CONTROL, FAR, FROM, Kind, LEAST_PLAIN, ON, OTHER_LENGTHS, POST, PRE, PREDICTED, UNTIL, View, Ways,
+    answers_at_ticks, confirm_estimate, confirmed, keeps_last, kind, off_multiples, part_instead, place as begin, reads_slower, tells,
 };
 use crate::infer::stats::{mad, median};
 use crate::infer::steps::alignments;
@@ -30,6 +31,7 @@ use crate::samples::{Cell, Run};
 use crate::units::{Bytes, KIB, MIB, Nanos, gcd};
 use next::*;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 pub struct ReadBoundary;
 
@@ -66,6 +68,7 @@ fn wants(cell: &Cell, run: &Run, ways: &Ways) -> bool {
         Kind::Verify => trials < 7,
         Kind::Pairs => trials < 24,
         Kind::Place => trials < 7,
+        Kind::Written => written::wants(cell, run, trials),
         Kind::Confirm => {
             if trials < 16 {
                 return true;
@@ -105,7 +108,10 @@ impl Experiment for ReadBoundary {
 
     fn wanting(&self, cells: &[&Cell], run: &Case) -> Vec<u32> {
         let ways = Ways::of(run);
-        cells.iter().filter(|c| wants(c, run, &ways)).map(|c| c.id).collect()
+        // What comes later comes alone: the rest of a run that the time cut had its time.
+        let later = |c: &Cell| kind(c) == Kind::Written || c.set.contains_key(BEGINS);
+        let alone = run.cells.iter().any(|c| kind(c) == Kind::Written);
+        cells.iter().filter(|c| (!alone || later(c)) && wants(c, run, &ways)).map(|c| c.id).collect()
     }
 
     fn trial(&self, cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
@@ -155,6 +161,7 @@ impl Experiment for ReadBoundary {
             }
             Kind::Pairs => pieces::trial(cell, b)?,
             Kind::Place => place::trial(cell, b)?,
+            Kind::Written => written::trial(cell, n, b)?,
             Kind::Confirm => {
                 let (period, phase, step) = (cell.bytes("period"), cell.bytes("phase"), cell.bytes("step"));
                 let (Some(p), Some(near)) = (random_point(b, period, phase, 0, block), random_point(b, period, phase, period, block))
@@ -176,14 +183,22 @@ impl Experiment for ReadBoundary {
         Ok(())
     }
 
-    /// Rows that count from where writes found erase blocks to begin.
-    fn later(&self, run: &Run, _others: &[Run], known: &Findings) -> Vec<Cell> {
-        let sure = |q: Quantity| known.get(q).filter(|f| f.confidence >= SURE && f.interval.is_none()).and_then(|f| f.number());
-        let Some(begin) = sure(Quantity::EraseBlockOffset).zip(sure(Quantity::EraseBlock)) else { return vec![] };
+    /// Rows that count from where writes found erase blocks to begin, or where this probe wrote on flash that reads nothing.
+    fn later(&self, run: &Run, others: &[Run], known: &Findings) -> Vec<Cell> {
         let view = View::of(run);
-        let cells = grid::cells(&view, run, (begin.0 as u64, begin.1 as u64));
-        let seconds = cells.len() as f64 * grid::READS * view.base / 1e6;
-        if seconds <= grid::MOST_SECONDS { cells } else { vec![] }
+        let told = |q: Quantity| known.get(q).is_some_and(|f| f.value.is_some());
+        let quiet = view.fit.noise <= 0.1 * view.base;
+        let mut out = vec![];
+        if quiet && !told(Quantity::Page) && !told(Quantity::AccessUnit) {
+            out = written::cells(run, others);
+        }
+        let sure = |q: Quantity| known.get(q).filter(|f| f.confidence >= SURE && f.interval.is_none()).and_then(|f| f.number());
+        if let Some(begin) = sure(Quantity::EraseBlockOffset).zip(sure(Quantity::EraseBlock)) {
+            let cells = grid::cells(&view, run, (begin.0 as u64, begin.1 as u64));
+            let seconds = cells.len() as f64 * grid::READS * view.base / 1e6;
+            out.extend(cells.into_iter().filter(|_| seconds <= grid::MOST_SECONDS));
+        }
+        out
     }
 
     fn more(&self, run: &Case) -> Vec<Cell> {
@@ -237,7 +252,7 @@ impl Experiment for ReadBoundary {
                 }
             }
             Some(Kind::Pairs | Kind::Place) => vec![],
-            Some(Kind::Fine) | None => return vec![],
+            Some(Kind::Fine | Kind::Written) | None => return vec![],
         };
         let next = if next.is_empty() { begin(run).map_or(vec![], |at| grid::cells(&view, run, at)) } else { next };
         // Small boundaries cost least, and there a missed one is a wrong page: last, so that time is left for the rest.
@@ -266,8 +281,14 @@ fn row_cell(align: u64, block: u64) -> Cell {
 /// A multiple of `align` by a number coprime to 6, with room for a block on both sides. The grid is that of the whole disk (Q3), or counts
 /// from `from` on it.
 fn random_multiple(b: &mut Bench, align: u64, from: u64, block: u64) -> Option<u64> {
+    let region = b.region.clone();
+    multiple_in(b, &region, align, from, block)
+}
+
+/// The same in a part of the target.
+fn multiple_in(b: &mut Bench, part: &Range<u64>, align: u64, from: u64, block: u64) -> Option<u64> {
     let offset = b.geometry().offset;
-    let (lo, hi) = (b.region.start + offset + block, b.region.end + offset - block);
+    let (lo, hi) = (part.start + offset + block, part.end + offset - block);
     let from = from % (6 * align);
     let (first, last) = (lo.saturating_sub(from).div_ceil(align), hi.checked_sub(from)? / align);
     if last < first {

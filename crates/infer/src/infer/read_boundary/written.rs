@@ -2,6 +2,17 @@
 //! across boundaries cost elsewhere.
 
 use super::*;
+use crate::infer::stats::quantile;
+
+/// Of a cell that reads where the probe had written: that stretch, in bytes of the target.
+pub const FROM: &str = "written_from";
+pub const UNTIL: &str = "written_until";
+
+/// What a read of flash takes longer than one that finds nothing written, at least: this part of it. A slow bus leaves 50 us of tR a tenth.
+const SLOWER: f64 = 0.03;
+
+/// Pairs of reads, one in that stretch and one elsewhere, that say whether both read alike.
+pub const COMPARED: u32 = 12;
 
 /// Zones that the places of all reads are divided into.
 const ZONES: u64 = 64;
@@ -61,6 +72,49 @@ pub(super) fn of(run: &Run) -> Option<Run> {
     Some(run.with_samples(kept.flatten().cloned().collect()))
 }
 
+/// The run without reads where the probe had written; `None` where it has none of them.
+pub(super) fn without(run: &Run) -> Option<Run> {
+    split(run, |c| kind(c) != Kind::Written)
+}
+
+/// The rows where the probe had written, as if the card had no other place; `None` where none were read, or what was written reads as the rest does.
+pub(super) fn anew(run: &Run) -> Option<Run> {
+    let cell = run.cells.iter().find(|c| kind(c) == Kind::Written && c.bytes("align") == 0)?;
+    let mut rows = split(run, |c| kind(c) == Kind::Written && c.bytes("align") > 0).filter(|_| reads_slower(run, cell))?;
+    // One row of several stretches is one row: its trials are counted on.
+    let row = |c: &Cell| (c.bytes("align"), c.bytes("block"));
+    let mut first: BTreeMap<(u64, u64), u32> = BTreeMap::new();
+    let of: BTreeMap<u32, u32> = rows.cells.iter().map(|c| (c.id, *first.entry(row(c)).or_insert(c.id))).collect();
+    rows.cells.retain(|c| of[&c.id] == c.id);
+    for c in &mut rows.cells {
+        c.set.remove(UNTIL);
+    }
+    let counted = |s: &Sample| Sample { cell: of[&s.cell], trial: s.trial + (s.cell - of[&s.cell]) * COUNTED, ..*s };
+    Some(rows.with_samples(rows.samples.iter().map(counted).collect()))
+}
+
+/// More trials than a row has in one stretch.
+const COUNTED: u32 = 1000;
+
+/// The cells of one kind and their samples; `None` where no cell is of another.
+fn split(run: &Run, keep: impl Fn(&Cell) -> bool) -> Option<Run> {
+    if run.cells.iter().all(|c| kind(c) != Kind::Written) {
+        return None;
+    }
+    let ids: Vec<u32> = run.cells.iter().filter(|c| keep(c)).map(|c| c.id).collect();
+    let mut part = run.with_samples(run.samples.iter().filter(|s| ids.contains(&s.cell)).cloned().collect());
+    part.cells.retain(|c| keep(c));
+    Some(part)
+}
+
+/// Do reads where the probe had written take longer than most reads elsewhere? A page at hand answers some of them sooner, and elsewhere a
+/// part may hold something, too.
+pub fn reads_slower(run: &Run, cell: &Cell) -> bool {
+    let (there, elsewhere) = (run.micros(cell, PREDICTED), run.micros(cell, CONTROL));
+    let line = quantile(&there, 0.25) * (1.0 - SLOWER);
+    there.len() as u32 >= COMPARED && 2 * elsewhere.iter().filter(|us| **us < line).count() >= there.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +166,37 @@ mod tests {
             assert!(part.samples.iter().all(|s| (s.at as f64) < share * 1.02 * (1u64 << 30) as f64));
             assert_eq!(page(&run), Some(8192.0), "{share}");
         }
+    }
+
+    /// The same card with nothing in it but 64 MiB that the probe wrote, read across boundaries when all else was done; `empty`: what a read of
+    /// flash that holds nothing is faster by, in microseconds.
+    fn read_where_it_wrote(empty: f64) -> Run {
+        let mut run = read(0.0, true);
+        let rows = read(1.0, true);
+        let stretch = [(FROM, 64 << 20), (UNTIL, 128 << 20)].map(|(k, v): (&str, i64)| (k.to_string(), v));
+        let first = run.cells.len() as u32;
+        let compare = Cell { set: stretch.clone().into(), ..Cell::new("beside the rest".to_string(), &[("block", 1024)]) };
+        for (id, cell) in (first..).zip(std::iter::once(compare).chain(rows.cells.iter().cloned())) {
+            let set = cell.set.into_iter().chain(stretch.clone()).collect();
+            run.cells.push(Cell { id, set, ..cell });
+        }
+        let last = *run.samples.last().unwrap();
+        for trial in 0..COMPARED {
+            for (role, us) in [(CONTROL, 330.0 - empty), (PREDICTED, if trial == 3 { 150.0 } else { 330.0 })] {
+                let took = Nanos((us * 1e3) as u64 + u64::from(trial) * 300);
+                run.samples.push(Sample { cell: first, trial, role, took, ..last });
+            }
+        }
+        run.samples.extend(rows.samples.iter().map(|s| Sample { cell: s.cell + first + 1, ..*s }));
+        run.index();
+        run
+    }
+
+    #[test]
+    fn what_the_probe_wrote_tells_of_flash_that_holds_nothing() {
+        assert_eq!(page(&read_where_it_wrote(60.0)), Some(8192.0));
+        assert!(page(&read_where_it_wrote(0.0)).is_none(), "where all reads alike, these rows are of something else");
+        assert_eq!(flat(&read_where_it_wrote(60.0)), Some(true), "the rest of the card stays as it was read");
     }
 
     #[test]
