@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::infer::page_mapping::SHOWS;
-use crate::infer::stats::{mad, shift};
+use crate::infer::stats::{mad, quantile, shift};
 
 /// The order of a cell that opens one AU after another, each with one write.
 pub const CLOSING: i64 = 4;
@@ -64,6 +64,66 @@ pub fn empty_beside(run: &Case) -> Option<f64> {
     (faster > (SHOWS * median(&beside)).max(5.0 * error)).then_some(faster)
 }
 
+/// One in so many reads beside what was written is faster, on a card that was written in part.
+const PARTLY: usize = 5;
+
+/// Microseconds by which some of the flash beside what was written reads faster than nearly all that was: it holds no data there, and data elsewhere.
+pub fn partly_empty(run: &Case) -> Option<f64> {
+    let cell = run.cells.iter().find(|c| c.get("random") == CLOSING)?;
+    let of = |role: u8| run.of(cell.id).filter(|s| !s.is_write() && s.role == role).map(|s| s.took.micros()).collect::<Vec<f64>>();
+    let (written, beside) = (of(WRITTEN), of(BESIDE));
+    if written.len() < FEWEST || beside.len() < FEWEST {
+        return None;
+    }
+    let line = quantile(&written, 0.1) - (SHOWS * median(&beside)).max(5.0 * mad(&written));
+    let fast: Vec<f64> = beside.iter().copied().filter(|us| *us < line).collect();
+    (fast.len() * PARTLY >= beside.len() && fast.len() * 2 <= beside.len()).then(|| median(&written) - median(&fast))
+}
+
+/// Milliseconds by which the writes that incurred a merge took longer than those that did not, of a search.
+pub fn merges(run: &Case) -> Vec<f64> {
+    let base = median(&fast(run));
+    let Some(line) = slow_line(run) else { return vec![] };
+    writes(run).map(|s| s.took.micros()).filter(|us| *us > line).map(|us| (us - base) / 1e3).collect()
+}
+
+/// Merges that cost the same to this part, so many of them and one in so many of all, are those that copy a whole erase block, if no such number cost
+/// more.
+const SAME: f64 = 0.08;
+const WHOLE: usize = 6;
+const WHOLE_IN: usize = 5;
+
+/// What a merge of a whole erase block costs in ms, where some find little to copy.
+pub(super) fn whole(merges: &[f64]) -> Option<f64> {
+    let mut all = merges.to_vec();
+    all.sort_unstable_by(f64::total_cmp);
+    let least = WHOLE.max(all.len().div_ceil(WHOLE_IN));
+    let window = |from: usize| all[from..].iter().take_while(|ms| **ms <= all[from] * (1.0 + SAME)).count();
+    let from = (0..all.len()).rev().find(|&i| window(i) >= least)?;
+    // As many as there are from a little further down.
+    let from = (0..=from).max_by_key(|&i| if all[i] * (1.0 + SAME) >= all[from] { window(i) } else { 0 })?;
+    Some(median(&all[from..from + window(from)]))
+}
+
+/// What is told otherwise where flash that holds data in part was merged: a merge may find all of an erase block to copy, or none of it.
+pub fn of_part(f: &mut Finding, faster: f64, merges: &[f64]) {
+    let seen = format!("some AUs that were not written read {faster:.0} µs faster than those that were");
+    match (f.quantity, f.number(), whole(merges)) {
+        (Quantity::CloseCostMs, Some(_), Some(ms)) => {
+            let hundredth = (ms * 100.0).round() / 100.0;
+            f.value = Finding::decided(f.quantity, hundredth, 1.0).value;
+            f.interval = None;
+            f.confidence = f.confidence.min(IN_PART);
+            f.evidence
+                .push(format!("{seen}: the flash held data in part, and this is what the longest merges took that came again and again"));
+        }
+        _ => of_empty(f, faster),
+    }
+}
+
+/// The confidence in a merge cost of a card that was written in part, at most.
+const IN_PART: f64 = 0.9;
+
 /// What is told otherwise where flash without data was merged: the merge cost is a bound, and what is merged there costs the more, the further into an erase
 /// block, which is no FAT zone.
 pub fn of_empty(f: &mut Finding, faster: f64) {
@@ -101,5 +161,29 @@ pub fn of_little(f: &mut Finding, sequential: f64, random: f64) {
         );
         let least = f.interval.map_or(cost, |i| i[0].min(cost));
         f.becomes(Finding::at_least(f.quantity, least, f.confidence, why));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merges_that_come_again_and_again_are_whole_ones() {
+        // A card of 1.2 GiB of which 769 MiB held data (tenth program of docs/confidence-programs.md), both orders.
+        let linear =
+            [29.2, 36.5, 57.5, 102.6, 404.6, 827.4, 842.0, 877.3, 884.7, 891.2, 894.5, 897.4, 903.1, 904.5, 914.9, 918.9, 922.3, 923.3];
+        let random = [
+            34.2, 40.6, 40.9, 60.1, 61.7, 66.7, 83.2, 120.6, 130.5, 136.2, 145.2, 839.0, 895.0, 913.4, 915.6, 920.5, 921.2, 921.8, 924.2,
+            925.2,
+        ];
+        let all: Vec<f64> = linear.into_iter().chain(random).collect();
+        let ms = whole(&all).unwrap();
+        assert!((890.0..930.0).contains(&ms), "{ms}");
+        // Four stalls are none of them, and costs that all differ name no whole one.
+        let stalls: Vec<f64> = all.iter().copied().chain([1800.0, 1810.0, 1820.0, 1830.0]).collect();
+        assert_eq!(whole(&stalls), Some(ms));
+        assert_eq!(whole(&(1..40).map(|i| 1.1f64.powi(i)).collect::<Vec<f64>>()), None);
+        assert_eq!(whole(&[900.0; 5]), None, "five are too few");
     }
 }

@@ -34,11 +34,32 @@ pub(super) fn moves(run: &Case) -> Option<Vec<f64>> {
     let alike = quantile(&moved, 0.8) <= 1.6 * quantile(&moved, 0.2);
     let dearer = moved.iter().filter(|&&t| t > 2.0 * base).count() * 5 >= moved.len() * 4;
     let copies = run.believed.erase_block().map_or(0.0, |e| e as f64 / COPIES);
-    if !alike || !dearer || level - base > copies.max(CHANGE_MS * 1e3) {
+    if !alike || !dearer || level - base > copies.max(CHANGE_MS * 1e3) || grow(run, &slots, random) {
         return None;
     }
     let closings = writes(run).filter(|s| took(s) > DEARER * level).count() >= SEEN;
     (closings || level - base < 0.5 * copies || !turned(run, &slots, random)).then_some(moved)
+}
+
+/// AUs in turn whose visits are held against each other, pairs of visits that are needed, and the part of them that costs more each time.
+const FEW: std::ops::RangeInclusive<i64> = 2..=4;
+const PAIRS: usize = 10;
+const RISING: f64 = 0.9;
+
+/// Does a write to another AU cost more each time, the more was written there? Flash that held nothing is merged for the little that it was
+/// written since; what is loaded or put away at a change of place is always as large.
+fn grow(run: &Case, slots: &Slots, random: i64) -> bool {
+    let (mut pairs, mut rising) = (0, 0);
+    for c in run.cells.iter().filter(|c| c.get("random") == random && FEW.contains(&c.get("n"))) {
+        let mut last: HashMap<u64, f64> = HashMap::new();
+        for s in run.of(c.id).filter(|s| s.is_write() && s.role > 0) {
+            if let Some(before) = last.insert(slot_of(slots, s), s.took.micros()) {
+                pairs += 1;
+                rising += (s.took.micros() > before) as usize;
+            }
+        }
+    }
+    pairs >= PAIRS && rising as f64 >= RISING * pairs as f64
 }
 
 /// Were as many AUs in turn as show a closing, if one is ever seen?

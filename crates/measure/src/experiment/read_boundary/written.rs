@@ -7,7 +7,7 @@ use crate::device::ranges::RangeSet;
 /// Shorter stretches hold too few boundaries of planes; so many bytes hold enough of them to read each once or twice; and of so many
 /// stretches no more are asked.
 const SHORTEST: u64 = MIB;
-const ENOUGH: u64 = 8 * MIB;
+const ENOUGH: u64 = 4 * MIB;
 const MOST: usize = 6;
 
 /// Planes that are read together end below this.
