@@ -229,20 +229,20 @@ fn steps_of_reads_elsewhere_are_not_erase_blocks() {
 /// A page that costs less than a tick of the host: reads across it take no longer, or a whole tick.
 #[test]
 fn pages_and_units_below_a_tick_are_not_told_as_larger_ones() {
-    let card = |tick: &str| {
+    let card = |tick: &str, jitter: &str| {
         let text = format!(
-            "name = \"ticks\"\nabout = \"a host that answers at ticks\"\n[host]\ncommand = \"150 us\"\nrate = \"20 MB/s\"\ntick = \"{tick}\"\n\
+            "name = \"ticks\"\nabout = \"a host that answers at ticks\"\n[host]\ncommand = \"150 us\"\nrate = \"20 MB/s\"\ntick = \"{tick}\"\njitter = \"{jitter}\"\n\
              [card]\ncapacity = \"4 GiB\"\ncommand = \"170 us\"\n[nand]\npage = \"8 KiB\"\naccess_unit = \"16 KiB\"\nerase_block = \"4 MiB\"\n\
              sense = \"70 us\"\nnext_page = \"25 us\"\nlookup = \"90 us\"\nprogram = \"800 us\"\ncommit = \"1 ms\"\ncopy = \"900 us\"\n\
              erase = \"2 ms\"\n[ftl]\nkind = \"block-map\"\nclose = \"10 ms\"\nopen_linear = 4\nopen_random = 4"
         );
         Model::parse(&text, "ticks").unwrap()
     };
-    for tick in ["125 us", "200 us", "2 ms"] {
-        let p = probe_model(&card(tick), 1, true);
+    for (tick, jitter) in [("125 us", "0 us"), ("200 us", "0 us"), ("2 ms", "0 us"), ("125 us", "6 us"), ("125 us", "12 us")] {
+        let p = probe_model(&card(tick, jitter), 1, true);
         for (q, truth) in [(Quantity::Page, 8 << 10), (Quantity::AccessUnit, 16 << 10), (Quantity::WriteUnit, 16 << 10)] {
             let f = p.findings.get(q);
-            assert!(f.and_then(|f| f.number()).is_none_or(|n| n == f64::from(truth)), "{tick}: {f:?}");
+            assert!(f.and_then(|f| f.number()).is_none_or(|n| n == f64::from(truth)), "{tick}, {jitter}: {f:?}");
         }
     }
 }

@@ -350,7 +350,9 @@ fn push_small(out: &mut Vec<Finding>, run: &Run, view: &View, lower: &[&steps::S
         if lower.len() == 1 && view.hidden_below(s) > ALIKE {
             f = f.withdrawn(format!("{} or less: smaller boundaries may cost as much", Bytes(s.size)));
         }
-        if let Some(tick) = view.tick.filter(|t| *t > PAGE_OUT) {
+        // Reads that begin anywhere between two ticks differ by as much as planes cost more than pages: of two steps one may show.
+        let one = view.host_tick.filter(|_| lower.len() == 1 && view.more_above(s) > PAGE_OUT);
+        if let Some(tick) = view.tick.or(one).filter(|t| *t > PAGE_OUT) {
             let why = format!("this host answers every {tick:.0} µs, and larger boundaries than {} may cost less than that", Bytes(s.size));
             f = f.withdrawn(why);
         }

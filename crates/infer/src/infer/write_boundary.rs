@@ -205,7 +205,9 @@ fn judge_cross(run: &Case) -> Vec<Finding> {
             "writes are slow between the boundaries as well: their erase block is smaller than the period of the reads",
         ),
         _ if odd.iter().all(|o| o.1 >= 2) && odd.iter().any(|o| o.0 == o.1) && odd.iter().any(|o| o.0 == 0) => {
-            doubts(TOO_SMALL, Finding::decided(q, 2.0 * period as f64, 0.7).rivals([(period as f64, 0.25)]))
+            // Every second multiple of 3 MiB is one of 6 MiB, and of 2 MiB as well.
+            let two_thirds = (2.0 * period as f64 / 3.0, 0.2);
+            doubts(TOO_SMALL, Finding::decided(q, 2.0 * period as f64, 0.6).rivals([two_thirds, (period as f64, 0.15)]))
         }
         _ if on < 0.3 && between < 0.3 => {
             let f = Finding::undecided(q, "a stream of writes shows no cost at the boundaries found by reads");

@@ -1,7 +1,7 @@
 //! What the rows of aligned reads say, for the block size that shows most.
 
 use super::*;
-use crate::infer::ticks::tick;
+use crate::infer::ticks::{framed, tick};
 use crate::samples::Ended;
 
 /// Reads by which a host is judged.
@@ -11,7 +11,7 @@ const FIRST: usize = 240;
 /// between two of them take the time of the card on average; those that begin when the one before ended hide what costs less than a tick.
 pub fn answers_at_ticks(run: &Run) -> Option<f64> {
     let first: Vec<f64> = run.samples.iter().take(FIRST).map(|s| s.took.micros()).collect();
-    tick(&first).filter(|_| first.len() == FIRST)
+    tick(&first).or_else(|| framed(&first)).filter(|_| first.len() == FIRST)
 }
 
 /// What the rows say, for the block size that shows most.
@@ -133,15 +133,25 @@ impl View {
         let below: Vec<&steps::Row> = self.rows.iter().filter(|r| !r.align.is_multiple_of(s.size)).collect();
         let of = |part: u64| {
             let (on, off): (Vec<&steps::Row>, Vec<&steps::Row>) = below.iter().copied().partition(|r| r.align.is_multiple_of(part));
-            let mean = |rows: &[&steps::Row]| {
-                let weight = |r: &steps::Row| r.extra.error.max(1e-3).powi(-2);
-                let all: f64 = rows.iter().map(|r| weight(r)).sum();
-                (rows.iter().map(|r| weight(r) * r.extra.value).sum::<f64>() / all, all.recip())
-            };
-            let ((a, va), (b, vb)) = (mean(&on), mean(&off));
+            let ((a, va), (b, vb)) = (weighed(&on), weighed(&off));
             if on.is_empty() || off.is_empty() { 0.0 } else { (a - b) / (va + vb).sqrt() }
         };
         [2, 4, 3, 6].iter().filter(|k| s.size.is_multiple_of(**k)).map(|k| of(s.size / k)).fold(0.0, f64::max)
+    }
+
+    /// By how many microseconds, and one standard error, boundaries of a multiple of this step's size cost more than the
+    /// step does; infinite where too few rows were read to say.
+    pub fn more_above(&self, s: &steps::Step) -> f64 {
+        let rows: Vec<&steps::Row> = self.rows.iter().filter(|r| r.align.is_multiple_of(s.size) && r.align <= LARGEST_ALONE).collect();
+        let of = |times: u64| {
+            let (on, off): (Vec<&steps::Row>, Vec<&steps::Row>) = rows.iter().partition(|r| r.align.is_multiple_of(times * s.size));
+            if on.is_empty() || off.is_empty() {
+                return if times == 2 { f64::INFINITY } else { 0.0 };
+            }
+            let ((a, va), (b, vb)) = (weighed(&on), weighed(&off));
+            a - b + (va + vb).sqrt()
+        };
+        [2, 3, 4, 6, 8].into_iter().map(of).fold(0.0, f64::max)
     }
 
     /// An erase block that the rows alone name.
@@ -180,4 +190,11 @@ impl View {
         let all: Vec<String> = lengths.iter().map(|l| Bytes(*l).to_string()).collect();
         format!("reads take the same time across every boundary (reads of {})", all.join(", "))
     }
+}
+
+/// The mean of what these rows cost, in microseconds, and its variance.
+fn weighed(rows: &[&steps::Row]) -> (f64, f64) {
+    let weight = |r: &steps::Row| r.extra.error.max(1e-3).powi(-2);
+    let all: f64 = rows.iter().map(|r| weight(r)).sum();
+    (rows.iter().map(|r| weight(r) * r.extra.value).sum::<f64>() / all, all.recip())
 }
