@@ -46,10 +46,7 @@ fn writes(runs: &[Run]) -> impl Iterator<Item = &Sample> {
 
 /// Bytes at different addresses that these runs wrote: a cache that goes by addresses counts what is written twice once.
 fn distinct(runs: &[Run]) -> u64 {
-    let mut seen = RangeSet::default();
-    for s in writes(runs) {
-        seen.insert(s.at..s.at + s.len);
-    }
+    let seen: RangeSet = writes(runs).map(Sample::range).collect();
     seen.iter().map(|r| r.end - r.start).sum()
 }
 

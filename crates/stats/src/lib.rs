@@ -19,6 +19,6 @@ pub use distributions::{
 };
 pub use least_squares::line;
 pub use order::{ascending, descending, sort_by, sort_by_key};
-pub use ranks::{correlation_with_next, mann_whitney, mann_whitney_z, mean_ranks, shift};
+pub use ranks::{correlation_with_next, larger, mann_whitney, mann_whitney_z, mean_ranks, shift};
 pub use resample::{bootstrap_median, bootstrap_medians, bootstrap_ratio, expanded};
 pub use robust::{Estimate, deviation, location, low_difference, mad, mean, mean_within, median, quantile, two_kinds};

@@ -7,9 +7,9 @@ pub fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
     two_sided(mann_whitney_z(a, b))
 }
 
-/// Standard deviations by which the U of Mann and Whitney differs from what two samples of one population would give, either way.
-pub fn mann_whitney_z(a: &[f64], b: &[f64]) -> f64 {
-    let (m, n) = (a.len() as f64, b.len() as f64);
+/// The U of Mann and Whitney: pairs of one of `a` and one of `b` of which the first is larger, ties by half. Beside it the sum of t^3 - t over
+/// the groups of t values that are alike.
+fn u(a: &[f64], b: &[f64]) -> (f64, f64) {
     let mut all: Vec<(f64, bool)> = a.iter().map(|&v| (v, true)).chain(b.iter().map(|&v| (v, false))).collect();
     all.sort_by(|x, y| x.0.total_cmp(&y.0));
     let (mut ranks, mut ties, mut i) = (0.0, 0.0, 0);
@@ -20,7 +20,20 @@ pub fn mann_whitney_z(a: &[f64], b: &[f64]) -> f64 {
         ties += t * t * t - t;
         i = j;
     }
-    let u = ranks - m * (m + 1.0) / 2.0;
+    let m = a.len() as f64;
+    (ranks - m * (m + 1.0) / 2.0, ties)
+}
+
+/// How often one of `a` is larger than one of `b`, ties by half: a part of all pairs, 0.5 where both are of one population; NaN where one is
+/// empty.
+pub fn larger(a: &[f64], b: &[f64]) -> f64 {
+    u(a, b).0 / (a.len() * b.len()) as f64
+}
+
+/// Standard deviations by which the U of Mann and Whitney differs from what two samples of one population would give, either way.
+pub fn mann_whitney_z(a: &[f64], b: &[f64]) -> f64 {
+    let (m, n) = (a.len() as f64, b.len() as f64);
+    let (u, ties) = u(a, b);
     let total = m + n;
     let variance = m * n / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)));
     if variance <= 0.0 {

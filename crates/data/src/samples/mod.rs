@@ -56,6 +56,11 @@ impl Sample {
         matches!(self.op, Op::Write(_))
     }
 
+    /// The bytes it went to.
+    pub fn range(&self) -> std::ops::Range<u64> {
+        self.at..self.at + self.len
+    }
+
     /// Is this of the same trial of the same cell?
     pub fn same_trial(&self, other: &Sample) -> bool {
         (self.cell, self.trial) == (other.cell, other.trial)

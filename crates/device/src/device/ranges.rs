@@ -46,6 +46,14 @@ impl RangeSet {
     }
 }
 
+impl FromIterator<Range<u64>> for RangeSet {
+    fn from_iter<I: IntoIterator<Item = Range<u64>>>(all: I) -> RangeSet {
+        let mut set = RangeSet::default();
+        all.into_iter().for_each(|r| set.insert(r));
+        set
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

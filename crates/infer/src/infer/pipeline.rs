@@ -120,10 +120,6 @@ struct Told {
     rested: u64,
     /// µs by which flash beside what a search for open AUs wrote read faster: it held no data.
     empty: Option<f64>,
-    /// The same of some of it: the card was written in part.
-    partly: Option<f64>,
-    /// ms that merges of a search for open AUs took.
-    merges: Vec<f64>,
     /// Bytes of a piece of the map, as a run of read-boundary shows it.
     pieces: Option<u64>,
     /// ns that a longer read adds for each KiB.
@@ -181,14 +177,20 @@ impl Inference {
         let mut all = Maps::shipped().told(Source::Probe, self.conclude(runs, runs.len()));
         if let Some(faster) = self.told.iter().find_map(|t| t.empty) {
             all.0.iter_mut().for_each(|f| open_au::of_empty(f, faster));
-        } else if let Some(faster) = self.told.iter().find_map(|t| t.partly) {
-            let merges: Vec<f64> = self.told.iter().flat_map(|t| t.merges.iter().copied()).collect();
+        } else if let Some(faster) = self.searches(runs).find_map(|case| open_au::partly_empty(&case)) {
+            let merges: Vec<f64> = self.searches(runs).flat_map(|case| open_au::merges(&case)).collect();
             all.0.iter_mut().for_each(|f| open_au::of_part(f, faster, &merges));
         }
         if let Some([sequential, random]) = self.merged_little(&all) {
             all.0.iter_mut().for_each(|f| open_au::of_little(f, sequential, random));
         }
         all
+    }
+
+    /// The searches for open AUs among these runs, which were told of before.
+    fn searches<'a>(&'a self, runs: &'a [Run]) -> impl Iterator<Item = Case<'a>> {
+        let all = runs.iter().zip(&self.told).filter(|(run, _)| run.experiment.starts_with("open-au-"));
+        all.map(|(run, t)| Case { run, believed: &t.believed })
     }
 
     /// What is believed of the card by the first `n` of these runs, which were told of before.
@@ -236,27 +238,10 @@ impl Inference {
         fastest(run, &mut quick);
         let slots = if run.experiment.starts_with("open-au-") { Slots::of(&case) } else { None };
         let empty = if run.experiment == "open-au-linear" { open_au::empty_beside(&case) } else { None };
-        let partly = if run.experiment == "open-au-linear" { open_au::partly_empty(&case) } else { None };
-        let merges = if run.experiment.starts_with("open-au-") { open_au::merges(&case) } else { vec![] };
         let pieces = if run.experiment == "read-boundary" { read_boundary::in_pieces(run) } else { None };
         let reads = if run.experiment == "read-boundary" { read_boundary::ns_per_kib(run) } else { None };
         let (cells, samples, ended) = (run.cells.len(), run.samples.len(), run.ended.clone());
-        Told {
-            cells,
-            samples,
-            ended,
-            believed,
-            findings,
-            fastest: quick,
-            rested,
-            empty,
-            partly,
-            merges,
-            pieces,
-            reads,
-            slots,
-            spoilt: false,
-        }
+        Told { cells, samples, ended, believed, findings, fastest: quick, rested, empty, pieces, reads, slots, spoilt: false }
     }
 
     /// Does an earlier run stand against this one, which looked for the same?

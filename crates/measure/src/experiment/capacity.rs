@@ -208,10 +208,8 @@ impl Experiment for Capacity {
         if run.ended != Ended::Complete || others.iter().any(|r| !r.faults.is_empty()) {
             return vec![];
         }
-        let mut over = RangeSet::default();
-        for s in others.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_) | Op::Discard)) {
-            over.insert(s.at..s.at + s.len);
-        }
+        let changed = others.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_) | Op::Discard));
+        let over: RangeSet = changed.map(Sample::range).collect();
         let ours = |at: &u64| over.missing(*at..at + PLACE).first() == Some(&(*at..at + PLACE));
         let kept: Vec<u64> = places_kept(run).into_iter().filter(ours).collect();
         let by_page = known.get(Quantity::Mapping).is_some_and(|f| f.number() == Some(BY_PAGE));

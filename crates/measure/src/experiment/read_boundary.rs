@@ -119,16 +119,10 @@ impl Experiment for ReadBoundary {
         match kind(cell) {
             Kind::Row | Kind::Fine => {
                 let (align, from) = (cell.bytes("align"), cell.bytes(BEGINS));
-                let Some(p) = random_multiple(b, align, from, block) else { return Ok(()) };
-                let mut three = [(PRE, p - block), (ON, p - block / 2), (POST, p)];
                 // Where the page that was read last is at hand, each is read at a place of its own.
-                if align <= LEAST_PLAIN && keeps_last(b.run, block) {
-                    for (role, at) in &mut three {
-                        let away = if *role == ON { Some(p) } else { random_multiple(b, align, from, block) };
-                        *at = away.unwrap_or(p) - (p - *at);
-                    }
-                }
-                b.shuffle(&mut three);
+                let apart = align <= LEAST_PLAIN && keeps_last(b.run, block);
+                let region = b.region.clone();
+                let Some(three) = three(b, &region, (align, from, block), apart) else { return Ok(()) };
                 // What costs less than a tick shows in reads that begin anywhere between two; what costs more stands out without that noise.
                 let tick = answers_at_ticks(b.run).map(|us| (us * 1e3) as u64);
                 for (role, at) in three {
@@ -278,15 +272,23 @@ fn row_cell(align: u64, block: u64) -> Cell {
     Cell::new(format!("{} / {}", Bytes(align), Bytes(block)), &[("align", align as i64), ("block", block as i64)])
 }
 
-/// A multiple of `align` by a number coprime to 6, with room for a block on both sides. The grid is that of the whole disk (Q3), or counts
-/// from `from` on it.
-fn random_multiple(b: &mut Bench, align: u64, from: u64, block: u64) -> Option<u64> {
-    let region = b.region.clone();
-    multiple_in(b, &region, align, from, block)
+/// Reads before, across and after one boundary in this part of the target, in random order; where they shall lie `apart`, before and after
+/// two others. `row`: what the boundary is a multiple of, where these count from on the disk, and the length of a read, all in bytes.
+fn three(b: &mut Bench, part: &Range<u64>, row: (u64, u64, u64), apart: bool) -> Option<[(u8, u64); 3]> {
+    let (align, from, block) = row;
+    let p = random_multiple(b, part, align, from, block)?;
+    let mut three = [(PRE, p - block), (ON, p - block / 2), (POST, p)];
+    for (_, at) in three.iter_mut().filter(|read| apart && read.0 != ON) {
+        let away = random_multiple(b, part, align, from, block).unwrap_or(p);
+        *at = away - (p - *at);
+    }
+    b.shuffle(&mut three);
+    Some(three)
 }
 
-/// The same in a part of the target.
-fn multiple_in(b: &mut Bench, part: &Range<u64>, align: u64, from: u64, block: u64) -> Option<u64> {
+/// A multiple of `align` by a number coprime to 6, with room for a block on both sides in this part of the target. The grid is that of the whole
+/// disk (Q3), or counts from `from` on it.
+fn random_multiple(b: &mut Bench, part: &Range<u64>, align: u64, from: u64, block: u64) -> Option<u64> {
     let offset = b.geometry().offset;
     let (lo, hi) = (part.start + offset + block, part.end + offset - block);
     let from = from % (6 * align);

@@ -2,8 +2,9 @@
 //! less to copy: how much less is known of no single one.
 
 use super::*;
+use crate::finding::Number;
 use crate::infer::page_mapping::SHOWS;
-use crate::infer::stats::{mad, quantile, shift};
+use crate::infer::stats::{larger, mad, quantile, shift};
 
 /// The order of a cell that opens one AU after another, each with one write.
 pub const CLOSING: i64 = 4;
@@ -50,41 +51,31 @@ pub(super) fn filled(run: &Case, slots: &Slots) -> Option<f64> {
     Some(au as f64 / (au - most) as f64)
 }
 
+/// Microseconds of reads of what was written and of as much beside it; `None` where they are too few to say how they vary.
+fn reads_of_both(run: &Case) -> Option<[Vec<f64>; 2]> {
+    let cell = run.cells.iter().find(|c| c.get("random") == CLOSING)?;
+    Some([WRITTEN, BESIDE].map(|role| run.micros(cell, role))).filter(|both| both.iter().all(|us| us.len() >= FEWEST))
+}
+
 /// Microseconds by which flash beside what was written reads faster, where that is no chance: it holds no data, and a merge copies little. 2 % of a read at
 /// least, and five standard errors.
 pub fn empty_beside(run: &Case) -> Option<f64> {
-    let cell = run.cells.iter().find(|c| c.get("random") == CLOSING)?;
-    let of = |role: u8| run.of(cell.id).filter(|s| !s.is_write() && s.role == role).map(|s| s.took.micros()).collect::<Vec<f64>>();
-    let (written, beside) = (of(WRITTEN), of(BESIDE));
-    if written.len() < FEWEST || beside.len() < FEWEST {
-        return None;
-    }
+    let [written, beside] = reads_of_both(run)?;
     let faster = median(&written) - median(&beside);
     let error = mad(&written).hypot(mad(&beside)) * 1.25 / (beside.len() as f64).sqrt();
-    (faster > (SHOWS * median(&beside)).max(5.0 * error) && sooner(&beside, &written) >= SOONER).then_some(faster)
+    (faster > (SHOWS * median(&beside)).max(5.0 * error) && larger(&written, &beside) >= SOONER).then_some(faster)
 }
 
 /// Of two reads, one of each kind, the one of flash that holds nothing is the faster so often, at least: of 16 and 16 that is three standard errors. On a host
 /// that answers at frames, or whose clock changes, times are of two kinds, and their medians differ by chance.
 const SOONER: f64 = 0.8;
 
-/// How often one of `a` is less than one of `b`, ties by half.
-fn sooner(a: &[f64], b: &[f64]) -> f64 {
-    let of = |x: f64, y: f64| if x < y { 1.0 } else { 0.5 * f64::from(x == y) };
-    a.iter().flat_map(|&x| b.iter().map(move |&y| of(x, y))).sum::<f64>() / (a.len() * b.len()).max(1) as f64
-}
-
 /// One in so many reads beside what was written is faster, on a card that was written in part.
 const PARTLY: usize = 5;
 
 /// Microseconds by which some of the flash beside what was written reads faster than nearly all that was: it holds no data there, and data elsewhere.
 pub fn partly_empty(run: &Case) -> Option<f64> {
-    let cell = run.cells.iter().find(|c| c.get("random") == CLOSING)?;
-    let of = |role: u8| run.of(cell.id).filter(|s| !s.is_write() && s.role == role).map(|s| s.took.micros()).collect::<Vec<f64>>();
-    let (written, beside) = (of(WRITTEN), of(BESIDE));
-    if written.len() < FEWEST || beside.len() < FEWEST {
-        return None;
-    }
+    let [written, beside] = reads_of_both(run)?;
     let line = quantile(&written, 0.1) - (SHOWS * median(&beside)).max(5.0 * mad(&written));
     let fast: Vec<f64> = beside.iter().copied().filter(|us| *us < line).collect();
     (fast.len() * PARTLY >= beside.len() && fast.len() * 2 <= beside.len()).then(|| median(&written) - median(&fast))
@@ -104,7 +95,7 @@ const WHOLE: usize = 6;
 const WHOLE_IN: usize = 5;
 
 /// What a merge of a whole erase block costs in ms, where some find little to copy.
-pub(super) fn whole(merges: &[f64]) -> Option<f64> {
+fn whole(merges: &[f64]) -> Option<f64> {
     let mut all = merges.to_vec();
     all.sort_unstable_by(f64::total_cmp);
     let least = WHOLE.max(all.len().div_ceil(WHOLE_IN));
@@ -120,8 +111,7 @@ pub fn of_part(f: &mut Finding, faster: f64, merges: &[f64]) {
     let seen = format!("some AUs that were not written read {faster:.0} µs faster than those that were");
     match (f.quantity, f.number(), whole(merges)) {
         (Quantity::CloseCostMs, Some(_), Some(ms)) => {
-            let hundredth = (ms * 100.0).round() / 100.0;
-            f.value = Finding::decided(f.quantity, hundredth, 1.0).value;
+            f.value = Some(Number((ms * 100.0).round() / 100.0));
             f.interval = None;
             f.confidence = f.confidence.min(IN_PART);
             f.evidence
@@ -183,8 +173,8 @@ mod tests {
         // A full card behind a reader that answers at frames of 125 us, and one that held nothing (eleventh program).
         let written = [619.0, 621.0, 621.0, 621.0, 621.0, 743.0, 743.0, 744.0, 744.0, 744.0, 744.0, 745.0, 745.0, 746.0, 746.0, 747.0];
         let beside = [619.0, 619.0, 619.0, 620.0, 620.0, 621.0, 622.0, 622.0, 622.0, 743.0, 744.0, 744.0, 746.0, 746.0, 746.0, 747.0];
-        assert!(sooner(&beside, &written) < SOONER);
-        assert!(sooner(&[262.0, 263.0, 265.0, 266.0, 266.0], &[344.0, 345.0, 347.0, 350.0, 721.0]) >= SOONER);
+        assert!(larger(&written, &beside) < SOONER);
+        assert!(larger(&[344.0, 345.0, 347.0, 350.0, 721.0], &[262.0, 263.0, 265.0, 266.0, 266.0]) >= SOONER);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Rows where this probe has written: flash that was never written is answered without a look at it, and shows no pages.
 
 use super::*;
-use crate::device::Op;
 use crate::device::ranges::RangeSet;
+use crate::samples::Sample;
 
 /// Shorter stretches hold too few boundaries of planes; so many bytes hold enough of them to read each once or twice; and of so many
 /// stretches no more are asked.
@@ -18,10 +18,7 @@ const LOOKS: [u32; 2] = [48, 16];
 
 /// The reads that compare, and rows of all sizes, in the longest stretches that these runs wrote without a gap.
 pub fn cells(run: &Run, others: &[Run]) -> Vec<Cell> {
-    let mut written = RangeSet::default();
-    for s in others.iter().flat_map(|r| &r.samples).filter(|s| matches!(s.op, Op::Write(_))) {
-        written.insert(s.at..s.at + s.len);
-    }
+    let written: RangeSet = others.iter().flat_map(|r| &r.samples).filter(|s| s.is_write()).map(Sample::range).collect();
     let len = |r: &Range<u64>| r.end - r.start;
     let mut all: Vec<Range<u64>> = written.iter().filter(|r| len(r) >= SHORTEST).collect();
     all.sort_by_key(|r| (std::cmp::Reverse(len(r)), r.start));
@@ -69,15 +66,7 @@ pub fn trial(cell: &Cell, n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         b.shuffle(&mut two);
         return two.into_iter().try_for_each(|(role, at)| b.read(role, at, block).map(|_| ()));
     }
-    let Some(p) = multiple_in(b, &inside, align, 0, block) else { return Ok(()) };
-    let mut three = [(PRE, p - block), (ON, p - block / 2), (POST, p)];
-    if n % 2 == 1 {
-        for (_, at) in three.iter_mut().filter(|x| x.0 != ON) {
-            let away = multiple_in(b, &inside, align, 0, block).unwrap_or(p);
-            *at = away - (p - *at);
-        }
-    }
-    b.shuffle(&mut three);
+    let Some(three) = three(b, &inside, (align, 0, block), n % 2 == 1) else { return Ok(()) };
     three.into_iter().try_for_each(|(role, at)| b.read(role, at, block).map(|_| ()))
 }
 
