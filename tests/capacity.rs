@@ -393,10 +393,22 @@ fn a_ring_for_what_lies_past_the_flash_hides_nothing() {
 }
 
 /// What such a ring of some MiB hides at first shows once the other experiments have written past the flash, too. Where it ends is not looked for.
+/// On small cards they write over many of the places, which then tell nothing.
 #[test]
 fn a_larger_ring_shows_once_others_wrote() {
-    for (name, part, holds) in [("olpc-c-8gb", 0.3, 4 * MIB), ("fake-drop-64gb", 0.12, 4 * MIB), ("toshiba-emmc", 0.7, 6 * MIB)] {
-        let model = card(name, 0, Beyond::Wrap);
+    let whole = 0;
+    for (name, size, part, holds) in [
+        ("olpc-c-8gb", whole, 0.3, 4 * MIB),
+        ("fake-drop-64gb", whole, 0.12, 4 * MIB),
+        ("toshiba-emmc", whole, 0.7, 6 * MIB),
+        ("toshiba-emmc", 512 * MIB, 0.1, 3 * MIB),
+        ("flashbench-readme", 488 * MIB, 0.6, 3 * MIB),
+        ("modern-a1-32gb", 1024 * MIB, 0.25, 4 * MIB),
+    ] {
+        let mut model = card(name, 0, Beyond::Wrap);
+        if size > 0 {
+            model.card.capacity = size;
+        }
         let size = model.card.capacity;
         let probed = |device: &mut dyn Device| {
             let stop = AtomicBool::new(false);

@@ -176,6 +176,9 @@ fn addresses_that_repeat_behind_a_front_that_is_kept_are_found() {
         assert_eq!(c.outcome, Outcome::Counterfeit, "{name}, {from} MiB kept: {:?}", c.answers);
         let found = c.measured.repeats_after();
         assert!(found.is_none_or(|p| p % period == 0), "{name}, {from} MiB kept: {found:?}, really {period}");
+        let there = c.measured.repeating();
+        let real = from * MIB + period;
+        assert!(there.is_none_or(|(least, most)| least <= real && real <= most), "{name}, {from} MiB kept: {there:?}, really {real}");
     }
 }
 

@@ -14,8 +14,8 @@ enum Short {
     Found(Counterfeit),
     /// Nothing beyond can be read.
     Unreadable(u64),
-    /// Addresses repeat after so many.
-    Repeats(u64),
+    /// Addresses repeat after so many, behind a front that shows nowhere else.
+    Repeats(u64, (u64, u64)),
     /// A cache hid it for a while.
     Hidden(u64),
 }
@@ -25,7 +25,7 @@ fn short(s: &Seen) -> Option<Short> {
     // Writes that fail everywhere show no border.
     let found = Counterfeit::of(s.findings, s.size).filter(|c| !(c.failing && m.takes_no_writes())).map(Short::Found);
     let unreadable = || m.unreadable_end().map(Short::Unreadable);
-    let repeats = || m.repeats_after().map(Short::Repeats);
+    let repeats = || Some(Short::Repeats(m.repeats_after()?, m.repeating()?));
     found.or_else(unreadable).or_else(repeats).or_else(|| m.later.end().map(Short::Hidden))
 }
 
@@ -33,7 +33,7 @@ fn short(s: &Seen) -> Option<Short> {
 pub fn real_size(s: &Seen) -> Option<u64> {
     short(s).map(|short| match short {
         Short::Found(c) => c.holds,
-        Short::Unreadable(real) | Short::Repeats(real) | Short::Hidden(real) => real,
+        Short::Unreadable(real) | Short::Repeats(_, (real, _)) | Short::Hidden(real) => real,
     })
 }
 
@@ -51,7 +51,8 @@ pub(super) fn bounds(s: &Seen) -> Option<(u64, u64)> {
     match short(s)? {
         Short::Found(c) => (c.holds != c.at_most).then_some((c.holds, c.at_most)),
         Short::Hidden(_) => s.measured.later.border(),
-        Short::Unreadable(_) | Short::Repeats(_) => None,
+        Short::Repeats(_, bounds) => Some(bounds),
+        Short::Unreadable(_) => None,
     }
 }
 
@@ -93,19 +94,20 @@ fn too_small(s: &Seen, short: &Short) -> Answer {
         }
         Short::Unreadable(real) => format!("cannot be read beyond about {} of {reports}: counterfeit or failing", as_sold(*real)),
         Short::Hidden(real) => hidden(&s.measured.later, *real),
-        Short::Repeats(period) => {
+        Short::Repeats(period, _) => {
             let (at, place) = s.measured.repeats[0];
-            let more = s.measured.repeats.len() - 1;
+            let more = match s.measured.repeats.len() - 1 {
+                0 => String::new(),
+                n => format!(", and at {n} more places others"),
+            };
             format!(
-                "reports {reports}, and addresses repeat after {}: at byte {at}, where nothing was written, it shows what was written at byte {place}, and at {more} more places others",
+                "reports {reports}, and addresses repeat after {}: at byte {at}, where nothing was written, it shows what was written at byte {place}{more}",
                 Bytes(*period)
             )
         }
     };
     let todo = match (short, bounds(s), real_size(s)) {
-        (Short::Repeats(period), ..) => {
-            format!("{back}: about {} of it is flash, and data written beyond that overwrites earlier data", as_sold(*period))
-        }
+        (Short::Repeats(..), ..) => format!("{back}; data written behind the front that is kept overwrites earlier data"),
         (_, None, Some(real)) => format!("{back}; data written beyond {} is lost or overwrites earlier data", as_sold(real)),
         _ => format!("{back}; data written beyond the end of its flash is lost or overwrites earlier data"),
     };

@@ -167,9 +167,22 @@ impl Measured {
         self.refused >= REFUSED && self.refused == self.unwritable.len() as u64 && self.unreadable.is_empty()
     }
 
-    /// The distance after which addresses repeat, where some show what was written elsewhere.
+    /// The distance after which addresses repeat, where some show what was written elsewhere; none where that shows at one of several
+    /// addresses that far apart only: a broken address line.
     pub fn repeats_after(&self) -> Option<u64> {
-        period(&self.repeats)
+        let apart = period(&self.repeats)?;
+        match self.repeats[..] {
+            [(at, place)] if at.max(place) + apart <= self.highest_read || at.min(place) >= apart => None,
+            _ => Some(apart),
+        }
+    }
+
+    /// The least and the most that is there where some addresses show what was written elsewhere: places that were kept to the end in front of
+    /// the lowest that shows again, and what that repeats after. A plain wrap would have shown the front of the card.
+    pub fn repeating(&self) -> Option<(u64, u64)> {
+        let (apart, lowest) = (self.repeats_after()?, self.repeats.iter().map(|(at, place)| *at.min(place)).min()?);
+        let kept = self.later.kept.iter().map(|at| at + SMALL).filter(|end| *end <= lowest).max();
+        Some((kept.unwrap_or(MIB.min(lowest)), lowest + apart))
     }
 
     /// Where the flash ends that can be read: several places cannot, nothing behind the first of them can, and all before it can.

@@ -56,7 +56,7 @@ pub fn ways(r: &Report) -> Vec<String> {
             TargetKind::Simulated => format!("{begins}; of a real card, a view that begins there shows them: {view} DEVICE"),
             _ => format!("{begins}; probe a view that begins there: {view} {}", word(&r.settings.asked)),
         });
-    } else if reads && flat && (block || page) {
+    } else if reads && flat && (block || page) && r.settings.write {
         let what = if block { "the erase block and the page" } else { "the page" };
         match r.state {
             CardState::Fresh | CardState::Erased => out.push(format!(
@@ -65,11 +65,11 @@ pub fn ways(r: &Report) -> Vec<String> {
                 if r.state == CardState::Fresh { "as it came, never written," } else { "erased," },
                 fill()
             )),
-            CardState::Unknown if r.settings.write => out.push(format!(
+            CardState::Unknown => out.push(format!(
                 "if this card was never written, filling it first would decide {what}, and overwrites the whole region: {}",
                 fill()
             )),
-            _ => {}
+            CardState::Filled | CardState::Aged => {}
         }
     }
     if !r.settings.write && reads {
@@ -79,9 +79,13 @@ pub fn ways(r: &Report) -> Vec<String> {
                 "the flash holds data, so this card hides its erase block from reads; small writes find it by what a merge costs"
             }
             (true, CardState::Unknown) => {
-                "either this card hides its erase block from reads or it was never written; small writes find it by what a merge costs"
+                "either this card hides its erase block from reads or it was never written; small writes find it by what a merge costs, and \
+                 reads of what they wrote show the page"
             }
-            (true, _) => "small writes find the erase block by what a merge costs, also on empty flash",
+            (true, _) => {
+                "reads of empty flash show no boundaries; small writes find the erase block by what a merge costs, and reads of what they \
+                 wrote show the page"
+            }
             _ => "only writes can measure the real capacity, the write unit, the open erase blocks and the merge cost",
         };
         if unwritten > 0 {

@@ -112,6 +112,7 @@ fn history(run: &Case, line: f64) -> Vec<(u32, Trial)> {
     let mut visited = 0;
     let mut aus: HashMap<u64, u64> = HashMap::new();
     let mut logs: HashMap<u64, Log> = HashMap::new();
+    let whole = log_of_one(run, line);
     for t in run.samples.chunk_by(|a, b| a.same_trial(b)) {
         let (n, order) = run.cell(t[0].cell).map_or((0, 1), |c| (c.get("n") as usize, c.get("random")));
         // What is tried beside the counts, when they are known, says nothing of them.
@@ -124,7 +125,12 @@ fn history(run: &Case, line: f64) -> Vec<(u32, Trial)> {
             let goes_on = aus.insert(stream, au).is_some_and(|before| before != au);
             let end = Sample { at: s.at + s.len, ..*s };
             let slow = s.took.micros() > line;
-            let fills = if in_order { au_of(run, &slots, &end) != au } else { logs.entry(au).or_default().fills(run, &slots, s, slow) };
+            let fills = match order {
+                _ if in_order => au_of(run, &slots, &end) != au,
+                // What one AU alone shows is how often that is.
+                FILLING if whole.is_some() => false,
+                _ => logs.entry(au).or_default().fills(run, &slots, s, slow, whole),
+            };
             Visit { stream, au, slow, opening: s.role == 0, fills, in_order, goes_on }
         };
         let visits: Vec<Visit> = t.iter().filter(|s| s.is_write()).map(&mut visit).collect();
@@ -162,13 +168,19 @@ struct Log {
 impl Log {
     /// Is this write the one that fills the log? The AU is merged then, however many are open. The write before may be it, where the AU
     /// was opened by another run.
-    fn fills(&mut self, run: &Case, slots: &Slots, s: &Sample, slow: bool) -> bool {
-        let Some(au) = run.believed.erase_block().filter(|au| *au > 4 * s.len) else { return false };
-        let place = s.at.saturating_sub(slots.first) % slots.spacing % au;
+    /// `whole`: bytes of a log where one AU alone has shown them, else an AU's.
+    fn fills(&mut self, run: &Case, slots: &Slots, s: &Sample, slow: bool, whole: Option<u64>) -> bool {
+        let au = run.believed.erase_block().filter(|au| *au > 4 * s.len);
+        let Some(size) = whole.or(au) else { return false };
+        let place = s.at.saturating_sub(slots.first) % slots.spacing % size;
         self.taken += s.len;
         let copied = *self.first.get_or_insert(place);
-        let full = |used: u64| used % au < s.len || used % au + 2 * s.len > au;
-        let fills = full(self.taken) || full(self.taken + copied);
+        let full = |used: u64| used % size < s.len || used % size + 2 * s.len > size;
+        // Where it is known by its merges, a write sooner or later: the first may go elsewhere than the second.
+        let fills = match whole {
+            Some(log) => self.taken + s.len >= log && (self.taken + s.len) % log <= 2 * s.len,
+            None => full(self.taken) || full(self.taken + copied),
+        };
         if slow {
             // Merged, or closed before and opened anew.
             *self = if fills { Log::default() } else { Log { taken: s.len, first: Some(place) } };
@@ -176,6 +188,23 @@ impl Log {
         fills
     }
 }
+
+/// Bytes that the log of an AU takes, where one AU alone in random order was merged after so many again and again, give or take a write.
+fn log_of_one(run: &Case, line: f64) -> Option<u64> {
+    let cell = run.cells.iter().find(|c| c.get("random") == FILLING)?;
+    let visits: Vec<&Sample> = run.of(cell.id).filter(|s| s.role > 0).collect();
+    let slow = |i: usize| visits[i].took.micros() > line;
+    // Two writes in a row pay for a merge, often.
+    let merged: Vec<usize> = (1..visits.len()).filter(|&i| slow(i) && !slow(i - 1)).collect();
+    let apart: Vec<f64> = merged.windows(2).map(|w| (w[1] - w[0]) as f64).collect();
+    let usual = median(&apart).round();
+    let regular = apart.iter().filter(|a| (*a - usual).abs() <= 1.0).count();
+    let enough = apart.len() >= REGULAR && usual >= 4.0 && 10 * regular >= 9 * apart.len();
+    enough.then(|| usual as u64 * visits[0].len)
+}
+
+/// Merges of one AU alone after as many writes each, that are no accident.
+const REGULAR: usize = 4;
 
 /// The trials of one kind, opening rounds left out.
 fn trials(run: &Case, history: &[(u32, Trial)], random: bool) -> Vec<Visits> {

@@ -245,7 +245,7 @@ fn judge_small(run: &Case) -> Vec<Finding> {
     let base = median(&times);
     let unlike = times.iter().filter(|t| (*t / base - 1.0).abs() > 0.5).count();
     if unlike as f64 > UNLIKE * times.len() as f64 {
-        let why = "small writes that cross no boundary are fast and slow by turns: they are coalesced with those before";
+        let why = "small writes that cross no boundary are fast and slow by turns: what was written just before decides";
         return vec![Finding::undecided(Quantity::WriteUnit, why)];
     }
     let fit = steps::fit(&rows, base);

@@ -69,9 +69,11 @@ impl Analysis for WriteUnit {
 /// Role of the write that goes before.
 pub const SCOUT: u8 = 1;
 
-/// Writes a pass makes of a size. Threes of 2^k and an even number of 3*2^k keep every write aligned to its own size.
+/// Writes a pass makes of a size. Threes of 2^k and an even number of 3*2^k keep every write aligned to its own size, and six of another
+/// those that follow.
 pub fn writes_of(size: u64) -> u64 {
     match (size.is_power_of_two(), size > 64 * KIB) {
+        _ if !size.is_power_of_two() && !size.is_multiple_of(3) => 6,
         (true, true) => 3,
         (false, true) => 2,
         (true, false) => 6,

@@ -52,15 +52,19 @@ impl Experiment for WriteUnit {
 
     fn wants(&self, cell: &Cell, run: &Case) -> bool {
         let passes = run.trials(cell.id).len();
-        // A third pass where the sizes scatter.
+        // A third pass where the sizes scatter, or where what they show is to be told from a cut.
         let scatter = || by_size(run).values().filter(|t| mad(t) > 0.05 * median(t)).count();
-        passes < 2 || (passes < 4 && scatter() > 5)
+        let untold = || between(run).is_some_and(|size| !by_size(run).contains_key(&size));
+        passes < 2 || (passes < 4 && (scatter() > 5 || untold()))
     }
 
     fn trial(&self, cell: &Cell, _n: u32, b: &mut Bench) -> Result<(), DeviceError> {
         let smallest = cell.bytes("smallest");
         let largest = largest(cell, b.run);
-        let sizes: Vec<u64> = alignments(smallest, largest).into_iter().rev().filter(|s| s.is_multiple_of(smallest)).collect();
+        let between = between(b.run).filter(|s| *s < largest);
+        let sizes = alignments(smallest, largest).into_iter().chain(between).filter(|s| s.is_multiple_of(smallest));
+        let mut sizes: Vec<u64> = sizes.collect();
+        sizes.sort_unstable_by_key(|s| std::cmp::Reverse(*s));
         let need: u64 = sizes.iter().map(|&s| s * writes_of(s)).sum::<u64>() + 3 * largest;
         let unit = b.run.grid().unit.filter(|&e| e >= 64 * KIB).unwrap_or(3 * MIB).max(largest);
         let phase = b.run.grid().phase.unwrap_or(0);
@@ -110,6 +114,15 @@ const LONG: u64 = 8;
 fn largest(cell: &Cell, run: &Case) -> u64 {
     let long = shown(run).map_or(u64::MAX, |unit| unit.saturating_mul(LONG).next_power_of_two());
     long.min(cell.bytes("largest"))
+}
+
+/// Shorter units than this are below the cut of any host.
+const LEAST_CUT: u64 = 48 * KIB;
+
+/// Where the passes before show a unit of three planes, a size between it and the next: it takes a unit more there, while a host that cuts requests
+/// between the two sizes, as USB readers do at 120 KiB, sends a piece more at the next only.
+fn between(run: &Case) -> Option<u64> {
+    shown(run).filter(|unit| *unit >= LEAST_CUT && !unit.is_power_of_two()).map(|unit| unit / 6 * 7)
 }
 
 /// Seconds that one write may take; longer sizes are left out from then on.

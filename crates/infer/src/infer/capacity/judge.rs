@@ -76,15 +76,20 @@ pub(super) fn judge(run: &Run) -> Finding {
             return Finding::undecided(Q, why).evidence(text);
         }
         if end.is_none_or(|e| e.1.is_some()) {
-            // Addresses repeat, and the first round was not tried to its end.
-            let why = format!("a counterfeit, of {} or a part of it: the search for where it wraps around was cut short", Bytes(real));
-            // No nearer place showed the stretch, as far as the search came. Beyond that distance it would have, if all addresses
-            // repeated: then only what lies in front of the border is known to be there, and the border is not.
+            // Addresses repeat, and the first round was not tried to its end, or they do not from the first one on.
             let came = searched(run).unwrap_or(PLACE);
-            let there = stretch(run).map_or(PLACE, |(from, len)| offset + from + len);
-            let least = if came >= real { there.min(real) } else { came };
+            let (why, [least, most]) = match came >= real {
+                true => {
+                    ("a counterfeit: addresses repeat behind a front that was not searched for its end".into(), behind(run, &aliases, real))
+                }
+                false => {
+                    let why =
+                        format!("a counterfeit, of {} or a part of it: the search for where it wraps around was cut short", Bytes(real));
+                    (why, [came, real])
+                }
+            };
             let mut f = Finding::at_least(Q, least as f64, 0.95, why).evidence(text).evidence(says);
-            f.interval = Some([least as f64, real as f64]);
+            f.interval = Some([least as f64, most as f64]);
             return f;
         }
         let trust = if aliases.len() > 1 { 0.98 } else { 0.95 };
@@ -170,6 +175,16 @@ pub(super) fn judge(run: &Run) -> Finding {
     ))
 }
 
+/// The least and the most that is there where the stretch shows nowhere, although it would if all addresses repeated: what was kept in front
+/// of the lowest place that shows at another, and what that place repeats after.
+fn behind(run: &Run, aliases: &[(u64, u64)], apart: u64) -> [u64; 2] {
+    let offset = run.setting("offset").unwrap_or(0);
+    let lowest = aliases.iter().map(|(a, b)| *a.min(b)).min().unwrap_or(0);
+    let kept = places_kept(run).into_iter().map(|at| at + PLACE).chain(stretch(run).map(|(from, len)| from + len));
+    let least = kept.filter(|end| *end <= lowest).max().unwrap_or(PLACE);
+    [offset + least, offset + lowest + apart]
+}
+
 /// What was written first is gone.
 fn front(run: &Run) -> Finding {
     let at = run.cells.first().map_or(0, |c| c.bytes("from"));
@@ -209,4 +224,66 @@ fn last_kept(run: &Run) -> u64 {
     let kept = run.samples.iter().filter(|s| s.role == KEPT).map(|s| s.at + s.len).max().unwrap_or(0);
     let looked = looks(run, "look").filter(|s| s.role == NOTHING).map(|s| s.at + s.len).max().unwrap_or(0);
     if run.ended == Ended::Complete { kept } else { kept.min(looked) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Fill, Op};
+    use crate::samples::{Cell, Sample};
+
+    const SIZE: u64 = 1000 * MIB;
+
+    /// The search on a card of 1000 MiB, with a stretch from 1 to 5 MiB, and a second cell.
+    fn run(second: &str) -> Run {
+        let mut run = Run::new("capacity");
+        let size = SIZE as i64;
+        run.setting =
+            [("offset", 0), ("size", size), ("start", 0), ("end", size), ("sector", 512)].map(|(key, n)| (key.to_string(), n)).into();
+        let first = [("from", MIB as i64), ("stretch", 4 * MIB as i64)];
+        add(&mut run, Cell::new("all over", &first));
+        add(&mut run, Cell::new(second, &[(second, 1)]));
+        run
+    }
+
+    fn add(run: &mut Run, cell: Cell) {
+        run.cells.push(Cell { id: run.cells.len() as _, ..cell });
+    }
+
+    fn sample(cell: usize, role: u8, mib: u64) -> Sample {
+        let op = if role == STAMP { Op::Write(Fill::Zeros) } else { Op::Read };
+        Sample { cell: cell as _, trial: 0, role, op, at: mib * MIB, len: PLACE, start: Nanos(0), took: Nanos(1000) }
+    }
+
+    /// Of the places at 100, 200 ... MiB, kept at first, some as they were seen at the end: other experiments wrote over the rest.
+    fn seen(later: &[(u64, u8)]) -> Finding {
+        let mut run = run("rest");
+        run.extend((1..10).flat_map(|i| [STAMP, KEPT].map(|role| sample(1, role, 100 * i))));
+        for &(mib, role) in later {
+            run.extend([sample(run.cells.len(), role, mib)]);
+            add(&mut run, Cell::new("once more", &[(LATER, (mib * MIB) as i64)]));
+        }
+        judge(&run)
+    }
+
+    #[test]
+    fn a_place_that_was_not_read_again_tells_nothing_where_others_were_lost() {
+        let f = seen(&[(200, KEPT), (400, LOST), (500, LOST), (900, LOST)]);
+        let bounds = [(200 * MIB + PLACE) as f64, (400 * MIB) as f64];
+        assert!(f.value.is_none() && f.interval == Some(bounds) && f.confidence >= 0.9, "{f:?}");
+        // With one kept beyond those lost there is no border.
+        let f = seen(&[(200, KEPT), (400, LOST), (500, LOST), (900, KEPT)]);
+        assert!(f.interval.is_none() && f.reason.as_deref().is_some_and(|why| why.starts_with(LOSES)), "{f:?}");
+        assert_eq!(seen(&[(200, KEPT), (900, KEPT)]).number(), Some(SIZE as f64));
+    }
+
+    /// The stretch shows nowhere, and what was written at 900 MiB shows at 620 MiB.
+    #[test]
+    fn addresses_that_repeat_behind_a_front_give_bounds() {
+        let mut run = run("look");
+        run.extend((5..995).step_by(4).map(|mib| sample(1, NOTHING, mib)));
+        run.extend([(KEPT, 300), (ANOTHER, 900), (SHOWN, 620)].map(|(role, mib)| sample(0, role, mib)));
+        let f = judge(&run);
+        assert_eq!(f.interval, Some([(300 * MIB + PLACE) as f64, (900 * MIB) as f64]), "{f:?}");
+    }
 }

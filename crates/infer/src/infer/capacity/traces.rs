@@ -15,10 +15,16 @@ pub fn read(run: &Run, at: u64) -> bool {
     run.samples.iter().any(|s| s.at == at && s.len == PLACE && matches!(s.role, KEPT | LOST | FAILS | UNREAD | ANOTHER))
 }
 
-/// Each place that was kept, lost or failed, as it was seen last: what a cache kept for a while is lost later.
+/// Each place that was kept, lost or failed, as it was seen last: what a cache kept for a while is lost later, and where one did, a place
+/// that was not read again since may be lost as well.
 pub fn last_seen(run: &Run) -> BTreeMap<u64, u8> {
     let seen = run.samples.iter().filter(|s| s.len == PLACE && matches!(s.role, KEPT | LOST | FAILS | UNREAD));
-    seen.map(|s| (s.at, s.role)).collect()
+    let mut all: BTreeMap<u64, u8> = seen.map(|s| (s.at, s.role)).collect();
+    let later: BTreeMap<u64, u8> = looks(run, LATER).map(|s| (s.at, s.role)).collect();
+    if later.values().any(|role| *role == LOST) {
+        all.retain(|at, role| *role != KEPT || later.contains_key(at));
+    }
+    all
 }
 
 /// Bytes before the last place that are written to drive it out of a cache for the far part alone, as (first byte, length).

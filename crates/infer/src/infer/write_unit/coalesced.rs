@@ -46,13 +46,19 @@ pub(super) fn combined(writes: &[Write], sizes: &BTreeMap<u64, Vec<f64>>, least:
     let mut tried: Vec<(usize, u64, usize)> =
         units.map(|u| [false, true].map(|f| wrong(u, f)).into_iter().min().map_or((0, u, 0), |(bad, all)| (bad, u, all))).collect();
     tried.sort_unstable();
-    let text = format!("sequential writes of {} are coalesced: most are fast and a few take the time of all", Bytes(small));
     match tried[..] {
         // Twice the unit tells some dear writes wrongly, half of it some cheap ones: the next best must do clearly worse.
         [(bad, unit, all), (next, rival, _), ..] if bad * 25 <= all && next >= bad + 4 && next * 10 >= all => {
             let trust = if bad == 0 { 0.93 } else { 0.85 };
+            let text = format!("sequential writes of {} are coalesced: most are fast and a few take the time of all", Bytes(small));
             Finding::decided(Q, unit as f64, trust).rivals([(rival as f64, (1.0 - trust) / 2.0)]).evidence(text)
         }
-        _ => Finding::undecided(Q, text),
+        _ => Finding::undecided(
+            Q,
+            format!(
+                "most sequential writes of {} are fast and a few slow, and no unit tells which: a buffer, or a card that combines them",
+                Bytes(small)
+            ),
+        ),
     }
 }
