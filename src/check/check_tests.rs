@@ -1,13 +1,14 @@
 //! Cards whose faults are known, in virtual time.
 
 use super::examine::{Examined, Order, examine};
-use super::judge::{Class, Seen, answers};
+use super::judge::{Class, Seen, agreed, answers};
 use super::measure::{Measured, Placed, Task, WINDOW, measure};
 use super::{Answer, Outcome, Question, Verdict};
 use crate::device::{Access, Device, Geometry, Op, Result, SimDevice, Timed};
-use crate::finding::Findings;
+use crate::finding::{Findings, Quantity};
 use crate::host::faults::{Ext4, Lines, Noticed, Trouble};
 use crate::host::wear::{Reading, Written};
+use crate::saved::counterfeit::genuine;
 use crate::units::{MIB, Nanos};
 use crate::workload::purpose::Purpose;
 use nandscope_sim::model::{Beyond, Keeps};
@@ -22,6 +23,7 @@ pub(super) struct Checked {
     pub answers: Vec<Answer>,
     pub outcome: Outcome,
     pub measured: Measured,
+    findings: Findings,
 }
 
 pub(super) fn check(m: &Model, seed: u64, write: bool, classes: &[Class]) -> Checked {
@@ -36,7 +38,8 @@ fn check_device(device: &mut dyn Device, seed: u64, classes: &[Class], purpose: 
     let examined = examined(device, seed, 90.0, write, false);
     let noticed = Noticed::default();
     let answers = answers(&Seen { write, classes, purpose, ..Seen::of(device.geometry().size, &examined, &noticed) });
-    Checked { outcome: Outcome::of(&answers), answers, measured: examined.measured }
+    let findings = agreed(examined.findings, device.geometry().size, &answers);
+    Checked { outcome: Outcome::of(&answers), answers, measured: examined.measured, findings }
 }
 
 /// All of a device, within so many seconds.
@@ -174,6 +177,7 @@ fn addresses_that_repeat_behind_a_front_that_is_kept_are_found() {
         let period = (size as f64 * part) as u64 / MIB * MIB;
         let c = check_device(&mut Repeats { card, from: from * MIB, period }, 1, &[], None, true);
         assert_eq!(c.outcome, Outcome::Counterfeit, "{name}, {from} MiB kept: {:?}", c.answers);
+        assert_ne!(genuine(&c.findings, size), Some(true), "{name}, {from} MiB kept: {:?}", c.findings.get(Quantity::Capacity));
         let found = c.measured.repeats_after();
         assert!(found.is_none_or(|p| p % period == 0), "{name}, {from} MiB kept: {found:?}, really {period}");
         let there = c.measured.repeating();

@@ -15,8 +15,8 @@ use crate::layout::grid::Grid;
 use crate::report::terminal::size;
 use crate::units::{Bytes, as_sold};
 use crate::workload::purpose::Purpose;
+pub use capacity::{agreed, holds, real_size, word};
 use capacity::{bounds, capacity};
-pub use capacity::{holds, real_size, word};
 pub use speed::{Class, Wait, long_wait};
 use speed::{purpose, speed};
 

@@ -212,6 +212,8 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         },
     };
     let answers = if interrupted { judge::of_interrupted(answers, &measured) } else { answers };
+    let (real_size, holds, word) = (judge::real_size(&seen), judge::holds(&seen), judge::word(&seen));
+    let findings = judge::agreed(findings, size, &answers);
     let gone = back.gone();
     let class = classes.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(" and ");
     let class = Some((Question::Speed, class)).filter(|c| !c.1.is_empty());
@@ -246,9 +248,9 @@ pub fn run(a: CheckArgs) -> anyhow::Result<ExitCode> {
         size,
         outcome,
         exit_code,
-        real_size: judge::real_size(&seen),
-        holds: judge::holds(&seen),
-        word: judge::word(&seen),
+        real_size,
+        holds,
+        word,
         asked: &asked,
         answers: &answers,
         long_write,

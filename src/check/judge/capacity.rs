@@ -3,7 +3,7 @@
 use super::{Seen, missed};
 use crate::check::measure::Later;
 use crate::check::{Answer, Question, Verdict};
-use crate::finding::{Finding, NO_SIGN, Quantity, percent};
+use crate::finding::{Finding, Findings, NO_SIGN, Quantity, percent};
 use crate::report::terminal::size;
 use crate::saved::counterfeit::{Counterfeit, OR_FAILING, genuine};
 use crate::units::{Bytes, MIB, as_sold};
@@ -35,6 +35,16 @@ pub fn real_size(s: &Seen) -> Option<u64> {
         Short::Found(c) => c.holds,
         Short::Unreadable(real) | Short::Repeats(_, (real, _)) | Short::Hidden(real) => real,
     })
+}
+
+/// The findings, without a size that this check has refuted since: who reads them alone takes a counterfeit for genuine.
+pub fn agreed(mut findings: Findings, size: u64, answers: &[Answer]) -> Findings {
+    let refuted = answers.iter().find(|a| a.question == Question::Capacity && a.verdict != Verdict::Pass);
+    if let Some(a) = refuted.filter(|_| genuine(&findings, size) == Some(true)) {
+        let of_size = findings.0.iter_mut().filter(|f| f.quantity == Quantity::Capacity);
+        of_size.for_each(|f| *f = f.clone().withdrawn(a.because.clone()));
+    }
+    findings
 }
 
 /// What a card is that has fewer bytes than it reports: where all beyond them fails it may be a genuine one that died.

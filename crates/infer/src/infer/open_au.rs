@@ -4,11 +4,13 @@ mod closing;
 mod control;
 mod judge;
 mod moves;
+mod neighbours;
 pub(super) mod tables;
 
 pub use self::closing::*;
 pub use self::control::*;
 use self::moves::moves;
+pub use self::neighbours::*;
 use super::beliefs::Case;
 use super::figure::{Figure, Series};
 use super::pipeline::Analysis;
@@ -38,7 +40,9 @@ impl<const RANDOM: bool> Analysis for OpenAu<RANDOM> {
     fn replaces(&self, later: (&Case, &[Finding]), earlier: (&Case, &[Finding])) -> bool {
         let q = if RANDOM { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
         let filled = later.0.believed.filled().map(|f| f.0) != earlier.0.believed.filled().map(|f| f.0);
-        if filled || later.1.iter().any(|f| f.quantity == Quantity::WriteCache) {
+        // What AUs side by side have shown holds for those of before as well.
+        let shown = || !RANDOM && slow_line(later.0).and_then(|line| neighbours(later.0, line)).is_some();
+        if filled || later.1.iter().any(|f| f.quantity == Quantity::WriteCache) || shown() {
             return true;
         }
         let says = |said: &[Finding]| said.iter().find(|f| f.quantity == q).and_then(|f| f.number().or(f.at_least.map(|b| b.0)));
@@ -116,7 +120,7 @@ fn history(run: &Case, line: f64) -> Vec<(u32, Trial)> {
     for t in run.samples.chunk_by(|a, b| a.same_trial(b)) {
         let (n, order) = run.cell(t[0].cell).map_or((0, 1), |c| (c.get("n") as usize, c.get("random")));
         // What is tried beside the counts, when they are known, says nothing of them.
-        if [HELD, CLOSING].contains(&order) {
+        if [HELD, CLOSING, NEIGHBOURS].contains(&order) {
             continue;
         }
         let in_order = ![1, FILLING].contains(&order);
@@ -306,7 +310,7 @@ impl Belief {
 
 /// The most AUs that any count asks for.
 fn most(run: &Case) -> i64 {
-    run.cells.iter().filter(|c| c.get("random") != HELD).map(|c| c.get("n")).max().unwrap_or(1)
+    run.cells.iter().filter(|c| ![HELD, NEIGHBOURS].contains(&c.get("random"))).map(|c| c.get("n")).max().unwrap_or(1)
 }
 
 /// The most AUs in this order whose rounds came to rest: so many stayed open, whatever came later. Those at either end that were never slow may

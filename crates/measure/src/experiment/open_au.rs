@@ -12,17 +12,19 @@
 
 mod closing;
 mod control;
+mod neighbours;
 
 use self::closing::*;
 use self::control::*;
+use self::neighbours::*;
 use super::{About, Bench, Experiment, Setup};
 use crate::device::DeviceError;
 use crate::finding::Quantity;
 use crate::infer::beliefs::{Beliefs, Case};
 use crate::infer::open::{Visits, unsettled};
 use crate::infer::open_au::{
-    BESIDE, Belief, CLOSING, COMPARED, CONTROL, FEWEST, FILLING, HELD, REWRITE_MS, SETTLED, WRITTEN, at_random, became_slow, fast,
-    left_open, logs_fill, open_in_linear, rewrites, slot_of, slow_line, writes,
+    AS_MANY, AT_REST, BESIDE, Belief, CLOSING, COMPARED, CONTROL, FEWEST, FILLING, HELD, NEIGHBOURS, ONE_MORE, REWRITE_MS, SETTLED,
+    WRITTEN, at_random, became_slow, fast, left_open, logs_fill, open_in_linear, rewrites, slot_of, slow_line, writes,
 };
 use crate::infer::slots::{MOST, Slots};
 use crate::infer::stats::median;
@@ -135,6 +137,9 @@ fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     }
     if cell.get("random") == CLOSING {
         return close_after_one_write(&slots, cell.get("first") as usize, &latest, b);
+    }
+    if cell.get("random") == NEIGHBOURS {
+        return visit_neighbours(&slots, n, b);
     }
     let held = cell.get("random") == HELD;
     let per_slot = slots.span / slots.chunk;
@@ -344,6 +349,7 @@ fn more(run: &Case, random: bool) -> Vec<Cell> {
                 c
             });
             let next = next.or_else(|| held(run, &slots, random, fits)).or_else(|| closing(run, &slots, random, fits));
+            let next = next.or_else(|| side_by_side(run, random, fits));
             next.or_else(|| (!tried(1)).then(|| control(true, !random && fits == 1))).into_iter().collect()
         }
     }

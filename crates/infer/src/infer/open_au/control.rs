@@ -94,7 +94,7 @@ pub(super) fn pays_every(run: &Case, line: f64, closing: f64) -> Option<u64> {
 /// Every how many writes one is slow, where that is so whatever the number of AUs: a log or a buffer is emptied (G11), and nothing closed.
 /// Closings come as often as AUs do that are not open. With what such a pause takes, in µs.
 pub(super) fn regular(run: &Case, line: f64) -> Option<(usize, f64)> {
-    let counted = |s: &&Sample| run.cell(s.cell).is_none_or(|c| ![CLOSING, FILLING].contains(&c.get("random")));
+    let counted = |s: &&Sample| run.cell(s.cell).is_none_or(|c| ![CLOSING, FILLING, NEIGHBOURS].contains(&c.get("random")));
     let slow: Vec<(usize, &Sample)> = writes(run).filter(counted).enumerate().filter(|(_, s)| s.took.micros() > line).collect();
     let pauses: Vec<f64> = slow.iter().map(|s| s.1.took.micros()).collect();
     let n = |s: &Sample| run.cell(s.cell).map_or(0, |c| c.get("n"));

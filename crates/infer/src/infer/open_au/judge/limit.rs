@@ -57,7 +57,24 @@ impl Seen<'_> {
         if !self.always() && self.cheap(slow) {
             return if self.came_back() { self.settled(CHEAP.into(), 1.0) } else { self.neither(CHEAP.into()) };
         }
+        let side_by_side = neighbours(self.run, self.line.unwrap_or(f64::INFINITY)).filter(|_| !self.random);
+        if let Some(Neighbours::Together) = side_by_side {
+            return self.neither(format!(
+                "{} AUs all over the card incur slow writes, and as many side by side do not: pieces of a map that hold several, or erase blocks \
+                 several times as large",
+                self.k + 1
+            ));
+        }
         let weights = self.weights(slow);
+        if let Some(Neighbours::Fewer) = side_by_side {
+            let why = format!(
+                "{} AUs all over the card settled, and as many side by side did not: the card keeps fewer open for each part of it",
+                self.belief.proved
+            );
+            let mut found = self.count(&over, &weights);
+            found.iter_mut().filter(|f| f.quantity == self.q).for_each(|f| f.becomes(Finding::undecided(self.q, why.clone())));
+            return found;
+        }
         if self.held() == Some(true) {
             let found = self.at_least(&over, &weights, &self.held_on());
             return found.into_iter().map(|f| self.once(f, open_in_linear(self.run) as u32)).collect();
@@ -288,7 +305,12 @@ impl Seen<'_> {
         };
         let f = self.number(trust);
         let sure = f.confidence;
-        let mapping = self.mapping(w, trust, once_more.is_none(), text.clone());
+        // Of an erase block that is not known it cannot be told whether copying it takes so little.
+        let little = trust < SAID && slow - base < PIECE_US && run.believed.erase_block().is_none();
+        let mapping = match little {
+            true => Finding::undecided(Quantity::Mapping, BARELY),
+            false => self.mapping(w, trust, once_more.is_none(), text.clone()),
+        };
         let mut f = f.evidence(text);
         if grid.unit.is_none() {
             f = f.caveat(format!("erase block not known: AUs were taken {} apart", Bytes(self.slots.spacing)));
