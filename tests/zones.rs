@@ -2,7 +2,7 @@
 
 use nandscope::device::{Access, Device, DeviceError, Fill, Geometry, Op, SimDevice, Timed};
 use nandscope::experiment::by_name;
-use nandscope::finding::Quantity;
+use nandscope::finding::{Finding, Quantity};
 use nandscope::probe::{Plan, probe};
 use nandscope::units::{MIB, Nanos};
 use nandscope_sim::{Model, cards};
@@ -73,25 +73,37 @@ impl Device for Zones {
     }
 }
 
+fn opened(device: &mut dyn Device) -> [Finding; 2] {
+    let names = ["capacity", "read-boundary", "au-grid", "write-unit", "open-au-linear", "open-au-random"];
+    let experiments = names.map(|name| by_name(name).unwrap()).to_vec();
+    let (stop, time, region) = (AtomicBool::new(false), Nanos::from_secs_f64(600.0), 0..device.geometry().size);
+    let plan = Plan { experiments, region, time, writes: 4 << 30, seed: 1, stop: &stop };
+    let found = probe(device, &plan, &mut |_| {}).1;
+    [Quantity::OpenAusLinear, Quantity::OpenAusRandom].map(|q| found.get(q).unwrap().clone())
+}
+
 /// Dozens of AUs all over such a card stay open, and a file system that writes several files side by side has no use of that.
 #[test]
 fn the_sum_over_zones_is_no_count() {
     for (name, zones) in [("flashbench-readme", 4), ("toshiba-emmc", 3), ("flashbench-readme", 2)] {
         let mut model = Model::parse(cards::text(name).unwrap(), name).unwrap();
         model.card.capacity = 1024 * MIB;
-        let experiments =
-            ["capacity", "read-boundary", "au-grid", "write-unit", "open-au-linear"].map(|name| by_name(name).unwrap()).to_vec();
-        let open = |device: &mut dyn Device| {
-            let stop = AtomicBool::new(false);
-            let time = Nanos::from_secs_f64(600.0);
-            let region = 0..device.geometry().size;
-            let plan = Plan { experiments: experiments.clone(), region, time, writes: 4 << 30, seed: 1, stop: &stop };
-            probe(device, &plan, &mut |_| {}).1.get(Quantity::OpenAusLinear).unwrap().clone()
-        };
-        let one = open(&mut SimDevice::new(&model, 1));
-        let n = one.number().unwrap_or_else(|| panic!("{name}: {one:?}"));
-        let f = open(&mut Zones::of(&model, zones));
-        let told = f.number().or(f.at_least.map(|b| b.0)).unwrap_or(0.0);
-        assert!(told <= n, "{name}, {zones} zones of {n}: {f:?}");
+        let one = opened(&mut SimDevice::new(&model, 1)).map(|f| f.number().unwrap_or_else(|| panic!("{name}: {f:?}")));
+        for (f, n) in opened(&mut Zones::of(&model, zones)).iter().zip(one) {
+            let told = f.number().or(f.at_least.map(|b| b.0)).unwrap_or(0.0);
+            assert!(told <= n, "{name}, {zones} zones of {n}: {f:?}");
+        }
+    }
+}
+
+/// Nor do AUs at the front count that take random writes without one of their own, however many they are.
+#[test]
+fn a_large_fat_zone_adds_none() {
+    for name in ["flashbench-readme", "toshiba-emmc", "swissbit-1gb"] {
+        let mut model = Model::parse(cards::text(name).unwrap(), name).unwrap();
+        let truth = [model.truth().open_aus_linear, model.truth().open_aus_random].map(|n| n.map(f64::from));
+        model.ftl.block.fat_zone = 48 * MIB;
+        let told = opened(&mut SimDevice::new(&model, 1));
+        assert_eq!(told.each_ref().map(Finding::number), truth, "{name}: {told:?}");
     }
 }

@@ -3,6 +3,7 @@
 //! A run saves what was done, never what was believed: whoever judges it again folds over the runs in their order, and what an earlier
 //! one says now is what a later one is judged by.
 
+use super::open_au::Neighbours;
 use crate::finding::{Finding, Findings, Quantity};
 use crate::samples::Run;
 use std::collections::BTreeMap;
@@ -51,6 +52,8 @@ pub struct Beliefs {
     pub fastest: Fastest,
     /// AUs in linear order whose rounds came to rest in an earlier run, whatever it said in the end.
     pub rested: Option<u64>,
+    /// What AUs side by side showed in linear order, that those all over the card do not.
+    pub neighbours: Option<Neighbours>,
     /// Bytes of a piece of the card's map, as reads show them: the second read in one is cheaper. A card that looks up erase blocks and keeps what it
     /// found looks the same to reads.
     pub pieces: Option<u64>,

@@ -4,6 +4,7 @@ use super::beliefs::{Beliefs, Case, Fastest, SURE, fastest, write_ns_per_kib};
 use super::combine::combine;
 use super::confidence::{Maps, Source};
 use super::figure::Figure;
+use super::open_au::Neighbours;
 use super::slots::Slots;
 use super::{all, open_au, read_boundary};
 use crate::finding::{CONTRADICTED, Finding, Findings, Quantity};
@@ -118,6 +119,8 @@ struct Told {
     fastest: Fastest,
     /// AUs in linear order that came to rest.
     rested: u64,
+    /// And what those side by side showed.
+    neighbours: Option<Neighbours>,
     /// µs by which flash beside what a search for open AUs wrote read faster: it held no data.
     empty: Option<f64>,
     /// Bytes of a piece of the map, as a run of read-boundary shows it.
@@ -201,6 +204,7 @@ impl Inference {
         let mut believed = Beliefs::of(&self.conclude(runs, n));
         (believed.write_ns_per_kib, believed.rested) = (write_ns_per_kib(&all), rested);
         believed.fastest = all;
+        believed.neighbours = told.iter().filter_map(|t| t.neighbours).next_back();
         believed.pieces = told.iter().filter_map(|t| t.pieces).next_back();
         believed
     }
@@ -234,6 +238,8 @@ impl Inference {
             f.cut = run.ended != Ended::Complete;
         }
         let rested = if run.experiment == "open-au-linear" { u64::from(open_au::rested(&case, false)) } else { 0 };
+        let sequential = Some(&case).filter(|_| run.experiment == "open-au-linear");
+        let neighbours = sequential.and_then(|case| open_au::neighbours(case, open_au::slow_line(case)?));
         let mut quick = Fastest::new();
         fastest(run, &mut quick);
         let slots = if run.experiment.starts_with("open-au-") { Slots::of(&case) } else { None };
@@ -241,7 +247,7 @@ impl Inference {
         let pieces = if run.experiment == "read-boundary" { read_boundary::in_pieces(run) } else { None };
         let reads = if run.experiment == "read-boundary" { read_boundary::ns_per_kib(run) } else { None };
         let (cells, samples, ended) = (run.cells.len(), run.samples.len(), run.ended.clone());
-        Told { cells, samples, ended, believed, findings, fastest: quick, rested, empty, pieces, reads, slots, spoilt: false }
+        Told { cells, samples, ended, believed, findings, fastest: quick, rested, neighbours, empty, pieces, reads, slots, spoilt: false }
     }
 
     /// Does an earlier run stand against this one, which looked for the same?

@@ -122,16 +122,18 @@ impl Slots {
         std::array::from_fn(|i| (KEYS[i], values[i] as i64))
     }
 
-    /// Slots in the order of use: those far apart first. Where AUs are guessed, two places are then the less likely to lie in one.
+    /// Slots in the order of use: those far apart first. Where AUs are guessed, two places are then the less likely to lie in one. The one at
+    /// the front last: it may still lie in a FAT zone (exFAT on cards of 64 GB and more has its tables up to 32 MiB).
     pub fn spread(&self) -> Vec<u64> {
-        let mut all: Vec<u64> = (0..self.count).collect();
+        let mut all: Vec<u64> = (1..self.count).collect();
         nandscope_stats::sort_by_key(&mut all, |s| std::cmp::Reverse(s.trailing_zeros().min(LEVELS)));
+        all.push(0);
         all
     }
 
     /// Bytes between the first `n` slots in the order of use, at least.
     pub fn apart(&self, n: usize) -> u64 {
-        let coarse = (0..=LEVELS).rev().find(|l| self.count.div_ceil(1 << l) >= n as u64);
+        let coarse = (0..=LEVELS).rev().find(|l| (self.count - 1) >> l >= n as u64);
         self.spacing << coarse.unwrap_or(0)
     }
 

@@ -13,7 +13,8 @@ pub const ONE_MORE: u8 = 2;
 pub const AT_REST: usize = 2;
 
 /// What AUs side by side show that AUs all over the card do not.
-pub(super) enum Neighbours {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Neighbours {
     /// One more than stay open are never slow: what is kept is not an AU, but a piece of a map that holds several, or a larger AU.
     Together,
     /// As many as stay open do not come to rest: the card keeps fewer for each part of it.
@@ -24,7 +25,7 @@ pub(super) enum Neighbours {
 const OFTEN: f64 = 0.25;
 
 /// `None` where they are as any others, or that was not tried to the end.
-pub(super) fn neighbours(run: &Case, line: f64) -> Option<Neighbours> {
+pub(in crate::infer) fn neighbours(run: &Case, line: f64) -> Option<Neighbours> {
     let cell = run.cells.iter().find(|c| c.get("random") == NEIGHBOURS)?;
     let n = cell.get("n") as usize;
     // Of the last two rounds over so many: visits, and slow ones.

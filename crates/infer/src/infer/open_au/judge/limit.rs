@@ -57,19 +57,23 @@ impl Seen<'_> {
         if !self.always() && self.cheap(slow) {
             return if self.came_back() { self.settled(CHEAP.into(), 1.0) } else { self.neither(CHEAP.into()) };
         }
-        let side_by_side = neighbours(self.run, self.line.unwrap_or(f64::INFINITY)).filter(|_| !self.random);
+        // In random order they are not tried again: what sequential order showed holds for it as well, where any AU stays open.
+        let side_by_side = match self.random {
+            true => self.run.believed.neighbours.filter(|_| self.k > 0),
+            false => neighbours(self.run, self.line.unwrap_or(f64::INFINITY)),
+        };
         if let Some(Neighbours::Together) = side_by_side {
+            let many = if self.random { "in sequential order as many".to_string() } else { (self.k + 1).to_string() };
             return self.neither(format!(
-                "{} AUs all over the card incur slow writes, and as many side by side do not: pieces of a map that hold several, or erase blocks \
-                 several times as large",
-                self.k + 1
+                "{many} AUs all over the card incur slow writes, and side by side they do not: pieces of a map that hold several, or erase blocks \
+                 several times as large"
             ));
         }
         let weights = self.weights(slow);
         if let Some(Neighbours::Fewer) = side_by_side {
+            let many = if self.random { "in sequential order".to_string() } else { self.belief.proved.to_string() };
             let why = format!(
-                "{} AUs all over the card settled, and as many side by side did not: the card keeps fewer open for each part of it",
-                self.belief.proved
+                "{many} AUs all over the card settled, and as many side by side did not: the card keeps fewer open for each part of it"
             );
             let mut found = self.count(&over, &weights);
             found.iter_mut().filter(|f| f.quantity == self.q).for_each(|f| f.becomes(Finding::undecided(self.q, why.clone())));
