@@ -438,8 +438,9 @@ fn judge(run: &Case) -> Vec<Finding> {
 const ELSEWHERE: f64 = 0.65;
 
 /// Where partitions began for twenty-five years, behind 63 sectors: erase blocks may be placed for what begins there. Of six cards of the fit
-/// whose boundary lies between 16 or 28 and 32 KiB all six have it there.
+/// whose boundary lies between 16 or 28 and 32 KiB all six have it there; of a wider stretch nothing is known.
 const SECTORS_63: i64 = 63 * 512;
+const WIDEST_63: i64 = 16 << 10;
 
 /// Where boundaries begin: exactly, on the grid of units, or between two places.
 fn offset(run: &Case, e: &Edges, size: u64, trust: f64) -> Finding {
@@ -465,7 +466,7 @@ fn offset(run: &Case, e: &Edges, size: u64, trust: f64) -> Finding {
             let odd = (lo + disk) % 4096 != 0;
             return Finding::decided(q, lo.rem_euclid(size) as f64, if odd { trust * 0.85 } else { trust }).evidence(text);
         }
-        _ if start > hi && (lo..hi).contains(&old) => {
+        _ if start > hi && (lo..hi).contains(&old) && hi - lo <= WIDEST_63 => {
             let units = on_grid.iter().filter(|p| **p != old).map(|p| (p.rem_euclid(size) as f64, (1.0 - elsewhere) / 4.0));
             Finding::decided(q, old.rem_euclid(size) as f64, elsewhere)
                 .rivals(units)

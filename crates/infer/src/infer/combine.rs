@@ -211,11 +211,20 @@ fn off_units(all: &mut [Finding]) {
         return;
     }
     let what = if random_pays { "the write unit" } else { "where erase blocks begin" };
-    for f in all.iter_mut().filter(|f| f.quantity == Quantity::OpenAusLinear && f.number() == Some(1.0)) {
-        let why = format!("two interleaved incur merges, but {what} is not known, and writes that begin inside a unit would do so as well");
-        *f = f.clone().withdrawn(why);
+    let costs = all.iter().find(|f| f.quantity == Quantity::CloseCostMs).and_then(|f| f.number().or(f.at_least.map(|b| b.0)));
+    let Some(f) = all.iter_mut().find(|f| f.quantity == Quantity::OpenAusLinear && f.number() == Some(1.0)) else { return };
+    let why = format!("two interleaved incur merges, but {what} is not known, and writes that begin inside a unit would do so as well");
+    *f = f.clone().withdrawn(why);
+    if random_pays && costs.is_none_or(|ms| ms < UNIT_ANEW_MS) {
+        let why = "each write is slow as soon as it is not in order, but the write unit is not known, and each may write a large unit anew";
+        let of_merges = [Quantity::OpenAusRandom, Quantity::CloseCostMs, Quantity::Mapping];
+        let told = all.iter_mut().filter(|f| of_merges.contains(&f.quantity) && (f.value.is_some() || f.at_least.is_some()));
+        told.for_each(|f| *f = f.clone().withdrawn(why));
     }
 }
+
+/// ms: what costs less may be a large unit that is read and programmed anew (units of 192 KiB of simulated cards take 20 to 56).
+const UNIT_ANEW_MS: f64 = 60.0;
 
 /// Reads cross multiples that count from 0, or from where reads show erase blocks to begin. Where these begin elsewhere, larger pages than the one
 /// that shows begin there, too, and nobody read across those.

@@ -117,6 +117,14 @@ fn one_open_au_is_not_told_where_writes_may_begin_inside_units() {
     assert_eq!(told(1.0, 0.0, &[&unit, &block, &at]), Some(1.0));
     assert_eq!(told(1.0, 1.0, &[&no_unit, &block, &at]), Some(1.0));
     assert_eq!(told(3.0, 0.0, &[&no_unit, &block]), Some(3.0));
+    // Nor anything else of merges that cost no more than such a unit does.
+    for (ms, told) in [(30.0, false), (300.0, true)] {
+        let of_merges = [(Quantity::OpenAusRandom, 0.0), (Quantity::CloseCostMs, ms), (Quantity::Mapping, 1.0)];
+        let mut all: Vec<Finding> = of_merges.iter().map(|&(q, v)| decided(q, v)).collect();
+        all.extend([decided(Quantity::OpenAusLinear, 1.0), no_unit.clone()]);
+        let all = combine(&all);
+        assert!(of_merges.iter().all(|m| all.get(m.0).is_some_and(|f| f.value.is_some() == told)), "{all:?}");
+    }
 }
 
 #[test]

@@ -5,9 +5,11 @@ use super::*;
 /// The order of a cell that writes as many AUs side by side, and then one more.
 pub const NEIGHBOURS: i64 = 7;
 
-/// Roles in such a cell: rounds over as many as stay open, and over one more.
+/// Roles in such a cell: rounds over as many as stay open, and over one more; or over as many others all over the card, which a card that holds on to
+/// what was written before does not keep open either.
 pub const AS_MANY: u8 = 1;
 pub const ONE_MORE: u8 = 2;
+pub const ELSEWHERE: u8 = 3;
 
 /// Rounds in a row without a slow visit, after which AUs have come to rest.
 pub const AT_REST: usize = 2;
@@ -15,7 +17,7 @@ pub const AT_REST: usize = 2;
 /// What AUs side by side show that AUs all over the card do not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Neighbours {
-    /// One more than stay open are never slow: what is kept is not an AU, but a piece of a map that holds several, or a larger AU.
+    /// One more than stay open are never slow: what is kept is a piece of a map that holds several AUs, or a log that several share.
     Together,
     /// As many as stay open do not come to rest: the card keeps fewer for each part of it.
     Fewer,
@@ -36,7 +38,7 @@ pub(in crate::infer) fn neighbours(run: &Case, line: f64) -> Option<Neighbours> 
     };
     match (last(AS_MANY, n)?, last(ONE_MORE, n + 1)) {
         (0, Some(0)) => Some(Neighbours::Together),
-        (slow, None) if slow > 1 && slow as f64 >= OFTEN * (AT_REST * n) as f64 => Some(Neighbours::Fewer),
+        (slow, None) if slow > 1 && slow as f64 >= OFTEN * (AT_REST * n) as f64 => (last(ELSEWHERE, n)? == 0).then_some(Neighbours::Fewer),
         _ => None,
     }
 }
@@ -48,15 +50,15 @@ mod tests {
     use crate::infer::beliefs::Beliefs;
     use crate::units::Nanos;
 
-    /// Rounds over five AUs side by side and over six, each with so many slow visits.
-    fn seen(as_many: &[usize], one_more: &[usize]) -> Option<Neighbours> {
+    /// Rounds over five AUs side by side, over six, and over five elsewhere, each with so many slow visits.
+    fn seen(as_many: &[usize], one_more: &[usize], elsewhere: &[usize]) -> Option<Neighbours> {
         let mut run = Run::new("open-au-linear");
         run.cells = vec![Cell::new("5 AUs side by side, then one more", &[("n", 5), ("random", NEIGHBOURS)])];
         let rounds = |role: u8, n: usize, slow: &[usize]| {
             let each: Vec<(u8, bool)> = slow.iter().flat_map(|late| (0..n).map(move |i| (role, i < *late))).collect();
             each
         };
-        let visits = [rounds(AS_MANY, 5, as_many), rounds(ONE_MORE, 6, one_more)].concat();
+        let visits = [rounds(AS_MANY, 5, as_many), rounds(ONE_MORE, 6, one_more), rounds(ELSEWHERE, 5, elsewhere)].concat();
         run.extend(visits.into_iter().map(|(role, slow)| {
             let took = Nanos(if slow { 200_000_000 } else { 1_000_000 });
             Sample { cell: 0, trial: 0, role, op: Op::Write(Fill::Zeros), at: 0, len: 64 * KIB, start: Nanos(0), took }
@@ -67,11 +69,14 @@ mod tests {
     #[test]
     fn side_by_side_shows_what_a_table_of_aus_does_not() {
         // A table of five, that takes a while to let go of others.
-        assert!(seen(&[3, 1, 0, 0], &[2, 1]).is_none());
-        assert!(seen(&[3, 1, 0, 0], &[1, 0, 0]).is_some_and(|n| matches!(n, Neighbours::Together)));
-        assert!(seen(&[5, 4, 4], &[]).is_some_and(|n| matches!(n, Neighbours::Fewer)));
+        assert_eq!(seen(&[3, 1, 0, 0], &[2, 1], &[]), None);
+        assert_eq!(seen(&[3, 1, 0, 0], &[1, 0, 0], &[]), Some(Neighbours::Together));
+        assert_eq!(seen(&[5, 4, 4], &[], &[2, 0, 0]), Some(Neighbours::Fewer));
+        // A table that holds on to others.
+        assert_eq!(seen(&[5, 4, 4], &[], &[4, 3, 4]), None);
         // Cut, or a host that stalls.
-        assert!(seen(&[5, 4], &[]).is_none() && seen(&[3, 1, 0, 0], &[0, 0]).is_none() && seen(&[], &[]).is_none());
-        assert!(seen(&[3, 1, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1], &[]).is_none());
+        assert_eq!((seen(&[5, 4], &[], &[]), seen(&[5, 4, 4], &[], &[])), (None, None));
+        assert_eq!((seen(&[3, 1, 0, 0], &[0, 0], &[]), seen(&[], &[], &[])), (None, None));
+        assert_eq!(seen(&[3, 1, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1], &[], &[1, 0, 0]), None);
     }
 }

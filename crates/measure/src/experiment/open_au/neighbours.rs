@@ -1,6 +1,7 @@
-//! As many AUs as stay open all over the card, side by side, and one more.
+//! As many AUs as stay open all over the card, side by side, and one more; or, where these do not come to rest, as many elsewhere.
 
 use super::*;
+use crate::units::Nanos;
 
 /// Rounds at the most: a table that throws out at random has let go of others by then.
 const ROUNDS: usize = 12;
@@ -33,47 +34,83 @@ pub(super) fn visit_neighbours(slots: &Slots, n: usize, b: &mut Bench) -> Result
         return Ok(());
     }
     let touched: std::collections::HashSet<u64> = writes(b.run).map(|s| s.at.saturating_sub(slots.first) / au).collect();
+    let begins = |number: u64| slots.first + number * au;
+    // Not far from those that came to rest: in the same part of the card each, and behind where these were gone on with.
+    let apart = slots.spacing / au;
+    let beside = at_rest(b.run, slots, n, line).into_iter().map(|slot| slot * apart + (apart / 2).max(1));
+    let others: Vec<u64> = beside.filter(|i| !touched.contains(i)).collect();
     // From the middle on: the front may be a FAT zone.
     let from = slots.count / 2 * (slots.spacing / au);
     let end = b.region.end.saturating_sub(slots.first) / au;
-    let aus: Vec<u64> = (from..end).filter(|i| !touched.contains(i)).take(n + 1).collect();
-    if aus.len() <= n {
+    let aus: Vec<u64> = (from..end).filter(|i| !touched.contains(i) && !others.contains(i)).take(n + 1).map(begins).collect();
+    let others: Vec<u64> = others.into_iter().map(begins).collect();
+    if aus.len() <= n || others.len() < n {
         return Ok(());
     }
-    let mut done: HashMap<u64, u64> = HashMap::new();
-    let mut write = |b: &mut Bench, role: u8, au_number: u64| -> Result<bool, DeviceError> {
-        let place = done.entry(au_number).or_default();
-        let at = slots.first + au_number * au + *place * slots.chunk;
+    let most = ROUNDS.min(per_slot.saturating_sub(2) as usize / 2);
+    let mut turns = Turns { line, until, chunk: slots.chunk, most, done: HashMap::new() };
+    if turns.rest(AS_MANY, &aus[..n], n, b)? {
+        turns.rest(ONE_MORE, &aus, 1, b)?;
+    } else {
+        turns.rest(ELSEWHERE, &others, n, b)?;
+    }
+    Ok(())
+}
+
+/// The slots of the last trial of `n` AUs that came to rest.
+fn at_rest(run: &Case, slots: &Slots, n: usize, line: f64) -> Vec<u64> {
+    let visits = |c: &Cell| run.of(c.id).filter(|s| s.role > 0).collect::<Vec<_>>();
+    let counts = run.cells.iter().rev().filter(|c| c.get("random") == 0 && c.get("n") == n as i64);
+    let mut last_rounds = counts.map(visits).filter(|v| v.len() >= n).map(|v| v[v.len() - n..].to_vec());
+    let settled = last_rounds.find(|v| v.iter().all(|s| s.took.micros() <= line));
+    settled.map_or(vec![], |v| v.into_iter().map(|s| slot_of(slots, s)).collect())
+}
+
+/// AUs that are written in turn.
+struct Turns {
+    /// µs above which a write is slow.
+    line: f64,
+    until: Nanos,
+    /// Bytes of a write.
+    chunk: u64,
+    /// Rounds at most: what they have room for.
+    most: usize,
+    /// Writes of each, by where it begins.
+    done: HashMap<u64, u64>,
+}
+
+impl Turns {
+    fn write(&mut self, role: u8, au: u64, b: &mut Bench) -> Result<bool, DeviceError> {
+        let place = self.done.entry(au).or_default();
+        let at = au + *place * self.chunk;
         *place += 1;
-        Ok(b.write(role, at, slots.chunk)?.micros() > line)
-    };
-    for (role, count) in [(AS_MANY, n), (ONE_MORE, n + 1)] {
-        let mut order = aus[..count].to_vec();
-        for &new in if role == AS_MANY { &aus[..n] } else { &aus[n..] } {
-            write(b, 0, new)?;
+        Ok(b.write(role, at, self.chunk)?.micros() > self.line)
+    }
+
+    /// Opens the last `new` of them and visits all in rounds: did they come to rest?
+    fn rest(&mut self, role: u8, aus: &[u64], new: usize, b: &mut Bench) -> Result<bool, DeviceError> {
+        for &au in &aus[aus.len() - new..] {
+            self.write(0, au, b)?;
         }
+        let mut order = aus.to_vec();
         let (mut clean, mut half) = (0, 0);
-        // What they have room for, and the time.
-        for round in 1..=ROUNDS.min(per_slot.saturating_sub(2) as usize / 2) {
+        for round in 1..=self.most {
             b.shuffle(&mut order);
             let mut late = 0;
-            for &i in &order {
-                if b.now() >= until {
-                    return Ok(());
+            for &au in &order {
+                if b.now() >= self.until {
+                    return Ok(false);
                 }
-                late += usize::from(write(b, role, i)?);
+                late += usize::from(self.write(role, au, b)?);
             }
             clean = if late == 0 { clean + 1 } else { 0 };
-            half += usize::from(2 * late >= count);
+            half += usize::from(2 * late >= aus.len());
             // A round has to have gone before: what was open is thrown out by then.
             let rests = clean >= AT_REST && round > AT_REST;
             if rests || half >= HALF_SLOW || role == ONE_MORE && round >= AT_REST && late > 0 {
                 break;
             }
         }
-        if clean < AT_REST {
-            break;
-        }
+        Ok(clean >= AT_REST)
     }
-    Ok(())
 }

@@ -57,20 +57,16 @@ impl Seen<'_> {
         if !self.always() && self.cheap(slow) {
             return if self.came_back() { self.settled(CHEAP.into(), 1.0) } else { self.neither(CHEAP.into()) };
         }
-        // In random order they are not tried again: what sequential order showed holds for it as well, where any AU stays open.
-        let side_by_side = match self.random {
-            true => self.run.believed.neighbours.filter(|_| self.k > 0),
-            false => neighbours(self.run, self.line.unwrap_or(f64::INFINITY)),
-        };
-        if let Some(Neighbours::Together) = side_by_side {
-            let many = if self.random { "in sequential order as many".to_string() } else { (self.k + 1).to_string() };
+        let side_by_side = self.side_by_side();
+        if side_by_side == Some(Neighbours::Together) && slow - self.base < LARGE_PIECE_US {
             return self.neither(format!(
-                "{many} AUs all over the card incur slow writes, and side by side they do not: pieces of a map that hold several, or erase blocks \
-                 several times as large"
+                "{} AUs all over the card incur slow writes, and as many side by side do not: pieces of a map that hold several, or logs that several \
+                 share",
+                self.k + 1
             ));
         }
         let weights = self.weights(slow);
-        if let Some(Neighbours::Fewer) = side_by_side {
+        if side_by_side == Some(Neighbours::Fewer) {
             let many = if self.random { "in sequential order".to_string() } else { self.belief.proved.to_string() };
             let why = format!(
                 "{many} AUs all over the card settled, and as many side by side did not: the card keeps fewer open for each part of it"
@@ -112,6 +108,14 @@ impl Seen<'_> {
             100.0 * share
         );
         found.into_iter().map(|f| self.as_bound(f, k - 1.0, 1.0, &why)).collect()
+    }
+
+    /// What AUs side by side showed. In random order they are not tried again: a card that keeps fewer for each part of it does so in that order, too.
+    fn side_by_side(&self) -> Option<Neighbours> {
+        match self.random {
+            true => self.run.believed.neighbours.filter(|n| self.k > 0 && *n == Neighbours::Fewer),
+            false => neighbours(self.run, self.line.unwrap_or(f64::INFINITY)),
+        }
     }
 
     /// The count as a bound, `at_most` as sure; other findings as they are.
@@ -316,6 +320,9 @@ impl Seen<'_> {
             false => self.mapping(w, trust, once_more.is_none(), text.clone()),
         };
         let mut f = f.evidence(text);
+        if self.side_by_side() == Some(Neighbours::Together) {
+            f = f.caveat("this is of AUs that lie apart: side by side more are kept open, as several share a log");
+        }
         if grid.unit.is_none() {
             f = f.caveat(format!("erase block not known: AUs were taken {} apart", Bytes(self.slots.spacing)));
         }
