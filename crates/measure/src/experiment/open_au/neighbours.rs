@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::units::Nanos;
+use std::collections::{BTreeSet, HashSet};
 
 /// Rounds at the most: a table that throws out at random has let go of others by then.
 const ROUNDS: usize = 12;
@@ -33,15 +34,14 @@ pub(super) fn visit_neighbours(slots: &Slots, n: usize, b: &mut Bench) -> Result
     if !needs.is_finite() || LITTLE * needs > until.0.saturating_sub(b.now().0) as f64 {
         return Ok(());
     }
-    let touched: std::collections::HashSet<u64> = writes(b.run).map(|s| s.at.saturating_sub(slots.first) / au).collect();
+    let touched: HashSet<u64> = writes(b.run).map(|s| s.at.saturating_sub(slots.first) / au).collect();
     let begins = |number: u64| slots.first + number * au;
     // Not far from those that came to rest: in the same part of the card each, and behind where these were gone on with.
-    let apart = slots.spacing / au;
+    let (apart, end) = (slots.spacing / au, b.region.end.saturating_sub(slots.first) / au);
     let beside = at_rest(b.run, slots, n, line).into_iter().map(|slot| slot * apart + (apart / 2).max(1));
-    let others: Vec<u64> = beside.filter(|i| !touched.contains(i)).collect();
+    let others: Vec<u64> = beside.filter(|i| !touched.contains(i) && *i < end).collect();
     // From the middle on: the front may be a FAT zone.
-    let from = slots.count / 2 * (slots.spacing / au);
-    let end = b.region.end.saturating_sub(slots.first) / au;
+    let from = slots.count / 2 * apart;
     let aus: Vec<u64> = (from..end).filter(|i| !touched.contains(i) && !others.contains(i)).take(n + 1).map(begins).collect();
     let others: Vec<u64> = others.into_iter().map(begins).collect();
     if aus.len() <= n || others.len() < n {
@@ -58,12 +58,12 @@ pub(super) fn visit_neighbours(slots: &Slots, n: usize, b: &mut Bench) -> Result
 }
 
 /// The slots of the last trial of `n` AUs that came to rest.
-fn at_rest(run: &Case, slots: &Slots, n: usize, line: f64) -> Vec<u64> {
+fn at_rest(run: &Case, slots: &Slots, n: usize, line: f64) -> BTreeSet<u64> {
     let visits = |c: &Cell| run.of(c.id).filter(|s| s.role > 0).collect::<Vec<_>>();
     let counts = run.cells.iter().rev().filter(|c| c.get("random") == 0 && c.get("n") == n as i64);
     let mut last_rounds = counts.map(visits).filter(|v| v.len() >= n).map(|v| v[v.len() - n..].to_vec());
     let settled = last_rounds.find(|v| v.iter().all(|s| s.took.micros() <= line));
-    settled.map_or(vec![], |v| v.into_iter().map(|s| slot_of(slots, s)).collect())
+    settled.map_or(BTreeSet::new(), |v| v.into_iter().map(|s| slot_of(slots, s)).collect())
 }
 
 /// AUs that are written in turn.
