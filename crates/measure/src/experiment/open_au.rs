@@ -23,8 +23,8 @@ use crate::finding::Quantity;
 use crate::infer::beliefs::{Beliefs, Case};
 use crate::infer::open::{Visits, unsettled};
 use crate::infer::open_au::{
-    AS_MANY, AT_REST, BESIDE, Belief, CLOSING, COMPARED, CONTROL, ELSEWHERE, FEWEST, FILLING, HELD, NEIGHBOURS, ONE_MORE, REWRITE_MS, SETTLED,
-    WRITTEN, at_random, became_slow, fast, left_open, logs_fill, open_in_linear, rewrites, slot_of, slow_line, writes,
+    AS_MANY, AT_REST, BESIDE, Belief, CLOSING, COMPARED, CONTROL, ELSEWHERE, FEWEST, FILLING, HELD, NEIGHBOURS, ONE_MORE, REWRITE_MS,
+    SETTLED, WRITTEN, at_random, became_slow, fast, left_open, logs_fill, open_in_linear, rewrites, slot_of, slow_line, writes,
 };
 use crate::infer::slots::{MOST, Slots};
 use crate::infer::stats::median;
