@@ -44,6 +44,11 @@ impl Aliases {
         }
     }
 
+    /// Has a distance been seen?
+    pub fn known(&self) -> bool {
+        self.period > 0
+    }
+
     /// The same of what a stretch holds in the end, which is to be explained.
     pub fn found(&mut self, at: u64, saved: &[u8], now: &[u8], sector: u64) {
         self.learn(at, saved, now, sector);

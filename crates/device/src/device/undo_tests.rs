@@ -91,7 +91,9 @@ fn two_addresses_of_one_place_get_the_oldest_content_back() {
 /// The same on a blank card, whose old content is one byte repeated and says nothing of where it belongs.
 #[test]
 fn a_blank_counterfeit_is_undone_and_named() {
-    for (period, blank, chain) in [(MIB, 0, false), (MIB, 0xff, true), (MIB / 2, 0, true)] {
+    for (period, blank, chain, down) in
+        [(MIB, 0, false, false), (MIB, 0xff, true, false), (MIB / 2, 0, true, false), (MIB, 0, false, true), (MIB / 2, 0xff, true, true)]
+    {
         let dir = tempfile::tempdir().unwrap();
         let mut fake = Fake::new(SIZE);
         fake.wraps = period;
@@ -100,16 +102,21 @@ fn a_blank_counterfeit_is_undone_and_named() {
         let limits = Limits { region: None, budget: u64::MAX, undo: Some(dir.path().to_path_buf()) };
         let mut g = Guard::writing(Box::new(fake), id(), &Consent::check(&id(), None).unwrap(), &limits).unwrap();
         let fill = |at, len, seed| Access { op: Op::Write(Fill::Random(seed)), at, len };
-        g.access(fill(4096, 8192, 1)).unwrap();
-        g.access(fill(period + 8192, 16384, 2)).unwrap();
+        let mut all = vec![fill(4096, 8192, 1), fill(period + 8192, 16384, 2)];
         if chain {
-            g.access(fill(2 * period + 4096, 4096, 3)).unwrap();
-            g.access(fill(3 * period + 4096, 8192, 4)).unwrap();
+            all.extend([fill(2 * period + 4096, 4096, 3), fill(3 * period + 4096, 8192, 4)]);
+        }
+        // The higher address first: the later record is the one of the lower.
+        if down {
+            all.reverse();
+        }
+        for a in all {
+            g.access(a).unwrap();
         }
         assert!(bytes.lock().unwrap().iter().any(|b| *b != blank));
         let done = g.try_restore().unwrap().unwrap();
-        assert_eq!((done.restored.wraps_at.map(|p| p % period), done.lost.len()), (Some(0), 0), "{period} {blank}");
-        assert!(bytes.lock().unwrap().iter().all(|b| *b == blank), "{period} {blank}");
+        assert_eq!((done.restored.wraps_at.map(|p| p % period), done.lost.len()), (Some(0), 0), "{period} {blank} {down}");
+        assert!(bytes.lock().unwrap().iter().all(|b| *b == blank), "{period} {blank} {down}");
         assert!(g.journal().is_none());
     }
 }

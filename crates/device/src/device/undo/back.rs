@@ -47,9 +47,14 @@ pub(super) fn put_back(file: &File, path: &Path, records: &[Record], changed: Op
     }
     // The later record of a place shows through its other address now, and says how far apart the two are.
     differs(file, path, &parts, dev, &mut |at, saved, now| aliases.learn(at, saved, now, sector))?;
+    let saved: Vec<&[Record]> = parts_of(records).collect();
+    // Blank content says of no address that it shows there. The other way round, what the run had written shows in its place.
+    if !aliases.known() {
+        write_all(file, path, &saved, dev, &mut lost)?;
+        differs(file, path, &parts, dev, &mut |at, saved, now| aliases.learn(at, saved, now, sector))?;
+    }
     // Where two addresses are one place, the record that was saved later holds what the run had written to the other: latest first, so
     // that the oldest content stays.
-    let saved: Vec<&[Record]> = parts_of(records).collect();
     let latest: Vec<&[Record]> = saved.into_iter().rev().collect();
     lost.clear();
     write_all(file, path, &latest, dev, &mut lost)?;
