@@ -41,7 +41,7 @@ impl<const RANDOM: bool> Analysis for OpenAu<RANDOM> {
         let q = if RANDOM { Quantity::OpenAusRandom } else { Quantity::OpenAusLinear };
         let filled = later.0.believed.filled().map(|f| f.0) != earlier.0.believed.filled().map(|f| f.0);
         // What AUs side by side have shown holds for those of before as well.
-        let shown = || !RANDOM && slow_line(later.0).and_then(|line| neighbours(later.0, line)).is_some();
+        let shown = || !RANDOM && neighbours(later.0).is_some();
         if filled || later.1.iter().any(|f| f.quantity == Quantity::WriteCache) || shown() {
             return true;
         }

@@ -238,8 +238,7 @@ impl Inference {
             f.cut = run.ended != Ended::Complete;
         }
         let rested = if run.experiment == "open-au-linear" { u64::from(open_au::rested(&case, false)) } else { 0 };
-        let sequential = Some(&case).filter(|_| run.experiment == "open-au-linear");
-        let neighbours = sequential.and_then(|case| open_au::neighbours(case, open_au::slow_line(case)?));
+        let neighbours = open_au::neighbours(&case);
         let mut quick = Fastest::new();
         fastest(run, &mut quick);
         let slots = if run.experiment.starts_with("open-au-") { Slots::of(&case) } else { None };

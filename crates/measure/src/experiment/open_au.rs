@@ -123,6 +123,12 @@ fn recent(run: &Case, slots: &Slots) -> Vec<u64> {
     run.samples.iter().rev().filter(|s| s.is_write()).map(|s| slot_of(slots, s)).filter(|s| seen.insert(*s)).collect()
 }
 
+/// ns that `n` writes take that are as slow as those above `line` were so far; NaN where none was.
+fn slow_writes_take(n: usize, line: f64, run: &Case) -> f64 {
+    let slow: Vec<f64> = writes(run).map(|s| s.took.micros()).filter(|&t| t > line).collect();
+    median(&slow) * 1e3 * n as f64
+}
+
 fn visit(cell: &Cell, trial: u32, b: &mut Bench) -> Result<(), DeviceError> {
     let Some(slots) = Slots::of(b.run) else { return Ok(()) };
     let n = cell.get("n") as usize;

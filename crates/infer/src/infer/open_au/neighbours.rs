@@ -27,9 +27,9 @@ pub enum Neighbours {
 const OFTEN: f64 = 0.25;
 
 /// `None` where they are as any others, or that was not tried to the end.
-pub(in crate::infer) fn neighbours(run: &Case, line: f64) -> Option<Neighbours> {
+pub(in crate::infer) fn neighbours(run: &Case) -> Option<Neighbours> {
     let cell = run.cells.iter().find(|c| c.get("random") == NEIGHBOURS)?;
-    let n = cell.get("n") as usize;
+    let (n, line) = (cell.get("n") as usize, slow_line(run)?);
     // Of the last two rounds over so many: visits, and slow ones.
     let last = |role: u8, n: usize| {
         let slow: Vec<bool> = run.of(cell.id).filter(|s| s.role == role).map(|s| s.took.micros() > line).collect();
@@ -53,17 +53,21 @@ mod tests {
     /// Rounds over five AUs side by side, over six, and over five elsewhere, each with so many slow visits.
     fn seen(as_many: &[usize], one_more: &[usize], elsewhere: &[usize]) -> Option<Neighbours> {
         let mut run = Run::new("open-au-linear");
-        run.cells = vec![Cell::new("5 AUs side by side, then one more", &[("n", 5), ("random", NEIGHBOURS)])];
+        run.cells = vec![
+            Cell::new("5 AUs side by side, then one more", &[("n", 5), ("random", NEIGHBOURS)]),
+            Cell { id: 1, ..Cell::new("1 AU", &[("n", 1), ("random", 0)]) },
+        ];
         let rounds = |role: u8, n: usize, slow: &[usize]| {
             let each: Vec<(u8, bool)> = slow.iter().flat_map(|late| (0..n).map(move |i| (role, i < *late))).collect();
             each
         };
         let visits = [rounds(AS_MANY, 5, as_many), rounds(ONE_MORE, 6, one_more), rounds(ELSEWHERE, 5, elsewhere)].concat();
-        run.extend(visits.into_iter().map(|(role, slow)| {
+        let alone = vec![(1, 1, false); 6];
+        run.extend(alone.into_iter().chain(visits.into_iter().map(|(role, slow)| (0, role, slow))).map(|(cell, role, slow)| {
             let took = Nanos(if slow { 200_000_000 } else { 1_000_000 });
-            Sample { cell: 0, trial: 0, role, op: Op::Write(Fill::Zeros), at: 0, len: 64 * KIB, start: Nanos(0), took }
+            Sample { cell, trial: 0, role, op: Op::Write(Fill::Zeros), at: 0, len: 64 * KIB, start: Nanos(0), took }
         }));
-        neighbours(&Case { run: &run, believed: &Beliefs::default() }, 1e4)
+        neighbours(&Case { run: &run, believed: &Beliefs::default() })
     }
 
     #[test]

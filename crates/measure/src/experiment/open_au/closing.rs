@@ -41,8 +41,7 @@ pub(super) fn close_after_one_write(slots: &Slots, first: usize, latest: &[u64],
     }
     let until = b.halfway();
     let line = slow_line(b.run).unwrap_or(f64::INFINITY);
-    let slow: Vec<f64> = writes(b.run).map(|s| s.took.micros()).filter(|&t| t > line).collect();
-    let needs = median(&slow) * 1e3 * (first + FEWEST) as f64;
+    let needs = slow_writes_take(first + FEWEST, line, b.run);
     if per_slot * slots.chunk < (ENOUGH as u64 + 2) * 2 * len || needs > until.0.saturating_sub(b.now().0) as f64 {
         let written: Vec<u64> = latest.iter().filter_map(|s| last.get(s).map(|w| w.0)).collect();
         return read_beside(slots, &written, len, b);

@@ -28,9 +28,8 @@ pub(super) fn side_by_side(run: &Case, random: bool, fits: i64) -> Option<Cell> 
 pub(super) fn visit_neighbours(slots: &Slots, n: usize, b: &mut Bench) -> Result<(), DeviceError> {
     let Some(au) = b.run.grid().unit else { return Ok(()) };
     let line = slow_line(b.run).unwrap_or(f64::INFINITY);
-    let slow: Vec<f64> = writes(b.run).map(|s| s.took.micros()).filter(|&t| t > line).collect();
     let (until, per_slot) = (b.halfway(), slots.span / slots.chunk);
-    let needs = median(&slow) * 1e3 * (n + FEW_SLOW) as f64;
+    let needs = slow_writes_take(n + FEW_SLOW, line, b.run);
     if !needs.is_finite() || LITTLE * needs > until.0.saturating_sub(b.now().0) as f64 {
         return Ok(());
     }

@@ -114,7 +114,7 @@ impl Seen<'_> {
     fn side_by_side(&self) -> Option<Neighbours> {
         match self.random {
             true => self.run.believed.neighbours.filter(|n| self.k > 0 && *n == Neighbours::Fewer),
-            false => neighbours(self.run, self.line.unwrap_or(f64::INFINITY)),
+            false => neighbours(self.run),
         }
     }
 
